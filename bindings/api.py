@@ -1,0 +1,274 @@
+"""The functions and callbacks of the MPI 5.0 standard ABI, in a form that the writers can print.
+
+Facts come from `pympistandard` (signatures), `data/mpi5-abi-functions.txt` (which names exist) and the few tables here
+(what the first two do not say).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pympistandard
+
+DATA = Path(__file__).parent / "data"
+
+# Large-count names that the ABI lists and apis.json does not: their signature is the plain one's.
+SAME_AS = {
+    "MPI_Psend_init_c": "MPI_Psend_init",
+    "MPI_Precv_init_c": "MPI_Precv_init",
+}
+
+# Where apis.json and the text of the standard differ: levels of pointer of one parameter.
+POINTERS = {("MPI_Info_create_env", "argv"): 1}
+
+# apis.json marks nothing as deprecated.
+DEPRECATED = {
+    "MPI_Attr_delete": "MPI 2.0",
+    "MPI_Attr_get": "MPI 2.0",
+    "MPI_Attr_put": "MPI 2.0",
+    "MPI_Keyval_create": "MPI 2.0",
+    "MPI_Keyval_free": "MPI 2.0",
+    "MPI_Copy_function": "MPI 2.0",
+    "MPI_Delete_function": "MPI 2.0",
+    "MPI_Info_get": "MPI 4.0",
+    "MPI_Info_get_valuelen": "MPI 4.0",
+    "MPI_Get_elements_x": "MPI 4.1",
+    "MPI_Status_set_elements_x": "MPI 4.1",
+    "MPI_Type_get_extent_x": "MPI 4.1",
+    "MPI_Type_get_true_extent_x": "MPI 4.1",
+    "MPI_Type_size_x": "MPI 4.1",
+}
+
+# Chapter of MPI 5.0 and file of exports for each function: the first pattern that matches the whole name (without MPI_,
+# without _c) decides.
+FAMILIES = [
+    ("tools", "15 Tool support", r"T_.*|Pcontrol"),
+    ("handles", "19 Handle conversion", r".*_(toint|fromint)"),
+    ("files", "14 Input and output", r"File_(?!.*errhandler).*|Register_datarep"),
+    (
+        "windows",
+        "12 One-sided communication",
+        r"Win_(create|allocate|attach|detach|free|shared|fence|start|complete|post|wait|test|lock|unlock|flush|sync"
+        r"|get_group|set_info|get_info)(?!_keyval|_errhandler).*"
+        r"|Put|Get|Accumulate|Get_accumulate|Fetch_and_op|Compare_and_swap|R(put|get|accumulate|get_accumulate)",
+    ),
+    (
+        "topologies",
+        "8 Virtual topologies",
+        r"Cart.*|Graph.*|Dist_graph.*|Dims_create|Topo_test|I?neighbor_.*|Neighbor_.*",
+    ),
+    (
+        "collectives",
+        "6 Collective communication",
+        r"I?(barrier|bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce.*|allreduce|scan|exscan)(_init)?|Op_.*",
+    ),
+    ("partitioned", "4 Partitioned communication", r"P(send|recv)_init|Pready.*|Parrived"),
+    (
+        "point_to_point",
+        "3 Point-to-point communication",
+        r"I?[bsr]?send(_init)?|I?m?recv(_init)?|I?sendrecv.*|I?m?probe|Start.*|(Wait|Test)(all|any|some)?|Cancel"
+        r"|Test_cancelled|Request_.*|Get_count|(Buffer|Comm|Session)_(attach|detach|flush|iflush).*"
+        r"|Status_(get|set)_(source|tag|error)",
+    ),
+    (
+        "datatypes",
+        "5 Datatypes",
+        r"(?!.*(keyval|attr|name)$)Type_.*|(Un)?[Pp]ack.*|Get_address|Aint_.*|Get_elements.*",
+    ),
+    (
+        "communicators",
+        "7 Groups, contexts, communicators, caching",
+        r"Group_(?!from_session).*|Comm_(size|rank|compare|dup.*|idup.*|create|create_group|split.*|free|test_inter"
+        r"|remote.*|group|set_info|get_info)|Intercomm_(create|merge)|.*(keyval|attr)|(Comm|Type|Win)_(get|set)_name|Keyval.*|Attr.*",
+    ),
+    ("external", "13 External interfaces", r"Grequest.*|Status_set.*"),
+    (
+        "processes",
+        "11 Process initialization, creation and management",
+        r"Session_(?!.*errhandler).*|Group_from.*|.*_from_groups?|Comm_(spawn.*|accept|connect|disconnect|join|get_parent)"
+        r"|(Open|Close)_port|(Publish|Unpublish|Lookup)_name|Init.*|Finalize.*|Abort|Query_thread|Is_thread_main",
+    ),
+    ("info", "10 The info object", r"Info_.*"),
+    ("environment", "9, 20 Environmental management and the ABI", r".*"),
+]
+
+# C type -> Rust type; everything else that starts with MPI_ keeps its name.
+RUST = {"int": "c_int", "char": "c_char", "void": "c_void", "double": "f64"}
+
+# Stands for a space at which a line must not break.
+GLUE = "\u00a0"
+
+RUST_KEYWORDS = {"type", "in", "ref", "match", "move", "loop", "fn", "use", "where", "mod"}
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter in C."""
+
+    name: str
+    base: str
+    const: bool
+    pointers: int
+    array: str
+    kind: str
+    direction: str
+    large_only: bool
+
+    @property
+    def variadic(self) -> bool:
+        return self.kind == "VARARGS"
+
+    @property
+    def callback(self) -> bool:
+        return "FUNCTION" in self.kind
+
+    @property
+    def c(self) -> str:
+        if self.variadic:
+            return "..."
+        const = "const " if self.const else ""
+        return f"{const}{self.base} {'*' * self.pointers}{self.name}{self.array}"
+
+    @property
+    def depth(self) -> int:
+        """Levels of pointer, an array being one."""
+        return self.pointers + (1 if self.array else 0)
+
+    @property
+    def rust_name(self) -> str:
+        return f"r#{self.name}" if self.name in RUST_KEYWORDS else self.name
+
+    @property
+    def rust(self) -> str:
+        if self.callback:
+            return "usize"
+        base = RUST.get(self.base, self.base)
+        inner = re.fullmatch(r"\[\]\[(\d+)\]", self.array)
+        if inner:
+            base = f"[{base}; {inner[1]}]"
+        if self.depth == 0:
+            return base
+        return ("*const " if self.const else "*mut ") + "*mut " * (self.depth - 1) + base
+
+
+@dataclass(frozen=True)
+class Function:
+    """One name of the ABI."""
+
+    name: str
+    returns: str
+    params: tuple[Param, ...]
+
+    @property
+    def plain(self) -> str:
+        """Its name without the large-count suffix."""
+        return self.name.removesuffix("_c")
+
+    @property
+    def large(self) -> bool:
+        return self.name.endswith("_c")
+
+    @property
+    def shim(self) -> str:
+        return self.plain.lower()
+
+    @property
+    def tool(self) -> bool:
+        return self.name.startswith("MPI_T_")
+
+    @property
+    def errors(self) -> bool:
+        """Whether what it returns is an error code."""
+        return self.returns == "int" and not self.name.endswith("_toint")
+
+    @cached_property
+    def family(self) -> str:
+        bare = self.plain.removeprefix("MPI_")
+        for family, _, pattern in FAMILIES:
+            for case in (bare, bare[0].lower() + bare[1:]):
+                if re.fullmatch(pattern, case):
+                    return family
+        raise AssertionError(bare)
+
+    def prototype(self, prefix: str = "") -> str:
+        params = ", ".join(p.c.replace(" ", GLUE) for p in self.params) or "void"
+        space = "" if self.returns.endswith("*") else " "
+        return f"{self.returns}{space}{prefix}{self.name}({params})"
+
+
+@dataclass(frozen=True)
+class Callback:
+    """A function type."""
+
+    name: str
+    returns: str
+    params: tuple[Param, ...]
+
+    @property
+    def typedef(self) -> str:
+        return f"typedef {self.returns} ({self.name})({', '.join(p.c.replace(' ', GLUE) for p in self.params)});"
+
+
+def load() -> tuple[list[Function], list[Callback]]:
+    """All functions, in the ABI list's order, and all callbacks, by name."""
+    pympistandard.use_api_version(1, force_bundled=True)
+    described: dict[str, Function] = {}
+    for symbol in _values(pympistandard.PROCEDURES):
+        if symbol._parseset["attributes"]["c_expressible"]:
+            for express in _forms(symbol):
+                described[express.name] = Function(express.name, express.return_type, _params(express))
+    functions = []
+    for name in (DATA / "mpi5-abi-functions.txt").read_text().split():
+        source = described[SAME_AS.get(name, name)]
+        functions.append(Function(name, source.returns, source.params))
+    callbacks = [
+        Callback(express.name, express.return_type, _params(express))
+        for symbol in _values(pympistandard.CALLBACKS)
+        for express in _forms(symbol)
+    ]
+    return functions, sorted(callbacks, key=lambda c: c.name)
+
+
+def constants() -> list[tuple[str, int]]:
+    """Names and values of the ABI's constants, in the table's order (sizes and offsets included)."""
+    rows = []
+    for line in (DATA / "mpi5-abi-constants.tsv").read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, value, _ = line.split("\t")
+            rows.append((name, int(value)))
+    return rows
+
+
+def _values(storage):
+    return [storage[key] for key in storage]
+
+
+def _forms(symbol):
+    yield symbol.express.iso_c
+    if symbol.has_embiggenment():
+        yield symbol.express.embiggen.iso_c
+
+
+def _params(express) -> tuple[Param, ...]:
+    return tuple(
+        Param(
+            name=p.name,
+            base=p.base_type or "",
+            const=bool(p.constant),
+            pointers=_pointers(express.name, p),
+            array=p.array,
+            kind=p._parseset["kind"],
+            direction=p._parseset["param_direction"],
+            large_only=p._parseset["large_only"],
+        )
+        for p in express.parameters
+    )
+
+
+def _pointers(function: str, param) -> int:
+    if "CB_FUNCTION" in param._parseset["kind"]:
+        return 1
+    return POINTERS.get((function, param.name), param.pointer_level)

@@ -1,0 +1,188 @@
+"""The extern "C" exports of `crates/abi`: one macro call for each name, bound to its shim where there is one."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from pathlib import Path
+
+import api
+from api import Function, Param
+
+# A by-value parameter of one of these kinds says on which object an error is raised.
+TARGETS = {"COMMUNICATOR": "Comm", "WINDOW": "Win", "FILE": "File", "SESSION": "Session"}
+
+SHIM = re.compile(r"^pub (?:unsafe )?fn (mpi_[a-z0-9_]+)", re.MULTILINE)
+
+
+def find_shims(folder: Path, functions: list[Function]) -> dict[str, str]:
+    """Module of each shim, by the shim's name."""
+    wanted = {f.shim for f in functions}
+    shims: dict[str, str] = {}
+    for module in _modules(folder):
+        for name in SHIM.findall((folder / f"{module}.rs").read_text()):
+            if name not in wanted:
+                raise SystemExit(f"shims/{module}.rs: {name}: no function of the ABI has this name")
+            if name in shims:
+                raise SystemExit(f"shims/{module}.rs: {name} is also in shims/{shims[name]}.rs")
+            shims[name] = module
+    for function in functions:
+        if not function.errors and function.shim not in shims:
+            raise SystemExit(f"{function.name} returns a value and needs a shim: {shim_signature(functions, function.name)}")
+    return shims
+
+
+def shims_mod(folder: Path, note: str) -> str:
+    """The text of `shims/mod.rs`."""
+    lines = [
+        "//! Shims: validate, convert, call `mica_mpi`, convert back. One for `MPI_X` and `MPI_X_c`; the",
+        "//! conventions are in `docs/design/bindings.md`.",
+        "//!",
+        f"//! {note}",
+        "",
+        *(f"pub mod {module};" for module in _modules(folder)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def files(functions: list[Function], shims: dict[str, str], note: str) -> dict[str, str]:
+    """The files of `generated/`."""
+    forms: dict[str, dict[bool, Function]] = {}
+    for function in functions:
+        forms.setdefault(function.plain, {})[function.large] = function
+    texts = {}
+    families = []
+    for family, chapter, _ in api.FAMILIES:
+        members = [f for f in functions if f.family == family]
+        families.append(family)
+        body = "\n\n".join(_export(f, forms[f.plain], shims) for f in members)
+        texts[f"exports_{family}.rs"] = (
+            f"//! Exports of MPI 5.0, chapter {chapter}.\n//!\n//! {note}\n\n{_uses(body)}\n\n{body}\n"
+        )
+    modules = "\n".join(f"mod exports_{family};" for family in sorted(families))
+    texts["mod.rs"] = f'//! The extern "C" functions, `MPI_X` and `PMPI_X`, by chapter of the standard.\n//!\n//! {note}\n\n{modules}\n'
+    return texts
+
+
+def shim_signature(functions: list[Function], name: str) -> str:
+    """What the shim of `name` must look like."""
+    forms = {f.large: f for f in functions if f.plain.lower() == name.lower().removesuffix("_c")}
+    if False not in forms:
+        raise SystemExit(f"{name}: no function of the ABI has this name")
+    plain, large = forms[False], forms.get(True, forms[False])
+    params = [f"{p.rust_name}: {_shim_type(_of(plain, p.name), p)}" for p in large.params if not p.variadic]
+    if _wants_wide(plain, large):
+        params.append("wide: bool")
+    returns = plain.returns if plain.returns != "double" else "f64"
+    if plain.errors:
+        returns = "Result<(), c_int>" if plain.tool else "mica_mpi::Result<()>"
+    elif returns == "int":
+        returns = "c_int"
+    return f"pub unsafe fn {plain.shim}({', '.join(params)}) -> {returns}"
+
+
+def _modules(folder: Path) -> list[str]:
+    return sorted(p.stem for p in folder.glob("*.rs") if p.stem != "mod")
+
+
+def _of(function: Function, name: str) -> Param | None:
+    return next((p for p in function.params if p.name == name), None)
+
+
+def _wants_wide(plain: Function, large: Function) -> bool:
+    return plain is not large and any(p.kind == "POLYFUNCTION" or p.large_only for p in large.params)
+
+
+def _poly(plain: Param | None, large: Param) -> bool:
+    return plain is not None and not large.callback and plain.rust != large.rust
+
+
+def _shim_type(plain: Param | None, large: Param) -> str:
+    if not _poly(plain, large):
+        return large.rust
+    if large.depth == 0:
+        return "MPI_Count"
+    return "PolyArray" if large.const else "PolyOut"
+
+
+def _argument(plain: Param | None, large: Param, own: Param | None) -> str:
+    """What the export passes to the shim for one parameter of the large form; `own` is the export's parameter."""
+    if own is None:
+        return "0" if large.depth == 0 else "null_mut()"
+    if not _poly(plain, large) or (large.depth == 0 and own.rust == "MPI_Count"):
+        return own.rust_name
+    if large.depth == 0:
+        return f"MPI_Count::from({own.rust_name})" if own.rust == "c_int" else f"{own.rust_name} as MPI_Count".replace(" ", api.GLUE)
+    return f"{'PolyArray' if large.const else 'PolyOut'}::new({own.rust_name})"
+
+
+def _export(function: Function, forms: dict[bool, Function], shims: dict[str, str]) -> str:
+    params = [p for p in function.params if not p.variadic]
+    plain = forms.get(False, function)
+    large = forms.get(True, plain)
+    signature = f"{function.name} P{function.name}({', '.join(_declaration(p) for p in params)})"
+    module = shims.get(function.shim)
+    call = "unsupported"
+    if module:
+        arguments = [
+            _argument(_of(plain, p.name), p, _of(function, p.name)) for p in large.params if not p.variadic
+        ]
+        if _wants_wide(plain, large):
+            arguments.append("true" if function.large else "false")
+        call = f"{module}::{function.shim}({', '.join(arguments)})"
+    if not function.errors:
+        returns = api.RUST.get(function.returns, function.returns)
+        return _macro("value!", f"{signature}{api.GLUE}->{api.GLUE}{returns}", call)
+    if function.tool:
+        return _macro("tool!", signature, call)
+    target = next(
+        (f"{TARGETS[p.kind]}({p.rust_name})" for p in params if p.kind in TARGETS and p.depth == 0), "Default"
+    )
+    return _macro("call!", f"{signature}{api.GLUE}on{api.GLUE}{target}", call)
+
+
+def _declaration(param: Param) -> str:
+    return f"{param.rust_name}: {param.rust}".replace(" ", api.GLUE)
+
+
+def _macro(name: str, signature: str, call: str) -> str:
+    line = f"{name} {{ {signature} => {call} }}"
+    if len(line) <= 100:
+        return line.replace(api.GLUE, " ")
+    lines = [f"{name} {{", *_wrap(signature), *_wrap(f"=> {call}"), "}"]
+    return "\n".join(lines).replace(api.GLUE, " ")
+
+
+def _wrap(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="        ", break_long_words=False)
+
+
+def _uses(body: str) -> str:
+    words = set(re.findall(r"\w+", body))
+    macros = [m for m in ("call", "tool", "value") if f"{m}! {{" in body]
+    ffi = sorted(words & {"c_char", "c_int", "c_void"})
+    types = sorted(w for w in words if w in _TYPES)
+    poly = sorted(words & {"PolyArray", "PolyOut"})
+    modules = sorted(set(re.findall(r"(?:=>)\s+(\w+)::mpi_", body)))
+    lines = []
+    if ffi:
+        lines.append(f"use std::ffi::{{{', '.join(ffi)}}};")
+    if "null_mut" in words:
+        lines.append("use std::ptr::null_mut;")
+    lines.append("")
+    lines.append(f"use crate::export::{{{', '.join(macros)}}};")
+    if poly:
+        lines.append(f"use crate::poly::{{{', '.join(poly)}}};")
+    if modules:
+        lines.append(f"use crate::shims::{{{', '.join(modules)}}};")
+    if types:
+        lines.append(f"use crate::types::{{{', '.join(types)}}};")
+    return "\n".join(lines).strip("\n")
+
+
+_TYPES = {
+    "MPI_Aint", "MPI_Comm", "MPI_Count", "MPI_Datatype", "MPI_Errhandler", "MPI_File", "MPI_Group", "MPI_Info",
+    "MPI_Message", "MPI_Offset", "MPI_Op", "MPI_Request", "MPI_Session", "MPI_Status", "MPI_T_cb_safety",
+    "MPI_T_cvar_handle", "MPI_T_enum", "MPI_T_event_instance", "MPI_T_event_registration", "MPI_T_pvar_handle",
+    "MPI_T_pvar_session", "MPI_T_source_order", "MPI_Win",
+}

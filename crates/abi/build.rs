@@ -1,0 +1,6 @@
+//! Gives the library the SONAME of the MPI standard ABI.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libmpi_abi.so.1");
+}

@@ -1,0 +1,161 @@
+//! C arguments that several families of shims share: places for results, strings, arrays.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::ptr::NonNull;
+
+use mica_mpi::constants as c;
+use mica_mpi::{Error, Result};
+
+/// A place where the caller wants a result.
+#[derive(Clone, Copy, Debug)]
+pub struct Out<T>(NonNull<T>);
+
+impl<T> Out<T> {
+    /// The place that the argument `argument` points to; null is refused (`MPI_ERR_ARG`).
+    ///
+    /// # Safety
+    /// `place`, unless null, is valid for reads and writes of a `T` as long as the `Out` is used.
+    pub unsafe fn new(place: *mut T, argument: &'static str) -> Result<Out<T>> {
+        NonNull::new(place).map(Out).ok_or_else(|| null(argument))
+    }
+
+    /// Stores the result.
+    pub fn set(self, value: T) {
+        // SAFETY: valid by the contract of `new`; C's results have no destructor, so nothing is lost by overwriting.
+        unsafe { self.0.write(value) }
+    }
+}
+
+impl<T: Copy> Out<T> {
+    /// What the caller left there.
+    pub fn get(self) -> T {
+        // SAFETY: valid by the contract of `new`.
+        unsafe { self.0.read() }
+    }
+}
+
+/// The C logical of a truth value.
+pub fn flag(value: bool) -> c_int {
+    c_int::from(value)
+}
+
+#[cold]
+fn null(argument: &'static str) -> Error {
+    Error::argument(c::ERR_ARG, argument, "NULL", "a null pointer is not allowed here")
+}
+
+/// The caller's array of `n` elements; `count` and `argument` name the two arguments.
+///
+/// # Safety
+/// `base` is readable for `n` elements, and nobody writes them while the slice is used.
+pub unsafe fn slice<'a, T>(
+    base: *const T,
+    n: c_int,
+    argument: &'static str,
+    count: &'static str,
+) -> Result<&'a [T]> {
+    let n = length(n, count)?;
+    if n == 0 {
+        return Ok(&[]);
+    }
+    let base = NonNull::new(base.cast_mut()).ok_or_else(|| null(argument))?;
+    // SAFETY: by the contract above.
+    Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), n) })
+}
+
+/// The caller's array of `n` results.
+///
+/// # Safety
+/// `base` is writable for `n` initialized elements that nobody else uses while the slice is.
+pub unsafe fn slice_mut<'a, T>(
+    base: *mut T,
+    n: c_int,
+    argument: &'static str,
+    count: &'static str,
+) -> Result<&'a mut [T]> {
+    let n = length(n, count)?;
+    if n == 0 {
+        return Ok(&mut []);
+    }
+    let base = NonNull::new(base).ok_or_else(|| null(argument))?;
+    // SAFETY: by the contract above.
+    Ok(unsafe { std::slice::from_raw_parts_mut(base.as_ptr(), n) })
+}
+
+/// A length, which is not negative.
+pub fn length(n: c_int, argument: &'static str) -> Result<usize> {
+    usize::try_from(n)
+        .map_err(|_| Error::argument(c::ERR_ARG, argument, n, "a length is not negative"))
+}
+
+/// The caller's string. Bytes that are not UTF-8 become replacement characters.
+///
+/// # Safety
+/// `text`, unless null, is readable up to a terminating zero.
+pub unsafe fn text(text: *const c_char, argument: &'static str) -> Result<String> {
+    let text = NonNull::new(text.cast_mut()).ok_or_else(|| null(argument))?;
+    // SAFETY: by the contract above.
+    let text = unsafe { CStr::from_ptr(text.as_ptr()) };
+    Ok(text.to_string_lossy().into_owned())
+}
+
+/// Writes a string with its terminating zero to the caller's buffer, cut to what `room` bytes hold, and returns its
+/// length there.
+///
+/// # Safety
+/// `buffer`, unless null, is writable for `room` bytes.
+pub unsafe fn put_text(
+    buffer: *mut c_char,
+    room: usize,
+    text: &str,
+    argument: &'static str,
+) -> Result<c_int> {
+    let buffer = NonNull::new(buffer).ok_or_else(|| null(argument))?;
+    let Some(most) = room.checked_sub(1) else { return Ok(0) };
+    let len = text.floor_char_boundary(most);
+    // SAFETY: `len < room` bytes and a zero fit by the contract above; the text is the library's, so it does not
+    // overlap.
+    unsafe {
+        std::ptr::copy_nonoverlapping(text.as_ptr(), buffer.as_ptr().cast(), len);
+        buffer.add(len).write(0);
+    }
+    Ok(len as c_int)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_cut_between_characters_and_ended() {
+        let mut buffer = [0x55 as c_char; 8];
+        // SAFETY: 5 of 8 bytes may be written.
+        let len = unsafe { put_text(buffer.as_mut_ptr(), 5, "abcä", "string") };
+        assert_eq!(len, Ok(3));
+        assert_eq!(buffer.map(|b| b as u8), *b"abc\0UUUU");
+        // SAFETY: the buffer holds a terminated string.
+        assert_eq!(unsafe { text(buffer.as_ptr(), "string") }.unwrap(), "abc");
+        // SAFETY: nothing may be written.
+        assert_eq!(unsafe { put_text(buffer.as_mut_ptr(), 0, "x", "string") }, Ok(0));
+        assert_eq!(buffer[0] as u8, b'a');
+    }
+
+    #[test]
+    fn null_and_negative_are_errors_that_name_the_argument() {
+        // SAFETY: null is allowed.
+        let errors = unsafe {
+            [
+                Out::<c_int>::new(std::ptr::null_mut(), "flag").unwrap_err(),
+                text(std::ptr::null(), "flag").unwrap_err(),
+                slice::<c_int>(std::ptr::null(), 1, "flag", "n").unwrap_err(),
+            ]
+        };
+        assert!(errors.iter().all(|e| e.to_string().starts_with("flag = NULL")));
+        // SAFETY: no element is read.
+        unsafe {
+            assert!(slice::<c_int>(std::ptr::null(), 0, "ranks", "n").unwrap().is_empty());
+            let negative = slice::<c_int>(std::ptr::null(), -1, "ranks", "n").unwrap_err();
+            assert!(negative.to_string().starts_with("n = -1"));
+        }
+    }
+}

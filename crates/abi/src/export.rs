@@ -1,0 +1,71 @@
+//! Macros that define the exported functions; `crate::generated` is made of them.
+//!
+//! Each defines two functions of one body, `MPI_X` and `PMPI_X`, so that a tool can override the
+//! first and call the second (MPI 5.0, 15.2). `call!` returns an error code and raises errors on
+//! the object named after `on`; `tool!` (`MPI_T_*`) returns an error code and calls no handler;
+//! `value!` returns what its shim returns.
+
+/// Defines `MPI_X` and `PMPI_X`, which call a shim, or raise `MPI_ERR_UNSUPPORTED_OPERATION`.
+macro_rules! call {
+    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) on $target:ident$(($handle:ident))? => unsupported) => {
+        $crate::export::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+            let _ = ($($p,)*);
+            let target = $crate::raise::Target::$target$(($handle.raw()))?;
+            $crate::unsupported::unsupported(stringify!($mpi), target)
+        } }
+    };
+    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) on $target:ident$(($handle:ident))? => $shim:expr) => {
+        $crate::export::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+            // SAFETY: the caller of the MPI function promises what the shim asks for.
+            #[allow(unused_unsafe)]
+            let result = unsafe { $shim };
+            $crate::raise::finish(stringify!($mpi), result, || {
+                $crate::raise::Target::$target$(($handle.raw()))?
+            })
+        } }
+    };
+}
+
+/// Defines a function of the tools interface.
+macro_rules! tool {
+    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) => unsupported) => {
+        $crate::export::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+            let _ = ($($p,)*);
+            mica_mpi::constants::T_ERR_NOT_SUPPORTED
+        } }
+    };
+    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) => $shim:expr) => {
+        $crate::export::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
+            // SAFETY: the caller of the MPI function promises what the shim asks for.
+            #[allow(unused_unsafe)]
+            let result: Result<(), std::ffi::c_int> = unsafe { $shim };
+            result.err().unwrap_or(mica_mpi::constants::SUCCESS)
+        } }
+    };
+}
+
+/// Defines a function that returns a value.
+macro_rules! value {
+    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) -> $r:ty => $shim:expr) => {
+        $crate::export::pair! { $mpi $pmpi($($p: $t),*) -> $r {
+            // SAFETY: the caller of the MPI function promises what the shim asks for.
+            #[allow(unused_unsafe)]
+            unsafe { $shim }
+        } }
+    };
+}
+
+/// Defines two exported functions of one body.
+macro_rules! pair {
+    ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) -> $r:ty $body:block) => {
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, clippy::too_many_arguments)]
+        unsafe extern "C" fn $mpi($($p: $t),*) -> $r $body
+
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, clippy::too_many_arguments)]
+        unsafe extern "C" fn $pmpi($($p: $t),*) -> $r $body
+    };
+}
+
+pub(crate) use {call, pair, tool, value};

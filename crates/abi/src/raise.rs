@@ -1,0 +1,55 @@
+//! From a shim's result to the code that the caller gets (MPI 5.0, 9.3).
+
+use std::ffi::c_int;
+
+use mica_mpi::constants::SUCCESS;
+use mica_mpi::{Error, errhandler};
+
+pub use mica_mpi::errhandler::Target;
+
+/// An error, and the object to raise it on where the shim knows better than the call's arguments
+/// (`MPI_Wait`: the communicator of the request). `?` makes one of an [`Error`].
+#[derive(Debug)]
+pub struct ErrorOn {
+    error: Error,
+    on: Option<Target>,
+}
+
+impl ErrorOn {
+    /// `error`, to be raised on `target`.
+    #[cold]
+    pub fn new(target: Target, error: Error) -> Self {
+        Self {
+            error,
+            on: Some(target),
+        }
+    }
+}
+
+impl From<Error> for ErrorOn {
+    #[cold]
+    fn from(error: Error) -> Self {
+        Self { error, on: None }
+    }
+}
+
+/// The return code of `call`: success, or what the error handler leaves to return. `target` is the
+/// object that the call's arguments name.
+#[inline(always)]
+pub fn finish<E: Into<ErrorOn>>(
+    call: &'static str,
+    result: Result<(), E>,
+    target: impl FnOnce() -> Target,
+) -> c_int {
+    match result {
+        Ok(()) => SUCCESS,
+        Err(error) => raise(call, target(), error.into()),
+    }
+}
+
+/// Invokes the error handler.
+#[cold]
+#[inline(never)]
+pub fn raise(call: &'static str, target: Target, error: ErrorOn) -> c_int {
+    errhandler::raise(call, error.on.unwrap_or(target), error.error)
+}

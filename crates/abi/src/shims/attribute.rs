@@ -1,0 +1,328 @@
+//! Attributes of communicators, datatypes and windows (MPI 5.0, 7.7 and 16.1).
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use mica_mpi::attribute::{self, Copy, Delete, Owner};
+use mica_mpi::comm::{AttributeValue, Comm};
+use mica_mpi::constants as c;
+use mica_mpi::datatype::Datatype;
+use mica_mpi::Result;
+
+use crate::convert::{Out, flag};
+use crate::types::*;
+
+/// The C functions of users: (object, keyval, extra state, value, place for the copy, flag), (object, keyval, value,
+/// extra state). A handle in C is one word for every kind of object.
+type CopyFunction =
+    unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
+type DeleteFunction = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
+
+/// The copy callback at `address`, or one of the predefined ones (numbers that are the same for all kinds of object).
+///
+/// # Safety
+/// `address` is a predefined number or a function of type [`CopyFunction`] that stays in place.
+unsafe fn copy_callback(address: usize, extra_state: *mut c_void) -> Copy {
+    match address {
+        c::COMM_NULL_COPY_FN => return Copy::Null,
+        c::COMM_DUP_FN => return Copy::Dup,
+        _ => {}
+    }
+    let pointer = std::ptr::with_exposed_provenance::<()>(address);
+    // SAFETY: as the caller promises.
+    let function = unsafe { std::mem::transmute::<*const (), CopyFunction>(pointer) };
+    let extra_state = extra_state.expose_provenance();
+    Copy::User(Arc::new(move |object, keyval, value| {
+        let (mut copy, mut wanted) = (0_usize, 0);
+        // SAFETY: the user's function, called as MPI says: the copy's place is a word, the flag an int.
+        let code = unsafe {
+            function(
+                object as usize,
+                keyval,
+                std::ptr::with_exposed_provenance_mut(extra_state),
+                std::ptr::with_exposed_provenance_mut(value),
+                (&raw mut copy).cast(),
+                &raw mut wanted,
+            )
+        };
+        match (code, wanted) {
+            (c::SUCCESS, 0) => Ok(None),
+            (c::SUCCESS, _) => Ok(Some(copy)),
+            _ => Err(code),
+        }
+    }))
+}
+
+/// The delete callback at `address`, or none.
+///
+/// # Safety
+/// `address` is 0 or a function of type [`DeleteFunction`] that stays in place.
+unsafe fn delete_callback(address: usize, extra_state: *mut c_void) -> Delete {
+    if address == c::COMM_NULL_DELETE_FN {
+        return Delete::Null;
+    }
+    let pointer = std::ptr::with_exposed_provenance::<()>(address);
+    // SAFETY: as the caller promises.
+    let function = unsafe { std::mem::transmute::<*const (), DeleteFunction>(pointer) };
+    let extra_state = extra_state.expose_provenance();
+    Delete::User(Arc::new(move |object, keyval, value| {
+        // SAFETY: the user's function, called as MPI says.
+        unsafe {
+            function(
+                object as usize,
+                keyval,
+                std::ptr::with_exposed_provenance_mut(value),
+                std::ptr::with_exposed_provenance_mut(extra_state),
+            )
+        }
+    }))
+}
+
+/// # Safety
+/// The functions are as [`copy_callback`] and [`delete_callback`] want them, `keyval` is null or writable.
+unsafe fn create(
+    owner: Owner,
+    copy: usize,
+    delete: usize,
+    keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (keyval, copy, delete) = unsafe {
+        (
+            Out::new(keyval, "keyval")?,
+            copy_callback(copy, extra_state),
+            delete_callback(delete, extra_state),
+        )
+    };
+    keyval.set(attribute::create_keyval(owner, copy, delete));
+    Ok(())
+}
+
+/// # Safety
+/// `keyval` is null or points to a key that may be overwritten.
+unsafe fn free(owner: Owner, keyval: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let keyval = unsafe { Out::new(keyval, "keyval")? };
+    attribute::free_keyval(owner, keyval.get())?;
+    keyval.set(c::KEYVAL_INVALID);
+    Ok(())
+}
+
+/// Where C finds the values of predefined attributes: it gets the address of an int that lives forever.
+static PREDEFINED: [AtomicI32; 7] = [const { AtomicI32::new(0) }; 7];
+const _: () = assert!(c::UNIVERSE_SIZE - c::TAG_UB == 6);
+
+/// The word that the caller gets for a value.
+fn word(keyval: c_int, value: AttributeValue) -> usize {
+    match value {
+        AttributeValue::User(value) => value,
+        AttributeValue::Predefined(value) => {
+            let place = &PREDEFINED[(keyval - c::TAG_UB) as usize];
+            // Relaxed: the number alone matters, and it is the same for all threads or changes by their own calls.
+            place.store(value, Ordering::Relaxed);
+            place.as_ptr().expose_provenance()
+        }
+    }
+}
+
+/// # Safety
+/// `attribute_val` is null or writable for a word, `found` null or writable.
+unsafe fn put(
+    attribute_val: *mut c_void,
+    found: *mut c_int,
+    get: impl FnOnce() -> Result<Option<usize>>,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (place, found) = unsafe {
+        (Out::new(attribute_val.cast::<usize>(), "attribute_val")?, Out::new(found, "flag")?)
+    };
+    let value = get()?;
+    if let Some(value) = value {
+        place.set(value);
+    }
+    found.set(flag(value.is_some()));
+    Ok(())
+}
+
+/// MPI_Comm_create_keyval.
+///
+/// # Safety
+/// The functions are predefined or of the types that MPI gives them, `comm_keyval` is null or writable.
+pub unsafe fn mpi_comm_create_keyval(
+    comm_copy_attr_fn: usize,
+    comm_delete_attr_fn: usize,
+    comm_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { create(Owner::Comm, comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state) }
+}
+
+/// MPI_Type_create_keyval.
+///
+/// # Safety
+/// As for `MPI_Comm_create_keyval`.
+pub unsafe fn mpi_type_create_keyval(
+    type_copy_attr_fn: usize,
+    type_delete_attr_fn: usize,
+    type_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { create(Owner::Type, type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state) }
+}
+
+/// MPI_Win_create_keyval.
+///
+/// # Safety
+/// As for `MPI_Comm_create_keyval`.
+pub unsafe fn mpi_win_create_keyval(
+    win_copy_attr_fn: usize,
+    win_delete_attr_fn: usize,
+    win_keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { create(Owner::Win, win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state) }
+}
+
+/// MPI_Keyval_create, the deprecated name of `MPI_Comm_create_keyval`.
+///
+/// # Safety
+/// As for `MPI_Comm_create_keyval`.
+pub unsafe fn mpi_keyval_create(
+    copy_fn: usize,
+    delete_fn: usize,
+    keyval: *mut c_int,
+    extra_state: *mut c_void,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { create(Owner::Comm, copy_fn, delete_fn, keyval, extra_state) }
+}
+
+/// MPI_Comm_free_keyval.
+///
+/// # Safety
+/// `comm_keyval` is null or points to a key that may be overwritten.
+pub unsafe fn mpi_comm_free_keyval(comm_keyval: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { free(Owner::Comm, comm_keyval) }
+}
+
+/// MPI_Type_free_keyval.
+///
+/// # Safety
+/// As for `MPI_Comm_free_keyval`.
+pub unsafe fn mpi_type_free_keyval(type_keyval: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { free(Owner::Type, type_keyval) }
+}
+
+/// MPI_Win_free_keyval.
+///
+/// # Safety
+/// As for `MPI_Comm_free_keyval`.
+pub unsafe fn mpi_win_free_keyval(win_keyval: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { free(Owner::Win, win_keyval) }
+}
+
+/// MPI_Keyval_free, the deprecated name of `MPI_Comm_free_keyval`.
+///
+/// # Safety
+/// As for `MPI_Comm_free_keyval`.
+pub unsafe fn mpi_keyval_free(keyval: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { free(Owner::Comm, keyval) }
+}
+
+/// MPI_Comm_set_attr.
+pub fn mpi_comm_set_attr(
+    comm: MPI_Comm,
+    comm_keyval: c_int,
+    attribute_val: *mut c_void,
+) -> Result<()> {
+    Comm::resolve(comm.raw())?.set_attribute(comm_keyval, attribute_val.expose_provenance())
+}
+
+/// MPI_Comm_get_attr.
+///
+/// # Safety
+/// `attribute_val` is null or writable for a word, `found` null or writable.
+pub unsafe fn mpi_comm_get_attr(
+    comm: MPI_Comm,
+    comm_keyval: c_int,
+    attribute_val: *mut c_void,
+    found: *mut c_int,
+) -> Result<()> {
+    let get = || {
+        let value = Comm::resolve(comm.raw())?.attribute(comm_keyval)?;
+        Ok(value.map(|value| word(comm_keyval, value)))
+    };
+    // SAFETY: as the caller promises.
+    unsafe { put(attribute_val, found, get) }
+}
+
+/// MPI_Comm_delete_attr.
+pub fn mpi_comm_delete_attr(comm: MPI_Comm, comm_keyval: c_int) -> Result<()> {
+    Comm::resolve(comm.raw())?.delete_attribute(comm_keyval)
+}
+
+/// MPI_Attr_put, the deprecated name of `MPI_Comm_set_attr`.
+pub fn mpi_attr_put(comm: MPI_Comm, keyval: c_int, attribute_val: *mut c_void) -> Result<()> {
+    mpi_comm_set_attr(comm, keyval, attribute_val)
+}
+
+/// MPI_Attr_get, the deprecated name of `MPI_Comm_get_attr`.
+///
+/// # Safety
+/// As for `MPI_Comm_get_attr`.
+pub unsafe fn mpi_attr_get(
+    comm: MPI_Comm,
+    keyval: c_int,
+    attribute_val: *mut c_void,
+    found: *mut c_int,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { mpi_comm_get_attr(comm, keyval, attribute_val, found) }
+}
+
+/// MPI_Attr_delete, the deprecated name of `MPI_Comm_delete_attr`.
+pub fn mpi_attr_delete(comm: MPI_Comm, keyval: c_int) -> Result<()> {
+    mpi_comm_delete_attr(comm, keyval)
+}
+
+/// MPI_Type_set_attr.
+pub fn mpi_type_set_attr(
+    datatype: MPI_Datatype,
+    type_keyval: c_int,
+    attribute_val: *mut c_void,
+) -> Result<()> {
+    let value = attribute_val.expose_provenance();
+    let datatype = Datatype::resolve(datatype.raw())?;
+    datatype.attributes().set(Owner::Type, datatype.handle(), type_keyval, value)
+}
+
+/// MPI_Type_get_attr.
+///
+/// # Safety
+/// `attribute_val` is null or writable for a word, `found` null or writable.
+pub unsafe fn mpi_type_get_attr(
+    datatype: MPI_Datatype,
+    type_keyval: c_int,
+    attribute_val: *mut c_void,
+    found: *mut c_int,
+) -> Result<()> {
+    let get =
+        || Datatype::resolve(datatype.raw())?.attributes().get(Owner::Type, type_keyval);
+    // SAFETY: as the caller promises.
+    unsafe { put(attribute_val, found, get) }
+}
+
+/// MPI_Type_delete_attr.
+pub fn mpi_type_delete_attr(datatype: MPI_Datatype, type_keyval: c_int) -> Result<()> {
+    let datatype = Datatype::resolve(datatype.raw())?;
+    datatype.attributes().delete(Owner::Type, datatype.handle(), type_keyval)
+}

@@ -1,0 +1,284 @@
+//! Start, end, versions, memory, the ABI's own questions (MPI 5.0, chapters 9, 11 and 20).
+
+use std::ffi::{c_char, c_int, c_void};
+
+use mica_mpi::comm::Comm;
+use mica_mpi::constants as c;
+use mica_mpi::datatype::Datatype;
+use mica_mpi::info::{self, Info};
+use mica_mpi::process::{self, OneThreadAtATime};
+use mica_mpi::{Error, Result};
+
+use crate::convert::{Out, flag, put_text};
+use crate::types::*;
+
+/// MPI_Init. The program's arguments hold nothing for us and are left alone.
+///
+/// # Safety
+/// No two threads call MPI at once, as `MPI_THREAD_SINGLE` demands.
+pub unsafe fn mpi_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { start(c::THREAD_SINGLE) }.map(drop)
+}
+
+/// MPI_Init_thread.
+///
+/// # Safety
+/// `provided` is null or writable. No two threads call MPI at once, unless `required` is `MPI_THREAD_MULTIPLE`.
+pub unsafe fn mpi_init_thread(
+    _argc: *mut c_int,
+    _argv: *mut *mut *mut c_char,
+    required: c_int,
+    provided: *mut c_int,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let provided = unsafe { Out::new(provided, "provided")? };
+    // SAFETY: as the caller promises.
+    provided.set(unsafe { start(required)? });
+    Ok(())
+}
+
+/// # Safety
+/// No two threads call MPI at once, unless `required` is `MPI_THREAD_MULTIPLE`.
+unsafe fn start(required: c_int) -> Result<c_int> {
+    let single = required != c::THREAD_MULTIPLE;
+    // SAFETY: as the caller promises. Where threads take turns, what orders them orders their accesses, too.
+    let promise = single.then(|| unsafe { OneThreadAtATime::promised() });
+    process::init(required, promise)
+}
+
+/// MPI_Finalize.
+pub fn mpi_finalize() -> Result<()> {
+    process::finalize()
+}
+
+/// MPI_Initialized.
+///
+/// # Safety
+/// `initialized` is null or writable.
+pub unsafe fn mpi_initialized(initialized: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { Out::new(initialized, "flag")? }.set(flag(process::initialized()));
+    Ok(())
+}
+
+/// MPI_Finalized.
+///
+/// # Safety
+/// `finalized` is null or writable.
+pub unsafe fn mpi_finalized(finalized: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { Out::new(finalized, "flag")? }.set(flag(process::finalized()));
+    Ok(())
+}
+
+/// MPI_Query_thread.
+///
+/// # Safety
+/// `provided` is null or writable.
+pub unsafe fn mpi_query_thread(provided: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let provided = unsafe { Out::new(provided, "provided")? };
+    provided.set(process::thread_level()?);
+    Ok(())
+}
+
+/// MPI_Is_thread_main.
+///
+/// # Safety
+/// `is_main` is null or writable.
+pub unsafe fn mpi_is_thread_main(is_main: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let is_main = unsafe { Out::new(is_main, "flag")? };
+    is_main.set(flag(process::is_thread_main()?));
+    Ok(())
+}
+
+/// MPI_Abort: ends the whole job, whatever the communicator.
+pub fn mpi_abort(comm: MPI_Comm, errorcode: c_int) -> Result<()> {
+    // A wrong communicator is no reason to live on, and there is nobody to tell.
+    let _ = Comm::resolve(comm.raw());
+    process::abort(errorcode)
+}
+
+/// MPI_Get_version.
+///
+/// # Safety
+/// `version` and `subversion` are null or writable.
+pub unsafe fn mpi_get_version(version: *mut c_int, subversion: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (version, subversion) =
+        unsafe { (Out::new(version, "version")?, Out::new(subversion, "subversion")?) };
+    version.set(c::VERSION);
+    subversion.set(c::SUBVERSION);
+    Ok(())
+}
+
+/// MPI_Get_library_version.
+///
+/// # Safety
+/// `version` is null or writable for `MPI_MAX_LIBRARY_VERSION_STRING` bytes, `resultlen` null or writable.
+pub unsafe fn mpi_get_library_version(version: *mut c_char, resultlen: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
+    let text = format!(
+        "Mica {} (MPI {}.{}, standard ABI {}.{})",
+        env!("CARGO_PKG_VERSION"),
+        c::VERSION,
+        c::SUBVERSION,
+        c::ABI_VERSION,
+        c::ABI_SUBVERSION
+    );
+    let room = c::MAX_LIBRARY_VERSION_STRING;
+    // SAFETY: as the caller promises.
+    resultlen.set(unsafe { put_text(version, room, &text, "version")? });
+    Ok(())
+}
+
+/// MPI_Get_processor_name.
+///
+/// # Safety
+/// `name` is null or writable for `MPI_MAX_PROCESSOR_NAME` bytes, `resultlen` null or writable.
+pub unsafe fn mpi_get_processor_name(name: *mut c_char, resultlen: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
+    let host = info::host_name();
+    // SAFETY: as the caller promises.
+    resultlen.set(unsafe { put_text(name, c::MAX_PROCESSOR_NAME, &host, "name")? });
+    Ok(())
+}
+
+/// MPI_Get_hw_resource_info: no resource type is told apart yet, so none is named.
+///
+/// # Safety
+/// `hw_info` is null or writable.
+pub unsafe fn mpi_get_hw_resource_info(hw_info: *mut MPI_Info) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let hw_info = unsafe { Out::new(hw_info, "hw_info")? };
+    hw_info.set(MPI_Info::from_raw(Info::default().into_handle()));
+    Ok(())
+}
+
+/// A cache line, so that buffers do not share one by accident.
+const ALIGNMENT: usize = 64;
+
+/// MPI_Alloc_mem. The hint `mpi_minimum_memory_alignment` is heeded.
+///
+/// # Safety
+/// `baseptr` is null or writable for a pointer.
+pub unsafe fn mpi_alloc_mem(size: MPI_Aint, info: MPI_Info, baseptr: *mut c_void) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let baseptr = unsafe { Out::new(baseptr.cast::<*mut c_void>(), "baseptr")? };
+    let bytes = usize::try_from(size)
+        .map_err(|_| Error::argument(c::ERR_ARG, "size", size, "a size is not negative"))?;
+    let hint = Info::resolve_hints(info.raw())?.lookup("mpi_minimum_memory_alignment");
+    let alignment = match hint {
+        None => ALIGNMENT,
+        Some(text) => match text.trim().parse::<usize>() {
+            Ok(wanted) if wanted.is_power_of_two() => wanted.max(ALIGNMENT),
+            _ => {
+                let reason = "mpi_minimum_memory_alignment must be a power of two";
+                return Err(Error::argument(c::ERR_INFO_VALUE, "info", text, reason));
+            }
+        },
+    };
+    let mut memory = std::ptr::null_mut();
+    // SAFETY: the alignment is a power of two and a multiple of a pointer's size; the function only writes `memory`.
+    let refused = unsafe { libc::posix_memalign(&raw mut memory, alignment, bytes.max(1)) };
+    if refused != 0 {
+        return Err(Error::OutOfMemory { bytes: bytes as u64, what: "MPI_Alloc_mem" });
+    }
+    baseptr.set(memory);
+    Ok(())
+}
+
+/// MPI_Free_mem.
+///
+/// # Safety
+/// `base` is null or came from `MPI_Alloc_mem` and was not freed yet.
+pub unsafe fn mpi_free_mem(base: *mut c_void) -> Result<()> {
+    // SAFETY: as the caller promises; `MPI_Alloc_mem` has its memory from `posix_memalign`.
+    unsafe { libc::free(base) };
+    Ok(())
+}
+
+/// MPI_Abi_get_version.
+///
+/// # Safety
+/// `abi_major` and `abi_minor` are null or writable.
+pub unsafe fn mpi_abi_get_version(abi_major: *mut c_int, abi_minor: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (abi_major, abi_minor) =
+        unsafe { (Out::new(abi_major, "abi_major")?, Out::new(abi_minor, "abi_minor")?) };
+    abi_major.set(c::ABI_VERSION);
+    abi_minor.set(c::ABI_SUBVERSION);
+    Ok(())
+}
+
+/// MPI_Abi_get_info: sizes of the integer types of MPI.
+///
+/// # Safety
+/// `info` is null or writable.
+pub unsafe fn mpi_abi_get_info(info: *mut MPI_Info) -> Result<()> {
+    let pairs = [
+        ("mpi_aint_size", size_of::<MPI_Aint>()),
+        ("mpi_count_size", size_of::<MPI_Count>()),
+        ("mpi_offset_size", size_of::<MPI_Offset>()),
+    ];
+    let pairs = pairs.map(|(key, size)| (key.to_owned(), size.to_string()));
+    // SAFETY: as the caller promises.
+    unsafe { put_info(info, pairs) }
+}
+
+/// MPI_Abi_get_fortran_info: sizes of Fortran's default types and which optional ones exist.
+///
+/// # Safety
+/// `info` is null or writable.
+pub unsafe fn mpi_abi_get_fortran_info(info: *mut MPI_Info) -> Result<()> {
+    const DEFAULT: [(&str, u32); 4] = [
+        ("logical", c::LOGICAL),
+        ("integer", c::INTEGER),
+        ("real", c::REAL),
+        ("double_precision", c::DOUBLE_PRECISION),
+    ];
+    const OPTIONAL: [(&str, u32); 19] = [
+        ("logical1", c::LOGICAL1),
+        ("logical2", c::LOGICAL2),
+        ("logical4", c::LOGICAL4),
+        ("logical8", c::LOGICAL8),
+        ("logical16", c::LOGICAL16),
+        ("integer1", c::INTEGER1),
+        ("integer2", c::INTEGER2),
+        ("integer4", c::INTEGER4),
+        ("integer8", c::INTEGER8),
+        ("integer16", c::INTEGER16),
+        ("real2", c::REAL2),
+        ("real4", c::REAL4),
+        ("real8", c::REAL8),
+        ("real16", c::REAL16),
+        ("complex4", c::COMPLEX4),
+        ("complex8", c::COMPLEX8),
+        ("complex16", c::COMPLEX16),
+        ("complex32", c::COMPLEX32),
+        ("double_complex", c::DOUBLE_COMPLEX),
+    ];
+    let size = |handle| Datatype::resolve(handle).map_or(0, |datatype| datatype.size());
+    let default = DEFAULT.map(|(name, handle)| (format!("mpi_{name}_size"), size(handle).to_string()));
+    let optional = OPTIONAL.map(|(name, handle)| {
+        (format!("mpi_{name}_supported"), (size(handle) > 0).to_string())
+    });
+    // SAFETY: as the caller promises.
+    unsafe { put_info(info, default.into_iter().chain(optional)) }
+}
+
+/// # Safety
+/// `info` is null or writable.
+unsafe fn put_info(
+    info: *mut MPI_Info,
+    pairs: impl IntoIterator<Item = (String, String)>,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let info = unsafe { Out::new(info, "info")? };
+    info.set(MPI_Info::from_raw(Info::from_iter(pairs).into_handle()));
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! Error handlers, codes and strings (MPI 5.0, 9.3 to 9.5).
+
+use std::ffi::{c_char, c_int};
+use std::sync::Arc;
+
+use mica_mpi::comm::Comm;
+use mica_mpi::constants as c;
+use mica_mpi::errhandler::{self, Callback, Errhandler, Family, Target};
+use mica_mpi::{Error, Result, error_codes};
+
+use crate::convert::{Out, put_text, text};
+use crate::types::*;
+
+/// The C functions of users. More arguments may follow, and none does.
+type UserFunction<H> = unsafe extern "C" fn(*mut H, *mut c_int, ...);
+
+/// Makes a handler of a C function of the given family and puts its handle out.
+macro_rules! create {
+    ($function:ident, $family:ident, $handle:ident, $errhandler:ident) => {{
+        // SAFETY: as the caller of the shim promises.
+        let errhandler = unsafe { Out::new($errhandler, "errhandler")? };
+        if $function == 0 {
+            let reason = "a function is needed";
+            return Err(Error::argument(c::ERR_ARG, stringify!($function), "NULL", reason));
+        }
+        let address = std::ptr::with_exposed_provenance::<()>($function);
+        // SAFETY: the caller passed a function of this type, and keeps it in place.
+        let function = unsafe { std::mem::transmute::<*const (), UserFunction<$handle>>(address) };
+        let callback: Callback = Arc::new(move |object, mut code| {
+            let mut object = $handle::from_raw(object);
+            // SAFETY: a C function of the user, called as MPI says: with pointers to a handle and to a code.
+            unsafe { function(&raw mut object, &raw mut code) }
+        });
+        let handler = Errhandler::user(Family::$family, callback);
+        errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()));
+        Ok(())
+    }};
+}
+
+/// MPI_Comm_create_errhandler.
+///
+/// # Safety
+/// The function is a `MPI_Comm_errhandler_function`, `errhandler` null or writable.
+pub unsafe fn mpi_comm_create_errhandler(
+    comm_errhandler_fn: usize,
+    errhandler: *mut MPI_Errhandler,
+) -> Result<()> {
+    create!(comm_errhandler_fn, Comm, MPI_Comm, errhandler)
+}
+
+/// MPI_Win_create_errhandler.
+///
+/// # Safety
+/// The function is a `MPI_Win_errhandler_function`, `errhandler` null or writable.
+pub unsafe fn mpi_win_create_errhandler(
+    win_errhandler_fn: usize,
+    errhandler: *mut MPI_Errhandler,
+) -> Result<()> {
+    create!(win_errhandler_fn, Win, MPI_Win, errhandler)
+}
+
+/// MPI_File_create_errhandler.
+///
+/// # Safety
+/// The function is a `MPI_File_errhandler_function`, `errhandler` null or writable.
+pub unsafe fn mpi_file_create_errhandler(
+    file_errhandler_fn: usize,
+    errhandler: *mut MPI_Errhandler,
+) -> Result<()> {
+    create!(file_errhandler_fn, File, MPI_File, errhandler)
+}
+
+/// MPI_Session_create_errhandler.
+///
+/// # Safety
+/// The function is a `MPI_Session_errhandler_function`, `errhandler` null or writable.
+pub unsafe fn mpi_session_create_errhandler(
+    session_errhandler_fn: usize,
+    errhandler: *mut MPI_Errhandler,
+) -> Result<()> {
+    create!(session_errhandler_fn, Session, MPI_Session, errhandler)
+}
+
+/// MPI_Errhandler_free.
+///
+/// # Safety
+/// `errhandler` is null or points to a handle that may be overwritten.
+pub unsafe fn mpi_errhandler_free(errhandler: *mut MPI_Errhandler) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
+    Errhandler::free(errhandler.get().raw())?;
+    errhandler.set(MPI_Errhandler::from_raw(c::ERRHANDLER_NULL));
+    Ok(())
+}
+
+/// MPI_Comm_set_errhandler.
+pub fn mpi_comm_set_errhandler(comm: MPI_Comm, errhandler: MPI_Errhandler) -> Result<()> {
+    Comm::resolve(comm.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?)
+}
+
+/// MPI_Comm_get_errhandler.
+///
+/// # Safety
+/// `errhandler` is null or writable.
+pub unsafe fn mpi_comm_get_errhandler(
+    comm: MPI_Comm,
+    errhandler: *mut MPI_Errhandler,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
+    let handler = Comm::resolve(comm.raw())?.errhandler();
+    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()));
+    Ok(())
+}
+
+/// MPI_Comm_call_errhandler.
+pub fn mpi_comm_call_errhandler(comm: MPI_Comm, errorcode: c_int) -> Result<()> {
+    Comm::resolve(comm.raw())?;
+    errhandler::call(Target::Comm(comm.raw()), errorcode)
+}
+
+/// MPI_File_set_errhandler.
+pub fn mpi_file_set_errhandler(file: MPI_File, errhandler: MPI_Errhandler) -> Result<()> {
+    errhandler::set_file_errhandler(file.raw(), Errhandler::resolve(errhandler.raw())?)
+}
+
+/// MPI_File_get_errhandler.
+///
+/// # Safety
+/// `errhandler` is null or writable.
+pub unsafe fn mpi_file_get_errhandler(
+    file: MPI_File,
+    errhandler: *mut MPI_Errhandler,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
+    let handler = errhandler::file_errhandler(file.raw())?;
+    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()));
+    Ok(())
+}
+
+/// MPI_File_call_errhandler.
+pub fn mpi_file_call_errhandler(fh: MPI_File, errorcode: c_int) -> Result<()> {
+    errhandler::file_errhandler(fh.raw())?;
+    errhandler::call(Target::File(fh.raw()), errorcode)
+}
+
+/// MPI_Error_class.
+///
+/// # Safety
+/// `errorclass` is null or writable.
+pub unsafe fn mpi_error_class(errorcode: c_int, errorclass: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let errorclass = unsafe { Out::new(errorclass, "errorclass")? };
+    errorclass.set(error_codes::class_of(errorcode)?);
+    Ok(())
+}
+
+/// MPI_Error_string.
+///
+/// # Safety
+/// `string` is null or writable for `MPI_MAX_ERROR_STRING` bytes, `resultlen` null or writable.
+pub unsafe fn mpi_error_string(
+    errorcode: c_int,
+    string: *mut c_char,
+    resultlen: *mut c_int,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
+    let text = errhandler::error_string(errorcode)?;
+    // SAFETY: as the caller promises.
+    resultlen.set(unsafe { put_text(string, c::MAX_ERROR_STRING, &text, "string")? });
+    Ok(())
+}
+
+/// MPI_Add_error_class.
+///
+/// # Safety
+/// `errorclass` is null or writable.
+pub unsafe fn mpi_add_error_class(errorclass: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let errorclass = unsafe { Out::new(errorclass, "errorclass")? };
+    errorclass.set(error_codes::add_class());
+    Ok(())
+}
+
+/// MPI_Add_error_code.
+///
+/// # Safety
+/// `errorcode` is null or writable.
+pub unsafe fn mpi_add_error_code(errorclass: c_int, errorcode: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let errorcode = unsafe { Out::new(errorcode, "errorcode")? };
+    errorcode.set(error_codes::add_code(errorclass)?);
+    Ok(())
+}
+
+/// MPI_Add_error_string.
+///
+/// # Safety
+/// `string` is null or a string.
+pub unsafe fn mpi_add_error_string(errorcode: c_int, string: *const c_char) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let string = unsafe { text(string, "string")? };
+    error_codes::add_text(errorcode, &string)
+}
+
+/// MPI_Remove_error_class.
+pub fn mpi_remove_error_class(errorclass: c_int) -> Result<()> {
+    error_codes::remove_class(errorclass)
+}
+
+/// MPI_Remove_error_code.
+pub fn mpi_remove_error_code(errorcode: c_int) -> Result<()> {
+    error_codes::remove_code(errorcode)
+}
+
+/// MPI_Remove_error_string.
+pub fn mpi_remove_error_string(errorcode: c_int) -> Result<()> {
+    error_codes::remove_text(errorcode)
+}

@@ -1,0 +1,177 @@
+//! Reduction operators (MPI 5.0, 6.9.5).
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use mica_mpi::constants as c;
+use mica_mpi::datatype::{Datatype, Region};
+use mica_mpi::error::Error;
+use mica_mpi::op::{self, Op};
+
+use crate::types::{MPI_Count, MPI_Datatype, MPI_Op};
+
+/// `MPI_User_function`.
+type Plain = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut MPI_Datatype);
+/// `MPI_User_function_c`.
+type Large = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut MPI_Count, *mut MPI_Datatype);
+
+/// MPI_Op_create, MPI_Op_create_c.
+///
+/// # Safety
+/// `user_fn` is a function of the form that `wide` tells; it reads and writes nothing but the
+/// vectors it is given. `op` is writable.
+pub unsafe fn mpi_op_create(
+    user_fn: usize,
+    commute: c_int,
+    op: *mut MPI_Op,
+    wide: bool,
+) -> mica_mpi::Result<()> {
+    if user_fn == 0 {
+        return Err(Error::argument(
+            c::ERR_ARG,
+            "user_fn",
+            "NULL",
+            "no function",
+        ));
+    }
+    let function: Arc<op::Function> = if wide {
+        // SAFETY: by the contract above it is a function of this type.
+        let function = unsafe { std::mem::transmute::<usize, Large>(user_fn) };
+        Arc::new(
+            move |input: usize, inout: usize, count: i64, datatype: u32| {
+                let (mut count, mut datatype) = (count, MPI_Datatype::from_raw(datatype));
+                // SAFETY: the addresses are those of the operands, live and of `count` elements; the
+                // function is the caller's for this very purpose.
+                unsafe {
+                    function(
+                        pointer(input),
+                        pointer(inout),
+                        &raw mut count,
+                        &raw mut datatype,
+                    )
+                }
+            },
+        )
+    } else {
+        // SAFETY: as above.
+        let function = unsafe { std::mem::transmute::<usize, Plain>(user_fn) };
+        Arc::new(
+            move |input: usize, inout: usize, count: i64, datatype: u32| {
+                pieces(input, inout, count, datatype, |input, inout, mut count| {
+                    let mut datatype = MPI_Datatype::from_raw(datatype);
+                    // SAFETY: as above; each piece lies within the operands.
+                    unsafe {
+                        function(
+                            pointer(input),
+                            pointer(inout),
+                            &raw mut count,
+                            &raw mut datatype,
+                        )
+                    }
+                });
+            },
+        )
+    };
+    let handle = Op::user(commute != 0, function).register();
+    // SAFETY: by the contract above.
+    unsafe { *op = MPI_Op::from_raw(handle) };
+    Ok(())
+}
+
+/// Calls `f` once, or as often as a count that is an `int` needs.
+fn pieces(
+    input: usize,
+    inout: usize,
+    count: i64,
+    datatype: u32,
+    mut f: impl FnMut(usize, usize, c_int),
+) {
+    if let Ok(count) = c_int::try_from(count) {
+        return f(input, inout, count);
+    }
+    // The operation holds the datatype, whose handle may be freed only where no collective call is
+    // still running.
+    let extent = Datatype::resolve(datatype).map_or(0, |d| d.extent());
+    let mut done = 0;
+    while done < count {
+        let piece = (count - done).min(c_int::MAX.into());
+        let shift = done.wrapping_mul(extent) as isize;
+        f(
+            input.wrapping_add_signed(shift),
+            inout.wrapping_add_signed(shift),
+            piece as c_int,
+        );
+        done += piece;
+    }
+}
+
+fn pointer(address: usize) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(address)
+}
+
+/// MPI_Op_free.
+///
+/// # Safety
+/// `op` is readable and writable.
+pub unsafe fn mpi_op_free(op: *mut MPI_Op) -> mica_mpi::Result<()> {
+    // SAFETY: by the contract above.
+    Op::free(unsafe { *op }.raw())?;
+    // SAFETY: by the contract above.
+    unsafe { *op = MPI_Op::from_raw(c::OP_NULL) };
+    Ok(())
+}
+
+/// MPI_Op_commutative.
+///
+/// # Safety
+/// `commute` is writable.
+pub unsafe fn mpi_op_commutative(op: MPI_Op, commute: *mut c_int) -> mica_mpi::Result<()> {
+    let answer = Op::resolve(op.raw())?.is_commutative();
+    // SAFETY: by the contract above.
+    unsafe { *commute = answer.into() };
+    Ok(())
+}
+
+/// MPI_Reduce_local, MPI_Reduce_local_c.
+///
+/// # Safety
+/// `inbuf` is readable, `inoutbuf` readable and writable, for `count` elements of `datatype`.
+pub unsafe fn mpi_reduce_local(
+    inbuf: *const c_void,
+    inoutbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+) -> mica_mpi::Result<()> {
+    let op = Op::resolve(op.raw())?;
+    let datatype = Datatype::resolve_committed(datatype.raw())?;
+    // SAFETY: by the contract above.
+    let (input, inout) = unsafe { (Region::user(inbuf), Region::user(inoutbuf)) };
+    op::reduce_local(&op, &input, &inout, count, &datatype)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_beyond_an_int_are_split() {
+        let mut calls = Vec::new();
+        let count = i64::from(c_int::MAX) * 2 + 5;
+        pieces(0, 1 << 60, count, c::DOUBLE, |a, b, n| {
+            calls.push((a, b - (1 << 60), n))
+        });
+        let step = c_int::MAX as usize * 8;
+        assert_eq!(
+            calls,
+            [
+                (0, 0, c_int::MAX),
+                (step, step, c_int::MAX),
+                (2 * step, 2 * step, 5)
+            ]
+        );
+        calls.clear();
+        pieces(8, 16, 3, c::DOUBLE, |a, b, n| calls.push((a, b, n)));
+        assert_eq!(calls, [(8, 16, 3)]);
+    }
+}

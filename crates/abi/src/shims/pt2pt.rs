@@ -1,0 +1,474 @@
+//! Point to point (MPI 5.0, chapter 3).
+
+#![allow(clippy::too_many_arguments)] // MPI's signatures
+
+use std::ffi::{c_int, c_void};
+
+use mica_channel::memory::{Region, View};
+use mica_mpi::constants as c;
+use mica_mpi::pt2pt::{self, Mode, Plane, Status};
+use mica_mpi::request::Request;
+use mica_mpi::{Result, comm, datatype};
+
+use crate::convert::{Out, flag};
+use crate::raise::{ErrorOn, Target};
+use crate::types::*;
+
+/// Stores a status, unless the caller ignores it.
+///
+/// # Safety
+/// `to` is null or writable.
+#[inline(always)]
+pub(crate) unsafe fn put_status(to: *mut MPI_Status, status: &Status) {
+    if to.is_null() {
+        return;
+    }
+    let mut s = MPI_Status {
+        MPI_SOURCE: status.source,
+        MPI_TAG: status.tag,
+        MPI_ERROR: status.error,
+        ..MPI_Status::default()
+    };
+    s.set_bytes(status.bytes);
+    s.set_cancelled(status.cancelled);
+    // SAFETY: by the contract above. MPI_ERROR is left alone by calls that complete one operation (MPI 5.0, 3.2.5); it
+    // is written here by all, which the standard allows for calls on several and nobody can tell for a single one.
+    unsafe { to.write(s) };
+}
+
+/// The bytes of a message in the caller's memory.
+///
+/// # Safety
+/// The obligations of [`Region::user`] for `count` elements of `datatype` at `buf`.
+#[inline(always)]
+unsafe fn message(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Result<View> {
+    // SAFETY: passed on to the caller.
+    let region = unsafe { Region::user(buf) };
+    datatype::view_of(datatype.raw(), region, count)
+}
+
+/// A blocking send.
+///
+/// # Safety
+/// `buf` is readable for `count` elements of `datatype`, as MPI asks of the caller.
+#[inline(always)]
+unsafe fn send(
+    mode: Mode,
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+) -> Result<()> {
+    comm::with(comm.raw(), |comm| {
+        // SAFETY: as the caller promises; the send is over when this returns.
+        let view = unsafe { message(buf, count, datatype)? };
+        pt2pt::send(comm, Plane::User, mode, &view, dest, tag)
+    })?
+}
+
+/// The start of a send.
+///
+/// # Safety
+/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is null or writable.
+#[inline]
+unsafe fn start(
+    mode: Mode,
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let request = unsafe { Out::new(request, "request")? };
+    comm::with(comm.raw(), |comm| {
+        // SAFETY: as the caller promises.
+        let view = unsafe { message(buf, count, datatype)? };
+        let started = pt2pt::isend(comm, Plane::User, mode, &view, dest, tag)?;
+        request.set(MPI_Request::from_raw(started.register()));
+        Ok(())
+    })?
+}
+
+/// MPI_Send, MPI_Send_c.
+///
+/// # Safety
+/// `buf` is readable for `count` elements of `datatype`.
+#[inline]
+pub unsafe fn mpi_send(
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { send(Mode::Standard, buf, count, datatype, dest, tag, comm) }
+}
+
+/// MPI_Isend, MPI_Isend_c.
+///
+/// # Safety
+/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is null or writable.
+#[inline]
+pub unsafe fn mpi_isend(
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        start(
+            Mode::Standard,
+            buf,
+            count,
+            datatype,
+            dest,
+            tag,
+            comm,
+            request,
+        )
+    }
+}
+
+/// MPI_Ssend, MPI_Ssend_c.
+///
+/// # Safety
+/// `buf` is readable for `count` elements of `datatype`.
+#[inline]
+pub unsafe fn mpi_ssend(
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { send(Mode::Synchronous, buf, count, datatype, dest, tag, comm) }
+}
+
+/// MPI_Issend, MPI_Issend_c.
+///
+/// # Safety
+/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is null or writable.
+#[inline]
+pub unsafe fn mpi_issend(
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        start(
+            Mode::Synchronous,
+            buf,
+            count,
+            datatype,
+            dest,
+            tag,
+            comm,
+            request,
+        )
+    }
+}
+
+/// MPI_Rsend, MPI_Rsend_c.
+///
+/// # Safety
+/// `buf` is readable for `count` elements of `datatype`.
+#[inline]
+pub unsafe fn mpi_rsend(
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { send(Mode::Ready, buf, count, datatype, dest, tag, comm) }
+}
+
+/// MPI_Irsend, MPI_Irsend_c.
+///
+/// # Safety
+/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is null or writable.
+#[inline]
+pub unsafe fn mpi_irsend(
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { start(Mode::Ready, buf, count, datatype, dest, tag, comm, request) }
+}
+
+/// MPI_Recv, MPI_Recv_c.
+///
+/// # Safety
+/// `buf` is writable for `count` elements of `datatype`; `status` is null or writable.
+#[inline]
+pub unsafe fn mpi_recv(
+    buf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    status: *mut MPI_Status,
+) -> Result<()> {
+    comm::with(comm.raw(), |comm| {
+        // SAFETY: as the caller promises; the receive is over when this returns.
+        let view = unsafe { message(buf, count, datatype)? };
+        let (got, error) = pt2pt::recv_outcome(comm, Plane::User, &view, source, tag)?;
+        // SAFETY: as the caller promises.
+        unsafe { put_status(status, &got) };
+        error.map_or(Ok(()), Err)
+    })?
+}
+
+/// MPI_Irecv, MPI_Irecv_c.
+///
+/// # Safety
+/// `buf` is writable for `count` elements of `datatype` until the request is complete; `request` is null or writable.
+pub unsafe fn mpi_irecv(
+    buf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let request = unsafe { Out::new(request, "request")? };
+    comm::with(comm.raw(), |comm| {
+        // SAFETY: as the caller promises.
+        let view = unsafe { message(buf, count, datatype)? };
+        let started = pt2pt::irecv(comm, Plane::User, &view, source, tag)?;
+        request.set(MPI_Request::from_raw(started.register()));
+        Ok(())
+    })?
+}
+
+/// MPI_Sendrecv, MPI_Sendrecv_c.
+///
+/// # Safety
+/// `sendbuf` is readable, `recvbuf` writable for their elements, and they are disjoint; `status` is null or writable.
+pub unsafe fn mpi_sendrecv(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    source: c_int,
+    recvtag: c_int,
+    comm: MPI_Comm,
+    status: *mut MPI_Status,
+) -> Result<()> {
+    comm::with(comm.raw(), |comm| {
+        // SAFETY: as the caller promises; both operations are over when this returns.
+        let (out, into) = unsafe {
+            (
+                message(sendbuf, sendcount, sendtype)?,
+                message(recvbuf, recvcount, recvtype)?,
+            )
+        };
+        let (got, error) = pt2pt::sendrecv(comm, &out, dest, sendtag, &into, source, recvtag)?;
+        // SAFETY: as the caller promises.
+        unsafe { put_status(status, &got) };
+        error.map_or(Ok(()), Err)
+    })?
+}
+
+/// MPI_Sendrecv_replace, MPI_Sendrecv_replace_c.
+///
+/// # Safety
+/// `buf` is readable and writable for `count` elements of `datatype`; `status` is null or writable.
+pub unsafe fn mpi_sendrecv_replace(
+    buf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    dest: c_int,
+    sendtag: c_int,
+    source: c_int,
+    recvtag: c_int,
+    comm: MPI_Comm,
+    status: *mut MPI_Status,
+) -> Result<()> {
+    comm::with(comm.raw(), |comm| {
+        // SAFETY: as the caller promises; both operations are over when this returns.
+        let view = unsafe { message(buf, count, datatype)? };
+        let copy = pt2pt::packed_copy(&view)?;
+        let (got, error) = pt2pt::sendrecv(comm, &copy, dest, sendtag, &view, source, recvtag)?;
+        // SAFETY: as the caller promises.
+        unsafe { put_status(status, &got) };
+        error.map_or(Ok(()), Err)
+    })?
+}
+
+/// MPI_Probe.
+///
+/// # Safety
+/// `status` is null or writable.
+pub unsafe fn mpi_probe(
+    source: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    status: *mut MPI_Status,
+) -> Result<()> {
+    let found = comm::with(comm.raw(), |comm| pt2pt::probe(comm, source, tag))??;
+    // SAFETY: as the caller promises.
+    unsafe { put_status(status, &found) };
+    Ok(())
+}
+
+/// MPI_Iprobe.
+///
+/// # Safety
+/// `found` and `status` are null or writable.
+pub unsafe fn mpi_iprobe(
+    source: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    found: *mut c_int,
+    status: *mut MPI_Status,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let to = unsafe { Out::new(found, "flag")? };
+    let found = comm::with(comm.raw(), |comm| pt2pt::iprobe(comm, source, tag))??;
+    to.set(flag(found.is_some()));
+    if let Some(found) = found {
+        // SAFETY: as the caller promises.
+        unsafe { put_status(status, &found) };
+    }
+    Ok(())
+}
+
+/// MPI_Mprobe.
+///
+/// # Safety
+/// `message` and `status` are null or writable.
+pub unsafe fn mpi_mprobe(
+    source: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    message: *mut MPI_Message,
+    status: *mut MPI_Status,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let message = unsafe { Out::new(message, "message")? };
+    let (handle, found) = comm::with(comm.raw(), |comm| pt2pt::mprobe(comm, source, tag))??;
+    message.set(MPI_Message::from_raw(handle));
+    // SAFETY: as the caller promises.
+    unsafe { put_status(status, &found) };
+    Ok(())
+}
+
+/// MPI_Improbe.
+///
+/// # Safety
+/// `found`, `message` and `status` are null or writable.
+pub unsafe fn mpi_improbe(
+    source: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    found: *mut c_int,
+    message: *mut MPI_Message,
+    status: *mut MPI_Status,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (to, message) = unsafe { (Out::new(found, "flag")?, Out::new(message, "message")?) };
+    let found = comm::with(comm.raw(), |comm| pt2pt::improbe(comm, source, tag))??;
+    to.set(flag(found.is_some()));
+    if let Some((handle, found)) = found {
+        message.set(MPI_Message::from_raw(handle));
+        // SAFETY: as the caller promises.
+        unsafe { put_status(status, &found) };
+    }
+    Ok(())
+}
+
+/// Starts the receive of a matched message; its handle becomes `MPI_MESSAGE_NULL`.
+///
+/// # Safety
+/// `buf` is writable for `count` elements of `datatype` until the request is complete; `message` is null or valid.
+unsafe fn start_matched(
+    buf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    message: *mut MPI_Message,
+) -> Result<Request> {
+    // SAFETY: as the caller promises.
+    let (handle, view) = unsafe {
+        (
+            Out::new(message, "message")?,
+            self::message(buf, count, datatype)?,
+        )
+    };
+    let started = pt2pt::imrecv(handle.get().raw(), &view)?;
+    handle.set(MPI_Message::from_raw(c::MESSAGE_NULL));
+    Ok(started)
+}
+
+/// MPI_Mrecv, MPI_Mrecv_c.
+///
+/// # Safety
+/// `buf` is writable for `count` elements of `datatype`; `message` is null or valid; `status` is null or writable.
+pub unsafe fn mpi_mrecv(
+    buf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    message: *mut MPI_Message,
+    status: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises; the receive is over when this returns.
+    let outcome = unsafe { start_matched(buf, count, datatype, message)? }.wait()?;
+    // SAFETY: as the caller promises.
+    unsafe { put_status(status, &outcome.status) };
+    match outcome.error {
+        None => Ok(()),
+        Some(error) => Err(ErrorOn::new(Target::Comm(outcome.comm), error)),
+    }
+}
+
+/// MPI_Imrecv, MPI_Imrecv_c.
+///
+/// # Safety
+/// `buf` is writable for `count` elements of `datatype` until the request is complete; `message` is null or valid;
+/// `request` is null or writable.
+pub unsafe fn mpi_imrecv(
+    buf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    message: *mut MPI_Message,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let request = unsafe { Out::new(request, "request")? };
+    // SAFETY: as the caller promises.
+    let started = unsafe { start_matched(buf, count, datatype, message)? };
+    request.set(MPI_Request::from_raw(started.register()));
+    Ok(())
+}

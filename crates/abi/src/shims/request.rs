@@ -1,0 +1,541 @@
+//! Requests and statuses (MPI 5.0, 3.7).
+
+use std::ffi::c_int;
+
+use mica_mpi::constants as c;
+use mica_mpi::request::{self, Found, Outcome};
+use mica_mpi::{Error, Result};
+
+use super::pt2pt::put_status;
+use crate::convert::{Out, flag, slice, slice_mut};
+use crate::raise::{ErrorOn, Target};
+use crate::status;
+use crate::types::*;
+
+const NULL: MPI_Request = MPI_Request::from_raw(c::REQUEST_NULL);
+
+fn raised(outcome: Outcome) -> std::result::Result<(), ErrorOn> {
+    match outcome.error {
+        None => Ok(()),
+        Some(error) if outcome.comm == 0 => Err(error.into()),
+        Some(error) => Err(ErrorOn::new(Target::Comm(outcome.comm), error)),
+    }
+}
+
+/// Stores the outcome of one request.
+///
+/// # Safety
+/// `status` is null or writable.
+unsafe fn deliver(outcome: Outcome, status: *mut MPI_Status) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    unsafe { put_status(status, &outcome.status) };
+    raised(outcome)
+}
+
+/// Stores the outcomes of several requests, `statuses[i]` being that of `outcomes[i]`.
+///
+/// # Safety
+/// `statuses` is null or writable for as many.
+unsafe fn deliver_all(
+    outcomes: impl IntoIterator<Item = Outcome>,
+    statuses: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
+    let mut failed: Option<Outcome> = None;
+    for (i, outcome) in outcomes.into_iter().enumerate() {
+        if !statuses.is_null() {
+            // SAFETY: as the caller promises.
+            unsafe { put_status(statuses.add(i), &outcome.status) };
+        }
+        if outcome.error.is_some() && failed.is_none() {
+            failed = Some(outcome);
+        }
+    }
+    match failed {
+        None => Ok(()),
+        Some(outcome) => raised(Outcome {
+            error: Some(Error::InStatus),
+            ..outcome
+        }),
+    }
+}
+
+fn raw(requests: &[MPI_Request]) -> Vec<u32> {
+    requests.iter().map(|r| r.raw()).collect()
+}
+
+/// MPI_Wait.
+///
+/// # Safety
+/// `request` is null or valid; `status` is null or writable.
+pub unsafe fn mpi_wait(request: *mut MPI_Request, status: *mut MPI_Status) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    let request = unsafe { Out::new(request, "request")? };
+    let outcome = request::wait(request.get().raw())?;
+    request.set(NULL);
+    // SAFETY: as the caller promises.
+    unsafe { deliver(outcome, status) }
+}
+
+/// MPI_Test.
+///
+/// # Safety
+/// `request` is null or valid; `done` and `status` are null or writable.
+pub unsafe fn mpi_test(
+    request: *mut MPI_Request,
+    done: *mut c_int,
+    status: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    let (request, done) = unsafe { (Out::new(request, "request")?, Out::new(done, "flag")?) };
+    let outcome = request::test(request.get().raw())?;
+    done.set(flag(outcome.is_some()));
+    let Some(outcome) = outcome else {
+        return Ok(());
+    };
+    request.set(NULL);
+    // SAFETY: as the caller promises.
+    unsafe { deliver(outcome, status) }
+}
+
+/// MPI_Request_get_status.
+///
+/// # Safety
+/// `done` and `status` are null or writable.
+pub unsafe fn mpi_request_get_status(
+    request: MPI_Request,
+    done: *mut c_int,
+    status: *mut MPI_Status,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let done = unsafe { Out::new(done, "flag")? };
+    let outcome = request::status(request.raw())?;
+    done.set(flag(outcome.is_some()));
+    if let Some(outcome) = outcome {
+        // SAFETY: as the caller promises.
+        unsafe { put_status(status, &outcome.status) };
+    }
+    Ok(())
+}
+
+/// MPI_Waitall.
+///
+/// # Safety
+/// The arrays hold `count` elements; statuses may be null.
+pub unsafe fn mpi_waitall(
+    count: c_int,
+    array_of_requests: *mut MPI_Request,
+    array_of_statuses: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    let requests = unsafe { slice_mut(array_of_requests, count, "array_of_requests", "count")? };
+    let outcomes = request::wait_all(&raw(requests))?;
+    requests.fill(NULL);
+    // SAFETY: as the caller promises.
+    unsafe { deliver_all(outcomes, array_of_statuses) }
+}
+
+/// MPI_Testall.
+///
+/// # Safety
+/// The arrays hold `count` elements; statuses may be null; `done` is null or writable.
+pub unsafe fn mpi_testall(
+    count: c_int,
+    array_of_requests: *mut MPI_Request,
+    done: *mut c_int,
+    array_of_statuses: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    let (requests, done) = unsafe {
+        (
+            slice_mut(array_of_requests, count, "array_of_requests", "count")?,
+            Out::new(done, "flag")?,
+        )
+    };
+    let outcomes = request::test_all(&raw(requests))?;
+    done.set(flag(outcomes.is_some()));
+    let Some(outcomes) = outcomes else {
+        return Ok(());
+    };
+    requests.fill(NULL);
+    // SAFETY: as the caller promises.
+    unsafe { deliver_all(outcomes, array_of_statuses) }
+}
+
+/// Stores what a call on any of several requests found. Sets `done` to whether the call is satisfied.
+///
+/// # Safety
+/// `status` is null or writable.
+unsafe fn deliver_any(
+    found: Found<(usize, Outcome)>,
+    requests: &mut [MPI_Request],
+    index: Out<c_int>,
+    done: impl FnOnce(bool),
+    status: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
+    match found {
+        Found::NotYet => {
+            index.set(c::UNDEFINED);
+            done(false);
+            Ok(())
+        }
+        Found::NoneActive => {
+            index.set(c::UNDEFINED);
+            done(true);
+            // SAFETY: as the caller promises.
+            unsafe { put_status(status, &mica_mpi::pt2pt::Status::EMPTY) };
+            Ok(())
+        }
+        Found::Complete((i, outcome)) => {
+            requests[i] = NULL;
+            index.set(i as c_int);
+            done(true);
+            // SAFETY: as the caller promises.
+            unsafe { deliver(outcome, status) }
+        }
+    }
+}
+
+/// MPI_Waitany.
+///
+/// # Safety
+/// The array holds `count` requests; `index` is null or writable, `status` likewise.
+pub unsafe fn mpi_waitany(
+    count: c_int,
+    array_of_requests: *mut MPI_Request,
+    index: *mut c_int,
+    status: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    let (requests, index) = unsafe {
+        (
+            slice_mut(array_of_requests, count, "array_of_requests", "count")?,
+            Out::new(index, "index")?,
+        )
+    };
+    let found = request::wait_any(&raw(requests))?;
+    // SAFETY: as the caller promises.
+    unsafe { deliver_any(found, requests, index, |_| (), status) }
+}
+
+/// MPI_Testany.
+///
+/// # Safety
+/// The array holds `count` requests; the others are null or writable.
+pub unsafe fn mpi_testany(
+    count: c_int,
+    array_of_requests: *mut MPI_Request,
+    index: *mut c_int,
+    done: *mut c_int,
+    status: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    let (requests, index, done) = unsafe {
+        (
+            slice_mut(array_of_requests, count, "array_of_requests", "count")?,
+            Out::new(index, "index")?,
+            Out::new(done, "flag")?,
+        )
+    };
+    let found = request::test_any(&raw(requests))?;
+    // SAFETY: as the caller promises.
+    unsafe { deliver_any(found, requests, index, |yes| done.set(flag(yes)), status) }
+}
+
+/// Stores what a call on some of several requests found.
+///
+/// # Safety
+/// `indices` holds `requests.len()` elements; `statuses` as many, or is null.
+unsafe fn deliver_some(
+    found: Found<Vec<(usize, Outcome)>>,
+    requests: &mut [MPI_Request],
+    outcount: Out<c_int>,
+    indices: *mut c_int,
+    statuses: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
+    let done = match found {
+        Found::NotYet => {
+            outcount.set(0);
+            return Ok(());
+        }
+        Found::NoneActive => {
+            outcount.set(c::UNDEFINED);
+            return Ok(());
+        }
+        Found::Complete(done) => done,
+    };
+    let n = done.len() as c_int;
+    // SAFETY: as the caller promises; no more are complete than there are requests.
+    let indices = unsafe { slice_mut(indices, n, "array_of_indices", "outcount")? };
+    outcount.set(n);
+    for (to, (i, _)) in indices.iter_mut().zip(&done) {
+        requests[*i] = NULL;
+        *to = *i as c_int;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { deliver_all(done.into_iter().map(|(_, outcome)| outcome), statuses) }
+}
+
+/// MPI_Waitsome.
+///
+/// # Safety
+/// The arrays hold `incount` elements; statuses may be null; `outcount` is null or writable.
+pub unsafe fn mpi_waitsome(
+    incount: c_int,
+    array_of_requests: *mut MPI_Request,
+    outcount: *mut c_int,
+    array_of_indices: *mut c_int,
+    array_of_statuses: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let requests = slice_mut(array_of_requests, incount, "array_of_requests", "incount")?;
+        let outcount = Out::new(outcount, "outcount")?;
+        let found = request::wait_some(&raw(requests))?;
+        deliver_some(
+            found,
+            requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        )
+    }
+}
+
+/// MPI_Testsome.
+///
+/// # Safety
+/// The arrays hold `incount` elements; statuses may be null; `outcount` is null or writable.
+pub unsafe fn mpi_testsome(
+    incount: c_int,
+    array_of_requests: *mut MPI_Request,
+    outcount: *mut c_int,
+    array_of_indices: *mut c_int,
+    array_of_statuses: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let requests = slice_mut(array_of_requests, incount, "array_of_requests", "incount")?;
+        let outcount = Out::new(outcount, "outcount")?;
+        let found = request::test_some(&raw(requests))?;
+        deliver_some(
+            found,
+            requests,
+            outcount,
+            array_of_indices,
+            array_of_statuses,
+        )
+    }
+}
+
+/// MPI_Request_get_status_all.
+///
+/// # Safety
+/// The arrays hold `count` elements; statuses may be null; `done` is null or writable.
+pub unsafe fn mpi_request_get_status_all(
+    count: c_int,
+    array_of_requests: *const MPI_Request,
+    done: *mut c_int,
+    array_of_statuses: *mut MPI_Status,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (requests, done) = unsafe {
+        (
+            slice(array_of_requests, count, "array_of_requests", "count")?,
+            Out::new(done, "flag")?,
+        )
+    };
+    let outcomes = requests
+        .iter()
+        .map(|r| request::status(r.raw()))
+        .collect::<Result<Vec<_>>>()?;
+    let all: Option<Vec<Outcome>> = outcomes.into_iter().collect();
+    done.set(flag(all.is_some()));
+    if let (Some(all), false) = (all, array_of_statuses.is_null()) {
+        for (i, outcome) in all.iter().enumerate() {
+            // SAFETY: as the caller promises.
+            unsafe { put_status(array_of_statuses.add(i), &outcome.status) };
+        }
+    }
+    Ok(())
+}
+
+/// MPI_Request_get_status_any.
+///
+/// # Safety
+/// The array holds `count` requests; the others are null or writable.
+pub unsafe fn mpi_request_get_status_any(
+    count: c_int,
+    array_of_requests: *const MPI_Request,
+    index: *mut c_int,
+    done: *mut c_int,
+    status: *mut MPI_Status,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (requests, index, done) = unsafe {
+        (
+            slice(array_of_requests, count, "array_of_requests", "count")?,
+            Out::new(index, "index")?,
+            Out::new(done, "flag")?,
+        )
+    };
+    let mut any_active = false;
+    for (i, r) in requests.iter().enumerate().filter(|(_, r)| **r != NULL) {
+        any_active = true;
+        if let Some(outcome) = request::status(r.raw())? {
+            index.set(i as c_int);
+            done.set(1);
+            // SAFETY: as the caller promises.
+            unsafe { put_status(status, &outcome.status) };
+            return Ok(());
+        }
+    }
+    index.set(c::UNDEFINED);
+    done.set(flag(!any_active));
+    if !any_active {
+        // SAFETY: as the caller promises.
+        unsafe { put_status(status, &mica_mpi::pt2pt::Status::EMPTY) };
+    }
+    Ok(())
+}
+
+/// MPI_Request_get_status_some.
+///
+/// # Safety
+/// The arrays hold `incount` elements; statuses may be null; `outcount` is null or writable.
+pub unsafe fn mpi_request_get_status_some(
+    incount: c_int,
+    array_of_requests: *const MPI_Request,
+    outcount: *mut c_int,
+    array_of_indices: *mut c_int,
+    array_of_statuses: *mut MPI_Status,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (requests, outcount, indices) = unsafe {
+        (
+            slice(array_of_requests, incount, "array_of_requests", "incount")?,
+            Out::new(outcount, "outcount")?,
+            slice_mut(array_of_indices, incount, "array_of_indices", "incount")?,
+        )
+    };
+    let mut n = 0;
+    let mut any_active = false;
+    for (i, r) in requests.iter().enumerate().filter(|(_, r)| **r != NULL) {
+        any_active = true;
+        if let Some(outcome) = request::status(r.raw())? {
+            indices[n] = i as c_int;
+            if !array_of_statuses.is_null() {
+                // SAFETY: as the caller promises; `n` counts at most `incount`.
+                unsafe { put_status(array_of_statuses.add(n), &outcome.status) };
+            }
+            n += 1;
+        }
+    }
+    outcount.set(if any_active { n as c_int } else { c::UNDEFINED });
+    Ok(())
+}
+
+/// MPI_Cancel.
+///
+/// # Safety
+/// `request` is null or readable.
+pub unsafe fn mpi_cancel(request: *mut MPI_Request) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let request = unsafe { Out::new(request, "request")? };
+    request::cancel(request.get().raw())
+}
+
+/// MPI_Request_free.
+///
+/// # Safety
+/// `request` is null or valid.
+pub unsafe fn mpi_request_free(request: *mut MPI_Request) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let request = unsafe { Out::new(request, "request")? };
+    request::free(request.get().raw())?;
+    request.set(NULL);
+    Ok(())
+}
+
+/// MPI_Test_cancelled.
+///
+/// # Safety
+/// `status` is null or readable; `cancelled` is null or writable.
+pub unsafe fn mpi_test_cancelled(status: *const MPI_Status, cancelled: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (status, cancelled) = unsafe { (status::read(status)?, Out::new(cancelled, "flag")?) };
+    cancelled.set(flag(status.cancelled()));
+    Ok(())
+}
+
+/// MPI_Status_set_cancelled.
+///
+/// # Safety
+/// `status` is null or writable.
+pub unsafe fn mpi_status_set_cancelled(status: *mut MPI_Status, cancelled: c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { status::write(status)? }.set_cancelled(cancelled != 0);
+    Ok(())
+}
+
+/// MPI_Status_get_source.
+///
+/// # Safety
+/// `status` is null or readable; `source` is null or writable.
+pub unsafe fn mpi_status_get_source(status: *const MPI_Status, source: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (status, source) = unsafe { (status::read(status)?, Out::new(source, "source")?) };
+    source.set(status.MPI_SOURCE);
+    Ok(())
+}
+
+/// MPI_Status_set_source.
+///
+/// # Safety
+/// `status` is null or writable.
+pub unsafe fn mpi_status_set_source(status: *mut MPI_Status, source: c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { status::write(status)? }.MPI_SOURCE = source;
+    Ok(())
+}
+
+/// MPI_Status_get_tag.
+///
+/// # Safety
+/// `status` is null or readable; `tag` is null or writable.
+pub unsafe fn mpi_status_get_tag(status: *const MPI_Status, tag: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (status, tag) = unsafe { (status::read(status)?, Out::new(tag, "tag")?) };
+    tag.set(status.MPI_TAG);
+    Ok(())
+}
+
+/// MPI_Status_set_tag.
+///
+/// # Safety
+/// `status` is null or writable.
+pub unsafe fn mpi_status_set_tag(status: *mut MPI_Status, tag: c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { status::write(status)? }.MPI_TAG = tag;
+    Ok(())
+}
+
+/// MPI_Status_get_error.
+///
+/// # Safety
+/// `status` is null or readable; `err` is null or writable.
+pub unsafe fn mpi_status_get_error(status: *const MPI_Status, err: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (status, err) = unsafe { (status::read(status)?, Out::new(err, "err")?) };
+    err.set(status.MPI_ERROR);
+    Ok(())
+}
+
+/// MPI_Status_set_error.
+///
+/// # Safety
+/// `status` is null or writable.
+pub unsafe fn mpi_status_set_error(status: *mut MPI_Status, err: c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    unsafe { status::write(status)? }.MPI_ERROR = err;
+    Ok(())
+}

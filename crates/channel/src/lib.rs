@@ -1,0 +1,57 @@
+//! Ways to move bytes to a peer (DESIGN.md, sections 1 and 4): one folder a channel, none knows another.
+//!
+//! - [`shm`]: messages through the job segment's rings and cells, two copies and no system call (chai-2009, 3.2);
+//! - [`direct`]: one copy from the sender's memory to the receiver's by the kernel (chai-2009, 4 and 6.1).
+//!
+//! [`memory`] says where a message's bytes lie in this process. What goes which way is the `protocol` crate's choice.
+
+pub mod direct;
+pub mod memory;
+pub mod shm;
+
+use mica_node::topology::Level;
+
+bitflags::bitflags! {
+    /// What a channel can do.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Capabilities: u32 {
+        /// Carries packets in order to a peer: can bring a message of its own.
+        const MESSAGES = 1;
+        /// Reads a peer's memory once its address is known.
+        const PULL = 1 << 1;
+        /// Needs no system call to move bytes.
+        const USER_SPACE = 1 << 2;
+        /// Takes the sender's non-contiguous layout as it is.
+        const SCATTERED = 1 << 3;
+    }
+}
+
+/// What a channel costs, as far as it is known without calibration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Nanoseconds to start a transfer.
+    pub start_ns: f64,
+    /// Nanoseconds for each byte.
+    pub byte_ns: f64,
+    /// Copies that the bytes make on their way.
+    pub copies: u32,
+}
+
+/// What every channel says of itself.
+pub trait Channel {
+    /// Short name, as in tables and environment variables.
+    fn name(&self) -> &'static str;
+    /// What it can do.
+    fn capabilities(&self) -> Capabilities;
+    /// What it costs between ranks at this level.
+    fn cost(&self, level: Level) -> Cost;
+}
+
+/// A channel could not do what it was asked to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChannelError {
+    /// The job segment cannot grow by what a new pair or pool needs.
+    #[error(transparent)]
+    Segment(#[from] mica_node::segment::SegmentError),
+}

@@ -1,0 +1,322 @@
+//! A datatype compiled to loops over blocks of bytes (MPI 5.0, chapter 5).
+//!
+//! A [`Layout`] is what remains of a datatype once the kinds of its entries no longer matter: where its bytes lie
+//! relative to a buffer's address, in the order in which they travel, and its bounds. Construction normalises: blocks
+//! that touch are one block, a vector without gaps is a block, evenly spaced parts are a loop, nested loops that
+//! step alike are one. So the innermost copy loop is as long and as regular as the datatype allows, and a
+//! position in the packed bytes is found by division and binary search, never by walking.
+
+pub(super) mod copy;
+mod node;
+
+use node::{Placed, Sequence};
+
+/// A datatype's byte layout. Sizes and displacements are 64-bit, and all arithmetic is checked.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    root: Placed,
+    lb: i64,
+    ub: i64,
+    /// Whether the bounds come from [`resized`](Self::resized), here or in a part: such bounds win over computed ones.
+    marked: bool,
+    /// Alignment of the most demanding entry.
+    align: u64,
+}
+
+/// A layout that cannot be represented.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// A quantity of the layout exceeds 63 bits.
+    #[error("the {what} of the datatype exceeds 63 bits")]
+    Overflow {
+        /// Which quantity.
+        what: &'static str,
+    },
+}
+
+impl LayoutError {
+    pub(super) const fn overflow(what: &'static str) -> LayoutError {
+        LayoutError::Overflow { what }
+    }
+}
+
+type Result<T> = std::result::Result<T, LayoutError>;
+
+/// Lowest and highest displacement of `count` ranges `low..high` which start `stride` apart.
+fn span(low: i64, high: i64, count: u64, stride: i64) -> Result<(i64, i64)> {
+    const ERROR: LayoutError = LayoutError::overflow("extent");
+    let steps = i64::try_from(count.saturating_sub(1)).map_err(|_| ERROR)?;
+    let reach = steps.checked_mul(stride).ok_or(ERROR)?;
+    let low = low.checked_add(reach.min(0)).ok_or(ERROR)?;
+    let high = high.checked_add(reach.max(0)).ok_or(ERROR)?;
+    high.checked_sub(low).ok_or(ERROR)?;
+    Ok((low, high))
+}
+
+impl Layout {
+    /// `bytes` bytes at displacement 0, which C would align to `align` (a power of two). `None` if `bytes` exceeds 63 bits.
+    pub fn basic(bytes: u64, align: u64) -> Result<Layout> {
+        let ub = i64::try_from(bytes).map_err(|_| LayoutError::overflow("size"))?;
+        Ok(Layout {
+            root: Placed::block(0, bytes),
+            lb: 0,
+            ub,
+            marked: false,
+            align: align.max(1),
+        })
+    }
+
+    /// A layout without bytes.
+    pub fn empty() -> Layout {
+        Layout {
+            root: Placed::empty(),
+            lb: 0,
+            ub: 0,
+            marked: false,
+            align: 1,
+        }
+    }
+
+    /// `count` elements, one extent apart (`MPI_Type_contiguous`).
+    pub fn contiguous(&self, count: u64) -> Result<Layout> {
+        self.hvector(1, count, 0)
+    }
+
+    /// `count` blocks of `length` elements each, `stride` bytes apart (`MPI_Type_create_hvector`).
+    pub fn hvector(&self, count: u64, length: u64, stride: i64) -> Result<Layout> {
+        if count == 0 || length == 0 || self.is_void() {
+            return Ok(Layout::empty());
+        }
+        let block = self.root.repeat(length, self.extent())?;
+        let root = block.repeat(count, stride)?;
+        let bounds = match self.marked {
+            true => {
+                let (lb, ub) = span(self.lb, self.ub, length, self.extent())?;
+                Some(span(lb, ub, count, stride)?)
+            }
+            false => None,
+        };
+        Layout::bounded(root, bounds, self.align)
+    }
+
+    /// Blocks of elements, each given as (number of elements, displacement in bytes) (`MPI_Type_create_hindexed`).
+    pub fn hindexed(&self, blocks: impl IntoIterator<Item = (u64, i64)>) -> Result<Layout> {
+        Layout::structure(blocks.into_iter().map(|(length, at)| (length, at, self)))
+    }
+
+    /// Blocks of different layouts, each given as (number of elements, displacement in bytes, layout)
+    /// (`MPI_Type_create_struct`).
+    pub fn structure<'a>(
+        fields: impl IntoIterator<Item = (u64, i64, &'a Layout)>,
+    ) -> Result<Layout> {
+        let mut sequence = Sequence::default();
+        let mut bounds: Option<(i64, i64)> = None;
+        let mut align = 1;
+        for (length, at, layout) in fields {
+            if length == 0 || layout.is_void() {
+                continue;
+            }
+            sequence.push(layout.root.repeat(length, layout.extent())?.moved(at)?)?;
+            align = align.max(layout.align);
+            if layout.marked {
+                let (lb, ub) = span(layout.lb, layout.ub, length, layout.extent())?;
+                let moved =
+                    |bound: i64| bound.checked_add(at).ok_or(LayoutError::overflow("extent"));
+                let (lb, ub) = (moved(lb)?, moved(ub)?);
+                let (low, high) = bounds.unwrap_or((lb, ub));
+                bounds = Some((low.min(lb), high.max(ub)));
+            }
+        }
+        Layout::bounded(sequence.finish()?, bounds, align)
+    }
+
+    /// The same bytes with these bounds (`MPI_Type_create_resized`).
+    pub fn resized(&self, lb: i64, extent: i64) -> Result<Layout> {
+        let ub = lb
+            .checked_add(extent)
+            .ok_or(LayoutError::overflow("upper bound"))?;
+        Ok(Layout {
+            lb,
+            ub,
+            marked: true,
+            ..self.clone()
+        })
+    }
+
+    /// A layout with the bounds that its parts were given; without such, those of its bytes, the extent rounded up to
+    /// the alignment: the epsilon of MPI 5.0, section 5.1.
+    fn bounded(root: Placed, bounds: Option<(i64, i64)>, align: u64) -> Result<Layout> {
+        const ERROR: LayoutError = LayoutError::overflow("extent");
+        let (lb, ub) = match bounds {
+            Some(bounds) => bounds,
+            None => {
+                let extent = (root.high() - root.low()) as u64;
+                let extent = i64::try_from(extent.next_multiple_of(align)).map_err(|_| ERROR)?;
+                (root.low(), root.low().checked_add(extent).ok_or(ERROR)?)
+            }
+        };
+        ub.checked_sub(lb).ok_or(ERROR)?;
+        Ok(Layout {
+            root,
+            lb,
+            ub,
+            marked: bounds.is_some(),
+            align,
+        })
+    }
+
+    /// Neither bytes nor bounds: such parts count for nothing.
+    fn is_void(&self) -> bool {
+        self.root.size() == 0 && !self.marked
+    }
+
+    /// Number of bytes of one element.
+    #[inline]
+    pub fn size(&self) -> u64 {
+        self.root.size()
+    }
+
+    /// Lower bound.
+    #[inline]
+    pub fn lb(&self) -> i64 {
+        self.lb
+    }
+
+    /// Upper bound.
+    #[inline]
+    pub fn ub(&self) -> i64 {
+        self.ub
+    }
+
+    /// Distance from one element to the next.
+    #[inline]
+    pub fn extent(&self) -> i64 {
+        // Every constructor has checked that this does not overflow.
+        self.ub.wrapping_sub(self.lb)
+    }
+
+    /// Displacement of the first byte, 0 if there is none.
+    pub fn true_lb(&self) -> i64 {
+        self.root.low()
+    }
+
+    /// One past the displacement of the last byte, 0 if there is none.
+    pub fn true_ub(&self) -> i64 {
+        self.root.high()
+    }
+
+    /// Alignment that C would give the most demanding entry.
+    pub fn align(&self) -> u64 {
+        self.align
+    }
+
+    /// Number of separate blocks of bytes in one element, at most.
+    pub fn blocks(&self) -> u64 {
+        self.root.node.blocks
+    }
+
+    /// Packed length of `count` elements.
+    #[inline]
+    pub fn packed(&self, count: usize) -> Result<usize> {
+        (count as u64)
+            .checked_mul(self.size())
+            .filter(|&bytes| bytes <= isize::MAX as u64)
+            .map(|bytes| bytes as usize)
+            .ok_or(LayoutError::overflow("packed size"))
+    }
+
+    /// First and one past the last displacement of a byte of `count` elements.
+    pub fn true_span(&self, count: usize) -> Result<(i64, i64)> {
+        if count == 0 || self.size() == 0 {
+            return Ok((0, 0));
+        }
+        span(self.true_lb(), self.true_ub(), count as u64, self.extent())
+    }
+
+    /// Where `count` elements start, if their bytes lie in memory as they travel.
+    #[inline]
+    pub fn dense_at(&self, count: usize) -> Option<i64> {
+        if count == 0 || self.size() == 0 {
+            return Some(0);
+        }
+        let block = self.root.is_block() && (count == 1 || self.extent() as u64 == self.size());
+        block.then_some(self.root.offset)
+    }
+
+    /// Displacement of the byte at `position` in a message of such elements, and how many bytes follow it
+    /// without a gap, at least.
+    pub(super) fn seek(&self, position: u64) -> (i64, u64) {
+        let size = self.size();
+        let element = position / size;
+        let (at, len) = self.root.node.seek(position % size);
+        (element as i64 * self.extent() + self.root.offset + at, len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn basic(n: u64) -> Layout {
+        Layout::basic(n, n).unwrap()
+    }
+
+    #[test]
+    fn what_has_no_gaps_is_a_block() {
+        let int = basic(4);
+        assert_eq!(int.contiguous(10).unwrap().dense_at(7), Some(0));
+        assert_eq!(int.hvector(5, 3, 12).unwrap().dense_at(2), Some(0));
+        assert_eq!(
+            int.hindexed([(1, 4), (2, 8), (0, 100), (1, 16)])
+                .unwrap()
+                .dense_at(1),
+            Some(4)
+        );
+        assert_eq!(int.hindexed([(1, 8), (1, 4)]).unwrap().dense_at(1), None);
+        assert_eq!(int.hvector(5, 3, 16).unwrap().dense_at(1), None);
+    }
+
+    #[test]
+    fn regular_things_are_loops_and_nested_loops_merge() {
+        let int = basic(4);
+        let column = int.hvector(6, 1, 40).unwrap();
+        let by_index = int.hindexed((0..6).map(|i| (1, i * 40))).unwrap();
+        assert_eq!(format!("{:?}", column.root), format!("{:?}", by_index.root));
+        let twice = column.hvector(2, 1, 240).unwrap();
+        assert_eq!(
+            format!("{:?}", twice.root),
+            format!("{:?}", int.hvector(12, 1, 40).unwrap().root)
+        );
+    }
+
+    #[test]
+    fn bounds_follow_the_standard() {
+        let (double, int) = (basic(8), basic(4));
+        let pair = Layout::structure([(1, 0, &double), (1, 8, &int)]).unwrap();
+        assert_eq!((pair.size(), pair.extent(), pair.true_ub()), (12, 16, 12));
+        let wide = int.resized(-4, 16).unwrap();
+        assert_eq!(
+            (wide.lb(), wide.ub(), wide.true_lb(), wide.true_ub()),
+            (-4, 12, 0, 4)
+        );
+        // A resized part's bounds are sticky: the other parts no longer count.
+        let sticky = Layout::structure([(1, 0, &wide), (1, 20, &int)]).unwrap();
+        assert_eq!((sticky.lb(), sticky.ub()), (-4, 12));
+        let backwards = int.hvector(3, 2, -8).unwrap();
+        assert_eq!((backwards.lb(), backwards.ub()), (-16, 8));
+        assert_eq!(int.hvector(0, 4, 4).unwrap().extent(), 0);
+    }
+
+    #[test]
+    fn too_large_is_an_error() {
+        let int = basic(4);
+        assert!(int.contiguous(u64::MAX).is_err());
+        assert!(int.contiguous(1 << 62).is_err());
+        assert!(int.hvector(3, 1, i64::MAX / 2).is_err());
+        assert!(int.hindexed([(1, i64::MAX)]).is_err());
+        assert!(int.resized(i64::MAX, 1).is_err());
+        assert!(int.contiguous(1 << 40).unwrap().packed(1 << 40).is_err());
+        assert_eq!(int.contiguous(1 << 40).unwrap().size(), 1 << 42);
+    }
+}

@@ -1,0 +1,312 @@
+//! Places in memory: the caller's, by promise, and our own blocks, by reference count.
+
+use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc};
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+use super::view::{Shape, View};
+
+/// Blocks start on a cache line.
+const LINE: usize = 64;
+
+/// Heap memory that regions keep alive. Aligned to a cache line.
+#[derive(Debug)]
+pub struct Block {
+    base: NonNull<u8>,
+    allocation: Allocation,
+    /// Address of the first byte handed out: `base` rounded up to a cache line.
+    start: usize,
+    bytes: usize,
+}
+
+// SAFETY: a block owns its memory alone and holds nothing bound to a thread.
+unsafe impl Send for Block {}
+// SAFETY: `Block` itself reads and writes nothing through a shared reference; accesses go through regions, whose users
+// order them as the operations of one message do.
+unsafe impl Sync for Block {}
+
+/// Memory for a temporary buffer could not be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("cannot allocate {bytes} bytes of memory for a temporary buffer")]
+pub struct OutOfMemory {
+    /// What was asked for, in bytes.
+    pub bytes: usize,
+}
+
+/// A place in memory: an address, and the block it lies in when the memory is ours.
+#[derive(Clone, Debug)]
+pub struct Region {
+    address: usize,
+    owner: Option<Arc<Block>>,
+}
+
+impl Block {
+    /// Allocates `bytes` bytes and returns the region of its first byte; the block lives as long as any region or
+    /// view made from it. The content is initialised but means nothing.
+    pub fn allocate(bytes: usize) -> Result<Region, OutOfMemory> {
+        let failed = OutOfMemory { bytes };
+        // Alignment 16 and a manual round-up let large blocks come from the kernel as untouched zero pages; a request
+        // for alignment 64 would be cleared by hand.
+        let allocation = bytes
+            .checked_add(LINE)
+            .and_then(|padded| Allocation::from_size_align(padded, 16).ok())
+            .ok_or(failed)?;
+        // SAFETY: the size is at least `LINE`, so not zero.
+        let base = NonNull::new(unsafe { alloc_zeroed(allocation) }).ok_or(failed)?;
+        let start = base.as_ptr().expose_provenance().next_multiple_of(LINE);
+        let block = Block {
+            base,
+            allocation,
+            start,
+            bytes,
+        };
+        Ok(Region {
+            address: start,
+            owner: Some(Arc::new(block)),
+        })
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether the block holds no byte.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: `base` came from `alloc_zeroed` with this very allocation, and nobody holds a region of it any more.
+        unsafe { dealloc(self.base.as_ptr(), self.allocation) }
+    }
+}
+
+impl Region {
+    /// The caller's memory at `ptr`, which may be null (`MPI_BOTTOM`, or a buffer of no bytes).
+    ///
+    /// # Safety
+    /// For every region and view derived from this one, by `offset`, `view` and clones:
+    /// 1. the bytes that an operation on it covers lie in live memory of this process from the operation's start
+    ///    until it completes, and are readable;
+    /// 2. they are writable if the operation receives, unpacks or reduces into them;
+    /// 3. until then nobody else writes the bytes that the operation reads, nor touches those that it writes, and
+    ///    buffers which the operation reads do not overlap those it writes, except where it says that they may.
+    #[inline]
+    pub unsafe fn user(ptr: *const c_void) -> Region {
+        Region {
+            address: ptr.expose_provenance(),
+            owner: None,
+        }
+    }
+
+    /// A place without bytes, for operations that touch none.
+    #[inline]
+    pub const fn null() -> Region {
+        Region {
+            address: 0,
+            owner: None,
+        }
+    }
+
+    /// Address of the region's origin.
+    #[inline]
+    pub fn address(&self) -> usize {
+        self.address
+    }
+
+    /// The place `bytes` further on (or back).
+    #[inline]
+    pub fn offset(&self, bytes: isize) -> Region {
+        Region {
+            address: self.address.wrapping_add_signed(bytes),
+            owner: self.owner.clone(),
+        }
+    }
+
+    /// The message of this shape here. A region that lies in a block must hold the whole shape: an internal error
+    /// otherwise, so it panics.
+    #[inline]
+    pub fn view(self, shape: Shape) -> View {
+        View::new(self, shape)
+    }
+
+    /// Copies the bytes from here on into `to`.
+    pub fn read_bytes(&self, to: &mut [u8]) {
+        self.check(0, to.len());
+        // SAFETY: the region's promise (or the check) covers `to.len()` bytes here; `to` is exclusive, so disjoint.
+        unsafe { copy_small(self.ptr(), to.as_mut_ptr(), to.len()) }
+    }
+
+    /// Copies `from` to the bytes from here on.
+    pub fn write_bytes(&self, from: &[u8]) {
+        self.check(0, from.len());
+        // SAFETY: as in `read_bytes`; by the promise nobody else holds the bytes written.
+        unsafe { copy_small(from.as_ptr(), self.ptr(), from.len()) }
+    }
+
+    /// Panics unless the block, if there is one, holds the `bytes` bytes that start `offset` from the origin.
+    #[inline]
+    pub(super) fn check(&self, offset: isize, bytes: usize) {
+        if let Some(block) = &self.owner {
+            let first = self.address.wrapping_add_signed(offset);
+            let inside = first >= block.start
+                && first
+                    .checked_add(bytes)
+                    .is_some_and(|end| end <= block.start + block.bytes);
+            assert!(
+                inside || bytes == 0,
+                "{bytes} bytes at {first:#x} reach outside the block of {} bytes at {:#x}",
+                block.bytes,
+                block.start
+            );
+        }
+    }
+
+    #[inline]
+    pub(super) fn ptr(&self) -> *mut u8 {
+        ptr::with_exposed_provenance_mut(self.address)
+    }
+}
+
+/// Copies `bytes` bytes from one region to another; they may overlap.
+pub fn copy_bytes(from: &Region, to: &Region, bytes: usize) {
+    from.check(0, bytes);
+    to.check(0, bytes);
+    if bytes > 0 {
+        // SAFETY: both regions promise (or were checked to hold) `bytes` bytes; `copy` allows overlap.
+        unsafe { ptr::copy(from.ptr(), to.ptr(), bytes) }
+    }
+}
+
+/// Sets `bytes` bytes of a region to `value`.
+pub fn fill(region: &Region, value: u8, bytes: usize) {
+    region.check(0, bytes);
+    if bytes > 0 {
+        // SAFETY: the region promises (or was checked to hold) `bytes` writable bytes.
+        unsafe { ptr::write_bytes(region.ptr(), value, bytes) }
+    }
+}
+
+/// Calls `f` with `bytes` bytes of `input` and, to be changed, of `inout`: the core of a local reduction. Where the two
+/// overlap, `f` sees a copy of the input.
+pub fn combine<R>(
+    input: &Region,
+    inout: &Region,
+    bytes: usize,
+    f: impl FnOnce(&[u8], &mut [u8]) -> R,
+) -> R {
+    input.check(0, bytes);
+    inout.check(0, bytes);
+    if bytes == 0 {
+        return f(&[], &mut []);
+    }
+    // SAFETY: both regions promise (or were checked to hold) `bytes` initialised bytes. The mutable slice is the only
+    // access to its bytes: by the promise nobody else touches them, and the input is copied if it shares any.
+    unsafe {
+        if input.address.abs_diff(inout.address) < bytes {
+            let copy = std::slice::from_raw_parts(input.ptr(), bytes).to_vec();
+            f(&copy, std::slice::from_raw_parts_mut(inout.ptr(), bytes))
+        } else {
+            f(
+                std::slice::from_raw_parts(input.ptr(), bytes),
+                std::slice::from_raw_parts_mut(inout.ptr(), bytes),
+            )
+        }
+    }
+}
+
+/// `memcpy` that spends no call on a few bytes.
+///
+/// # Safety
+/// 1. `from` is readable and `to` writable for `bytes` bytes;
+/// 2. the two ranges do not overlap.
+#[inline(always)]
+pub(super) unsafe fn copy_small(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: all loads and stores lie within the first `bytes` bytes: two words that overlap cover 8 to 16 bytes, two
+    // half words 4 to 8; unaligned accesses are used throughout.
+    unsafe {
+        if bytes > 16 {
+            ptr::copy_nonoverlapping(from, to, bytes);
+        } else if bytes >= 8 {
+            let head = from.cast::<u64>().read_unaligned();
+            let tail = from.add(bytes - 8).cast::<u64>().read_unaligned();
+            to.cast::<u64>().write_unaligned(head);
+            to.add(bytes - 8).cast::<u64>().write_unaligned(tail);
+        } else if bytes >= 4 {
+            let head = from.cast::<u32>().read_unaligned();
+            let tail = from.add(bytes - 4).cast::<u32>().read_unaligned();
+            to.cast::<u32>().write_unaligned(head);
+            to.add(bytes - 4).cast::<u32>().write_unaligned(tail);
+        } else if bytes > 0 {
+            let (head, middle, tail) = (*from, *from.add(bytes / 2), *from.add(bytes - 1));
+            *to = head;
+            *to.add(bytes / 2) = middle;
+            *to.add(bytes - 1) = tail;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_aligned_and_keep_what_is_written() {
+        let region = Block::allocate(100).unwrap();
+        assert_eq!(region.address() % LINE, 0);
+        let data: Vec<u8> = (0..100).collect();
+        region.write_bytes(&data);
+        let mut back = vec![0; 60];
+        region.offset(40).read_bytes(&mut back);
+        assert_eq!(back, data[40..]);
+        fill(&region, 7, 3);
+        region.read_bytes(&mut back[..5]);
+        assert_eq!(back[..5], [7, 7, 7, 3, 4]);
+    }
+
+    #[test]
+    #[should_panic(expected = "reach outside the block")]
+    fn a_block_is_never_left() {
+        Block::allocate(8).unwrap().offset(4).write_bytes(&[0; 5]);
+    }
+
+    #[test]
+    fn too_much_memory_is_an_error() {
+        assert_eq!(
+            Block::allocate(usize::MAX).unwrap_err(),
+            OutOfMemory { bytes: usize::MAX }
+        );
+        assert!(Block::allocate(isize::MAX as usize / 2).is_err());
+    }
+
+    #[test]
+    fn small_copies_move_every_length() {
+        let from: Vec<u8> = (1..=40).collect();
+        for n in 0..=40 {
+            let mut to = vec![0u8; 40];
+            // SAFETY: both vectors have 40 bytes.
+            unsafe { copy_small(from.as_ptr(), to.as_mut_ptr(), n) };
+            assert_eq!(to[..n], from[..n]);
+            assert!(to[n..].iter().all(|&b| b == 0));
+        }
+    }
+
+    #[test]
+    fn combine_handles_overlap() {
+        let region = Block::allocate(8).unwrap();
+        region.write_bytes(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        combine(&region, &region.offset(1), 4, |a, b| {
+            b.iter_mut().zip(a).for_each(|(b, a)| *b += a)
+        });
+        let mut out = [0; 8];
+        region.read_bytes(&mut out);
+        assert_eq!(out, [1, 3, 5, 7, 9, 6, 7, 8]);
+        combine(&Region::null(), &region, 0, |a, b| {
+            assert!(a.is_empty() && b.is_empty())
+        });
+    }
+}

@@ -1,0 +1,330 @@
+//! A message in memory: its bytes in order, read and written at any position.
+
+use std::sync::Arc;
+
+use super::layout::{Layout, LayoutError, copy};
+use super::region::{Region, copy_small};
+
+/// Order and extent of a message's bytes relative to a region's address.
+#[derive(Clone, Debug)]
+pub enum Shape {
+    /// `bytes` bytes from the address on.
+    Contiguous {
+        /// Length in bytes.
+        bytes: usize,
+    },
+    /// `count` elements of a layout, one extent apart.
+    Typed {
+        /// One element.
+        layout: Arc<Layout>,
+        /// Number of elements.
+        count: usize,
+    },
+}
+
+impl Shape {
+    /// `count` elements of `layout`; contiguous if they are, starting at the origin. Fails if the elements reach
+    /// further than an address can.
+    pub fn of(layout: &Arc<Layout>, count: usize) -> Result<Shape, LayoutError> {
+        let bytes = layout.packed(count)?;
+        match layout.dense_at(count) {
+            Some(0) => Ok(Shape::Contiguous { bytes }),
+            _ => Ok(Shape::Typed {
+                layout: Arc::clone(layout),
+                count,
+            }),
+        }
+    }
+}
+
+/// The bytes of a message in memory.
+#[derive(Clone, Debug)]
+pub struct View {
+    region: Region,
+    shape: Shape,
+    len: usize,
+}
+
+/// Consecutive bytes in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Address of the first byte.
+    pub address: usize,
+    /// Number of bytes, not 0.
+    pub len: usize,
+}
+
+impl View {
+    #[inline]
+    pub(super) fn new(region: Region, shape: Shape) -> View {
+        let len = match &shape {
+            Shape::Contiguous { bytes } => {
+                region.check(0, *bytes);
+                *bytes
+            }
+            Shape::Typed { layout, count } => {
+                let (low, high) = layout
+                    .true_span(*count)
+                    .expect("a shape's span fits an address");
+                region.check(low as isize, (high - low) as usize);
+                layout.packed(*count).expect("a shape's size fits a length")
+            }
+        };
+        View { region, shape, len }
+    }
+
+    /// Number of bytes of the message.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the message has no bytes.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where the message lies.
+    #[inline]
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// The order of its bytes.
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Address and length, if the bytes lie in memory as they travel.
+    #[inline]
+    pub fn as_contiguous(&self) -> Option<(usize, usize)> {
+        match &self.shape {
+            Shape::Contiguous { bytes } => Some((self.region.address(), *bytes)),
+            Shape::Typed { layout, count } => {
+                let at = layout.dense_at(*count)?;
+                Some((
+                    self.region.address().wrapping_add_signed(at as isize),
+                    self.len,
+                ))
+            }
+        }
+    }
+
+    /// Copies the message's bytes from `position` on into `to`; returns how many, fewer than `to` holds only at the
+    /// message's end.
+    #[inline]
+    pub fn pack(&self, position: usize, to: &mut [u8]) -> usize {
+        // SAFETY: `to` is writable for its length and, being exclusive, disjoint from the message.
+        unsafe { self.pack_into(position, to.as_mut_ptr(), to.len()) }
+    }
+
+    /// Copies `from` to the message's bytes from `position` on; returns how many, fewer than `from` holds only at the
+    /// message's end.
+    #[inline]
+    pub fn unpack(&self, position: usize, from: &[u8]) -> usize {
+        // SAFETY: `from` is readable for its length; by the region's promise the message's bytes are nobody else's.
+        unsafe { self.unpack_from(position, from.as_ptr(), from.len()) }
+    }
+
+    /// [`pack`](Self::pack) to a raw address.
+    ///
+    /// # Safety
+    /// 1. `to` is writable for `len` bytes;
+    /// 2. these bytes do not overlap the message's.
+    #[inline]
+    pub unsafe fn pack_into(&self, position: usize, to: *mut u8, len: usize) -> usize {
+        let n = len.min(self.len.saturating_sub(position));
+        // SAFETY: `position + n` lies within the message, whose bytes the region promises; obligations 1 and 2.
+        unsafe {
+            if let Shape::Contiguous { .. } = self.shape {
+                copy_small(self.region.ptr().wrapping_add(position), to, n);
+            } else {
+                self.typed::<true>(position, to, n);
+            }
+        }
+        n
+    }
+
+    /// [`unpack`](Self::unpack) from a raw address.
+    ///
+    /// # Safety
+    /// 1. `from` is readable for `len` bytes;
+    /// 2. these bytes do not overlap the message's.
+    #[inline]
+    pub unsafe fn unpack_from(&self, position: usize, from: *const u8, len: usize) -> usize {
+        let n = len.min(self.len.saturating_sub(position));
+        // SAFETY: as in `pack_into`; `typed::<false>` only reads from its packed side.
+        unsafe {
+            if let Shape::Contiguous { .. } = self.shape {
+                copy_small(from, self.region.ptr().wrapping_add(position), n);
+            } else {
+                self.typed::<false>(position, from.cast_mut(), n);
+            }
+        }
+        n
+    }
+
+    /// Copies `n` bytes at `position` of a typed message: to `packed` if `PACK`, from it otherwise.
+    ///
+    /// # Safety
+    /// 1. `position + n <= self.len()`;
+    /// 2. `packed` is writable (`PACK`) or readable (otherwise) for `n` bytes, which do not overlap the message's.
+    unsafe fn typed<const PACK: bool>(&self, position: usize, packed: *mut u8, n: usize) {
+        if let Shape::Typed { layout, count } = &self.shape
+            && n > 0
+        {
+            // SAFETY: obligations 1 and 2; the region promises the memory side.
+            unsafe {
+                copy::elements::<PACK>(layout, *count, self.region.ptr(), position, packed, n);
+            }
+        }
+    }
+
+    /// The message's bytes from `position` on as stretches of memory, in order; neighbours that touch are one.
+    pub fn runs(&self, position: usize) -> Runs<'_> {
+        Runs {
+            view: self,
+            position,
+        }
+    }
+
+    /// At most `limit` runs from `position` on.
+    pub fn iovecs(&self, position: usize, limit: usize) -> Vec<Run> {
+        let mut runs = Vec::with_capacity(limit.min(self.run_count_hint()));
+        runs.extend(self.runs(position).take(limit));
+        runs
+    }
+
+    /// About how many runs the message has: never fewer.
+    pub fn run_count_hint(&self) -> usize {
+        match &self.shape {
+            _ if self.len == 0 => 0,
+            Shape::Contiguous { .. } => 1,
+            Shape::Typed { layout, count } => match layout.dense_at(*count) {
+                Some(_) => 1,
+                None => (layout.blocks() as usize).saturating_mul(*count),
+            },
+        }
+    }
+
+    /// Copies the bytes of `from` to this message, as many as both have; returns how many. Two contiguous messages may
+    /// overlap.
+    pub fn copy_from(&self, from: &View) -> usize {
+        let n = self.len.min(from.len);
+        if n == 0 {
+            return 0;
+        }
+        match (self.as_contiguous(), from.as_contiguous()) {
+            (Some((to, _)), Some((source, _))) => {
+                let to = std::ptr::with_exposed_provenance_mut::<u8>(to);
+                let source = std::ptr::with_exposed_provenance::<u8>(source);
+                // SAFETY: both views promise at least `n` bytes; `copy` allows overlap.
+                unsafe { std::ptr::copy(source, to, n) };
+                n
+            }
+            // SAFETY: the contiguous side has at least `n` bytes, disjoint from the other's by the region's promise.
+            (Some((to, _)), None) => unsafe {
+                from.pack_into(0, std::ptr::with_exposed_provenance_mut(to), n)
+            },
+            // SAFETY: as above.
+            (None, Some((source, _))) => unsafe {
+                self.unpack_from(0, std::ptr::with_exposed_provenance(source), n)
+            },
+            (None, None) => self.copy_scattered(from, n),
+        }
+    }
+
+    /// `copy_from` where neither side is contiguous: along the runs of the side with the longer ones, or, where
+    /// both are finely scattered, through a buffer that stays in the first-level cache.
+    fn copy_scattered(&self, from: &View, n: usize) -> usize {
+        const LONG: usize = 512;
+        const BOUNCE: usize = 8192;
+        let mut done = 0;
+        if from.len / from.run_count_hint().max(1) >= LONG {
+            for run in from.runs(0) {
+                let source = std::ptr::with_exposed_provenance(run.address);
+                // SAFETY: the run's bytes are promised by `from`, and disjoint from ours by the region's promise.
+                done += unsafe { self.unpack_from(done, source, run.len) };
+                if done == n {
+                    break;
+                }
+            }
+        } else if self.len / self.run_count_hint().max(1) >= LONG {
+            for run in self.runs(0) {
+                let to = std::ptr::with_exposed_provenance_mut(run.address);
+                // SAFETY: as above, with the sides exchanged.
+                done += unsafe { from.pack_into(done, to, run.len) };
+                if done == n {
+                    break;
+                }
+            }
+        } else {
+            let mut bounce = [0u8; BOUNCE];
+            while done < n {
+                let chunk = from.pack(done, &mut bounce[..BOUNCE.min(n - done)]);
+                done += self.unpack(done, &bounce[..chunk]);
+            }
+        }
+        done
+    }
+}
+
+/// The runs of a view from a position on; see [`View::runs`].
+#[derive(Clone, Debug)]
+pub struct Runs<'a> {
+    view: &'a View,
+    position: usize,
+}
+
+impl Runs<'_> {
+    /// Position in the message where the next run starts.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    fn seek(&self) -> Option<Run> {
+        let left = self
+            .view
+            .len
+            .checked_sub(self.position)
+            .filter(|&left| left > 0)?;
+        let (at, len) = match &self.view.shape {
+            Shape::Contiguous { .. } => (self.position as i64, left),
+            Shape::Typed { layout, .. } => {
+                let (at, len) = layout.seek(self.position as u64);
+                (at, left.min(len as usize))
+            }
+        };
+        Some(Run {
+            address: self.view.region.address().wrapping_add_signed(at as isize),
+            len,
+        })
+    }
+}
+
+impl Iterator for Runs<'_> {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        let mut run = match self.view.as_contiguous() {
+            Some((address, len)) => {
+                let left = len.checked_sub(self.position).filter(|&left| left > 0)?;
+                Run {
+                    address: address.wrapping_add(self.position),
+                    len: left,
+                }
+            }
+            None => self.seek()?,
+        };
+        self.position += run.len;
+        while let Some(next) = self.seek()
+            && next.address == run.address.wrapping_add(run.len)
+        {
+            run.len += next.len;
+            self.position += next.len;
+        }
+        Some(run)
+    }
+}

@@ -1,0 +1,343 @@
+//! The shared-memory channel: the advanced design of chai-2009, 3.2.
+//!
+//! Small messages go straight into the receiver's ring. Larger ones go through cells of the sender's pool, which control
+//! messages in the ring announce, several cells by one message; so all messages of a pair arrive in order
+//! through one queue, and the receiver polls nothing else. A receiver finds who has sent by doorbells: an array of counters in
+//! its own memory, each written by one sender with a plain store. After each step that may unblock a peer, the peer
+//! is woken if it is parked.
+
+mod inlet;
+mod outlet;
+
+#[cfg(test)]
+mod tests;
+
+pub use mica_node::ring::{INLINE, PAYLOAD_MAX, Packet};
+
+use crate::memory::View;
+use crate::{Capabilities, Channel, ChannelError, Cost};
+use inlet::Inlet;
+use mica_node::cells::CellPool;
+use mica_node::park::Fencing;
+use mica_node::ring::RingStorage;
+use mica_node::segment::JobSegment;
+use mica_node::sync::{AtomicU64, Ordering};
+use mica_node::topology::Level;
+use outlet::Outlet;
+
+/// Marks a rank without an inlet.
+const CLOSED: u32 = u32::MAX;
+
+/// Cells that are allocated at a time, as a pool comes into use.
+const POOL_STEP: u32 = 16;
+
+/// One rank's end of the shared-memory channel.
+#[derive(Debug)]
+pub struct Shm {
+    segment: &'static JobSegment,
+    me: u32,
+    fencing: Fencing,
+    /// Rings to those this rank has sent to.
+    outlets: Vec<Option<Box<Outlet>>>,
+    /// Rings from those who have knocked.
+    inlets: Vec<Inlet>,
+    /// Index into `inlets` by rank.
+    inlet_of: Vec<u32>,
+    /// Knock bits seen so far.
+    known: Vec<u64>,
+    knocks: &'static [AtomicU64],
+    /// The inlet to look at next.
+    cursor: usize,
+    pool: CellPool<'static>,
+    pool_allocated: u32,
+    cell_bytes: usize,
+}
+
+impl Channel for Shm {
+    fn name(&self) -> &'static str {
+        "shm"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities::MESSAGES | Capabilities::USER_SPACE
+    }
+
+    fn cost(&self, level: Level) -> Cost {
+        let start_ns = match level {
+            Level::SharedCache => 100.0,
+            Level::Package => 150.0,
+            Level::Node | Level::Network => 300.0,
+        };
+        Cost {
+            start_ns,
+            byte_ns: 0.1,
+            copies: 2,
+        }
+    }
+}
+
+impl Shm {
+    /// The channel of rank `me`, who has [claimed](JobSegment::claim) it.
+    pub fn new(segment: &'static JobSegment, me: u32, fencing: Fencing) -> Shm {
+        let ranks = segment.ranks() as usize;
+        Shm {
+            segment,
+            me,
+            fencing,
+            outlets: (0..ranks).map(|_| None).collect(),
+            inlets: Vec::new(),
+            inlet_of: vec![CLOSED; ranks],
+            known: vec![0; ranks.div_ceil(64)],
+            knocks: segment.knocks(me),
+            cursor: 0,
+            pool: CellPool::new(segment.marks(me), ranks),
+            pool_allocated: 0,
+            cell_bytes: segment.geometry().cell_bytes as usize,
+        }
+    }
+
+    /// Bytes of a cell.
+    #[inline]
+    pub fn cell_bytes(&self) -> usize {
+        self.cell_bytes
+    }
+
+    /// Sends a packet whose payload is all of `view`, at most [`INLINE`] bytes. False when the ring is full: try again
+    /// after the receiver has made progress.
+    ///
+    /// # Errors
+    /// When the first message to `peer` cannot get its memory.
+    #[inline(always)]
+    pub fn send_inline(
+        &mut self,
+        peer: u32,
+        kind: u8,
+        context: u64,
+        tag: i32,
+        view: &View,
+    ) -> Result<bool, ChannelError> {
+        let fencing = self.fencing;
+        let outlet = self.outlet(peer)?;
+        let sent = outlet
+            .ring
+            .push_inline(kind, 0, context, tag, view.len(), |inline| {
+                view.pack(0, inline);
+            });
+        if sent {
+            outlet.ring_the_bell(fencing);
+        }
+        Ok(sent)
+    }
+
+    /// Sends `packet`; its `payload` bytes, at most [`PAYLOAD_MAX`], are those of `view` from the start on. False when
+    /// the ring is full.
+    ///
+    /// # Errors
+    /// When the first message to `peer` cannot get its memory.
+    #[inline]
+    pub fn send(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: Option<&View>,
+    ) -> Result<bool, ChannelError> {
+        let (segment, me, fencing) = (self.segment, self.me, self.fencing);
+        let outlet = self.outlet(peer)?;
+        if packet.payload > 0 && !outlet.has_arena {
+            outlet.allocate_arena(segment, me, peer)?;
+        }
+        let len = packet.payload as usize;
+        let sent = outlet.ring.push(packet, |to| {
+            if let Some(view) = view {
+                // SAFETY: 1. the ring hands out `len` bytes of its arena; 2. which no view of a caller lies in.
+                unsafe { view.pack_into(0, to, len) };
+            }
+        });
+        if sent {
+            outlet.ring_the_bell(fencing);
+        }
+        Ok(sent)
+    }
+
+    /// True when a packet with `payload` arena bytes can be sent to `peer` now.
+    #[inline]
+    pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
+        self.outlets[peer as usize]
+            .as_mut()
+            .is_none_or(|outlet| outlet.ring.has_room(payload))
+    }
+
+    /// True when [`Shm::load_cell`] would find a cell for `receiver`.
+    pub fn has_cell(&mut self, receiver: u32) -> bool {
+        self.pool.can_take(receiver, self.cells_each())
+    }
+
+    /// One slow receiver must not starve the others of cells.
+    fn cells_each(&self) -> usize {
+        (self.pool.capacity() / 2).max(1)
+    }
+
+    #[inline(always)]
+    fn outlet(&mut self, peer: u32) -> Result<&mut Outlet, ChannelError> {
+        // Two look-ups, but the borrow checker does not follow one through an early return.
+        if self.outlets[peer as usize].is_none() {
+            self.open_outlet(peer)?;
+        }
+        Ok(self.outlets[peer as usize].as_mut().expect("just opened"))
+    }
+
+    #[cold]
+    fn open_outlet(&mut self, peer: u32) -> Result<(), ChannelError> {
+        let offset = self.segment.geometry().ring(self.me, peer);
+        self.segment.allocate(offset, RingStorage::HEAD_BYTES)?;
+        self.outlets[peer as usize] = Some(Box::new(Outlet::open(self.segment, self.me, peer)));
+        Ok(())
+    }
+
+    /// The next packet from `source`, without a look at anybody else.
+    #[inline(always)]
+    pub fn peek_from(&self, source: u32) -> Option<Packet> {
+        let inlet = self.inlet_of[source as usize];
+        if inlet == CLOSED {
+            None
+        } else {
+            self.inlets[inlet as usize].ring.peek()
+        }
+    }
+
+    /// The next packet from anybody, in turn.
+    #[inline]
+    pub fn peek(&mut self) -> Option<(u32, Packet)> {
+        self.answer_knocks();
+        for _ in 0..self.inlets.len() {
+            let inlet = &self.inlets[self.cursor];
+            if inlet.has_rung()
+                && let Some(packet) = inlet.ring.peek()
+            {
+                return Some((inlet.source, packet));
+            }
+            self.cursor += 1;
+            if self.cursor == self.inlets.len() {
+                self.cursor = 0;
+            }
+        }
+        None
+    }
+
+    /// True when [`Shm::peek`] would find something. For the last look before parking.
+    pub fn has_arrivals(&self) -> bool {
+        // SYNC knock: as in answer_knocks; a new sender counts as an arrival.
+        let knocked = self
+            .knocks
+            .iter()
+            .zip(&self.known)
+            .any(|(k, known)| k.load(Ordering::Acquire) != *known);
+        knocked || self.inlets.iter().any(Inlet::has_rung)
+    }
+
+    #[inline]
+    fn answer_knocks(&mut self) {
+        for word in 0..self.known.len() {
+            // SYNC knock: pairs with the Release in Outlet::open; the ring's memory is allocated.
+            let bits = self.knocks[word].load(Ordering::Acquire);
+            if bits != self.known[word] {
+                self.open_inlets(word, bits);
+            }
+        }
+    }
+
+    #[cold]
+    fn open_inlets(&mut self, word: usize, bits: u64) {
+        let mut new = bits & !self.known[word];
+        self.known[word] = bits;
+        while new != 0 {
+            let source = word as u32 * 64 + new.trailing_zeros();
+            new &= new - 1;
+            self.inlet_of[source as usize] = self.inlets.len() as u32;
+            self.inlets.push(Inlet::open(self.segment, source, self.me));
+        }
+    }
+
+    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from `position` on; as many as the
+    /// view has room for. Returns how many.
+    #[inline]
+    pub fn read_payload(
+        &self,
+        source: u32,
+        packet: &Packet,
+        view: &View,
+        position: usize,
+    ) -> usize {
+        let inlet = &self.inlets[self.inlet_of[source as usize] as usize];
+        inlet.ring.with_payload(packet, |from| {
+            // SAFETY: 1. the packet has that many bytes in the arena; 2. which no view of a caller lies in.
+            unsafe { view.unpack_from(position, from, packet.payload as usize) }
+        })
+    }
+
+    /// Removes `packet`, the one just peeked from `source`.
+    #[inline]
+    pub fn consume(&mut self, source: u32, packet: &Packet) {
+        let fencing = self.fencing;
+        let inlet = &mut self.inlets[self.inlet_of[source as usize] as usize];
+        if inlet.ring.consume(packet) {
+            // The sender may wait for room.
+            inlet.parking.wake(fencing);
+        }
+    }
+
+    /// Takes a free cell for `receiver` and loads it with the bytes of `view` from `position` on. Returns the cell and how
+    /// many bytes it holds; `None` when no cell is free.
+    ///
+    /// # Errors
+    /// When the pool cannot get its memory.
+    pub fn load_cell(
+        &mut self,
+        receiver: u32,
+        view: &View,
+        position: usize,
+    ) -> Result<Option<(u16, usize)>, ChannelError> {
+        let limit = self.cells_each();
+        let Some(cell) = self.pool.take(receiver, limit) else {
+            return Ok(None);
+        };
+        while u32::from(cell) >= self.pool_allocated {
+            self.grow_pool()?;
+        }
+        let to = self.segment.cell(self.me, cell);
+        // SAFETY: 1. the pool gave us the cell, its memory is allocated; 2. no view of a caller lies in it.
+        let bytes = unsafe { view.pack_into(position, to, self.cell_bytes) };
+        Ok(Some((cell, bytes)))
+    }
+
+    #[cold]
+    fn grow_pool(&mut self) -> Result<(), ChannelError> {
+        let geometry = self.segment.geometry();
+        let first = self.pool_allocated;
+        let last = (first + POOL_STEP).min(geometry.cells);
+        let bytes = (last - first) as usize * self.cell_bytes;
+        self.segment
+            .allocate(geometry.cell(self.me, first), bytes)?;
+        self.pool_allocated = last;
+        Ok(())
+    }
+
+    /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as it has room, and gives
+    /// the cell back.
+    pub fn unload_cell(&self, source: u32, cell: u16, bytes: usize, view: &View, position: usize) {
+        debug_assert!(bytes <= self.cell_bytes);
+        let from = self.segment.cell(source, cell);
+        // SAFETY: 1. `source` announced the cell with this many bytes and leaves it alone until it is marked free; 2. no
+        // view of a caller lies in it.
+        unsafe { view.unpack_from(position, from, bytes) };
+        let inlet = &self.inlets[self.inlet_of[source as usize] as usize];
+        inlet.marks.free(cell);
+        // The owner may wait for a cell.
+        inlet.parking.wake(self.fencing);
+    }
+
+    /// True when all that this rank has sent through cells has been read.
+    pub fn is_drained(&mut self) -> bool {
+        self.pool.is_idle()
+    }
+}

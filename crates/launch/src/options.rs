@@ -1,0 +1,676 @@
+//! The command line: one table of options drives parsing, `--help` and the manual.
+//!
+//! Long names may be written with one dash or two (`-np`, `--np`): users come from launchers with
+//! either habit. Options end at the program's name, all that follows up to a lone `:` is the
+//! program's; after `:` comes the next section of a job of several programs (MPMD).
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mica_node::topology::{BindTo, MapBy};
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub enum Request {
+    /// Print the help.
+    Help,
+    /// Print the version.
+    Version,
+    /// Run a job.
+    Run(Box<Options>),
+}
+
+/// A job as the user wants it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// The programs, in rank order.
+    pub sections: Vec<Section>,
+    /// Environment of all ranks.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Prefix each line of output with the rank.
+    pub label: bool,
+    /// Say what is started, and where.
+    pub verbose: bool,
+    /// End the job after this time.
+    pub timeout: Option<Duration>,
+    /// Print the hang report after this time.
+    pub hang_report: Option<Duration>,
+    /// Time between asking ranks to end and killing them.
+    pub grace: Duration,
+    /// Binding; `None` chooses by the number of ranks.
+    pub bind: Option<BindTo>,
+    /// The order in which ranks take cores.
+    pub map: MapBy,
+}
+
+/// One program of the job.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Section {
+    /// How many ranks run it.
+    pub ranks: usize,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Environment of these ranks.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Working directory.
+    pub directory: Option<PathBuf>,
+}
+
+/// The command line is wrong.
+#[derive(Debug, thiserror::Error, PartialEq)]
+pub enum UsageError {
+    /// No such option.
+    #[error("unknown option {0}")]
+    Unknown(String),
+    /// A value is missing.
+    #[error("{option} needs {wanted}")]
+    Missing {
+        /// The option as written.
+        option: String,
+        /// The names of its values.
+        wanted: String,
+    },
+    /// A value is not right.
+    #[error("{option}: {value:?} is not {wanted}")]
+    Value {
+        /// The option as written.
+        option: String,
+        /// The value given.
+        value: String,
+        /// What it should have been.
+        wanted: String,
+    },
+    /// The environment variable that `-x` should export is not set.
+    #[error("-x {0}: the variable is not set; give it a value with -x {0}=VALUE")]
+    Unset(String),
+    /// A section has no program.
+    #[error("no program given{0}")]
+    NoProgram(&'static str),
+    /// Other hosts.
+    #[error(
+        "{option}: {host:?} is not this machine: this version runs jobs on one node only \
+         (localhost or {this})"
+    )]
+    Host {
+        /// The option as written.
+        option: String,
+        /// The host given.
+        host: String,
+        /// The name of this machine.
+        this: String,
+    },
+}
+
+/// One entry of the table.
+struct Spec {
+    /// The names as the help shows them; either number of dashes is read.
+    names: &'static [&'static str],
+    /// The names of its values; their number is how many arguments it takes.
+    values: &'static [&'static str],
+    /// Whether it belongs to the section (program) or to the whole job.
+    scope: Scope,
+    /// For the help.
+    help: &'static str,
+    /// What it does.
+    apply: fn(&mut Parser, &str, &[OsString]) -> Result<(), UsageError>,
+}
+
+impl Spec {
+    fn has_name(&self, bare: &str) -> bool {
+        self.names
+            .iter()
+            .any(|name| name.trim_start_matches('-') == bare)
+    }
+}
+
+#[derive(PartialEq)]
+enum Scope {
+    Section,
+    Job,
+}
+
+/// The table.
+const OPTIONS: &[Spec] = &[
+    Spec {
+        names: &["-n", "-np", "-c"],
+        values: &["N"],
+        scope: Scope::Section,
+        help: "Start N ranks of the program (default 1). There is no limit of slots.",
+        apply: |parser, option, values| {
+            let wanted = "a number of ranks from 1 to 65536";
+            let ranks: usize = number(option, &values[0], wanted)?;
+            if !(1..=65536).contains(&ranks) {
+                return Err(wrong(option, &values[0], wanted));
+            }
+            parser.section.ranks = ranks;
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-env"],
+        values: &["NAME", "VALUE"],
+        scope: Scope::Section,
+        help: "Set an environment variable for the ranks of this program.",
+        apply: |parser, option, values| {
+            let name = variable_name(option, &values[0])?;
+            parser.section.environment.push((name, values[1].clone()));
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-wdir", "-wd"],
+        values: &["DIR"],
+        scope: Scope::Section,
+        help: "Run the program in this directory.",
+        apply: |parser, option, values| {
+            let directory = PathBuf::from(&values[0]);
+            if !directory.is_dir() {
+                return Err(wrong(option, &values[0], "a directory"));
+            }
+            parser.section.directory = Some(directory);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-host", "-hosts", "-H"],
+        values: &["HOST"],
+        scope: Scope::Section,
+        help: "Accepted if it names this machine; other nodes are refused.",
+        apply: |_, option, values| only_this_host(option, &values[0]),
+    },
+    Spec {
+        names: &["-genv"],
+        values: &["NAME", "VALUE"],
+        scope: Scope::Job,
+        help: "Set an environment variable for all ranks.",
+        apply: |parser, option, values| {
+            let name = variable_name(option, &values[0])?;
+            parser.options.environment.push((name, values[1].clone()));
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-x"],
+        values: &["NAME[=VALUE]"],
+        scope: Scope::Job,
+        help: "Set (or, without a value, pass on) an environment variable for all ranks.",
+        apply: |parser, option, values| {
+            let pair = values[0].to_string_lossy();
+            let (name, value) = match pair.split_once('=') {
+                Some((name, value)) => (name.to_owned(), OsString::from(value)),
+                None => match std::env::var_os(&values[0]) {
+                    Some(value) => (pair.to_string(), value),
+                    None => return Err(UsageError::Unset(pair.to_string())),
+                },
+            };
+            let name = variable_name(option, OsStr::new(&name))?;
+            parser.options.environment.push((name, value));
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--bind-to"],
+        values: &["core|none"],
+        scope: Scope::Job,
+        help: "Bind each rank to a core, or to nothing. By default ranks are bound as long as \
+               each can have a core of its own.",
+        apply: |parser, option, values| {
+            let policy = values[0].to_str().and_then(BindTo::parse);
+            let wanted = || format!("one of {}", BindTo::NAMES);
+            parser.options.bind = Some(policy.ok_or_else(|| wrong(option, &values[0], &wanted()))?);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--map-by"],
+        values: &["core|slot|package|numa|l3"],
+        scope: Scope::Job,
+        help: "The order in which ranks take cores: one after the other (core, slot; the \
+               default), or in turns over packages, NUMA nodes or shared caches.",
+        apply: |parser, option, values| {
+            let policy = values[0].to_str().and_then(MapBy::parse);
+            let wanted = || format!("one of {}", MapBy::NAMES);
+            parser.options.map = policy.ok_or_else(|| wrong(option, &values[0], &wanted()))?;
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-l", "--label", "--prepend-rank", "--tag-output"],
+        values: &[],
+        scope: Scope::Job,
+        help: "Begin each line of output with the rank that wrote it: \"[3] ...\".",
+        apply: |parser, _, _| {
+            parser.options.label = true;
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--timeout"],
+        values: &["SECONDS"],
+        scope: Scope::Job,
+        help: "End the job after this time, with exit status 124.",
+        apply: |parser, option, values| {
+            parser.options.timeout = Some(seconds(option, &values[0])?);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--hang-report"],
+        values: &["SECONDS"],
+        scope: Scope::Job,
+        help: "Print what every rank waits for if the job still runs after this time. \
+               `kill -USR1` to mpiexec prints it at any time.",
+        apply: |parser, option, values| {
+            parser.options.hang_report = Some(seconds(option, &values[0])?);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--grace"],
+        values: &["SECONDS"],
+        scope: Scope::Job,
+        help: "Time between asking ranks to end (SIGTERM) and killing them (default 2).",
+        apply: |parser, option, values| {
+            parser.options.grace = seconds(option, &values[0])?;
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--oversubscribe"],
+        values: &[],
+        scope: Scope::Job,
+        help: "Accepted for familiarity: more ranks than cores are always allowed.",
+        apply: |_, _, _| Ok(()),
+    },
+    Spec {
+        names: &["--allow-run-as-root"],
+        values: &[],
+        scope: Scope::Job,
+        help: "Accepted for familiarity: root may run jobs.",
+        apply: |_, _, _| Ok(()),
+    },
+    Spec {
+        names: &["-v", "--verbose"],
+        values: &[],
+        scope: Scope::Job,
+        help: "Say on standard error what is started, and where.",
+        apply: |parser, _, _| {
+            parser.options.verbose = true;
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-V", "--version"],
+        values: &[],
+        scope: Scope::Job,
+        help: "Print the version.",
+        apply: |parser, _, _| {
+            parser.answer = Some(Request::Version);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-h", "--help"],
+        values: &[],
+        scope: Scope::Job,
+        help: "Print this help.",
+        apply: |parser, _, _| {
+            parser.answer = Some(Request::Help);
+            Ok(())
+        },
+    },
+];
+
+/// What has been read so far.
+struct Parser {
+    options: Options,
+    section: Section,
+    /// Set by options that are answered without running anything.
+    answer: Option<Request>,
+}
+
+impl Section {
+    fn new() -> Section {
+        Section {
+            ranks: 1,
+            ..Section::default()
+        }
+    }
+}
+
+/// Reads the command line (without the name of this program).
+pub fn parse(arguments: &[OsString]) -> Result<Request, UsageError> {
+    let mut parser = Parser {
+        options: Options {
+            sections: Vec::new(),
+            environment: Vec::new(),
+            label: false,
+            verbose: false,
+            timeout: None,
+            hang_report: None,
+            grace: Duration::from_secs(2),
+            bind: None,
+            map: MapBy::default(),
+        },
+        section: Section::new(),
+        answer: None,
+    };
+    for section in arguments.split(|argument| argument == ":") {
+        parser.section(section)?;
+        if let Some(answer) = parser.answer {
+            return Ok(answer);
+        }
+    }
+    Ok(Request::Run(Box::new(parser.options)))
+}
+
+impl Parser {
+    fn section(&mut self, mut arguments: &[OsString]) -> Result<(), UsageError> {
+        self.section = Section::new();
+        while let Some((first, rest)) = arguments.split_first() {
+            let text = first.to_string_lossy();
+            if !text.starts_with('-') || text == "-" {
+                break;
+            }
+            arguments = rest;
+            if text == "--" {
+                break;
+            }
+            arguments = self.option(&text, arguments)?;
+            if self.answer.is_some() {
+                return Ok(());
+            }
+        }
+        if arguments.is_empty() {
+            let place = match self.options.sections.is_empty() {
+                true => "",
+                false => " in the section after ':'",
+            };
+            return Err(UsageError::NoProgram(place));
+        }
+        self.section.command = arguments.to_vec();
+        self.options
+            .sections
+            .push(std::mem::take(&mut self.section));
+        Ok(())
+    }
+
+    /// Applies one option and answers the arguments after it.
+    fn option<'a>(
+        &mut self,
+        text: &str,
+        arguments: &'a [OsString],
+    ) -> Result<&'a [OsString], UsageError> {
+        let bare = text.strip_prefix("--").unwrap_or(&text[1..]);
+        let (bare, attached) = match bare.split_once('=') {
+            Some((bare, value)) => (bare, Some(OsString::from(value))),
+            None => (bare, None),
+        };
+        let option = text.split('=').next().unwrap_or(text);
+        let spec = OPTIONS.iter().find(|spec| spec.has_name(bare));
+        let spec = spec.ok_or_else(|| UsageError::Unknown(text.to_owned()))?;
+        let needed = spec.values.len();
+        match attached {
+            Some(value) if needed == 1 => (spec.apply)(self, option, &[value]).map(|()| arguments),
+            Some(value) => Err(wrong(option, &value, "wanted: it takes no value after '='")),
+            None if arguments.len() < needed => Err(UsageError::Missing {
+                option: option.to_owned(),
+                wanted: spec.values.join(" "),
+            }),
+            None => {
+                let (values, rest) = arguments.split_at(needed);
+                (spec.apply)(self, option, values).map(|()| rest)
+            }
+        }
+    }
+}
+
+fn wrong(option: &str, value: &OsStr, wanted: &str) -> UsageError {
+    UsageError::Value {
+        option: option.to_owned(),
+        value: value.to_string_lossy().into_owned(),
+        wanted: wanted.to_owned(),
+    }
+}
+
+fn number<T: std::str::FromStr>(
+    option: &str,
+    value: &OsStr,
+    wanted: &str,
+) -> Result<T, UsageError> {
+    let number = value.to_str().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| wrong(option, value, wanted))
+}
+
+fn seconds(option: &str, value: &OsStr) -> Result<Duration, UsageError> {
+    let wanted = "a number of seconds";
+    let seconds: f64 = number(option, value, wanted)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| wrong(option, value, wanted))
+}
+
+fn variable_name(option: &str, name: &OsStr) -> Result<OsString, UsageError> {
+    let text = name.to_string_lossy();
+    if text.is_empty() || text.contains('=') {
+        return Err(wrong(option, name, "the name of an environment variable"));
+    }
+    Ok(name.to_owned())
+}
+
+/// Lists of hosts are fine as long as all of them are this machine.
+fn only_this_host(option: &str, hosts: &OsStr) -> Result<(), UsageError> {
+    let this = mica_node::process::host_name();
+    let hosts = hosts.to_string_lossy();
+    for host in hosts.split(',') {
+        let name = host.split(':').next().unwrap_or(host);
+        let short = this.split('.').next().unwrap_or(&this);
+        if ![this.as_str(), short, "localhost", "127.0.0.1"].contains(&name) {
+            return Err(UsageError::Host {
+                option: option.to_owned(),
+                host: name.to_owned(),
+                this,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// `-n, -np, -c N`.
+fn usage(spec: &Spec) -> String {
+    let values = spec.values.iter().map(|value| format!(" {value}"));
+    spec.names.join(", ") + &values.collect::<String>()
+}
+
+/// The text of `--help`.
+pub fn help() -> String {
+    let mut text = String::from(
+        "Usage: mpiexec [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS]]...\n\n\
+         Starts the ranks of an MPI job on this machine and waits for them. Any program can be\n\
+         started, not only MPI programs. Long names may be written with one dash or two.\n",
+    );
+    for (scope, title) in [
+        (Scope::Section, "Options of one program (they end at ':'):"),
+        (Scope::Job, "Options of the whole job:"),
+    ] {
+        let _ = write!(text, "\n{title}\n");
+        for spec in OPTIONS.iter().filter(|spec| spec.scope == scope) {
+            let _ = writeln!(text, "  {}", usage(spec));
+            for line in wrap(spec.help, 80) {
+                let _ = writeln!(text, "          {line}");
+            }
+        }
+    }
+    text.push_str(
+        "\nThe exit status is that of the first rank that failed: its own, or 128 + N for signal N.\n",
+    );
+    text
+}
+
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("never empty");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str) -> Options {
+        match parse_line(line).unwrap() {
+            Request::Run(options) => *options,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn parse_line(line: &str) -> Result<Request, UsageError> {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        parse(&words)
+    }
+
+    fn refusal(line: &str) -> String {
+        parse_line(line).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn one_dash_or_two() {
+        for line in [
+            "-n 4 a", "--n 4 a", "-np 4 a", "--np 4 a", "--np=4 a", "-n=4 a", "-c 4 a",
+        ] {
+            assert_eq!(run(line).sections[0].ranks, 4, "{line}");
+        }
+        assert_eq!(run("a").sections[0].ranks, 1);
+        assert!(run("-label a").label && run("--label a").label && run("-l a").label);
+    }
+
+    #[test]
+    fn options_end_at_the_program() {
+        let options = run("-n 2 prog -n 7 --label -- x");
+        assert_eq!(options.sections[0].ranks, 2);
+        assert_eq!(
+            options.sections[0].command,
+            ["prog", "-n", "7", "--label", "--", "x"]
+        );
+        assert!(!options.label);
+        assert_eq!(run("-n 2 -- -odd").sections[0].command, ["-odd"]);
+    }
+
+    #[test]
+    fn sections() {
+        let options = run("-n 2 -env A 1 a x : -n 3 -wdir / --genv B 2 b : c");
+        let ranks: Vec<usize> = options.sections.iter().map(|s| s.ranks).collect();
+        assert_eq!(ranks, [2, 3, 1]);
+        assert_eq!(options.sections[0].command, ["a", "x"]);
+        assert_eq!(options.sections[0].environment, [("A".into(), "1".into())]);
+        assert_eq!(options.sections[1].directory, Some(PathBuf::from("/")));
+        assert_eq!(
+            options.sections[2],
+            Section {
+                ranks: 1,
+                command: vec!["c".into()],
+                ..Section::default()
+            }
+        );
+        assert_eq!(options.environment, [("B".into(), "2".into())]);
+    }
+
+    #[test]
+    fn exported_variables() {
+        assert_eq!(run("-x A=b=c p").environment, [("A".into(), "b=c".into())]);
+        assert_eq!(run("-x PATH p").environment[0].0, "PATH");
+        assert!(refusal("-x MICA_NO_SUCH_VARIABLE p").contains("not set"));
+        assert!(refusal("-x =1 p").contains("name of an environment variable"));
+    }
+
+    #[test]
+    fn policies_and_times() {
+        let options = run("--bind-to none --map-by l3 --timeout 1.5 --hang-report 3 --grace 0 p");
+        assert_eq!(options.bind, Some(BindTo::None));
+        assert_eq!(options.map, MapBy::SharedCache);
+        assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
+        assert_eq!(options.hang_report, Some(Duration::from_secs(3)));
+        assert_eq!(options.grace, Duration::ZERO);
+    }
+
+    #[test]
+    fn familiar_options_are_accepted() {
+        run("--oversubscribe --allow-run-as-root -host localhost,127.0.0.1:4 -H localhost p");
+    }
+
+    #[test]
+    fn wrong_lines_are_named() {
+        assert_eq!(refusal(""), "no program given");
+        assert_eq!(refusal("-n 2"), "no program given");
+        assert!(refusal("a : -n 2").contains("after ':'"));
+        assert_eq!(refusal("--fast a"), "unknown option --fast");
+        assert_eq!(refusal("-n"), "-n needs N");
+        assert_eq!(refusal("-env A"), "-env needs NAME VALUE");
+        assert!(refusal("-n none a").contains("\"none\" is not a number of ranks"));
+        assert!(refusal("-n 0 a").contains("\"0\""));
+        assert!(refusal("--timeout -1 a").contains("seconds"));
+        assert!(refusal("--bind-to socket a").contains("core, none"));
+        assert!(refusal("--map-by board a").contains("package"));
+        assert!(refusal("-wdir /no/such a").contains("/no/such"));
+        assert!(refusal("-host far.example a").contains("one node only"));
+        assert!(refusal("--label=yes a").contains("no value"));
+    }
+
+    #[test]
+    fn help_and_version() {
+        assert!(matches!(parse_line("--help"), Ok(Request::Help)));
+        assert!(matches!(parse_line("-n 2 -h"), Ok(Request::Help)));
+        assert!(matches!(parse_line("--version"), Ok(Request::Version)));
+        for spec in OPTIONS {
+            assert!(help().contains(&usage(spec)), "{}", spec.names[0]);
+        }
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let mut names: Vec<&str> = OPTIONS
+            .iter()
+            .flat_map(|s| s.names)
+            .map(|n| n.trim_start_matches('-'))
+            .collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    /// The manual's table comes from the table above. To renew it:
+    /// `MICA_RENEW=1 cargo test -p mica-launch manual`.
+    #[test]
+    fn the_manual_has_this_table() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../docs/design/launching.md"
+        );
+        let page = std::fs::read_to_string(path).unwrap();
+        let (begin, end) = ("<!-- options: generated -->\n", "<!-- end of options -->");
+        let (before, rest) = page.split_once(begin).expect("begin marker");
+        let (table, after) = rest.split_once(end).expect("end marker");
+        let mut wanted = String::from("| option | meaning |\n|---|---|\n");
+        for spec in OPTIONS {
+            let option = usage(spec).replace('|', "\\|");
+            let _ = writeln!(wanted, "| `{option}` | {} |", spec.help);
+        }
+        if std::env::var_os("MICA_RENEW").is_some() {
+            let page = format!("{before}{begin}{wanted}{end}{after}");
+            std::fs::write(path, page).unwrap();
+        } else {
+            assert_eq!(table, wanted);
+        }
+    }
+}

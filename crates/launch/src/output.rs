@@ -1,0 +1,134 @@
+//! Output of ranks, line by line, each line labelled with the rank.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Where a stream of a rank goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// The launcher's standard output.
+    Out,
+    /// The launcher's standard error.
+    Err,
+}
+
+/// A pipe from one rank.
+pub struct Stream {
+    pipe: Box<dyn Pipe>,
+    lines: Labelled,
+    target: Target,
+}
+
+/// The read end of a pipe.
+pub trait Pipe: Read + AsFd {}
+impl<T: Read + AsFd> Pipe for T {}
+
+impl Stream {
+    /// Reads `pipe` and writes to `target` with this rank's label.
+    pub fn new(rank: usize, pipe: impl Pipe + 'static, target: Target) -> Stream {
+        Stream {
+            pipe: Box::new(pipe),
+            lines: Labelled::new(rank),
+            target,
+        }
+    }
+
+    /// The descriptor to wait for.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+
+    /// Moves what is there; to be called when the pipe is readable. Answers whether more can come.
+    pub fn pump(&mut self) -> bool {
+        let mut buffer = [0; 65536];
+        let read = match self.pipe.read(&mut buffer) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
+            Err(_) => 0,
+        };
+        let text = match read {
+            0 => self.lines.finish(),
+            _ => self.lines.push(&buffer[..read]),
+        };
+        // A reader that has gone (`| head`) must not end the job: drop the text.
+        let _ = match self.target {
+            Target::Out => {
+                let mut out = io::stdout().lock();
+                out.write_all(&text).and_then(|()| out.flush())
+            }
+            Target::Err => io::stderr().write_all(&text),
+        };
+        read > 0
+    }
+}
+
+/// Cuts text into lines and puts the label before each.
+struct Labelled {
+    label: String,
+    partial: Vec<u8>,
+}
+
+impl Labelled {
+    /// A line without end is passed on in parts of this size, so that memory stays bounded.
+    const LONGEST_LINE: usize = 1 << 20;
+
+    fn new(rank: usize) -> Labelled {
+        Labelled {
+            label: format!("[{rank}] "),
+            partial: Vec::new(),
+        }
+    }
+
+    /// The complete lines after adding `bytes`.
+    fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut text = Vec::with_capacity(bytes.len() + 64);
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            self.partial.extend_from_slice(piece);
+            if piece.ends_with(b"\n") || self.partial.len() >= Self::LONGEST_LINE {
+                self.emit(&mut text);
+            }
+        }
+        text
+    }
+
+    /// What is left when the rank has closed its output.
+    fn finish(&mut self) -> Vec<u8> {
+        let mut text = Vec::new();
+        if !self.partial.is_empty() {
+            self.emit(&mut text);
+        }
+        text
+    }
+
+    fn emit(&mut self, text: &mut Vec<u8>) {
+        text.extend_from_slice(self.label.as_bytes());
+        text.append(&mut self.partial);
+        if !text.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_labelled_when_complete() {
+        let mut lines = Labelled::new(3);
+        assert_eq!(lines.push(b"one\ntw"), b"[3] one\n");
+        assert_eq!(lines.push(b"o"), b"");
+        assert_eq!(lines.push(b"\n\nthree"), b"[3] two\n[3] \n");
+        assert_eq!(lines.finish(), b"[3] three\n");
+        assert_eq!(lines.finish(), b"");
+    }
+
+    #[test]
+    fn a_line_without_end_does_not_fill_memory() {
+        let mut lines = Labelled::new(0);
+        let piece = vec![b'x'; 65536];
+        let out: usize = (0..64).map(|_| lines.push(&piece).len()).sum();
+        assert!(out >= 3 << 20);
+        assert!(lines.partial.len() < Labelled::LONGEST_LINE + 65536);
+    }
+}

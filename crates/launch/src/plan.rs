@@ -1,0 +1,163 @@
+//! What each rank gets: its program, its environment, its place.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use mica_node::topology::{BindTo, Machine, Slot, TopologyError, available_cores, map};
+
+use crate::options::{Options, Section};
+
+/// The job, rank by rank.
+#[derive(Debug)]
+pub struct Plan<'a> {
+    /// The ranks in order.
+    pub ranks: Vec<RankPlan<'a>>,
+    /// How many ranks can run at the same time.
+    pub available_cores: usize,
+    /// Whether the slots' processors are those of a synthetic topology.
+    synthetic: bool,
+}
+
+/// One rank's part.
+#[derive(Debug)]
+pub struct RankPlan<'a> {
+    /// Its program.
+    pub section: &'a Section,
+    /// The section's number (MPI_APPNUM).
+    pub section_number: u32,
+    /// Its place and binding.
+    pub slot: Slot,
+}
+
+impl<'a> Plan<'a> {
+    /// Places the ranks on this machine.
+    pub fn new(options: &'a Options) -> Result<Plan<'a>, TopologyError> {
+        Ok(Plan::on(&Machine::load()?, options))
+    }
+
+    fn on(machine: &Machine, options: &'a Options) -> Plan<'a> {
+        let count = options.sections.iter().map(|section| section.ranks).sum();
+        // A CPU quota below the number of cores counts too: bound ranks could not all run.
+        let cores = match machine.is_synthetic() {
+            true => machine.cores(),
+            false => machine.cores().min(available_cores()),
+        };
+        let bind = options
+            .bind
+            .unwrap_or_else(|| BindTo::recommended(count, cores));
+        let mut slots = map(machine, count, options.map, bind);
+        if machine.is_synthetic() {
+            // The processors are not this machine's.
+            slots.iter_mut().for_each(|slot| slot.cpus = None);
+        }
+        let sections = options.sections.iter().zip(0..);
+        let sections = sections.flat_map(|(s, number)| std::iter::repeat_n((s, number), s.ranks));
+        let ranks = sections
+            .zip(slots)
+            .map(|((section, section_number), slot)| RankPlan {
+                section,
+                section_number,
+                slot,
+            });
+        Plan {
+            ranks: ranks.collect(),
+            available_cores: available_cores(),
+            synthetic: machine.is_synthetic(),
+        }
+    }
+
+    /// The plan in words, a line per rank.
+    pub fn describe(&self) -> String {
+        let mut text = format!(
+            "mpiexec: {} ranks, {} cores available{}\n",
+            self.ranks.len(),
+            self.available_cores,
+            if self.synthetic {
+                ", synthetic topology"
+            } else {
+                ""
+            }
+        );
+        for (rank, plan) in self.ranks.iter().enumerate() {
+            let place = plan.slot.place;
+            let binding = match &plan.slot.cpus {
+                Some(cpus) => format!("bound to processors {cpus}"),
+                None => "not bound".to_owned(),
+            };
+            let _ = write!(text, "mpiexec: rank {rank}: {binding}");
+            for (name, index) in [
+                ("core", place.core),
+                ("shared cache", place.shared_cache),
+                ("package", place.package),
+                ("numa", place.numa),
+            ] {
+                if index != mica_node::topology::UNKNOWN {
+                    let _ = write!(text, ", {name} {index}");
+                }
+            }
+            let _ = writeln!(text, ": {}", command_line(&plan.section.command));
+        }
+        text
+    }
+}
+
+/// A command as one would type it.
+pub fn command_line(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::{Request, parse};
+
+    fn options(line: &str) -> Options {
+        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+        match parse(&words).unwrap() {
+            Request::Run(options) => *options,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn ranks_of_sections_in_order() {
+        let machine = Machine::synthetic("pack:2 l3:1 core:4 pu:1").unwrap();
+        let options = options("-n 2 a : -n 1 b : -n 3 c");
+        let plan = Plan::on(&machine, &options);
+        let numbers: Vec<u32> = plan.ranks.iter().map(|r| r.section_number).collect();
+        assert_eq!(numbers, [0, 0, 1, 2, 2, 2]);
+        assert_eq!(plan.ranks[2].section.command, ["b"]);
+        let cores: Vec<u32> = plan.ranks.iter().map(|r| r.slot.place.core).collect();
+        assert_eq!(cores, [0, 1, 2, 3, 4, 5]);
+        assert!(
+            plan.ranks.iter().all(|r| r.slot.cpus.is_none()),
+            "not this machine's processors"
+        );
+    }
+
+    #[test]
+    fn more_ranks_than_cores_are_not_bound() {
+        let machine = Machine::synthetic("pack:2 l3:1 core:2 pu:1").unwrap();
+        let options = options("-n 5 a");
+        let plan = Plan::on(&machine, &options);
+        assert!(
+            plan.ranks
+                .iter()
+                .all(|r| r.slot.place.core == mica_node::topology::UNKNOWN)
+        );
+        assert!(plan.describe().contains("rank 4: not bound"));
+    }
+
+    #[test]
+    fn the_description_names_places() {
+        let machine = Machine::synthetic("pack:2 l3:1 core:2 pu:1").unwrap();
+        let options = options("-n 2 --map-by package a b");
+        let text = Plan::on(&machine, &options).describe();
+        assert!(
+            text.contains("rank 1: not bound, core 2, shared cache 1, package 1"),
+            "{text}"
+        );
+        assert!(text.contains(": a b"), "{text}");
+    }
+}

@@ -1,0 +1,309 @@
+//! What happened, in words, and the exit status that follows.
+
+use std::fmt;
+use std::io::Write as _;
+
+use mica_node::process::{Exit, signal};
+
+/// Exit status of a job that ran out of time, as of timeout(1).
+const TIMED_OUT: u8 = 124;
+
+/// Writes to standard error. Nobody may be there to read it (`2>&1 | head`): the job goes on.
+pub fn say(text: impl fmt::Display) {
+    let _ = std::io::stderr().write_all(text.to_string().as_bytes());
+}
+
+/// Why a rank counts as failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// It called MPI_Abort.
+    Aborted {
+        /// The code it gave.
+        code: i32,
+    },
+    /// A signal killed it.
+    Killed {
+        /// The signal.
+        number: i32,
+        /// Whether there is a core file.
+        core_dumped: bool,
+    },
+    /// It exited with a status that is not zero.
+    Exited {
+        /// The status.
+        code: i32,
+    },
+    /// It exited with status zero between MPI_Init and MPI_Finalize.
+    NotFinalized,
+}
+
+/// The end of a rank as far as MPI goes; what the job segment says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// It never called MPI_Init.
+    NotInitialized,
+    /// It is between MPI_Init and MPI_Finalize.
+    Running,
+    /// It called MPI_Finalize.
+    Finalized,
+    /// It called MPI_Abort.
+    Aborted {
+        /// The code it gave.
+        code: i32,
+    },
+}
+
+impl Cause {
+    /// The cause of failure of a rank that ended so; `None` if it did not fail.
+    pub fn of(exit: Exit, stage: Stage) -> Option<Cause> {
+        match (stage, exit) {
+            (Stage::Aborted { code }, _) => Some(Cause::Aborted { code }),
+            (
+                _,
+                Exit::Signal {
+                    number,
+                    core_dumped,
+                },
+            ) => Some(Cause::Killed {
+                number,
+                core_dumped,
+            }),
+            (Stage::Running, Exit::Code(0)) => Some(Cause::NotFinalized),
+            (_, Exit::Code(0)) => None,
+            (_, Exit::Code(code)) => Some(Cause::Exited { code }),
+        }
+    }
+
+    /// The exit status of the job.
+    pub fn status(self) -> u8 {
+        match self {
+            Cause::Aborted { code } | Cause::Exited { code } => code.clamp(1, 255) as u8,
+            Cause::Killed { number, .. } => signal_status(number),
+            Cause::NotFinalized => 1,
+        }
+    }
+
+    /// Of several ranks found dead at once, the one with the least order is to blame: an abort is
+    /// deliberate, a signal comes from outside, an exit may follow from another rank's death.
+    pub fn order(self) -> u8 {
+        match self {
+            Cause::Aborted { .. } => 0,
+            Cause::Killed { .. } => 1,
+            Cause::Exited { .. } => 2,
+            Cause::NotFinalized => 3,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Cause::Aborted { code } => write!(f, "called MPI_Abort with code {code}"),
+            Cause::Killed {
+                number,
+                core_dumped,
+            } => {
+                let core = if core_dumped { ", core dumped" } else { "" };
+                write!(
+                    f,
+                    "was killed by signal {number} ({}{core})",
+                    signal_name(number)
+                )
+            }
+            Cause::Exited { code } => {
+                write!(f, "exited with code {code}")?;
+                match code - 128 {
+                    number @ 1..=64 => {
+                        write!(
+                            f,
+                            " (a shell's way to say: signal {number}, {})",
+                            signal_name(number)
+                        )
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Cause::NotFinalized => write!(f, "exited with code 0 without calling MPI_Finalize"),
+        }
+    }
+}
+
+/// A failed rank.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// The rank.
+    pub rank: usize,
+    /// Its process.
+    pub pid: u32,
+    /// The machine.
+    pub host: String,
+    /// Its program, as typed.
+    pub program: String,
+    /// What happened.
+    pub cause: Cause,
+    /// How many other ranks will be ended.
+    pub others: usize,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure {
+            rank,
+            pid,
+            host,
+            program,
+            cause,
+            others,
+        } = self;
+        writeln!(f, "mpiexec: rank {rank} (pid {pid} on {host}) {cause}.")?;
+        writeln!(f, "mpiexec:   program: {program}")?;
+        match others {
+            0 => Ok(()),
+            1 => writeln!(f, "mpiexec:   ending the other rank."),
+            _ => writeln!(f, "mpiexec:   ending the {others} other ranks."),
+        }
+    }
+}
+
+/// Why the job was ended.
+#[derive(Debug, Clone)]
+pub enum Ending {
+    /// A rank failed.
+    Failed(Failure),
+    /// The launcher was asked to stop by a signal.
+    Signalled(i32),
+    /// The time was over.
+    TimedOut,
+}
+
+impl Ending {
+    /// The exit status of the job.
+    pub fn status(&self) -> u8 {
+        match self {
+            Ending::Failed(failure) => failure.cause.status(),
+            Ending::Signalled(number) => signal_status(*number),
+            Ending::TimedOut => TIMED_OUT,
+        }
+    }
+}
+
+fn signal_status(number: i32) -> u8 {
+    (128 + number).clamp(129, 255) as u8
+}
+
+/// `SIGSEGV` and so on, with a word on those whose name says little.
+pub fn signal_name(number: i32) -> String {
+    const NAMES: [(i32, &str); 19] = [
+        (signal::SIGHUP, "SIGHUP"),
+        (signal::SIGINT, "SIGINT"),
+        (signal::SIGQUIT, "SIGQUIT"),
+        (signal::SIGILL, "SIGILL, illegal instruction"),
+        (signal::SIGTRAP, "SIGTRAP"),
+        (signal::SIGABRT, "SIGABRT, abort"),
+        (signal::SIGBUS, "SIGBUS, bus error"),
+        (signal::SIGFPE, "SIGFPE, arithmetic error"),
+        (signal::SIGKILL, "SIGKILL"),
+        (signal::SIGUSR1, "SIGUSR1"),
+        (signal::SIGSEGV, "SIGSEGV, invalid memory access"),
+        (signal::SIGUSR2, "SIGUSR2"),
+        (signal::SIGPIPE, "SIGPIPE, nobody reads its output"),
+        (signal::SIGTERM, "SIGTERM"),
+        (signal::SIGCHLD, "SIGCHLD"),
+        (signal::SIGCONT, "SIGCONT"),
+        (signal::SIGSTOP, "SIGSTOP"),
+        (signal::SIGTSTP, "SIGTSTP"),
+        (signal::SIGSYS, "SIGSYS, forbidden system call"),
+    ];
+    match NAMES.iter().find(|(known, _)| *known == number) {
+        Some((_, name)) => (*name).to_owned(),
+        None => format!("signal {number}"),
+    }
+}
+
+/// One line of the hang report.
+pub fn hang_line(rank: usize, pid: u32, stage: Stage, waits_for: Option<String>) -> String {
+    let state = match (stage, waits_for) {
+        (Stage::NotInitialized, _) => "has not called MPI_Init".to_owned(),
+        (Stage::Finalized, _) => "has called MPI_Finalize".to_owned(),
+        (Stage::Aborted { code }, _) => format!("has called MPI_Abort with code {code}"),
+        (Stage::Running, Some(what)) => what,
+        (Stage::Running, None) => "is not waiting in MPI".to_owned(),
+    };
+    format!("mpiexec:   rank {rank} (pid {pid}): {state}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(exit: Exit, stage: Stage) -> Cause {
+        Cause::of(exit, stage).unwrap()
+    }
+
+    #[test]
+    fn ends_that_are_no_failure() {
+        assert_eq!(Cause::of(Exit::Code(0), Stage::NotInitialized), None);
+        assert_eq!(Cause::of(Exit::Code(0), Stage::Finalized), None);
+    }
+
+    #[test]
+    fn statuses() {
+        let killed = Exit::Signal {
+            number: signal::SIGKILL,
+            core_dumped: false,
+        };
+        assert_eq!(cause(killed, Stage::Running).status(), 137);
+        assert_eq!(cause(Exit::Code(3), Stage::Finalized).status(), 3);
+        assert_eq!(cause(Exit::Code(0), Stage::Running).status(), 1);
+        let aborted = |code| cause(Exit::Code(0), Stage::Aborted { code }).status();
+        assert_eq!(
+            (aborted(0), aborted(-1), aborted(77), aborted(1000)),
+            (1, 1, 77, 255)
+        );
+        assert_eq!(Ending::Signalled(signal::SIGINT).status(), 130);
+        assert_eq!(Ending::TimedOut.status(), 124);
+    }
+
+    #[test]
+    fn an_abort_outranks_its_consequences() {
+        let aborted = cause(Exit::Code(5), Stage::Aborted { code: 5 });
+        let killed = cause(
+            Exit::Signal {
+                number: 6,
+                core_dumped: true,
+            },
+            Stage::Running,
+        );
+        let exited = cause(Exit::Code(1), Stage::Running);
+        assert!(aborted.order() < killed.order() && killed.order() < exited.order());
+    }
+
+    #[test]
+    fn the_block_names_everything() {
+        let failure = Failure {
+            rank: 3,
+            pid: 4711,
+            host: "node1".into(),
+            program: "./solve -x".into(),
+            cause: Cause::Killed {
+                number: signal::SIGSEGV,
+                core_dumped: true,
+            },
+            others: 7,
+        };
+        let text = failure.to_string();
+        assert_eq!(
+            text,
+            "mpiexec: rank 3 (pid 4711 on node1) was killed by signal 11 (SIGSEGV, invalid memory \
+             access, core dumped).\nmpiexec:   program: ./solve -x\nmpiexec:   ending the 7 other \
+             ranks.\n"
+        );
+    }
+
+    #[test]
+    fn shell_statuses_are_explained() {
+        let text = Cause::Exited { code: 137 }.to_string();
+        assert!(text.contains("SIGKILL"), "{text}");
+        assert_eq!(Cause::Exited { code: 3 }.to_string(), "exited with code 3");
+    }
+}

@@ -1,0 +1,286 @@
+//! What `mica info` knows, as plain data.
+
+use std::path::PathBuf;
+
+use mica_node::topology::{Machine, SYNTHETIC_VARIABLE, TopologyError};
+use mica_node::tunables::Kind;
+use mica_node::{park, process, topology, tunables};
+use serde::Serialize;
+
+/// Everything.
+#[derive(Serialize)]
+pub struct Info {
+    pub library: Library,
+    pub machine: MachineInfo,
+    pub available: Available,
+    pub channels: Vec<Channel>,
+    pub tunables: Vec<Tunable>,
+    /// What in the environment is not right.
+    pub complaints: Vec<String>,
+}
+
+/// The library that programs get.
+#[derive(Serialize)]
+pub struct Library {
+    pub version: &'static str,
+    /// The MPI standard whose ABI it has.
+    pub abi: &'static str,
+    /// `None` if it is not where this command's installation has it.
+    pub path: Option<PathBuf>,
+}
+
+/// The machine below.
+#[derive(Serialize)]
+pub struct MachineInfo {
+    pub host: String,
+    pub processor: Option<String>,
+    /// True if `MICA_TOPOLOGY_SYNTHETIC` describes another machine.
+    pub synthetic: bool,
+    pub packages: usize,
+    pub cores: usize,
+    pub processing_units: usize,
+    pub numa_nodes: Vec<NumaNode>,
+    pub caches: Vec<Cache>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drawing: Option<String>,
+}
+
+#[derive(Serialize)]
+pub struct NumaNode {
+    pub index: u32,
+    pub bytes: u64,
+}
+
+#[derive(Serialize)]
+pub struct Cache {
+    pub name: String,
+    pub bytes: u64,
+    pub count: usize,
+    pub shared_by: usize,
+}
+
+/// What a job may use of the machine.
+#[derive(Serialize)]
+pub struct Available {
+    /// How many ranks can run at once.
+    pub cores: usize,
+    /// The affinity mask, as ranges of processors.
+    pub affinity: Option<String>,
+    /// The cgroup's CPU quota, in processors.
+    pub cpu_quota: Option<f64>,
+}
+
+/// A way to move bytes to a peer, or a part of it.
+#[derive(Serialize)]
+pub struct Channel {
+    pub name: &'static str,
+    pub purpose: &'static str,
+    pub usable: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What to change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+#[derive(Serialize)]
+pub struct Tunable {
+    pub name: &'static str,
+    pub environment: &'static str,
+    pub value: String,
+    /// `environment` or `default`.
+    pub source: &'static str,
+    pub default: &'static str,
+    pub accepts: String,
+    pub description: &'static str,
+}
+
+/// Variables that are ours without being tunables.
+const OTHER_VARIABLES: [&str; 6] = [
+    SYNTHETIC_VARIABLE,
+    "MICA_SEGMENT_FD",
+    "MICA_RANK",
+    "MICA_SIZE",
+    "MICA_CC",
+    "MICA_CXX",
+];
+
+impl Info {
+    /// Looks at this machine.
+    pub fn gather(drawing: bool) -> Result<Info, TopologyError> {
+        let machine = Machine::load()?;
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        Ok(Info {
+            library: library(),
+            machine: machine_info(&machine, drawing),
+            available: Available {
+                cores: topology::available_cores(),
+                affinity: topology::affinity().ok().map(|set| set.to_string()),
+                cpu_quota: topology::cpu_quota(),
+            },
+            channels: channels(),
+            tunables: tunables::all().iter().map(|t| tunable(t)).collect(),
+            complaints: complaints(names),
+        })
+    }
+}
+
+fn library() -> Library {
+    let path = std::env::current_exe().ok().and_then(|exe| {
+        let path = exe.parent()?.parent()?.join("lib/libmpi_abi.so.1");
+        path.is_file().then_some(path)
+    });
+    Library {
+        version: env!("CARGO_PKG_VERSION"),
+        abi: "MPI 5.0",
+        path,
+    }
+}
+
+fn machine_info(machine: &Machine, drawing: bool) -> MachineInfo {
+    let numa_nodes = machine.numa_nodes().into_iter().map(|node| NumaNode {
+        index: node.index,
+        bytes: node.bytes,
+    });
+    let caches = machine.caches().into_iter().map(|cache| Cache {
+        name: cache.name,
+        bytes: cache.bytes,
+        count: cache.count,
+        shared_by: cache.shared_by,
+    });
+    MachineInfo {
+        host: process::host_name(),
+        processor: machine.model(),
+        synthetic: machine.is_synthetic(),
+        packages: machine.packages(),
+        cores: machine.all_cores(),
+        processing_units: machine.all_units(),
+        numa_nodes: numa_nodes.collect(),
+        caches: caches.collect(),
+        drawing: drawing.then(|| machine.draw()),
+    }
+}
+
+fn channels() -> Vec<Channel> {
+    vec![shared_memory(), direct(), parking()]
+}
+
+fn shared_memory() -> Channel {
+    let refusal = process::memfd().err();
+    Channel {
+        name: "shm",
+        purpose: "messages through rings and cells in shared memory",
+        usable: refusal.is_none(),
+        remedy: refusal
+            .as_ref()
+            .map(|_| "allow memfd_create (a seccomp filter or an old kernel refuses it)".into()),
+        reason: refusal.map(|error| format!("memfd_create: {error}")),
+    }
+}
+
+fn direct() -> Channel {
+    let channel = |usable, reason, remedy| Channel {
+        name: "direct",
+        purpose: "long messages copied once, from process to process (CMA)",
+        usable,
+        reason,
+        remedy,
+    };
+    if tunables::DIRECT.text() == "off" {
+        let reason = format!("switched off by {}=off", tunables::DIRECT.env);
+        let remedy = format!("unset {}", tunables::DIRECT.env);
+        return channel(false, Some(reason), Some(remedy));
+    }
+    match process::cma_between_ranks() {
+        Ok(()) => channel(true, None, None),
+        Err(refusal) => channel(false, Some(refusal.reason), Some(refusal.remedy)),
+    }
+}
+
+fn parking() -> Channel {
+    let usable = park::membarrier_available();
+    Channel {
+        name: "membarrier",
+        purpose: "lets a waiting rank park at no cost to its senders",
+        usable,
+        reason: (!usable)
+            .then(|| "the kernel offers no global expedited membarrier to this process".into()),
+        remedy: (!usable).then(|| {
+            "allow the membarrier system call; until then every send pays for a memory fence".into()
+        }),
+    }
+}
+
+fn tunable(tunable: &tunables::Tunable) -> Tunable {
+    Tunable {
+        name: tunable.name,
+        environment: tunable.env,
+        value: tunable.text(),
+        source: if tunable.is_set() {
+            "environment"
+        } else {
+            "default"
+        },
+        default: tunable.default,
+        accepts: match tunable.kind {
+            Kind::Bytes => "bytes (K, M, G)".to_owned(),
+            Kind::Count => "number".to_owned(),
+            Kind::Choice(words) => words.join(", "),
+        },
+        description: tunable.description,
+    }
+}
+
+/// Values that do not fit, and variables that look like ours and are not.
+fn complaints(names: impl Iterator<Item = String>) -> Vec<String> {
+    let known = |name: &str| {
+        OTHER_VARIABLES.contains(&name) || tunables::all().iter().any(|t| t.env == name)
+    };
+    let mut unknown: Vec<String> = names
+        .filter(|name| name.starts_with("MICA_") && !known(name))
+        .map(|name| format!("{name}: Mica has no variable of this name"))
+        .collect();
+    unknown.sort();
+    let wrong = tunables::all().iter().filter_map(|t| t.check().err());
+    wrong
+        .map(|error| error.to_string())
+        .chain(unknown)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tunable_is_listed_with_its_source() {
+        let info = Info::gather(false).unwrap();
+        assert_eq!(info.tunables.len(), tunables::all().len());
+        let sources = ["environment", "default"];
+        assert!(info.tunables.iter().all(|t| sources.contains(&t.source)));
+        assert!(info.machine.cores >= 1 && info.available.cores >= 1);
+    }
+
+    #[test]
+    fn a_refused_channel_says_why_and_what_to_change() {
+        for channel in channels() {
+            assert_eq!(channel.usable, channel.reason.is_none(), "{}", channel.name);
+            assert_eq!(channel.usable, channel.remedy.is_none(), "{}", channel.name);
+        }
+    }
+
+    #[test]
+    fn variables_that_are_not_ours_are_named() {
+        let names = ["MICA_EAGERMAX", "MICA_RANK", "MICA_EAGER_MAX", "PATH"];
+        let found = complaints(names.iter().map(|name| name.to_string()));
+        assert!(
+            found.iter().any(|line| line.starts_with("MICA_EAGERMAX: ")),
+            "{found:?}"
+        );
+        assert!(
+            !found.iter().any(|line| line.contains("MICA_RANK")),
+            "{found:?}"
+        );
+    }
+}

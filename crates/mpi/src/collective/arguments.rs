@@ -1,0 +1,161 @@
+//! Arguments of collective calls: buffers with their counts and types, checked once, before any
+//! schedule is built.
+
+use mica_channel::memory::{Region, View};
+
+use super::place::{Blocks, Elements};
+use crate::constants as c;
+use crate::datatype::Datatype;
+use crate::error::{Error, Result};
+
+/// A buffer argument: an address, a count that was checked, a committed datatype.
+#[derive(Clone, Debug)]
+pub struct Buffer {
+    elements: Elements,
+    count: usize,
+}
+
+impl Buffer {
+    /// `count` elements (the argument called `argument`) of `datatype` at `region`.
+    pub fn new(
+        region: Region,
+        argument: &'static str,
+        count: i64,
+        datatype: &Datatype,
+    ) -> Result<Buffer> {
+        let count = checked_count(argument, count)?;
+        // Refuses a size that no address can span.
+        datatype.shape(count as i64)?;
+        Ok(Buffer {
+            elements: Elements::new(region, datatype),
+            count,
+        })
+    }
+
+    /// The whole buffer as one message.
+    pub(super) fn view(&self) -> Result<View> {
+        self.elements.view(0, self.count)
+    }
+
+    /// The buffer as one of `size` blocks of `count` elements that follow each other.
+    pub(super) fn blocks(&self, size: usize) -> Result<Blocks> {
+        let total = (self.count as i64)
+            .checked_mul(size as i64)
+            .ok_or_else(|| {
+                Error::argument(
+                    c::ERR_COUNT,
+                    "count",
+                    self.count,
+                    "too large for the number of ranks",
+                )
+            })?;
+        self.elements.datatype().shape(total)?;
+        Ok(Blocks::new(self.elements.clone(), self.count))
+    }
+}
+
+/// A buffer argument of a v- or w-form: one block for each rank.
+#[derive(Clone, Debug)]
+pub struct BlockList {
+    pub(super) views: Vec<View>,
+}
+
+impl BlockList {
+    /// Blocks of `counts[i]` elements of one datatype, `displacements[i]` extents from `region`
+    /// (v-forms).
+    pub fn in_elements(
+        region: Region,
+        argument: &'static str,
+        counts: &[i64],
+        displacements: &[i64],
+        datatype: &Datatype,
+    ) -> Result<BlockList> {
+        let extent = datatype.extent();
+        let views = counts
+            .iter()
+            .zip(displacements)
+            .map(|(&count, &displacement)| {
+                checked_count(argument, count)?;
+                let shift = displacement.wrapping_mul(extent) as isize;
+                Ok(region.offset(shift).view(datatype.shape(count)?))
+            })
+            .collect::<Result<_>>()?;
+        Ok(BlockList { views })
+    }
+
+    /// Blocks of `counts[i]` elements of `datatypes[i]`, `displacements[i]` bytes from `region`
+    /// (w-forms).
+    pub fn in_bytes(
+        region: Region,
+        argument: &'static str,
+        counts: &[i64],
+        displacements: &[i64],
+        datatypes: &[Datatype],
+    ) -> Result<BlockList> {
+        let views = counts
+            .iter()
+            .zip(displacements)
+            .zip(datatypes)
+            .map(|((&count, &displacement), datatype)| {
+                checked_count(argument, count)?;
+                Ok(region
+                    .offset(displacement as isize)
+                    .view(datatype.shape(count)?))
+            })
+            .collect::<Result<_>>()?;
+        Ok(BlockList { views })
+    }
+}
+
+/// Send and receive buffer must not be the same; who wants that asks for `MPI_IN_PLACE`. (A null
+/// address is `MPI_BOTTOM`, where the datatypes say what is used. The blocks of v- and w-forms may
+/// share a base address.)
+pub(super) fn distinct(send: Option<&Buffer>, receive: &Buffer) -> Result<()> {
+    match send {
+        Some(send) if send.count > 0 => distinct_vectors(
+            Some(&send.elements.region(0)),
+            &receive.elements.region(0),
+            receive.count,
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// [`distinct`] for the vectors of a reduction.
+pub(super) fn distinct_vectors(
+    send: Option<&Region>,
+    receive: &Region,
+    count: usize,
+) -> Result<()> {
+    match send {
+        Some(send) if count > 0 && send.address() == receive.address() && send.address() != 0 => {
+            Err(same_buffer(send.address()))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cold]
+fn same_buffer(address: usize) -> Error {
+    Error::argument(
+        c::ERR_BUFFER,
+        "sendbuf",
+        format_args!("{address:#x}"),
+        "the same as recvbuf; pass MPI_IN_PLACE to work in place",
+    )
+}
+
+#[cold]
+pub(super) fn in_place_away_from_root() -> Error {
+    Error::argument(
+        c::ERR_BUFFER,
+        "buffer",
+        "MPI_IN_PLACE",
+        "only the root of this operation may work in place",
+    )
+}
+
+pub(super) fn checked_count(argument: &'static str, count: i64) -> Result<usize> {
+    usize::try_from(count)
+        .map_err(|_| Error::argument(c::ERR_COUNT, argument, count, "a count cannot be negative"))
+}

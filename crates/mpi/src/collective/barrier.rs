@@ -1,0 +1,23 @@
+//! Barrier: dissemination (Hensgen, Finkel, Manber 1988). In round `k` every rank signals the one
+//! `2^k` further on and waits for the one `2^k` before it; after `ceil(log2 size)` rounds everybody
+//! has heard of everybody.
+
+use mica_channel::memory::Region;
+
+use super::place::{Place, bytes_at};
+use super::schedule::Schedule;
+
+/// The schedule of a barrier.
+pub fn build(me: Place) -> Schedule {
+    let nothing = bytes_at(&Region::null(), 0, 0);
+    let mut schedule = Schedule::new();
+    let mut distance = 1;
+    while distance < me.size {
+        schedule
+            .round()
+            .receive(me.before(distance), nothing.clone())
+            .send(me.after(distance), nothing.clone());
+        distance *= 2;
+    }
+    schedule
+}

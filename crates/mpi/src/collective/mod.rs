@@ -1,0 +1,54 @@
+//! Collective communication (MPI 5.0, chapter 6).
+//!
+//! An algorithm is a pure function: from a rank's [`Place`], [`Thresholds`] and buffers to the
+//! [`schedule::Schedule`] of that rank. It knows no communicator and sends nothing, so tests run
+//! all ranks of it in one process, and the same schedules will serve the non-blocking and
+//! persistent calls. [`calls`] checks arguments and runs schedules with `execute`.
+//!
+//! | collective | short | long | v- and w-forms |
+//! |---|---|---|---|
+//! | barrier | dissemination | | |
+//! | bcast | binomial tree | scatter and ring allgather | |
+//! | gather, scatter | binomial tree | the root with each rank | the root with each rank |
+//! | allgather | recursive doubling, Bruck | ring | ring |
+//! | alltoall | Bruck (many ranks) | direct exchange, a window of peers at a time | direct exchange |
+//! | reduce | binomial tree | halving and gather (Rabenseifner) | |
+//! | allreduce | recursive doubling | halving and allgather (Rabenseifner) | |
+//! | reduce-scatter | recursive halving | pairwise exchange | the same |
+//! | scan, exscan | recursive doubling | | |
+//!
+//! The algorithms are those that Thakur, Rabenseifner and Gropp ("Optimization of Collective
+//! Communication Operations in MPICH", 2005) compare. Choices depend on nothing but the sizes that
+//! all ranks know ([`Thresholds`]); tuning them to this machine's channels is a later issue's work.
+//!
+//! Three rules hold throughout. Two ranks list the messages between them in the same order, so that
+//! one tag serves a whole schedule. Messages of no bytes are left out, on both sides. Reductions
+//! keep rank order unless the operator commutes, and allreduce gives all ranks the same bits in any
+//! case.
+
+pub mod allgather;
+pub mod allreduce;
+pub mod alltoall;
+mod arguments;
+pub mod barrier;
+pub mod bcast;
+pub mod calls;
+pub mod execute;
+pub mod gather;
+mod place;
+pub mod reduce;
+pub mod reduce_scatter;
+mod reduction;
+pub mod scan;
+pub mod schedule;
+mod split;
+mod thresholds;
+
+pub use arguments::{BlockList, Buffer};
+pub use calls::{
+    allgather, allgatherv, allreduce, alltoall, alltoallv, barrier, bcast, exscan, gather, gatherv,
+    reduce, reduce_scatter, reduce_scatter_block, scan, scatter, scatterv,
+};
+pub use place::{Blocks, Elements, Place};
+pub use reduction::Reduction;
+pub use thresholds::Thresholds;

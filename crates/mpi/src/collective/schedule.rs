@@ -1,0 +1,120 @@
+//! A collective as a schedule: what one rank does, in rounds.
+//!
+//! An algorithm writes down, for its rank, rounds of communication followed by local work. The same
+//! description serves a blocking call (run to the end) and, later, non-blocking and persistent ones
+//! (advanced from any MPI call).
+
+use crate::op::Op;
+use mica_channel::memory::{Region, View};
+
+/// One message of a round. Ranks are those of the communicator (for the group of the collective).
+#[derive(Debug, Clone)]
+pub enum Transfer {
+    /// Send `view` to rank `to`.
+    Send {
+        /// Destination rank.
+        to: usize,
+        /// What to send.
+        view: View,
+    },
+    /// Receive from rank `from` into `view`.
+    Receive {
+        /// Source rank.
+        from: usize,
+        /// Where to put it.
+        view: View,
+    },
+}
+
+/// Local work at the end of a round, done in the order given.
+#[derive(Debug, Clone)]
+pub enum Local {
+    /// Copy the bytes of one view to another; the type signatures match.
+    Copy {
+        /// Source.
+        from: View,
+        /// Destination.
+        to: View,
+    },
+    /// `inout = input (op) inout`, element by element.
+    Reduce {
+        /// The operator.
+        op: Op,
+        /// Left operand.
+        input: Region,
+        /// Right operand and result.
+        inout: Region,
+        /// Number of elements.
+        count: usize,
+        /// Their datatype.
+        datatype: crate::datatype::Datatype,
+    },
+}
+
+/// All transfers of a round are in flight together; local work starts when all have completed.
+#[derive(Debug, Clone, Default)]
+pub struct Round {
+    /// Messages of the round.
+    pub transfers: Vec<Transfer>,
+    /// Local work after them.
+    pub local: Vec<Local>,
+}
+
+/// What one rank does in a collective.
+#[derive(Debug, Clone, Default)]
+pub struct Schedule {
+    /// The rounds, in order.
+    pub rounds: Vec<Round>,
+}
+
+impl Round {
+    /// Adds a message to rank `to`.
+    pub fn send(&mut self, to: usize, view: View) -> &mut Round {
+        self.transfers.push(Transfer::Send { to, view });
+        self
+    }
+
+    /// Adds a message from rank `from`.
+    pub fn receive(&mut self, from: usize, view: View) -> &mut Round {
+        self.transfers.push(Transfer::Receive { from, view });
+        self
+    }
+
+    /// Adds a copy to the local work.
+    pub fn copy(&mut self, from: View, to: View) -> &mut Round {
+        self.local.push(Local::Copy { from, to });
+        self
+    }
+}
+
+impl Schedule {
+    /// A schedule without rounds: nothing to do.
+    pub fn new() -> Schedule {
+        Schedule::default()
+    }
+
+    /// Starts another round. An empty last round is used again, so that an algorithm may open
+    /// rounds freely.
+    pub fn round(&mut self) -> &mut Round {
+        if self
+            .rounds
+            .last()
+            .is_none_or(|r| !r.transfers.is_empty() || !r.local.is_empty())
+        {
+            self.rounds.push(Round::default());
+        }
+        self.rounds
+            .last_mut()
+            .expect("a round was just made sure of")
+    }
+
+    /// The last round, for more local work after it; a first round if there is none.
+    pub fn last(&mut self) -> &mut Round {
+        if self.rounds.is_empty() {
+            self.rounds.push(Round::default());
+        }
+        self.rounds
+            .last_mut()
+            .expect("a round was just made sure of")
+    }
+}

@@ -1,0 +1,273 @@
+//! Making communicators (MPI 5.0, 7.4.2): duplicate, split, create from a group.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::exchange::Party;
+use super::{COMMS, Comm, State};
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::group::Group;
+use crate::info::Info;
+use crate::process;
+use crate::pt2pt;
+use crate::sync::lock;
+
+/// Numbers of the communicators that this process leads.
+static NEXT_ID: AtomicU64 = AtomicU64::new(process::FIRST_FREE_ID);
+
+/// A communicator gets this many numbers at a time: its own, and spares for duplicates that are made without asking
+/// anybody ([`Comm::duplicate_at_once`]).
+pub(crate) const BLOCK: u64 = 64;
+
+/// Tells the traffic of `MPI_Comm_create_group`, whose tags are the user's, from a communicator's collectives.
+const GROUP_CREATION: u64 = 1 << 39;
+
+/// The context of communicator number `id` led by the process with job-wide rank `leader`.
+pub(crate) const fn context(leader: u32, id: u64) -> u64 {
+    (leader as u64) << 40 | id << 1
+}
+
+/// The spare contexts that come with a context from [`fresh_context`].
+pub(super) fn spares(first: u64) -> Vec<u64> {
+    (1..BLOCK).rev().map(|i| first + (i << 1)).collect()
+}
+
+/// The first of a block of contexts that nobody in the job has.
+fn fresh_context() -> Result<u64> {
+    // Relaxed: only the number matters.
+    let id = NEXT_ID.fetch_add(BLOCK, Ordering::Relaxed);
+    if (id + BLOCK) << 1 > GROUP_CREATION {
+        let detail = "this process has led 2^32 communicators; their numbers are used up";
+        return Err(Error::other(c::ERR_INTERN, detail));
+    }
+    Ok(context(process::engine()?.rank(), id))
+}
+
+/// What one process brings to a split.
+#[derive(Clone, Copy)]
+struct Bid {
+    color: i32,
+    key: i32,
+    context: u64,
+}
+
+impl Bid {
+    const BYTES: usize = 16;
+
+    fn to_bytes(self) -> [u8; Bid::BYTES] {
+        let mut bytes = [0; Bid::BYTES];
+        bytes[..4].copy_from_slice(&self.color.to_ne_bytes());
+        bytes[4..8].copy_from_slice(&self.key.to_ne_bytes());
+        bytes[8..].copy_from_slice(&self.context.to_ne_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8; Bid::BYTES]) -> Bid {
+        let [a, b, c, d, e, f, g, h, context @ ..] = *bytes;
+        Bid {
+            color: i32::from_ne_bytes([a, b, c, d]),
+            key: i32::from_ne_bytes([e, f, g, h]),
+            context: u64::from_ne_bytes(context),
+        }
+    }
+}
+
+/// The ranks, in order, of the new communicator with this color.
+fn winners(bids: &[Bid], color: i32) -> Vec<usize> {
+    let mut ranks: Vec<usize> = (0..bids.len())
+        .filter(|&rank| bids[rank].color == color)
+        .collect();
+    ranks.sort_by_key(|&rank| bids[rank].key); // stable: equal keys keep the old order
+    ranks
+}
+
+impl Comm {
+    /// The first of a block of contexts, from rank 0 to all.
+    fn agree_on_context(&self) -> Result<u64> {
+        let mut context = if self.rank() == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
+        Party::all(self).broadcast(&mut context)?;
+        Ok(u64::from_ne_bytes(context))
+    }
+
+    /// `MPI_Comm_dup` (no hints) and `MPI_Comm_dup_with_info`: same processes, error handler, and the attributes that
+    /// their copy callbacks let through.
+    pub fn duplicate(&self, hints: Option<&Info>) -> Result<Comm> {
+        let mut context = if self.rank() == 0 {
+            fresh_context()?
+        } else {
+            0
+        }
+        .to_ne_bytes();
+        Party::all(self).broadcast(&mut context)?;
+        let new = self.child(u64::from_ne_bytes(context), self.group().clone());
+        // After the exchange: a callback that fails here must not leave the others waiting.
+        let copied = self
+            .0
+            .attributes
+            .copy_into(self.handle(), &new.0.attributes, new.handle());
+        if let Err(error) = copied {
+            new.discard();
+            return Err(error);
+        }
+        if let Some(hints) = hints {
+            new.set_info(hints);
+        }
+        Ok(new)
+    }
+
+    /// `MPI_Comm_create`: of the processes of `group`, each of which passes the same group; `None` for the others.
+    pub fn create(&self, group: &Group) -> Result<Option<Comm>> {
+        // Taken by all, so that the members' tags stay in step.
+        let tag = self.next_collective_tag();
+        self.create_among(self, group, tag)
+    }
+
+    /// `MPI_Comm_create_group`: as [`create`](Self::create), called by the members only.
+    pub fn create_group(&self, group: &Group, tag: i32) -> Result<Option<Comm>> {
+        if tag < 0 {
+            let reason = format!("a tag lies between 0 and {}", pt2pt::TAG_UB);
+            return Err(Error::argument(c::ERR_TAG, "tag", tag, reason));
+        }
+        self.create_among(&self.for_group_creation(), group, tag)
+    }
+
+    /// This communicator with a context in which the user's tags meet no other traffic.
+    fn for_group_creation(&self) -> Comm {
+        let context = self.context() | GROUP_CREATION;
+        let me = self.peer(self.rank());
+        Comm::new(
+            c::COMM_NULL,
+            context,
+            self.group().clone(),
+            me,
+            self.fresh_state(),
+        )
+    }
+
+    /// The leader tells the other members the context, by messages with `tag` over `via`.
+    fn create_among(&self, via: &Comm, group: &Group, tag: i32) -> Result<Option<Comm>> {
+        let ranks: Option<Vec<usize>> = group.peers().map(|peer| self.rank_of(peer)).collect();
+        let ranks = ranks.ok_or_else(|| {
+            let reason = format!("not all of its members are in {self}");
+            let value = format!("a group of {}", group.size());
+            Error::argument(c::ERR_GROUP, "group", value, reason)
+        })?;
+        let Some(me) = group.rank_of(self.peer(self.rank())) else {
+            return Ok(None);
+        };
+        let mut context = if me == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
+        Party::of(via, &ranks, me, tag).broadcast(&mut context)?;
+        Ok(Some(self.child(u64::from_ne_bytes(context), group.clone())))
+    }
+
+    /// `MPI_Comm_split`: one communicator per color, ordered by key and then by rank; `None` for `MPI_UNDEFINED`.
+    pub fn split(&self, color: i32, key: i32) -> Result<Option<Comm>> {
+        if color < 0 && color != c::UNDEFINED {
+            let reason = "a color is not negative, or MPI_UNDEFINED";
+            return Err(Error::argument(c::ERR_ARG, "color", color, reason));
+        }
+        let bid = Bid {
+            color,
+            key,
+            context: fresh_context()?,
+        };
+        let all = Party::all(self).allgather(&bid.to_bytes())?;
+        if color == c::UNDEFINED {
+            return Ok(None);
+        }
+        let bids: Vec<Bid> = all.as_chunks().0.iter().map(Bid::from_bytes).collect();
+        let ranks = winners(&bids, color);
+        let group = Group::from_ranks(ranks.iter().map(|&rank| self.peer(rank)).collect());
+        Ok(Some(self.child(bids[ranks[0]].context, group)))
+    }
+
+    /// `MPI_Comm_split_type`. All processes of a job share memory. Other hardware is not told apart: for it, as MPI asks
+    /// for what is unknown, there is no communicator.
+    pub fn split_type(&self, split_type: i32, key: i32, info: &Info) -> Result<Option<Comm>> {
+        const RESOURCE: &str = "mpi_hw_resource_type";
+        let everyone = 0;
+        let resource = |name: Option<String>| match name.as_deref() {
+            Some("mpi_shared_memory") => everyone,
+            _ => c::UNDEFINED,
+        };
+        let color = match split_type {
+            c::COMM_TYPE_SHARED => everyone,
+            c::COMM_TYPE_HW_GUIDED => resource(info.lookup(RESOURCE)),
+            c::COMM_TYPE_RESOURCE_GUIDED => match info.lookup("mpi_pset_name").as_deref() {
+                Some("mpi://WORLD") => everyone,
+                Some("mpi://SELF") => self.rank() as i32,
+                Some(_) => c::UNDEFINED,
+                None => resource(info.lookup(RESOURCE)),
+            },
+            c::COMM_TYPE_HW_UNGUIDED | c::UNDEFINED => c::UNDEFINED,
+            _ => {
+                let reason = "this is not one of the MPI_COMM_TYPE_* constants";
+                return Err(Error::argument(
+                    c::ERR_ARG,
+                    "split_type",
+                    split_type,
+                    reason,
+                ));
+            }
+        };
+        self.split(color, key)
+    }
+
+    /// A new communicator of some of this one's processes, this one among them. It inherits the error handler.
+    fn child(&self, context: u64, group: Group) -> Comm {
+        let me = self.peer(self.rank());
+        let state = self.fresh_state(spares(context));
+        COMMS.insert_with(|handle| Comm::new(handle, context, group, me, state))
+    }
+
+    fn fresh_state(&self) -> State {
+        State {
+            name: String::new(),
+            errhandler: self.errhandler(),
+            info: Info::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bids_travel_as_bytes() {
+        let bid = Bid {
+            color: -7,
+            key: i32::MIN,
+            context: context(1 << 20, 12345),
+        };
+        let back = Bid::from_bytes(&bid.to_bytes());
+        assert_eq!(
+            (back.color, back.key, back.context),
+            (bid.color, bid.key, bid.context)
+        );
+    }
+
+    #[test]
+    fn ranks_of_a_split_are_ordered_by_key_then_rank() {
+        let bids =
+            [(0, 5), (1, 0), (0, -1), (0, 5), (c::UNDEFINED, 0), (1, -3)].map(|(color, key)| Bid {
+                color,
+                key,
+                context: 0,
+            });
+        assert_eq!(winners(&bids, 0), [2, 0, 3]);
+        assert_eq!(winners(&bids, 1), [5, 1]);
+        assert_eq!(winners(&bids, 2), []);
+    }
+
+    #[test]
+    fn contexts_differ_and_leave_bit_0_to_the_collective_plane() {
+        let mut contexts: Vec<u64> = (0..4)
+            .flat_map(|leader| (0..4).map(move |id| context(leader, id)))
+            .collect();
+        assert!(contexts.iter().all(|context| context & (1 | GROUP_CREATION) == 0));
+        contexts.sort_unstable();
+        contexts.dedup();
+        assert_eq!(contexts.len(), 16 * BLOCK as usize);
+    }
+}

@@ -1,0 +1,370 @@
+//! Communicators (MPI 5.0, chapter 7): a group of processes and a context that keeps their messages apart from others'.
+//!
+//! A context is a number that is unique in the job; its bit 0 tells collective traffic from the user's. The process that
+//! becomes rank 0 of a new communicator makes the number from its own job rank and a counter, so that no agreement is
+//! needed beyond telling the other members (module `create`).
+//!
+//! The path from a handle to a communicator is taken by every message: [`with`] keeps the last communicator of each
+//! thread at hand and takes neither a lock nor a reference.
+
+mod create;
+pub(crate) mod exchange;
+mod predefined;
+
+pub(crate) use create::{BLOCK, context};
+pub use predefined::AttributeValue;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::attribute::{AttributeSet, Owner};
+use crate::constants as c;
+use crate::errhandler::{Errhandler, Family};
+use crate::error::{Error, Result};
+use crate::group::{Group, Relation};
+use crate::handle::{Kind, Table};
+use crate::info::Info;
+use crate::process;
+use crate::sync::lock;
+
+/// A communicator. Cloning shares it.
+#[derive(Clone)]
+pub struct Comm(Arc<Inner>);
+
+struct Inner {
+    handle: u32,
+    context: u64,
+    rank: usize,
+    size: usize,
+    group: Group,
+    /// Number of collective operations that this process has started here.
+    collectives: AtomicU32,
+    attributes: AttributeSet,
+    state: Mutex<State>,
+}
+
+/// What changes during its life.
+struct State {
+    name: String,
+    errhandler: Errhandler,
+    info: Info,
+    /// Contexts for duplicates that need no exchange, the next one last.
+    spares: Vec<u64>,
+}
+
+/// Hints that a communicator keeps (MPI 5.0, 7.4.4). They are promises of the user; breaking none of them is needed
+/// to be correct here.
+const HINTS: [&str; 5] = [
+    "mpi_assert_no_any_tag",
+    "mpi_assert_no_any_source",
+    "mpi_assert_exact_length",
+    "mpi_assert_allow_overtaking",
+    "mpi_assert_strict_start_ordering",
+];
+
+static COMMS: Table<Comm> = Table::new(Kind::Comm);
+
+/// Changes whenever a handle stops being valid; [`with`]'s caches hold for one generation.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static LAST: RefCell<Option<(u64, Comm)>> = const { RefCell::new(None) };
+}
+
+/// Calls `f` with the communicator that `handle` names (`MPI_ERR_COMM` if it names none).
+#[inline]
+pub fn with<R>(handle: u32, f: impl FnOnce(&Comm) -> R) -> Result<R> {
+    let mut f = Some(f);
+    let cached = LAST.try_with(|last| {
+        let last = last.try_borrow().ok()?;
+        let (generation, comm) = last.as_ref()?;
+        // Acquire: pairs with the increment in `forget_cached`; a thread that was told of the free sees it.
+        if comm.0.handle != handle || *generation != GENERATION.load(Ordering::Acquire) {
+            return None;
+        }
+        f.take().map(|f| f(comm))
+    });
+    match cached {
+        Ok(Some(result)) => Ok(result),
+        _ => {
+            let comm = resolve_and_cache(handle)?;
+            let f = f.take().expect("the cache missed, so `f` was not called");
+            Ok(f(&comm))
+        }
+    }
+}
+
+#[cold]
+fn resolve_and_cache(handle: u32) -> Result<Comm> {
+    // Read before the look-up: a free that comes between the two leaves a cache that is out of date at once.
+    let generation = GENERATION.load(Ordering::Acquire);
+    let comm = Comm::resolve(handle)?;
+    // The cache is in use when a callback inside `with` calls MPI, and gone while the thread ends: then do without.
+    let _ = LAST.try_with(|last| {
+        if let Ok(mut last) = last.try_borrow_mut() {
+            *last = Some((generation, comm.clone()));
+        }
+    });
+    Ok(comm)
+}
+
+/// Makes every thread look its communicator up again.
+pub(crate) fn forget_cached() {
+    // Release: pairs with the load in `with`; publishes the removal that came before.
+    GENERATION.fetch_add(1, Ordering::Release);
+}
+
+impl Comm {
+    /// The communicator that `handle` names (`MPI_ERR_COMM` if it names none).
+    pub fn resolve(handle: u32) -> Result<Comm> {
+        match handle {
+            c::COMM_WORLD => process::world(),
+            c::COMM_SELF => process::myself(),
+            _ => COMMS.get(handle).ok_or_else(|| no_comm(handle)),
+        }
+    }
+
+    /// A predefined communicator.
+    pub(crate) fn predefined(handle: u32, name: &str, context: u64, group: Group, me: u32) -> Comm {
+        let state = State {
+            name: name.to_owned(),
+            errhandler: Errhandler::ARE_FATAL,
+            info: Info::default(),
+            spares: create::spares(context),
+        };
+        Comm::new(handle, context, group, me, state)
+    }
+
+    fn new(handle: u32, context: u64, group: Group, me: u32, state: State) -> Comm {
+        let rank = group
+            .rank_of(me)
+            .expect("this process is a member of its communicators");
+        let size = group.size();
+        let collectives = AtomicU32::new(0);
+        let (attributes, state) = (AttributeSet::default(), Mutex::new(state));
+        Comm(Arc::new(Inner {
+            handle,
+            context,
+            rank,
+            size,
+            group,
+            collectives,
+            attributes,
+            state,
+        }))
+    }
+
+    /// The handle.
+    #[inline]
+    pub fn handle(&self) -> u32 {
+        self.0.handle
+    }
+
+    /// The context of the user's messages; collective traffic uses `context() | 1`.
+    #[inline]
+    pub fn context(&self) -> u64 {
+        self.0.context
+    }
+
+    /// This process's rank.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.0.rank
+    }
+
+    /// Number of processes.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.0.size
+    }
+
+    /// Job-wide rank of the process with this rank, which is below [`size`](Self::size).
+    #[inline]
+    pub fn peer(&self, rank: usize) -> u32 {
+        self.0.group.peer(rank)
+    }
+
+    /// Rank here of the process with this job-wide rank.
+    #[inline]
+    pub fn rank_of(&self, peer: u32) -> Option<usize> {
+        self.0.group.rank_of(peer)
+    }
+
+    /// The processes.
+    pub fn group(&self) -> &Group {
+        &self.0.group
+    }
+
+    /// Whether this is an inter-communicator. None can be made yet.
+    #[inline]
+    pub fn is_inter(&self) -> bool {
+        false
+    }
+
+    /// Number of processes that messages can go to: the other side's in an inter-communicator.
+    #[inline(always)]
+    pub fn remote_or_local_size(&self) -> usize {
+        self.0.size
+    }
+
+    /// Number of processes of the other side of an inter-communicator.
+    pub fn remote_size(&self) -> Result<usize> {
+        Err(self.not_inter())
+    }
+
+    /// Processes of the other side of an inter-communicator.
+    pub fn remote_group(&self) -> Result<Group> {
+        Err(self.not_inter())
+    }
+
+    fn not_inter(&self) -> Error {
+        let reason = "this is an intra-communicator, which has no remote group";
+        Error::argument(c::ERR_COMM, "comm", self, reason)
+    }
+
+    /// The tag of this process's next collective operation here. All members call collectives in the same order, so they
+    /// agree on it.
+    #[inline]
+    pub fn next_collective_tag(&self) -> i32 {
+        // Relaxed: only the number matters, no other memory hangs on it.
+        let count = self.0.collectives.fetch_add(1, Ordering::Relaxed);
+        (count & i32::MAX as u32) as i32
+    }
+
+    /// `MPI_Comm_compare`.
+    pub fn compare(&self, other: &Comm) -> i32 {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return c::IDENT;
+        }
+        match self.group().compare(other.group()) {
+            Relation::Identical => c::CONGRUENT,
+            Relation::Similar => c::SIMILAR,
+            Relation::Unequal => c::UNEQUAL,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> String {
+        lock(&self.0.state).name.clone()
+    }
+
+    /// `MPI_Comm_set_name`. What is longer than MPI allows is cut.
+    pub fn set_name(&self, name: &str) {
+        let end = name.floor_char_boundary(c::MAX_OBJECT_NAME - 1);
+        lock(&self.0.state).name = name[..end].to_owned();
+    }
+
+    /// The error handler attached.
+    pub fn errhandler(&self) -> Errhandler {
+        lock(&self.0.state).errhandler.clone()
+    }
+
+    /// `MPI_Comm_set_errhandler`.
+    pub fn set_errhandler(&self, errhandler: Errhandler) -> Result<()> {
+        errhandler.check_family(Family::Comm)?;
+        let old = std::mem::replace(&mut lock(&self.0.state).errhandler, errhandler);
+        drop(old); // after the lock: the last reference frees what the user's closure holds
+        Ok(())
+    }
+
+    /// `MPI_Comm_get_info`: the hints in force, as a new object.
+    pub fn info(&self) -> Info {
+        lock(&self.0.state).info.duplicate()
+    }
+
+    /// `MPI_Comm_set_info`: hints that MPI does not define for communicators are ignored.
+    pub fn set_info(&self, hints: &Info) {
+        let state = lock(&self.0.state);
+        for (key, value) in hints.entries() {
+            if HINTS.contains(&key.as_str()) {
+                state.info.put(&key, &value);
+            }
+        }
+    }
+
+    /// `MPI_Comm_set_attr`.
+    pub fn set_attribute(&self, keyval: i32, value: usize) -> Result<()> {
+        predefined::refuse(keyval)?;
+        self.0
+            .attributes
+            .set(Owner::Comm, self.handle(), keyval, value)
+    }
+
+    /// `MPI_Comm_get_attr`.
+    pub fn attribute(&self, keyval: i32) -> Result<Option<AttributeValue>> {
+        match predefined::value(keyval) {
+            Some(value) => Ok(value.map(AttributeValue::Predefined)),
+            None => {
+                let value = self.0.attributes.get(Owner::Comm, keyval)?;
+                Ok(value.map(AttributeValue::User))
+            }
+        }
+    }
+
+    /// `MPI_Comm_delete_attr`.
+    pub fn delete_attribute(&self, keyval: i32) -> Result<()> {
+        predefined::refuse(keyval)?;
+        self.0.attributes.delete(Owner::Comm, self.handle(), keyval)
+    }
+
+    /// Deletes all attributes, the youngest first, with their callbacks.
+    pub(crate) fn delete_attributes(&self) -> Result<()> {
+        self.0.attributes.delete_all(self.handle())
+    }
+
+    /// `MPI_Comm_free`: the attributes and the handle die; the communicator lives until its operations are done.
+    pub fn free(handle: u32) -> Result<()> {
+        let comm = Comm::resolve(handle)?;
+        if matches!(handle, c::COMM_WORLD | c::COMM_SELF) {
+            let reason = "a predefined communicator cannot be freed";
+            return Err(Error::argument(c::ERR_COMM, "comm", &comm, reason));
+        }
+        comm.delete_attributes()?;
+        comm.discard();
+        Ok(())
+    }
+
+    /// Takes the handle away.
+    fn discard(&self) {
+        COMMS.remove(self.handle());
+        forget_cached();
+    }
+}
+
+/// Names it for error messages.
+impl fmt::Display for Comm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            name if name.is_empty() => write!(f, "communicator {:#x}", self.handle()),
+            name => f.write_str(&name),
+        }
+    }
+}
+
+impl fmt::Debug for Comm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = &self.0;
+        write!(
+            f,
+            "{self} (rank {} of {}, context {:#x})",
+            inner.rank, inner.size, inner.context
+        )
+    }
+}
+
+#[cold]
+fn no_comm(handle: u32) -> Error {
+    let (value, reason) = match handle {
+        c::COMM_NULL => ("MPI_COMM_NULL".to_owned(), "a communicator is needed"),
+        _ if Kind::Comm.owns(handle) => {
+            (format!("{handle:#x}"), "this communicator has been freed")
+        }
+        _ => (
+            format!("{handle:#x}"),
+            "this is not the handle of a communicator",
+        ),
+    };
+    Error::argument(c::ERR_COMM, "comm", value, reason)
+}

@@ -1,0 +1,163 @@
+//! How a datatype was made: `MPI_Type_get_envelope` and `MPI_Type_get_contents` (MPI 5.0, 5.1.13).
+//!
+//! A constructor's counts are kept in the plain form (as `int`, displacements as `MPI_Aint`) if they all fit, otherwise in
+//! the large form (as `MPI_Count`), where a datatype can only be decoded with the `_c` procedures.
+
+use std::sync::Arc;
+
+use super::Datatype;
+use crate::attribute::AttributeSet;
+use crate::constants as c;
+use crate::error::{Error, Result};
+
+/// The arguments of the call that made a datatype.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    combiner: i32,
+    integers: Vec<i64>,
+    addresses: Vec<i64>,
+    counts: Vec<i64>,
+    datatypes: Vec<Datatype>,
+}
+
+/// The numbers of arguments of each kind, and which call made the datatype.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// How many `int`.
+    pub integers: usize,
+    /// How many `MPI_Aint`.
+    pub addresses: usize,
+    /// How many `MPI_Count`; not 0 only in the large form.
+    pub counts: usize,
+    /// How many datatypes.
+    pub datatypes: usize,
+    /// One of `MPI_COMBINER_*`.
+    pub combiner: i32,
+}
+
+/// The arguments themselves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// Those of type `int`.
+    pub integers: Vec<i64>,
+    /// Those of type `MPI_Aint`.
+    pub addresses: Vec<i64>,
+    /// Those of type `MPI_Count`.
+    pub counts: Vec<i64>,
+    /// Handles of the datatypes; the caller frees those that are not predefined.
+    pub datatypes: Vec<u32>,
+}
+
+fn small(values: &[&[i64]]) -> bool {
+    values
+        .iter()
+        .all(|list| list.iter().all(|&value| i32::try_from(value).is_ok()))
+}
+
+impl Arguments {
+    /// Of a predefined, named datatype.
+    pub fn named() -> Arguments {
+        Arguments::new(c::COMBINER_NAMED, &[], &[], Vec::new())
+    }
+
+    /// Counts that are `int` or `MPI_Count`, displacements that are `MPI_Aint` or `MPI_Count`, and datatypes.
+    pub fn new(
+        combiner: i32,
+        counts: &[&[i64]],
+        displacements: &[i64],
+        datatypes: Vec<Datatype>,
+    ) -> Arguments {
+        let mut arguments = Arguments {
+            combiner,
+            integers: Vec::new(),
+            addresses: Vec::new(),
+            counts: Vec::new(),
+            datatypes,
+        };
+        if small(counts) {
+            arguments.integers = counts.concat();
+            arguments.addresses = displacements.to_vec();
+        } else {
+            arguments.counts = counts.concat();
+            arguments.counts.extend_from_slice(displacements);
+        }
+        arguments
+    }
+
+    /// Of an array constructor: integers before and after `sizes`, which alone can be large.
+    pub fn array(
+        combiner: i32,
+        before: &[i64],
+        sizes: &[&[i64]],
+        after: &[i64],
+        old: &Datatype,
+    ) -> Arguments {
+        let (integers, counts) = if small(sizes) {
+            ([before, &sizes.concat(), after].concat(), Vec::new())
+        } else {
+            ([before, after].concat(), sizes.concat())
+        };
+        Arguments {
+            combiner,
+            integers,
+            addresses: Vec::new(),
+            counts,
+            datatypes: vec![old.clone()],
+        }
+    }
+}
+
+impl Datatype {
+    /// Which call made this datatype, with how many arguments.
+    pub fn envelope(&self) -> Envelope {
+        let Arguments {
+            combiner,
+            integers,
+            addresses,
+            counts,
+            datatypes,
+        } = &self.0.core.arguments;
+        Envelope {
+            integers: integers.len(),
+            addresses: addresses.len(),
+            counts: counts.len(),
+            datatypes: datatypes.len(),
+            combiner: *combiner,
+        }
+    }
+
+    /// The arguments of that call. Derived datatypes among them get new handles, which the caller frees.
+    pub fn contents(&self) -> Result<Contents> {
+        let Arguments {
+            combiner,
+            integers,
+            addresses,
+            counts,
+            datatypes,
+        } = &self.0.core.arguments;
+        if *combiner == c::COMBINER_NAMED {
+            let reason = "a predefined datatype has no contents";
+            return Err(Error::argument(
+                c::ERR_TYPE,
+                "datatype",
+                self.label(),
+                reason,
+            ));
+        }
+        Ok(Contents {
+            integers: integers.clone(),
+            addresses: addresses.clone(),
+            counts: counts.clone(),
+            datatypes: datatypes.iter().map(Datatype::another_handle).collect(),
+        })
+    }
+
+    /// A handle of an equal datatype: the same one for predefined types, otherwise a new object without attributes.
+    fn another_handle(&self) -> u32 {
+        if self.is_predefined() {
+            return self.handle();
+        }
+        let core = Arc::clone(&self.0.core);
+        Datatype::with_core(core, self.committed(), AttributeSet::default()).register()
+    }
+}

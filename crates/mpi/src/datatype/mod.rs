@@ -1,0 +1,378 @@
+//! Datatypes (MPI 5.0, chapter 5): what a buffer's bytes are and in which order they travel.
+//!
+//! A [`Datatype`] is made by a constructor (`construct`, `array`, `f90`) from others. It keeps its arguments, for
+//! `MPI_Type_get_contents` (`contents`); its bytes, compiled to a [`Layout`], for moving them; and its entries' machine
+//! types, as a compressed signature, for counting ([`Datatype::elements`]) and converting them (`external`).
+//!
+//! The hot path, [`view_of`], turns (handle, buffer, count) into the [`View`] that all communication works on; for
+//! contiguous predefined types that is one table look-up.
+
+mod array;
+mod basic;
+mod construct;
+mod contents;
+mod external;
+mod f90;
+mod pack;
+mod predefined;
+mod signature;
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+
+use mica_channel::memory::{Layout, LayoutError, Shape};
+
+use crate::attribute::AttributeSet;
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::handle::{Kind, Table};
+use crate::sync::lock;
+
+pub use mica_channel::memory::{Region, View};
+
+pub use basic::Basic;
+pub use contents::{Contents, Envelope};
+pub use external::{external_size, pack_external, unpack_external};
+pub use f90::match_size;
+pub use pack::{pack, pack_size, unpack};
+
+use contents::Arguments;
+use predefined::{DENSE, FIRST, PREDEFINED, Predefined, RANGE};
+use signature::Signature;
+
+/// A datatype. Clones name the same object.
+#[derive(Clone, Debug)]
+pub struct Datatype(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// 0 while the datatype has no handle.
+    handle: AtomicU32,
+    core: Arc<Core>,
+    committed: AtomicBool,
+    name: Mutex<String>,
+    attributes: AttributeSet,
+}
+
+/// What the constructor fixed; shared by the handles that `MPI_Type_get_contents` gives out.
+#[derive(Debug)]
+struct Core {
+    arguments: Arguments,
+    layout: Arc<Layout>,
+    signature: Arc<Signature>,
+    basic: Option<Basic>,
+    /// Predefined, with or without a name: never freed, always committed.
+    permanent: bool,
+}
+
+static TABLE: Table<Datatype> = Table::new(Kind::Datatype);
+
+/// The predefined datatypes by handle.
+static NAMED: LazyLock<Vec<Option<Datatype>>> = LazyLock::new(|| {
+    let mut named = vec![None; RANGE];
+    for entry in PREDEFINED {
+        named[(entry.handle - FIRST) as usize] = Some(Datatype::from_predefined(entry));
+    }
+    named
+});
+
+/// `count` elements of the datatype `handle` at `region`. The datatype must be committed.
+#[inline]
+pub fn view_of(handle: u32, region: Region, count: i64) -> Result<View> {
+    if let Some(&size) = DENSE.get(handle.wrapping_sub(FIRST) as usize)
+        && size > 0
+        && (0..=i64::from(i32::MAX)).contains(&count)
+    {
+        return Ok(region.view(Shape::Contiguous {
+            bytes: count as usize * usize::from(size),
+        }));
+    }
+    view_of_derived(handle, region, count)
+}
+
+#[inline(never)]
+fn view_of_derived(handle: u32, region: Region, count: i64) -> Result<View> {
+    Datatype::resolve_committed(handle)?.view(region, count)
+}
+
+/// `count` as an unsigned number, or `MPI_ERR_COUNT` on `argument`.
+#[inline]
+pub fn check_count(count: i64, argument: &'static str) -> Result<u64> {
+    u64::try_from(count)
+        .map_err(|_| Error::argument(c::ERR_COUNT, argument, count, "it must not be negative"))
+}
+
+/// `MPI_Type_get_value_index`: the predefined pair of these two types, or `MPI_DATATYPE_NULL`.
+pub fn value_index(value: u32, index: u32) -> Result<u32> {
+    for (handle, argument) in [(value, "value_type"), (index, "index_type")] {
+        if Datatype::resolve_as(handle, argument)?.envelope().combiner != c::COMBINER_NAMED {
+            let reason = "only predefined datatypes make pairs";
+            return Err(Error::argument(c::ERR_TYPE, argument, show(handle), reason));
+        }
+    }
+    Ok(predefined::pair_of(value, index).unwrap_or(c::DATATYPE_NULL))
+}
+
+fn show(handle: u32) -> String {
+    match handle {
+        c::DATATYPE_NULL => "MPI_DATATYPE_NULL".into(),
+        _ => match PREDEFINED.iter().find(|entry| entry.handle == handle) {
+            Some(entry) => entry.name.into(),
+            None => format!("{handle:#x}"),
+        },
+    }
+}
+
+impl From<LayoutError> for Error {
+    fn from(error: LayoutError) -> Error {
+        Error::other(c::ERR_ARG, error.to_string())
+    }
+}
+
+impl Datatype {
+    /// The datatype that `handle` names. The error speaks of the argument `datatype`.
+    pub fn resolve(handle: u32) -> Result<Datatype> {
+        Datatype::resolve_as(handle, "datatype")
+    }
+
+    /// The datatype that `handle` names, passed as `argument`.
+    pub fn resolve_as(handle: u32, argument: &'static str) -> Result<Datatype> {
+        Datatype::predefined(handle)
+            .or_else(|| TABLE.get(handle))
+            .ok_or_else(|| {
+                let reason = match handle {
+                    c::DATATYPE_NULL => "a datatype is needed",
+                    _ => "this is not a datatype, or it has been freed",
+                };
+                Error::argument(c::ERR_TYPE, argument, show(handle), reason)
+            })
+    }
+
+    /// The datatype that `handle` names, fit for communication.
+    pub fn resolve_committed(handle: u32) -> Result<Datatype> {
+        let datatype = Datatype::resolve(handle)?;
+        if datatype.committed() {
+            return Ok(datatype);
+        }
+        let reason = "this datatype has not been committed; call MPI_Type_commit first";
+        Err(Error::argument(
+            c::ERR_TYPE,
+            "datatype",
+            datatype.label(),
+            reason,
+        ))
+    }
+
+    /// The predefined datatype of the standard ABI with this handle.
+    pub fn predefined(handle: u32) -> Option<Datatype> {
+        NAMED.get(handle.wrapping_sub(FIRST) as usize)?.clone()
+    }
+
+    fn from_predefined(entry: &Predefined) -> Datatype {
+        let &Predefined {
+            handle,
+            name,
+            basic,
+            external,
+        } = entry;
+        let layout = Datatype::layout_of(basic);
+        let core = Core {
+            arguments: Arguments::named(),
+            layout: Arc::new(layout),
+            signature: Signature::basic(basic, external),
+            basic: Some(basic),
+            permanent: true,
+        };
+        let datatype = Datatype::new(core);
+        datatype.0.handle.store(handle, Ordering::Relaxed);
+        datatype.set_name(name);
+        datatype
+    }
+
+    fn layout_of(basic: Basic) -> Layout {
+        const FITS: &str = "a predefined datatype is small";
+        let field = |basic: Basic| Layout::basic(basic.size(), basic.align()).expect(FITS);
+        match basic.pair() {
+            None => field(basic),
+            Some((value, index)) => {
+                let fields = [
+                    (1, 0, &field(value)),
+                    (1, basic.index_at() as i64, &field(index)),
+                ];
+                Layout::structure(fields).expect(FITS)
+            }
+        }
+    }
+
+    /// A datatype without a handle yet; a permanent one is committed.
+    fn new(core: Core) -> Datatype {
+        let committed = core.permanent;
+        Datatype::with_core(Arc::new(core), committed, AttributeSet::default())
+    }
+
+    fn with_core(core: Arc<Core>, committed: bool, attributes: AttributeSet) -> Datatype {
+        Datatype(Arc::new(Inner {
+            handle: AtomicU32::new(0),
+            core,
+            committed: AtomicBool::new(committed),
+            name: Mutex::default(),
+            attributes,
+        }))
+    }
+
+    /// Gives the datatype a handle, if it has none yet, and returns it.
+    pub fn register(&self) -> u32 {
+        let handle = self.handle();
+        if handle != 0 {
+            return handle;
+        }
+        TABLE.insert_with(|handle| {
+            self.0.handle.store(handle, Ordering::Relaxed);
+            self.clone()
+        });
+        self.handle()
+    }
+
+    /// The datatype's handle, 0 if it was never registered.
+    pub fn handle(&self) -> u32 {
+        self.0.handle.load(Ordering::Relaxed)
+    }
+
+    /// `MPI_Type_free`: deletes the attributes and forgets the handle. Who still uses the datatype keeps it alive.
+    pub fn free(handle: u32) -> Result<()> {
+        let datatype = Datatype::resolve(handle)?;
+        if datatype.0.core.permanent {
+            let reason = "a predefined datatype cannot be freed";
+            return Err(Error::argument(
+                c::ERR_TYPE,
+                "datatype",
+                datatype.label(),
+                reason,
+            ));
+        }
+        datatype.0.attributes.delete_all(handle)?;
+        TABLE.remove(handle);
+        Ok(())
+    }
+
+    /// `MPI_Type_commit`: from now on the datatype may be used in communication.
+    pub fn commit(&self) {
+        self.0.committed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the datatype may be used in communication.
+    #[inline]
+    pub fn committed(&self) -> bool {
+        self.0.committed.load(Ordering::Relaxed)
+    }
+
+    /// Whether this is a predefined datatype, named or not (`MPI_Type_create_f90_*`).
+    pub fn is_predefined(&self) -> bool {
+        self.0.core.permanent
+    }
+
+    /// The machine type of a predefined datatype or of a duplicate of one: what operators work on.
+    #[inline]
+    pub fn basic(&self) -> Option<Basic> {
+        self.0.core.basic
+    }
+
+    /// The name (`MPI_Type_get_name`), empty if none was set.
+    pub fn name(&self) -> String {
+        lock(&self.0.name).clone()
+    }
+
+    /// `MPI_Type_set_name`. A name of `MPI_MAX_OBJECT_NAME` bytes or more is cut.
+    pub fn set_name(&self, name: &str) {
+        let end = name.floor_char_boundary(c::MAX_OBJECT_NAME - 1);
+        *lock(&self.0.name) = name[..end].into();
+    }
+
+    /// How messages call this datatype: by name if it has one.
+    pub fn label(&self) -> String {
+        let name = self.name();
+        if name.is_empty() {
+            show(self.handle())
+        } else {
+            name
+        }
+    }
+
+    /// The attributes cached on the datatype.
+    pub fn attributes(&self) -> &AttributeSet {
+        &self.0.attributes
+    }
+
+    /// The compiled byte layout of one element.
+    #[inline]
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.0.core.layout
+    }
+
+    /// Number of bytes of one element.
+    #[inline]
+    pub fn size(&self) -> i64 {
+        self.layout().size() as i64
+    }
+
+    /// Lower bound.
+    #[inline]
+    pub fn lb(&self) -> i64 {
+        self.layout().lb()
+    }
+
+    /// Distance between elements of an array.
+    #[inline]
+    pub fn extent(&self) -> i64 {
+        self.layout().extent()
+    }
+
+    /// Displacement of the first byte.
+    pub fn true_lb(&self) -> i64 {
+        self.layout().true_lb()
+    }
+
+    /// Distance from the first byte to the end of the last.
+    pub fn true_extent(&self) -> i64 {
+        self.layout().true_ub() - self.layout().true_lb()
+    }
+
+    /// The shape of `count` elements.
+    pub fn shape(&self, count: i64) -> Result<Shape> {
+        let elements = check_count(count, "count")? as usize;
+        Shape::of(self.layout(), elements).map_err(|error| {
+            let reason = format!("with the datatype {}, {error}", self.label());
+            Error::argument(c::ERR_COUNT, "count", count, reason)
+        })
+    }
+
+    /// `count` elements at `region`.
+    pub fn view(&self, region: Region, count: i64) -> Result<View> {
+        Ok(region.view(self.shape(count)?))
+    }
+
+    /// How many whole elements `bytes` received bytes are; `None` if they are not whole (`MPI_Get_count`).
+    pub fn count(&self, bytes: u64) -> Option<u64> {
+        match self.layout().size() {
+            0 => (bytes == 0).then_some(0),
+            size => bytes.is_multiple_of(size).then_some(bytes / size),
+        }
+    }
+
+    /// How many basic elements `bytes` received bytes are; `None` if the last is cut (`MPI_Get_elements`).
+    pub fn elements(&self, bytes: u64) -> Option<u64> {
+        self.0.core.signature.elements_in(bytes)
+    }
+
+    /// How many bytes this number of basic elements has (`MPI_Status_set_elements`).
+    pub fn bytes_of_elements(&self, elements: i64) -> Result<u64> {
+        let wanted = check_count(elements, "count")?;
+        self.0.core.signature.bytes_of(wanted).ok_or_else(|| {
+            let reason = format!("the datatype {} cannot have so many elements", self.label());
+            Error::argument(c::ERR_COUNT, "count", elements, reason)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,465 @@
+//! Error handlers, and the one place where errors of MPI calls are raised (MPI 5.0, 9.3).
+//!
+//! Every call that fails ends in [`raise`]: it finds the handler of the object that the call concerns, and ends the job,
+//! calls the user's function, or does nothing; the code that it gives is the call's return value. Codes are plain
+//! classes; what went wrong in detail is kept per thread and class and comes back with `MPI_Error_string`.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use crate::comm::Comm;
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::error_codes;
+use crate::handle::{Kind, Table};
+use crate::process;
+use crate::sync::lock;
+
+/// The object on which an error is raised, by its handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A communicator.
+    Comm(u32),
+    /// A window.
+    Win(u32),
+    /// A file.
+    File(u32),
+    /// A session.
+    Session(u32),
+    /// No object: `MPI_COMM_SELF` stands in.
+    Default,
+}
+
+/// The kind of object that a user's error handler is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// Communicators.
+    Comm,
+    /// Windows.
+    Win,
+    /// Files.
+    File,
+    /// Sessions.
+    Session,
+}
+
+/// The user's function: (object's handle, error code).
+pub type Callback = Arc<dyn Fn(u32, i32) + Send + Sync>;
+
+/// An error handler.
+#[derive(Clone)]
+pub struct Errhandler(Action);
+
+#[derive(Clone)]
+enum Action {
+    AreFatal,
+    Abort,
+    Return,
+    User(Arc<User>),
+}
+
+struct User {
+    family: Family,
+    callback: Callback,
+    reference: Mutex<Reference>,
+}
+
+/// The user's hold on a handler: its handle, and how often it was given out and not freed. Objects that use the handler
+/// keep it beyond that, and can give out a handle again.
+#[derive(Default)]
+struct Reference {
+    handle: u32,
+    count: usize,
+}
+
+static ERRHANDLERS: Table<Arc<User>> = Table::new(Kind::Errhandler);
+
+impl Errhandler {
+    /// `MPI_ERRORS_ARE_FATAL`.
+    pub const ARE_FATAL: Errhandler = Errhandler(Action::AreFatal);
+    /// `MPI_ERRORS_ABORT`.
+    pub const ABORT: Errhandler = Errhandler(Action::Abort);
+    /// `MPI_ERRORS_RETURN`.
+    pub const RETURN: Errhandler = Errhandler(Action::Return);
+
+    /// A new handler that calls `callback`.
+    pub fn user(family: Family, callback: Callback) -> Errhandler {
+        Errhandler(Action::User(Arc::new(User {
+            family,
+            callback,
+            reference: Mutex::default(),
+        })))
+    }
+
+    /// The handler that `handle` names (`MPI_ERR_ERRHANDLER` if it names none).
+    pub fn resolve(handle: u32) -> Result<Errhandler> {
+        Ok(match handle {
+            c::ERRORS_ARE_FATAL => Errhandler::ARE_FATAL,
+            c::ERRORS_ABORT => Errhandler::ABORT,
+            c::ERRORS_RETURN => Errhandler::RETURN,
+            _ => {
+                let user = ERRHANDLERS
+                    .get(handle)
+                    .ok_or_else(|| no_errhandler(handle))?;
+                Errhandler(Action::User(user))
+            }
+        })
+    }
+
+    /// A handle that the user owns: every one given out is freed once.
+    pub fn give_handle(&self) -> u32 {
+        match &self.0 {
+            Action::AreFatal => c::ERRORS_ARE_FATAL,
+            Action::Abort => c::ERRORS_ABORT,
+            Action::Return => c::ERRORS_RETURN,
+            Action::User(user) => {
+                let mut reference = lock(&user.reference);
+                if reference.count == 0 {
+                    reference.handle = ERRHANDLERS.insert(Arc::clone(user));
+                }
+                reference.count += 1;
+                reference.handle
+            }
+        }
+    }
+
+    /// `MPI_Errhandler_free`. Predefined handlers are accepted and live on, because objects give them out.
+    pub fn free(handle: u32) -> Result<()> {
+        if let Action::User(user) = Errhandler::resolve(handle)?.0 {
+            let mut reference = lock(&user.reference);
+            if reference.count == 0 || reference.handle != handle {
+                return Err(no_errhandler(handle)); // another thread was faster
+            }
+            reference.count -= 1;
+            if reference.count == 0 {
+                ERRHANDLERS.remove(handle);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses a user's handler that is made for another kind of object.
+    pub(crate) fn check_family(&self, family: Family) -> Result<()> {
+        match &self.0 {
+            Action::User(user) if user.family != family => {
+                let reason = format!("it is for {}, not for {family}", user.family);
+                Err(Error::argument(c::ERR_ARG, "errhandler", self, reason))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cold]
+fn no_errhandler(handle: u32) -> Error {
+    let (value, reason) = match handle {
+        c::ERRHANDLER_NULL => (
+            "MPI_ERRHANDLER_NULL".to_owned(),
+            "an error handler is needed",
+        ),
+        _ if Kind::Errhandler.owns(handle) => {
+            (format!("{handle:#x}"), "this error handler has been freed")
+        }
+        _ => (
+            format!("{handle:#x}"),
+            "this is not the handle of an error handler",
+        ),
+    };
+    Error::argument(c::ERR_ERRHANDLER, "errhandler", value, reason)
+}
+
+/// The handler of files that have none of their own: the one of `MPI_FILE_NULL` (MPI 5.0, 14.7).
+static FILE_DEFAULT: Mutex<Errhandler> = Mutex::new(Errhandler::RETURN);
+
+/// `MPI_File_get_errhandler`. There are no open files yet.
+pub fn file_errhandler(file: u32) -> Result<Errhandler> {
+    check_file(file)?;
+    Ok(lock(&FILE_DEFAULT).clone())
+}
+
+/// `MPI_File_set_errhandler`.
+pub fn set_file_errhandler(file: u32, errhandler: Errhandler) -> Result<()> {
+    check_file(file)?;
+    errhandler.check_family(Family::File)?;
+    let old = std::mem::replace(&mut *lock(&FILE_DEFAULT), errhandler);
+    drop(old); // after the lock: the last reference frees what the user's closure holds
+    Ok(())
+}
+
+fn check_file(file: u32) -> Result<()> {
+    if file == c::FILE_NULL {
+        return Ok(());
+    }
+    let reason = "this is not the handle of an open file";
+    Err(Error::argument(
+        c::ERR_FILE,
+        "file",
+        format!("{file:#x}"),
+        reason,
+    ))
+}
+
+/// Raises `error`, which the call `call` ran into, on `on`. Returns the code that the call returns, unless the handler
+/// ends the job.
+#[cold]
+pub fn raise(call: &str, on: Target, error: Error) -> i32 {
+    let raised = Raised {
+        call: call.to_owned(),
+        on: on.to_string(),
+        error,
+    };
+    let code = raised.error.code();
+    handler_of(on).invoke(on, code, &raised);
+    remember(code, raised);
+    code
+}
+
+/// `MPI_Comm_call_errhandler` and its kin: raises a code on an object on the user's behalf.
+pub fn call(on: Target, code: i32) -> Result<()> {
+    error_codes::class_of(code)?;
+    let error = Error::other(code, "raised by the program");
+    let call = match on {
+        Target::Comm(_) | Target::Default => "MPI_Comm_call_errhandler",
+        Target::Win(_) => "MPI_Win_call_errhandler",
+        Target::File(_) => "MPI_File_call_errhandler",
+        Target::Session(_) => "MPI_Session_call_errhandler",
+    };
+    let raised = Raised {
+        call: call.to_owned(),
+        on: on.to_string(),
+        error,
+    };
+    handler_of(on).invoke(on, code, &raised);
+    Ok(())
+}
+
+/// The handler of `on`; for what is not an object that carries one, that of `MPI_COMM_SELF` (MPI 5.0, 9.3). Before
+/// `MPI_Init` that is the initial one, fatal.
+fn handler_of(on: Target) -> Errhandler {
+    let own = match on {
+        Target::Comm(handle) => Comm::resolve(handle).ok().map(|comm| comm.errhandler()),
+        Target::File(_) => Some(lock(&FILE_DEFAULT).clone()),
+        Target::Win(_) | Target::Session(_) | Target::Default => None,
+    };
+    own.or_else(process::default_errhandler)
+        .unwrap_or(Errhandler::ARE_FATAL)
+}
+
+impl Errhandler {
+    fn invoke(&self, on: Target, code: i32, raised: &Raised) {
+        match &self.0 {
+            Action::Return => {}
+            Action::AreFatal | Action::Abort => die(code, raised),
+            Action::User(user) => {
+                // An error without an object of the handler's kind is raised on MPI_COMM_SELF.
+                let object = match (user.family, on) {
+                    (Family::Comm, Target::Comm(handle)) if Comm::resolve(handle).is_ok() => handle,
+                    (Family::Comm, _) => c::COMM_SELF,
+                    (_, Target::Win(handle) | Target::File(handle) | Target::Session(handle)) => {
+                        handle
+                    }
+                    (_, Target::Comm(_) | Target::Default) => return,
+                };
+                (user.callback)(object, code);
+            }
+        }
+    }
+}
+
+/// Tells the user what happened, in one write so that ranks' messages do not mix, and ends the job.
+fn die(code: i32, raised: &Raised) -> ! {
+    let who = match process::engine() {
+        Ok(engine) => format!("rank {} of {}", engine.rank(), engine.size()),
+        Err(_) => format!("process {}", std::process::id()),
+    };
+    let host = crate::info::host_name();
+    let message = format!(
+        "mica: {who} on {host}: {}{} failed\nmica:   {}\nmica:   {}\n",
+        raised.call,
+        raised.on,
+        class_text(code),
+        raised.error
+    );
+    // If nobody can be told, the exit status still speaks.
+    let _ = std::io::stderr().write_all(message.as_bytes());
+    process::abort(code)
+}
+
+/// An error as it was raised.
+struct Raised {
+    call: String,
+    on: String,
+    error: Error,
+}
+
+thread_local! {
+    /// The last error of each code on this thread. A handful at most.
+    static LAST: RefCell<Vec<(i32, Raised)>> = const { RefCell::new(Vec::new()) };
+}
+
+fn remember(code: i32, raised: Raised) {
+    // While the thread ends there is nobody left to ask.
+    let _ = LAST.try_with(|last| {
+        let mut last = last.borrow_mut();
+        match last.iter_mut().find(|(known, _)| *known == code) {
+            Some((_, old)) => *old = raised,
+            None => last.push((code, raised)),
+        }
+    });
+}
+
+/// `MPI_Error_string`: what the code means, and what this thread last met under it.
+pub fn error_string(code: i32) -> Result<String> {
+    error_codes::class_of(code)?;
+    if let Some(text) = error_codes::user_text(code) {
+        return Ok(text);
+    }
+    let mut text = class_text(code);
+    let _ = LAST.try_with(|last| {
+        if let Some((_, raised)) = last.borrow().iter().find(|(known, _)| *known == code) {
+            text += &format!(
+                " (last raised by {}{}: {})",
+                raised.call, raised.on, raised.error
+            );
+        }
+    });
+    text.truncate(text.floor_char_boundary(c::MAX_ERROR_STRING - 1));
+    Ok(text)
+}
+
+fn class_text(code: i32) -> String {
+    match (error_codes::describe(code), error_codes::user_text(code)) {
+        (Some((name, text)), _) => format!("{name}: {text}"),
+        (None, Some(text)) if !text.is_empty() => format!("error code {code}: {text}"),
+        (None, _) => format!("error code {code}"),
+    }
+}
+
+/// As it follows the call's name: " on MPI_COMM_WORLD", or nothing.
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Target::Comm(handle) => match Comm::resolve(handle) {
+                Ok(comm) => write!(f, " on {comm}"),
+                Err(_) => Ok(()),
+            },
+            Target::Win(handle) if Kind::Win.owns(handle) => write!(f, " on window {handle:#x}"),
+            Target::File(handle) if Kind::File.owns(handle) => write!(f, " on file {handle:#x}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Family::Comm => "communicators",
+            Family::Win => "windows",
+            Family::File => "files",
+            Family::Session => "sessions",
+        })
+    }
+}
+
+impl fmt::Display for Errhandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Action::AreFatal => f.write_str("MPI_ERRORS_ARE_FATAL"),
+            Action::Abort => f.write_str("MPI_ERRORS_ABORT"),
+            Action::Return => f.write_str("MPI_ERRORS_RETURN"),
+            Action::User(user) => write!(f, "error handler for {}", user.family),
+        }
+    }
+}
+
+impl fmt::Debug for Errhandler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recorder() -> (Errhandler, Arc<Mutex<Vec<(u32, i32)>>>) {
+        let calls = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&calls);
+        let record = move |object, code| log.lock().unwrap().push((object, code));
+        (Errhandler::user(Family::File, Arc::new(record)), calls)
+    }
+
+    // Files are the only objects with an error handler that needs no job, and they share one: so this is one test.
+    #[test]
+    fn errors_reach_the_handler_and_their_text_comes_back() {
+        let null = Target::File(c::FILE_NULL);
+        let error = || Error::argument(c::ERR_AMODE, "amode", 3, "no such mode");
+        assert_eq!(raise("MPI_File_open", null, error()), c::ERR_AMODE);
+        let text = error_string(c::ERR_AMODE).unwrap();
+        assert!(text.starts_with("MPI_ERR_AMODE: "), "{text}");
+        assert!(
+            text.contains("(last raised by MPI_File_open: amode = 3: no such mode)"),
+            "{text}"
+        );
+        let elsewhere = std::thread::spawn(|| error_string(c::ERR_AMODE).unwrap());
+        assert!(!elsewhere.join().unwrap().contains("last raised"));
+
+        let (handler, calls) = recorder();
+        set_file_errhandler(c::FILE_NULL, handler).unwrap();
+        assert_eq!(raise("MPI_File_open", null, error()), c::ERR_AMODE);
+        call(null, c::ERR_OTHER).unwrap();
+        assert_eq!(call(null, -5).unwrap_err().code(), c::ERR_ARG);
+        let expected = [(c::FILE_NULL, c::ERR_AMODE), (c::FILE_NULL, c::ERR_OTHER)];
+        assert_eq!(*calls.lock().unwrap(), expected);
+
+        let wrong = Errhandler::user(Family::Win, Arc::new(|_, _| ()));
+        assert_eq!(
+            set_file_errhandler(c::FILE_NULL, wrong).unwrap_err().code(),
+            c::ERR_ARG
+        );
+        set_file_errhandler(c::FILE_NULL, Errhandler::RETURN).unwrap();
+        assert_eq!(Arc::strong_count(&calls), 1, "the replaced handler is gone");
+    }
+
+    #[test]
+    fn every_handle_given_out_is_freed_once() {
+        let (handler, _) = recorder();
+        let first = handler.give_handle();
+        assert_eq!(handler.give_handle(), first);
+        Errhandler::free(first).unwrap();
+        assert!(Errhandler::resolve(first).is_ok());
+        Errhandler::free(first).unwrap();
+        assert_eq!(
+            Errhandler::resolve(first).unwrap_err().code(),
+            c::ERR_ERRHANDLER
+        );
+        assert_eq!(
+            Errhandler::free(first).unwrap_err().code(),
+            c::ERR_ERRHANDLER
+        );
+        let again = handler.give_handle();
+        assert!(Errhandler::resolve(again).is_ok());
+        Errhandler::free(again).unwrap();
+        for predefined in [c::ERRORS_ARE_FATAL, c::ERRORS_ABORT, c::ERRORS_RETURN] {
+            Errhandler::free(predefined).unwrap();
+            assert_eq!(
+                Errhandler::resolve(predefined).unwrap().give_handle(),
+                predefined
+            );
+        }
+        assert!(Errhandler::resolve(c::ERRHANDLER_NULL).is_err());
+    }
+
+    #[test]
+    fn texts_fit_the_caller_s_buffer() {
+        let long = Error::other(c::ERR_IO, "ü".repeat(600));
+        assert_eq!(
+            raise("MPI_File_read", Target::File(c::FILE_NULL), long),
+            c::ERR_IO
+        );
+        let text = error_string(c::ERR_IO).unwrap();
+        assert!(text.len() < c::MAX_ERROR_STRING && text.len() > c::MAX_ERROR_STRING - 4);
+    }
+}

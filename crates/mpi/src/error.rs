@@ -1,0 +1,124 @@
+//! What can go wrong in an MPI call, and the error class it maps to (MPI 5.0, 9.4).
+
+use crate::constants as c;
+
+/// Result of an MPI operation.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error of an MPI call. `Display` names the argument, its value and why it is refused; the call's name and the
+/// communicator are added where the error is raised ([`crate::errhandler::raise`]).
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// An argument has a value that the standard does not allow here.
+    #[error("{argument} = {value}: {reason}")]
+    Argument {
+        /// Error class, one of `MPI_ERR_*`.
+        class: i32,
+        /// The argument's name in the standard's binding.
+        argument: &'static str,
+        /// Its value, printed.
+        value: String,
+        /// Why it is refused.
+        reason: String,
+    },
+    /// A message was longer than the buffer that received it.
+    #[error(
+        "message of {sent} bytes from rank {source_rank} with tag {tag} does not fit the {capacity} bytes of the receive buffer"
+    )]
+    Truncated {
+        /// Bytes the sender sent.
+        sent: u64,
+        /// Bytes the receive buffer holds.
+        capacity: u64,
+        /// Rank of the sender in the communicator.
+        source_rank: i32,
+        /// Tag of the message.
+        tag: i32,
+    },
+    /// Memory could not be had.
+    #[error("cannot allocate {bytes} bytes for {what}")]
+    OutOfMemory {
+        /// What was asked for.
+        bytes: u64,
+        /// What it was for.
+        what: &'static str,
+    },
+    /// The call exists in the interface only; this version does not implement it.
+    #[error("{what} is not implemented in this version of Mica")]
+    Unsupported {
+        /// Name of the call or feature.
+        what: &'static str,
+    },
+    /// A user callback returned this code; it is passed on as it is.
+    #[error("a callback returned error code {code}")]
+    Callback {
+        /// The callback's return value.
+        code: i32,
+    },
+    /// One or more of several requests failed; their statuses hold the codes.
+    #[error("at least one request failed; see the status array")]
+    InStatus,
+    /// The machine or the job refused something that no argument explains.
+    #[error("{detail}")]
+    Other {
+        /// Error class, one of `MPI_ERR_*`.
+        class: i32,
+        /// What happened.
+        detail: String,
+    },
+}
+
+impl Error {
+    /// An argument's value is not allowed. `class` is one of the `ERR_*` constants.
+    #[cold]
+    pub fn argument(
+        class: i32,
+        argument: &'static str,
+        value: impl std::fmt::Display,
+        reason: impl Into<String>,
+    ) -> Error {
+        Error::Argument {
+            class,
+            argument,
+            value: value.to_string(),
+            reason: reason.into(),
+        }
+    }
+
+    /// A call or feature that this version lacks.
+    #[cold]
+    pub fn unsupported(what: &'static str) -> Error {
+        Error::Unsupported { what }
+    }
+
+    /// An error of class `class` with a free description.
+    #[cold]
+    pub fn other(class: i32, detail: impl Into<String>) -> Error {
+        Error::Other {
+            class,
+            detail: detail.into(),
+        }
+    }
+
+    /// The error class (or, for callbacks, the code to pass on) that this error maps to.
+    pub fn code(&self) -> i32 {
+        match self {
+            Error::Argument { class, .. } | Error::Other { class, .. } => *class,
+            Error::Truncated { .. } => c::ERR_TRUNCATE,
+            Error::OutOfMemory { .. } => c::ERR_NO_MEM,
+            Error::Unsupported { .. } => c::ERR_UNSUPPORTED_OPERATION,
+            Error::Callback { code } => *code,
+            Error::InStatus => c::ERR_IN_STATUS,
+        }
+    }
+}
+
+impl From<mica_channel::memory::OutOfMemory> for Error {
+    fn from(e: mica_channel::memory::OutOfMemory) -> Error {
+        Error::OutOfMemory {
+            bytes: e.bytes as u64,
+            what: "a temporary buffer",
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! Handles: 32-bit names of MPI objects (MPI 5.0, 2.5.1 and chapter 20).
+//!
+//! A predefined object's handle is its constant of the standard ABI. A user's object gets
+//! `0x4000_0000 | kind << 24 | index`, so that C, Fortran and other ABIs convert by a cast, and a handle of the wrong
+//! kind is told from a good one without a look-up.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// What kind of object a handle names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u32)]
+pub enum Kind {
+    /// Communicator.
+    Comm = 1,
+    /// Group.
+    Group = 2,
+    /// Datatype.
+    Datatype = 3,
+    /// Reduction operator.
+    Op = 4,
+    /// Request.
+    Request = 5,
+    /// Error handler.
+    Errhandler = 6,
+    /// Info.
+    Info = 7,
+    /// Matched message.
+    Message = 8,
+    /// Session.
+    Session = 9,
+    /// Window.
+    Win = 10,
+    /// File.
+    File = 11,
+    /// Attribute key.
+    Keyval = 12,
+}
+
+const USER: u32 = 0x4000_0000;
+const INDEX_BITS: u32 = 24;
+const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
+
+/// A freed index rests until this many others are free, so that a stale handle is refused and does not name a new
+/// object.
+const RESTING: usize = 64;
+
+impl Kind {
+    /// The handle of the user's object number `index` of this kind.
+    const fn handle(self, index: u32) -> u32 {
+        USER | (self as u32) << INDEX_BITS | index
+    }
+
+    /// The index in a handle of a user's object of this kind.
+    const fn index(self, handle: u32) -> Option<usize> {
+        if handle & !INDEX_MASK == self.handle(0) {
+            Some((handle & INDEX_MASK) as usize)
+        } else {
+            None
+        }
+    }
+
+    /// A handle that [`Table`] never gives out: for an object that all can share.
+    pub const fn reserved_handle(self) -> u32 {
+        self.handle(INDEX_MASK)
+    }
+
+    /// Whether `handle` has the form of a user's object of this kind (which may be gone).
+    pub const fn owns(self, handle: u32) -> bool {
+        self.index(handle).is_some()
+    }
+}
+
+/// All living user objects of one kind. `T` is cheap to clone (an `Arc` at heart).
+pub struct Table<T> {
+    kind: Kind,
+    slots: RwLock<Slots<T>>,
+}
+
+struct Slots<T> {
+    used: Vec<Option<T>>,
+    free: VecDeque<u32>,
+}
+
+impl<T> Table<T> {
+    /// An empty table for objects of `kind`.
+    pub const fn new(kind: Kind) -> Table<T> {
+        Table {
+            kind,
+            slots: RwLock::new(Slots {
+                used: Vec::new(),
+                free: VecDeque::new(),
+            }),
+        }
+    }
+
+    /// The number of living objects.
+    pub fn len(&self) -> usize {
+        let slots = self.read();
+        slots.used.len() - slots.free.len()
+    }
+
+    /// Whether no object lives.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds an object and returns its handle.
+    ///
+    /// # Panics
+    /// When 2^24 - 1 objects of this kind are alive: the handles are used up, as memory can be.
+    pub fn insert(&self, object: T) -> u32 {
+        let mut slots = self.write();
+        let index = slots.vacancy(self.kind);
+        slots.used[index as usize] = Some(object);
+        self.kind.handle(index)
+    }
+
+    /// Takes an object out; its handle is stale from now on.
+    pub fn remove(&self, handle: u32) -> Option<T> {
+        let index = self.kind.index(handle)?;
+        let mut slots = self.write();
+        let object = slots.used.get_mut(index)?.take();
+        if object.is_some() {
+            slots.free.push_back(index as u32);
+        }
+        object
+    }
+
+    // A panic while the lock is held cannot leave the slots half-changed, except in `make`, whose slot is then empty.
+    fn read(&self) -> RwLockReadGuard<'_, Slots<T>> {
+        self.slots.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Slots<T>> {
+        self.slots.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Slots<T> {
+    /// The index of an empty slot, which is no longer in the free list.
+    fn vacancy(&mut self, kind: Kind) -> u32 {
+        let fresh = self.used.len() as u32;
+        let exhausted = fresh >= INDEX_MASK; // the last one is reserved
+        if self.free.len() > RESTING || exhausted {
+            let reused = self.free.pop_front();
+            reused
+                .unwrap_or_else(|| panic!("2^24 - 1 objects of kind {kind:?} are alive; free some"))
+        } else {
+            self.used.push(None);
+            fresh
+        }
+    }
+}
+
+impl<T: Clone> Table<T> {
+    /// Adds the object that `make` builds from its own handle, and returns it. `make` runs under the table's lock.
+    ///
+    /// # Panics
+    /// As [`insert`](Self::insert).
+    pub fn insert_with(&self, make: impl FnOnce(u32) -> T) -> T {
+        let mut slots = self.write();
+        let index = slots.vacancy(self.kind);
+        let object = make(self.kind.handle(index));
+        slots.used[index as usize] = Some(object.clone());
+        object
+    }
+
+    /// The object that `handle` names, if it lives.
+    pub fn get(&self, handle: u32) -> Option<T> {
+        let index = self.kind.index(handle)?;
+        self.read().used.get(index)?.clone()
+    }
+}
+
+impl<T> fmt::Debug for Table<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Table of {} {:?}", self.len(), self.kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_carry_kind_and_index() {
+        let table = Table::new(Kind::Group);
+        assert_eq!(table.insert('a'), 0x4200_0000);
+        assert_eq!(table.insert('b'), 0x4200_0001);
+        assert_eq!(table.get(0x4200_0001), Some('b'));
+        for wrong in [
+            0,
+            0x108,
+            0x0200_0000,
+            0x4100_0000,
+            0x4200_0002,
+            0xC200_0000,
+            u32::MAX,
+        ] {
+            assert_eq!(table.get(wrong), None, "{wrong:#x}");
+            assert_eq!(table.remove(wrong), None, "{wrong:#x}");
+        }
+        assert!(Kind::Group.owns(0x4200_0007) && !Kind::Group.owns(0x4300_0007));
+        assert_eq!(Kind::Request.reserved_handle(), 0x45ff_ffff);
+    }
+
+    #[test]
+    fn a_stale_handle_is_refused_for_long_and_indexes_come_back_in_order() {
+        let table = Table::new(Kind::Info);
+        let first = table.insert(0);
+        let second = table.insert(1);
+        assert_eq!(table.remove(first), Some(0));
+        assert_eq!(table.remove(first), None);
+        assert_eq!(table.remove(second), Some(1));
+        assert!(table.is_empty());
+        for i in 0..RESTING - 1 {
+            let handle = table.insert(i);
+            assert_ne!(handle, first);
+            assert_eq!(table.get(first), None);
+            table.remove(handle);
+        }
+        assert_eq!(table.insert(7), first);
+        let next = table.insert_with(|handle| handle as usize);
+        assert_eq!(table.get(next as u32), Some(next));
+        assert_eq!(table.len(), 2);
+    }
+
+    #[test]
+    fn many_threads_insert_and_remove() {
+        let table = Table::new(Kind::Request);
+        std::thread::scope(|scope| {
+            for thread in 0..4_u32 {
+                let table = &table;
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        let value = thread * 1000 + round;
+                        let handle = table.insert(value);
+                        assert_eq!(table.get(handle), Some(value));
+                        assert_eq!(table.remove(handle), Some(value));
+                    }
+                });
+            }
+        });
+        assert!(table.is_empty());
+    }
+}

@@ -1,0 +1,215 @@
+//! Info objects: ordered pairs of strings (MPI 5.0, chapter 10).
+
+use std::sync::{Arc, Mutex};
+
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::handle::{Kind, Table};
+use crate::process;
+use crate::sync::lock;
+
+/// An info object. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub struct Info(Arc<Mutex<Vec<(String, String)>>>);
+
+static INFOS: Table<Info> = Table::new(Kind::Info);
+
+impl Info {
+    /// The object that `handle` names (`MPI_ERR_INFO` if it names none). `MPI_INFO_ENV` is made anew each time.
+    pub fn resolve(handle: u32) -> Result<Info> {
+        match handle {
+            c::INFO_ENV => {
+                let arguments = std::env::args_os();
+                let text = |argument: std::ffi::OsString| argument.to_string_lossy().into_owned();
+                Ok(Info::environment(arguments.map(text).collect()))
+            }
+            _ => INFOS.get(handle).ok_or_else(|| no_info(handle)),
+        }
+    }
+
+    /// As [`resolve`](Self::resolve); `MPI_INFO_NULL` means no pairs.
+    pub fn resolve_hints(handle: u32) -> Result<Info> {
+        if handle == c::INFO_NULL {
+            Ok(Info::default())
+        } else {
+            Info::resolve(handle)
+        }
+    }
+
+    fn resolve_to_change(handle: u32) -> Result<Info> {
+        if handle == c::INFO_ENV {
+            let reason = "this object cannot be changed; duplicate it first";
+            return Err(Error::argument(c::ERR_INFO, "info", "MPI_INFO_ENV", reason));
+        }
+        Info::resolve(handle)
+    }
+
+    /// A new handle for this object.
+    pub fn into_handle(self) -> u32 {
+        INFOS.insert(self)
+    }
+
+    /// `MPI_Info_free`.
+    pub fn free(handle: u32) -> Result<()> {
+        Info::resolve_to_change(handle)?;
+        INFOS
+            .remove(handle)
+            .map(drop)
+            .ok_or_else(|| no_info(handle))
+    }
+
+    /// `MPI_Info_set` on the object that `handle` names.
+    pub fn set(handle: u32, key: &str, value: &str) -> Result<()> {
+        let info = Info::resolve_to_change(handle)?;
+        check_key(key)?;
+        if value.len() >= c::MAX_INFO_VAL {
+            let reason = format!("a value has at most {} bytes", c::MAX_INFO_VAL - 1);
+            return Err(Error::argument(
+                c::ERR_INFO_VALUE,
+                "value",
+                quote(value),
+                reason,
+            ));
+        }
+        info.put(key, value);
+        Ok(())
+    }
+
+    /// `MPI_Info_delete` on the object that `handle` names.
+    pub fn delete(handle: u32, key: &str) -> Result<()> {
+        let info = Info::resolve_to_change(handle)?;
+        check_key(key)?;
+        let mut pairs = lock(&info.0);
+        let i = pairs.iter().position(|(k, _)| k == key).ok_or_else(|| {
+            let reason = "the info object has no such key";
+            Error::argument(c::ERR_INFO_NOKEY, "key", quote(key), reason)
+        })?;
+        pairs.remove(i);
+        Ok(())
+    }
+
+    /// The value of a key, if it is there.
+    pub fn get(&self, key: &str) -> Result<Option<String>> {
+        check_key(key)?;
+        Ok(self.lookup(key))
+    }
+
+    /// The value of a key that needs no check.
+    pub fn lookup(&self, key: &str) -> Option<String> {
+        lock(&self.0)
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, value)| value.clone())
+    }
+
+    /// Number of keys.
+    pub fn len(&self) -> usize {
+        lock(&self.0).len()
+    }
+
+    /// Whether there is no key.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `MPI_Info_get_nthkey`.
+    pub fn nth_key(&self, n: i32) -> Result<String> {
+        let pairs = lock(&self.0);
+        let key = usize::try_from(n)
+            .ok()
+            .and_then(|n| pairs.get(n))
+            .map(|(key, _)| key.clone());
+        key.ok_or_else(|| {
+            let reason = format!("the info object has {} keys", pairs.len());
+            Error::argument(c::ERR_ARG, "n", n, reason)
+        })
+    }
+
+    /// All pairs, oldest first.
+    pub fn entries(&self) -> Vec<(String, String)> {
+        lock(&self.0).clone()
+    }
+
+    /// An object of its own with the same pairs.
+    pub fn duplicate(&self) -> Info {
+        Info(Arc::new(Mutex::new(self.entries())))
+    }
+
+    /// Stores a pair without checks.
+    pub(crate) fn put(&self, key: &str, value: &str) {
+        let mut pairs = lock(&self.0);
+        match pairs.iter_mut().find(|(k, _)| k == key) {
+            Some((_, old)) => value.clone_into(old),
+            None => pairs.push((key.to_owned(), value.to_owned())),
+        }
+    }
+
+    /// `MPI_Info_create_env` and `MPI_INFO_ENV`: how this program, whose arguments these are, was started (MPI 5.0,
+    /// 11.2.1). What is not known is absent.
+    pub fn environment(arguments: Vec<String>) -> Info {
+        let info = Info::default();
+        let put = |key: &str, value: String| {
+            if !value.is_empty() && value.len() < c::MAX_INFO_VAL {
+                info.put(key, &value);
+            }
+        };
+        if let [command, arguments @ ..] = arguments.as_slice() {
+            put("command", command.clone());
+            put("argv", arguments.join(" "));
+        }
+        if let Ok(engine) = process::engine() {
+            put("maxprocs", engine.size().to_string());
+            put("soft", engine.size().to_string());
+        }
+        put("host", host_name());
+        put("arch", std::env::consts::ARCH.to_owned());
+        if let Ok(directory) = std::env::current_dir() {
+            put("wdir", directory.to_string_lossy().into_owned());
+        }
+        info
+    }
+}
+
+impl FromIterator<(String, String)> for Info {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(pairs: I) -> Info {
+        Info(Arc::new(Mutex::new(pairs.into_iter().collect())))
+    }
+}
+
+/// The node's name, or "localhost" if the system does not tell.
+pub fn host_name() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    match name.trim() {
+        "" => "localhost".to_owned(),
+        name => name.to_owned(),
+    }
+}
+
+fn check_key(key: &str) -> Result<()> {
+    if key.is_empty() || key.len() >= c::MAX_INFO_KEY {
+        let reason = format!("a key has 1 to {} bytes", c::MAX_INFO_KEY - 1);
+        return Err(Error::argument(c::ERR_INFO_KEY, "key", quote(key), reason));
+    }
+    Ok(())
+}
+
+/// For messages: the text in quotes, cut where it gets boring.
+fn quote(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{:?}... ({} bytes)", &text[..end], text.len()),
+        None => format!("{text:?}"),
+    }
+}
+
+#[cold]
+fn no_info(handle: u32) -> Error {
+    let (value, reason) = match handle {
+        c::INFO_NULL => ("MPI_INFO_NULL".to_owned(), "an info object is needed"),
+        _ if Kind::Info.owns(handle) => (format!("{handle:#x}"), "this info object has been freed"),
+        _ => (
+            format!("{handle:#x}"),
+            "this is not the handle of an info object",
+        ),
+    };
+    Error::argument(c::ERR_INFO, "info", value, reason)
+}

@@ -1,0 +1,24 @@
+//! MPI's objects and semantics: communicators, groups, datatypes, operators, requests, collectives (MPI 5.0).
+//!
+//! Safe Rust only: memory is named by [`mica_channel::memory`]'s regions and views, callbacks are closures. The `abi` crate
+//! turns C's pointers and handles into these, and errors into codes.
+#![forbid(unsafe_code)]
+
+pub mod attribute;
+pub mod collective;
+pub mod comm;
+pub mod constants;
+pub mod datatype;
+pub mod errhandler;
+pub mod error;
+pub mod error_codes;
+pub mod group;
+pub mod handle;
+pub mod info;
+pub mod op;
+pub mod process;
+pub mod pt2pt;
+pub mod request;
+mod sync;
+
+pub use error::{Error, Result};

@@ -1,0 +1,276 @@
+//! Reduction operators (MPI 5.0, 6.9): the predefined ones on all machine types, and the user's.
+//!
+//! `inout = input (op) inout`, as `MPI_User_function` has it: the left operand is read, the right
+//! one is replaced.
+
+mod kernel;
+mod soft;
+mod table;
+
+use std::fmt;
+use std::sync::Arc;
+
+use mica_channel::memory::{Region, combine, copy_bytes};
+
+use crate::constants as c;
+use crate::datatype::Datatype;
+use crate::error::{Error, Result};
+use crate::handle::{Kind, Table};
+
+/// A user's operator: addresses of the input and the inout vector, number of elements, datatype
+/// handle.
+pub type Function = dyn Fn(usize, usize, i64, u32) + Send + Sync;
+
+/// A reduction operator. Cloning shares it; an operation that uses it keeps it alive when its
+/// handle is freed.
+#[derive(Clone, Debug)]
+pub struct Op(Form);
+
+#[derive(Clone, Debug)]
+enum Form {
+    Predefined(Predefined),
+    User(Arc<User>),
+}
+
+/// The operators of the standard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)] // MPI's names
+pub enum Predefined {
+    Sum,
+    Min,
+    Max,
+    Prod,
+    Band,
+    Bor,
+    Bxor,
+    Land,
+    Lor,
+    Lxor,
+    Minloc,
+    Maxloc,
+    Replace,
+    NoOp,
+}
+
+struct User {
+    commutative: bool,
+    function: Arc<Function>,
+}
+
+static OPS: Table<Op> = Table::new(Kind::Op);
+
+impl Predefined {
+    /// All of them.
+    pub const ALL: [Predefined; 14] = [
+        Predefined::Sum,
+        Predefined::Min,
+        Predefined::Max,
+        Predefined::Prod,
+        Predefined::Band,
+        Predefined::Bor,
+        Predefined::Bxor,
+        Predefined::Land,
+        Predefined::Lor,
+        Predefined::Lxor,
+        Predefined::Minloc,
+        Predefined::Maxloc,
+        Predefined::Replace,
+        Predefined::NoOp,
+    ];
+
+    /// The handle and the name.
+    const fn names(self) -> (u32, &'static str) {
+        match self {
+            Predefined::Sum => (c::SUM, "MPI_SUM"),
+            Predefined::Min => (c::MIN, "MPI_MIN"),
+            Predefined::Max => (c::MAX, "MPI_MAX"),
+            Predefined::Prod => (c::PROD, "MPI_PROD"),
+            Predefined::Band => (c::BAND, "MPI_BAND"),
+            Predefined::Bor => (c::BOR, "MPI_BOR"),
+            Predefined::Bxor => (c::BXOR, "MPI_BXOR"),
+            Predefined::Land => (c::LAND, "MPI_LAND"),
+            Predefined::Lor => (c::LOR, "MPI_LOR"),
+            Predefined::Lxor => (c::LXOR, "MPI_LXOR"),
+            Predefined::Minloc => (c::MINLOC, "MPI_MINLOC"),
+            Predefined::Maxloc => (c::MAXLOC, "MPI_MAXLOC"),
+            Predefined::Replace => (c::REPLACE, "MPI_REPLACE"),
+            Predefined::NoOp => (c::NO_OP, "MPI_NO_OP"),
+        }
+    }
+
+    fn of(handle: u32) -> Option<Predefined> {
+        Self::ALL.into_iter().find(|op| op.names().0 == handle)
+    }
+
+    /// Whether this operator is for one-sided communication only (MPI 5.0, 12.3.4).
+    const fn one_sided_only(self) -> bool {
+        matches!(self, Predefined::Replace | Predefined::NoOp)
+    }
+}
+
+impl From<Predefined> for Op {
+    fn from(op: Predefined) -> Op {
+        Op(Form::Predefined(op))
+    }
+}
+
+impl Op {
+    /// An operator of the user's, without a handle.
+    pub fn user(commutative: bool, function: Arc<Function>) -> Op {
+        Op(Form::User(Arc::new(User {
+            commutative,
+            function,
+        })))
+    }
+
+    /// Gives this operator a handle (`MPI_Op_create`).
+    pub fn register(self) -> u32 {
+        OPS.insert(self)
+    }
+
+    /// The operator that `handle` names.
+    pub fn resolve(handle: u32) -> Result<Op> {
+        if let Some(op) = Predefined::of(handle) {
+            return Ok(op.into());
+        }
+        OPS.get(handle).ok_or_else(|| refused(handle))
+    }
+
+    /// Ends the life of a user's handle (`MPI_Op_free`).
+    pub fn free(handle: u32) -> Result<()> {
+        if let Some(op) = Predefined::of(handle) {
+            let (_, name) = op.names();
+            return Err(Error::argument(
+                c::ERR_OP,
+                "op",
+                name,
+                "a predefined operator cannot be freed",
+            ));
+        }
+        OPS.remove(handle).map(drop).ok_or_else(|| refused(handle))
+    }
+
+    /// Whether the operands may be swapped. Those of `MPI_REPLACE` and `MPI_NO_OP` may not.
+    pub fn is_commutative(&self) -> bool {
+        match &self.0 {
+            Form::Predefined(op) => !op.one_sided_only(),
+            Form::User(user) => user.commutative,
+        }
+    }
+
+    /// Whether reductions may use this operator on this type: predefined operators want predefined
+    /// types of the right sort, the user's take any.
+    pub fn check(&self, datatype: &Datatype) -> Result<()> {
+        let Form::Predefined(op) = &self.0 else {
+            return Ok(());
+        };
+        let (_, name) = op.names();
+        if op.one_sided_only() {
+            return Err(Error::argument(
+                c::ERR_OP,
+                "op",
+                name,
+                "only one-sided communication may use it",
+            ));
+        }
+        match datatype.basic() {
+            Some(basic) if table::kernel(*op, basic).is_some() => Ok(()),
+            _ => Err(mismatch(*op, datatype)),
+        }
+    }
+
+    /// `inout = input (op) inout` for `count` elements of `datatype`.
+    pub fn apply(
+        &self,
+        input: &Region,
+        inout: &Region,
+        count: usize,
+        datatype: &Datatype,
+    ) -> Result<()> {
+        if count == 0 {
+            return Ok(());
+        }
+        match &self.0 {
+            Form::User(user) => {
+                (user.function)(
+                    input.address(),
+                    inout.address(),
+                    count as i64,
+                    datatype.handle(),
+                );
+                Ok(())
+            }
+            Form::Predefined(Predefined::NoOp) => Ok(()),
+            Form::Predefined(op) => {
+                let basic = datatype.basic().ok_or_else(|| mismatch(*op, datatype))?;
+                // The caller's memory need not hold the padding after the last element.
+                let used = basic
+                    .pair()
+                    .map_or(basic.size(), |(_, index)| basic.index_at() + index.size());
+                let bytes = basic.extent() as usize * (count - 1) + used as usize;
+                if *op == Predefined::Replace {
+                    copy_bytes(input, inout, bytes);
+                    return Ok(());
+                }
+                let kernel = table::kernel(*op, basic).ok_or_else(|| mismatch(*op, datatype))?;
+                combine(input, inout, bytes, kernel);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// `MPI_Reduce_local`.
+pub fn reduce_local(
+    op: &Op,
+    input: &Region,
+    inout: &Region,
+    count: i64,
+    datatype: &Datatype,
+) -> Result<()> {
+    let elements = usize::try_from(count)
+        .map_err(|_| Error::argument(c::ERR_COUNT, "count", count, "a count cannot be negative"))?;
+    op.check(datatype)?;
+    if elements > 0 && input.address() == inout.address() && input.address() != 0 {
+        return Err(Error::argument(
+            c::ERR_BUFFER,
+            "inbuf",
+            format_args!("{:#x}", input.address()),
+            "the same as inoutbuf",
+        ));
+    }
+    op.apply(input, inout, elements, datatype)
+}
+
+#[cold]
+fn refused(handle: u32) -> Error {
+    if handle == c::OP_NULL {
+        Error::argument(c::ERR_OP, "op", "MPI_OP_NULL", "no operator")
+    } else {
+        Error::argument(
+            c::ERR_OP,
+            "op",
+            format_args!("{handle:#x}"),
+            "not an operator's handle, or its operator was freed",
+        )
+    }
+}
+
+#[cold]
+fn mismatch(op: Predefined, datatype: &Datatype) -> Error {
+    let (_, name) = op.names();
+    Error::argument(
+        c::ERR_OP,
+        "op",
+        name,
+        format!("not defined on datatype {}", datatype.label()),
+    )
+}
+
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("User")
+            .field("commutative", &self.commutative)
+            .finish_non_exhaustive()
+    }
+}

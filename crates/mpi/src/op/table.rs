@@ -1,0 +1,122 @@
+//! Which operator works on which machine type, and the kernel that does it (MPI 5.0, 6.9.2 and
+//! 6.9.4).
+
+use super::Predefined::{self, *};
+use super::kernel::{Kernel, complex_kernel, pair_kernel, scalar_kernel};
+use super::soft::{F16, F128, LongDouble};
+use crate::datatype::Basic;
+
+/// The kernel of a predefined operator on a machine type; `None` where the standard has none.
+///
+/// The standard keeps the logical operators from Fortran's integers and from `MPI_AINT` and its
+/// kin; these are not told from C's integers of the same size here, and the operators work on them
+/// too. Signed integers wrap on overflow.
+pub(super) fn kernel(op: Predefined, basic: Basic) -> Option<Kernel> {
+    macro_rules! integer {
+        ($type:ty) => {
+            Some(match op {
+                Sum => scalar_kernel!($type, |x, y| x.wrapping_add(y)),
+                Prod => scalar_kernel!($type, |x, y| x.wrapping_mul(y)),
+                Min => scalar_kernel!($type, |x, y| if x < y { x } else { y }),
+                Max => scalar_kernel!($type, |x, y| if x > y { x } else { y }),
+                Band => scalar_kernel!($type, |x, y| x & y),
+                Bor => scalar_kernel!($type, |x, y| x | y),
+                Bxor => scalar_kernel!($type, |x, y| x ^ y),
+                _ => return logical::<$type>(op),
+            })
+        };
+    }
+    macro_rules! float {
+        ($type:ty) => {
+            Some(match op {
+                Sum => scalar_kernel!($type, |x, y| x + y),
+                Prod => scalar_kernel!($type, |x, y| x * y),
+                Min => scalar_kernel!($type, |x, y| if x < y { x } else { y }),
+                Max => scalar_kernel!($type, |x, y| if x > y { x } else { y }),
+                _ => return None,
+            })
+        };
+    }
+    macro_rules! complex {
+        ($type:ty) => {
+            Some(match op {
+                Sum => complex_kernel!($type, |a, b, c, d| (a + c, b + d)),
+                Prod => complex_kernel!($type, |a, b, c, d| (a * c - b * d, a * d + b * c)),
+                _ => return None,
+            })
+        };
+    }
+    macro_rules! pair {
+        ($value:ty, $index:ty) => {
+            Some(match op {
+                Minloc => pair_kernel!($value, $index, <),
+                Maxloc => pair_kernel!($value, $index, >),
+                _ => return None,
+            })
+        };
+    }
+    /// Operators on truth values: anything but 0 is true, the result is 0 or 1.
+    trait Logical {
+        fn kernel(op: Predefined) -> Option<Kernel>;
+    }
+    macro_rules! logical {
+        ($($type:ty)*) => {$(
+            impl Logical for $type {
+                fn kernel(op: Predefined) -> Option<Kernel> {
+                    Some(match op {
+                        Land => scalar_kernel!($type, |x, y| ((x != 0) & (y != 0)) as $type),
+                        Lor => scalar_kernel!($type, |x, y| ((x != 0) | (y != 0)) as $type),
+                        Lxor => scalar_kernel!($type, |x, y| ((x != 0) ^ (y != 0)) as $type),
+                        _ => return None,
+                    })
+                }
+            }
+        )*};
+    }
+    logical!(i8 i16 i32 i64 i128 u8 u16 u32 u64 u128);
+    fn logical<T: Logical>(op: Predefined) -> Option<Kernel> {
+        T::kernel(op)
+    }
+
+    match basic {
+        Basic::I8 => integer!(i8),
+        Basic::I16 => integer!(i16),
+        Basic::I32 => integer!(i32),
+        Basic::I64 => integer!(i64),
+        Basic::I128 => integer!(i128),
+        Basic::U8 => integer!(u8),
+        Basic::U16 => integer!(u16),
+        Basic::U32 => integer!(u32),
+        Basic::U64 => integer!(u64),
+        Basic::Half => float!(F16),
+        Basic::F32 => float!(f32),
+        Basic::F64 => float!(f64),
+        Basic::LongDouble => float!(LongDouble),
+        Basic::Quad => float!(F128),
+        Basic::ComplexHalf => complex!(F16),
+        Basic::ComplexF32 => complex!(f32),
+        Basic::ComplexF64 => complex!(f64),
+        Basic::ComplexLongDouble => complex!(LongDouble),
+        Basic::ComplexQuad => complex!(F128),
+        Basic::Bool | Basic::Logical8 => logical::<u8>(op),
+        Basic::Logical16 => logical::<u16>(op),
+        Basic::Logical32 => logical::<u32>(op),
+        Basic::Logical64 => logical::<u64>(op),
+        Basic::Logical128 => logical::<u128>(op),
+        Basic::Byte => Some(match op {
+            Band => scalar_kernel!(u8, |x, y| x & y),
+            Bor => scalar_kernel!(u8, |x, y| x | y),
+            Bxor => scalar_kernel!(u8, |x, y| x ^ y),
+            _ => return None,
+        }),
+        Basic::Char | Basic::WideChar | Basic::Packed => None,
+        Basic::FloatInt => pair!(f32, i32),
+        Basic::DoubleInt => pair!(f64, i32),
+        Basic::LongInt => pair!(i64, i32),
+        Basic::TwoInt | Basic::TwoInteger => pair!(i32, i32),
+        Basic::ShortInt => pair!(i16, i32),
+        Basic::LongDoubleInt => pair!(LongDouble, i32),
+        Basic::TwoReal => pair!(f32, f32),
+        Basic::TwoDouble => pair!(f64, f64),
+    }
+}

@@ -1,0 +1,405 @@
+//! Point to point: from (communicator, rank, tag) to (job-wide rank, context, tag), and back (MPI 5.0, chapter 3).
+
+use mica_channel::memory::View;
+use mica_protocol::{Completion, Envelope, Fault, MessageId, Pattern, SendId};
+
+use crate::comm::Comm;
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::handle::{Kind, Table};
+use crate::process;
+use crate::request::Request;
+
+/// Whose traffic: the program's, or that of collectives and the library itself. The two never match each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plane {
+    /// The program's messages.
+    User,
+    /// Messages inside a collective.
+    Collective,
+}
+
+/// When a send completes (MPI 5.0, 3.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// When the buffer is free.
+    Standard,
+    /// When the buffer is free and the receive has started.
+    Synchronous,
+    /// As standard; the program promises that the receive is posted.
+    Ready,
+}
+
+/// What is known of a message that was received, probed or cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// Rank of the sender in the communicator.
+    pub source: i32,
+    /// Tag.
+    pub tag: i32,
+    /// Bytes that are in the buffer (or, after a probe, that the message has).
+    pub bytes: u64,
+    /// Whether the operation was cancelled.
+    pub cancelled: bool,
+    /// Error code, where a call completes several requests.
+    pub error: i32,
+}
+
+impl Status {
+    /// The empty status (MPI 5.0, 3.7.3).
+    pub const EMPTY: Status = Status {
+        source: c::ANY_SOURCE,
+        tag: c::ANY_TAG,
+        bytes: 0,
+        cancelled: false,
+        error: c::SUCCESS,
+    };
+
+    /// What a receive from `MPI_PROC_NULL` returns (MPI 5.0, 3.10).
+    pub const PROC_NULL: Status = Status {
+        source: c::PROC_NULL,
+        ..Status::EMPTY
+    };
+}
+
+impl From<Fault> for Error {
+    #[cold]
+    fn from(fault: Fault) -> Error {
+        match fault {
+            Fault::OutOfMemory { bytes } => Error::OutOfMemory {
+                bytes: bytes as u64,
+                what: "an unexpected message",
+            },
+            other => Error::other(c::ERR_NO_MEM, other.to_string()),
+        }
+    }
+}
+
+/// The largest tag (attribute `MPI_TAG_UB`).
+pub const TAG_UB: i32 = i32::MAX;
+
+#[inline(always)]
+fn context(comm: &Comm, plane: Plane) -> u64 {
+    match plane {
+        Plane::User => comm.context(),
+        Plane::Collective => comm.context() | 1,
+    }
+}
+
+#[cold]
+fn bad_rank(comm: &Comm, argument: &'static str, rank: i32) -> Error {
+    Error::argument(
+        c::ERR_RANK,
+        argument,
+        rank,
+        format!("the communicator has ranks 0 to {}", comm.size() - 1),
+    )
+}
+
+#[cold]
+fn bad_tag(argument: &'static str, tag: i32) -> Error {
+    Error::argument(
+        c::ERR_TAG,
+        argument,
+        tag,
+        format!("tags go from 0 to {TAG_UB}"),
+    )
+}
+
+/// Job-wide rank of `dest`; `None` for `MPI_PROC_NULL`.
+#[inline(always)]
+fn destination(comm: &Comm, dest: i32, tag: i32) -> Result<Option<u32>> {
+    if tag < 0 {
+        return Err(bad_tag("tag", tag));
+    }
+    if (dest as usize) < comm.size() && dest >= 0 {
+        Ok(Some(comm.peer(dest as usize)))
+    } else if dest == c::PROC_NULL {
+        Ok(None)
+    } else {
+        Err(bad_rank(comm, "dest", dest))
+    }
+}
+
+/// What a receive or probe asks for; `None` for `MPI_PROC_NULL`.
+#[inline(always)]
+fn pattern(comm: &Comm, plane: Plane, source: i32, tag: i32) -> Result<Option<Pattern>> {
+    let tag = match tag {
+        c::ANY_TAG => None,
+        tag if tag >= 0 => Some(tag),
+        _ => return Err(bad_tag("tag", tag)),
+    };
+    let source = if source >= 0 && (source as usize) < comm.size() {
+        Some(comm.peer(source as usize))
+    } else if source == c::ANY_SOURCE {
+        None
+    } else if source == c::PROC_NULL {
+        return Ok(None);
+    } else {
+        return Err(bad_rank(comm, "source", source));
+    };
+    Ok(Some(Pattern {
+        context: context(comm, plane),
+        source,
+        tag,
+    }))
+}
+
+/// The status of a message in terms of its communicator.
+#[inline]
+fn status_of(comm: &Comm, envelope: &Envelope, bytes: usize) -> Status {
+    let source = comm
+        .rank_of(envelope.source)
+        .map_or(c::ANY_SOURCE, |rank| rank as i32);
+    Status {
+        source,
+        tag: envelope.tag,
+        bytes: bytes as u64,
+        cancelled: false,
+        error: c::SUCCESS,
+    }
+}
+
+/// Status of a receive, and the error if the message did not fit.
+#[inline]
+pub(crate) fn outcome(comm: &Comm, done: &Completion) -> (Status, Option<Error>) {
+    if done.cancelled {
+        return (
+            Status {
+                cancelled: true,
+                ..Status::EMPTY
+            },
+            None,
+        );
+    }
+    let mut status = status_of(comm, &done.envelope, done.sent.min(done.capacity));
+    if done.sent <= done.capacity {
+        return (status, None);
+    }
+    status.error = c::ERR_TRUNCATE;
+    let error = Error::Truncated {
+        sent: done.sent as u64,
+        capacity: done.capacity as u64,
+        source_rank: status.source,
+        tag: status.tag,
+    };
+    (status, Some(error))
+}
+
+/// Sends `view`. Blocks until the buffer is free (and, if synchronous, the receive has started).
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
+#[inline(always)]
+pub fn send(comm: &Comm, plane: Plane, mode: Mode, view: &View, dest: i32, tag: i32) -> Result<()> {
+    let Some(peer) = destination(comm, dest, tag)? else {
+        return Ok(());
+    };
+    let sync = mode == Mode::Synchronous;
+    process::engine()?.send(peer, context(comm, plane), tag, view, sync)?;
+    Ok(())
+}
+
+/// Starts a send.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
+pub fn isend(
+    comm: &Comm,
+    plane: Plane,
+    mode: Mode,
+    view: &View,
+    dest: i32,
+    tag: i32,
+) -> Result<Request> {
+    Ok(match start_send(comm, plane, mode, view, dest, tag)? {
+        None => Request::SENT,
+        Some(id) => Request::send(comm, id),
+    })
+}
+
+/// Starts a send; `None` when it is complete at once.
+pub(crate) fn start_send(
+    comm: &Comm,
+    plane: Plane,
+    mode: Mode,
+    view: &View,
+    dest: i32,
+    tag: i32,
+) -> Result<Option<SendId>> {
+    let Some(peer) = destination(comm, dest, tag)? else {
+        return Ok(None);
+    };
+    let sync = mode == Mode::Synchronous;
+    let context = context(comm, plane);
+    Ok(process::engine()?.enter(|state| state.send(peer, context, tag, view, sync))?)
+}
+
+/// Receives into `view`. Blocks.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_TRUNCATE` when the message is longer than the view, which holds its beginning
+/// then; `MPI_ERR_NO_MEM`.
+#[inline(always)]
+pub fn recv(comm: &Comm, plane: Plane, view: &View, source: i32, tag: i32) -> Result<Status> {
+    let (status, error) = recv_outcome(comm, plane, view, source, tag)?;
+    match error {
+        None => Ok(status),
+        Some(error) => Err(error),
+    }
+}
+
+/// As [`recv`], with the status also of a message that did not fit.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
+#[inline(always)]
+pub fn recv_outcome(
+    comm: &Comm,
+    plane: Plane,
+    view: &View,
+    source: i32,
+    tag: i32,
+) -> Result<(Status, Option<Error>)> {
+    let Some(pattern) = pattern(comm, plane, source, tag)? else {
+        return Ok((Status::PROC_NULL, None));
+    };
+    let done = process::engine()?.receive(pattern, view)?;
+    Ok(outcome(comm, &done))
+}
+
+/// Starts a receive.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
+pub fn irecv(comm: &Comm, plane: Plane, view: &View, source: i32, tag: i32) -> Result<Request> {
+    let Some(pattern) = pattern(comm, plane, source, tag)? else {
+        return Ok(Request::done(comm, Status::PROC_NULL));
+    };
+    let id = process::engine()?.enter(|state| state.receive(pattern, view))?;
+    Ok(Request::receive(comm, id))
+}
+
+/// Waits for a message and returns its status; the message stays. Blocks.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
+pub fn probe(comm: &Comm, source: i32, tag: i32) -> Result<Status> {
+    let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
+        return Ok(Status::PROC_NULL);
+    };
+    let found = process::engine()?.probe(pattern, |state| state.probe(&pattern))?;
+    Ok(status_of(comm, &found.envelope, found.bytes))
+}
+
+/// The status of a message that has arrived, if one has; it stays.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
+pub fn iprobe(comm: &Comm, source: i32, tag: i32) -> Result<Option<Status>> {
+    let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
+        return Ok(Some(Status::PROC_NULL));
+    };
+    let found = process::engine()?.enter(|state| {
+        state.progress()?;
+        Ok::<_, Fault>(state.probe(&pattern))
+    })?;
+    Ok(found.map(|a| status_of(comm, &a.envelope, a.bytes)))
+}
+
+/// A message that a matched probe has taken (MPI 5.0, 3.8.2).
+#[derive(Debug, Clone)]
+struct Message {
+    comm: Comm,
+    id: MessageId,
+}
+
+static MESSAGES: Table<Message> = Table::new(Kind::Message);
+
+/// Waits for a message and takes it out of the queue: its handle for [`mrecv`], and its status. Blocks.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
+pub fn mprobe(comm: &Comm, source: i32, tag: i32) -> Result<(u32, Status)> {
+    let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
+        return Ok((c::MESSAGE_NO_PROC, Status::PROC_NULL));
+    };
+    let (id, found) = process::engine()?.probe(pattern, |state| state.probe_matched(&pattern))?;
+    let handle = MESSAGES.insert(Message {
+        comm: comm.clone(),
+        id,
+    });
+    Ok((handle, status_of(comm, &found.envelope, found.bytes)))
+}
+
+/// As [`mprobe`], if a message has arrived.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
+pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status)>> {
+    let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
+        return Ok(Some((c::MESSAGE_NO_PROC, Status::PROC_NULL)));
+    };
+    let found = process::engine()?.enter(|state| {
+        state.progress()?;
+        Ok::<_, Fault>(state.probe_matched(&pattern))
+    })?;
+    Ok(found.map(|(id, a)| {
+        let handle = MESSAGES.insert(Message {
+            comm: comm.clone(),
+            id,
+        });
+        (handle, status_of(comm, &a.envelope, a.bytes))
+    }))
+}
+
+/// Starts the receive of a message that a matched probe has taken; its handle is used up.
+///
+/// # Errors
+/// `MPI_ERR_REQUEST` when the handle names no message; `MPI_ERR_NO_MEM`.
+pub fn imrecv(message: u32, view: &View) -> Result<Request> {
+    if message == c::MESSAGE_NO_PROC {
+        return Ok(Request::done(&process::myself()?, Status::PROC_NULL));
+    }
+    let message = MESSAGES.remove(message).ok_or_else(|| {
+        let reason = "no matched probe has returned this message, or it was received already";
+        Error::argument(c::ERR_REQUEST, "message", format!("{message:#x}"), reason)
+    })?;
+    let id = process::engine()?.enter(|state| state.receive_probed(message.id, view))?;
+    Ok(Request::receive(&message.comm, id))
+}
+
+/// Sends `out` and receives into `into` at once. Blocks until both are done.
+///
+/// # Errors
+/// As [`isend`] and [`recv_outcome`].
+pub fn sendrecv(
+    comm: &Comm,
+    out: &View,
+    dest: i32,
+    sendtag: i32,
+    into: &View,
+    source: i32,
+    recvtag: i32,
+) -> Result<(Status, Option<Error>)> {
+    // The receive's arguments are checked before anything is sent.
+    pattern(comm, Plane::User, source, recvtag)?;
+    let sent = start_send(comm, Plane::User, Mode::Standard, out, dest, sendtag)?;
+    let received = recv_outcome(comm, Plane::User, into, source, recvtag);
+    if let Some(id) = sent {
+        // Also when the receive failed: the buffer is in use until then.
+        Request::send(comm, id).wait()?;
+    }
+    received
+}
+
+/// A packed copy of a message, in memory of our own.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`.
+pub fn packed_copy(view: &View) -> Result<View> {
+    use mica_channel::memory::{Block, Shape};
+    let copy = Block::allocate(view.len())?.view(Shape::Contiguous { bytes: view.len() });
+    copy.copy_from(view);
+    Ok(copy)
+}

@@ -1,0 +1,111 @@
+//! `CellPool`: the send buffer pool SBP of chai-2009, 3.2, with mark-and-sweep.
+//!
+//! Every rank owns a pool of cells. The owner loads a free cell with data and tells a receiver its index by a control
+//! message; the receiver copies the data out and *marks* the cell free; the owner *sweeps* marked cells back into its
+//! private free list when that runs low. So each mark has one writer at a time and no list is shared.
+//!
+//! | who | writes |
+//! |---|---|
+//! | owner | a cell's bytes while the cell is in its free list; the mark `BUSY` before it announces the cell |
+//! | receiver | the mark `FREE` (Release), once, after its last read |
+
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use crate::sync::{AtomicU32, Ordering};
+
+const FREE: u32 = 0;
+const BUSY: u32 = 1;
+
+/// The shared marks of a pool's cells; the cells' bytes lie elsewhere and are ordered by these marks and by the ring
+/// that announces them.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Marks<'a>(&'a [AtomicU32]);
+
+impl<'a> Marks<'a> {
+    /// The marks of a pool, one a cell, zeroed at first.
+    pub fn new(marks: &'a [AtomicU32]) -> Marks<'a> {
+        Marks(marks)
+    }
+
+    /// The receiver's part: it has read all it wants of cell `index`.
+    #[inline]
+    pub fn free(&self, index: u16) {
+        // SYNC cell-mark: pairs with the Acquire load in CellPool::sweep; the reads of the cell are done.
+        self.0[usize::from(index)].store(FREE, Ordering::Release);
+    }
+}
+
+/// The owner's part of a pool.
+#[derive(Debug)]
+pub struct CellPool<'a> {
+    marks: &'a [AtomicU32],
+    /// Cells that can be loaded. Last in, first out: the cell used last is the one most likely still in a cache.
+    free: Vec<u16>,
+    /// Cells that are out with a receiver, and which.
+    out: Vec<(u16, u32)>,
+    /// How many cells each receiver holds.
+    held: Vec<u16>,
+}
+
+impl<'a> CellPool<'a> {
+    /// The owner's view of a pool whose cells are all free, for `receivers` possible receivers.
+    pub fn new(marks: &'a [AtomicU32], receivers: usize) -> CellPool<'a> {
+        CellPool {
+            marks,
+            free: (0..marks.len() as u16).rev().collect(),
+            out: Vec::with_capacity(marks.len()),
+            held: vec![0; receivers],
+        }
+    }
+
+    /// Cells in the pool.
+    pub fn capacity(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// True when [`CellPool::take`] would find a cell; sweeps when none is at hand.
+    pub fn can_take(&mut self, receiver: u32, limit: usize) -> bool {
+        let allowed = |pool: &Self| usize::from(pool.held[receiver as usize]) < limit;
+        if self.free.is_empty() || !allowed(self) {
+            self.sweep();
+        }
+        !self.free.is_empty() && allowed(self)
+    }
+
+    /// Takes a free cell for `receiver`, who may hold at most `limit` at once.
+    pub fn take(&mut self, receiver: u32, limit: usize) -> Option<u16> {
+        if !self.can_take(receiver, limit) {
+            return None;
+        }
+        let index = self.free.pop()?;
+        // Relaxed: the announcement that follows (SYNC ring-stamp) publishes the mark with the data.
+        self.marks[usize::from(index)].store(BUSY, Ordering::Relaxed);
+        self.out.push((index, receiver));
+        self.held[receiver as usize] += 1;
+        Some(index)
+    }
+
+    /// Reclaims the cells that their receivers have marked free.
+    pub fn sweep(&mut self) {
+        let (marks, free, held) = (self.marks, &mut self.free, &mut self.held);
+        self.out.retain(|&(index, receiver)| {
+            // SYNC cell-mark: pairs with the Release store in Marks::free; the cell may be written again.
+            if marks[usize::from(index)].load(Ordering::Acquire) != FREE {
+                return true;
+            }
+            free.push(index);
+            held[receiver as usize] -= 1;
+            false
+        });
+    }
+
+    /// True when every cell has come home, after a sweep.
+    pub fn is_idle(&mut self) -> bool {
+        self.sweep();
+        self.out.is_empty()
+    }
+}

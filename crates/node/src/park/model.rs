@@ -1,0 +1,24 @@
+//! loom model of parking with fencing senders: a wake-up is never lost. (loom has no membarrier; its effect is the
+//! fence that the model puts on both sides.)
+
+use super::*;
+use loom::sync::Arc;
+
+#[test]
+fn a_published_message_is_seen_or_the_sleeper_is_woken() {
+    loom::model(|| {
+        let shared = Arc::new((ParkingSpot(AtomicU32::new(0)), AtomicU32::new(0)));
+        let theirs = shared.clone();
+        let sender = loom::thread::spawn(move || {
+            theirs.1.store(1, Ordering::Release);
+            theirs.0.wake(Fencing::Sender);
+        });
+        while shared.1.load(Ordering::Acquire) == 0 {
+            let message = &shared.1;
+            shared.0.park(Fencing::Sender, None, || {
+                message.load(Ordering::Acquire) != 0
+            });
+        }
+        sender.join().expect("sender");
+    });
+}

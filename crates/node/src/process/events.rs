@@ -1,0 +1,135 @@
+//! Waiting for processes, signals and pipes at once.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+use super::check;
+
+/// Signals turned into a descriptor: they are blocked and read instead of interrupting.
+#[derive(Debug)]
+pub struct Signals(OwnedFd);
+
+impl Signals {
+    /// Blocks `numbers` for the calling thread (and the threads it starts) and reads them from now
+    /// on.
+    pub fn take(numbers: &[i32]) -> io::Result<Signals> {
+        // SAFETY: sigset_t is plain data, initialised by sigemptyset before use.
+        let fd = unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut set);
+            for &number in numbers {
+                check(libc::sigaddset(&mut set, number))?;
+            }
+            check(libc::sigprocmask(
+                libc::SIG_BLOCK,
+                &set,
+                std::ptr::null_mut(),
+            ))?;
+            libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
+        };
+        check(fd)?;
+        // SAFETY: signalfd returned a new descriptor that nobody else owns.
+        Ok(Signals(unsafe { OwnedFd::from_raw_fd(fd) }))
+    }
+
+    /// The next signal that has come, if any.
+    pub fn next(&self) -> Option<i32> {
+        // SAFETY: signalfd_siginfo is plain data for which all zeros is a value.
+        let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
+        let bytes = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: `info` is valid for writes of `bytes` bytes.
+        let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut info).cast(), bytes) };
+        (read == bytes as isize).then_some(info.ssi_signo as i32)
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Waits until a descriptor is readable or its other end closed, or until the timeout. Says which.
+pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<libc::pollfd> = fds
+        .iter()
+        .map(|fd| libc::pollfd {
+            fd: fd.as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        })
+        .collect();
+    // Round up, so that a deadline has passed when the wait for it ends.
+    let milliseconds = timeout.map_or(-1, |t| {
+        i32::try_from(t.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
+    });
+    // SAFETY: `polled` is an array of as many entries as stated, valid for writes.
+    let ready = unsafe {
+        libc::poll(
+            polled.as_mut_ptr(),
+            polled.len() as libc::nfds_t,
+            milliseconds,
+        )
+    };
+    match check(ready) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        Err(_) => Ok(vec![false; fds.len()]),
+        Ok(()) => Ok(polled.iter().map(|p| p.revents != 0).collect()),
+    }
+}
+
+/// Whether `fd` is a terminal of which this process's group is in the foreground, so that reading
+/// it does not stop us.
+pub fn is_foreground(fd: BorrowedFd<'_>) -> bool {
+    // SAFETY: both calls take plain numbers; for no terminal tcgetpgrp fails.
+    unsafe { libc::tcgetpgrp(fd.as_raw_fd()) == libc::getpgrp() }
+}
+
+/// Lets writes to `fd` fail with `WouldBlock` instead of waiting.
+pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: fcntl with F_GETFL and F_SETFL takes plain numbers.
+    unsafe {
+        let flags = libc::fcntl(fd.as_raw_fd(), libc::F_GETFL);
+        check(flags)?;
+        check(libc::fcntl(
+            fd.as_raw_fd(),
+            libc::F_SETFL,
+            flags | libc::O_NONBLOCK,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn readable_ends_are_named() {
+        let (quiet, _keep) = std::io::pipe().unwrap();
+        let (ready, mut write) = std::io::pipe().unwrap();
+        let fds = [quiet.as_fd(), ready.as_fd()];
+        let none = wait_readable(&fds, Some(Duration::ZERO)).unwrap();
+        assert_eq!(none, [false, false]);
+        write.write_all(b"x").unwrap();
+        assert_eq!(wait_readable(&fds, None).unwrap(), [false, true]);
+    }
+
+    #[test]
+    fn a_closed_end_counts_as_readable() {
+        let (read, write) = std::io::pipe().unwrap();
+        drop(write);
+        assert_eq!(wait_readable(&[read.as_fd()], None).unwrap(), [true]);
+    }
+
+    #[test]
+    fn blocked_signals_are_read() {
+        let signals = Signals::take(&[libc::SIGUSR2]).unwrap();
+        assert_eq!(signals.next(), None);
+        // SAFETY: sends a signal that this thread blocks to this thread.
+        unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) };
+        assert_eq!(wait_readable(&[signals.as_fd()], None).unwrap(), [true]);
+        assert_eq!(signals.next(), Some(libc::SIGUSR2));
+    }
+}

@@ -1,0 +1,113 @@
+//! `Ring`: the receive buffer RBxy of chai-2009, 3.2: messages of one sender to one receiver.
+//!
+//! One producer, one consumer, no lock. A ring is [`SLOTS`] slots of one cache line each and a byte arena for payloads
+//! that do not fit a line. A slot always holds a packet head, so that one word in it, the stamp, can say which lap
+//! of the ring wrote it: the consumer polls the line that carries the message itself, and a small message costs one
+//! cache line moved between two cores.
+//!
+//! | who | writes |
+//! |---|---|
+//! | producer | slot bodies and arena bytes it has credit for, then the slot's stamp (Release) |
+//! | consumer | `credits` (Release): how far slots and arena have been read |
+//!
+//! Positions count for ever (wrapping `u32`); a position's slot is the position modulo the size. The arena hands out
+//! consecutive ranges; a payload that would straddle the end starts over at the front, and both sides compute this from
+//! the lengths alone. SYNC labels below name the pairs of Release and Acquire.
+
+mod consumer;
+mod producer;
+mod slot;
+
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+pub use consumer::Consumer;
+pub use producer::Producer;
+pub use slot::{INLINE, Packet, Slot};
+
+use crate::sync::{AtomicU64, UnsafeCell};
+
+/// Slots of a ring.
+#[cfg(not(loom))]
+pub const SLOTS: usize = 128;
+/// Slots of a ring (small, for the model checker).
+#[cfg(loom)]
+pub const SLOTS: usize = 2;
+
+/// Bytes of a ring's arena.
+#[cfg(not(loom))]
+pub const ARENA: usize = 32 * 1024;
+/// Bytes of a ring's arena (small, for the model checker).
+#[cfg(loom)]
+pub const ARENA: usize = 2 * LINE;
+
+/// Largest payload of one packet: a quarter of the arena, so that a drained ring always has room for it.
+pub const PAYLOAD_MAX: usize = ARENA / 4;
+
+/// Bytes of a cache line, the unit of arena ranges.
+pub const LINE: usize = 64;
+
+/// One cache line of the arena.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ArenaLine(pub(crate) UnsafeCell<[u8; LINE]>);
+
+/// Written by the consumer only: slots read (low half) and arena bytes read (high half).
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Credits(pub(crate) AtomicU64);
+
+/// The storage of one ring, provided by the caller: zeroed memory of the job segment, or the heap in a model.
+#[derive(Debug)]
+#[repr(C)]
+pub struct RingStorage {
+    pub(crate) credits: Credits,
+    pub(crate) slots: [Slot; SLOTS],
+    pub(crate) arena: [ArenaLine; ARENA / LINE],
+}
+
+#[cfg(not(loom))]
+const _: () = {
+    assert!(size_of::<Slot>() == LINE);
+    assert!(size_of::<RingStorage>() == LINE + SLOTS * LINE + ARENA);
+    assert!(SLOTS.is_power_of_two() && ARENA.is_power_of_two());
+    assert!(
+        SLOTS <= u16::MAX as usize,
+        "doorbells carry positions in 16 bits"
+    );
+};
+
+// SAFETY: producer and consumer touch disjoint parts at any time, ordered by stamps and credits (see the module head).
+unsafe impl Sync for RingStorage {}
+// SAFETY: plain memory.
+unsafe impl Send for RingStorage {}
+
+impl RingStorage {
+    /// Bytes that a pair needs before its first packet: credits and slots, without the arena.
+    pub const HEAD_BYTES: usize = LINE + SLOTS * LINE;
+
+    /// An empty ring on the heap, for tests.
+    pub fn boxed() -> Box<RingStorage> {
+        Box::new(RingStorage {
+            credits: Credits(AtomicU64::new(0)),
+            slots: std::array::from_fn(|_| Slot::empty()),
+            arena: std::array::from_fn(|_| ArenaLine(UnsafeCell::new([0; LINE]))),
+        })
+    }
+}
+
+/// Start and end position of a payload of `len` bytes that is put at arena position `at` or, if it would straddle the
+/// end, at the next lap's front. Both sides call this with the same arguments.
+#[inline]
+pub(crate) fn place(at: u32, len: usize) -> (u32, u32) {
+    let bytes = len.next_multiple_of(LINE) as u32;
+    let inside = at as usize & (ARENA - 1);
+    let start = if inside + bytes as usize > ARENA {
+        at.wrapping_add((ARENA - inside) as u32)
+    } else {
+        at
+    };
+    (start, start.wrapping_add(bytes))
+}

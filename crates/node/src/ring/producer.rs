@@ -1,0 +1,156 @@
+//! The sending end of a ring.
+
+use super::slot::{Body, INLINE, stamp};
+use super::{ARENA, PAYLOAD_MAX, Packet, RingStorage, SLOTS, place};
+use crate::sync::Ordering;
+
+/// The only writer of a ring. Its own positions are private; nobody else reads them.
+#[derive(Debug)]
+pub struct Producer<'a> {
+    ring: &'a RingStorage,
+    slot: u32,
+    arena: u32,
+    slots_read: u32,
+    arena_read: u32,
+}
+
+impl<'a> Producer<'a> {
+    /// The producer of a ring that nobody has written to yet.
+    pub fn new(ring: &'a RingStorage) -> Producer<'a> {
+        Producer {
+            ring,
+            slot: 0,
+            arena: 0,
+            slots_read: 0,
+            arena_read: 0,
+        }
+    }
+
+    /// Position after the last packet; its low half is what the doorbell shows.
+    #[inline]
+    pub fn position(&self) -> u32 {
+        self.slot
+    }
+
+    /// True when a packet with `payload` arena bytes can be pushed now.
+    #[inline]
+    pub fn has_room(&mut self, payload: usize) -> bool {
+        self.fits(payload) || self.refresh(payload)
+    }
+
+    #[inline]
+    fn fits(&self, payload: usize) -> bool {
+        let slots_free = self.slot.wrapping_sub(self.slots_read) < SLOTS as u32;
+        if payload == 0 {
+            return slots_free;
+        }
+        let (_, end) = place(self.arena, payload);
+        slots_free && end.wrapping_sub(self.arena_read) <= ARENA as u32
+    }
+
+    #[cold]
+    fn refresh(&mut self, payload: usize) -> bool {
+        // SYNC ring-credits: pairs with the Release store in Consumer::publish; what the consumer has read may be
+        // written over from here on.
+        let credits = self.ring.credits.0.load(Ordering::Acquire);
+        self.slots_read = credits as u32;
+        self.arena_read = (credits >> 32) as u32;
+        self.fits(payload)
+    }
+
+    /// Pushes a packet whose inline bytes `fill` writes; false when the ring is full. No payload in the arena.
+    #[inline(always)]
+    pub fn push_inline(
+        &mut self,
+        kind: u8,
+        aux: u16,
+        context: u64,
+        tag: i32,
+        inline_len: usize,
+        fill: impl FnOnce(&mut [u8; INLINE]),
+    ) -> bool {
+        debug_assert!(inline_len <= INLINE);
+        if !self.has_room(0) {
+            return false;
+        }
+        let slot = &self.ring.slots[self.slot as usize & (SLOTS - 1)];
+        slot.body.with_mut(|body| {
+            // SAFETY: the slot lies within our credit: the consumer has read it (or never will before the stamp
+            // below), and we are the only producer.
+            let body = unsafe { &mut *body };
+            body.context = context;
+            body.tag = tag;
+            body.payload = 0;
+            fill(&mut body.inline);
+        });
+        // SYNC ring-stamp: pairs with the Acquire load in Consumer::peek; publishes the body.
+        slot.stamp.store(
+            stamp(self.slot, kind, inline_len as u8, aux),
+            Ordering::Release,
+        );
+        self.slot = self.slot.wrapping_add(1);
+        true
+    }
+
+    /// Pushes `packet`, and `packet.payload` bytes into the arena, which `fill` writes to the address it is given.
+    /// False, and nothing written, when the ring lacks room.
+    ///
+    /// # Panics
+    /// If the payload is larger than [`PAYLOAD_MAX`].
+    #[inline]
+    pub fn push(&mut self, packet: &Packet, fill: impl FnOnce(*mut u8)) -> bool {
+        let len = packet.payload as usize;
+        assert!(
+            len <= PAYLOAD_MAX,
+            "payload of {len} bytes exceeds a packet"
+        );
+        if !self.has_room(len) {
+            return false;
+        }
+        if len > 0 {
+            let (start, end) = place(self.arena, len);
+            let line = (start as usize & (ARENA - 1)) / super::LINE;
+            write_lines(self.ring, line, len, fill);
+            self.arena = end;
+        }
+        let slot = &self.ring.slots[self.slot as usize & (SLOTS - 1)];
+        slot.body.with_mut(|body| {
+            // SAFETY: as in push_inline.
+            let body = unsafe { &mut *body };
+            *body = Body {
+                context: packet.context,
+                tag: packet.tag,
+                payload: packet.payload,
+                inline: packet.inline,
+            };
+        });
+        // SYNC ring-stamp: as in push_inline; publishes body and arena bytes.
+        slot.stamp.store(
+            stamp(self.slot, packet.kind, packet.inline_len, packet.aux),
+            Ordering::Release,
+        );
+        self.slot = self.slot.wrapping_add(1);
+        true
+    }
+}
+
+#[cfg(not(loom))]
+#[inline(always)]
+fn write_lines(ring: &RingStorage, line: usize, _len: usize, fill: impl FnOnce(*mut u8)) {
+    // Provenance of the whole arena, not of one line: the range may span many.
+    let base = ring.arena.as_ptr().cast_mut().cast::<u8>();
+    // `place` keeps the range inside the arena.
+    fill(base.wrapping_add(line * super::LINE));
+}
+
+#[cfg(loom)]
+fn write_lines(ring: &RingStorage, line: usize, len: usize, fill: impl FnOnce(*mut u8)) {
+    let mut bytes = vec![0u8; len.next_multiple_of(super::LINE)];
+    fill(bytes.as_mut_ptr());
+    for (i, chunk) in bytes.chunks(super::LINE).enumerate() {
+        ring.arena[line + i].0.with_mut(|to| {
+            // SAFETY: the line lies within our credit and we are the only producer.
+            unsafe { (*to).copy_from_slice(chunk) }
+        });
+    }
+}

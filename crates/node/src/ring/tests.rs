@@ -1,0 +1,97 @@
+//! Single-process tests of the ring on the heap.
+
+use super::*;
+
+fn push_bytes(p: &mut Producer<'_>, tag: i32, bytes: &[u8]) -> bool {
+    let mut packet = Packet::of_kind(1);
+    packet.tag = tag;
+    packet.payload = bytes.len() as u32;
+    p.push(&packet, |to| {
+        // SAFETY: the ring hands out room for `bytes.len()` bytes.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) }
+    })
+}
+
+fn pop_bytes(c: &mut Consumer<'_>) -> Option<(i32, Vec<u8>)> {
+    let packet = c.peek()?;
+    let bytes = c.with_payload(&packet, |from| {
+        // SAFETY: the packet carries this many payload bytes.
+        unsafe { std::slice::from_raw_parts(from, packet.payload as usize) }.to_vec()
+    });
+    c.consume(&packet);
+    Some((packet.tag, bytes))
+}
+
+#[test]
+fn packets_arrive_in_order_with_their_payload_over_many_laps() {
+    let storage = RingStorage::boxed();
+    let (mut p, mut c) = (Producer::new(&storage), Consumer::new(&storage));
+    let mut received = 0;
+    for i in 0..5000i32 {
+        let bytes: Vec<u8> = (0..(i as usize * 37) % (PAYLOAD_MAX + 1))
+            .map(|b| (b as i32 ^ i) as u8)
+            .collect();
+        while !push_bytes(&mut p, i, &bytes) {
+            let (tag, _) = pop_bytes(&mut c).expect("a full ring has a packet");
+            assert_eq!(tag, received);
+            received += 1;
+        }
+        if i % 3 == 0 {
+            let (tag, got) = pop_bytes(&mut c).expect("just pushed");
+            assert_eq!(tag, received);
+            let expected: Vec<u8> = (0..(tag as usize * 37) % (PAYLOAD_MAX + 1))
+                .map(|b| (b as i32 ^ tag) as u8)
+                .collect();
+            assert_eq!(got, expected);
+            received += 1;
+        }
+    }
+    while let Some((tag, _)) = pop_bytes(&mut c) {
+        assert_eq!(tag, received);
+        received += 1;
+    }
+    assert_eq!(received, 5000);
+}
+
+#[test]
+fn a_full_ring_refuses_and_a_drained_one_always_takes_the_largest_payload() {
+    let storage = RingStorage::boxed();
+    let (mut p, mut c) = (Producer::new(&storage), Consumer::new(&storage));
+    for i in 0..SLOTS as i32 {
+        assert!(push_bytes(&mut p, i, &[]));
+    }
+    assert!(!push_bytes(&mut p, 0, &[]), "no slot is free");
+    while pop_bytes(&mut c).is_some() {}
+    for round in 0..1000usize {
+        let len = PAYLOAD_MAX - (round * 61) % 300;
+        assert!(
+            push_bytes(&mut p, 1, &vec![7; len]),
+            "round {round}: a drained ring takes {len} bytes"
+        );
+        assert_eq!(pop_bytes(&mut c).map(|(_, b)| b.len()), Some(len));
+    }
+}
+
+#[test]
+fn payload_bytes_are_never_taken_for_a_stamp() {
+    let storage = RingStorage::boxed();
+    let (mut p, mut c) = (Producer::new(&storage), Consumer::new(&storage));
+    // Every inline byte pattern that could look like a future stamp.
+    for lap in 0..3 * SLOTS as u32 {
+        assert!(p.push_inline(1, 0, 0, 0, INLINE, |b| {
+            for chunk in b.chunks_mut(8) {
+                chunk.copy_from_slice(&u64::from(lap + 2).to_ne_bytes());
+            }
+        }));
+        let packet = c.peek().expect("pushed");
+        c.consume(&packet);
+        assert!(c.peek().is_none(), "nothing was pushed after lap {lap}");
+    }
+}
+
+#[test]
+fn positions_wrap_around() {
+    assert_eq!(slot::stamp(u32::MAX, 0, 0, 0) as u32, 0);
+    let (start, end) = place(u32::MAX - 63, 64);
+    assert_eq!((start, end), (u32::MAX - 63, 0));
+}

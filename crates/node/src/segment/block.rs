@@ -1,0 +1,253 @@
+//! The control data of one rank in the job segment. Lines are separated by who writes them.
+
+use crate::park::ParkingSpot;
+use crate::topology::Place;
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+/// State of a rank, as the launcher sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RankState {
+    /// It has not called `MPI_Init` (it may never).
+    Absent,
+    /// It is between `MPI_Init` and `MPI_Finalize`.
+    Running {
+        /// Its process.
+        pid: u32,
+    },
+    /// It has called `MPI_Finalize`.
+    Finalized,
+    /// It has called `MPI_Abort`, or a fatal error did so for it.
+    Aborted {
+        /// The error code it gave.
+        code: i32,
+    },
+}
+
+const RUNNING: u32 = 1;
+const FINALIZED: u32 = 2;
+const ABORTED: u32 = 3;
+
+/// What a rank waits for, written before it parks and read by the launcher's hang report.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct WaitRecord {
+    /// 0 when it does not wait, else a [`WaitKind`].
+    kind: AtomicU32,
+    peer: AtomicI32,
+    tag: AtomicI32,
+    unexpected: AtomicU32,
+    context: AtomicU64,
+    since_ns: AtomicU64,
+}
+
+/// The kinds of waiting that a hang report tells apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum WaitKind {
+    /// A send that its receiver has not taken.
+    Send = 1,
+    /// A receive without a message.
+    Receive = 2,
+    /// A probe without a message.
+    Probe = 3,
+    /// One of several requests.
+    Requests = 4,
+}
+
+/// What a rank waits for. Peers and tags are job-wide; negative ones are wildcards or unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// Kind of operation.
+    pub kind: WaitKind,
+    /// The other rank, -1 for any.
+    pub peer: i32,
+    /// The tag, negative for any.
+    pub tag: i32,
+    /// Context of the communicator.
+    pub context: u64,
+    /// Messages that have arrived and match nothing so far.
+    pub unexpected: u32,
+}
+
+/// One rank's control data; doorbells and cell marks follow it in memory.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct RankBlock {
+    /// Where this rank sleeps.
+    pub parking: ParkingLine,
+    /// Written at attach and end, by the rank.
+    pub(super) life: LifeLine,
+    /// Written by the rank when it parks.
+    pub(super) waiting: WaitRecord,
+    /// Written by the rank at its end.
+    pub(super) traffic: TrafficLines,
+    /// Written by the launcher before any rank runs.
+    pub(super) given: GivenLine,
+}
+
+/// Ways that a rank's messages can take, as the traffic table tells them apart.
+pub const TRAFFIC_WAYS: usize = 5;
+
+/// Their names, in the order of the counters.
+pub const TRAFFIC_NAMES: [&str; TRAFFIC_WAYS] = ["own", "inline", "ring", "cells", "direct"];
+
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct TrafficLines([[AtomicU64; 2]; TRAFFIC_WAYS]);
+
+/// The parking spot, alone in its line: senders read it with every message.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct ParkingLine(pub ParkingSpot);
+
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct LifeLine {
+    state: AtomicU32,
+    pid: AtomicU32,
+    abort_code: AtomicI32,
+    /// Address and value of a word in the rank's private memory, for peers to probe direct copy with.
+    pub probe_address: AtomicU64,
+    pub probe_value: AtomicU64,
+}
+
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct GivenLine {
+    pub place: Place,
+    pub appnum: u32,
+}
+
+const _: () = {
+    assert!(size_of::<RankBlock>() <= 1024, "doorbells start at 1024");
+    assert!(align_of::<RankBlock>() == 64);
+};
+
+impl RankBlock {
+    /// State of the rank.
+    pub fn state(&self) -> RankState {
+        // SYNC life: pairs with the Release stores below; pid and code are written before the state.
+        match self.life.state.load(Ordering::Acquire) {
+            RUNNING => RankState::Running { pid: self.pid() },
+            FINALIZED => RankState::Finalized,
+            ABORTED => RankState::Aborted {
+                code: self.life.abort_code.load(Ordering::Relaxed),
+            },
+            _ => RankState::Absent,
+        }
+    }
+
+    /// Process of the rank (0 before it attached).
+    pub fn pid(&self) -> u32 {
+        self.life.pid.load(Ordering::Relaxed)
+    }
+
+    /// Makes this rank `pid`'s. False if another process has it already.
+    pub(super) fn claim(&self, pid: u32) -> bool {
+        if self
+            .life
+            .pid
+            .compare_exchange(0, pid, Ordering::Relaxed, Ordering::Relaxed)
+            .is_err()
+        {
+            return false;
+        }
+        // SYNC life
+        self.life.state.store(RUNNING, Ordering::Release);
+        true
+    }
+
+    /// Marks the rank as finalized.
+    pub fn finalize(&self) {
+        // SYNC life
+        self.life.state.store(FINALIZED, Ordering::Release);
+    }
+
+    /// Marks the rank as aborted with `code`.
+    pub fn abort(&self, code: i32) {
+        self.life.abort_code.store(code, Ordering::Relaxed);
+        // SYNC life
+        self.life.state.store(ABORTED, Ordering::Release);
+    }
+
+    /// Publishes a word of this process's memory for peers to probe direct copy with.
+    pub fn publish_probe(&self, address: u64, value: u64) {
+        self.life.probe_value.store(value, Ordering::Relaxed);
+        // SYNC probe: pairs with `probe`; a peer that sees the address sees the value.
+        self.life.probe_address.store(address, Ordering::Release);
+    }
+
+    /// Address and value of the rank's probe word, once it has published them.
+    pub fn probe(&self) -> Option<(u64, u64)> {
+        // SYNC probe
+        let address = self.life.probe_address.load(Ordering::Acquire);
+        (address != 0).then(|| (address, self.life.probe_value.load(Ordering::Relaxed)))
+    }
+
+    /// Publishes what the rank has sent: messages and bytes, by way.
+    pub fn publish_traffic(&self, sent: &[(u64, u64); TRAFFIC_WAYS]) {
+        for (to, &(messages, bytes)) in self.traffic.0.iter().zip(sent) {
+            to[0].store(messages, Ordering::Relaxed);
+            to[1].store(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// What the rank has published of its traffic: messages and bytes, by way.
+    pub fn traffic(&self) -> [(u64, u64); TRAFFIC_WAYS] {
+        std::array::from_fn(|way| {
+            let [messages, bytes] = &self.traffic.0[way];
+            (
+                messages.load(Ordering::Relaxed),
+                bytes.load(Ordering::Relaxed),
+            )
+        })
+    }
+
+    /// Records what the rank is about to wait for.
+    pub fn set_waiting(&self, waiting: Option<&Waiting>) {
+        let record = &self.waiting;
+        let Some(w) = waiting else {
+            record.kind.store(0, Ordering::Relaxed);
+            return;
+        };
+        record.peer.store(w.peer, Ordering::Relaxed);
+        record.tag.store(w.tag, Ordering::Relaxed);
+        record.context.store(w.context, Ordering::Relaxed);
+        record.unexpected.store(w.unexpected, Ordering::Relaxed);
+        if record.kind.swap(w.kind as u32, Ordering::Relaxed) == 0 {
+            record.since_ns.store(monotonic_ns(), Ordering::Relaxed);
+        }
+    }
+
+    /// What the rank waits for, and for how many nanoseconds.
+    pub fn waiting(&self) -> Option<(Waiting, u64)> {
+        let record = &self.waiting;
+        let kind = match record.kind.load(Ordering::Relaxed) {
+            1 => WaitKind::Send,
+            2 => WaitKind::Receive,
+            3 => WaitKind::Probe,
+            4 => WaitKind::Requests,
+            _ => return None,
+        };
+        let waiting = Waiting {
+            kind,
+            peer: record.peer.load(Ordering::Relaxed),
+            tag: record.tag.load(Ordering::Relaxed),
+            context: record.context.load(Ordering::Relaxed),
+            unexpected: record.unexpected.load(Ordering::Relaxed),
+        };
+        let since = record.since_ns.load(Ordering::Relaxed);
+        Some((waiting, monotonic_ns().saturating_sub(since)))
+    }
+}
+
+/// Nanoseconds of the clock that all processes of the node share.
+pub fn monotonic_ns() -> u64 {
+    let mut t = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes to `t` only; CLOCK_MONOTONIC always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}

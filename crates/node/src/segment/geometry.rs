@@ -1,0 +1,124 @@
+//! Where everything lies in a job segment: computed from the number of ranks and the pool's size, the same by all.
+
+use crate::ring::RingStorage;
+
+/// A page of memory.
+pub const PAGE: usize = 4096;
+
+/// Sizes and offsets of a job segment. Offsets and sizes are in bytes from the segment's start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Geometry {
+    /// Ranks on the node.
+    pub ranks: u32,
+    /// Cells of each rank's pool.
+    pub cells: u32,
+    /// Bytes of a cell.
+    pub cell_bytes: u32,
+    _pad: u32,
+}
+
+impl Geometry {
+    /// The geometry for `ranks` ranks with `cells` cells of `cell_bytes` bytes each. `None` if it exceeds the address
+    /// space or the limits of the format (65,535 cells; cells a multiple of 64 bytes).
+    pub fn new(ranks: u32, cells: u32, cell_bytes: u32) -> Option<Geometry> {
+        let g = Geometry {
+            ranks,
+            cells,
+            cell_bytes,
+            _pad: 0,
+        };
+        let fits = (g.ring_stride() as u64)
+            .checked_mul(u64::from(ranks))?
+            .checked_mul(u64::from(ranks))?
+            .checked_add(u64::from(cells) * u64::from(cell_bytes) * u64::from(ranks))?
+            < 1 << 46;
+        (ranks > 0
+            && (1..=65_535).contains(&cells)
+            && cell_bytes > 0
+            && cell_bytes % 64 == 0
+            && fits)
+            .then_some(g)
+    }
+
+    /// Offset of rank `rank`'s block of control data.
+    pub fn block(&self, rank: u32) -> usize {
+        PAGE + rank as usize * self.block_stride()
+    }
+
+    /// Offset of the doorbells within a rank's block.
+    pub fn doorbells_in_block(&self) -> usize {
+        1024
+    }
+
+    /// Offset of the knock bits within a rank's block.
+    pub fn knocks_in_block(&self) -> usize {
+        (self.doorbells_in_block() + self.ranks as usize * 2).next_multiple_of(64)
+    }
+
+    /// Words of knock bits in a rank's block, one bit for each sender.
+    pub fn knock_words(&self) -> usize {
+        (self.ranks as usize).div_ceil(64)
+    }
+
+    /// Offset of the cell marks within a rank's block.
+    pub fn marks_in_block(&self) -> usize {
+        (self.knocks_in_block() + self.knock_words() * 8).next_multiple_of(64)
+    }
+
+    fn block_stride(&self) -> usize {
+        (self.marks_in_block() + self.cells as usize * 4).next_multiple_of(PAGE)
+    }
+
+    /// Bytes of the part that is allocated when the segment is made: header and blocks.
+    pub fn control_bytes(&self) -> usize {
+        self.block(self.ranks)
+    }
+
+    /// Offset of the bytes of cell `cell` of rank `rank`.
+    pub fn cell(&self, rank: u32, cell: u32) -> usize {
+        let pool = (self.cells as usize * self.cell_bytes as usize).next_multiple_of(PAGE);
+        self.control_bytes() + rank as usize * pool + cell as usize * self.cell_bytes as usize
+    }
+
+    /// Offset of the ring from `from` to `to`.
+    pub fn ring(&self, from: u32, to: u32) -> usize {
+        let pair = from as usize * self.ranks as usize + to as usize;
+        self.cell(self.ranks, 0) + pair * self.ring_stride()
+    }
+
+    fn ring_stride(&self) -> usize {
+        size_of::<RingStorage>().next_multiple_of(PAGE)
+    }
+
+    /// Bytes of address space of the whole segment.
+    pub fn total_bytes(&self) -> usize {
+        self.ring(self.ranks, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_overlap_and_are_aligned() {
+        for ranks in [1, 2, 7, 64, 128, 1000] {
+            let g = Geometry::new(ranks, 128, 8192).expect("fits");
+            assert!(g.marks_in_block() + 128 * 4 <= g.block(1) - g.block(0));
+            assert!(g.cell(0, 127) + 8192 <= g.cell(1, 0));
+            assert!(g.ring(0, 0) >= g.cell(ranks - 1, 127) + 8192);
+            assert_eq!(g.ring(0, 0) % PAGE, 0);
+            assert_eq!(g.block(ranks - 1) % PAGE, 0);
+            assert!(g.total_bytes() >= g.ring(ranks - 1, ranks - 1) + size_of::<RingStorage>());
+        }
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused() {
+        assert_eq!(Geometry::new(0, 1, 64), None);
+        assert_eq!(Geometry::new(2, 70_000, 64), None);
+        assert_eq!(Geometry::new(2, 4, 100), None);
+        assert_eq!(Geometry::new(u32::MAX, 4, 64), None);
+    }
+}

@@ -1,0 +1,552 @@
+//! The job segment: all memory that the ranks of a node share, in one anonymous memfd (DESIGN.md, section 3).
+//!
+//! Nothing is named in a file system, so nothing is left behind however a job ends. The segment is sparse: address space
+//! is laid out for all pairs ([`Geometry`]), and memory is allocated when a pair first talks ([`JobSegment::allocate`],
+//! an error and never a SIGBUS if there is none). The launcher creates the segment and its children inherit the
+//! descriptor; a program that runs alone creates its own.
+
+mod block;
+mod geometry;
+
+pub use block::{
+    RankBlock, RankState, TRAFFIC_NAMES, TRAFFIC_WAYS, WaitKind, Waiting, monotonic_ns,
+};
+pub use geometry::{Geometry, PAGE};
+
+use crate::park::Fencing;
+use crate::ring::RingStorage;
+use crate::sync::{AtomicU16, AtomicU32, AtomicU64};
+use crate::topology::Place;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr::NonNull;
+
+/// Environment variable: number of the descriptor that holds the segment.
+pub const SEGMENT_FD_VARIABLE: &str = "MICA_SEGMENT_FD";
+/// Environment variable: rank of the process in the job.
+pub const RANK_VARIABLE: &str = "MICA_RANK";
+/// Environment variable: number of ranks of the job (for people; the segment knows it).
+pub const SIZE_VARIABLE: &str = "MICA_SIZE";
+
+const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x01");
+
+/// What could not be done with a job segment.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SegmentError {
+    /// The sizes asked for are beyond the format or the address space.
+    #[error(
+        "a job segment for {ranks} ranks with {cells} cells of {cell_bytes} bytes cannot be laid out"
+    )]
+    Geometry {
+        /// Ranks on the node.
+        ranks: u32,
+        /// Cells a rank.
+        cells: u32,
+        /// Bytes a cell.
+        cell_bytes: u32,
+    },
+    /// A system call on the segment failed.
+    #[error("{call} of {bytes} bytes for the job segment failed: {source}")]
+    System {
+        /// The call.
+        call: &'static str,
+        /// The size it was for.
+        bytes: usize,
+        /// Its error.
+        source: io::Error,
+    },
+    /// The descriptor does not hold a job segment of this version.
+    #[error("descriptor {fd} does not hold a job segment of this version of Mica")]
+    NotASegment {
+        /// Number of the descriptor.
+        fd: i32,
+    },
+    /// The rank does not exist in the job.
+    #[error("rank {rank} does not exist in a job of {ranks} ranks")]
+    NoSuchRank {
+        /// The rank asked for.
+        rank: u32,
+        /// Size of the job.
+        ranks: u32,
+    },
+    /// Another process is that rank already.
+    #[error(
+        "rank {rank} of this job is already taken by process {pid}; was a program started from inside an MPI program?"
+    )]
+    RankTaken {
+        /// The rank asked for.
+        rank: u32,
+        /// Who has it.
+        pid: u32,
+    },
+}
+
+/// What the launcher knows of a job when it creates the segment.
+#[derive(Debug, Clone, Copy)]
+pub struct JobSpec<'a> {
+    /// Where each rank runs; its length is the number of ranks.
+    pub places: &'a [Place],
+    /// Cores that the job may use.
+    pub available_cores: u32,
+    /// MPMD section of each rank.
+    pub appnum: &'a [u32],
+}
+
+#[derive(Debug)]
+#[repr(C)]
+struct Header {
+    magic: u64,
+    geometry: Geometry,
+    available_cores: u32,
+    launcher_pid: u32,
+    /// 1: the rank that parks fences, by membarrier; 0: every sender does.
+    parker_fences: u32,
+}
+
+/// A mapped job segment.
+#[derive(Debug)]
+pub struct JobSegment {
+    fd: OwnedFd,
+    base: NonNull<u8>,
+    geometry: Geometry,
+}
+
+// SAFETY: the mapping is shared memory that is only accessed through atomics, or under the protocols of ring and cells.
+unsafe impl Send for JobSegment {}
+// SAFETY: as above.
+unsafe impl Sync for JobSegment {}
+
+impl JobSegment {
+    /// Creates the segment of a job: an anonymous memfd (close-on-exec), with header and control blocks allocated.
+    ///
+    /// # Errors
+    /// When memory or descriptors cannot be had, with the number of bytes wanted.
+    pub fn create(spec: &JobSpec<'_>) -> Result<JobSegment, SegmentError> {
+        let ranks = spec.places.len() as u32;
+        let tunables = crate::tunables::segment_shape();
+        let (cells, cell_bytes) = (tunables.cells, tunables.cell_bytes);
+        let geometry = Geometry::new(ranks, cells, cell_bytes).ok_or(SegmentError::Geometry {
+            ranks,
+            cells,
+            cell_bytes,
+        })?;
+        // SAFETY: the name is a NUL-terminated string; the call touches no other memory.
+        let fd = unsafe { libc::memfd_create(c"mica-job".as_ptr(), libc::MFD_CLOEXEC) };
+        let bytes = geometry.total_bytes();
+        if fd < 0 {
+            return Err(system("memfd_create", bytes));
+        }
+        // SAFETY: memfd_create returned this descriptor to us alone.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        // SAFETY: plain system call on our descriptor.
+        if unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as libc::off_t) } < 0 {
+            return Err(system("ftruncate", bytes));
+        }
+        let segment = JobSegment {
+            base: map(&fd, bytes)?,
+            fd,
+            geometry,
+        };
+        segment.allocate(0, geometry.control_bytes())?;
+        let header = Header {
+            magic: MAGIC,
+            geometry,
+            available_cores: spec.available_cores,
+            launcher_pid: std::process::id(),
+            parker_fences: u32::from(parker_fences(ranks > spec.available_cores)),
+        };
+        // SAFETY: header and blocks lie in the part just allocated, zeroed and seen by no other process yet.
+        unsafe {
+            segment.base.cast::<Header>().write(header);
+            for rank in 0..ranks {
+                let block = segment.at(geometry.block(rank)).cast::<RankBlock>();
+                (*block).given = block::GivenLine {
+                    place: spec.places[rank as usize],
+                    appnum: spec.appnum.get(rank as usize).copied().unwrap_or(0),
+                };
+            }
+        }
+        Ok(segment)
+    }
+
+    /// Maps the segment that an inherited descriptor holds.
+    ///
+    /// # Errors
+    /// When the descriptor holds something else, or cannot be mapped.
+    pub fn attach(fd: OwnedFd) -> Result<JobSegment, SegmentError> {
+        let not_a_segment = SegmentError::NotASegment { fd: fd.as_raw_fd() };
+        // SAFETY: fstat writes to `stat` only.
+        let size = unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            if libc::fstat(fd.as_raw_fd(), &mut stat) < 0 {
+                0
+            } else {
+                stat.st_size as usize
+            }
+        };
+        if size < PAGE {
+            return Err(not_a_segment);
+        }
+        let head = map(&fd, PAGE).map_err(|_| SegmentError::NotASegment { fd: fd.as_raw_fd() })?;
+        // SAFETY: the file has at least a page and the header fits one; it was written before we were started.
+        let header = unsafe { head.cast::<Header>().read() };
+        // SAFETY: mapped just above with this length, and not used any more.
+        unsafe { libc::munmap(head.as_ptr().cast(), PAGE) };
+        if header.magic != MAGIC || header.geometry.total_bytes() != size {
+            return Err(not_a_segment);
+        }
+        // SAFETY: plain system call: programs that this process starts shall not inherit the job.
+        unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
+        Ok(JobSegment {
+            base: map(&fd, size)?,
+            fd,
+            geometry: header.geometry,
+        })
+    }
+
+    /// Makes the calling process rank `rank` of the job.
+    ///
+    /// # Errors
+    /// When there is no such rank, or another process has it.
+    pub fn claim(&self, rank: u32) -> Result<(), SegmentError> {
+        let ranks = self.geometry.ranks;
+        if rank >= ranks {
+            return Err(SegmentError::NoSuchRank { rank, ranks });
+        }
+        let block = self.block(rank);
+        if block.claim(std::process::id()) {
+            Ok(())
+        } else {
+            Err(SegmentError::RankTaken {
+                rank,
+                pid: block.pid(),
+            })
+        }
+    }
+
+    /// The descriptor of the memfd.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Sizes and offsets.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> u32 {
+        self.geometry.ranks
+    }
+
+    /// Cores that the job may use.
+    pub fn available_cores(&self) -> u32 {
+        self.header().available_cores
+    }
+
+    /// True when ranks outnumber the cores that they may use.
+    pub fn is_oversubscribed(&self) -> bool {
+        self.ranks() > self.available_cores()
+    }
+
+    /// Who fences, senders or parkers: one decision for all ranks.
+    pub fn fencing(&self) -> Fencing {
+        if self.header().parker_fences == 1 {
+            Fencing::Parker
+        } else {
+            Fencing::Sender
+        }
+    }
+
+    /// Process that created the segment.
+    pub fn launcher_pid(&self) -> u32 {
+        self.header().launcher_pid
+    }
+
+    /// Place of rank `rank`.
+    pub fn place(&self, rank: u32) -> Place {
+        self.block(rank).given.place
+    }
+
+    /// MPMD section of rank `rank`.
+    pub fn appnum(&self, rank: u32) -> u32 {
+        self.block(rank).given.appnum
+    }
+
+    /// State of rank `rank`.
+    pub fn rank_state(&self, rank: u32) -> RankState {
+        self.block(rank).state()
+    }
+
+    /// What rank `rank` waits for right now, for people; `None` when it does not wait in MPI.
+    pub fn wait_report(&self, rank: u32) -> Option<String> {
+        let (w, ns) = self.block(rank).waiting()?;
+        let what = match w.kind {
+            WaitKind::Send => "its message to be taken",
+            WaitKind::Receive => "a message",
+            WaitKind::Probe => "a message to probe",
+            WaitKind::Requests => "one of several requests",
+        };
+        let peer = match (w.kind, w.peer) {
+            (WaitKind::Requests, p) if p < 0 => String::new(),
+            (_, p) if p < 0 => " from any rank".to_owned(),
+            (WaitKind::Send, p) => format!(" by rank {p}"),
+            (_, p) => format!(" from rank {p}"),
+        };
+        let tag = if w.tag < 0 {
+            "any tag".to_owned()
+        } else {
+            format!("tag {}", w.tag)
+        };
+        let plane = if w.context & 1 == 1 {
+            "a collective on "
+        } else {
+            ""
+        };
+        Some(format!(
+            "waits for {what}{peer}, {tag}, {plane}communicator {:#x}, for {:.3} s; {} unexpected messages queued",
+            w.context & !1,
+            ns as f64 / 1e9,
+            w.unexpected
+        ))
+    }
+
+    /// Control data of rank `rank`.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn block(&self, rank: u32) -> &RankBlock {
+        assert!(rank < self.geometry.ranks);
+        // SAFETY: the block lies in the allocated part of the mapping, aligned to a page; all its fields are atomics
+        // or are not written any more since `create`.
+        unsafe { &*self.at(self.geometry.block(rank)).cast::<RankBlock>() }
+    }
+
+    /// Doorbells of rank `rank`: one for each sender, each written by that sender only: the position that it has
+    /// reached in its ring to `rank`, low half.
+    pub fn doorbells(&self, rank: u32) -> &[AtomicU16] {
+        assert!(rank < self.geometry.ranks);
+        let at = self.geometry.block(rank) + self.geometry.doorbells_in_block();
+        // SAFETY: in the allocated control part; the geometry reserves these bytes for nothing else.
+        unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.ranks as usize) }
+    }
+
+    /// Knock bits of rank `rank`: a sender sets its bit once, before its first message, so that the receiver need not
+    /// look at the doorbells of ranks that never talk to it.
+    pub fn knocks(&self, rank: u32) -> &[AtomicU64] {
+        assert!(rank < self.geometry.ranks);
+        let at = self.geometry.block(rank) + self.geometry.knocks_in_block();
+        // SAFETY: as for the doorbells.
+        unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.knock_words()) }
+    }
+
+    /// Cell marks of rank `rank`.
+    pub fn marks(&self, rank: u32) -> &[AtomicU32] {
+        assert!(rank < self.geometry.ranks);
+        let at = self.geometry.block(rank) + self.geometry.marks_in_block();
+        // SAFETY: as for the doorbells.
+        unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.cells as usize) }
+    }
+
+    /// Address of the bytes of cell `cell` of rank `rank`. They must have been [allocated](JobSegment::allocate).
+    pub fn cell(&self, rank: u32, cell: u16) -> *mut u8 {
+        assert!(rank < self.geometry.ranks && u32::from(cell) < self.geometry.cells);
+        self.at(self.geometry.cell(rank, u32::from(cell)))
+    }
+
+    /// The ring from `from` to `to`. It must have been [allocated](JobSegment::allocate) by its sender before use.
+    pub fn ring(&self, from: u32, to: u32) -> &RingStorage {
+        assert!(from < self.geometry.ranks && to < self.geometry.ranks);
+        // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty ring; all access goes through its
+        // atomics and cells.
+        unsafe { &*self.at(self.geometry.ring(from, to)).cast::<RingStorage>() }
+    }
+
+    /// Makes sure that memory stands behind `bytes` bytes from `offset` on, so that touching them cannot fail.
+    ///
+    /// # Errors
+    /// When there is none, with the number of bytes wanted.
+    pub fn allocate(&self, offset: usize, bytes: usize) -> Result<(), SegmentError> {
+        loop {
+            // SAFETY: plain system call on our descriptor; allocating does not change bytes that exist.
+            let result = unsafe {
+                libc::fallocate(
+                    self.fd.as_raw_fd(),
+                    0,
+                    offset as libc::off_t,
+                    bytes as libc::off_t,
+                )
+            };
+            if result == 0 {
+                return Ok(());
+            }
+            let source = io::Error::last_os_error();
+            if source.kind() != io::ErrorKind::Interrupted {
+                return Err(SegmentError::System {
+                    call: "fallocate",
+                    bytes,
+                    source,
+                });
+            }
+        }
+    }
+
+    fn header(&self) -> &Header {
+        // SAFETY: written by `create` before anybody else saw the segment, never changed.
+        unsafe { self.base.cast::<Header>().as_ref() }
+    }
+
+    fn at(&self, offset: usize) -> *mut u8 {
+        debug_assert!(offset <= self.geometry.total_bytes());
+        self.base.as_ptr().wrapping_add(offset)
+    }
+}
+
+impl Drop for JobSegment {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length in `create` or `attach`; references into it borrow `self`.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.geometry.total_bytes()) };
+    }
+}
+
+/// Parking is rare, and membarrier cheaper than a fence on every send, where each rank has a core.
+fn parker_fences(oversubscribed: bool) -> bool {
+    match crate::tunables::FENCING.text().as_str() {
+        "sender" => false,
+        "parker" => true,
+        _ => !oversubscribed && crate::park::membarrier_available(),
+    }
+}
+
+/// Takes over the descriptor that the launcher left open for this process.
+///
+/// # Errors
+/// When no such descriptor is open.
+pub fn inherited_descriptor(number: u32) -> Result<OwnedFd, SegmentError> {
+    let fd = number as i32;
+    // SAFETY: plain system call; it fails for descriptors that are not open.
+    if fd < 0 || unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+        return Err(SegmentError::NotASegment { fd });
+    }
+    // SAFETY: it is open, and by the launcher's convention nobody else in this process uses it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn system(call: &'static str, bytes: usize) -> SegmentError {
+    SegmentError::System {
+        call,
+        bytes,
+        source: io::Error::last_os_error(),
+    }
+}
+
+fn map(fd: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
+    // SAFETY: a fresh mapping at an address of the kernel's choice; MAP_NORESERVE since most of it is never touched.
+    let base = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_NORESERVE,
+            fd.as_raw_fd(),
+            0,
+        )
+    };
+    if base == libc::MAP_FAILED {
+        return Err(system("mmap", bytes));
+    }
+    Ok(NonNull::new(base.cast()).expect("mmap does not return null"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(ranks: usize) -> JobSegment {
+        let places = vec![Place::UNKNOWN; ranks];
+        JobSegment::create(&JobSpec {
+            places: &places,
+            available_cores: 2,
+            appnum: &[],
+        })
+        .expect("segment")
+    }
+
+    #[test]
+    fn a_segment_is_attached_by_descriptor_and_claimed_once() {
+        let segment = job(4);
+        let fd = segment.as_fd().try_clone_to_owned().expect("dup");
+        let other = JobSegment::attach(fd).expect("attach");
+        assert_eq!(other.ranks(), 4);
+        assert!(other.is_oversubscribed());
+        assert_eq!(segment.rank_state(3), RankState::Absent);
+        other.claim(3).expect("free");
+        assert!(matches!(
+            segment.claim(3),
+            Err(SegmentError::RankTaken { rank: 3, .. })
+        ));
+        assert!(matches!(
+            segment.claim(4),
+            Err(SegmentError::NoSuchRank { .. })
+        ));
+        assert_eq!(
+            segment.rank_state(3),
+            RankState::Running {
+                pid: std::process::id()
+            }
+        );
+        other.block(3).abort(7);
+        assert_eq!(segment.rank_state(3), RankState::Aborted { code: 7 });
+    }
+
+    #[test]
+    fn something_else_is_not_a_segment() {
+        let file = std::fs::File::open("/proc/self/exe").expect("own program");
+        assert!(matches!(
+            JobSegment::attach(file.into()),
+            Err(SegmentError::NotASegment { .. })
+        ));
+    }
+
+    #[test]
+    fn untouched_pairs_cost_no_memory() {
+        let segment = job(128);
+        // SAFETY: fstat writes to `stat` only.
+        let blocks = |s: &JobSegment| unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            assert_eq!(libc::fstat(s.as_fd().as_raw_fd(), &mut stat), 0);
+            stat.st_blocks as usize * 512
+        };
+        let empty = blocks(&segment);
+        assert!(
+            empty <= segment.geometry().control_bytes() + PAGE,
+            "{empty} bytes"
+        );
+        segment
+            .allocate(segment.geometry().ring(3, 4), RingStorage::HEAD_BYTES)
+            .expect("memory");
+        assert!(blocks(&segment) - empty <= RingStorage::HEAD_BYTES + 2 * PAGE);
+    }
+
+    #[test]
+    fn a_wait_is_reported() {
+        let segment = job(2);
+        assert_eq!(segment.wait_report(1), None);
+        let w = Waiting {
+            kind: WaitKind::Receive,
+            peer: 0,
+            tag: 42,
+            context: 2,
+            unexpected: 3,
+        };
+        segment.block(1).set_waiting(Some(&w));
+        let report = segment.wait_report(1).expect("waits");
+        assert!(
+            report.contains("from rank 0") && report.contains("tag 42"),
+            "{report}"
+        );
+        segment.block(1).set_waiting(None);
+        assert_eq!(segment.wait_report(1), None);
+    }
+}

@@ -1,0 +1,254 @@
+//! The processors this job may use: the affinity mask and the cgroup's CPU quota.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A set of processors by the numbers that the operating system gives them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CpuSet {
+    words: Vec<u64>,
+}
+
+impl CpuSet {
+    /// The set of these processors.
+    pub fn from_cpus(cpus: impl IntoIterator<Item = u32>) -> CpuSet {
+        let mut set = CpuSet::default();
+        for cpu in cpus {
+            set.insert(cpu);
+        }
+        set
+    }
+
+    /// Adds a processor.
+    pub fn insert(&mut self, cpu: u32) {
+        let word = cpu as usize / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
+        }
+        self.words[word] |= 1 << (cpu % 64);
+    }
+
+    /// Whether the processor is in the set.
+    pub fn contains(&self, cpu: u32) -> bool {
+        self.words
+            .get(cpu as usize / 64)
+            .is_some_and(|word| word & (1 << (cpu % 64)) != 0)
+    }
+
+    /// How many processors the set has.
+    pub fn len(&self) -> usize {
+        self.words.iter().map(|w| w.count_ones() as usize).sum()
+    }
+
+    /// Whether the set has no processor.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|&w| w == 0)
+    }
+
+    /// The processors in order.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.words.len() as u32 * 64).filter(|&cpu| self.contains(cpu))
+    }
+
+    /// The mask as the kernel takes it: an array of 64-bit words.
+    #[cfg(feature = "launcher")]
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+}
+
+impl std::fmt::Display for CpuSet {
+    /// Ranges as in the kernel's own lists: `0-3,8`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let cpus: Vec<u32> = self.iter().collect();
+        for (i, run) in cpus.chunk_by(|a, b| a + 1 == *b).enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            match run {
+                [one] => write!(f, "{comma}{one}")?,
+                [first, .., last] => write!(f, "{comma}{first}-{last}")?,
+                [] => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The affinity mask of the calling thread.
+pub fn affinity() -> io::Result<CpuSet> {
+    // The kernel refuses (EINVAL) a buffer smaller than its own mask: grow until it fits.
+    let mut words = vec![0u64; 16];
+    loop {
+        let bytes = size_of_val(words.as_slice());
+        // SAFETY: `words` is valid for writes of `bytes` bytes; the system call writes at most
+        // that many. The raw call is used because it returns how many bytes it wrote.
+        let written =
+            unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, bytes, words.as_mut_ptr()) };
+        if written >= 0 {
+            words.truncate((written as usize).div_ceil(8));
+            return Ok(CpuSet { words });
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINVAL) || words.len() >= 1 << 14 {
+            return Err(error);
+        }
+        words.resize(words.len() * 2, 0);
+    }
+}
+
+/// How many ranks can make progress at the same time: processing units in the affinity mask, or
+/// fewer if the cgroup's CPU quota says so. At least one.
+pub fn available_cores() -> usize {
+    let units = affinity().map_or(1, |set| set.len());
+    let quota = cpu_quota().map_or(usize::MAX, |quota| quota.ceil() as usize);
+    units.min(quota).max(1)
+}
+
+/// The CPU quota of this process's cgroup or of any cgroup above it, in processors; `None` if there
+/// is none.
+pub fn cpu_quota() -> Option<f64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    quota_from(&groups, &mounts, &|path| fs::read_to_string(path).ok())
+}
+
+/// [`cpu_quota`] from the texts it depends on.
+fn quota_from(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
+    let mut quotas = Vec::new();
+    for (mount, group, version) in cpu_groups(groups, mounts) {
+        // The limit of any ancestor binds as well.
+        let mut directory = group.as_path();
+        loop {
+            let path = mount.join(directory.strip_prefix("/").unwrap_or(directory));
+            quotas.extend(match version {
+                2 => quota_v2(&path, read),
+                _ => quota_v1(&path, read),
+            });
+            match directory.parent() {
+                Some(parent) => directory = parent,
+                None => break,
+            }
+        }
+    }
+    quotas.into_iter().reduce(f64::min)
+}
+
+/// The CPU controller's directories: (mount point, group below it, cgroup version).
+fn cpu_groups(groups: &str, mounts: &str) -> Vec<(PathBuf, PathBuf, u8)> {
+    let mut found = Vec::new();
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(group)) =
+            (fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let version = if controllers.is_empty() { 2 } else { 1 };
+        if version == 1 && !controllers.split(',').any(|c| c == "cpu") {
+            continue;
+        }
+        // mountinfo: id parent device root mount-point options... - type source super-options
+        for mount in mounts.lines() {
+            let Some((left, right)) = mount.split_once(" - ") else {
+                continue;
+            };
+            let left: Vec<&str> = left.split(' ').collect();
+            let right: Vec<&str> = right.split(' ').collect();
+            let (Some(root), Some(point)) = (left.get(3), left.get(4)) else {
+                continue;
+            };
+            let wanted = match version {
+                2 => right.first() == Some(&"cgroup2"),
+                _ => {
+                    right.first() == Some(&"cgroup")
+                        && right
+                            .get(2)
+                            .is_some_and(|options| options.split(',').any(|o| o == "cpu"))
+                }
+            };
+            if wanted {
+                // Inside a container the mount's root is often the group itself.
+                let below = group.strip_prefix(root).unwrap_or(group);
+                let below = Path::new("/").join(below.trim_start_matches('/'));
+                found.push((PathBuf::from(point), below, version));
+            }
+        }
+    }
+    found
+}
+
+/// `cpu.max` holds "quota period" or "max period".
+fn quota_v2(directory: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
+    let text = read(&directory.join("cpu.max"))?;
+    let (quota, period) = text.trim().split_once(' ')?;
+    ratio(quota, period)
+}
+
+/// `cpu.cfs_quota_us` is -1 without a limit.
+fn quota_v1(directory: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
+    let quota = read(&directory.join("cpu.cfs_quota_us"))?;
+    let period = read(&directory.join("cpu.cfs_period_us"))?;
+    ratio(quota.trim(), period.trim())
+}
+
+fn ratio(quota: &str, period: &str) -> Option<f64> {
+    let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_print_as_ranges() {
+        let set = CpuSet::from_cpus([0, 1, 2, 3, 8, 66, 67]);
+        assert_eq!(set.to_string(), "0-3,8,66-67");
+        assert_eq!(set.len(), 7);
+        assert!(set.contains(66) && !set.contains(65) && !set.contains(1000));
+        assert_eq!(set.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 8, 66, 67]);
+        assert!(CpuSet::default().is_empty());
+    }
+
+    #[test]
+    fn this_process_may_run_somewhere() {
+        assert!(!affinity().unwrap().is_empty());
+        let cores = available_cores();
+        assert!(cores >= 1 && cores <= affinity().unwrap().len());
+    }
+
+    fn files<'a>(files: &'a [(&'a str, &'a str)]) -> impl Fn(&Path) -> Option<String> + 'a {
+        move |path| {
+            let found = files.iter().find(|(name, _)| Path::new(name) == path);
+            found.map(|(_, text)| text.to_string())
+        }
+    }
+
+    #[test]
+    fn quota_of_version_2_is_the_least_on_the_way_up() {
+        let mounts = "30 20 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
+        let read = files(&[
+            ("/sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
+            ("/sys/fs/cgroup/a/cpu.max", "250000 100000\n"),
+        ]);
+        assert_eq!(quota_from("0::/a/b\n", mounts, &read), Some(2.5));
+        assert_eq!(quota_from("0::/c\n", mounts, &read), None);
+    }
+
+    #[test]
+    fn quota_of_version_1_inside_a_container() {
+        let groups = "5:cpu,cpuacct:/docker/0a1b\n4:memory:/docker/0a1b\n0::/\n";
+        let mounts = "31 20 0:27 /docker/0a1b /sys/fs/cgroup/cpu ro - cgroup cgroup rw,cpu,cpuacct\n\
+                      32 20 0:28 /docker/0a1b /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
+        let read = files(&[
+            ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "150000\n"),
+            ("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+        ]);
+        assert_eq!(quota_from(groups, mounts, &read), Some(1.5));
+        let unlimited = files(&[
+            ("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n"),
+            ("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+        ]);
+        assert_eq!(quota_from(groups, mounts, &unlimited), None);
+    }
+}

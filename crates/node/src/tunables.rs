@@ -1,0 +1,215 @@
+//! Tunables, declared once. This table feeds the environment variables, `mica info`, the documentation and, later,
+//! MPI_T control variables.
+
+use std::sync::OnceLock;
+
+/// What values a tunable takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A number of bytes; suffixes K, M and G are allowed.
+    Bytes,
+    /// A plain number.
+    Count,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+/// The declaration of one tunable.
+#[derive(Debug)]
+pub struct Tunable {
+    /// Short name.
+    pub name: &'static str,
+    /// Environment variable that sets it.
+    pub env: &'static str,
+    /// Default, as one would write it in the environment.
+    pub default: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+    /// One sentence for people.
+    pub description: &'static str,
+}
+
+/// A tunable's value does not fit its kind.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{env}={value}: expected {expected}")]
+pub struct BadValue {
+    /// The environment variable.
+    pub env: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What would be right.
+    pub expected: String,
+}
+
+macro_rules! tunables {
+    ($($ident:ident: $name:literal, $env:literal, $default:literal, $kind:expr, $description:literal;)*) => {
+        /// Every tunable.
+        pub const ALL: &[&Tunable] = &[$(&$ident),*];
+        $(
+            #[doc = $description]
+            pub static $ident: Tunable = Tunable {
+                name: $name, env: $env, default: $default, kind: $kind, description: $description,
+            };
+        )*
+    };
+}
+
+tunables! {
+    RING_MAX: "ring_max", "MICA_RING_MAX", "4K", Kind::Bytes,
+        "Largest message that is copied straight into the receiver's ring (at most 8K).";
+    EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "32K", Kind::Bytes,
+        "Largest message that is sent before its receive is known; longer ones ask first (rendezvous).";
+    CELLS: "cells", "MICA_CELLS", "128", Kind::Count,
+        "Cells in each rank's send buffer pool.";
+    CELL_BYTES: "cell_bytes", "MICA_CELL_BYTES", "8K", Kind::Bytes,
+        "Size of a cell (a multiple of 64).";
+    DIRECT: "direct", "MICA_DIRECT", "auto", Kind::Choice(&["auto", "off"]),
+        "Single-copy transfer of long messages by process_vm_readv: auto uses it where the kernel allows it.";
+    DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "32K", Kind::Bytes,
+        "Shortest rendezvous message that is copied directly; shorter ones go through cells.";
+    DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "512", Kind::Bytes,
+        "Shortest average contiguous run for which a non-contiguous message is copied directly.";
+    SPIN: "spin", "MICA_SPIN", "20000", Kind::Count,
+        "How often a waiting rank polls before it parks, when every rank has a core.";
+    SPIN_SHARED: "spin_shared", "MICA_SPIN_SHARED", "20", Kind::Count,
+        "How often a waiting rank polls before it parks, when ranks outnumber cores.";
+    FENCING: "fencing", "MICA_FENCING", "auto", Kind::Choice(&["auto", "sender", "parker"]),
+        "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by membarrier.";
+    STATS: "stats", "MICA_STATS", "off", Kind::Choice(&["off", "table"]),
+        "table: rank 0 prints at MPI_Finalize what moved over which channel.";
+}
+
+/// Every tunable's declaration.
+pub fn all() -> &'static [&'static Tunable] {
+    ALL
+}
+
+impl Tunable {
+    /// The text that is in force: the environment's, or the default.
+    pub fn text(&self) -> String {
+        std::env::var(self.env).unwrap_or_else(|_| self.default.to_owned())
+    }
+
+    /// True when the environment sets it.
+    pub fn is_set(&self) -> bool {
+        std::env::var_os(self.env).is_some()
+    }
+
+    /// The value in force of a `Bytes` or `Count` tunable.
+    ///
+    /// # Errors
+    /// When the environment holds something that is no number.
+    pub fn number(&self) -> Result<u64, BadValue> {
+        let value = self.text();
+        parse_number(&value, self.kind == Kind::Bytes)
+            .ok_or_else(|| self.bad(value, "a number".to_owned()))
+    }
+
+    /// The value in force of a `Choice` tunable.
+    ///
+    /// # Errors
+    /// When the environment holds none of the choices.
+    pub fn choice(&self) -> Result<&'static str, BadValue> {
+        let Kind::Choice(words) = self.kind else {
+            unreachable!("{} is no choice", self.name)
+        };
+        let value = self.text();
+        words
+            .iter()
+            .find(|w| **w == value)
+            .copied()
+            .ok_or_else(|| self.bad(value, format!("one of {}", words.join(", "))))
+    }
+
+    fn bad(&self, value: String, expected: String) -> BadValue {
+        let expected = if self.kind == Kind::Bytes {
+            "a number of bytes such as 65536 or 64K".to_owned()
+        } else {
+            expected
+        };
+        BadValue {
+            env: self.env,
+            value,
+            expected,
+        }
+    }
+
+    /// Checks the value in force.
+    ///
+    /// # Errors
+    /// When it does not fit the kind.
+    pub fn check(&self) -> Result<(), BadValue> {
+        match self.kind {
+            Kind::Choice(_) => self.choice().map(drop),
+            Kind::Bytes | Kind::Count => self.number().map(drop),
+        }
+    }
+}
+
+fn parse_number(text: &str, suffix: bool) -> Option<u64> {
+    let text = text.trim();
+    let (digits, shift) = match text.char_indices().last()? {
+        (at, 'k' | 'K') if suffix => (&text[..at], 10),
+        (at, 'm' | 'M') if suffix => (&text[..at], 20),
+        (at, 'g' | 'G') if suffix => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
+}
+
+/// The tunables that shape a job segment.
+#[derive(Debug, Clone, Copy)]
+pub struct SegmentShape {
+    /// Cells of a pool.
+    pub cells: u32,
+    /// Bytes of a cell.
+    pub cell_bytes: u32,
+}
+
+/// The segment's shape in force; values that are no numbers fall back to the defaults here, and are reported where
+/// the environment is checked ([`check_all`]).
+pub fn segment_shape() -> SegmentShape {
+    static SHAPE: OnceLock<SegmentShape> = OnceLock::new();
+    *SHAPE.get_or_init(|| SegmentShape {
+        cells: CELLS.number().unwrap_or(128).min(u64::from(u32::MAX)) as u32,
+        cell_bytes: CELL_BYTES.number().unwrap_or(8192).min(u64::from(u32::MAX)) as u32,
+    })
+}
+
+/// Checks the values of all tunables in the environment.
+///
+/// # Errors
+/// The first one that does not fit.
+pub fn check_all() -> Result<(), BadValue> {
+    ALL.iter().try_for_each(|t| t.check())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_fit_their_kinds() {
+        for t in ALL {
+            match t.kind {
+                Kind::Choice(words) => assert!(words.contains(&t.default), "{}", t.name),
+                Kind::Bytes => assert!(parse_number(t.default, true).is_some(), "{}", t.name),
+                Kind::Count => assert!(parse_number(t.default, false).is_some(), "{}", t.name),
+            }
+            assert!(
+                t.env.starts_with("MICA_") && t.description.ends_with('.'),
+                "{}",
+                t.name
+            );
+        }
+    }
+
+    #[test]
+    fn numbers_take_suffixes() {
+        assert_eq!(parse_number("64K", true), Some(65536));
+        assert_eq!(parse_number(" 2g ", true), Some(2 << 30));
+        assert_eq!(parse_number("2g", false), None);
+        assert_eq!(parse_number("many", true), None);
+        assert_eq!(parse_number("", true), None);
+    }
+}

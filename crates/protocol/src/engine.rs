@@ -1,0 +1,257 @@
+//! The engine of a process: its state behind a lock, and how a thread waits for it to change.
+
+use crate::matching::Pattern;
+use crate::receive::Completion;
+use crate::state::State;
+use crate::{Fault, Traffic};
+use mica_channel::memory::View;
+use mica_node::lock::{OneThreadAtATime, ThreadLock};
+use mica_node::park::Fencing;
+use mica_node::segment::{JobSegment, WaitKind, Waiting};
+use mica_node::topology::Place;
+
+/// How often a blocking receive looks at its sender's ring alone before it posts itself and looks at all.
+const GLANCES: u32 = 200;
+
+/// One rank's messages: sends, receives, progress and waiting. Any thread may call; how many at once is settled by
+/// [`Engine::elide_lock`].
+#[derive(Debug)]
+pub struct Engine {
+    pub(crate) state: ThreadLock<State>,
+    pub(crate) segment: &'static JobSegment,
+    pub(crate) rank: u32,
+    pub(crate) launched: bool,
+    pub(crate) spin: u32,
+    pub(crate) fencing: Fencing,
+}
+
+/// What [`State::glance`] saw.
+pub(crate) enum Glance {
+    Received(Completion),
+    Nothing,
+    /// Something that needs the full machinery.
+    Busy,
+}
+
+impl Engine {
+    /// Rank of this process in the job.
+    pub fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    /// Number of ranks of the job.
+    pub fn size(&self) -> u32 {
+        self.segment.ranks()
+    }
+
+    /// MPMD section of this rank; `None` for a program that was not started by `mpiexec`.
+    pub fn appnum(&self) -> Option<u32> {
+        self.launched.then(|| self.segment.appnum(self.rank))
+    }
+
+    /// Number of ranks that could run here: as many as there are.
+    pub fn universe_size(&self) -> u32 {
+        self.size()
+    }
+
+    /// Where a rank runs.
+    pub fn place(&self, rank: u32) -> Place {
+        self.segment.place(rank)
+    }
+
+    /// True when several threads may be inside at once.
+    pub fn set_thread_multiple(&self, multiple: bool) {
+        if multiple {
+            self.state.share();
+        }
+    }
+
+    /// Does without the lock: the program has promised to keep its threads apart.
+    pub fn elide_lock(&self, promise: OneThreadAtATime) {
+        self.state.elide(promise);
+    }
+
+    /// Runs `f` on the state, once.
+    #[inline(always)]
+    pub fn enter<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        let mut state = self.state.lock();
+        let result = f(&mut state);
+        let stirred = std::mem::take(&mut state.stirred);
+        drop(state);
+        if stirred && self.state.is_shared() {
+            // Another thread of this rank may sleep until what just completed has completed.
+            self.segment.block(self.rank).parking.0.wake(self.fencing);
+        }
+        result
+    }
+
+    /// Makes progress until `f` returns something. Blocks: polls first, then parks. `waiting` says what for, if a hang
+    /// report asks.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    pub fn drive<R>(
+        &self,
+        waiting: impl Fn(&State) -> Waiting,
+        mut f: impl FnMut(&mut State) -> Option<R>,
+    ) -> Result<R, Fault> {
+        let mut polls = 0;
+        loop {
+            let result = self.enter(|state| {
+                if let Some(r) = f(state) {
+                    return Ok::<_, Fault>(Some(r));
+                }
+                if state.progress()? {
+                    polls = 0;
+                    return Ok(f(state));
+                }
+                Ok(None)
+            })?;
+            if let Some(r) = result {
+                return Ok(r);
+            }
+            polls += 1;
+            if polls < self.spin {
+                std::hint::spin_loop();
+            } else if let Some(r) = self.park(&waiting, &mut f) {
+                return Ok(r);
+            }
+        }
+    }
+
+    #[cold]
+    fn park<R>(
+        &self,
+        waiting: &impl Fn(&State) -> Waiting,
+        f: &mut impl FnMut(&mut State) -> Option<R>,
+    ) -> Option<R> {
+        let block = self.segment.block(self.rank);
+        block.set_waiting(Some(&waiting(&self.state.lock())));
+        let mut result = None;
+        block.parking.0.park(self.fencing, None, || {
+            self.enter(|state| {
+                result = f(state);
+                result.is_some() || state.has_work()
+            })
+        });
+        block.set_waiting(None);
+        result
+    }
+
+    /// Sends, and returns when the buffer is free again (`sync`: and the message is matched). Blocks.
+    ///
+    /// # Errors
+    /// When memory for the message's way cannot be had.
+    #[inline(always)]
+    pub fn send(
+        &self,
+        peer: u32,
+        context: u64,
+        tag: i32,
+        view: &View,
+        sync: bool,
+    ) -> Result<(), Fault> {
+        match self.enter(|state| state.send(peer, context, tag, view, sync))? {
+            None => Ok(()),
+            Some(id) => self.drive(
+                |state| Waiting {
+                    kind: WaitKind::Send,
+                    peer: peer as i32,
+                    tag,
+                    context,
+                    unexpected: state.unexpected_messages() as u32,
+                },
+                |state| state.take_send(id).then_some(()),
+            ),
+        }
+    }
+
+    /// Receives. Blocks.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    #[inline(always)]
+    pub fn receive(&self, pattern: Pattern, view: &View) -> Result<Completion, Fault> {
+        if let Some(source) = pattern.source
+            && source != self.rank
+        {
+            for _ in 0..GLANCES.min(self.spin) {
+                match self.enter(|state| state.glance(&pattern, source, view))? {
+                    Glance::Received(completion) => return Ok(completion),
+                    Glance::Nothing => std::hint::spin_loop(),
+                    Glance::Busy => break,
+                }
+            }
+        }
+        self.receive_posted(pattern, view)
+    }
+
+    #[inline(never)]
+    fn receive_posted(&self, pattern: Pattern, view: &View) -> Result<Completion, Fault> {
+        let id = self.enter(|state| state.receive(pattern, view))?;
+        self.drive(
+            |state| waiting_for(WaitKind::Receive, &pattern, state),
+            |state| state.take_received(id),
+        )
+    }
+
+    /// Waits for a message that fits `pattern` and calls `f` when one has come. Blocks.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    pub fn probe<R>(
+        &self,
+        pattern: Pattern,
+        f: impl FnMut(&mut State) -> Option<R>,
+    ) -> Result<R, Fault> {
+        self.drive(|state| waiting_for(WaitKind::Probe, &pattern, state), f)
+    }
+
+    /// What this rank has sent so far, by way.
+    pub fn traffic(&self) -> Traffic {
+        self.enter(|state| state.traffic)
+    }
+
+    /// The end of this rank's part in the job. To be called after a barrier; nothing new may be sent any more. Blocks
+    /// until what is still owed to others has left.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    pub fn finish(&self) -> Result<(), Fault> {
+        self.drive(
+            |_| Waiting {
+                kind: WaitKind::Send,
+                peer: -1,
+                tag: -1,
+                context: 0,
+                unexpected: 0,
+            },
+            |state| state.is_settled().then_some(()),
+        )?;
+        let block = self.segment.block(self.rank);
+        block.publish_traffic(&self.traffic().sent);
+        block.finalize();
+        Ok(())
+    }
+
+    /// Ends the whole job with error code `code`: the launcher sees this rank's end and ends the others.
+    pub fn abort(&self, code: i32) -> ! {
+        self.segment.block(self.rank).abort(code);
+        // A process can report eight bits; none of them set would read as success.
+        let status = match code & 0xff {
+            0 => 1,
+            status => status,
+        };
+        std::process::exit(status)
+    }
+}
+
+fn waiting_for(kind: WaitKind, pattern: &Pattern, state: &State) -> Waiting {
+    Waiting {
+        kind,
+        peer: pattern.source.map_or(-1, |s| s as i32),
+        tag: pattern.tag.unwrap_or(-1),
+        context: pattern.context,
+        unexpected: state.unexpected_messages() as u32,
+    }
+}

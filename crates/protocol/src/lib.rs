@@ -1,0 +1,66 @@
+//! Matching, protocols and progress: how a message finds its receive and which way its bytes take (DESIGN.md, section 4).
+//!
+//! - [`matching`]: posted receives and unexpected messages, O(1) in their number, in MPI's order;
+//! - [`select`]: the choice of the way, one pure function;
+//! - [`Engine`]: the one object of a process that owns the channels, sends, receives, makes progress and waits.
+//!
+//! | message | way |
+//! |---|---|
+//! | up to 40 B | `Inline`: head and bytes in one cache line of the receiver's ring |
+//! | up to `MICA_RING_MAX` | `Ring`: bytes in the ring's arena |
+//! | up to `MICA_EAGER_MAX` | `Cells`: packetized through the sender's cells |
+//! | longer | `Rendezvous`: a request to send; the receiver pulls the bytes directly, or asks for them through cells |
+#![forbid(unsafe_code)]
+
+mod engine;
+pub mod matching;
+mod packet;
+mod progress;
+mod receive;
+pub mod select;
+mod send;
+mod start;
+mod state;
+mod traffic;
+
+pub use engine::Engine;
+pub use matching::{Envelope, Pattern};
+pub use mica_node::lock::OneThreadAtATime;
+pub use mica_node::segment::{WaitKind, Waiting};
+pub use receive::{Arrival, Completion, MessageId, RecvId};
+pub use send::SendId;
+pub use start::StartError;
+pub use state::State;
+pub use traffic::{Traffic, Way};
+
+/// Progress failed: the job has no memory for what it needs next.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// A channel could not go on.
+    #[error("{detail}")]
+    Channel {
+        /// What happened, with the bytes wanted.
+        detail: String,
+    },
+    /// No memory for a message that nobody waits for yet.
+    #[error("cannot allocate {bytes} bytes to keep an unexpected message")]
+    OutOfMemory {
+        /// Length of the message.
+        bytes: usize,
+    },
+}
+
+impl From<mica_channel::ChannelError> for Fault {
+    fn from(e: mica_channel::ChannelError) -> Fault {
+        Fault::Channel {
+            detail: e.to_string(),
+        }
+    }
+}
+
+impl From<mica_channel::memory::OutOfMemory> for Fault {
+    fn from(e: mica_channel::memory::OutOfMemory) -> Fault {
+        Fault::OutOfMemory { bytes: e.bytes }
+    }
+}

@@ -1,0 +1,136 @@
+//! Messages that arrived before their receive.
+
+use super::chains::{Chains, Link, NIL};
+use super::{CLASSES, Class, Envelope, Pattern, hash};
+use slab::Slab;
+
+#[derive(Debug)]
+struct Node<T> {
+    envelope: Envelope,
+    /// Order of arrival.
+    order: u64,
+    links: [Link; CLASSES],
+    value: T,
+}
+
+/// The unexpected messages, each with a `T`.
+#[derive(Debug)]
+pub struct Unexpected<T> {
+    nodes: Slab<Node<T>>,
+    chains: [Chains; CLASSES],
+    /// Classes that some receive has asked for; the others' chains are not kept.
+    kept: [bool; CLASSES],
+    next_order: u64,
+}
+
+type Links<T> = fn(&mut Slab<Node<T>>, u32) -> &mut Link;
+
+fn links<T>() -> [Links<T>; CLASSES] {
+    [
+        |nodes, i| &mut nodes[i as usize].links[0],
+        |nodes, i| &mut nodes[i as usize].links[1],
+        |nodes, i| &mut nodes[i as usize].links[2],
+        |nodes, i| &mut nodes[i as usize].links[3],
+    ]
+}
+
+impl<T> Default for Unexpected<T> {
+    fn default() -> Unexpected<T> {
+        Unexpected {
+            nodes: Slab::new(),
+            chains: std::array::from_fn(|_| Chains::new()),
+            kept: [true, false, false, false],
+            next_order: 0,
+        }
+    }
+}
+
+impl<T> Unexpected<T> {
+    /// Number of messages.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// True when there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// Keeps a message that just arrived; the ticket names it for [`Unexpected::get_mut`].
+    pub fn insert(&mut self, envelope: Envelope, value: T) -> u32 {
+        let order = self.next_order;
+        self.next_order += 1;
+        let links = std::array::from_fn(|class| Link::new(hash(&envelope.pattern(class))));
+        let index = self.nodes.insert(Node {
+            envelope,
+            order,
+            links,
+            value,
+        }) as u32;
+        for class in 0..CLASSES {
+            if self.kept[class] {
+                self.chains[class].append(&mut self.nodes, index, self::links()[class]);
+            }
+        }
+        index
+    }
+
+    /// The first message that fits `pattern`.
+    pub fn find(&mut self, pattern: &Pattern) -> Option<u32> {
+        if self.nodes.is_empty() {
+            return None;
+        }
+        let class = pattern.class();
+        if !self.kept[class] {
+            self.keep(class);
+        }
+        let mut at = self.chains[class].head(hash(pattern));
+        while at != NIL {
+            let node = &self.nodes[at as usize];
+            if pattern.matches(&node.envelope) {
+                return Some(at);
+            }
+            at = node.links[class].next;
+        }
+        None
+    }
+
+    /// Builds the chains of a class that is asked for the first time.
+    #[cold]
+    fn keep(&mut self, class: Class) {
+        self.kept[class] = true;
+        let mut all: Vec<(u64, u32)> = self
+            .nodes
+            .iter()
+            .map(|(i, node)| (node.order, i as u32))
+            .collect();
+        all.sort_unstable();
+        for (_, index) in all {
+            self.chains[class].append(&mut self.nodes, index, links()[class]);
+        }
+    }
+
+    /// The message with this ticket.
+    pub fn get(&self, ticket: u32) -> (&Envelope, &T) {
+        let node = &self.nodes[ticket as usize];
+        (&node.envelope, &node.value)
+    }
+
+    /// The value of the message with this ticket.
+    pub fn get_mut(&mut self, ticket: u32) -> &mut T {
+        &mut self.nodes[ticket as usize].value
+    }
+
+    /// Takes the message with this ticket.
+    pub fn remove(&mut self, ticket: u32) -> (Envelope, T) {
+        for class in 0..CLASSES {
+            if self.kept[class] {
+                self.chains[class].unlink(&mut self.nodes, ticket, links()[class]);
+            }
+        }
+        let node = self.nodes.remove(ticket as usize);
+        (node.envelope, node.value)
+    }
+}

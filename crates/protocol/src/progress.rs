@@ -1,0 +1,58 @@
+//! Progress: taking in what has arrived, sending what waits.
+
+use crate::packet;
+use crate::{Fault, State};
+
+/// Packets that one round takes in before it looks at the waiting operation again.
+const ROUND: usize = 32;
+
+impl State {
+    /// One round of progress. True when something arrived.
+    ///
+    /// # Errors
+    /// When memory for a message cannot be had.
+    #[inline]
+    pub fn progress(&mut self) -> Result<bool, Fault> {
+        let mut arrived = false;
+        for _ in 0..ROUND {
+            let Some((source, packet)) = self.shm.peek() else {
+                break;
+            };
+            arrived = true;
+            self.take_in(source, &packet)?;
+        }
+        if !self.backlog.is_empty() {
+            self.advance_backlog()?;
+        }
+        Ok(arrived)
+    }
+
+    /// Handles the packet that was just peeked from `source`, and removes it.
+    #[inline]
+    pub(crate) fn take_in(
+        &mut self,
+        source: u32,
+        packet: &mica_channel::shm::Packet,
+    ) -> Result<(), Fault> {
+        let result = match packet.kind {
+            packet::EAGER | packet::EAGER_SYNC => self.on_eager(source, packet),
+            packet::CELLS => self.on_cells(source, packet),
+            packet::MORE_CELLS => {
+                self.on_more_cells(source, packet);
+                Ok(())
+            }
+            packet::REQUEST => self.on_request(source, packet),
+            packet::CLEAR => self.on_clear(packet),
+            packet::DONE => {
+                self.on_done(packet);
+                Ok(())
+            }
+            kind => {
+                debug_assert!(false, "packet of unknown kind {kind} from rank {source}");
+                Ok(())
+            }
+        };
+        self.shm.consume(source, packet);
+        result
+    }
+}

@@ -1,0 +1,560 @@
+//! Receives and probes: the receiver's half of every protocol.
+
+use crate::Fault;
+use crate::engine::Glance;
+use crate::matching::{Envelope, Pattern};
+use crate::packet::{self, Request};
+use crate::select::worth_pulling;
+use crate::send::Phase;
+use crate::state::{Early, Inbound, State, Target};
+use mica_channel::memory::{Block, Shape, View};
+use mica_channel::shm::Packet;
+
+/// A receive that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RecvId(pub(crate) u32);
+
+/// A message that a matched probe has taken (MPI 5.0, 3.8.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MessageId(pub(crate) u32);
+
+/// A message that a probe has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// Who sent it, with what tag.
+    pub envelope: Envelope,
+    /// Its length in bytes.
+    pub bytes: usize,
+}
+
+/// How a receive ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// Who sent the message, with what tag.
+    pub envelope: Envelope,
+    /// Length of the message in bytes; the buffer holds less if it was shorter.
+    pub sent: usize,
+    /// Length of the buffer in bytes.
+    pub capacity: usize,
+    /// It was cancelled; nothing was received.
+    pub cancelled: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct RecvOp {
+    pattern: Pattern,
+    view: View,
+    stage: Stage,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    Posted {
+        ticket: u32,
+    },
+    /// Matched with this message; so much of it is here.
+    Incoming {
+        envelope: Envelope,
+        total: usize,
+        position: usize,
+    },
+    Done(Completion),
+}
+
+impl State {
+    /// Starts a receive.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    pub fn receive(&mut self, pattern: Pattern, view: &View) -> Result<RecvId, Fault> {
+        let early = self.unexpected.find(&pattern);
+        let op = RecvOp {
+            pattern,
+            view: view.clone(),
+            stage: Stage::Posted { ticket: 0 },
+        };
+        let id = RecvId(self.recvs.insert(op) as u32);
+        match early {
+            None => {
+                let ticket = self.posted.post(pattern, id);
+                self.recvs[id.0 as usize].stage = Stage::Posted { ticket };
+            }
+            Some(ticket) => {
+                let (envelope, early) = self.unexpected.remove(ticket);
+                self.accept(id, envelope, early, Target::Unexpected(ticket))?;
+            }
+        }
+        Ok(id)
+    }
+
+    /// Starts the receive of a message that a matched probe has taken.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    pub fn receive_probed(&mut self, message: MessageId, view: &View) -> Result<RecvId, Fault> {
+        let (envelope, early) = self.probed.remove(message.0 as usize);
+        let pattern = Pattern {
+            context: envelope.context,
+            source: Some(envelope.source),
+            tag: Some(envelope.tag),
+        };
+        let op = RecvOp {
+            pattern,
+            view: view.clone(),
+            stage: Stage::Posted { ticket: 0 },
+        };
+        let id = RecvId(self.recvs.insert(op) as u32);
+        self.accept(id, envelope, early, Target::Probed(message.0 as usize))?;
+        Ok(id)
+    }
+
+    /// The end of a receive, if it has come; the receive is forgotten then.
+    #[inline]
+    pub fn take_received(&mut self, id: RecvId) -> Option<Completion> {
+        let Stage::Done(completion) = self.recvs[id.0 as usize].stage else {
+            return None;
+        };
+        self.recvs.remove(id.0 as usize);
+        Some(completion)
+    }
+
+    /// How a receive ended, if it has; it is kept.
+    #[inline]
+    pub fn received(&self, id: RecvId) -> Option<Completion> {
+        match self.recvs[id.0 as usize].stage {
+            Stage::Done(completion) => Some(completion),
+            _ => None,
+        }
+    }
+
+    /// What a receive asks for.
+    pub fn receive_pattern(&self, id: RecvId) -> Pattern {
+        self.recvs[id.0 as usize].pattern
+    }
+
+    /// Cancels a receive if it is not matched yet; it completes as cancelled then (MPI 5.0, 3.8.4).
+    pub fn cancel_receive(&mut self, id: RecvId) {
+        let op = &self.recvs[id.0 as usize];
+        if let Stage::Posted { ticket } = op.stage {
+            let Pattern {
+                context,
+                source,
+                tag,
+            } = op.pattern;
+            self.posted.remove(ticket);
+            let envelope = Envelope {
+                context,
+                source: source.unwrap_or(self.me),
+                tag: tag.unwrap_or(-1),
+            };
+            let capacity = op.view.len();
+            self.finish(
+                id,
+                Completion {
+                    envelope,
+                    sent: 0,
+                    capacity,
+                    cancelled: true,
+                },
+            );
+        }
+    }
+
+    /// The first message that fits `pattern`, if one has arrived; it stays.
+    pub fn probe(&mut self, pattern: &Pattern) -> Option<Arrival> {
+        let ticket = self.unexpected.find(pattern)?;
+        let (envelope, early) = self.unexpected.get(ticket);
+        Some(Arrival {
+            envelope: *envelope,
+            bytes: self.length(early),
+        })
+    }
+
+    /// The first message that fits `pattern`, if one has arrived, for [`State::receive_probed`] only.
+    pub fn probe_matched(&mut self, pattern: &Pattern) -> Option<(MessageId, Arrival)> {
+        let ticket = self.unexpected.find(pattern)?;
+        let (envelope, early) = self.unexpected.remove(ticket);
+        let arrival = Arrival {
+            envelope,
+            bytes: self.length(&early),
+        };
+        let index = self.probed.insert((envelope, early));
+        if let Some(inbound) = &mut self.inbound[envelope.source as usize]
+            && matches!(inbound.target, Target::Unexpected(t) if t == ticket)
+        {
+            inbound.target = Target::Probed(index);
+        }
+        Some((MessageId(index as u32), arrival))
+    }
+
+    /// Messages that have arrived and match nothing so far.
+    pub fn unexpected_messages(&self) -> usize {
+        self.unexpected.len()
+    }
+
+    fn length(&self, early: &Early) -> usize {
+        match early {
+            Early::Buffered { copy, .. } => copy.len(),
+            Early::Requested(request) => request.len as usize,
+            Early::Own { send } => self.sends[*send as usize].view.len(),
+        }
+    }
+
+    /// Matches receive `id` with a message that came before it and was known by `old`.
+    fn accept(
+        &mut self,
+        id: RecvId,
+        envelope: Envelope,
+        early: Early,
+        old: Target,
+    ) -> Result<(), Fault> {
+        match early {
+            Early::Buffered {
+                copy,
+                arrived,
+                acknowledge,
+            } => {
+                let op = &mut self.recvs[id.0 as usize];
+                let part = copy
+                    .region()
+                    .clone()
+                    .view(Shape::Contiguous { bytes: arrived });
+                op.view.copy_from(&part);
+                let total = copy.len();
+                op.stage = Stage::Incoming {
+                    envelope,
+                    total,
+                    position: arrived,
+                };
+                if arrived == total {
+                    self.finish_incoming(id);
+                } else if let Some(inbound) = &mut self.inbound[envelope.source as usize] {
+                    debug_assert!(match (inbound.target, old) {
+                        (Target::Unexpected(a), Target::Unexpected(b)) => a == b,
+                        (Target::Probed(a), Target::Probed(b)) => a == b,
+                        _ => false,
+                    });
+                    inbound.target = Target::Receive(id);
+                }
+                if let Some(send) = acknowledge {
+                    self.send_control(envelope.source, packet::done(send))?;
+                }
+                Ok(())
+            }
+            Early::Requested(request) => self.fetch(id, envelope, request),
+            Early::Own { send } => {
+                let view = self.sends[send as usize].view.clone();
+                self.deliver_own(id, &envelope, &view);
+                self.sends[send as usize].phase = Phase::Done;
+                self.stirred = true;
+                Ok(())
+            }
+        }
+    }
+
+    /// Gets a message that its sender has only announced: directly, or through cells.
+    fn fetch(&mut self, id: RecvId, envelope: Envelope, request: Request) -> Result<(), Fault> {
+        let total = request.len as usize;
+        let op = &mut self.recvs[id.0 as usize];
+        op.stage = Stage::Incoming {
+            envelope,
+            total,
+            position: 0,
+        };
+        let len = total.min(op.view.len());
+        if let Some(remote) = request.remote
+            && worth_pulling(&op.view, len, &self.thresholds)
+            && self.direct.is_usable(envelope.source)
+            && self
+                .direct
+                .pull(envelope.source, remote, &op.view, len)
+                .is_ok()
+        {
+            op.stage = Stage::Incoming {
+                envelope,
+                total,
+                position: total,
+            };
+            self.finish_incoming(id);
+            return self.send_control(envelope.source, packet::done(request.op));
+        }
+        if total == 0 {
+            self.finish_incoming(id);
+            return self.send_control(envelope.source, packet::done(request.op));
+        }
+        self.send_control(envelope.source, packet::clear(request.op, id.0))
+    }
+
+    /// Copies a message of this rank to itself.
+    pub(crate) fn deliver_own(&mut self, id: RecvId, envelope: &Envelope, view: &View) {
+        let op = &self.recvs[id.0 as usize];
+        op.view.copy_from(view);
+        let capacity = op.view.len();
+        let sent = view.len();
+        self.finish(
+            id,
+            Completion {
+                envelope: *envelope,
+                sent,
+                capacity,
+                cancelled: false,
+            },
+        );
+    }
+
+    fn finish_incoming(&mut self, id: RecvId) {
+        let op = &self.recvs[id.0 as usize];
+        if let Stage::Incoming {
+            envelope, total, ..
+        } = op.stage
+        {
+            let capacity = op.view.len();
+            self.finish(
+                id,
+                Completion {
+                    envelope,
+                    sent: total,
+                    capacity,
+                    cancelled: false,
+                },
+            );
+        }
+    }
+
+    fn finish(&mut self, id: RecvId, completion: Completion) {
+        self.recvs[id.0 as usize].stage = Stage::Done(completion);
+        self.stirred = true;
+    }
+
+    /// A whole message has arrived from `source`; it is still in the ring.
+    pub(crate) fn on_eager(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
+        let envelope = Envelope {
+            context: packet.context,
+            source,
+            tag: packet.tag,
+        };
+        let acknowledge = (packet.kind == packet::EAGER_SYNC).then(|| packet.word(0) as u32);
+        let in_slot = packet.payload == 0 && acknowledge.is_none();
+        let sent = if in_slot {
+            usize::from(packet.inline_len)
+        } else {
+            packet.payload as usize
+        };
+        if let Some(id) = self.posted.take(&envelope) {
+            let op = &mut self.recvs[id.0 as usize];
+            if in_slot {
+                op.view.unpack(0, &packet.inline[..sent]);
+            } else {
+                self.shm.read_payload(source, packet, &op.view, 0);
+            }
+            let capacity = op.view.len();
+            self.finish(
+                id,
+                Completion {
+                    envelope,
+                    sent,
+                    capacity,
+                    cancelled: false,
+                },
+            );
+            if let Some(send) = acknowledge {
+                self.send_control(source, packet::done(send))?;
+            }
+            return Ok(());
+        }
+        let copy = Block::allocate(sent)?.view(Shape::Contiguous { bytes: sent });
+        if in_slot {
+            copy.unpack(0, &packet.inline[..sent]);
+        } else {
+            self.shm.read_payload(source, packet, &copy, 0);
+        }
+        let early = Early::Buffered {
+            copy,
+            arrived: sent,
+            acknowledge,
+        };
+        self.unexpected.insert(envelope, early);
+        Ok(())
+    }
+
+    /// The first cells of a message have arrived from `source`.
+    pub(crate) fn on_cells(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
+        let envelope = Envelope {
+            context: packet.context,
+            source,
+            tag: packet.tag,
+        };
+        let total = packet.word(0) as usize;
+        let target = match self.posted.take(&envelope) {
+            Some(id) => {
+                self.recvs[id.0 as usize].stage = Stage::Incoming {
+                    envelope,
+                    total,
+                    position: 0,
+                };
+                Target::Receive(id)
+            }
+            None => {
+                let copy = Block::allocate(total)?.view(Shape::Contiguous { bytes: total });
+                let early = Early::Buffered {
+                    copy,
+                    arrived: 0,
+                    acknowledge: None,
+                };
+                Target::Unexpected(self.unexpected.insert(envelope, early))
+            }
+        };
+        self.inbound[source as usize] = Some(Inbound {
+            total,
+            position: 0,
+            target,
+        });
+        self.unload_inbound(source, packet);
+        Ok(())
+    }
+
+    /// More cells of a message have arrived from `source`.
+    pub(crate) fn on_more_cells(&mut self, source: u32, packet: &Packet) {
+        match packet.word(0) {
+            0 => self.unload_inbound(source, packet),
+            op => self.unload_streamed(source, packet, RecvId((op - 1) as u32)),
+        }
+    }
+
+    /// Unloads the cells of an eager message.
+    fn unload_inbound(&mut self, source: u32, packet: &Packet) {
+        let Some(mut inbound) = self.inbound[source as usize].take() else {
+            debug_assert!(false, "cells of no message");
+            return;
+        };
+        let view = match inbound.target {
+            Target::Receive(id) => self.recvs[id.0 as usize].view.clone(),
+            Target::Unexpected(ticket) => copy_of(self.unexpected.get(ticket).1),
+            Target::Probed(index) => copy_of(&self.probed[index].1),
+        };
+        inbound.position = self.unload(source, packet, &view, inbound.position, inbound.total);
+        match inbound.target {
+            Target::Receive(id) if inbound.position == inbound.total => self.finish_incoming(id),
+            Target::Receive(_) => {}
+            Target::Unexpected(ticket) => {
+                set_arrived(self.unexpected.get_mut(ticket), inbound.position);
+            }
+            Target::Probed(index) => set_arrived(&mut self.probed[index].1, inbound.position),
+        }
+        if inbound.position < inbound.total {
+            self.inbound[source as usize] = Some(inbound);
+        }
+    }
+
+    /// Unloads the cells of a message that receive `id` asked for.
+    fn unload_streamed(&mut self, source: u32, packet: &Packet, id: RecvId) {
+        let op = &self.recvs[id.0 as usize];
+        let Stage::Incoming {
+            envelope,
+            total,
+            position,
+        } = op.stage
+        else {
+            debug_assert!(false, "cells for a receive that asked for none");
+            return;
+        };
+        let view = op.view.clone();
+        let position = self.unload(source, packet, &view, position, total);
+        self.recvs[id.0 as usize].stage = Stage::Incoming {
+            envelope,
+            total,
+            position,
+        };
+        if position == total {
+            self.finish_incoming(id);
+        }
+    }
+
+    fn unload(
+        &mut self,
+        source: u32,
+        packet: &Packet,
+        view: &View,
+        mut position: usize,
+        total: usize,
+    ) -> usize {
+        for cell in packet::read_cells(packet) {
+            let bytes = self.shm.cell_bytes().min(total - position);
+            self.shm.unload_cell(source, cell, bytes, view, position);
+            position += bytes;
+        }
+        position
+    }
+
+    /// A sender asks to send.
+    pub(crate) fn on_request(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
+        let envelope = Envelope {
+            context: packet.context,
+            source,
+            tag: packet.tag,
+        };
+        let request = packet::read_request(packet);
+        match self.posted.take(&envelope) {
+            Some(id) => self.fetch(id, envelope, request),
+            None => {
+                self.unexpected.insert(envelope, Early::Requested(request));
+                Ok(())
+            }
+        }
+    }
+}
+
+fn copy_of(early: &Early) -> View {
+    match early {
+        Early::Buffered { copy, .. } => copy.clone(),
+        Early::Requested(_) | Early::Own { .. } => {
+            unreachable!("cells belong to a buffered message")
+        }
+    }
+}
+
+fn set_arrived(early: &mut Early, position: usize) {
+    if let Early::Buffered { arrived, .. } = early {
+        *arrived = position;
+    }
+}
+
+impl State {
+    /// The short way of a blocking receive: nothing else is going on, and its message is the next from `source`.
+    #[inline(always)]
+    pub(crate) fn glance(
+        &mut self,
+        pattern: &Pattern,
+        source: u32,
+        view: &View,
+    ) -> Result<Glance, Fault> {
+        if !(self.unexpected.is_empty() && self.posted.is_empty() && self.backlog.is_empty()) {
+            return Ok(Glance::Busy);
+        }
+        let Some(packet) = self.shm.peek_from(source) else {
+            return Ok(Glance::Nothing);
+        };
+        let envelope = Envelope {
+            context: packet.context,
+            source,
+            tag: packet.tag,
+        };
+        if packet.kind != packet::EAGER || !pattern.matches(&envelope) {
+            return Ok(Glance::Busy);
+        }
+        let sent = if packet.payload == 0 {
+            view.unpack(0, &packet.inline[..usize::from(packet.inline_len)]);
+            usize::from(packet.inline_len)
+        } else {
+            self.shm.read_payload(source, &packet, view, 0);
+            packet.payload as usize
+        };
+        self.shm.consume(source, &packet);
+        Ok(Glance::Received(Completion {
+            envelope,
+            sent,
+            capacity: view.len(),
+            cancelled: false,
+        }))
+    }
+}

@@ -1,0 +1,451 @@
+//! Sends: the sender's half of every protocol.
+
+use crate::Fault;
+use crate::matching::Envelope;
+use crate::packet::{self, CELLS_MAX, Request};
+use crate::select::{Plan, plan, worth_pulling};
+use crate::state::{Early, State};
+use crate::traffic::Way;
+use mica_channel::direct::{Remote, RemoteRun};
+use mica_channel::memory::{Block, Shape, View};
+use mica_channel::shm::Packet;
+
+/// A send that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SendId(pub(crate) u32);
+
+#[derive(Debug)]
+pub(crate) struct SendOp {
+    pub peer: u32,
+    pub context: u64,
+    pub tag: i32,
+    pub view: View,
+    pub phase: Phase,
+    /// The message's pieces, for the receiver to read while it pulls.
+    pieces: Vec<RemoteRun>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// In the outbox; goes this way when its turn comes.
+    Queued(Plan, Sync),
+    /// In the outbox; so many bytes have left through cells. `target`: see `MORE_CELLS`.
+    Streaming { position: usize, target: u64 },
+    /// Waits for `DONE`, or for `CLEAR`.
+    Asked,
+    /// Complete.
+    Done,
+}
+
+/// Whether the sender waits for the match.
+pub(crate) type Sync = bool;
+
+impl State {
+    /// Starts a send. `None`: it is complete already, and the buffer free.
+    ///
+    /// # Errors
+    /// When memory for it cannot be had.
+    #[inline(always)]
+    pub fn send(
+        &mut self,
+        peer: u32,
+        context: u64,
+        tag: i32,
+        view: &View,
+        sync: bool,
+    ) -> Result<Option<SendId>, Fault> {
+        let plan = plan(view.len(), sync, &self.thresholds);
+        if plan == Plan::Inline
+            && peer != self.me
+            && self.outboxes[peer as usize].ordered.is_empty()
+            && self
+                .shm
+                .send_inline(peer, packet::EAGER, context, tag, view)?
+        {
+            self.traffic.count(Way::Inline, view.len());
+            return Ok(None);
+        }
+        self.send_more(peer, context, tag, view, sync, plan)
+    }
+
+    #[inline(never)]
+    fn send_more(
+        &mut self,
+        peer: u32,
+        context: u64,
+        tag: i32,
+        view: &View,
+        sync: bool,
+        plan: Plan,
+    ) -> Result<Option<SendId>, Fault> {
+        if peer == self.me {
+            return self.send_to_self(context, tag, view, sync);
+        }
+        let in_turn = self.outboxes[peer as usize].ordered.is_empty();
+        if in_turn && !sync && plan == Plan::Ring && self.send_eager(peer, context, tag, view)? {
+            return Ok(None);
+        }
+        let phase = Phase::Queued(plan, sync);
+        let op = SendOp {
+            peer,
+            context,
+            tag,
+            view: view.clone(),
+            phase,
+            pieces: Vec::new(),
+        };
+        let id = self.sends.insert(op) as u32;
+        self.enqueue(peer, id);
+        if in_turn {
+            self.advance_outbox(peer)?;
+        }
+        if self.sends[id as usize].phase == Phase::Done {
+            self.sends.remove(id as usize);
+            return Ok(None);
+        }
+        Ok(Some(SendId(id)))
+    }
+
+    /// True when the send is complete; it is forgotten then.
+    pub fn take_send(&mut self, id: SendId) -> bool {
+        let done = self.is_sent(id);
+        if done {
+            self.sends.remove(id.0 as usize);
+        }
+        done
+    }
+
+    /// True when the send is complete.
+    #[inline]
+    pub fn is_sent(&self, id: SendId) -> bool {
+        self.sends[id.0 as usize].phase == Phase::Done
+    }
+
+    /// Receiver and tag of a send under way.
+    pub fn send_target(&self, id: SendId) -> (u32, u64, i32) {
+        let op = &self.sends[id.0 as usize];
+        (op.peer, op.context, op.tag)
+    }
+
+    fn send_to_self(
+        &mut self,
+        context: u64,
+        tag: i32,
+        view: &View,
+        sync: bool,
+    ) -> Result<Option<SendId>, Fault> {
+        self.traffic.count(Way::Own, view.len());
+        let envelope = Envelope {
+            context,
+            source: self.me,
+            tag,
+        };
+        if let Some(recv) = self.posted.take(&envelope) {
+            self.deliver_own(recv, &envelope, view);
+            return Ok(None);
+        }
+        if !sync && view.len() <= self.thresholds.eager_max {
+            let copy = Block::allocate(view.len())?.view(Shape::Contiguous { bytes: view.len() });
+            copy.copy_from(view);
+            let early = Early::Buffered {
+                copy,
+                arrived: view.len(),
+                acknowledge: None,
+            };
+            self.unexpected.insert(envelope, early);
+            return Ok(None);
+        }
+        let op = SendOp {
+            peer: self.me,
+            context,
+            tag,
+            view: view.clone(),
+            phase: Phase::Asked,
+            pieces: Vec::new(),
+        };
+        let send = self.sends.insert(op) as u32;
+        self.unexpected.insert(envelope, Early::Own { send });
+        Ok(Some(SendId(send)))
+    }
+
+    fn enqueue(&mut self, peer: u32, send: u32) {
+        self.note_backlog(peer);
+        self.outboxes[peer as usize].ordered.push_back(send);
+    }
+
+    /// To be called before something is put into a peer's outbox.
+    fn note_backlog(&mut self, peer: u32) {
+        if self.outboxes[peer as usize].is_empty() {
+            self.backlog.push(peer);
+        }
+    }
+
+    /// Sends a control message now, or as soon as the ring has room.
+    pub(crate) fn send_control(&mut self, peer: u32, packet: Packet) -> Result<(), Fault> {
+        if !self.outboxes[peer as usize].control.is_empty()
+            || !self.shm.send(peer, &packet, None)?
+        {
+            self.note_backlog(peer);
+            self.outboxes[peer as usize].control.push_back(packet);
+        }
+        Ok(())
+    }
+
+    /// Whether the backlog could move.
+    pub(crate) fn can_send_backlog(&mut self) -> bool {
+        let State {
+            backlog,
+            shm,
+            outboxes,
+            sends,
+            ..
+        } = self;
+        backlog.iter().any(|&peer| {
+            let outbox = &outboxes[peer as usize];
+            let head = outbox.ordered.front().map(|&id| &sends[id as usize]);
+            // What the head needs in the arena: asking for less would find room that does not help it.
+            let payload = match head {
+                Some(op) if outbox.control.is_empty() => match op.phase {
+                    Phase::Queued(Plan::Ring, _) => op.view.len(),
+                    _ => 0,
+                },
+                _ => 0,
+            };
+            let needs_cell = outbox.control.is_empty()
+                && head.is_some_and(|op| {
+                    matches!(
+                        op.phase,
+                        Phase::Queued(Plan::Cells, _) | Phase::Streaming { .. }
+                    )
+                });
+            shm.has_room(peer, payload) && (!needs_cell || shm.has_cell(peer))
+        })
+    }
+
+    /// Sends what it can of all that waits.
+    #[cold]
+    pub(crate) fn advance_backlog(&mut self) -> Result<(), Fault> {
+        let mut at = 0;
+        while at < self.backlog.len() {
+            let peer = self.backlog[at];
+            self.advance_outbox(peer)?;
+            if self.outboxes[peer as usize].is_empty() {
+                self.backlog.swap_remove(at);
+            } else {
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends what it can of one outbox. The peer stays in the backlog.
+    fn advance_outbox(&mut self, peer: u32) -> Result<(), Fault> {
+        while let Some(packet) = self.outboxes[peer as usize].control.front().copied() {
+            if !self.shm.send(peer, &packet, None)? {
+                return Ok(());
+            }
+            self.outboxes[peer as usize].control.pop_front();
+        }
+        while let Some(&id) = self.outboxes[peer as usize].ordered.front() {
+            if !self.advance_send(id)? {
+                return Ok(());
+            }
+            self.outboxes[peer as usize].ordered.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Moves the send at the head of its outbox on. True when it need not be there any more.
+    fn advance_send(&mut self, id: u32) -> Result<bool, Fault> {
+        let op = &self.sends[id as usize];
+        let (peer, context, tag) = (op.peer, op.context, op.tag);
+        match op.phase {
+            Phase::Queued(Plan::Inline | Plan::Ring, sync) => {
+                let view = op.view.clone();
+                let sent = if sync {
+                    self.send_sync(peer, context, tag, &view, id)?
+                } else {
+                    self.send_eager(peer, context, tag, &view)?
+                };
+                if sent {
+                    self.sends[id as usize].phase = if sync { Phase::Asked } else { Phase::Done };
+                    self.stirred = true;
+                }
+                Ok(sent)
+            }
+            Phase::Queued(Plan::Rendezvous, _) => self.send_request(id),
+            Phase::Queued(Plan::Cells, _) => self.stream(id, 0, None),
+            Phase::Streaming { position, target } => self.stream(id, position, Some(target)),
+            Phase::Asked | Phase::Done => Ok(true),
+        }
+    }
+
+    fn send_eager(
+        &mut self,
+        peer: u32,
+        context: u64,
+        tag: i32,
+        view: &View,
+    ) -> Result<bool, Fault> {
+        let len = view.len();
+        if len <= mica_channel::shm::INLINE {
+            let sent = self
+                .shm
+                .send_inline(peer, packet::EAGER, context, tag, view)?;
+            if sent {
+                self.traffic.count(Way::Inline, len);
+            }
+            return Ok(sent);
+        }
+        let head = Packet {
+            context,
+            tag,
+            payload: len as u32,
+            ..Packet::of_kind(packet::EAGER)
+        };
+        let sent = self.shm.send(peer, &head, Some(view))?;
+        if sent {
+            self.traffic.count(Way::Ring, len);
+        }
+        Ok(sent)
+    }
+
+    fn send_sync(
+        &mut self,
+        peer: u32,
+        context: u64,
+        tag: i32,
+        view: &View,
+        id: u32,
+    ) -> Result<bool, Fault> {
+        let payload = view.len() as u32;
+        let mut head = Packet {
+            context,
+            tag,
+            payload,
+            ..Packet::of_kind(packet::EAGER_SYNC)
+        };
+        head.set_word(0, u64::from(id));
+        let sent = self.shm.send(peer, &head, Some(view))?;
+        if sent {
+            self.traffic.count(Way::Ring, view.len());
+        }
+        Ok(sent)
+    }
+
+    fn send_request(&mut self, id: u32) -> Result<bool, Fault> {
+        let op = &mut self.sends[id as usize];
+        let (peer, len) = (op.peer, op.view.len());
+        let remote = if !worth_pulling(&op.view, len, &self.thresholds) {
+            None
+        } else if let Some((address, _)) = op.view.as_contiguous() {
+            Some(Remote::Contiguous {
+                address: address as u64,
+            })
+        } else {
+            if op.pieces.is_empty() {
+                op.pieces.extend(op.view.runs(0).map(|run| RemoteRun {
+                    address: run.address as u64,
+                    bytes: run.len as u64,
+                }));
+            }
+            let table = op.pieces.as_ptr().addr() as u64;
+            Some(Remote::Runs {
+                table,
+                count: op.pieces.len() as u64,
+            })
+        };
+        let request = Request {
+            len: len as u64,
+            op: id,
+            remote,
+        };
+        let head = packet::request(op.context, op.tag, &request);
+        let sent = self.shm.send(peer, &head, None)?;
+        if sent {
+            self.sends[id as usize].phase = Phase::Asked;
+        }
+        Ok(sent)
+    }
+
+    /// Sends a message's bytes from `position` on through cells, as many as there are. `target` is `None` before the
+    /// first packet of an eager message.
+    fn stream(
+        &mut self,
+        id: u32,
+        mut position: usize,
+        mut target: Option<u64>,
+    ) -> Result<bool, Fault> {
+        let op = &self.sends[id as usize];
+        let (peer, context, tag, view) = (op.peer, op.context, op.tag, op.view.clone());
+        let len = view.len();
+        while position < len && self.shm.has_room(peer, 0) {
+            // The first packet carries one cell, so that the receiver starts early; later ones up to a batch.
+            let batch = if position == 0 { 1 } else { BATCH };
+            let mut cells = [0u16; CELLS_MAX];
+            let mut n = 0;
+            let mut end = position;
+            while n < batch && end < len {
+                let Some((cell, bytes)) = self.shm.load_cell(peer, &view, end)? else {
+                    break;
+                };
+                cells[n] = cell;
+                n += 1;
+                end += bytes;
+            }
+            if n == 0 {
+                break;
+            }
+            let (kind, word) = match target {
+                None => (packet::CELLS, len as u64),
+                Some(target) => (packet::MORE_CELLS, target),
+            };
+            let head = packet::cells(kind, context, tag, word, &cells[..n]);
+            let sent = self.shm.send(peer, &head, None)?;
+            debug_assert!(sent, "there was room and nobody else uses it");
+            position = end;
+            target = target.or(Some(0));
+        }
+        let op = &mut self.sends[id as usize];
+        if position == len {
+            op.phase = Phase::Done;
+            self.stirred = true;
+            self.traffic.count(Way::Cells, len);
+            return Ok(true);
+        }
+        if let Some(target) = target {
+            op.phase = Phase::Streaming { position, target };
+        }
+        Ok(false)
+    }
+
+    /// The receiver asks for a message through cells.
+    pub(crate) fn on_clear(&mut self, packet: &Packet) -> Result<(), Fault> {
+        let (id, receiver_op) = (packet.word(0) as u32, packet.word(1));
+        let op = &mut self.sends[id as usize];
+        let peer = op.peer;
+        op.phase = Phase::Streaming {
+            position: 0,
+            target: receiver_op + 1,
+        };
+        let in_turn = self.outboxes[peer as usize].ordered.is_empty();
+        self.enqueue(peer, id);
+        if in_turn {
+            self.advance_outbox(peer)?;
+        }
+        Ok(())
+    }
+
+    /// The receiver has the message (or has matched it).
+    pub(crate) fn on_done(&mut self, packet: &Packet) {
+        let op = &mut self.sends[packet.word(0) as usize];
+        if op.view.len() > self.thresholds.ring_max {
+            self.traffic.count(Way::Direct, op.view.len());
+        }
+        op.phase = Phase::Done;
+        self.stirred = true;
+    }
+}
+
+/// Cells that one control message announces (chai-2009, 3.2.4, "Reducing Indirection Overhead").
+const BATCH: usize = 2;

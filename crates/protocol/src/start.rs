@@ -1,0 +1,151 @@
+//! Joining the job: by the launcher's environment, or alone.
+
+use crate::Engine;
+use crate::select::Thresholds;
+use crate::state::State;
+use mica_channel::direct::Direct;
+use mica_channel::shm::Shm;
+use mica_node::lock::ThreadLock;
+use mica_node::park::{self, Fencing};
+use mica_node::segment::{
+    JobSegment, JobSpec, RANK_VARIABLE, SEGMENT_FD_VARIABLE, SegmentError, inherited_descriptor,
+};
+use mica_node::topology::{Place, available_cores};
+use mica_node::tunables::{self, BadValue};
+
+/// Why a process cannot join its job.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// It was started by a launcher of another MPI.
+    #[error(
+        "this program runs on Mica but was started by {launcher} ({variable} is set), which this version of Mica does not speak; start it with Mica's mpiexec"
+    )]
+    ForeignLauncher {
+        /// Whose launcher.
+        launcher: &'static str,
+        /// The environment variable that shows it.
+        variable: &'static str,
+    },
+    /// The launcher's variables make no sense.
+    #[error("{variable}={value}: {reason}")]
+    BadEnvironment {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A tunable's value is wrong.
+    #[error(transparent)]
+    BadTunable(#[from] BadValue),
+    /// The job segment cannot be joined.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+}
+
+/// Environment variables that launchers of other MPIs set for each process.
+const FOREIGN: [(&str, &str); 6] = [
+    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
+    (
+        "PMIX_RANK",
+        "a PMIx launcher (Open MPI's mpirun, prterun, or Slurm's srun)",
+    ),
+    (
+        "PMIX_NAMESPACE",
+        "a PMIx launcher (Open MPI's mpirun, prterun, or Slurm's srun)",
+    ),
+    (
+        "PMI_RANK",
+        "a PMI launcher (mpiexec of MPICH or Intel MPI, or Slurm's srun)",
+    ),
+    (
+        "PMI_FD",
+        "a PMI launcher (mpiexec of MPICH or Intel MPI, or Slurm's srun)",
+    ),
+    ("PALS_RANKID", "HPE's PALS"),
+];
+
+fn foreign_launcher() -> Option<StartError> {
+    FOREIGN
+        .iter()
+        .find(|(variable, _)| std::env::var_os(variable).is_some())
+        .map(|&(variable, launcher)| StartError::ForeignLauncher { launcher, variable })
+}
+
+fn number(variable: &'static str) -> Result<Option<u32>, StartError> {
+    let Some(value) = std::env::var_os(variable) else {
+        return Ok(None);
+    };
+    let value = value.to_string_lossy().into_owned();
+    value
+        .parse()
+        .map(Some)
+        .map_err(|_| StartError::BadEnvironment {
+            variable,
+            value,
+            reason: "expected a number, as Mica's mpiexec sets it",
+        })
+}
+
+impl Engine {
+    /// Joins the job that the environment names, or makes a job of this process alone.
+    ///
+    /// # Errors
+    /// When the process was started by a launcher that this version does not speak, when the environment is wrong, or
+    /// when the job's memory cannot be had.
+    pub fn start() -> Result<Engine, StartError> {
+        tunables::check_all()?;
+        match number(SEGMENT_FD_VARIABLE)? {
+            Some(fd) => {
+                let rank = number(RANK_VARIABLE)?.ok_or(StartError::BadEnvironment {
+                    variable: RANK_VARIABLE,
+                    value: String::new(),
+                    reason: "is not set, but the job segment is",
+                })?;
+                let segment = JobSegment::attach(inherited_descriptor(fd)?)?;
+                Engine::join(segment, rank, true)
+            }
+            None => match foreign_launcher() {
+                Some(refusal) => Err(refusal),
+                None => Engine::join(alone()?, 0, false),
+            },
+        }
+    }
+
+    fn join(segment: JobSegment, rank: u32, launched: bool) -> Result<Engine, StartError> {
+        segment.claim(rank)?;
+        // For the life of the process: rings and cells are borrowed from it until the very end.
+        let segment: &'static JobSegment = Box::leak(Box::new(segment));
+        let fencing = segment.fencing();
+        // A sender that is not reached by the others' membarriers fences itself.
+        let registered = fencing == Fencing::Sender || park::membarrier_register();
+        let wake_fencing = if registered { fencing } else { Fencing::Sender };
+        let thresholds = Thresholds::in_force()?;
+        let spin = if segment.is_oversubscribed() {
+            tunables::SPIN_SHARED.number()?
+        } else {
+            tunables::SPIN.number()?
+        };
+        let direct = Direct::new(segment, rank, tunables::DIRECT.choice()? == "auto");
+        let shm = Shm::new(segment, rank, wake_fencing);
+        let ranks = segment.ranks() as usize;
+        Ok(Engine {
+            state: ThreadLock::new(State::new(rank, ranks, shm, direct, thresholds)),
+            segment,
+            rank,
+            launched,
+            spin: spin.min(u64::from(u32::MAX)) as u32,
+            fencing,
+        })
+    }
+}
+
+fn alone() -> Result<JobSegment, SegmentError> {
+    JobSegment::create(&JobSpec {
+        places: &[Place::UNKNOWN],
+        available_cores: available_cores() as u32,
+        appnum: &[0],
+    })
+}

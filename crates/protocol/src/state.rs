@@ -1,0 +1,161 @@
+//! All that a rank's engine knows, behind its lock.
+
+use crate::matching::{Envelope, Posted, Unexpected};
+use crate::packet::Request;
+use crate::receive::{RecvId, RecvOp};
+use crate::select::Thresholds;
+use crate::send::{SendId, SendOp};
+use crate::traffic::Traffic;
+use mica_channel::direct::Direct;
+use mica_channel::memory::View;
+use mica_channel::shm::{Packet, Shm};
+use slab::Slab;
+use std::collections::VecDeque;
+
+/// The state of a rank's sends and receives. Functions of the `mpi` layer see it inside [`Engine::drive`].
+///
+/// [`Engine::drive`]: crate::Engine::drive
+#[derive(Debug)]
+pub struct State {
+    pub(crate) me: u32,
+    pub(crate) shm: Shm,
+    pub(crate) direct: Direct,
+    pub(crate) thresholds: Thresholds,
+    pub(crate) posted: Posted<RecvId>,
+    pub(crate) unexpected: Unexpected<Early>,
+    /// Messages that a matched probe has taken out of the queue.
+    pub(crate) probed: Slab<(Envelope, Early)>,
+    pub(crate) sends: Slab<SendOp>,
+    pub(crate) recvs: Slab<RecvOp>,
+    pub(crate) outboxes: Vec<Outbox>,
+    /// Peers whose outbox holds something.
+    pub(crate) backlog: Vec<u32>,
+    /// By source: the eager message whose cells are still coming.
+    pub(crate) inbound: Vec<Option<Inbound>>,
+    /// Operations that go on but whose end nobody will ask for.
+    pub(crate) abandoned: Abandoned,
+    pub(crate) traffic: Traffic,
+    /// Something completed since the lock was taken: other threads of this rank may want to know.
+    pub(crate) stirred: bool,
+}
+
+/// What waits to go to one peer because its ring is full, cells are short, or something waits before it.
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    /// Control messages; nothing waits for these at the other end but what they are about.
+    pub control: VecDeque<Packet>,
+    /// Sends in their order.
+    pub ordered: VecDeque<u32>,
+}
+
+impl Outbox {
+    pub fn is_empty(&self) -> bool {
+        self.control.is_empty() && self.ordered.is_empty()
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Abandoned {
+    pub sends: Vec<SendId>,
+    pub receives: Vec<RecvId>,
+}
+
+/// A message that arrived before its receive.
+#[derive(Debug)]
+pub(crate) enum Early {
+    /// Its bytes are here, or on their way: `arrived` of them so far.
+    Buffered {
+        /// Our copy.
+        copy: View,
+        /// Bytes of the message that are here.
+        arrived: usize,
+        /// The sender's op, if it waits for the match.
+        acknowledge: Option<u32>,
+    },
+    /// It is still with its sender.
+    Requested(Request),
+    /// It is this rank's own, in the buffer of this send.
+    Own {
+        /// The send.
+        send: u32,
+    },
+}
+
+/// An eager message that comes through cells: what has arrived, and where it goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Inbound {
+    pub total: usize,
+    pub position: usize,
+    pub target: Target,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target {
+    Receive(RecvId),
+    Unexpected(u32),
+    /// Taken by a matched probe; index into `probed`.
+    Probed(usize),
+}
+
+impl State {
+    pub(crate) fn new(
+        me: u32,
+        ranks: usize,
+        shm: Shm,
+        direct: Direct,
+        thresholds: Thresholds,
+    ) -> State {
+        State {
+            me,
+            shm,
+            direct,
+            thresholds,
+            posted: Posted::default(),
+            unexpected: Unexpected::default(),
+            probed: Slab::new(),
+            sends: Slab::new(),
+            recvs: Slab::new(),
+            outboxes: (0..ranks).map(|_| Outbox::default()).collect(),
+            backlog: Vec::new(),
+            inbound: vec![None; ranks],
+            abandoned: Abandoned::default(),
+            traffic: Traffic::default(),
+            stirred: false,
+        }
+    }
+
+    /// Lets a send go on without anybody asking for its end.
+    pub fn abandon_send(&mut self, id: SendId) {
+        self.abandoned.sends.push(id);
+        self.reap();
+    }
+
+    /// Lets a receive go on without anybody asking for its end.
+    pub fn abandon_receive(&mut self, id: RecvId) {
+        self.abandoned.receives.push(id);
+        self.reap();
+    }
+
+    /// Forgets the abandoned operations that have ended.
+    fn reap(&mut self) {
+        let Abandoned {
+            mut sends,
+            mut receives,
+        } = std::mem::take(&mut self.abandoned);
+        sends.retain(|&id| !self.take_send(id));
+        receives.retain(|&id| self.take_received(id).is_none());
+        self.abandoned = Abandoned { sends, receives };
+    }
+
+    /// True when this rank owes nothing to anybody: nothing waits to be sent, and no abandoned send is under way.
+    /// (An abandoned receive may wait for ever.)
+    pub(crate) fn is_settled(&mut self) -> bool {
+        self.reap();
+        self.backlog.is_empty() && self.abandoned.sends.is_empty()
+    }
+
+    /// True when this rank has anything to do but wait. For the last look before parking.
+    pub(crate) fn has_work(&mut self) -> bool {
+        self.shm.has_arrivals() || self.can_send_backlog()
+    }
+}

@@ -1,0 +1,35 @@
+#!/bin/sh
+# Installs into the directory given: bin, lib, include, lib/pkgconfig. Builds first.
+. "$(dirname "$0")/common.sh"
+
+prefix=${1:?usage: install.sh PREFIX}
+case $prefix in
+    /*) ;;
+    *) prefix=$ROOT/$prefix ;;
+esac
+sh scripts/build.sh
+
+mkdir -p "$prefix/bin" "$prefix/lib/pkgconfig" "$prefix/include"
+# By way of a new name: a program that runs keeps the file it has.
+put() {
+    install -m "$1" "$2" "$3.new"
+    mv -f "$3.new" "$3"
+}
+filled() {
+    sed "s/@VERSION@/$(version)/" "$2" >"$3.new"
+    chmod "$1" "$3.new"
+    mv -f "$3.new" "$3"
+}
+put 755 "$CARGO_TARGET/release/mpiexec" "$prefix/bin/mpiexec"
+put 755 "$CARGO_TARGET/release/mica" "$prefix/bin/mica"
+ln -sfn mpiexec "$prefix/bin/mpirun"
+for name in mpicc mpicxx mpic++; do
+    filled 755 wrappers/mpicc "$prefix/bin/$name"
+done
+put 755 "$CARGO_TARGET/release/libmpi_abi.so" "$prefix/lib/libmpi_abi.so.1"
+ln -sfn libmpi_abi.so.1 "$prefix/lib/libmpi_abi.so"
+put 644 include/mpi.h "$prefix/include/mpi.h"
+for name in mica mpi_abi; do
+    filled 644 "wrappers/$name.pc" "$prefix/lib/pkgconfig/$name.pc"
+done
+say "installed into $prefix"

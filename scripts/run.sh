@@ -1,0 +1,19 @@
+#!/bin/sh
+# `make run`: from a fresh machine to MPI programs that run.
+. "$(dirname "$0")/common.sh"
+
+sh scripts/setup.sh
+sh scripts/install.sh "$DIST"
+sh scripts/mpi4py.sh
+PATH=$DIST/bin:$VENV/bin:$PATH
+export PATH
+
+shown "this machine" mica info
+for program in helloworld ringtest pingpong; do
+    shown "mpi4py's $program" mpiexec -n 4 python -m mpi4py.bench "$program"
+done
+mkdir -p "$BUILD/examples"
+shown "compile the example" mpicc -O2 -Wall -o "$BUILD/examples/heat2d" examples/heat2d.c -lm
+shown "2-D heat equation on 4 ranks, and what moved over which channel" \
+    mpiexec -n 4 -x MICA_STATS=table "$BUILD/examples/heat2d"
+say "all done; to use it yourself: export PATH=$DIST/bin:\$PATH"

@@ -1,0 +1,60 @@
+#!/bin/sh
+# Sets up a fresh machine: system packages (if this is root on Debian or Ubuntu), and a Python
+# environment in target/venv.
+. "$(dirname "$0")/common.sh"
+
+# What is missing: "test|Debian package".
+missing=
+need() {
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+need build-essential cc --version
+need build-essential c++ --version
+need pkg-config pkg-config --version
+need libhwloc-dev pkg-config --atleast-version=2.0.0 hwloc
+need libudev-dev pkg-config --exists libudev
+need python3 python3 --version
+need python3-venv python3 -c 'import ensurepip, venv'
+need python3-dev python3 -c '
+import os, sysconfig
+assert os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h"))'
+missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ' | sed 's/^ *//; s/ *$//')
+if [ -n "$missing" ]; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "system packages: installing $missing"
+        export DEBIAN_FRONTEND=noninteractive
+        step apt-update apt-get update
+        # shellcheck disable=SC2086 # a list
+        step apt-install apt-get install -y --no-install-recommends $missing
+    else
+        fail "these system packages (Debian's names) are missing: $missing
+   install them (sudo apt-get install $missing) and start again"
+    fi
+else
+    say "system packages: all there"
+fi
+
+if ! command -v cargo >/dev/null; then
+    fail "there is no Rust: install it from https://rustup.rs and start again"
+fi
+wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+have=$(rustc --version | cut -d ' ' -f 2)
+if [ "$(printf '%s\n' "$wanted" "$have" | sort -V | head -n 1)" != "$wanted" ]; then
+    fail "Rust $wanted or newer is needed, this is $have: run \`rustup update stable\` and start again"
+fi
+say "Rust $have"
+
+# The environment is made anew when the list of packages or the Python changes.
+stamp=$VENV/.requirements
+wanted=$(python3 --version; cat scripts/requirements.txt bindings/requirements.txt)
+if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ]; then
+    rm -rf "$VENV"
+    step venv python3 -m venv "$VENV"
+    step pip "$VENV/bin/pip" install --disable-pip-version-check \
+        -r scripts/requirements.txt -r bindings/requirements.txt
+    printf '%s\n' "$wanted" >"$stamp"
+else
+    say "Python environment: up to date"
+fi

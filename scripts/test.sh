@@ -1,0 +1,36 @@
+#!/bin/sh
+# `make test`: every test. Sets up the machine first.
+. "$(dirname "$0")/common.sh"
+
+start=$(date +%s)
+sh scripts/setup.sh
+step format cargo fmt --all --check
+step lint cargo clippy --workspace --all-targets --locked -- -D warnings
+sh scripts/install.sh "$DIST"
+sh scripts/mpi4py.sh
+
+# What the tests of whole programs use.
+export MICA_DIST="$DIST"
+export MICA_LIB="$DIST/lib/libmpi_abi.so.1"
+export MICA_PYTHON="$VENV/bin/python"
+export MICA_MPI4PY_SOURCE="$BUILD/mpi4py-src"
+step tests cargo test --workspace --locked --no-fail-fast
+grep -E '^test result|Running|Doc-tests' "$LOGS/tests.log" | sed 's/^/   /'
+
+# Interleavings of the shared-memory primitives. loom replaces the atomics of the whole build, so
+# it has a build directory of its own.
+step loom env RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$CARGO_TARGET/loom" \
+    cargo test --release --locked -p mica-node --lib loom
+grep -E '^test result' "$LOGS/loom.log" | sed 's/^/   /'
+
+# The other architecture at least compiles. pkg-config need not know the target: nothing is linked.
+target=aarch64-unknown-linux-gnu
+if ! command -v rustup >/dev/null; then
+    say "aarch64: skipped, there is no rustup to install the target $target"
+elif rustup target list --installed | grep -qx "$target" ||
+    rustup target add "$target" >"$LOGS/aarch64-target.log" 2>&1; then
+    step aarch64 env PKG_CONFIG_ALLOW_CROSS=1 cargo check --locked --workspace --target "$target"
+else
+    say "aarch64: skipped, rustup cannot install the target: $(tail -n 1 "$LOGS/aarch64-target.log")"
+fi
+say "all tests passed in $(($(date +%s) - start)) s"

@@ -1,0 +1,121 @@
+/* job VERB ARGS...: what the launcher's and the faults' tests need of a program.
+ *
+ *   hello                  one line "hello from RANK of SIZE" per rank after an Allreduce that checks
+ *   show NAME...           rank, size, working directory and the values of environment variables
+ *   args ...               its arguments, one a line, on rank 0
+ *   exit CODE RANK         rank RANK leaves with CODE after MPI_Finalize, the others with 0
+ *   early CODE RANK        rank RANK leaves with CODE without MPI_Finalize; the others wait for it
+ *   abort CODE RANK        rank RANK calls MPI_Abort(CODE); the others wait
+ *   cat                    rank 0 echoes its standard input; others say how many bytes they read
+ *   lines N                every rank prints N lines "RANK: line I"
+ *   spin                   prints "ready" on rank 0 when all are up, then exchanges for ever
+ *   kill SIGNAL RANK BYTES as spin, with large messages; rank RANK kills itself in the middle
+ *   silent                 exchanges and prints nothing at all
+ *   pids                   every rank prints its process id, then as spin */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, size;
+
+/* All pairs at once, for ever or until `victim` kills itself in the middle of round `rounds`. */
+static void exchange(size_t n, int rounds, int victim, int sig)
+{
+    char *out = malloc(n), *in = malloc(n * (size_t)size);
+    MPI_Request *r = malloc(2 * (size_t)size * sizeof *r);
+    memset(out, rank, n);
+    for (int i = 0; rounds < 0 || i <= rounds; i++) {
+        int k = 0;
+        for (int p = 0; p < size; p++) {
+            MPI_Irecv(in + n * (size_t)p, (int)n, MPI_BYTE, p, 1, MPI_COMM_WORLD, &r[k++]);
+            MPI_Isend(out, (int)n, MPI_BYTE, p, 1, MPI_COMM_WORLD, &r[k++]);
+        }
+        if (i == rounds && rank == victim) {
+            int flag;
+            MPI_Testall(k, r, &flag, MPI_STATUSES_IGNORE); /* some of it is on its way */
+            raise(sig);
+        }
+        MPI_Waitall(k, r, MPI_STATUSES_IGNORE);
+    }
+    free(r);
+    free(in);
+    free(out);
+}
+
+static void wait_for_ever(void)
+{
+    int x;
+    MPI_Recv(&x, 1, MPI_INT, MPI_ANY_SOURCE, 12345, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    const char *verb = argc > 1 ? argv[1] : "hello";
+    int a = argc > 2 ? atoi(argv[2]) : 0, b = argc > 3 ? atoi(argv[3]) : 0, code = 0;
+    if (!strcmp(verb, "hello")) {
+        long one = rank + 1, sum = 0;
+        MPI_Allreduce(&one, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        if (sum != (long)size * (size + 1) / 2) {
+            fprintf(stderr, "rank %d: sum is %ld\n", rank, sum);
+            code = 1;
+        }
+        printf("hello from %d of %d\n", rank, size);
+    } else if (!strcmp(verb, "show")) {
+        char dir[4096] = "?", line[8192];
+        int n = snprintf(line, sizeof line, "rank=%d size=%d cwd=%s", rank, size,
+                         getcwd(dir, sizeof dir));
+        for (int i = 2; i < argc && n < (int)sizeof line; i++) {
+            const char *v = getenv(argv[i]);
+            n += snprintf(line + n, sizeof line - (size_t)n, " %s=%s", argv[i], v ? v : "(unset)");
+        }
+        puts(line);
+    } else if (!strcmp(verb, "args")) {
+        for (int i = 2; i < argc && rank == 0; i++)
+            puts(argv[i]);
+    } else if (!strcmp(verb, "exit")) {
+        code = rank == b ? a : 0;
+    } else if (!strcmp(verb, "early")) {
+        if (rank == b)
+            _exit(a);
+        wait_for_ever();
+    } else if (!strcmp(verb, "abort")) {
+        if (rank == b)
+            MPI_Abort(MPI_COMM_WORLD, a);
+        wait_for_ever();
+    } else if (!strcmp(verb, "cat")) {
+        long bytes = 0;
+        for (int c; (c = getchar()) != EOF; bytes++)
+            if (rank == 0)
+                putchar(c);
+        if (rank)
+            printf("rank %d read %ld bytes\n", rank, bytes);
+    } else if (!strcmp(verb, "lines")) {
+        for (int i = 0; i < a; i++)
+            printf("%d: line %d of a text that is long enough to be cut in two somewhere\n", rank, i);
+    } else if (!strcmp(verb, "spin") || !strcmp(verb, "pids")) {
+        if (verb[0] == 'p') {
+            printf("pid %d\n", (int)getpid());
+            fflush(stdout);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == 0)
+            puts("ready");
+        fflush(stdout);
+        exchange(a ? (size_t)a : 1 << 20, -1, -1, 0);
+    } else if (!strcmp(verb, "kill")) {
+        exchange(argc > 4 ? (size_t)strtoul(argv[4], NULL, 0) : 1 << 20, 5, b, a);
+    } else if (!strcmp(verb, "silent")) {
+        exchange(100000, 3, -1, 0);
+    } else {
+        fprintf(stderr, "job: unknown verb '%s'\n", verb);
+        code = 64;
+    }
+    MPI_Finalize();
+    return code;
+}

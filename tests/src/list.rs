@@ -1,0 +1,166 @@
+//! The test list: one line a test, in the manner of MPICH's.
+//!
+//! ```text
+//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD] [nocma=no] [KEY=VALUE ...] [-- ARGS ...]
+//! ```
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::{Install, WATCHDOG};
+
+/// One line of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The program's name in `tests/c`.
+    pub program: String,
+    /// It is run once for each of these.
+    pub ranks: Vec<u32>,
+    /// The watchdog's limit.
+    pub timeout: Duration,
+    /// If set, the run must fail, and its output contain this word.
+    pub fail: Option<String>,
+    /// Run again with process_vm_readv and process_vm_writev refused?
+    pub nocma: bool,
+    /// Variables in the environment.
+    pub env: Vec<(String, String)>,
+    /// The program's arguments.
+    pub args: Vec<String>,
+}
+
+/// Reads a test list.
+///
+/// # Errors
+/// Names the line that is wrong, and why.
+pub fn parse_list(text: &str) -> Result<Vec<Entry>, String> {
+    let mut entries = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        entries.push(parse_line(line).map_err(|why| format!("line {}: {why}", number + 1))?);
+    }
+    Ok(entries)
+}
+
+fn parse_line(line: &str) -> Result<Entry, String> {
+    let mut words = line.split_whitespace();
+    let program = words.next().ok_or("no program")?.to_owned();
+    let mut entry = Entry {
+        program,
+        ranks: Vec::new(),
+        timeout: WATCHDOG,
+        fail: None,
+        nocma: true,
+        env: Vec::new(),
+        args: Vec::new(),
+    };
+    while let Some(word) = words.next() {
+        if word == "--" {
+            entry.args = words.map(str::to_owned).collect();
+            break;
+        }
+        let (key, value) = word
+            .split_once('=')
+            .ok_or_else(|| format!("'{word}' is not KEY=VALUE"))?;
+        let number = |v: &str| v.parse::<u32>().map_err(|e| format!("{key}={value}: {e}"));
+        match key {
+            "ranks" => entry.ranks = value.split(',').map(number).collect::<Result<_, _>>()?,
+            "timeout" => entry.timeout = Duration::from_secs(number(value)?.into()),
+            "fail" => entry.fail = Some(value.to_owned()),
+            "nocma" if value == "no" => entry.nocma = false,
+            "nocma" => return Err(format!("nocma={value}: only 'no' has a meaning")),
+            _ if key
+                .chars()
+                .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_') =>
+            {
+                entry.env.push((key.to_owned(), value.to_owned()));
+            }
+            _ => return Err(format!("unknown key '{key}'")),
+        }
+    }
+    if entry.ranks.is_empty() || entry.ranks.contains(&0) {
+        return Err("ranks= needs numbers from 1".to_owned());
+    }
+    Ok(entry)
+}
+
+/// What a run of an entry came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It did what it should.
+    Passed,
+    /// It said why it tested nothing.
+    Skipped(String),
+    /// The full report.
+    Failed(String),
+}
+
+impl Entry {
+    /// Runs it on `ranks` ranks; `wrapper` stands before the program on mpiexec's command line.
+    pub fn run(&self, install: &Install, ranks: u32, wrapper: Option<&PathBuf>) -> Verdict {
+        let program = install.program(&self.program);
+        let mut job = install.mpiexec(["-n", &ranks.to_string()]);
+        job = job
+            .args(wrapper)
+            .args([&program])
+            .args(&self.args)
+            .limit(self.timeout);
+        for (key, value) in &self.env {
+            job = job.env(key, value);
+        }
+        let outcome = job.run();
+        let ended_well = !outcome.hung && outcome.survivors.is_empty();
+        if let Some(word) = &self.fail {
+            let said = outcome.stderr.contains(word.as_str());
+            if ended_well && outcome.code() != 0 && said && !outcome.stdout.contains("No Errors") {
+                return Verdict::Passed;
+            }
+            return Verdict::Failed(format!("must fail and say '{word}':\n{}", outcome.report()));
+        }
+        // The library is silent: anything on stderr is a failure as well.
+        if ended_well && outcome.code() == 0 && outcome.stderr.is_empty() {
+            match outcome.stdout.trim_end() {
+                "No Errors" => return Verdict::Passed,
+                line if line.starts_with("SKIP: ") && !line.contains('\n') => {
+                    return Verdict::Skipped(line["SKIP: ".len()..].to_owned());
+                }
+                _ => {}
+            }
+        }
+        Verdict::Failed(outcome.report())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_with_everything() {
+        let text = "# comment\n\nprog ranks=1,8 timeout=5 MICA_DIRECT=off nocma=no -- 3 x=y\n";
+        let list = parse_list(text).unwrap();
+        assert_eq!(list.len(), 1);
+        assert_eq!(list[0].program, "prog");
+        assert_eq!(list[0].ranks, [1, 8]);
+        assert_eq!(list[0].timeout, Duration::from_secs(5));
+        assert_eq!(list[0].env, [("MICA_DIRECT".to_owned(), "off".to_owned())]);
+        assert_eq!(list[0].args, ["3", "x=y"]);
+        assert!(!list[0].nocma);
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        for (text, why) in [
+            ("\nprog", "line 2: ranks= needs numbers"),
+            ("prog ranks=0", "line 1: ranks= needs numbers"),
+            ("prog ranks=x", "line 1: ranks=x"),
+            ("prog ranks=1 bogus=2", "line 1: unknown key 'bogus'"),
+            ("prog ranks=1 word", "line 1: 'word' is not KEY=VALUE"),
+        ] {
+            let message = parse_list(text).unwrap_err();
+            assert!(message.starts_with(why), "{message}");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Ranks that die: mpiexec names them, ends the rest, and nothing is left behind: no process, no
+//! file in /dev/shm or the temporary directory, no socket.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use mica_tests::{Install, Outcome, one_at_a_time, processes_with_mark};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Everything outside the processes that a job could leave.
+#[derive(Debug, PartialEq, Eq)]
+struct Traces {
+    files: BTreeSet<String>,
+    sockets: BTreeSet<String>,
+    sysv: BTreeSet<String>,
+}
+
+impl Traces {
+    fn now() -> Self {
+        let mut files = BTreeSet::new();
+        for dir in [
+            "/dev/shm",
+            "/dev/hugepages",
+            "/tmp",
+            "/var/tmp",
+            "/run/user",
+        ] {
+            collect(Path::new(dir), 2, &mut files);
+        }
+        // Named Unix sockets, abstract ones (@...) included: the eighth column.
+        let unix = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+        let sockets = unix
+            .lines()
+            .filter_map(|l| l.split_whitespace().nth(7))
+            .map(str::to_owned);
+        let sysv = ["shm", "sem", "msg"].iter().flat_map(|kind| {
+            let text = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
+            text.lines()
+                .skip(1)
+                .filter_map(|l| l.split_whitespace().nth(1))
+                .map(|id| format!("{kind} {id}"))
+                .collect::<Vec<_>>()
+        });
+        Self {
+            files,
+            sockets: sockets.collect(),
+            sysv: sysv.collect(),
+        }
+    }
+
+    /// What is new since `before`. Other programs may make files in /tmp meanwhile: only those
+    /// count that are named like ours or lie in /dev/shm.
+    fn new_since(&self, before: &Self) -> Vec<String> {
+        let ours = |f: &&String| f.starts_with("/dev/") || f.to_lowercase().contains("mica");
+        let files = self.files.difference(&before.files).filter(ours).cloned();
+        let named = |s: &&String| s.to_lowercase().contains("mica");
+        let sockets = self
+            .sockets
+            .difference(&before.sockets)
+            .filter(named)
+            .cloned();
+        files
+            .chain(sockets)
+            .chain(self.sysv.difference(&before.sysv).cloned())
+            .collect()
+    }
+}
+
+fn collect(dir: &Path, depth: u32, into: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        into.insert(path.to_string_lossy().into_owned());
+        let is_dir = entry.file_type().is_ok_and(|t| t.is_dir());
+        if depth > 1 && is_dir && entry.metadata().is_ok_and(|m| m.uid() == uid()) {
+            collect(&path, depth - 1, into);
+        }
+    }
+}
+
+fn uid() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
+/// Kills rank `victim` of a job in the middle of its exchange, from outside.
+fn kill_one(install: &Install, n: u32, victim: u32, bytes: &str) -> Outcome {
+    let program = install.job();
+    let args = [
+        "--label",
+        "-n",
+        &n.to_string(),
+        &program.to_string_lossy(),
+        "pids",
+        bytes,
+    ];
+    let mut job = install.mpiexec(args).start();
+    let text = job.wait_for("ready");
+    let pid = text
+        .lines()
+        .filter_map(|l| l.split_once("pid "))
+        .find(|(label, _)| {
+            label
+                .chars()
+                .filter(char::is_ascii_digit)
+                .collect::<String>()
+                == victim.to_string()
+        })
+        .map(|(_, pid)| pid.trim().parse::<i32>().expect("a process id"))
+        .unwrap_or_else(|| panic!("no pid of rank {victim} in\n{text}"));
+    assert_eq!(
+        processes_with_mark(job.mark()).len() as u32,
+        n + 1,
+        "mpiexec and its ranks"
+    );
+    // Give the exchange a moment to be in full swing; where exactly it is hit does not matter.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    kill_process(Pid::from_raw(pid).expect("positive"), Signal::KILL).expect("the victim lives");
+    job.finish()
+}
+
+fn names_rank_and_signal(out: &Outcome, rank: u32, name: &str, number: i32) {
+    let line = out
+        .stderr
+        .lines()
+        .find(|l| l.contains(&format!("rank {rank}")));
+    let line = line.unwrap_or_else(|| panic!("rank {rank} is not named:\n{}", out.report()));
+    assert!(
+        line.contains(name) || line.contains(&format!("signal {number}")),
+        "the signal is not named: '{line}'\n{}",
+        out.report()
+    );
+}
+
+#[test]
+fn kill_9_in_the_middle_of_a_large_exchange() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let before = Traces::now();
+    for (n, victim, bytes) in [
+        (8, 5, "1000000"),
+        (8, 0, "4000000"),
+        (2, 1, "30000"),
+        (3, 2, "100"),
+    ] {
+        let out = kill_one(&install, n, victim, bytes).expect_failure();
+        names_rank_and_signal(&out, victim, "SIGKILL", 9);
+        assert_eq!(out.code(), 128 + 9, "{}", out.report());
+    }
+    let left = Traces::now().new_since(&before);
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+#[test]
+fn a_rank_that_kills_itself() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let job = install.job();
+    let before = Traces::now();
+    for (signal, name) in [
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::ABORT, "SIGABRT"),
+    ] {
+        let number = signal.as_raw();
+        for victim in [0, 3, 7] {
+            let args = [
+                "-n",
+                "8",
+                &job.to_string_lossy(),
+                "kill",
+                &number.to_string(),
+                &victim.to_string(),
+                "500000",
+            ];
+            let out = install.mpiexec(args).run().expect_failure();
+            names_rank_and_signal(&out, victim, name, number);
+            assert_eq!(out.code(), 128 + number, "{}", out.report());
+        }
+    }
+    let left = Traces::now().new_since(&before);
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+/// The same without direct copy: the dead rank may hold cells and ring slots.
+#[test]
+fn a_rank_that_dies_in_the_cell_path() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let program = install.job();
+    let args = [
+        "-n",
+        "8",
+        &program.to_string_lossy(),
+        "kill",
+        "9",
+        "4",
+        "2000000",
+    ];
+    let out = install
+        .mpiexec(args)
+        .env("MICA_DIRECT", "off")
+        .run()
+        .expect_failure();
+    names_rank_and_signal(&out, 4, "SIGKILL", 9);
+}
+
+#[test]
+fn a_normal_run_leaves_nothing() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let before = Traces::now();
+    let job = install.job();
+    for _ in 0..3 {
+        install
+            .mpiexec(["-n", "8", &job.to_string_lossy(), "silent"])
+            .run()
+            .expect_success();
+        install
+            .mpiexec(["-n", "4", &job.to_string_lossy(), "abort", "3", "1"])
+            .run()
+            .expect_code(3);
+        mica_tests::Job::new(&job)
+            .args(["silent"])
+            .run()
+            .expect_success();
+    }
+    let left = Traces::now().new_since(&before);
+    assert!(left.is_empty(), "left behind: {left:?}");
+}

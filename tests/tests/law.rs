@@ -1,0 +1,179 @@
+//! The laws of the house (DESIGN.md section 1): who may depend on whom, and where `unsafe` may be.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Every crate of the house and the crates of the house that it may use.
+const LAW: &[(&str, &[&str])] = &[
+    ("mica-node", &[]),
+    ("mica-channel", &["mica-node"]),
+    ("mica-protocol", &["mica-channel", "mica-node"]),
+    ("mica-mpi", &["mica-protocol", "mica-channel", "mica-node"]),
+    (
+        "mica-abi",
+        &["mica-mpi", "mica-protocol", "mica-channel", "mica-node"],
+    ),
+    // Tools use the library through mpi.h as any tool would, or `node` for the topology.
+    ("mica-launch", &["mica-node"]),
+    ("mica", &["mica-node"]),
+    ("mica-tests", &["mica-node"]),
+];
+
+/// The crates that make up the library loaded into every rank.
+const LIBRARY: &[&str] = &[
+    "mica-node",
+    "mica-channel",
+    "mica-protocol",
+    "mica-mpi",
+    "mica-abi",
+];
+
+/// The crates in which `unsafe` may be; clippy's `undocumented_unsafe_blocks` sees to the comments.
+const UNSAFE: &[&str] = &["mica-node", "mica-channel", "mica-abi"];
+
+/// What only tools may use, never the library.
+const TOOLS_ONLY: &[&str] = &["hwlocality", "clap", "comfy-table", "serde_json"];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--format-version",
+            "1",
+            "--no-deps",
+            "--offline",
+        ])
+        .current_dir(root())
+        .output()
+        .expect("cargo starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "cargo metadata: {errors}");
+    serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key]
+        .as_str()
+        .unwrap_or_else(|| panic!("no {key} in {value}"))
+}
+
+/// Crate -> (its folder, its dependencies as cargo describes them).
+fn crates() -> BTreeMap<String, (PathBuf, Vec<Value>)> {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().expect("packages");
+    let entry = |package: &Value| {
+        let manifest = Path::new(text(package, "manifest_path"));
+        let folder = manifest
+            .parent()
+            .expect("a manifest is in a folder")
+            .to_owned();
+        let dependencies = package["dependencies"]
+            .as_array()
+            .expect("dependencies")
+            .clone();
+        (text(package, "name").to_owned(), (folder, dependencies))
+    };
+    packages.iter().map(entry).collect()
+}
+
+/// What is wrong with these dependencies of this crate.
+fn violations(name: &str, dependencies: &[Value]) -> Vec<String> {
+    let Some((_, allowed)) = LAW.iter().find(|(known, _)| *known == name) else {
+        return vec![format!(
+            "{name} is not in the law: add it, below what it may use"
+        )];
+    };
+    let ours = |dependency: &str| LAW.iter().any(|(known, _)| *known == dependency);
+    let library = LIBRARY.contains(&name);
+    let mut found = Vec::new();
+    for dependency in dependencies {
+        let target = text(dependency, "name");
+        let normal = dependency["kind"].is_null();
+        let optional = dependency["optional"].as_bool() == Some(true);
+        if ours(target) && !allowed.contains(&target) {
+            found.push(format!("{name} must not use {target}"));
+        }
+        if library && normal && !optional && TOOLS_ONLY.contains(&target) {
+            found.push(format!("{name} must not use {target}: only tools may"));
+        }
+        let features = dependency["features"].as_array().expect("features");
+        if library && normal && features.iter().any(|f| f == "hwloc" || f == "launcher") {
+            found.push(format!(
+                "{name} must not ask {target} for a feature of the tools"
+            ));
+        }
+    }
+    found
+}
+
+#[test]
+fn dependencies_point_downwards() {
+    let crates = crates();
+    let found: Vec<String> = crates
+        .iter()
+        .flat_map(|(name, (_, uses))| violations(name, uses))
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+    for (name, _) in LAW {
+        assert!(
+            crates.contains_key(*name),
+            "{name} is in the law and not in the workspace"
+        );
+    }
+}
+
+/// The test above can fail.
+#[test]
+fn the_law_notices_violations() {
+    let uses = |name: &str| {
+        vec![serde_json::json!({
+            "name": name, "kind": null, "optional": false, "features": []
+        })]
+    };
+    assert!(violations("mica-protocol", &uses("mica-channel")).is_empty());
+    for (from, to) in [
+        ("mica-node", "mica-channel"),
+        ("mica-channel", "mica-protocol"),
+        ("mica-launch", "mica-mpi"),
+        ("mica", "mica-protocol"),
+        ("mica-mpi", "hwlocality"),
+        ("mica-new", "mica-node"),
+    ] {
+        assert_eq!(violations(from, &uses(to)).len(), 1, "{from} -> {to}");
+    }
+    let mut hwloc = uses("mica-node");
+    hwloc[0]["features"] = serde_json::json!(["hwloc"]);
+    assert_eq!(violations("mica-channel", &hwloc).len(), 1);
+    assert!(violations("mica-launch", &hwloc).is_empty());
+}
+
+/// Crates outside `node`, `channel` and `abi` forbid unsafe code at their root, which the compiler
+/// then holds; only their root can say so, so only that is read.
+#[test]
+fn unsafe_is_where_it_may_be() {
+    for (name, (folder, _)) in crates() {
+        if UNSAFE.contains(&name.as_str()) || name == "mica-tests" {
+            continue;
+        }
+        let source = folder.join("src");
+        let root = ["lib.rs", "main.rs"].map(|file| source.join(file));
+        let root = root
+            .iter()
+            .find(|path| path.exists())
+            .expect("a crate has a root");
+        let code = fs::read_to_string(root).expect("a readable root");
+        assert!(
+            code.lines().any(|line| line == "#![forbid(unsafe_code)]"),
+            "{} must say #![forbid(unsafe_code)]",
+            root.display()
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! The programs of `tests/c`, as `tests/c/testlist` says, once as they are and once with
+//! process_vm_readv and process_vm_writev refused by a seccomp filter.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use mica_tests::{Entry, Install, Job, Verdict, one_at_a_time, parse_list, workspace};
+
+fn list() -> Vec<Entry> {
+    let path = workspace().join("tests/c/testlist");
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    parse_list(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// The families: a program's name begins with one of these words.
+const FAMILIES: [&str; 9] = [
+    "pt2pt", "type", "coll", "comm", "err", "thr", "init", "info", "pmpi",
+];
+
+fn family(entry: &Entry) -> &str {
+    entry
+        .program
+        .split('_')
+        .next()
+        .expect("split yields one at least")
+}
+
+/// Runs every line of a family on every number of ranks; all failures are reported together.
+fn run(name: &str, refuse_cma: bool) {
+    let install = Install::find();
+    let wrapper: Option<PathBuf> = refuse_cma.then(|| install.program("tools/nocma"));
+    let (mut passed, mut skipped, mut failures) = (0, Vec::new(), Vec::new());
+    for entry in list() {
+        if family(&entry) != name || (refuse_cma && !entry.nocma) {
+            continue;
+        }
+        for &ranks in &entry.ranks {
+            let _turn = one_at_a_time();
+            match entry.run(&install, ranks, wrapper.as_ref()) {
+                Verdict::Passed => passed += 1,
+                Verdict::Skipped(why) => skipped.push(format!("{}: {why}", entry.program)),
+                Verdict::Failed(report) => failures.push(report),
+            }
+        }
+    }
+    println!(
+        "{name}: {passed} runs passed, {} skipped {skipped:?}",
+        skipped.len()
+    );
+    assert!(
+        failures.is_empty(),
+        "{name}: {} of {} runs failed\n\n{}",
+        failures.len(),
+        failures.len() + passed + skipped.len(),
+        failures.join("\n")
+    );
+    assert!(passed > 0, "no line of the test list belongs to '{name}'");
+}
+
+macro_rules! families {
+    ($($test:ident $refused:ident $name:literal;)*) => {$(
+        #[test]
+        fn $test() {
+            run($name, false);
+        }
+
+        #[test]
+        fn $refused() {
+            run($name, true);
+        }
+    )*};
+}
+
+families! {
+    point_to_point point_to_point_without_cma "pt2pt";
+    datatypes datatypes_without_cma "type";
+    collectives collectives_without_cma "coll";
+    communicators communicators_without_cma "comm";
+    errors errors_without_cma "err";
+    threads threads_without_cma "thr";
+    starting_and_finishing starting_and_finishing_without_cma "init";
+    profiling_interface profiling_interface_without_cma "pmpi";
+}
+
+#[test]
+fn info_objects() {
+    run("info", false);
+}
+
+/// A program that nobody lists would never run; a line without a program is a mistake.
+#[test]
+fn every_program_is_listed() {
+    let dir = workspace().join("tests/c");
+    let programs: BTreeSet<String> = fs::read_dir(&dir)
+        .expect("tests/c")
+        .flatten()
+        .filter_map(|e| {
+            e.file_name()
+                .to_str()?
+                .strip_suffix(".c")
+                .map(str::to_owned)
+        })
+        .collect();
+    let listed: BTreeSet<String> = list().into_iter().map(|e| e.program).collect();
+    assert_eq!(programs, listed);
+    for entry in list() {
+        assert!(
+            FAMILIES.contains(&family(&entry)),
+            "{}: no family runs it",
+            entry.program
+        );
+    }
+}
+
+/// The pass without CMA would prove nothing if the filter did not bite.
+#[test]
+fn the_filter_refuses_cma() {
+    let install = Install::find();
+    let (nocma, probe) = (
+        install.program("tools/nocma"),
+        install.program("tools/cma_probe"),
+    );
+    let refused = Job::new(&nocma).args([&probe]).run().expect_code(1);
+    assert_eq!(refused.stdout, "Operation not permitted\n");
+}
