@@ -41,7 +41,12 @@ pub fn flag(value: bool) -> c_int {
 
 #[cold]
 fn null(argument: &'static str) -> Error {
-    Error::argument(c::ERR_ARG, argument, "NULL", "a null pointer is not allowed here")
+    Error::argument(
+        c::ERR_ARG,
+        argument,
+        "NULL",
+        "a null pointer is not allowed here",
+    )
 }
 
 /// The caller's array of `n` elements; `count` and `argument` name the two arguments.
@@ -111,7 +116,9 @@ pub unsafe fn put_text(
     argument: &'static str,
 ) -> Result<c_int> {
     let buffer = NonNull::new(buffer).ok_or_else(|| null(argument))?;
-    let Some(most) = room.checked_sub(1) else { return Ok(0) };
+    let Some(most) = room.checked_sub(1) else {
+        return Ok(0);
+    };
     let len = text.floor_char_boundary(most);
     // SAFETY: `len < room` bytes and a zero fit by the contract above; the text is the library's, so it does not
     // overlap.
@@ -136,7 +143,8 @@ mod tests {
         // SAFETY: the buffer holds a terminated string.
         assert_eq!(unsafe { text(buffer.as_ptr(), "string") }.unwrap(), "abc");
         // SAFETY: nothing may be written.
-        assert_eq!(unsafe { put_text(buffer.as_mut_ptr(), 0, "x", "string") }, Ok(0));
+        let none = unsafe { put_text(buffer.as_mut_ptr(), 0, "x", "string") };
+        assert_eq!(none, Ok(0));
         assert_eq!(buffer[0] as u8, b'a');
     }
 
@@ -150,10 +158,18 @@ mod tests {
                 slice::<c_int>(std::ptr::null(), 1, "flag", "n").unwrap_err(),
             ]
         };
-        assert!(errors.iter().all(|e| e.to_string().starts_with("flag = NULL")));
+        assert!(
+            errors
+                .iter()
+                .all(|e| e.to_string().starts_with("flag = NULL"))
+        );
         // SAFETY: no element is read.
         unsafe {
-            assert!(slice::<c_int>(std::ptr::null(), 0, "ranks", "n").unwrap().is_empty());
+            assert!(
+                slice::<c_int>(std::ptr::null(), 0, "ranks", "n")
+                    .unwrap()
+                    .is_empty()
+            );
             let negative = slice::<c_int>(std::ptr::null(), -1, "ranks", "n").unwrap_err();
             assert!(negative.to_string().starts_with("n = -1"));
         }

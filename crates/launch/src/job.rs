@@ -328,10 +328,10 @@ impl Job<'_> {
         }
         if passed(self.timeout_at) && self.ending.is_none() {
             let time = self.options.timeout.unwrap_or_default();
-            eprintln!(
-                "mpiexec: the job's time of {} s is over.",
+            say(format_args!(
+                "mpiexec: the job's time of {} s is over.\n",
                 time.as_secs_f64()
-            );
+            ));
             say(self.hang_report());
             self.end(Ending::TimedOut, signal::SIGTERM);
         }

@@ -41,7 +41,11 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Request::Version => {
-            println!("mpiexec (Mica) {}", env!("CARGO_PKG_VERSION"));
+            let _ = writeln!(
+                std::io::stdout(),
+                "mpiexec (Mica) {}",
+                env!("CARGO_PKG_VERSION")
+            );
             return ExitCode::SUCCESS;
         }
         Request::Run(options) => options,

@@ -384,8 +384,11 @@ impl fmt::Debug for Errhandler {
 mod tests {
     use super::*;
 
-    fn recorder() -> (Errhandler, Arc<Mutex<Vec<(u32, i32)>>>) {
-        let calls = Arc::new(Mutex::new(Vec::new()));
+    /// What a handler was called with.
+    type Calls = Arc<Mutex<Vec<(u32, i32)>>>;
+
+    fn recorder() -> (Errhandler, Calls) {
+        let calls = Calls::default();
         let log = Arc::clone(&calls);
         let record = move |object, code| log.lock().unwrap().push((object, code));
         (Errhandler::user(Family::File, Arc::new(record)), calls)

@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use mica_mpi::attribute::{
-    AttributeSet, Copy, Delete, Owner, create_keyval, free_keyval,
-};
+use mica_mpi::attribute::{AttributeSet, Copy, Delete, Owner, create_keyval, free_keyval};
 use mica_mpi::{Error, constants as c};
 
 const OBJECT: u32 = 0x4100_0007;
@@ -82,7 +80,10 @@ fn duplicates_get_what_the_copy_callbacks_give_oldest_first() {
         set.set(Owner::Type, OBJECT, key, value).unwrap();
     }
     let copies = set.duplicate(OBJECT, DUPLICATE).unwrap();
-    assert_eq!(take(&log), [("copy", OBJECT, drops, 0), ("copy", OBJECT, more, 41)]);
+    assert_eq!(
+        take(&log),
+        [("copy", OBJECT, drops, 0), ("copy", OBJECT, more, 41)]
+    );
     let values = [none, same, more, drops].map(|key| copies.get(Owner::Type, key).unwrap());
     assert_eq!(values, [None, Some(7), Some(42), None]);
 }
@@ -133,8 +134,14 @@ fn a_freed_key_lives_on_in_its_objects() {
     let set = AttributeSet::default();
     set.set(Owner::Comm, OBJECT, key, 1).unwrap();
     free_keyval(Owner::Comm, key).unwrap();
-    assert_eq!(free_keyval(Owner::Comm, key).unwrap_err().code(), c::ERR_KEYVAL);
-    assert_eq!(set.set(Owner::Comm, OBJECT, key, 2).unwrap_err().code(), c::ERR_KEYVAL);
+    assert_eq!(
+        free_keyval(Owner::Comm, key).unwrap_err().code(),
+        c::ERR_KEYVAL
+    );
+    assert_eq!(
+        set.set(Owner::Comm, OBJECT, key, 2).unwrap_err().code(),
+        c::ERR_KEYVAL
+    );
     assert_eq!(set.get(Owner::Comm, key), Ok(Some(1)));
     let copy = set.duplicate(OBJECT, DUPLICATE).unwrap();
     set.delete_all(OBJECT).unwrap();
@@ -149,11 +156,17 @@ fn keys_are_for_one_kind_of_object() {
     let key = create_keyval(Owner::Win, Copy::Null, Delete::Null);
     let set = AttributeSet::default();
     for wrong in [Owner::Comm, Owner::Type] {
-        assert_eq!(set.set(wrong, OBJECT, key, 0).unwrap_err().code(), c::ERR_KEYVAL);
+        assert_eq!(
+            set.set(wrong, OBJECT, key, 0).unwrap_err().code(),
+            c::ERR_KEYVAL
+        );
         assert_eq!(free_keyval(wrong, key).unwrap_err().code(), c::ERR_KEYVAL);
     }
     for wrong in [c::KEYVAL_INVALID, -1, c::TAG_UB, c::COMM_WORLD as i32] {
-        assert_eq!(set.get(Owner::Comm, wrong).unwrap_err().code(), c::ERR_KEYVAL);
+        assert_eq!(
+            set.get(Owner::Comm, wrong).unwrap_err().code(),
+            c::ERR_KEYVAL
+        );
     }
     free_keyval(Owner::Win, key).unwrap();
 }

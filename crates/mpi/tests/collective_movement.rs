@@ -14,7 +14,7 @@ fn cases(mut f: impl FnMut(usize, usize, &Kind, &Kind, usize)) {
     let kinds = Kind::all();
     let mut seed = 0;
     for size in SIZES {
-        for count in counts() {
+        for count in counts(size) {
             let some = if [1, 7, 20].contains(&count) {
                 kinds.len()
             } else {

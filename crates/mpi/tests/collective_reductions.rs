@@ -69,7 +69,7 @@ fn cases(mut f: impl FnMut(&Case<'_>)) {
     let sum = vec![Operator::sum()];
     let mut seed = 0;
     for size in SIZES {
-        for count in counts() {
+        for count in counts(size) {
             let some = if [1, 7, 20].contains(&count) {
                 kinds.len()
             } else {

@@ -23,8 +23,10 @@ enum Tree {
     Dup(Box<Tree>),
 }
 
-/// The named datatypes used, with the size of each field, its displacement, and the alignment.
-const NAMED: [(u32, &[(i64, i64)], i64); 7] = [
+/// A named datatype: handle, size and displacement of each field, alignment.
+type Named = (u32, &'static [(i64, i64)], i64);
+
+const NAMED: [Named; 7] = [
     (c::CHAR, &[(1, 0)], 1),
     (c::SHORT, &[(2, 0)], 2),
     (c::INT, &[(4, 0)], 4),

@@ -98,13 +98,13 @@ call! {
 call! {
     MPI_Comm_idup PMPI_Comm_idup(comm: MPI_Comm, newcomm: *mut MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => comm::mpi_comm_idup(comm, newcomm, request)
 }
 
 call! {
     MPI_Comm_idup_with_info PMPI_Comm_idup_with_info(comm: MPI_Comm, info: MPI_Info,
         newcomm: *mut MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => comm::mpi_comm_idup_with_info(comm, info, newcomm, request)
 }
 
 call! {

@@ -7,7 +7,7 @@ use std::ptr::null_mut;
 
 use crate::export::{call, value};
 use crate::poly::{PolyArray, PolyOut};
-use crate::shims::{datatype, pack, values};
+use crate::shims::{datatype, datatype_create, pack, values};
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Status};
 
 value! {
@@ -105,13 +105,13 @@ call! {
 call! {
     MPI_Type_contiguous PMPI_Type_contiguous(count: c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_contiguous(MPI_Count::from(count), oldtype, newtype)
+    => datatype_create::mpi_type_contiguous(MPI_Count::from(count), oldtype, newtype)
 }
 
 call! {
     MPI_Type_contiguous_c PMPI_Type_contiguous_c(count: MPI_Count, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_contiguous(count, oldtype, newtype)
+    => datatype_create::mpi_type_contiguous(count, oldtype, newtype)
 }
 
 call! {
@@ -119,7 +119,7 @@ call! {
         array_of_gsizes: *const c_int, array_of_distribs: *const c_int,
         array_of_dargs: *const c_int, array_of_psizes: *const c_int, order: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_darray(size, rank, ndims, PolyArray::new(array_of_gsizes),
+    => datatype_create::mpi_type_create_darray(size, rank, ndims, PolyArray::new(array_of_gsizes),
         array_of_distribs, array_of_dargs, array_of_psizes, order, oldtype, newtype)
 }
 
@@ -128,33 +128,33 @@ call! {
         array_of_gsizes: *const MPI_Count, array_of_distribs: *const c_int,
         array_of_dargs: *const c_int, array_of_psizes: *const c_int, order: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_darray(size, rank, ndims, PolyArray::new(array_of_gsizes),
+    => datatype_create::mpi_type_create_darray(size, rank, ndims, PolyArray::new(array_of_gsizes),
         array_of_distribs, array_of_dargs, array_of_psizes, order, oldtype, newtype)
 }
 
 call! {
     MPI_Type_create_f90_complex PMPI_Type_create_f90_complex(p: c_int, r: c_int,
         newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_f90_complex(p, r, newtype)
+    => datatype_create::mpi_type_create_f90_complex(p, r, newtype)
 }
 
 call! {
     MPI_Type_create_f90_integer PMPI_Type_create_f90_integer(r: c_int,
         newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_f90_integer(r, newtype)
+    => datatype_create::mpi_type_create_f90_integer(r, newtype)
 }
 
 call! {
     MPI_Type_create_f90_real PMPI_Type_create_f90_real(p: c_int, r: c_int,
         newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_f90_real(p, r, newtype)
+    => datatype_create::mpi_type_create_f90_real(p, r, newtype)
 }
 
 call! {
     MPI_Type_create_hindexed PMPI_Type_create_hindexed(count: c_int,
         array_of_blocklengths: *const c_int, array_of_displacements: *const MPI_Aint,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_hindexed(MPI_Count::from(count),
+    => datatype_create::mpi_type_create_hindexed(MPI_Count::from(count),
         PolyArray::new(array_of_blocklengths), PolyArray::new(array_of_displacements), oldtype,
         newtype)
 }
@@ -163,7 +163,7 @@ call! {
     MPI_Type_create_hindexed_block PMPI_Type_create_hindexed_block(count: c_int, blocklength: c_int,
         array_of_displacements: *const MPI_Aint, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_hindexed_block(MPI_Count::from(count),
+    => datatype_create::mpi_type_create_hindexed_block(MPI_Count::from(count),
         MPI_Count::from(blocklength), PolyArray::new(array_of_displacements), oldtype, newtype)
 }
 
@@ -171,7 +171,7 @@ call! {
     MPI_Type_create_hindexed_block_c PMPI_Type_create_hindexed_block_c(count: MPI_Count,
         blocklength: MPI_Count, array_of_displacements: *const MPI_Count, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_hindexed_block(count, blocklength,
+    => datatype_create::mpi_type_create_hindexed_block(count, blocklength,
         PolyArray::new(array_of_displacements), oldtype, newtype)
 }
 
@@ -179,56 +179,57 @@ call! {
     MPI_Type_create_hindexed_c PMPI_Type_create_hindexed_c(count: MPI_Count,
         array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_hindexed(count, PolyArray::new(array_of_blocklengths),
+    => datatype_create::mpi_type_create_hindexed(count, PolyArray::new(array_of_blocklengths),
         PolyArray::new(array_of_displacements), oldtype, newtype)
 }
 
 call! {
     MPI_Type_create_hvector PMPI_Type_create_hvector(count: c_int, blocklength: c_int,
         stride: MPI_Aint, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_hvector(MPI_Count::from(count), MPI_Count::from(blocklength),
-        stride as MPI_Count, oldtype, newtype)
+    => datatype_create::mpi_type_create_hvector(MPI_Count::from(count),
+        MPI_Count::from(blocklength), stride as MPI_Count, oldtype, newtype)
 }
 
 call! {
     MPI_Type_create_hvector_c PMPI_Type_create_hvector_c(count: MPI_Count, blocklength: MPI_Count,
         stride: MPI_Count, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_hvector(count, blocklength, stride, oldtype, newtype)
+    => datatype_create::mpi_type_create_hvector(count, blocklength, stride, oldtype, newtype)
 }
 
 call! {
     MPI_Type_create_indexed_block PMPI_Type_create_indexed_block(count: c_int, blocklength: c_int,
         array_of_displacements: *const c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_indexed_block(MPI_Count::from(count), MPI_Count::from(blocklength),
-        PolyArray::new(array_of_displacements), oldtype, newtype)
+    => datatype_create::mpi_type_create_indexed_block(MPI_Count::from(count),
+        MPI_Count::from(blocklength), PolyArray::new(array_of_displacements), oldtype, newtype)
 }
 
 call! {
     MPI_Type_create_indexed_block_c PMPI_Type_create_indexed_block_c(count: MPI_Count,
         blocklength: MPI_Count, array_of_displacements: *const MPI_Count, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_indexed_block(count, blocklength,
+    => datatype_create::mpi_type_create_indexed_block(count, blocklength,
         PolyArray::new(array_of_displacements), oldtype, newtype)
 }
 
 call! {
     MPI_Type_create_resized PMPI_Type_create_resized(oldtype: MPI_Datatype, lb: MPI_Aint,
         extent: MPI_Aint, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_resized(oldtype, lb as MPI_Count, extent as MPI_Count, newtype)
+    => datatype_create::mpi_type_create_resized(oldtype, lb as MPI_Count, extent as MPI_Count,
+        newtype)
 }
 
 call! {
     MPI_Type_create_resized_c PMPI_Type_create_resized_c(oldtype: MPI_Datatype, lb: MPI_Count,
         extent: MPI_Count, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_resized(oldtype, lb, extent, newtype)
+    => datatype_create::mpi_type_create_resized(oldtype, lb, extent, newtype)
 }
 
 call! {
     MPI_Type_create_struct PMPI_Type_create_struct(count: c_int,
         array_of_blocklengths: *const c_int, array_of_displacements: *const MPI_Aint,
         array_of_types: *const MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_struct(MPI_Count::from(count),
+    => datatype_create::mpi_type_create_struct(MPI_Count::from(count),
         PolyArray::new(array_of_blocklengths), PolyArray::new(array_of_displacements),
         array_of_types, newtype)
 }
@@ -237,7 +238,7 @@ call! {
     MPI_Type_create_struct_c PMPI_Type_create_struct_c(count: MPI_Count,
         array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
         array_of_types: *const MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_struct(count, PolyArray::new(array_of_blocklengths),
+    => datatype_create::mpi_type_create_struct(count, PolyArray::new(array_of_blocklengths),
         PolyArray::new(array_of_displacements), array_of_types, newtype)
 }
 
@@ -245,7 +246,7 @@ call! {
     MPI_Type_create_subarray PMPI_Type_create_subarray(ndims: c_int, array_of_sizes: *const c_int,
         array_of_subsizes: *const c_int, array_of_starts: *const c_int, order: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_subarray(ndims, PolyArray::new(array_of_sizes),
+    => datatype_create::mpi_type_create_subarray(ndims, PolyArray::new(array_of_sizes),
         PolyArray::new(array_of_subsizes), PolyArray::new(array_of_starts), order, oldtype, newtype)
 }
 
@@ -254,13 +255,13 @@ call! {
         array_of_sizes: *const MPI_Count, array_of_subsizes: *const MPI_Count,
         array_of_starts: *const MPI_Count, order: c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_create_subarray(ndims, PolyArray::new(array_of_sizes),
+    => datatype_create::mpi_type_create_subarray(ndims, PolyArray::new(array_of_sizes),
         PolyArray::new(array_of_subsizes), PolyArray::new(array_of_starts), order, oldtype, newtype)
 }
 
 call! {
     MPI_Type_dup PMPI_Type_dup(oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_dup(oldtype, newtype)
+    => datatype_create::mpi_type_dup(oldtype, newtype)
 }
 
 call! {
@@ -351,15 +352,16 @@ call! {
     MPI_Type_indexed PMPI_Type_indexed(count: c_int, array_of_blocklengths: *const c_int,
         array_of_displacements: *const c_int, oldtype: MPI_Datatype,
         newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_indexed(MPI_Count::from(count), PolyArray::new(array_of_blocklengths),
-        PolyArray::new(array_of_displacements), oldtype, newtype)
+    => datatype_create::mpi_type_indexed(MPI_Count::from(count),
+        PolyArray::new(array_of_blocklengths), PolyArray::new(array_of_displacements), oldtype,
+        newtype)
 }
 
 call! {
     MPI_Type_indexed_c PMPI_Type_indexed_c(count: MPI_Count,
         array_of_blocklengths: *const MPI_Count, array_of_displacements: *const MPI_Count,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_indexed(count, PolyArray::new(array_of_blocklengths),
+    => datatype_create::mpi_type_indexed(count, PolyArray::new(array_of_blocklengths),
         PolyArray::new(array_of_displacements), oldtype, newtype)
 }
 
@@ -387,14 +389,14 @@ call! {
 call! {
     MPI_Type_vector PMPI_Type_vector(count: c_int, blocklength: c_int, stride: c_int,
         oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_vector(MPI_Count::from(count), MPI_Count::from(blocklength),
+    => datatype_create::mpi_type_vector(MPI_Count::from(count), MPI_Count::from(blocklength),
         MPI_Count::from(stride), oldtype, newtype)
 }
 
 call! {
     MPI_Type_vector_c PMPI_Type_vector_c(count: MPI_Count, blocklength: MPI_Count,
         stride: MPI_Count, oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) on Default
-    => datatype::mpi_type_vector(count, blocklength, stride, oldtype, newtype)
+    => datatype_create::mpi_type_vector(count, blocklength, stride, oldtype, newtype)
 }
 
 call! {

@@ -4,11 +4,11 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use mica_mpi::Result;
 use mica_mpi::attribute::{self, Copy, Delete, Owner};
 use mica_mpi::comm::{AttributeValue, Comm};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
-use mica_mpi::Result;
 
 use crate::convert::{Out, flag};
 use crate::types::*;
@@ -136,7 +136,10 @@ unsafe fn put(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let (place, found) = unsafe {
-        (Out::new(attribute_val.cast::<usize>(), "attribute_val")?, Out::new(found, "flag")?)
+        (
+            Out::new(attribute_val.cast::<usize>(), "attribute_val")?,
+            Out::new(found, "flag")?,
+        )
     };
     let value = get()?;
     if let Some(value) = value {
@@ -157,7 +160,15 @@ pub unsafe fn mpi_comm_create_keyval(
     extra_state: *mut c_void,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { create(Owner::Comm, comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state) }
+    unsafe {
+        create(
+            Owner::Comm,
+            comm_copy_attr_fn,
+            comm_delete_attr_fn,
+            comm_keyval,
+            extra_state,
+        )
+    }
 }
 
 /// MPI_Type_create_keyval.
@@ -171,7 +182,15 @@ pub unsafe fn mpi_type_create_keyval(
     extra_state: *mut c_void,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { create(Owner::Type, type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state) }
+    unsafe {
+        create(
+            Owner::Type,
+            type_copy_attr_fn,
+            type_delete_attr_fn,
+            type_keyval,
+            extra_state,
+        )
+    }
 }
 
 /// MPI_Win_create_keyval.
@@ -185,7 +204,15 @@ pub unsafe fn mpi_win_create_keyval(
     extra_state: *mut c_void,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { create(Owner::Win, win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state) }
+    unsafe {
+        create(
+            Owner::Win,
+            win_copy_attr_fn,
+            win_delete_attr_fn,
+            win_keyval,
+            extra_state,
+        )
+    }
 }
 
 /// MPI_Keyval_create, the deprecated name of `MPI_Comm_create_keyval`.
@@ -302,7 +329,9 @@ pub fn mpi_type_set_attr(
 ) -> Result<()> {
     let value = attribute_val.expose_provenance();
     let datatype = Datatype::resolve(datatype.raw())?;
-    datatype.attributes().set(Owner::Type, datatype.handle(), type_keyval, value)
+    datatype
+        .attributes()
+        .set(Owner::Type, datatype.handle(), type_keyval, value)
 }
 
 /// MPI_Type_get_attr.
@@ -315,8 +344,11 @@ pub unsafe fn mpi_type_get_attr(
     attribute_val: *mut c_void,
     found: *mut c_int,
 ) -> Result<()> {
-    let get =
-        || Datatype::resolve(datatype.raw())?.attributes().get(Owner::Type, type_keyval);
+    let get = || {
+        Datatype::resolve(datatype.raw())?
+            .attributes()
+            .get(Owner::Type, type_keyval)
+    };
     // SAFETY: as the caller promises.
     unsafe { put(attribute_val, found, get) }
 }
@@ -324,5 +356,7 @@ pub unsafe fn mpi_type_get_attr(
 /// MPI_Type_delete_attr.
 pub fn mpi_type_delete_attr(datatype: MPI_Datatype, type_keyval: c_int) -> Result<()> {
     let datatype = Datatype::resolve(datatype.raw())?;
-    datatype.attributes().delete(Owner::Type, datatype.handle(), type_keyval)
+    datatype
+        .attributes()
+        .delete(Owner::Type, datatype.handle(), type_keyval)
 }

@@ -7,8 +7,9 @@ use std::ffi::{c_int, c_void};
 
 use mica_mpi::collective::{self, BlockList, Buffer};
 use mica_mpi::comm::Comm;
-use mica_mpi::constants::IN_PLACE;
+use mica_mpi::constants::{ERR_ARG, ERR_BUFFER, IN_PLACE};
 use mica_mpi::datatype::{Datatype, Region};
+use mica_mpi::error::{Error, Result};
 use mica_mpi::op::Op;
 
 use crate::poly::PolyArray;
@@ -32,7 +33,7 @@ unsafe fn buffer(
     argument: &'static str,
     count: MPI_Count,
     datatype: MPI_Datatype,
-) -> mica_mpi::Result<Option<Buffer>> {
+) -> Result<Option<Buffer>> {
     // SAFETY: by the contract above.
     match unsafe { region(address) } {
         Some(region) => Buffer::new(
@@ -55,7 +56,7 @@ unsafe fn whole(
     argument: &'static str,
     count: MPI_Count,
     datatype: MPI_Datatype,
-) -> mica_mpi::Result<Buffer> {
+) -> Result<Buffer> {
     // SAFETY: by the contract above.
     let region = unsafe { Region::user(plain(address)?) };
     Buffer::new(
@@ -67,10 +68,10 @@ unsafe fn whole(
 }
 
 /// Refuses `MPI_IN_PLACE`, which is no address.
-fn plain(address: *const c_void) -> mica_mpi::Result<*const c_void> {
+fn plain(address: *const c_void) -> Result<*const c_void> {
     if address.addr() == IN_PLACE {
-        return Err(mica_mpi::Error::argument(
-            mica_mpi::constants::ERR_BUFFER,
+        return Err(Error::argument(
+            ERR_BUFFER,
             "buffer",
             "MPI_IN_PLACE",
             "not allowed for this buffer",
@@ -90,11 +91,12 @@ unsafe fn blocks(
     displacements: PolyArray,
     datatype: MPI_Datatype,
     size: usize,
-) -> mica_mpi::Result<Option<BlockList>> {
+) -> Result<Option<BlockList>> {
     // SAFETY: by the contract above.
     let Some(region) = (unsafe { region(address) }) else {
         return Ok(None);
     };
+    given(!counts.is_null() && !displacements.is_null())?;
     // SAFETY: by the contract above.
     let (counts, displacements) = unsafe { (counts.to_vec(size), displacements.to_vec(size)) };
     let datatype = Datatype::resolve_committed(datatype.raw())?;
@@ -112,11 +114,12 @@ unsafe fn typed_blocks(
     displacements: PolyArray,
     datatypes: *const MPI_Datatype,
     size: usize,
-) -> mica_mpi::Result<Option<BlockList>> {
+) -> Result<Option<BlockList>> {
     // SAFETY: by the contract above.
     let Some(region) = (unsafe { region(address) }) else {
         return Ok(None);
     };
+    given(!counts.is_null() && !displacements.is_null() && !datatypes.is_null())?;
     // SAFETY: by the contract above.
     let (counts, displacements, datatypes) = unsafe {
         (
@@ -128,8 +131,21 @@ unsafe fn typed_blocks(
     let datatypes = datatypes
         .iter()
         .map(|d| Datatype::resolve_committed(d.raw()))
-        .collect::<mica_mpi::Result<Vec<Datatype>>>()?;
+        .collect::<Result<Vec<Datatype>>>()?;
     BlockList::in_bytes(region, argument, &counts, &displacements, &datatypes).map(Some)
+}
+
+/// Refuses an array that is null.
+fn given(all: bool) -> Result<()> {
+    if all {
+        return Ok(());
+    }
+    Err(Error::argument(
+        ERR_ARG,
+        "array",
+        "NULL",
+        "counts, displacements and types are needed for every rank",
+    ))
 }
 
 /// Whether arguments that matter only at the root matter here.
@@ -138,10 +154,10 @@ fn at_root(comm: &Comm, root: c_int) -> bool {
 }
 
 /// What a required receive buffer is when the caller passes `MPI_IN_PLACE` for it.
-fn required<T>(given: Option<T>) -> mica_mpi::Result<T> {
+fn required<T>(given: Option<T>) -> Result<T> {
     given.ok_or_else(|| {
-        mica_mpi::Error::argument(
-            mica_mpi::constants::ERR_BUFFER,
+        Error::argument(
+            ERR_BUFFER,
             "recvbuf",
             "MPI_IN_PLACE",
             "not allowed for this buffer",
@@ -150,7 +166,7 @@ fn required<T>(given: Option<T>) -> mica_mpi::Result<T> {
 }
 
 /// MPI_Barrier.
-pub fn mpi_barrier(comm: MPI_Comm) -> mica_mpi::Result<()> {
+pub fn mpi_barrier(comm: MPI_Comm) -> Result<()> {
     collective::barrier(&Comm::resolve(comm.raw())?)
 }
 
@@ -164,7 +180,7 @@ pub unsafe fn mpi_bcast(
     datatype: MPI_Datatype,
     root: c_int,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = Comm::resolve(comm.raw())?;
     // SAFETY: by the contract above.
     let buffer = unsafe { whole(buffer, "count", count, datatype)? };
@@ -185,7 +201,7 @@ pub unsafe fn mpi_gather(
     recvtype: MPI_Datatype,
     root: c_int,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = Comm::resolve(comm.raw())?;
     // SAFETY: by the contract above.
     let send = unsafe { buffer(sendbuf, "sendcount", sendcount, sendtype)? };
@@ -214,7 +230,7 @@ pub unsafe fn mpi_gatherv(
     recvtype: MPI_Datatype,
     root: c_int,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = Comm::resolve(comm.raw())?;
     // SAFETY: by the contract above.
     let send = unsafe { buffer(sendbuf, "sendcount", sendcount, sendtype)? };
@@ -251,7 +267,7 @@ pub unsafe fn mpi_scatter(
     recvtype: MPI_Datatype,
     root: c_int,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = Comm::resolve(comm.raw())?;
     let send = if at_root(&comm, root) {
         // SAFETY: by the contract above.
@@ -280,7 +296,7 @@ pub unsafe fn mpi_scatterv(
     recvtype: MPI_Datatype,
     root: c_int,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = Comm::resolve(comm.raw())?;
     let send = if at_root(&comm, root) {
         // SAFETY: by the contract above.
@@ -314,7 +330,7 @@ pub unsafe fn mpi_allgather(
     recvcount: MPI_Count,
     recvtype: MPI_Datatype,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = Comm::resolve(comm.raw())?;
     // SAFETY: by the contract above.
     let (send, receive) = unsafe {
@@ -341,7 +357,7 @@ pub unsafe fn mpi_allgatherv(
     displs: PolyArray,
     recvtype: MPI_Datatype,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = intra(comm)?;
     // SAFETY: by the contract above.
     let (send, receive) = unsafe {
@@ -372,7 +388,7 @@ pub unsafe fn mpi_alltoall(
     recvcount: MPI_Count,
     recvtype: MPI_Datatype,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = Comm::resolve(comm.raw())?;
     // SAFETY: by the contract above.
     let (send, receive) = unsafe {
@@ -400,7 +416,7 @@ pub unsafe fn mpi_alltoallv(
     rdispls: PolyArray,
     recvtype: MPI_Datatype,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = intra(comm)?;
     // SAFETY: by the contract above.
     let (send, receive) = unsafe {
@@ -441,7 +457,7 @@ pub unsafe fn mpi_alltoallw(
     rdispls: PolyArray,
     recvtypes: *const MPI_Datatype,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = intra(comm)?;
     // SAFETY: by the contract above.
     let (send, receive) = unsafe {
@@ -469,10 +485,10 @@ pub unsafe fn mpi_alltoallw(
 
 /// The communicator; arrays of an intercommunicator's calls have another length, so these are
 /// refused at once.
-fn intra(comm: MPI_Comm) -> mica_mpi::Result<Comm> {
+fn intra(comm: MPI_Comm) -> Result<Comm> {
     let comm = Comm::resolve(comm.raw())?;
     if comm.is_inter() {
-        return Err(mica_mpi::Error::unsupported(
+        return Err(Error::unsupported(
             "a collective call on an intercommunicator",
         ));
     }
@@ -491,7 +507,7 @@ pub unsafe fn mpi_reduce(
     op: MPI_Op,
     root: c_int,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = Comm::resolve(comm.raw())?;
     let op = Op::resolve(op.raw())?;
     let datatype = Datatype::resolve_committed(datatype.raw())?;
@@ -507,7 +523,7 @@ pub unsafe fn mpi_reduce(
 }
 
 /// One of the reductions whose arguments are those of `MPI_Allreduce`.
-type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> mica_mpi::Result<()>;
+type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<()>;
 
 /// Converts the arguments of such a reduction and calls it.
 ///
@@ -521,7 +537,7 @@ unsafe fn vector(
     datatype: MPI_Datatype,
     op: MPI_Op,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = Comm::resolve(comm.raw())?;
     let op = Op::resolve(op.raw())?;
     let datatype = Datatype::resolve_committed(datatype.raw())?;
@@ -541,7 +557,7 @@ pub unsafe fn mpi_allreduce(
     datatype: MPI_Datatype,
     op: MPI_Op,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     // SAFETY: by the contract above.
     unsafe {
         vector(
@@ -568,10 +584,11 @@ pub unsafe fn mpi_reduce_scatter(
     datatype: MPI_Datatype,
     op: MPI_Op,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     let comm = Comm::resolve(comm.raw())?;
     let op = Op::resolve(op.raw())?;
     let datatype = Datatype::resolve_committed(datatype.raw())?;
+    given(!recvcounts.is_null())?;
     // SAFETY: by the contract above; an intercommunicator's array has this length too (its local
     // group's).
     let (send, receive, counts) = unsafe {
@@ -596,7 +613,7 @@ pub unsafe fn mpi_reduce_scatter_block(
     datatype: MPI_Datatype,
     op: MPI_Op,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     // SAFETY: by the contract above.
     unsafe {
         vector(
@@ -622,7 +639,7 @@ pub unsafe fn mpi_scan(
     datatype: MPI_Datatype,
     op: MPI_Op,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     // SAFETY: by the contract above.
     unsafe {
         vector(
@@ -648,7 +665,7 @@ pub unsafe fn mpi_exscan(
     datatype: MPI_Datatype,
     op: MPI_Op,
     comm: MPI_Comm,
-) -> mica_mpi::Result<()> {
+) -> Result<()> {
     // SAFETY: by the contract above.
     unsafe {
         vector(

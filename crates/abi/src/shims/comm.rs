@@ -36,11 +36,7 @@ pub unsafe fn mpi_comm_size(comm: MPI_Comm, size: *mut c_int) -> Result<()> {
 ///
 /// # Safety
 /// `result` is null or writable.
-pub unsafe fn mpi_comm_compare(
-    comm1: MPI_Comm,
-    comm2: MPI_Comm,
-    result: *mut c_int,
-) -> Result<()> {
+pub unsafe fn mpi_comm_compare(comm1: MPI_Comm, comm2: MPI_Comm, result: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
     let result = unsafe { Out::new(result, "result")? };
     result.set(Comm::resolve(comm1.raw())?.compare(&Comm::resolve(comm2.raw())?));
@@ -128,7 +124,10 @@ pub unsafe fn mpi_comm_dup_with_info(
     // SAFETY: as the caller promises.
     let newcomm = unsafe { Out::new(newcomm, "newcomm")? };
     let hints = Info::resolve_hints(info.raw())?;
-    put_new(newcomm, Some(Comm::resolve(comm.raw())?.duplicate(Some(&hints))?));
+    put_new(
+        newcomm,
+        Some(Comm::resolve(comm.raw())?.duplicate(Some(&hints))?),
+    );
     Ok(())
 }
 
@@ -171,7 +170,10 @@ unsafe fn idup(
     // SAFETY: as the caller promises.
     let (newcomm, request) =
         unsafe { (Out::new(newcomm, "newcomm")?, Out::new(request, "request")?) };
-    put_new(newcomm, Some(Comm::resolve(comm.raw())?.duplicate_at_once(hints)?));
+    put_new(
+        newcomm,
+        Some(Comm::resolve(comm.raw())?.duplicate_at_once(hints)?),
+    );
     // The communicator is ready, so the request is one that is complete already.
     request.set(MPI_Request::from_raw(Request::SENT.register()));
     Ok(())
@@ -206,7 +208,10 @@ pub unsafe fn mpi_comm_create_group(
     // SAFETY: as the caller promises.
     let newcomm = unsafe { Out::new(newcomm, "newcomm")? };
     let group = Group::resolve(group.raw())?;
-    put_new(newcomm, Comm::resolve(comm.raw())?.create_group(&group, tag)?);
+    put_new(
+        newcomm,
+        Comm::resolve(comm.raw())?.create_group(&group, tag)?,
+    );
     Ok(())
 }
 
@@ -240,7 +245,10 @@ pub unsafe fn mpi_comm_split_type(
     // SAFETY: as the caller promises.
     let newcomm = unsafe { Out::new(newcomm, "newcomm")? };
     let hints = Info::resolve_hints(info.raw())?;
-    put_new(newcomm, Comm::resolve(comm.raw())?.split_type(split_type, key, &hints)?);
+    put_new(
+        newcomm,
+        Comm::resolve(comm.raw())?.split_type(split_type, key, &hints)?,
+    );
     Ok(())
 }
 

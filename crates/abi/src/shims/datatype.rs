@@ -1,17 +1,18 @@
-//! `MPI_Type_*`, addresses, and the counts of a status (MPI 5.0, chapter 5). Attributes are in `attribute`.
+//! `MPI_Type_*`, addresses, and the counts of a status (MPI 5.0, chapter 5). Constructors are in `datatype_create`,
+//! attributes in `attribute`.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
 use mica_mpi::constants as c;
-use mica_mpi::datatype::{self, Datatype, check_count};
+use mica_mpi::datatype::{self, Datatype};
 use mica_mpi::{Error, Result};
 
-use crate::poly::{PolyArray, PolyOut};
+use crate::poly::PolyOut;
 use crate::status;
 use crate::types::*;
 
 /// An array argument must not be null where it has elements.
-fn check_array(null: bool, count: usize, argument: &'static str) -> Result<()> {
+pub(super) fn check_array(null: bool, count: usize, argument: &'static str) -> Result<()> {
     if null && count > 0 {
         let reason = format!("an array of {count} elements is needed");
         return Err(Error::argument(c::ERR_ARG, argument, "NULL", reason));
@@ -19,36 +20,21 @@ fn check_array(null: bool, count: usize, argument: &'static str) -> Result<()> {
     Ok(())
 }
 
-/// The first `count` numbers of a caller's array.
-///
-/// # Safety
-/// `list` is null or has `count` elements.
-unsafe fn numbers(list: PolyArray, count: usize, argument: &'static str) -> Result<Vec<i64>> {
-    check_array(list.is_null(), count, argument)?;
-    // SAFETY: by the contract above, and not null if it has elements.
-    Ok(unsafe { list.to_vec(count) })
-}
-
-/// The same for an array of plain type.
+/// The first `count` elements of a caller's array.
 ///
 /// # Safety
 /// `list` is null or has `count` elements, which outlive the slice.
-unsafe fn slice<'a, T>(list: *const T, count: usize, argument: &'static str) -> Result<&'a [T]> {
+pub(super) unsafe fn slice<'a, T>(
+    list: *const T,
+    count: usize,
+    argument: &'static str,
+) -> Result<&'a [T]> {
     check_array(list.is_null(), count, argument)?;
     if count == 0 {
         return Ok(&[]);
     }
     // SAFETY: by the contract above, and not null.
     Ok(unsafe { std::slice::from_raw_parts(list, count) })
-}
-
-fn length(count: MPI_Count, argument: &'static str) -> Result<usize> {
-    check_count(count, argument).map(|count| count as usize)
-}
-
-/// The datatype that another is made of.
-fn old(handle: MPI_Datatype) -> Result<Datatype> {
-    Datatype::resolve_as(handle.raw(), "oldtype")
 }
 
 fn resolve(handle: MPI_Datatype) -> Result<Datatype> {
@@ -59,7 +45,7 @@ fn resolve(handle: MPI_Datatype) -> Result<Datatype> {
 ///
 /// # Safety
 /// `out` is null or writable.
-unsafe fn put<T>(out: *mut T, argument: &'static str, value: T) -> Result<()> {
+pub(super) unsafe fn put<T>(out: *mut T, argument: &'static str, value: T) -> Result<()> {
     if out.is_null() {
         return Err(Error::argument(
             c::ERR_ARG,
@@ -71,311 +57,6 @@ unsafe fn put<T>(out: *mut T, argument: &'static str, value: T) -> Result<()> {
     // SAFETY: by the contract above, and not null.
     unsafe { out.write(value) };
     Ok(())
-}
-
-/// Gives a new datatype to the caller.
-///
-/// # Safety
-/// `newtype` is null or writable.
-unsafe fn create(newtype: *mut MPI_Datatype, datatype: Result<Datatype>) -> Result<()> {
-    let datatype = datatype?;
-    // SAFETY: by the contract above.
-    unsafe {
-        put(
-            newtype,
-            "newtype",
-            MPI_Datatype::from_raw(datatype.register()),
-        )
-    }
-}
-
-/// MPI_Type_contiguous, MPI_Type_contiguous_c.
-///
-/// # Safety
-/// `newtype` is writable.
-pub unsafe fn mpi_type_contiguous(
-    count: MPI_Count,
-    oldtype: MPI_Datatype,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { create(newtype, Datatype::contiguous(count, &old(oldtype)?)) }
-}
-
-/// MPI_Type_vector, MPI_Type_vector_c.
-///
-/// # Safety
-/// `newtype` is writable.
-pub unsafe fn mpi_type_vector(
-    count: MPI_Count,
-    blocklength: MPI_Count,
-    stride: MPI_Count,
-    oldtype: MPI_Datatype,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        create(
-            newtype,
-            Datatype::vector(count, blocklength, stride, &old(oldtype)?),
-        )
-    }
-}
-
-/// MPI_Type_create_hvector, MPI_Type_create_hvector_c.
-///
-/// # Safety
-/// `newtype` is writable.
-pub unsafe fn mpi_type_create_hvector(
-    count: MPI_Count,
-    blocklength: MPI_Count,
-    stride: MPI_Count,
-    oldtype: MPI_Datatype,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        create(
-            newtype,
-            Datatype::hvector(count, blocklength, stride, &old(oldtype)?),
-        )
-    }
-}
-
-/// MPI_Type_indexed, MPI_Type_indexed_c.
-///
-/// # Safety
-/// The arrays have `count` elements; `newtype` is writable.
-pub unsafe fn mpi_type_indexed(
-    count: MPI_Count,
-    array_of_blocklengths: PolyArray,
-    array_of_displacements: PolyArray,
-    oldtype: MPI_Datatype,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    let n = length(count, "count")?;
-    // SAFETY: as the caller promises.
-    unsafe {
-        let lengths = numbers(array_of_blocklengths, n, "array_of_blocklengths")?;
-        let displacements = numbers(array_of_displacements, n, "array_of_displacements")?;
-        create(
-            newtype,
-            Datatype::indexed(&lengths, &displacements, &old(oldtype)?),
-        )
-    }
-}
-
-/// MPI_Type_create_hindexed, MPI_Type_create_hindexed_c.
-///
-/// # Safety
-/// The arrays have `count` elements; `newtype` is writable.
-pub unsafe fn mpi_type_create_hindexed(
-    count: MPI_Count,
-    array_of_blocklengths: PolyArray,
-    array_of_displacements: PolyArray,
-    oldtype: MPI_Datatype,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    let n = length(count, "count")?;
-    // SAFETY: as the caller promises.
-    unsafe {
-        let lengths = numbers(array_of_blocklengths, n, "array_of_blocklengths")?;
-        let displacements = numbers(array_of_displacements, n, "array_of_displacements")?;
-        create(
-            newtype,
-            Datatype::hindexed(&lengths, &displacements, &old(oldtype)?),
-        )
-    }
-}
-
-/// MPI_Type_create_indexed_block, MPI_Type_create_indexed_block_c.
-///
-/// # Safety
-/// The array has `count` elements; `newtype` is writable.
-pub unsafe fn mpi_type_create_indexed_block(
-    count: MPI_Count,
-    blocklength: MPI_Count,
-    array_of_displacements: PolyArray,
-    oldtype: MPI_Datatype,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    let n = length(count, "count")?;
-    // SAFETY: as the caller promises.
-    unsafe {
-        let displacements = numbers(array_of_displacements, n, "array_of_displacements")?;
-        create(
-            newtype,
-            Datatype::indexed_block(blocklength, &displacements, &old(oldtype)?),
-        )
-    }
-}
-
-/// MPI_Type_create_hindexed_block, MPI_Type_create_hindexed_block_c.
-///
-/// # Safety
-/// The array has `count` elements; `newtype` is writable.
-pub unsafe fn mpi_type_create_hindexed_block(
-    count: MPI_Count,
-    blocklength: MPI_Count,
-    array_of_displacements: PolyArray,
-    oldtype: MPI_Datatype,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    let n = length(count, "count")?;
-    // SAFETY: as the caller promises.
-    unsafe {
-        let displacements = numbers(array_of_displacements, n, "array_of_displacements")?;
-        create(
-            newtype,
-            Datatype::hindexed_block(blocklength, &displacements, &old(oldtype)?),
-        )
-    }
-}
-
-/// MPI_Type_create_struct, MPI_Type_create_struct_c.
-///
-/// # Safety
-/// The arrays have `count` elements; `newtype` is writable.
-pub unsafe fn mpi_type_create_struct(
-    count: MPI_Count,
-    array_of_blocklengths: PolyArray,
-    array_of_displacements: PolyArray,
-    array_of_types: *const MPI_Datatype,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    let n = length(count, "count")?;
-    // SAFETY: as the caller promises.
-    unsafe {
-        let lengths = numbers(array_of_blocklengths, n, "array_of_blocklengths")?;
-        let displacements = numbers(array_of_displacements, n, "array_of_displacements")?;
-        let types = slice(array_of_types, n, "array_of_types")?
-            .iter()
-            .map(|handle| Datatype::resolve_as(handle.raw(), "array_of_types"))
-            .collect::<Result<Vec<_>>>()?;
-        create(
-            newtype,
-            Datatype::create_struct(&lengths, &displacements, &types),
-        )
-    }
-}
-
-/// MPI_Type_create_subarray, MPI_Type_create_subarray_c.
-///
-/// # Safety
-/// The arrays have `ndims` elements; `newtype` is writable.
-pub unsafe fn mpi_type_create_subarray(
-    ndims: c_int,
-    array_of_sizes: PolyArray,
-    array_of_subsizes: PolyArray,
-    array_of_starts: PolyArray,
-    order: c_int,
-    oldtype: MPI_Datatype,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    let n = dimensions(ndims)?;
-    // SAFETY: as the caller promises.
-    unsafe {
-        let sizes = numbers(array_of_sizes, n, "array_of_sizes")?;
-        let subsizes = numbers(array_of_subsizes, n, "array_of_subsizes")?;
-        let starts = numbers(array_of_starts, n, "array_of_starts")?;
-        create(
-            newtype,
-            Datatype::subarray(&sizes, &subsizes, &starts, order, &old(oldtype)?),
-        )
-    }
-}
-
-/// MPI_Type_create_darray, MPI_Type_create_darray_c.
-///
-/// # Safety
-/// The arrays have `ndims` elements; `newtype` is writable.
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn mpi_type_create_darray(
-    size: c_int,
-    rank: c_int,
-    ndims: c_int,
-    array_of_gsizes: PolyArray,
-    array_of_distribs: *const c_int,
-    array_of_dargs: *const c_int,
-    array_of_psizes: *const c_int,
-    order: c_int,
-    oldtype: MPI_Datatype,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    let n = dimensions(ndims)?;
-    // SAFETY: as the caller promises.
-    unsafe {
-        let gsizes = numbers(array_of_gsizes, n, "array_of_gsizes")?;
-        let distribs = slice(array_of_distribs, n, "array_of_distribs")?;
-        let dargs = slice(array_of_dargs, n, "array_of_dargs")?;
-        let psizes = slice(array_of_psizes, n, "array_of_psizes")?;
-        let old = old(oldtype)?;
-        let datatype = Datatype::darray(size, rank, &gsizes, distribs, dargs, psizes, order, &old);
-        create(newtype, datatype)
-    }
-}
-
-fn dimensions(ndims: c_int) -> Result<usize> {
-    usize::try_from(ndims)
-        .map_err(|_| Error::argument(c::ERR_ARG, "ndims", ndims, "it must not be negative"))
-}
-
-/// MPI_Type_create_resized, MPI_Type_create_resized_c.
-///
-/// # Safety
-/// `newtype` is writable.
-pub unsafe fn mpi_type_create_resized(
-    oldtype: MPI_Datatype,
-    lb: MPI_Count,
-    extent: MPI_Count,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { create(newtype, Datatype::resized(&old(oldtype)?, lb, extent)) }
-}
-
-/// MPI_Type_dup.
-///
-/// # Safety
-/// `newtype` is writable.
-pub unsafe fn mpi_type_dup(oldtype: MPI_Datatype, newtype: *mut MPI_Datatype) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { create(newtype, Datatype::dup(&old(oldtype)?)) }
-}
-
-/// MPI_Type_create_f90_real.
-///
-/// # Safety
-/// `newtype` is writable.
-pub unsafe fn mpi_type_create_f90_real(
-    p: c_int,
-    r: c_int,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { create(newtype, Datatype::f90_real(p, r)) }
-}
-
-/// MPI_Type_create_f90_complex.
-///
-/// # Safety
-/// `newtype` is writable.
-pub unsafe fn mpi_type_create_f90_complex(
-    p: c_int,
-    r: c_int,
-    newtype: *mut MPI_Datatype,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { create(newtype, Datatype::f90_complex(p, r)) }
-}
-
-/// MPI_Type_create_f90_integer.
-///
-/// # Safety
-/// `newtype` is writable.
-pub unsafe fn mpi_type_create_f90_integer(r: c_int, newtype: *mut MPI_Datatype) -> Result<()> {
-    // SAFETY: as the caller promises.
-    unsafe { create(newtype, Datatype::f90_integer(r)) }
 }
 
 /// MPI_Type_match_size.
@@ -766,4 +447,84 @@ pub unsafe fn mpi_status_set_elements_x(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe { mpi_status_set_elements(status, datatype, count) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::{null, null_mut};
+
+    use super::super::datatype_create::{mpi_type_create_struct, mpi_type_vector};
+    use super::*;
+    use crate::poly::PolyArray;
+
+    fn handle(raw: u32) -> MPI_Datatype {
+        MPI_Datatype::from_raw(raw)
+    }
+
+    #[test]
+    fn a_datatype_lives_from_constructor_to_free() {
+        let mut vector = handle(0);
+        let (mut ints, mut addresses, mut types) = ([0; 3], [0 as MPI_Aint; 1], [handle(0)]);
+        let (mut size, mut name, mut len): (c_int, _, c_int) = (0, [1 as c_char; 128], -1);
+        // SAFETY: all pointers are to locals of the sizes that the calls ask for.
+        unsafe {
+            mpi_type_vector(4, 2, 3, handle(c::DOUBLE), &raw mut vector).unwrap();
+            mpi_type_commit(&raw mut vector).unwrap();
+            mpi_type_size(vector, PolyOut::new(&raw mut size)).unwrap();
+            mpi_type_set_name(vector, c"columns".as_ptr()).unwrap();
+            mpi_type_get_name(vector, name.as_mut_ptr(), &raw mut len).unwrap();
+            let (i, a, t) = (
+                ints.as_mut_ptr(),
+                addresses.as_mut_ptr(),
+                types.as_mut_ptr(),
+            );
+            let short = mpi_type_get_contents(vector, 2, 1, 0, 1, i, a, null_mut(), t, false);
+            assert_eq!(short.unwrap_err().code(), c::ERR_ARG);
+            mpi_type_get_contents(vector, 3, 1, 0, 1, i, a, null_mut(), t, false).unwrap();
+            mpi_type_free(&raw mut vector).unwrap();
+        }
+        assert_eq!((size, ints, types[0].raw()), (64, [4, 2, 3], c::DOUBLE));
+        assert_eq!((len, name[7], name[0] as u8), (7, 0, b'c'));
+        assert_eq!(vector.raw(), c::DATATYPE_NULL);
+    }
+
+    #[test]
+    fn counts_that_an_int_cannot_hold_are_undefined_or_refused() {
+        let mut large = handle(0);
+        let (mut size, mut wide): (c_int, MPI_Count) = (0, 0);
+        let mut status = MPI_Status::default();
+        status.set_bytes(1 << 33);
+        // SAFETY: as above.
+        unsafe {
+            mpi_type_vector(2, 1 << 32, 1 << 33, handle(c::BYTE), &raw mut large).unwrap();
+            mpi_type_size(large, PolyOut::new(&raw mut size)).unwrap();
+            mpi_type_size(large, PolyOut::new(&raw mut wide)).unwrap();
+            assert_eq!((size, wide), (c::UNDEFINED, 1 << 33));
+            mpi_get_count(&raw const status, large, PolyOut::new(&raw mut size)).unwrap();
+            mpi_get_elements(&raw const status, large, PolyOut::new(&raw mut wide)).unwrap();
+            assert_eq!((size, wide), (1, 1 << 33));
+            let out = || PolyOut::new(null_mut::<c_int>());
+            let envelope =
+                mpi_type_get_envelope(large, out(), out(), null_mut(), out(), null_mut(), false);
+            assert_eq!(envelope.unwrap_err().code(), c::ERR_TYPE);
+            mpi_type_free(&raw mut large).unwrap();
+        }
+    }
+
+    #[test]
+    fn null_arrays_are_errors_only_when_they_have_elements() {
+        let mut made = handle(0);
+        let none = || PolyArray::new(null::<c_int>());
+        // SAFETY: null is what the calls are asked to notice.
+        unsafe {
+            let error = mpi_type_create_struct(1, none(), none(), null(), &raw mut made);
+            assert_eq!(error.unwrap_err().code(), c::ERR_ARG);
+            let error = mpi_type_create_struct(-1, none(), none(), null(), &raw mut made);
+            assert_eq!(error.unwrap_err().code(), c::ERR_COUNT);
+            mpi_type_create_struct(0, none(), none(), null(), &raw mut made).unwrap();
+            mpi_type_free(&raw mut made).unwrap();
+            let error = mpi_get_count(null(), handle(c::INT), PolyOut::new(null_mut::<c_int>()));
+            assert_eq!(error.unwrap_err().code(), c::ERR_ARG);
+        }
+    }
 }

@@ -107,8 +107,12 @@ pub fn mpi_abort(comm: MPI_Comm, errorcode: c_int) -> Result<()> {
 /// `version` and `subversion` are null or writable.
 pub unsafe fn mpi_get_version(version: *mut c_int, subversion: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (version, subversion) =
-        unsafe { (Out::new(version, "version")?, Out::new(subversion, "subversion")?) };
+    let (version, subversion) = unsafe {
+        (
+            Out::new(version, "version")?,
+            Out::new(subversion, "subversion")?,
+        )
+    };
     version.set(c::VERSION);
     subversion.set(c::SUBVERSION);
     Ok(())
@@ -186,7 +190,10 @@ pub unsafe fn mpi_alloc_mem(size: MPI_Aint, info: MPI_Info, baseptr: *mut c_void
     // SAFETY: the alignment is a power of two and a multiple of a pointer's size; the function only writes `memory`.
     let refused = unsafe { libc::posix_memalign(&raw mut memory, alignment, bytes.max(1)) };
     if refused != 0 {
-        return Err(Error::OutOfMemory { bytes: bytes as u64, what: "MPI_Alloc_mem" });
+        return Err(Error::OutOfMemory {
+            bytes: bytes as u64,
+            what: "MPI_Alloc_mem",
+        });
     }
     baseptr.set(memory);
     Ok(())
@@ -208,8 +215,12 @@ pub unsafe fn mpi_free_mem(base: *mut c_void) -> Result<()> {
 /// `abi_major` and `abi_minor` are null or writable.
 pub unsafe fn mpi_abi_get_version(abi_major: *mut c_int, abi_minor: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (abi_major, abi_minor) =
-        unsafe { (Out::new(abi_major, "abi_major")?, Out::new(abi_minor, "abi_minor")?) };
+    let (abi_major, abi_minor) = unsafe {
+        (
+            Out::new(abi_major, "abi_major")?,
+            Out::new(abi_minor, "abi_minor")?,
+        )
+    };
     abi_major.set(c::ABI_VERSION);
     abi_minor.set(c::ABI_SUBVERSION);
     Ok(())
@@ -263,9 +274,13 @@ pub unsafe fn mpi_abi_get_fortran_info(info: *mut MPI_Info) -> Result<()> {
         ("double_complex", c::DOUBLE_COMPLEX),
     ];
     let size = |handle| Datatype::resolve(handle).map_or(0, |datatype| datatype.size());
-    let default = DEFAULT.map(|(name, handle)| (format!("mpi_{name}_size"), size(handle).to_string()));
+    let default =
+        DEFAULT.map(|(name, handle)| (format!("mpi_{name}_size"), size(handle).to_string()));
     let optional = OPTIONAL.map(|(name, handle)| {
-        (format!("mpi_{name}_supported"), (size(handle) > 0).to_string())
+        (
+            format!("mpi_{name}_supported"),
+            (size(handle) > 0).to_string(),
+        )
     });
     // SAFETY: as the caller promises.
     unsafe { put_info(info, default.into_iter().chain(optional)) }

@@ -47,7 +47,8 @@ pub unsafe fn mpi_group_translate_ranks(
 ) -> Result<()> {
     let (group1, group2) = (Group::resolve(group1.raw())?, Group::resolve(group2.raw())?);
     // SAFETY: as the caller promises; this slice is no longer used when the other one is made.
-    let translated = group1.translate_ranks(unsafe { slice(ranks1, n, "ranks1", "n")? }, &group2)?;
+    let translated =
+        group1.translate_ranks(unsafe { slice(ranks1, n, "ranks1", "n")? }, &group2)?;
     // SAFETY: as the caller promises.
     unsafe { slice_mut(ranks2, n, "ranks2", "n")? }.copy_from_slice(&translated);
     Ok(())
@@ -118,7 +119,10 @@ unsafe fn combine(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let newgroup = unsafe { Out::new(newgroup, "newgroup")? };
-    let group = operation(&Group::resolve(group1.raw())?, &Group::resolve(group2.raw())?);
+    let group = operation(
+        &Group::resolve(group1.raw())?,
+        &Group::resolve(group2.raw())?,
+    );
     newgroup.set(MPI_Group::from_raw(group.into_handle()));
     Ok(())
 }
@@ -134,8 +138,12 @@ pub unsafe fn mpi_group_incl(
     newgroup: *mut MPI_Group,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (ranks, newgroup) =
-        unsafe { (slice(ranks, n, "ranks", "n")?, Out::new(newgroup, "newgroup")?) };
+    let (ranks, newgroup) = unsafe {
+        (
+            slice(ranks, n, "ranks", "n")?,
+            Out::new(newgroup, "newgroup")?,
+        )
+    };
     let group = Group::resolve(group.raw())?.incl(ranks)?;
     newgroup.set(MPI_Group::from_raw(group.into_handle()));
     Ok(())
@@ -152,8 +160,12 @@ pub unsafe fn mpi_group_excl(
     newgroup: *mut MPI_Group,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (ranks, newgroup) =
-        unsafe { (slice(ranks, n, "ranks", "n")?, Out::new(newgroup, "newgroup")?) };
+    let (ranks, newgroup) = unsafe {
+        (
+            slice(ranks, n, "ranks", "n")?,
+            Out::new(newgroup, "newgroup")?,
+        )
+    };
     let group = Group::resolve(group.raw())?.excl(ranks)?;
     newgroup.set(MPI_Group::from_raw(group.into_handle()));
     Ok(())
@@ -170,8 +182,12 @@ pub unsafe fn mpi_group_range_incl(
     newgroup: *mut MPI_Group,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (ranges, newgroup) =
-        unsafe { (slice(ranges, n, "ranges", "n")?, Out::new(newgroup, "newgroup")?) };
+    let (ranges, newgroup) = unsafe {
+        (
+            slice(ranges, n, "ranges", "n")?,
+            Out::new(newgroup, "newgroup")?,
+        )
+    };
     let group = Group::resolve(group.raw())?.range_incl(ranges)?;
     newgroup.set(MPI_Group::from_raw(group.into_handle()));
     Ok(())
@@ -188,8 +204,12 @@ pub unsafe fn mpi_group_range_excl(
     newgroup: *mut MPI_Group,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (ranges, newgroup) =
-        unsafe { (slice(ranges, n, "ranges", "n")?, Out::new(newgroup, "newgroup")?) };
+    let (ranges, newgroup) = unsafe {
+        (
+            slice(ranges, n, "ranges", "n")?,
+            Out::new(newgroup, "newgroup")?,
+        )
+    };
     let group = Group::resolve(group.raw())?.range_excl(ranges)?;
     newgroup.set(MPI_Group::from_raw(group.into_handle()));
     Ok(())

@@ -2,9 +2,9 @@
 
 use std::ffi::{c_char, c_int};
 
+use mica_mpi::Result;
 use mica_mpi::constants as c;
 use mica_mpi::info::Info;
-use mica_mpi::Result;
 
 use crate::convert::{Out, flag, length, put_text, slice, text};
 use crate::types::*;
@@ -35,7 +35,9 @@ pub unsafe fn mpi_info_create_env(
         // SAFETY: as the caller promises.
         let arguments = unsafe { slice(argv, argc, "argv", "argc")? };
         // SAFETY: as the caller promises.
-        let texts = arguments.iter().map(|&argument| unsafe { text(argument, "argv") });
+        let texts = arguments
+            .iter()
+            .map(|&argument| unsafe { text(argument, "argv") });
         Info::environment(texts.collect::<Result<_>>()?)
     } else {
         Info::resolve(c::INFO_ENV)?
@@ -72,11 +74,7 @@ pub unsafe fn mpi_info_free(info: *mut MPI_Info) -> Result<()> {
 ///
 /// # Safety
 /// `key` and `value` are null or strings.
-pub unsafe fn mpi_info_set(
-    info: MPI_Info,
-    key: *const c_char,
-    value: *const c_char,
-) -> Result<()> {
+pub unsafe fn mpi_info_set(info: MPI_Info, key: *const c_char, value: *const c_char) -> Result<()> {
     // SAFETY: as the caller promises.
     let (key, value) = unsafe { (text(key, "key")?, text(value, "value")?) };
     Info::set(info.raw(), &key, &value)
@@ -127,8 +125,13 @@ pub unsafe fn mpi_info_get_string(
     found: *mut c_int,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (key, buflen, found) =
-        unsafe { (text(key, "key")?, Out::new(buflen, "buflen")?, Out::new(found, "flag")?) };
+    let (key, buflen, found) = unsafe {
+        (
+            text(key, "key")?,
+            Out::new(buflen, "buflen")?,
+            Out::new(found, "flag")?,
+        )
+    };
     let room = length(buflen.get(), "buflen")?;
     let text = Info::resolve(info.raw())?.get(&key)?;
     if let Some(text) = &text {
@@ -153,8 +156,13 @@ pub unsafe fn mpi_info_get_valuelen(
     found: *mut c_int,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    let (key, valuelen, found) =
-        unsafe { (text(key, "key")?, Out::new(valuelen, "valuelen")?, Out::new(found, "flag")?) };
+    let (key, valuelen, found) = unsafe {
+        (
+            text(key, "key")?,
+            Out::new(valuelen, "valuelen")?,
+            Out::new(found, "flag")?,
+        )
+    };
     let text = Info::resolve(info.raw())?.get(&key)?;
     if let Some(text) = &text {
         valuelen.set(text.len() as c_int);

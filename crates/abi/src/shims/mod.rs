@@ -7,6 +7,7 @@ pub mod attribute;
 pub mod collective;
 pub mod comm;
 pub mod datatype;
+pub mod datatype_create;
 pub mod environment;
 pub mod errhandler;
 pub mod group;

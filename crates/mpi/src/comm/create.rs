@@ -1,5 +1,6 @@
 //! Making communicators (MPI 5.0, 7.4.2): duplicate, split, create from a group.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::exchange::Party;
@@ -27,9 +28,9 @@ pub(crate) const fn context(leader: u32, id: u64) -> u64 {
     (leader as u64) << 40 | id << 1
 }
 
-/// The spare contexts that come with a context from [`fresh_context`].
-pub(super) fn spares(first: u64) -> Vec<u64> {
-    (1..BLOCK).rev().map(|i| first + (i << 1)).collect()
+/// The spare contexts, two apart, that come with a context from [`fresh_context`].
+pub(super) fn spares(first: u64) -> Range<u64> {
+    first + 2..first + 2 * BLOCK
 }
 
 /// The first of a block of contexts that nobody in the job has.
@@ -84,14 +85,6 @@ fn winners(bids: &[Bid], color: i32) -> Vec<usize> {
 impl Comm {
     /// The first of a block of contexts, from rank 0 to all.
     fn agree_on_context(&self) -> Result<u64> {
-        let mut context = if self.rank() == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
-        Party::all(self).broadcast(&mut context)?;
-        Ok(u64::from_ne_bytes(context))
-    }
-
-    /// `MPI_Comm_dup` (no hints) and `MPI_Comm_dup_with_info`: same processes, error handler, and the attributes that
-    /// their copy callbacks let through.
-    pub fn duplicate(&self, hints: Option<&Info>) -> Result<Comm> {
         let mut context = if self.rank() == 0 {
             fresh_context()?
         } else {
@@ -99,7 +92,44 @@ impl Comm {
         }
         .to_ne_bytes();
         Party::all(self).broadcast(&mut context)?;
-        let new = self.child(u64::from_ne_bytes(context), self.group().clone());
+        Ok(u64::from_ne_bytes(context))
+    }
+
+    /// `MPI_Comm_dup` (no hints) and `MPI_Comm_dup_with_info`: same processes, error handler, and the attributes that
+    /// their copy callbacks let through.
+    pub fn duplicate(&self, hints: Option<&Info>) -> Result<Comm> {
+        let context = self.agree_on_context()?;
+        self.duplicate_as(self.child(context, self.group().clone()), hints)
+    }
+
+    /// `MPI_Comm_idup`: all members take spare contexts in the same order, as they call collectives in the same order, so
+    /// that nobody waits; except for every 64th duplicate of a communicator, and the first of one made this way, for which
+    /// the members meet to get new spares.
+    pub fn duplicate_at_once(&self, hints: Option<&Info>) -> Result<Comm> {
+        let spare = self.take_spare();
+        let context = match spare {
+            Some(context) => context,
+            None => {
+                let first = self.agree_on_context()?;
+                lock(&self.0.state).spares = spares(first);
+                first
+            }
+        };
+        let new = self.child(context, self.group().clone());
+        lock(&new.0.state).spares = 0..0;
+        self.duplicate_as(new, hints)
+    }
+
+    fn take_spare(&self) -> Option<u64> {
+        let spares = &mut lock(&self.0.state).spares;
+        let spare = spares.start;
+        (!spares.is_empty()).then(|| {
+            spares.start += 2;
+            spare
+        })
+    }
+
+    fn duplicate_as(&self, new: Comm, hints: Option<&Info>) -> Result<Comm> {
         // After the exchange: a callback that fails here must not leave the others waiting.
         let copied = self
             .0
@@ -140,7 +170,7 @@ impl Comm {
             context,
             self.group().clone(),
             me,
-            self.fresh_state(),
+            self.fresh_state(0..0),
         )
     }
 
@@ -220,11 +250,12 @@ impl Comm {
         COMMS.insert_with(|handle| Comm::new(handle, context, group, me, state))
     }
 
-    fn fresh_state(&self) -> State {
+    fn fresh_state(&self, spares: Range<u64>) -> State {
         State {
             name: String::new(),
             errhandler: self.errhandler(),
             info: Info::default(),
+            spares,
         }
     }
 }
@@ -263,9 +294,18 @@ mod tests {
     #[test]
     fn contexts_differ_and_leave_bit_0_to_the_collective_plane() {
         let mut contexts: Vec<u64> = (0..4)
-            .flat_map(|leader| (0..4).map(move |id| context(leader, id)))
+            .flat_map(|leader| (0..4).map(move |id| context(leader, id * BLOCK)))
             .collect();
-        assert!(contexts.iter().all(|context| context & (1 | GROUP_CREATION) == 0));
+        let spare: Vec<u64> = contexts
+            .iter()
+            .flat_map(|&first| spares(first).step_by(2))
+            .collect();
+        contexts.extend(spare);
+        assert!(
+            contexts
+                .iter()
+                .all(|context| context & (1 | GROUP_CREATION) == 0)
+        );
         contexts.sort_unstable();
         contexts.dedup();
         assert_eq!(contexts.len(), 16 * BLOCK as usize);

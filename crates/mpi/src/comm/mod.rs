@@ -50,8 +50,8 @@ struct State {
     name: String,
     errhandler: Errhandler,
     info: Info,
-    /// Contexts for duplicates that need no exchange, the next one last.
-    spares: Vec<u64>,
+    /// Contexts for duplicates that need no exchange, two apart.
+    spares: std::ops::Range<u64>,
 }
 
 /// Hints that a communicator keeps (MPI 5.0, 7.4.4). They are promises of the user; breaking none of them is needed

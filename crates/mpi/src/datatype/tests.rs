@@ -109,7 +109,11 @@ fn constructors_refuse_bad_arguments() {
     assert_eq!(class(Datatype::indexed_block(-1, &[0], int)), c::ERR_ARG);
     assert_eq!(class(Datatype::hindexed_block(-3, &[0], int)), c::ERR_ARG);
     assert_eq!(
-        class(Datatype::create_struct(&[-1], &[0], &[int.clone()])),
+        class(Datatype::create_struct(
+            &[-1],
+            &[0],
+            std::slice::from_ref(int)
+        )),
         c::ERR_ARG
     );
     assert_eq!(class(Datatype::resized(int, i64::MAX, 4)), c::ERR_ARG);
@@ -182,6 +186,9 @@ fn a_name_is_cut_at_the_limit() {
     );
 }
 
+/// A number for each dimension.
+type Grid = [i32; 3];
+
 #[test]
 fn distributed_arrays_cover_every_element_once() {
     let int = named(c::INT);
@@ -191,19 +198,20 @@ fn distributed_arrays_cover_every_element_once() {
         c::DISTRIBUTE_NONE,
     );
     let dflt = c::DISTRIBUTE_DFLT_DARG;
-    let cases: [([i64; 3], [i32; 3], [i32; 3], [i32; 3]); 5] = [
-        (
+    let cases: [[Grid; 4]; 5] = [
+        [
             [7, 5, 3],
             [block, cyclic, none],
             [dflt, dflt, dflt],
             [3, 2, 1],
-        ),
-        ([8, 9, 2], [cyclic, cyclic, block], [2, 4, dflt], [2, 2, 2]),
-        ([2, 3, 4], [block, block, cyclic], [dflt, 3, 3], [4, 1, 2]),
-        ([1, 10, 1], [none, cyclic, none], [dflt, 3, dflt], [1, 3, 1]),
-        ([6, 6, 6], [cyclic, none, cyclic], [6, dflt, 1], [1, 1, 1]),
+        ],
+        [[8, 9, 2], [cyclic, cyclic, block], [2, 4, dflt], [2, 2, 2]],
+        [[2, 3, 4], [block, block, cyclic], [dflt, 3, 3], [4, 1, 2]],
+        [[1, 10, 1], [none, cyclic, none], [dflt, 3, dflt], [1, 3, 1]],
+        [[6, 6, 6], [cyclic, none, cyclic], [6, dflt, 1], [1, 1, 1]],
     ];
-    for (gsizes, distribs, dargs, psizes) in cases {
+    for [gsizes, distribs, dargs, psizes] in cases {
+        let gsizes = gsizes.map(i64::from);
         for order in [c::ORDER_C, c::ORDER_FORTRAN] {
             let size: i32 = psizes.iter().product();
             let total: i64 = gsizes.iter().product();

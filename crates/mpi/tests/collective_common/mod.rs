@@ -303,9 +303,11 @@ pub fn values(rank: usize, range: std::ops::Range<usize>) -> Vec<u64> {
 /// The numbers of ranks that all tests run with.
 pub const SIZES: RangeInclusive<usize> = 1..=9;
 
-/// Every short count, and some that split unevenly.
-pub fn counts() -> impl Iterator<Item = usize> {
-    (0..=20).chain([33, 64, 100])
+/// Every short count, some that split unevenly, and for a few sizes one that crosses the thresholds
+/// in use.
+pub fn counts(size: usize) -> impl Iterator<Item = usize> {
+    let long = [3, 8].contains(&size).then_some(9001);
+    (0..=20).chain([33, 64, 100]).chain(long)
 }
 
 /// Thresholds that force the algorithms for short messages, those for long ones, and mixtures.

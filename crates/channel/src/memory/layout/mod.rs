@@ -55,7 +55,7 @@ fn span(low: i64, high: i64, count: u64, stride: i64) -> Result<(i64, i64)> {
 }
 
 impl Layout {
-    /// `bytes` bytes at displacement 0, which C would align to `align` (a power of two). `None` if `bytes` exceeds 63 bits.
+    /// `bytes` bytes at displacement 0, which C would align to `align` (a power of two).
     pub fn basic(bytes: u64, align: u64) -> Result<Layout> {
         let ub = i64::try_from(bytes).map_err(|_| LayoutError::overflow("size"))?;
         Ok(Layout {

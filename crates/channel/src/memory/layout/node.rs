@@ -96,9 +96,9 @@ impl Placed {
     /// This, `by` bytes further on.
     pub fn moved(self, by: i64) -> Result<Placed> {
         let bound = |bound: i64| bound.checked_add(by).ok_or(DISPLACEMENT);
-        (bound(self.low())?, bound(self.high())?);
+        let (_, _, offset) = (bound(self.low())?, bound(self.high())?, bound(self.offset)?);
         Ok(Placed {
-            offset: bound(self.offset)?,
+            offset,
             node: self.node,
         })
     }
