@@ -9,9 +9,10 @@ PATH=$DIST/bin:$VENV/bin:$PATH
 export PATH
 
 shown "this machine" mica info
-for program in helloworld ringtest pingpong; do
-    shown "mpi4py's $program" mpiexec -n 4 python -m mpi4py.bench "$program"
-done
+shown "mpi4py's helloworld" mpiexec -n 4 python -m mpi4py.bench helloworld
+shown "mpi4py's ringtest" mpiexec -n 4 python -m mpi4py.bench ringtest
+# Its own limit is 1 GiB, for which a small machine has neither the memory nor the patience.
+shown "mpi4py's pingpong" mpiexec -n 4 python -m mpi4py.bench pingpong --max-size 16777216
 mkdir -p "$BUILD/examples"
 shown "compile the example" mpicc -O2 -Wall -o "$BUILD/examples/heat2d" examples/heat2d.c -lm
 shown "2-D heat equation on 4 ranks, and what moved over which channel" \

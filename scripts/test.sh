@@ -10,18 +10,26 @@ sh scripts/install.sh "$DIST"
 sh scripts/mpi4py.sh
 
 # What the tests of whole programs use.
-export MICA_DIST="$DIST"
+export MICA_PREFIX="$DIST"
 export MICA_LIB="$DIST/lib/libmpi_abi.so.1"
 export MICA_PYTHON="$VENV/bin/python"
 export MICA_MPI4PY_SOURCE="$BUILD/mpi4py-src"
-step tests cargo test --workspace --locked --no-fail-fast
-grep -E '^test result|Running|Doc-tests' "$LOGS/tests.log" | sed 's/^/   /'
+results() {
+    grep -E '^ +(Running|Doc-tests)|^test result' "$LOGS/$1.log" | sed 's/^ */   /'
+}
+step unit-tests cargo test --workspace --exclude mica-tests --locked --no-fail-fast
+results unit-tests
+step program-tests cargo test -p mica-tests --locked --no-fail-fast
+results program-tests
 
 # Interleavings of the shared-memory primitives. loom replaces the atomics of the whole build, so
 # it has a build directory of its own.
 step loom env RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$CARGO_TARGET/loom" \
-    cargo test --release --locked -p mica-node --lib loom
-grep -E '^test result' "$LOGS/loom.log" | sed 's/^/   /'
+    cargo test --release --locked -p mica-node --lib model
+results loom
+if ! grep -qE '^test result: ok. [1-9]' "$LOGS/loom.log"; then
+    fail "loom: no model ran"
+fi
 
 # The other architecture at least compiles. pkg-config need not know the target: nothing is linked.
 target=aarch64-unknown-linux-gnu

@@ -11,6 +11,7 @@ int main(int argc, char **argv)
     int strict = argc > 1 && !strcmp(argv[1], "strict");
     MPI_Comm w;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN); /* Reduce_local has no communicator */
     MPI_Comm_dup(MPI_COMM_WORLD, &w);
     int p = test_size;
     int x = 1, *many = calloc((size_t)p, sizeof *many), *ones = calloc((size_t)p, sizeof *ones);

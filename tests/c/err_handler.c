@@ -86,7 +86,8 @@ int main(int argc, char **argv)
     CHECK(calls == 5 && last_code == my_code, "call_errhandler: %d calls, code %d", calls,
           last_code);
 
-    /* every predefined class has a text of its own */
+    /* every predefined class has a text; a number that is no class is an error on MPI_COMM_SELF */
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     for (int e = MPI_SUCCESS; e <= MPI_ERR_LASTCODE && e < 100; e++) {
         len = -1;
         if (MPI_Error_string(e, text, &len) == MPI_SUCCESS)

@@ -108,10 +108,10 @@ fn kill_one(install: &Install, n: u32, victim: u32, bytes: &str) -> Outcome {
         })
         .map(|(_, pid)| pid.trim().parse::<i32>().expect("a process id"))
         .unwrap_or_else(|| panic!("no pid of rank {victim} in\n{text}"));
-    assert_eq!(
-        processes_with_mark(job.mark()).len() as u32,
-        n + 1,
-        "mpiexec and its ranks"
+    let living = processes_with_mark(job.mark()).len();
+    assert!(
+        living as u32 > n,
+        "mpiexec and its ranks: {living} processes"
     );
     // Give the exchange a moment to be in full swing; where exactly it is hit does not matter.
     std::thread::sleep(std::time::Duration::from_millis(200));

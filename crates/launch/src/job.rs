@@ -16,11 +16,13 @@ use mica_node::process::{
 };
 use mica_node::segment::{JobSegment, JobSpec, RankState, SegmentError};
 use mica_node::topology::Place;
+use mica_node::tunables::STATS;
 
 use crate::options::Options;
 use crate::output::{Stream, Target};
 use crate::plan::{Plan, RankPlan, command_line};
 use crate::report::{Cause, Ending, Failure, Stage, hang_line, say, signal_name};
+use crate::traffic;
 
 /// The launcher could not start the job.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +106,13 @@ pub fn run(options: &Options, plan: &Plan<'_>) -> Result<u8, LaunchError> {
     };
     let result = job.start_ranks().and_then(|()| job.wait_for_ranks());
     job.clean_up();
+    if result.is_ok() && job.wants_traffic() {
+        let ranks = 0..plan.ranks.len() as u32;
+        let sent: Vec<_> = ranks
+            .map(|rank| job.segment.block(rank).traffic())
+            .collect();
+        say(traffic::table(&sent));
+    }
     result.map(|()| job.ending.as_ref().map_or(0, Ending::status))
 }
 
@@ -364,6 +373,19 @@ impl Job<'_> {
             RankState::Running { .. } => Stage::Running,
             RankState::Finalized => Stage::Finalized,
             RankState::Aborted { code } => Stage::Aborted { code },
+        }
+    }
+
+    /// Whether `MICA_STATS=table` is in force for the ranks.
+    fn wants_traffic(&self) -> bool {
+        let given = self
+            .options
+            .environment
+            .iter()
+            .rfind(|(name, _)| *name == STATS.env);
+        match given {
+            Some((_, value)) => *value == *"table",
+            None => STATS.text() == "table",
         }
     }
 

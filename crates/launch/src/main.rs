@@ -12,6 +12,7 @@ mod options;
 mod output;
 mod plan;
 mod report;
+mod traffic;
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -356,7 +356,12 @@ fn alltoallv_moves_blocks_of_any_length() {
                     |r: usize| with_blocks(&into[r], |from| letter(from, r, into[r][from]));
                 let send: Vec<Memory> = (0..size).map(|r| Memory::new(kind, &sent(r))).collect();
                 let receive: Vec<Memory> = (0..size)
-                    .map(|r| Memory::new(&kinds[seed % kinds.len()], &vec![UNTOUCHED; layout(&into[r]).1]))
+                    .map(|r| {
+                        Memory::new(
+                            &kinds[seed % kinds.len()],
+                            &vec![UNTOUCHED; layout(&into[r]).1],
+                        )
+                    })
                     .collect();
                 run(size, seed, |me| {
                     let outgoing = block_views(&send[me.rank], &out[me.rank]);

@@ -57,7 +57,7 @@ macro_rules! tunables {
 tunables! {
     RING_MAX: "ring_max", "MICA_RING_MAX", "4K", Kind::Bytes,
         "Largest message that is copied straight into the receiver's ring (at most 8K).";
-    EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "32K", Kind::Bytes,
+    EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "64K", Kind::Bytes,
         "Largest message that is sent before its receive is known; longer ones ask first (rendezvous).";
     CELLS: "cells", "MICA_CELLS", "128", Kind::Count,
         "Cells in each rank's send buffer pool.";
@@ -65,14 +65,18 @@ tunables! {
         "Size of a cell (a multiple of 64).";
     DIRECT: "direct", "MICA_DIRECT", "auto", Kind::Choice(&["auto", "off"]),
         "Single-copy transfer of long messages by process_vm_readv: auto uses it where the kernel allows it.";
-    DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "32K", Kind::Bytes,
+    DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "4M", Kind::Bytes,
         "Shortest rendezvous message that is copied directly; shorter ones go through cells.";
     DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "512", Kind::Bytes,
         "Shortest average contiguous run for which a non-contiguous message is copied directly.";
     SPIN: "spin", "MICA_SPIN", "20000", Kind::Count,
-        "How often a waiting rank polls before it parks, when every rank has a core.";
-    SPIN_SHARED: "spin_shared", "MICA_SPIN_SHARED", "20", Kind::Count,
-        "How often a waiting rank polls before it parks, when ranks outnumber cores.";
+        "How often a waiting rank polls before it yields, when every rank has a core.";
+    YIELDS: "yields", "MICA_YIELDS", "0", Kind::Count,
+        "How often it then yields its core before it parks, when every rank has a core.";
+    SPIN_SHARED: "spin_shared", "MICA_SPIN_SHARED", "1", Kind::Count,
+        "How often a waiting rank polls before it yields, when ranks outnumber cores.";
+    YIELDS_SHARED: "yields_shared", "MICA_YIELDS_SHARED", "1000", Kind::Count,
+        "How often it then yields its core before it parks, when ranks outnumber cores.";
     FENCING: "fencing", "MICA_FENCING", "auto", Kind::Choice(&["auto", "sender", "parker"]),
         "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by membarrier.";
     STATS: "stats", "MICA_STATS", "off", Kind::Choice(&["off", "table"]),

@@ -21,7 +21,9 @@ pub struct Engine {
     pub(crate) segment: &'static JobSegment,
     pub(crate) rank: u32,
     pub(crate) launched: bool,
+    /// Polls before it yields, and yields before it parks.
     pub(crate) spin: u32,
+    pub(crate) yields: u32,
     pub(crate) fencing: Fencing,
 }
 
@@ -85,7 +87,7 @@ impl Engine {
         result
     }
 
-    /// Makes progress until `f` returns something. Blocks: polls first, then parks. `waiting` says what for, if a hang
+    /// Makes progress until `f` returns something. Blocks: polls, then yields, then parks. `waiting` says what for, if a hang
     /// report asks.
     ///
     /// # Errors
@@ -95,7 +97,7 @@ impl Engine {
         waiting: impl Fn(&State) -> Waiting,
         mut f: impl FnMut(&mut State) -> Option<R>,
     ) -> Result<R, Fault> {
-        let mut polls = 0;
+        let mut polls = 0u32;
         loop {
             let result = self.enter(|state| {
                 if let Some(r) = f(state) {
@@ -113,6 +115,10 @@ impl Engine {
             polls += 1;
             if polls < self.spin {
                 std::hint::spin_loop();
+            } else if polls - self.spin < self.yields {
+                // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
+                // costs less than to sleep and to be woken.
+                std::thread::yield_now();
             } else if let Some(r) = self.park(&waiting, &mut f) {
                 return Ok(r);
             }

@@ -123,11 +123,15 @@ impl Engine {
         let registered = fencing == Fencing::Sender || park::membarrier_register();
         let wake_fencing = if registered { fencing } else { Fencing::Sender };
         let thresholds = Thresholds::in_force()?;
-        let spin = if segment.is_oversubscribed() {
-            tunables::SPIN_SHARED.number()?
+        let (spin, yields) = if segment.is_oversubscribed() {
+            (
+                tunables::SPIN_SHARED.number()?,
+                tunables::YIELDS_SHARED.number()?,
+            )
         } else {
-            tunables::SPIN.number()?
+            (tunables::SPIN.number()?, tunables::YIELDS.number()?)
         };
+        let times = |n: u64| n.min(1 << 30) as u32;
         let direct = Direct::new(segment, rank, tunables::DIRECT.choice()? == "auto");
         let shm = Shm::new(segment, rank, wake_fencing);
         let ranks = segment.ranks() as usize;
@@ -136,7 +140,8 @@ impl Engine {
             segment,
             rank,
             launched,
-            spin: spin.min(u64::from(u32::MAX)) as u32,
+            spin: times(spin),
+            yields: times(yields),
             fencing,
         })
     }

@@ -5,6 +5,7 @@
 use std::ffi::{c_int, c_void};
 
 use crate::export::call;
+use crate::shims::comm;
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 
 call! {
@@ -360,5 +361,5 @@ call! {
 
 call! {
     MPI_Topo_test PMPI_Topo_test(comm: MPI_Comm, status: *mut c_int) on Comm(comm)
-    => unsupported
+    => comm::mpi_topo_test(comm, status)
 }

@@ -89,6 +89,18 @@ pub unsafe fn mpi_comm_remote_group(comm: MPI_Comm, group: *mut MPI_Group) -> Re
     Ok(())
 }
 
+/// MPI_Topo_test: no communicator can be given a topology yet, so none has one.
+///
+/// # Safety
+/// `status` is null or writable.
+pub unsafe fn mpi_topo_test(comm: MPI_Comm, status: *mut c_int) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let status = unsafe { Out::new(status, "status")? };
+    Comm::resolve(comm.raw())?;
+    status.set(c::UNDEFINED);
+    Ok(())
+}
+
 /// MPI_Comm_get_parent: no process is spawned yet, so none has a parent.
 ///
 /// # Safety
@@ -300,7 +312,10 @@ pub unsafe fn mpi_comm_get_name(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
-    let name = Comm::resolve(comm.raw())?.name();
+    let name = match comm.raw() {
+        c::COMM_NULL => "MPI_COMM_NULL".to_owned(), // has a name, too (MPI 5.0, 7.8)
+        handle => Comm::resolve(handle)?.name(),
+    };
     // SAFETY: as the caller promises.
     resultlen.set(unsafe { put_text(comm_name, c::MAX_OBJECT_NAME, &name, "comm_name")? });
     Ok(())

@@ -40,7 +40,7 @@ pub unsafe fn mpi_op_create(
         Arc::new(
             move |input: usize, inout: usize, count: i64, datatype: u32| {
                 let (mut count, mut datatype) = (count, MPI_Datatype::from_raw(datatype));
-                // SAFETY: the addresses are those of the operands, live and of `count` elements; the
+                // SAFETY: the addresses are those of the operands, live, of `count` elements; the
                 // function is the caller's for this very purpose.
                 unsafe {
                     function(

@@ -67,7 +67,10 @@ fn raw(requests: &[MPI_Request]) -> Vec<u32> {
 ///
 /// # Safety
 /// `request` is null or valid; `status` is null or writable.
-pub unsafe fn mpi_wait(request: *mut MPI_Request, status: *mut MPI_Status) -> std::result::Result<(), ErrorOn> {
+pub unsafe fn mpi_wait(
+    request: *mut MPI_Request,
+    status: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
     let request = unsafe { Out::new(request, "request")? };
     let outcome = request::wait(request.get().raw())?;

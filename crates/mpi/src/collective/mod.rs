@@ -11,7 +11,7 @@
 //! | bcast | binomial tree | scatter and ring allgather | |
 //! | gather, scatter | binomial tree | the root with each rank | the root with each rank |
 //! | allgather | recursive doubling, Bruck | ring | ring |
-//! | alltoall | Bruck (many ranks) | direct exchange, a window of peers at a time | direct exchange |
+//! | alltoall | Bruck (many ranks) | direct exchange, some peers at a time | direct exchange |
 //! | reduce | binomial tree | halving and gather (Rabenseifner) | |
 //! | allreduce | recursive doubling | halving and allgather (Rabenseifner) | |
 //! | reduce-scatter | recursive halving | pairwise exchange | the same |

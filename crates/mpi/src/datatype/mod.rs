@@ -82,6 +82,7 @@ pub fn view_of(handle: u32, region: Region, count: i64) -> Result<View> {
     if let Some(&size) = DENSE.get(handle.wrapping_sub(FIRST) as usize)
         && size > 0
         && (0..=i64::from(i32::MAX)).contains(&count)
+        && (region.address() != 0 || count == 0)
     {
         return Ok(region.view(Shape::Contiguous {
             bytes: count as usize * usize::from(size),
@@ -92,7 +93,18 @@ pub fn view_of(handle: u32, region: Region, count: i64) -> Result<View> {
 
 #[inline(never)]
 fn view_of_derived(handle: u32, region: Region, count: i64) -> Result<View> {
-    Datatype::resolve_committed(handle)?.view(region, count)
+    let datatype = Datatype::resolve_committed(handle)?;
+    let view = datatype.view(region, count)?;
+    // MPI_BOTTOM is null, too: a datatype that starts at an address of its own is no mistake.
+    if view.region().address() == 0 && !view.is_empty() && datatype.true_lb().unsigned_abs() < 4096
+    {
+        let reason = format!(
+            "a null buffer cannot hold {count} elements of {}",
+            datatype.label()
+        );
+        return Err(Error::argument(c::ERR_BUFFER, "buf", "NULL", reason));
+    }
+    Ok(view)
 }
 
 /// `count` as an unsigned number, or `MPI_ERR_COUNT` on `argument`.

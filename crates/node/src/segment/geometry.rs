@@ -36,7 +36,7 @@ impl Geometry {
         (ranks > 0
             && (1..=65_535).contains(&cells)
             && cell_bytes > 0
-            && cell_bytes % 64 == 0
+            && cell_bytes.is_multiple_of(64)
             && fits)
             .then_some(g)
     }

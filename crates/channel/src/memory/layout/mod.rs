@@ -111,13 +111,20 @@ impl Layout {
         fields: impl IntoIterator<Item = (u64, i64, &'a Layout)>,
     ) -> Result<Layout> {
         let mut sequence = Sequence::default();
+        let mut last: Option<(u64, &Layout, Placed)> = None;
         let mut bounds: Option<(i64, i64)> = None;
         let mut align = 1;
         for (length, at, layout) in fields {
             if length == 0 || layout.is_void() {
                 continue;
             }
-            sequence.push(layout.root.repeat(length, layout.extent())?.moved(at)?)?;
+            // Like blocks share one node: that saves memory, and lets the sequence see that they are alike.
+            let block = match last.take() {
+                Some((n, same, block)) if n == length && std::ptr::eq(same, layout) => block,
+                _ => layout.root.repeat(length, layout.extent())?,
+            };
+            sequence.push(block.clone().moved(at)?)?;
+            last = Some((length, layout, block));
             align = align.max(layout.align);
             if layout.marked {
                 let (lb, ub) = span(layout.lb, layout.ub, length, layout.extent())?;
@@ -283,6 +290,9 @@ mod tests {
         let column = int.hvector(6, 1, 40).unwrap();
         let by_index = int.hindexed((0..6).map(|i| (1, i * 40))).unwrap();
         assert_eq!(format!("{:?}", column.root), format!("{:?}", by_index.root));
+        let blocks = column.hindexed((0..5).map(|i| (2, i * 1000))).unwrap();
+        let strided = column.hvector(5, 2, 1000).unwrap();
+        assert_eq!(format!("{:?}", blocks.root), format!("{:?}", strided.root));
         let twice = column.hvector(2, 1, 240).unwrap();
         assert_eq!(
             format!("{:?}", twice.root),

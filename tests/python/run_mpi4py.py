@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Runs modules of mpi4py's own test suite as mpi4py-modules.txt says.
+
+    mpiexec -n N python run_mpi4py.py --src DIR --list FILE [--limit SECONDS] MODULE...
+
+Methods that the list skips are reported as skipped with their reason, so that nothing is left out
+silently. Rank 0 prints one line at the end:
+
+    mpi4py: MODULE...: RUN run, SKIPPED skipped, BAD failed
+
+where BAD counts failures and errors on any rank; every rank's failures go to its standard error. With
+--limit a rank that hangs prints where it is and leaves.
+"""
+
+import argparse
+import contextlib
+import faulthandler
+import fnmatch
+import io
+import os
+import sys
+import unittest
+
+
+def read_list(path):
+    """Returns {module: (verdict, reason)} and [(pattern, reason)]."""
+    modules, patterns = {}, []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            fields = line.split(maxsplit=2)
+            if not fields or fields[0].startswith("#"):
+                continue
+            name, verdict = fields[0], fields[1] if len(fields) > 1 else ""
+            reason = fields[2].strip() if len(fields) > 2 else ""
+            if verdict == "skip" and not reason:
+                sys.exit(f"{path}:{number}: {name} is skipped without a reason")
+            if verdict not in ("run", "skip"):
+                sys.exit(f"{path}:{number}: '{verdict}' is neither run nor skip")
+            if "." in name:
+                patterns.append((name, reason))
+            elif name in modules:
+                sys.exit(f"{path}:{number}: {name} is listed twice")
+            else:
+                modules[name] = (verdict, reason)
+    return modules, patterns
+
+
+def methods(suite):
+    """All test cases of a suite, flat."""
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from methods(test)
+        else:
+            yield test
+
+
+def marked(suite, patterns):
+    """The suite, where methods that a pattern names are skipped with its reason."""
+    result, used = unittest.TestSuite(), set()
+    for test in methods(suite):
+        for pattern, reason in patterns:
+            if fnmatch.fnmatchcase(test.id(), pattern):
+                used.add(pattern)
+                # A class of its own, so that the class's other methods still run.
+                cls = type(test)
+                skipped = {
+                    "__module__": cls.__module__,
+                    "__qualname__": cls.__qualname__,
+                    "__unittest_skip__": True,
+                    "__unittest_skip_why__": reason,
+                }
+                test = type(cls.__name__, (cls,), skipped)(test._testMethodName)
+                break
+        result.addTest(test)
+    return result, used
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--src", required=True, help="mpi4py's unpacked source, with test/ in it")
+    parser.add_argument("--list", required=True)
+    parser.add_argument("--limit", type=float, default=0)
+    parser.add_argument("modules", nargs="+")
+    args = parser.parse_args()
+
+    listed, patterns = read_list(args.list)
+    for name in args.modules:
+        if listed.get(name, ("",))[0] != "run":
+            parser.error(f"{name} is not listed as run in {args.list}")
+    testdir = os.path.join(args.src, "test")
+    sys.path.insert(0, testdir)
+    os.chdir(testdir)
+    for absent in ("cupy", "numba"):  # as main.py does
+        sys.modules[absent] = None
+    if args.limit:
+        faulthandler.dump_traceback_later(args.limit, exit=True)
+
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD.Dup()
+    rank, size = comm.Get_rank(), comm.Get_size()
+    suite = unittest.defaultTestLoader.loadTestsFromNames(args.modules)
+    suite, used = marked(suite, patterns)
+    for pattern, _ in patterns:
+        if pattern.split(".")[0] in args.modules and pattern not in used:
+            sys.exit(f"{args.list}: {pattern} names no test")
+
+    stream = io.StringIO()
+    with contextlib.suppress(AttributeError):
+        sys.stderr.reconfigure(line_buffering=True)
+    runner = unittest.TextTestRunner(stream=stream, verbosity=2, resultclass=progress(rank))
+    result = runner.run(suite)
+    bad = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    if bad:
+        sys.stderr.write(f"rank {rank} of {size}:\n")
+        for test, trace in result.failures + result.errors:
+            sys.stderr.write(f"{'=' * 70}\n{test}\n{trace}\n")
+        for test in result.unexpectedSuccesses:
+            sys.stderr.write(f"unexpected success: {test}\n")
+    total = comm.allreduce(bad)
+    comm.Free()
+    if rank == 0:
+        for test, reason in result.skipped:
+            print(f"skipped: {test}: {reason}")
+        names = " ".join(args.modules)
+        print(f"mpi4py: {names}: {result.testsRun} run, {len(result.skipped)} skipped, {total} failed")
+    sys.stdout.flush()
+    sys.exit(1 if total else 0)
+
+
+def progress(rank):
+    """A result class that notes the running test on rank 0, for the report of a hang."""
+
+    class Result(unittest.TextTestResult):
+        def startTest(self, test):
+            super().startTest(test)
+            if rank == 0 and os.environ.get("MICA_MPI4PY_VERBOSE"):
+                sys.stderr.write(f"{test.id()}\n")
+
+    return Result
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+//! mpi4py's own test suite on 1, 2 and 4 ranks: every module that `tests/python/mpi4py-modules.txt`
+//! lists as `run`, a job each.
+//!
+//! `MICA_PYTHON` names a Python with mpi4py built against this library (default
+//! `target/venv/bin/python`), `MICA_MPI4PY_SRC` its unpacked source (default `target/mpi4py-src`),
+//! `MICA_MPI4PY_ONLY` some modules, comma-separated, for debugging.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mica_tests::{Install, one_at_a_time, target, workspace};
+
+fn path(variable: &str, default: &str) -> PathBuf {
+    let path = env::var_os(variable).map_or_else(|| target().join(default), PathBuf::from);
+    assert!(
+        path.exists(),
+        "{} does not exist: `make run` makes it, or set {variable}",
+        path.display()
+    );
+    path
+}
+
+/// The lines of the list: name and verdict.
+fn listed() -> Vec<(String, String)> {
+    let file = workspace().join("tests/python/mpi4py-modules.txt");
+    let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    text.lines()
+        .filter(|l| !l.trim().is_empty() && !l.starts_with('#'))
+        .map(|l| {
+            let mut words = l.split_whitespace();
+            let name = words.next().expect("not empty").to_owned();
+            let verdict = words
+                .next()
+                .unwrap_or_else(|| panic!("{name}: run or skip?"));
+            assert!(
+                verdict == "run" || words.next().is_some(),
+                "{name}: skipped without a reason"
+            );
+            (name, verdict.to_owned())
+        })
+        .collect()
+}
+
+/// `mpi4py: MODULE: RUN run, SKIPPED skipped, BAD failed`, printed by rank 0 of run_mpi4py.py.
+fn counts(stdout: &str) -> Option<(u32, u32, u32)> {
+    let line = stdout.lines().find(|l| l.starts_with("mpi4py: "))?;
+    let (_, tail) = line.rsplit_once(": ")?;
+    let mut numbers = tail
+        .split(", ")
+        .map(|part| part.split(' ').next()?.parse().ok());
+    Some((numbers.next()??, numbers.next()??, numbers.next()??))
+}
+
+fn run_suite(ranks: u32) {
+    let install = Install::find();
+    let python = path("MICA_PYTHON", "venv/bin/python");
+    let source = path("MICA_MPI4PY_SRC", "mpi4py-src");
+    let folder = workspace().join("tests/python");
+    let only = env::var("MICA_MPI4PY_ONLY").unwrap_or_default();
+    let (mut run, mut skipped, mut failures) = (0, 0, Vec::new());
+    for (module, verdict) in listed() {
+        let wanted = only.is_empty() || only.split(',').any(|name| name == module);
+        if verdict != "run" || !wanted {
+            continue;
+        }
+        let _turn = one_at_a_time();
+        let job = install.mpiexec(["-n", &ranks.to_string()]).args([&python]);
+        let job = job
+            .args([&folder.join("run_mpi4py.py")])
+            .args(["--limit", "200"]);
+        let job = job.args(["--src".as_ref(), source.as_os_str()]);
+        let job = job.args([
+            "--list".as_ref(),
+            folder.join("mpi4py-modules.txt").as_os_str(),
+        ]);
+        let outcome = job.args([&module]).limit(Duration::from_secs(240)).run();
+        let ended_well = outcome.code() == 0 && !outcome.hung && outcome.survivors.is_empty();
+        match counts(&outcome.stdout) {
+            Some((done, left_out, 0)) if ended_well && done > 0 => {
+                run += done - left_out;
+                skipped += left_out;
+            }
+            _ => failures.push(outcome.report()),
+        }
+    }
+    println!("mpi4py on {ranks} ranks: {run} tests passed, {skipped} skipped");
+    assert!(
+        failures.is_empty(),
+        "mpi4py on {ranks} ranks: {} modules failed ({run} tests passed in the others)\n\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+    assert!(run > 0, "nothing ran");
+}
+
+#[test]
+fn on_one_rank() {
+    run_suite(1);
+}
+
+#[test]
+fn on_two_ranks() {
+    run_suite(2);
+}
+
+#[test]
+fn on_four_ranks() {
+    run_suite(4);
+}
+
+/// Every module of the suite is listed, and nothing else is.
+#[test]
+fn the_list_is_complete() {
+    let dir = path("MICA_MPI4PY_SRC", "mpi4py-src").join("test");
+    let modules: BTreeSet<String> = fs::read_dir(&dir)
+        .unwrap_or_else(|e| panic!("{}: {e}", dir.display()))
+        .flatten()
+        .filter_map(|e| {
+            e.file_name()
+                .to_str()?
+                .strip_suffix(".py")
+                .map(str::to_owned)
+        })
+        .filter(|name| name.starts_with("test_"))
+        .collect();
+    let names: BTreeSet<String> = listed()
+        .into_iter()
+        .map(|(name, _)| name)
+        .filter(|name| !name.contains('.'))
+        .collect();
+    assert_eq!(names, modules);
+}
