@@ -4,6 +4,7 @@
 //! folder; shared structures hold offsets and never pointers, and every atomic access says what it pairs with.
 
 pub mod cells;
+pub mod doorbell;
 pub mod lock;
 pub mod park;
 #[cfg(feature = "launcher")]

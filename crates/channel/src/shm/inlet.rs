@@ -1,10 +1,10 @@
 //! The way in from one peer.
 
 use mica_node::cells::Marks;
+use mica_node::doorbell::Doorbell;
 use mica_node::park::ParkingSpot;
 use mica_node::ring::Consumer;
 use mica_node::segment::JobSegment;
-use mica_node::sync::{AtomicU16, Ordering};
 
 #[derive(Debug)]
 pub(super) struct Inlet {
@@ -14,7 +14,7 @@ pub(super) struct Inlet {
     pub marks: Marks<'static>,
     /// Where the sender parks when it waits for room or for cells.
     pub parking: &'static ParkingSpot,
-    doorbell: &'static AtomicU16,
+    doorbell: &'static Doorbell,
 }
 
 impl Inlet {
@@ -31,7 +31,6 @@ impl Inlet {
     /// True when the sender has reached a position that this end has not.
     #[inline(always)]
     pub fn has_rung(&self) -> bool {
-        // SYNC doorbell: pairs with the Release in Outlet::ring_the_bell.
-        self.doorbell.load(Ordering::Acquire) != self.ring.position() as u16
+        self.doorbell.has_rung(self.ring.position())
     }
 }

@@ -18,10 +18,10 @@ use crate::memory::View;
 use crate::{Capabilities, Channel, ChannelError, Cost};
 use inlet::Inlet;
 use mica_node::cells::CellPool;
+use mica_node::doorbell::Knocks;
 use mica_node::park::Fencing;
 use mica_node::ring::RingStorage;
 use mica_node::segment::JobSegment;
-use mica_node::sync::{AtomicU64, Ordering};
 use mica_node::topology::Level;
 use outlet::Outlet;
 
@@ -43,9 +43,7 @@ pub struct Shm {
     inlets: Vec<Inlet>,
     /// Index into `inlets` by rank.
     inlet_of: Vec<u32>,
-    /// Knock bits seen so far.
-    known: Vec<u64>,
-    knocks: &'static [AtomicU64],
+    knocks: Knocks<'static>,
     /// The inlet to look at next.
     cursor: usize,
     pool: CellPool<'static>,
@@ -87,8 +85,7 @@ impl Shm {
             outlets: (0..ranks).map(|_| None).collect(),
             inlets: Vec::new(),
             inlet_of: vec![CLOSED; ranks],
-            known: vec![0; ranks.div_ceil(64)],
-            knocks: segment.knocks(me),
+            knocks: Knocks::new(segment.knocks(me)),
             cursor: 0,
             pool: CellPool::new(segment.marks(me), ranks),
             pool_allocated: 0,
@@ -208,7 +205,9 @@ impl Shm {
     /// The next packet from anybody, in turn.
     #[inline]
     pub fn peek(&mut self) -> Option<(u32, Packet)> {
-        self.answer_knocks();
+        if self.knocks.is_heard() {
+            self.open_inlets();
+        }
         for _ in 0..self.inlets.len() {
             let inlet = &self.inlets[self.cursor];
             if inlet.has_rung()
@@ -226,36 +225,23 @@ impl Shm {
 
     /// True when [`Shm::peek`] would find something. For the last look before parking.
     pub fn has_arrivals(&self) -> bool {
-        // SYNC knock: as in answer_knocks; a new sender counts as an arrival.
-        let knocked = self
-            .knocks
-            .iter()
-            .zip(&self.known)
-            .any(|(k, known)| k.load(Ordering::Acquire) != *known);
-        knocked || self.inlets.iter().any(Inlet::has_rung)
-    }
-
-    #[inline]
-    fn answer_knocks(&mut self) {
-        for word in 0..self.known.len() {
-            // SYNC knock: pairs with the Release in Outlet::open; the ring's memory is allocated.
-            let bits = self.knocks[word].load(Ordering::Acquire);
-            if bits != self.known[word] {
-                self.open_inlets(word, bits);
-            }
-        }
+        self.knocks.is_heard() || self.inlets.iter().any(Inlet::has_rung)
     }
 
     #[cold]
-    fn open_inlets(&mut self, word: usize, bits: u64) {
-        let mut new = bits & !self.known[word];
-        self.known[word] = bits;
-        while new != 0 {
-            let source = word as u32 * 64 + new.trailing_zeros();
-            new &= new - 1;
-            self.inlet_of[source as usize] = self.inlets.len() as u32;
-            self.inlets.push(Inlet::open(self.segment, source, self.me));
-        }
+    fn open_inlets(&mut self) {
+        let Shm {
+            knocks,
+            inlet_of,
+            inlets,
+            segment,
+            me,
+            ..
+        } = self;
+        knocks.answer(|source| {
+            inlet_of[source as usize] = inlets.len() as u32;
+            inlets.push(Inlet::open(segment, source, *me));
+        });
     }
 
     /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from `position` on; as many as the

@@ -1,16 +1,16 @@
 //! The way out to one peer.
 
 use crate::ChannelError;
+use mica_node::doorbell::{Doorbell, knock};
 use mica_node::park::{Fencing, ParkingSpot};
 use mica_node::ring::{ARENA, Producer, RingStorage};
 use mica_node::segment::JobSegment;
-use mica_node::sync::{AtomicU16, Ordering};
 
 #[derive(Debug)]
 pub(super) struct Outlet {
     pub ring: Producer<'static>,
     pub has_arena: bool,
-    doorbell: &'static AtomicU16,
+    doorbell: &'static Doorbell,
     parking: &'static ParkingSpot,
 }
 
@@ -23,8 +23,7 @@ impl Outlet {
             doorbell: &segment.doorbells(peer)[me as usize],
             parking: &segment.block(peer).parking.0,
         };
-        // SYNC knock: pairs with the Acquire in Shm::answer_knocks; the ring's memory is allocated.
-        segment.knocks(peer)[me as usize / 64].fetch_or(1 << (me % 64), Ordering::Release);
+        knock(segment.knocks(peer), me);
         outlet
     }
 
@@ -44,9 +43,7 @@ impl Outlet {
     /// Tells the peer that the ring holds something new.
     #[inline(always)]
     pub fn ring_the_bell(&mut self, fencing: Fencing) {
-        // SYNC doorbell: pairs with the Acquire in Inlet::has_rung. The packet itself is published by its stamp.
-        self.doorbell
-            .store(self.ring.position() as u16, Ordering::Release);
+        self.doorbell.ring(self.ring.position());
         self.parking.wake(fencing);
     }
 }

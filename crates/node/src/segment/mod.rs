@@ -13,9 +13,10 @@ pub use block::{
 };
 pub use geometry::{Geometry, PAGE};
 
+use crate::doorbell::Doorbell;
 use crate::park::Fencing;
 use crate::ring::RingStorage;
-use crate::sync::{AtomicU16, AtomicU32, AtomicU64};
+use crate::sync::{AtomicU32, AtomicU64};
 use crate::topology::Place;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -325,7 +326,7 @@ impl JobSegment {
 
     /// Doorbells of rank `rank`: one for each sender, each written by that sender only: the position that it has
     /// reached in its ring to `rank`, low half.
-    pub fn doorbells(&self, rank: u32) -> &[AtomicU16] {
+    pub fn doorbells(&self, rank: u32) -> &[Doorbell] {
         assert!(rank < self.geometry.ranks);
         let at = self.geometry.block(rank) + self.geometry.doorbells_in_block();
         // SAFETY: in the allocated control part; the geometry reserves these bytes for nothing else.

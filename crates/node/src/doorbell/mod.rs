@@ -1,0 +1,93 @@
+//! Doorbells and knocks: how a receiver finds who has sent, without a look at everybody (chai-2009, 3.2.4, "Reducing
+//! Polling Overhead").
+//!
+//! A [`Doorbell`] is the paper's *total-in*: the position that one sender has reached in its ring, low half. All doorbells of
+//! a receiver lie side by side, so looking at them touches few lines; each is written by one sender with a plain
+//! store. A [`Knocks`] bitmap says which senders there are at all: each sets its bit once, before its first message.
+//!
+//! | who | writes |
+//! |---|---|
+//! | sender | its doorbell, after each packet; its knock bit, once |
+//! | receiver | nothing |
+
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use crate::sync::{AtomicU16, AtomicU64, Ordering};
+
+/// The doorbell of one sender at one receiver.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct Doorbell(AtomicU16);
+
+impl Doorbell {
+    /// A doorbell that was never rung.
+    #[allow(clippy::new_without_default)] // loom's atomics have no const new, and nobody defaults a shared word
+    pub fn new() -> Doorbell {
+        Doorbell(AtomicU16::new(0))
+    }
+
+    /// The sender has reached `position`.
+    #[inline(always)]
+    pub fn ring(&self, position: u32) {
+        // SYNC doorbell: pairs with the Acquire in `has_rung`. The packet itself is published by its stamp.
+        self.0.store(position as u16, Ordering::Release);
+    }
+
+    /// True when the sender has reached another position than `position`, the receiver's. A ring has fewer than 2^16
+    /// slots, so the low half tells.
+    #[inline(always)]
+    pub fn has_rung(&self, position: u32) -> bool {
+        // SYNC doorbell: pairs with the Release in `ring`.
+        self.0.load(Ordering::Acquire) != position as u16
+    }
+}
+
+/// The senders that have knocked at one receiver: the shared bits and what the receiver has seen of them.
+#[derive(Debug)]
+pub struct Knocks<'a> {
+    bits: &'a [AtomicU64],
+    seen: Vec<u64>,
+}
+
+/// Sets the bit of sender `rank`, whose ring is ready to be looked at.
+pub fn knock(bits: &[AtomicU64], rank: u32) {
+    // SYNC knock: pairs with the Acquire in `Knocks`; the ring's memory is allocated.
+    bits[rank as usize / 64].fetch_or(1 << (rank % 64), Ordering::Release);
+}
+
+impl<'a> Knocks<'a> {
+    /// The receiver's view of its bits.
+    pub fn new(bits: &'a [AtomicU64]) -> Knocks<'a> {
+        Knocks {
+            bits,
+            seen: vec![0; bits.len()],
+        }
+    }
+
+    /// True when somebody has knocked since the last [`Knocks::answer`].
+    #[inline(always)]
+    pub fn is_heard(&self) -> bool {
+        // SYNC knock: pairs with the Release in `knock`.
+        self.bits
+            .iter()
+            .zip(&self.seen)
+            .any(|(bits, seen)| bits.load(Ordering::Acquire) != *seen)
+    }
+
+    /// Calls `open` with each rank that has knocked since the last call.
+    pub fn answer(&mut self, mut open: impl FnMut(u32)) {
+        for (word, (bits, seen)) in self.bits.iter().zip(&mut self.seen).enumerate() {
+            // SYNC knock: pairs with the Release in `knock`.
+            let now = bits.load(Ordering::Acquire);
+            let mut new = now & !*seen;
+            *seen = now;
+            while new != 0 {
+                open(word as u32 * 64 + new.trailing_zeros());
+                new &= new - 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! loom model: who sees the knock can read the ring's memory; who sees the doorbell finds the packet's bytes.
+
+use super::*;
+use crate::sync::UnsafeCell;
+use loom::sync::Arc;
+
+struct Shared {
+    knocks: [AtomicU64; 1],
+    bell: Doorbell,
+    ring: UnsafeCell<u32>,
+    packet: UnsafeCell<u32>,
+}
+// SAFETY: the model under test orders the accesses; loom reports it when it does not.
+unsafe impl Sync for Shared {}
+
+#[test]
+fn knocks_and_doorbells_publish_what_came_before() {
+    loom::model(|| {
+        let shared = Arc::new(Shared {
+            knocks: [AtomicU64::new(0)],
+            bell: Doorbell::new(),
+            ring: UnsafeCell::new(0),
+            packet: UnsafeCell::new(0),
+        });
+        let theirs = shared.clone();
+        let sender = loom::thread::spawn(move || {
+            // SAFETY: nobody looks before the knock.
+            theirs.ring.with_mut(|ring| unsafe { *ring = 1 });
+            knock(&theirs.knocks, 5);
+            // SAFETY: nobody looks before the bell.
+            theirs.packet.with_mut(|packet| unsafe { *packet = 2 });
+            theirs.bell.ring(1);
+        });
+        let mut knocks = Knocks::new(&shared.knocks);
+        while !knocks.is_heard() {
+            loom::thread::yield_now();
+        }
+        let mut heard = None;
+        knocks.answer(|rank| heard = Some(rank));
+        assert_eq!(heard, Some(5));
+        // SAFETY: the sender has knocked.
+        shared.ring.with(|ring| assert_eq!(unsafe { *ring }, 1));
+        while !shared.bell.has_rung(0) {
+            loom::thread::yield_now();
+        }
+        // SAFETY: the sender has rung.
+        shared
+            .packet
+            .with(|packet| assert_eq!(unsafe { *packet }, 2));
+        sender.join().expect("sender");
+    });
+}
