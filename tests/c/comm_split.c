@@ -91,6 +91,8 @@ int main(int argc, char **argv)
     CHECK(strcmp(name, "MPI_COMM_WORLD") == 0 && len == 14, "name of the world is \"%s\"", name);
     MPI_Comm_get_name(MPI_COMM_SELF, name, &len);
     CHECK(strcmp(name, "MPI_COMM_SELF") == 0, "name of self is \"%s\"", name);
+    MPI_Comm_get_name(MPI_COMM_NULL, name, &len);
+    CHECK(strcmp(name, "MPI_COMM_NULL") == 0, "name of MPI_COMM_NULL is \"%s\"", name);
     MPI_Comm_get_name(c, name, &len);
     CHECK(len == 0 && !*name, "a dup has the name \"%s\"", name);
     MPI_Comm_set_name(c, "workers");

@@ -158,6 +158,8 @@ int main(int argc, char **argv)
     int len = -1;
     MPI_Type_get_name(MPI_DOUBLE, name, &len);
     CHECK(strcmp(name, "MPI_DOUBLE") == 0 && len == 10, "name of MPI_DOUBLE is \"%s\"", name);
+    MPI_Type_get_name(MPI_DATATYPE_NULL, name, &len); /* the null handle has a name (MPI 4.1, 6.8) */
+    CHECK(strcmp(name, "MPI_DATATYPE_NULL") == 0, "name of MPI_DATATYPE_NULL is \"%s\"", name);
     MPI_Type_contiguous(2, MPI_INT, &t);
     MPI_Type_get_name(t, name, &len);
     CHECK(len == 0 && !*name, "a new type has the name \"%s\"", name);

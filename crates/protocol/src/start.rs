@@ -68,6 +68,14 @@ const FOREIGN: [(&str, &str); 6] = [
 ];
 
 fn foreign_launcher() -> Option<StartError> {
+    // srun without a PMI. In a batch script the step's variables are not set; a step of one task is a job of one.
+    let tasks = std::env::var("SLURM_STEP_NUM_TASKS")
+        .ok()
+        .and_then(|n| n.parse::<u32>().ok());
+    if tasks.is_some_and(|n| n > 1) && std::env::var_os("SLURM_PROCID").is_some() {
+        let (variable, launcher) = ("SLURM_STEP_NUM_TASKS", "Slurm's srun");
+        return Some(StartError::ForeignLauncher { launcher, variable });
+    }
     FOREIGN
         .iter()
         .find(|(variable, _)| std::env::var_os(variable).is_some())

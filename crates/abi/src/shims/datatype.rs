@@ -340,7 +340,11 @@ pub unsafe fn mpi_type_get_name(
     type_name: *mut c_char,
     resultlen: *mut c_int,
 ) -> Result<()> {
-    let name = resolve(datatype)?.name();
+    // The null handle has a name, too (MPI 5.0, 7.8).
+    let name = match datatype.raw() {
+        c::DATATYPE_NULL => "MPI_DATATYPE_NULL".to_owned(),
+        _ => resolve(datatype)?.name(),
+    };
     check_array(type_name.is_null(), 1, "type_name")?;
     // SAFETY: as the caller promises; `set_name` keeps names shorter than the array.
     unsafe {
