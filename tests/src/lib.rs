@@ -99,7 +99,8 @@ impl Install {
         let lock = File::create(out.with_extension("lock")).expect("target is writable");
         lock.lock().expect("lock of the program being built");
         let src = dir.join(source).with_extension("c");
-        let mut inputs = vec![src.clone(), dir.join("test.h"), dir.join("layouts.h")];
+        let mut inputs = vec![src.clone()];
+        inputs.extend(["test.h", "layouts.h", "collectives.h"].map(|header| dir.join(header)));
         inputs.extend([self.bin("mpicc"), self.prefix.join("include/mpi.h")]);
         if up_to_date(&out, &inputs) {
             return out;

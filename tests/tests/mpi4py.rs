@@ -107,8 +107,13 @@ fn on_two_ranks() {
 }
 
 #[test]
-fn on_four_ranks() {
-    run_suite(4);
+fn on_three_ranks() {
+    run_suite(3);
+}
+
+#[test]
+fn on_five_ranks() {
+    run_suite(5);
 }
 
 /// Every module of the suite is listed, and nothing else is.

@@ -14,8 +14,9 @@ fn list() -> Vec<Entry> {
 }
 
 /// The families: a program's name begins with one of these words.
-const FAMILIES: [&str; 9] = [
-    "pt2pt", "type", "coll", "comm", "err", "thr", "init", "info", "pmpi",
+const FAMILIES: [&str; 16] = [
+    "pt2pt", "type", "coll", "comm", "err", "thr", "init", "info", "pmpi", "inter", "nbc", "pers",
+    "req", "session", "topo", "abi",
 ];
 
 fn family(entry: &Entry) -> &str {
@@ -81,11 +82,26 @@ families! {
     threads threads_without_cma "thr";
     starting_and_finishing starting_and_finishing_without_cma "init";
     profiling_interface profiling_interface_without_cma "pmpi";
+    intercommunicators intercommunicators_without_cma "inter";
+    nonblocking_collectives nonblocking_collectives_without_cma "nbc";
+    persistent_collectives persistent_collectives_without_cma "pers";
+    sessions sessions_without_cma "session";
+    topologies topologies_without_cma "topo";
 }
 
 #[test]
 fn info_objects() {
     run("info", false);
+}
+
+#[test]
+fn generalized_requests() {
+    run("req", false);
+}
+
+#[test]
+fn abi_queries() {
+    run("abi", false);
 }
 
 /// A program that nobody lists would never run; a line without a program is a mistake.

@@ -3,6 +3,7 @@
 //! `generated` holds the exported functions, `shims` what they call: validate, convert, call
 //! `mica_mpi`, convert back. How the two meet is in `docs/design/bindings.md`.
 
+mod collective;
 mod convert;
 mod export;
 mod generated;

@@ -7,7 +7,8 @@
 use std::ffi::c_int;
 
 use crate::types::{MPI_Aint, MPI_Count};
-use mica_mpi::constants::UNDEFINED;
+use mica_mpi::constants::{ERR_ARG, UNDEFINED};
+use mica_mpi::{Error, Result};
 
 /// A caller's array of counts or displacements, 32 or 64 bits each.
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +100,15 @@ impl PolyOut {
         self.base.is_null()
     }
 
+    /// This place, unless it is null, which `MPI_ERR_ARG` answers.
+    #[inline]
+    pub fn required(self, argument: &'static str) -> Result<Self> {
+        if self.is_null() {
+            return Err(no_place(argument));
+        }
+        Ok(self)
+    }
+
     /// Whether the caller's type can hold `value`.
     #[inline]
     pub fn fits(self, value: i64) -> bool {
@@ -154,6 +164,12 @@ impl PolyOut {
         // SAFETY: by the contract above.
         unsafe { self.set(i, value) }
     }
+}
+
+#[cold]
+fn no_place(argument: &'static str) -> Error {
+    let reason = "a place for the result is needed";
+    Error::argument(ERR_ARG, argument, "NULL", reason)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::ffi::c_int;
 
 use mica_mpi::constants::SUCCESS;
+use mica_mpi::errhandler::Errhandler;
 use mica_mpi::{Error, errhandler};
 
 pub use mica_mpi::errhandler::Target;
@@ -13,6 +14,7 @@ pub use mica_mpi::errhandler::Target;
 pub struct ErrorOn {
     error: Error,
     on: Option<Target>,
+    handler: Option<Errhandler>,
 }
 
 impl ErrorOn {
@@ -22,6 +24,17 @@ impl ErrorOn {
         Self {
             error,
             on: Some(target),
+            handler: None,
+        }
+    }
+
+    /// `error`, for the handler that the call itself got.
+    #[cold]
+    pub fn for_handler(handler: Errhandler, target: Target, error: Error) -> Self {
+        Self {
+            error,
+            on: Some(target),
+            handler: Some(handler),
         }
     }
 }
@@ -29,7 +42,11 @@ impl ErrorOn {
 impl From<Error> for ErrorOn {
     #[cold]
     fn from(error: Error) -> Self {
-        Self { error, on: None }
+        Self {
+            error,
+            on: None,
+            handler: None,
+        }
     }
 }
 
@@ -51,5 +68,10 @@ pub fn finish<E: Into<ErrorOn>>(
 #[cold]
 #[inline(never)]
 pub fn raise(call: &'static str, target: Target, error: ErrorOn) -> c_int {
-    errhandler::raise(call, error.on.unwrap_or(target), error.error)
+    let ErrorOn { error, on, handler } = error;
+    let target = on.unwrap_or(target);
+    match handler {
+        Some(handler) => errhandler::raise_with(&handler, call, target, error),
+        None => errhandler::raise(call, target, error),
+    }
 }

@@ -33,18 +33,18 @@ pub enum Cause {
         /// The status.
         code: i32,
     },
-    /// It exited with status zero between MPI_Init and MPI_Finalize.
+    /// It exited with status zero between MPI_Init and MPI_Finalize, or with a session open.
     NotFinalized,
 }
 
 /// The end of a rank as far as MPI goes; what the job segment says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// It never called MPI_Init.
+    /// It never called MPI_Init or opened a session.
     NotInitialized,
-    /// It is between MPI_Init and MPI_Finalize.
+    /// It is between MPI_Init and MPI_Finalize, or has a session open.
     Running,
-    /// It called MPI_Finalize.
+    /// It called MPI_Finalize, and has no session open.
     Finalized,
     /// It called MPI_Abort.
     Aborted {
@@ -123,7 +123,10 @@ impl fmt::Display for Cause {
                     _ => Ok(()),
                 }
             }
-            Cause::NotFinalized => write!(f, "exited with code 0 without calling MPI_Finalize"),
+            Cause::NotFinalized => write!(
+                f,
+                "exited with code 0 without calling MPI_Finalize, or with a session open"
+            ),
         }
     }
 }

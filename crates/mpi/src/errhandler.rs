@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::error_codes;
 use crate::handle::{Kind, Table};
 use crate::process;
+use crate::session::Session;
 use crate::sync::lock;
 
 /// The object on which an error is raised, by its handle.
@@ -205,13 +206,19 @@ fn check_file(file: u32) -> Result<()> {
 /// ends the job.
 #[cold]
 pub fn raise(call: &str, on: Target, error: Error) -> i32 {
+    raise_with(&handler_of(on), call, on, error)
+}
+
+/// As [`raise`], with `handler` in place of the object's: for calls that get one for their own errors.
+#[cold]
+pub fn raise_with(handler: &Errhandler, call: &str, on: Target, error: Error) -> i32 {
     let raised = Raised {
         call: call.to_owned(),
         on: on.to_string(),
         error,
     };
     let code = raised.error.code();
-    handler_of(on).invoke(on, code, &raised);
+    handler.invoke(on, code, &raised);
     remember(code, raised);
     code
 }
@@ -241,7 +248,10 @@ fn handler_of(on: Target) -> Errhandler {
     let own = match on {
         Target::Comm(handle) => Comm::resolve(handle).ok().map(|comm| comm.errhandler()),
         Target::File(_) => Some(lock(&FILE_DEFAULT).clone()),
-        Target::Win(_) | Target::Session(_) | Target::Default => None,
+        Target::Session(handle) => Session::resolve(handle)
+            .ok()
+            .map(|session| session.errhandler()),
+        Target::Win(_) | Target::Default => None,
     };
     own.or_else(process::default_errhandler)
         .unwrap_or(Errhandler::ARE_FATAL)
@@ -256,7 +266,8 @@ impl Errhandler {
                 // An error without an object of the handler's kind is raised on MPI_COMM_SELF.
                 let object = match (user.family, on) {
                     (Family::Comm, Target::Comm(handle)) if Comm::resolve(handle).is_ok() => handle,
-                    (Family::Comm, _) => c::COMM_SELF,
+                    (Family::Comm, _) if process::myself().is_ok() => c::COMM_SELF,
+                    (Family::Comm, _) => c::COMM_NULL, // there are only sessions
                     (_, Target::Win(handle) | Target::File(handle) | Target::Session(handle)) => {
                         handle
                     }
@@ -347,6 +358,9 @@ impl fmt::Display for Target {
             },
             Target::Win(handle) if Kind::Win.owns(handle) => write!(f, " on window {handle:#x}"),
             Target::File(handle) if Kind::File.owns(handle) => write!(f, " on file {handle:#x}"),
+            Target::Session(handle) if Kind::Session.owns(handle) => {
+                write!(f, " on session {handle:#x}")
+            }
             _ => Ok(()),
         }
     }

@@ -86,6 +86,17 @@ impl Error {
         }
     }
 
+    /// The same error where the call has other names for its arguments: (usual name, name in the call).
+    #[cold]
+    pub fn renamed(mut self, names: &[(&str, &'static str)]) -> Error {
+        if let Error::Argument { argument, .. } = &mut self
+            && let Some(&(_, name)) = names.iter().find(|(usual, _)| usual == argument)
+        {
+            *argument = name;
+        }
+        self
+    }
+
     /// A call or feature that this version lacks.
     #[cold]
     pub fn unsupported(what: &'static str) -> Error {

@@ -12,7 +12,11 @@ use crate::handle::{Kind, Table};
 
 /// An ordered set of processes. Cloning shares it.
 #[derive(Clone, Debug)]
-pub struct Group(Members);
+pub struct Group {
+    members: Members,
+    /// Handle of the session that it comes from; `MPI_SESSION_NULL`: from the world model.
+    session: u32,
+}
 
 #[derive(Clone, Debug)]
 enum Members {
@@ -60,7 +64,10 @@ impl Group {
 
     /// Ranks `first .. first + size` of the job, without allocating.
     pub const fn run(first: u32, size: u32) -> Group {
-        Group(Members::Run { first, size })
+        Group {
+            members: Members::Run { first, size },
+            session: c::SESSION_NULL,
+        }
     }
 
     /// The group of these distinct ranks of the job, in this order.
@@ -86,17 +93,37 @@ impl Group {
             );
             *slot = i as u32;
         }
-        Group(Members::List(Arc::new(List {
+        let list = List {
             ranks: ranks.into(),
             reverse,
             base,
-        })))
+        };
+        Group {
+            members: Members::List(Arc::new(list)),
+            session: c::SESSION_NULL,
+        }
+    }
+
+    /// This group as one that comes from the session with this handle (`MPI_SESSION_NULL`: from the world model).
+    pub fn of_session(self, session: u32) -> Group {
+        Group { session, ..self }
+    }
+
+    /// The handle of the session that it comes from, as groups and communicators made of it do; `MPI_SESSION_NULL` if it
+    /// comes from the world model.
+    pub fn session(&self) -> u32 {
+        self.session
+    }
+
+    /// The group of these distinct ranks of the job, from the same session as this one.
+    fn derive(&self, ranks: Vec<u32>) -> Group {
+        Group::from_ranks(ranks).of_session(self.session)
     }
 
     /// Number of members.
     #[inline]
     pub fn size(&self) -> usize {
-        match &self.0 {
+        match &self.members {
             Members::Run { size, .. } => *size as usize,
             Members::List(list) => list.ranks.len(),
         }
@@ -111,7 +138,7 @@ impl Group {
     #[inline]
     pub fn peer(&self, rank: usize) -> u32 {
         debug_assert!(rank < self.size());
-        match &self.0 {
+        match &self.members {
             Members::Run { first, .. } => first + rank as u32,
             Members::List(list) => list.ranks[rank],
         }
@@ -120,7 +147,7 @@ impl Group {
     /// Rank in this group of the process with job-wide rank `peer`.
     #[inline]
     pub fn rank_of(&self, peer: u32) -> Option<usize> {
-        match &self.0 {
+        match &self.members {
             Members::Run { first, size } => {
                 let rank = peer.wrapping_sub(*first);
                 (rank < *size).then_some(rank as usize)
@@ -158,25 +185,23 @@ impl Group {
     /// `MPI_Group_union`: this group's members, then those of `other` that are not among them.
     pub fn union(&self, other: &Group) -> Group {
         let rest = other.peers().filter(|&peer| !self.contains(peer));
-        Group::from_ranks(self.peers().chain(rest).collect())
+        self.derive(self.peers().chain(rest).collect())
     }
 
     /// `MPI_Group_intersection`: members of both, in this group's order.
     pub fn intersection(&self, other: &Group) -> Group {
-        Group::from_ranks(self.peers().filter(|&peer| other.contains(peer)).collect())
+        self.derive(self.peers().filter(|&peer| other.contains(peer)).collect())
     }
 
     /// `MPI_Group_difference`: members that are not in `other`, in this group's order.
     pub fn difference(&self, other: &Group) -> Group {
-        Group::from_ranks(self.peers().filter(|&peer| !other.contains(peer)).collect())
+        self.derive(self.peers().filter(|&peer| !other.contains(peer)).collect())
     }
 
     /// `MPI_Group_incl`: the members with these ranks, in the order given.
     pub fn incl(&self, ranks: &[i32]) -> Result<Group> {
         let ranks = self.distinct(ranks.iter().map(|&rank| i64::from(rank)), "ranks")?;
-        Ok(Group::from_ranks(
-            ranks.into_iter().map(|rank| self.peer(rank)).collect(),
-        ))
+        Ok(self.derive(ranks.into_iter().map(|rank| self.peer(rank)).collect()))
     }
 
     /// `MPI_Group_excl`: all but the members with these ranks.
@@ -188,9 +213,7 @@ impl Group {
     /// `MPI_Group_range_incl`: the members that the triplets (first, last, stride) name, in that order.
     pub fn range_incl(&self, ranges: &[[i32; 3]]) -> Result<Group> {
         let ranks = self.expand(ranges)?;
-        Ok(Group::from_ranks(
-            ranks.into_iter().map(|rank| self.peer(rank)).collect(),
-        ))
+        Ok(self.derive(ranks.into_iter().map(|rank| self.peer(rank)).collect()))
     }
 
     /// `MPI_Group_range_excl`: all but the members that the triplets (first, last, stride) name.
@@ -270,7 +293,7 @@ impl Group {
         let mut leaves = vec![false; self.size()];
         ranks.iter().for_each(|&rank| leaves[rank] = true);
         let stays = (0..self.size()).filter(|&rank| !leaves[rank]);
-        Group::from_ranks(stays.map(|rank| self.peer(rank)).collect())
+        self.derive(stays.map(|rank| self.peer(rank)).collect())
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::{Kind, Table};
-use crate::process;
+use crate::process::{self, THREAD_LEVELS};
 use crate::sync::lock;
 
 /// An info object. Cloning shares it.
@@ -160,6 +160,13 @@ impl Info {
         if let Ok(engine) = process::engine() {
             put("maxprocs", engine.size().to_string());
             put("soft", engine.size().to_string());
+        }
+        if let Ok(level) = process::thread_level() {
+            let name = THREAD_LEVELS.iter().find(|&&(known, _)| known == level);
+            put(
+                "thread_level",
+                name.map_or("", |&(_, name)| name).to_owned(),
+            );
         }
         put("host", host_name());
         put("arch", std::env::consts::ARCH.to_owned());

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attribute;
+pub mod buffered;
 pub mod collective;
 pub mod comm;
 pub mod constants;
@@ -12,13 +13,18 @@ pub mod datatype;
 pub mod errhandler;
 pub mod error;
 pub mod error_codes;
+pub mod generalized;
 pub mod group;
 pub mod handle;
 pub mod info;
 pub mod op;
+pub mod partitioned;
+pub mod persistent;
 pub mod process;
 pub mod pt2pt;
 pub mod request;
+pub mod session;
 mod sync;
+pub mod topology;
 
 pub use error::{Error, Result};

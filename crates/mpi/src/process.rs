@@ -1,31 +1,43 @@
 //! This process as a member of the job: start, end, thread level (MPI 5.0, 11.2 to 11.6).
+//!
+//! The engine serves all who use MPI here: the world model (`MPI_Init`) and any number of sessions. It starts with the
+//! first of them and lives as long as the process. When the last of them has finished, this rank says so in the job
+//! segment, and a session that is opened later takes that back; the world model comes once.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread::{self, ThreadId};
 
 use mica_protocol::Engine;
 
+use crate::buffered;
 use crate::comm::{self, Comm, exchange};
 use crate::constants as c;
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::group::Group;
+use crate::sync::lock;
 
 pub use mica_protocol::OneThreadAtATime;
 
-/// All that lives from `MPI_Init` to the end of the process.
-struct Process {
-    engine: Engine,
+/// All that the world model adds from `MPI_Init` to the end of the process.
+struct World {
     world: Comm,
     myself: Comm,
     main_thread: ThreadId,
     thread_level: i32,
 }
 
-static PROCESS: OnceLock<Process> = OnceLock::new();
+static ENGINE: OnceLock<Engine> = OnceLock::new();
+static WORLD: OnceLock<World> = OnceLock::new();
 
-/// One of the constants below. It only grows.
+/// Number of those who use the engine: the world model and the open sessions.
+static USERS: Mutex<usize> = Mutex::new(0);
+
+/// Whether there are any, for the look that every call takes.
+static IN_USE: AtomicBool = AtomicBool::new(false);
+
+/// The world model: one of the constants below. It only grows, except that a start can fail.
 static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
 const BEFORE: u8 = 0;
 const STARTING: u8 = 1;
@@ -39,14 +51,22 @@ const SELF_ID: u64 = comm::BLOCK;
 /// The first communicator number that is not taken by a predefined one.
 pub(crate) const FIRST_FREE_ID: u64 = 2 * comm::BLOCK;
 
+/// The thread levels and their names, in info objects, too.
+pub(crate) const THREAD_LEVELS: [(i32, &str); 4] = [
+    (c::THREAD_SINGLE, "MPI_THREAD_SINGLE"),
+    (c::THREAD_FUNNELED, "MPI_THREAD_FUNNELED"),
+    (c::THREAD_SERIALIZED, "MPI_THREAD_SERIALIZED"),
+    (c::THREAD_MULTIPLE, "MPI_THREAD_MULTIPLE"),
+];
+
 fn phase() -> u8 {
-    // Acquire: pairs with the Release store of RUNNING in `init`, which publishes PROCESS.
+    // Acquire: pairs with the Release store of RUNNING in `init`, which publishes WORLD.
     PHASE.load(Ordering::Acquire)
 }
 
-fn running() -> Result<&'static Process> {
-    match (phase(), PROCESS.get()) {
-        (RUNNING, Some(process)) => Ok(process),
+fn running() -> Result<&'static World> {
+    match (phase(), WORLD.get()) {
+        (RUNNING, Some(world)) => Ok(world),
         (phase, _) => Err(not_running(phase)),
     }
 }
@@ -60,16 +80,53 @@ fn not_running(phase: u8) -> Error {
     Error::other(c::ERR_OTHER, detail)
 }
 
-/// `MPI_Init_thread`: joins the job and returns the thread level provided, which is the one required. `promise` is what
-/// the program promises by a level below `MPI_THREAD_MULTIPLE`; with it the engine does without its lock.
+/// Adds a user of the engine and starts it for the first one. `promise` is what the first user promises for all.
+pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine> {
+    // Held until the engine serves: nobody may take a half-started or half-finished one for granted.
+    let mut users = lock(&USERS);
+    let engine = match ENGINE.get() {
+        Some(engine) => {
+            if *users == 0 {
+                engine.resume();
+            }
+            // The promise of one user binds that user, not the others.
+            engine.set_thread_multiple(true);
+            engine
+        }
+        None => {
+            let engine = Engine::start()
+                .map_err(|refusal| Error::other(c::ERR_OTHER, refusal.to_string()))?;
+            match promise {
+                Some(promise) => engine.elide_lock(promise),
+                None => engine.set_thread_multiple(true),
+            }
+            ENGINE.get_or_init(|| engine)
+        }
+    };
+    *users += 1;
+    // Release: publishes the engine to whoever sees the flag.
+    IN_USE.store(true, Ordering::Release);
+    Ok(engine)
+}
+
+/// Takes a user away; the last one ends this rank's part in the job, until another comes. To be called when all that
+/// the user has sent and received is complete.
+pub(crate) fn leave() -> Result<()> {
+    let mut users = lock(&USERS);
+    if *users == 1 {
+        buffered::release_all()?;
+        engine()?.finish()?;
+        IN_USE.store(false, Ordering::Release);
+    }
+    *users = users.saturating_sub(1);
+    Ok(())
+}
+
+/// `MPI_Init_thread`: starts the world model and returns the thread level provided, which is the one required. `promise`
+/// is what the program promises by a level below `MPI_THREAD_MULTIPLE`; with it the engine does without its lock, unless
+/// there are sessions, which promise nothing.
 pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
-    const LEVELS: [i32; 4] = [
-        c::THREAD_SINGLE,
-        c::THREAD_FUNNELED,
-        c::THREAD_SERIALIZED,
-        c::THREAD_MULTIPLE,
-    ];
-    if !LEVELS.contains(&required) {
+    if !THREAD_LEVELS.iter().any(|&(level, _)| level == required) {
         let reason = "this is not one of the MPI_THREAD_* levels";
         return Err(Error::argument(c::ERR_ARG, "required", required, reason));
     }
@@ -80,20 +137,13 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
             FINALIZED => not_running(phase),
             _ => Error::other(c::ERR_OTHER, "MPI_Init has been called already"),
         })?;
-    let engine = Engine::start().map_err(|refusal| {
-        PHASE.store(BEFORE, Ordering::Release);
-        Error::other(c::ERR_OTHER, refusal.to_string())
-    })?;
-    match promise {
-        Some(promise) if required != c::THREAD_MULTIPLE => engine.elide_lock(promise),
-        _ => engine.set_thread_multiple(true),
-    }
+    let promise = promise.filter(|_| required != c::THREAD_MULTIPLE);
+    let engine = enter(promise).inspect_err(|_| PHASE.store(BEFORE, Ordering::Release))?;
     let (rank, size) = (engine.rank(), engine.size());
     let everyone = Group::run(0, size);
     let world_context = comm::context(0, WORLD_ID);
     let self_context = comm::context(rank, SELF_ID);
-    let process = Process {
-        engine,
+    let world = World {
         world: Comm::predefined(
             c::COMM_WORLD,
             "MPI_COMM_WORLD",
@@ -111,20 +161,23 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
         main_thread: thread::current().id(),
         thread_level: required,
     };
-    let first = PROCESS.set(process).is_ok();
-    assert!(first, "the phase lets one thread start the process, once");
-    // Release: publishes PROCESS to whoever sees RUNNING.
+    let first = WORLD.set(world).is_ok();
+    assert!(
+        first,
+        "the phase lets one thread start the world model, once"
+    );
+    // Release: publishes WORLD to whoever sees RUNNING.
     PHASE.store(RUNNING, Ordering::Release);
     Ok(required)
 }
 
 /// `MPI_Finalize`: deletes the attributes of `MPI_COMM_SELF`, youngest first, while MPI still works (MPI 5.0, 11.4), waits
-/// for all processes of the job, and leaves it.
+/// for all processes of the job, and ends the world model. Sessions go on.
 pub fn finalize() -> Result<()> {
-    let process = running()?;
-    process.myself.delete_attributes()?;
-    exchange::barrier(&process.world)?;
-    process.engine.finish()?;
+    let world = running()?;
+    world.myself.delete_attributes()?;
+    exchange::barrier(&world.world)?;
+    leave()?;
     PHASE.store(FINALIZED, Ordering::Release);
     comm::forget_cached();
     Ok(())
@@ -142,39 +195,68 @@ pub fn finalized() -> bool {
 
 /// `MPI_Query_thread`.
 pub fn thread_level() -> Result<i32> {
-    running().map(|process| process.thread_level)
+    running().map(|world| world.thread_level)
 }
 
 /// `MPI_Is_thread_main`.
 pub fn is_thread_main() -> Result<bool> {
-    running().map(|process| process.main_thread == thread::current().id())
+    running().map(|world| world.main_thread == thread::current().id())
 }
 
-/// The engine that moves messages, between `MPI_Init` and `MPI_Finalize`.
+/// The engine that moves messages, while the world model or a session is there.
 #[inline]
 pub fn engine() -> Result<&'static Engine> {
-    running().map(|process| &process.engine)
+    // Acquire: pairs with the Release store in `enter`.
+    match ENGINE.get() {
+        Some(engine) if IN_USE.load(Ordering::Acquire) => Ok(engine),
+        _ => Err(not_in_use()),
+    }
+}
+
+#[cold]
+fn not_in_use() -> Error {
+    match phase() {
+        FINALIZED => not_running(FINALIZED),
+        _ => Error::other(
+            c::ERR_OTHER,
+            "MPI_Init has not been called and no session is open",
+        ),
+    }
 }
 
 /// `MPI_COMM_WORLD`.
 pub fn world() -> Result<Comm> {
-    running().map(|process| process.world.clone())
+    running().map(|world| world.world.clone())
 }
 
 /// `MPI_COMM_SELF`.
 pub fn myself() -> Result<Comm> {
-    running().map(|process| process.myself.clone())
+    running().map(|world| world.myself.clone())
+}
+
+/// A communicator of this process alone for what belongs to no other: `MPI_COMM_SELF`, or, where there are only sessions,
+/// one that nobody sees.
+pub(crate) fn nobodys() -> Result<Comm> {
+    static HIDDEN: OnceLock<Comm> = OnceLock::new();
+    myself().or_else(|_| {
+        let rank = engine()?.rank();
+        let alone = || {
+            let (context, group) = (comm::context(rank, SELF_ID), Group::run(rank, 1));
+            Comm::predefined(c::COMM_NULL, "", context, group, rank)
+        };
+        Ok(HIDDEN.get_or_init(alone).clone())
+    })
 }
 
 /// The handler of errors that concern no object: that of `MPI_COMM_SELF`, once there is one.
 pub(crate) fn default_errhandler() -> Option<Errhandler> {
-    PROCESS.get().map(|process| process.myself.errhandler())
+    WORLD.get().map(|world| world.myself.errhandler())
 }
 
 /// `MPI_Abort`: ends the job with this exit code; without a job, this process.
 pub fn abort(code: i32) -> ! {
-    match PROCESS.get() {
-        Some(process) => process.engine.abort(code),
+    match ENGINE.get() {
+        Some(engine) => engine.abort(code),
         // An exit status has eight bits; an error must not look like success.
         None => std::process::exit(if code & 0xff == 0 { 1 } else { code }),
     }

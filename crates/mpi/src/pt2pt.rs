@@ -92,7 +92,10 @@ fn bad_rank(comm: &Comm, argument: &'static str, rank: i32) -> Error {
         c::ERR_RANK,
         argument,
         rank,
-        format!("the communicator has ranks 0 to {}", comm.size() - 1),
+        format!(
+            "the communicator has ranks 0 to {}",
+            comm.remote_or_local_size() - 1
+        ),
     )
 }
 
@@ -108,11 +111,11 @@ fn bad_tag(argument: &'static str, tag: i32) -> Error {
 
 /// Job-wide rank of `dest`; `None` for `MPI_PROC_NULL`.
 #[inline(always)]
-fn destination(comm: &Comm, dest: i32, tag: i32) -> Result<Option<u32>> {
+pub(crate) fn destination(comm: &Comm, dest: i32, tag: i32) -> Result<Option<u32>> {
     if tag < 0 {
         return Err(bad_tag("tag", tag));
     }
-    if (dest as usize) < comm.size() && dest >= 0 {
+    if (dest as usize) < comm.remote_or_local_size() && dest >= 0 {
         Ok(Some(comm.peer(dest as usize)))
     } else if dest == c::PROC_NULL {
         Ok(None)
@@ -123,13 +126,13 @@ fn destination(comm: &Comm, dest: i32, tag: i32) -> Result<Option<u32>> {
 
 /// What a receive or probe asks for; `None` for `MPI_PROC_NULL`.
 #[inline(always)]
-fn pattern(comm: &Comm, plane: Plane, source: i32, tag: i32) -> Result<Option<Pattern>> {
+pub(crate) fn pattern(comm: &Comm, plane: Plane, source: i32, tag: i32) -> Result<Option<Pattern>> {
     let tag = match tag {
         c::ANY_TAG => None,
         tag if tag >= 0 => Some(tag),
         _ => return Err(bad_tag("tag", tag)),
     };
-    let source = if source >= 0 && (source as usize) < comm.size() {
+    let source = if source >= 0 && (source as usize) < comm.remote_or_local_size() {
         Some(comm.peer(source as usize))
     } else if source == c::ANY_SOURCE {
         None
@@ -300,10 +303,14 @@ pub fn iprobe(comm: &Comm, source: i32, tag: i32) -> Result<Option<Status>> {
     let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
         return Ok(Some(Status::PROC_NULL));
     };
-    let found = process::engine()?.enter(|state| {
+    let engine = process::engine()?;
+    let found = engine.enter(|state| {
         state.progress()?;
         Ok::<_, Fault>(state.probe(&pattern))
     })?;
+    if found.is_none() {
+        engine.nothing_yet();
+    }
     Ok(found.map(|a| status_of(comm, &a.envelope, a.bytes)))
 }
 
@@ -340,10 +347,14 @@ pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status
     let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
         return Ok(Some((c::MESSAGE_NO_PROC, Status::PROC_NULL)));
     };
-    let found = process::engine()?.enter(|state| {
+    let engine = process::engine()?;
+    let found = engine.enter(|state| {
         state.progress()?;
         Ok::<_, Fault>(state.probe_matched(&pattern))
     })?;
+    if found.is_none() {
+        engine.nothing_yet();
+    }
     Ok(found.map(|(id, a)| {
         let handle = MESSAGES.insert(Message {
             comm: comm.clone(),
@@ -359,7 +370,7 @@ pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status
 /// `MPI_ERR_REQUEST` when the handle names no message; `MPI_ERR_NO_MEM`.
 pub fn imrecv(message: u32, view: &View) -> Result<Request> {
     if message == c::MESSAGE_NO_PROC {
-        return Ok(Request::done(&process::myself()?, Status::PROC_NULL));
+        return Ok(Request::done(&process::nobodys()?, Status::PROC_NULL));
     }
     let message = MESSAGES.remove(message).ok_or_else(|| {
         let reason = "no matched probe has returned this message, or it was received already";
@@ -383,8 +394,9 @@ pub fn sendrecv(
     recvtag: i32,
 ) -> Result<(Status, Option<Error>)> {
     // The receive's arguments are checked before anything is sent.
-    pattern(comm, Plane::User, source, recvtag)?;
-    let sent = start_send(comm, Plane::User, Mode::Standard, out, dest, sendtag)?;
+    pattern(comm, Plane::User, source, recvtag).map_err(|e| e.renamed(&[("tag", "recvtag")]))?;
+    let sent = start_send(comm, Plane::User, Mode::Standard, out, dest, sendtag)
+        .map_err(|e| e.renamed(&[("tag", "sendtag")]))?;
     let received = recv_outcome(comm, Plane::User, into, source, recvtag);
     if let Some(id) = sent {
         // Also when the receive failed: the buffer is in use until then.

@@ -1,6 +1,10 @@
 //! Requests and their completion: the wait and test families (MPI 5.0, 3.7.3 to 3.7.6).
 
-use mica_protocol::{Fault, RecvId, SendId, State, WaitKind, Waiting};
+use std::any::Any;
+use std::fmt::{self, Debug};
+use std::sync::{Arc, Mutex};
+
+use mica_protocol::{Failure, Fault, RecvId, ScheduleId, SendId, State, WaitKind, Waiting};
 
 use crate::comm::Comm;
 use crate::constants as c;
@@ -8,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::handle::{self, Table};
 use crate::process;
 use crate::pt2pt::{self, Status};
+use crate::sync::lock;
 
 /// An operation under way.
 #[derive(Debug, Clone)]
@@ -16,13 +21,62 @@ pub struct Request {
     work: Work,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Work {
     /// A send that was complete when its call returned.
     Sent,
     Send(SendId),
     Receive(RecvId),
     Done(Status),
+    Schedule(ScheduleId),
+    Persistent(Arc<Persistent>),
+    Custom(Arc<dyn Operation>),
+}
+
+/// An operation of another kind: whoever defines it says how its end is recognised.
+pub trait Operation: Any + Send + Sync + Debug {
+    /// Its end, if it has come. `take`: the request is used up then (or inactive, if persistent). Runs inside the engine.
+    fn poll(&self, state: &mut State, take: bool) -> Option<(Status, Option<Error>)>;
+
+    /// Called after [`Operation::poll`] has given its end to the program, outside the engine: may call the program. `taken`:
+    /// the request is used up; otherwise the program only asked (`MPI_Request_get_status`).
+    fn complete(&self, status: Status, _taken: bool) -> (Status, Option<Error>) {
+        (status, None)
+    }
+
+    /// `MPI_Cancel`. Runs outside the engine: may call the program.
+    ///
+    /// # Errors
+    /// What the program's function returned.
+    fn cancel(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// `MPI_Request_free`: it goes on and nobody will ask for its end. Runs outside the engine: may call the program. Gives
+    /// whether the handle is used up.
+    ///
+    /// # Errors
+    /// What the program's function returned.
+    fn abandon(&self) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+/// Starts a persistent operation and gives the active request.
+pub type Begin = dyn Fn() -> Result<Request> + Send + Sync;
+
+/// A persistent request (MPI 5.0, 3.9, 6.13): what `MPI_Start` does, and the operation while it is active.
+struct Persistent {
+    begin: Box<Begin>,
+    active: Mutex<Option<Request>>,
+}
+
+impl Debug for Persistent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Persistent")
+            .field("active", &self.active)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How a request ended.
@@ -34,6 +88,10 @@ pub struct Outcome {
     pub error: Option<Error>,
     /// Communicator of the request (0: none): where the error is raised.
     pub comm: u32,
+    /// The handle stays: the request is persistent (or there was none).
+    pub keep: bool,
+    /// What is to be told outside the engine.
+    after: Option<(Arc<dyn Operation>, bool)>,
 }
 
 impl Outcome {
@@ -41,7 +99,19 @@ impl Outcome {
         status: Status::EMPTY,
         error: None,
         comm: 0,
+        keep: true,
+        after: None,
     };
+
+    /// To be called outside the engine before the outcome is given away.
+    fn settled(mut self) -> Outcome {
+        if let Some((operation, taken)) = self.after.take() {
+            let (status, error) = operation.complete(self.status, taken);
+            self.status = status;
+            self.error = self.error.or(error);
+        }
+        self
+    }
 }
 
 static REQUESTS: Table<Request> = Table::new(handle::Kind::Request);
@@ -77,6 +147,36 @@ impl Request {
         }
     }
 
+    pub(crate) fn schedule(comm: &Comm, id: ScheduleId) -> Request {
+        Request {
+            comm: Some(comm.clone()),
+            work: Work::Schedule(id),
+        }
+    }
+
+    /// An operation of another kind; its errors are raised on `comm`, if there is one.
+    pub fn custom(comm: Option<&Comm>, operation: Arc<dyn Operation>) -> Request {
+        Request {
+            comm: comm.cloned(),
+            work: Work::Custom(operation),
+        }
+    }
+
+    /// A persistent request, inactive at first; `begin` starts its operation.
+    pub fn persistent(
+        comm: &Comm,
+        begin: impl Fn() -> Result<Request> + Send + Sync + 'static,
+    ) -> Request {
+        let persistent = Persistent {
+            begin: Box::new(begin),
+            active: Mutex::new(None),
+        };
+        Request {
+            comm: Some(comm.clone()),
+            work: Work::Persistent(Arc::new(persistent)),
+        }
+    }
+
     /// A handle for the request, to be completed or freed.
     pub fn register(self) -> u32 {
         match self.work {
@@ -100,17 +200,28 @@ impl Request {
         }
     }
 
+    /// As [`Request::resolve`]; `None` also for an inactive persistent request.
+    fn resolve_active(handle: u32) -> Result<Option<Request>> {
+        Ok(
+            Request::resolve(handle)?.filter(|request| match &request.work {
+                Work::Persistent(persistent) => lock(&persistent.active).is_some(),
+                _ => true,
+            }),
+        )
+    }
+
     /// Its end, if it has come. `take`: the engine forgets the operation then.
-    fn poll(&self, state: &mut State, take: bool) -> Option<Outcome> {
+    pub(crate) fn poll(&self, state: &mut State, take: bool) -> Option<Outcome> {
         let comm = self.comm.as_ref();
-        let (status, error) = match self.work {
+        let mut after = None;
+        let (status, error) = match &self.work {
             Work::Sent => (Status::EMPTY, None),
-            Work::Done(status) => (status, None),
+            Work::Done(status) => (*status, None),
             Work::Send(id) => {
                 let sent = if take {
-                    state.take_send(id)
+                    state.take_send(*id)
                 } else {
-                    state.is_sent(id)
+                    state.is_sent(*id)
                 };
                 if !sent {
                     return None;
@@ -119,37 +230,77 @@ impl Request {
             }
             Work::Receive(id) => {
                 let done = if take {
-                    state.take_received(id)
+                    state.take_received(*id)
                 } else {
-                    state.received(id)
+                    state.received(*id)
                 }?;
                 pt2pt::outcome(comm.expect("a receive has a communicator"), &done)
             }
+            Work::Schedule(id) => {
+                let end = if take {
+                    state.take_schedule(*id)
+                } else {
+                    state.schedule_end(*id)
+                }?;
+                (
+                    Status::EMPTY,
+                    end.err().map(|failure| failed(comm, failure)),
+                )
+            }
+            Work::Persistent(persistent) => {
+                let mut active = lock(&persistent.active);
+                let Some(request) = active.as_ref() else {
+                    return Some(Outcome::EMPTY);
+                };
+                let outcome = request.poll(state, take)?;
+                if take {
+                    *active = None;
+                }
+                return Some(Outcome {
+                    keep: true,
+                    comm: comm.map_or(0, Comm::handle),
+                    ..outcome
+                });
+            }
+            Work::Custom(operation) => {
+                let end = operation.poll(state, take)?;
+                after = Some((operation.clone(), take));
+                end
+            }
         };
+        let comm = comm.map_or(0, Comm::handle);
         Some(Outcome {
             status,
             error,
-            comm: comm.map_or(0, Comm::handle),
+            comm,
+            keep: false,
+            after,
         })
     }
 
     fn waiting(&self, state: &State) -> Waiting {
         let unexpected = state.unexpected_messages() as u32;
-        let (kind, peer, tag, context) = match self.work {
+        let (kind, peer, tag, context) = match &self.work {
             Work::Send(id) => {
-                let (peer, context, tag) = state.send_target(id);
+                let (peer, context, tag) = state.send_target(*id);
                 (WaitKind::Send, peer as i32, tag, context)
             }
             Work::Receive(id) => {
-                let p = state.receive_pattern(id);
-                (
-                    WaitKind::Receive,
-                    p.source.map_or(-1, |s| s as i32),
-                    p.tag.unwrap_or(-1),
-                    p.context,
-                )
+                let p = state.receive_pattern(*id);
+                let source = p.source.map_or(-1, |s| s as i32);
+                (WaitKind::Receive, source, p.tag.unwrap_or(-1), p.context)
             }
-            Work::Sent | Work::Done(_) => (WaitKind::Requests, -1, -1, 0),
+            Work::Schedule(id) => {
+                let (context, tag) = state.schedule_key(*id);
+                (WaitKind::Receive, -1, tag, context)
+            }
+            Work::Persistent(persistent) => {
+                if let Some(request) = lock(&persistent.active).as_ref() {
+                    return request.waiting(state);
+                }
+                (WaitKind::Requests, -1, -1, 0)
+            }
+            Work::Sent | Work::Done(_) | Work::Custom(_) => (WaitKind::Requests, -1, -1, 0),
         };
         Waiting {
             kind,
@@ -160,23 +311,105 @@ impl Request {
         }
     }
 
-    /// Waits for its end without a handle. Blocks.
+    /// Waits for its end, of an operation that the library itself defines. Blocks.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM` when progress fails.
     pub fn wait(&self) -> Result<Outcome> {
         if let Work::Sent = self.work {
-            return Ok(Outcome::EMPTY);
+            return Ok(Outcome {
+                keep: false,
+                ..Outcome::EMPTY
+            });
         }
         let engine = process::engine()?;
         Ok(engine.drive(|state| self.waiting(state), |state| self.poll(state, true))?)
     }
+
+    /// Marks it for cancellation. Outside the engine.
+    fn cancel(&self) -> Result<()> {
+        match &self.work {
+            Work::Receive(id) => process::engine()?.enter(|state| state.cancel_receive(*id)),
+            Work::Custom(operation) => return operation.cancel(),
+            Work::Persistent(persistent) => {
+                let active = lock(&persistent.active).clone();
+                if let Some(request) = active {
+                    return request.cancel();
+                }
+            }
+            Work::Sent | Work::Done(_) | Work::Send(_) | Work::Schedule(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Lets it go on without anybody asking for its end. Outside the engine. Gives whether the handle is used up.
+    pub(crate) fn abandon(&self) -> Result<bool> {
+        let engine = process::engine()?;
+        match &self.work {
+            Work::Send(id) => engine.enter(|state| state.abandon_send(*id)),
+            Work::Receive(id) => engine.enter(|state| state.abandon_receive(*id)),
+            Work::Schedule(id) => engine.enter(|state| state.abandon_schedule(*id)),
+            Work::Custom(operation) => return operation.abandon(),
+            Work::Persistent(persistent) => {
+                let active = lock(&persistent.active).take();
+                if let Some(request) = active {
+                    return request.abandon();
+                }
+            }
+            Work::Sent | Work::Done(_) => {}
+        }
+        Ok(true)
+    }
 }
 
-fn forget(handle: u32) {
-    if handle != SENT_HANDLE {
-        REQUESTS.remove(handle);
+/// The error of a schedule that ended early.
+#[cold]
+fn failed(comm: Option<&Comm>, failure: Failure) -> Error {
+    match (failure, comm) {
+        (Failure::Truncated(done), Some(comm)) => pt2pt::outcome(comm, &done)
+            .1
+            .expect("a truncated message is an error"),
+        (Failure::Truncated(_), None) => Error::other(c::ERR_TRUNCATE, "a message did not fit"),
+        (Failure::Local(code), _) => Error::other(code, "the local part of the operation failed"),
+        (Failure::Fault(fault), _) => fault.into(),
     }
+}
+
+/// `MPI_Start`: starts a persistent operation that is inactive.
+///
+/// # Errors
+/// `MPI_ERR_REQUEST` when the request is not persistent, or active; those of the operation.
+pub fn start(handle: u32) -> Result<()> {
+    let request = Request::resolve(handle)?.ok_or_else(null_request)?;
+    let Work::Persistent(persistent) = &request.work else {
+        let reason = "only a persistent request can be started";
+        return Err(Error::argument(
+            c::ERR_REQUEST,
+            "request",
+            format!("{handle:#x}"),
+            reason,
+        ));
+    };
+    if lock(&persistent.active).is_some() {
+        let reason = "this persistent request is active; complete it first";
+        return Err(Error::argument(
+            c::ERR_REQUEST,
+            "request",
+            format!("{handle:#x}"),
+            reason,
+        ));
+    }
+    let active = (persistent.begin)()?;
+    *lock(&persistent.active) = Some(active);
+    Ok(())
+}
+
+/// Takes the handle back, unless the request is persistent, and gives the outcome as the program may see it.
+fn finish(handle: u32, outcome: Outcome) -> Outcome {
+    if !outcome.keep {
+        forget(handle);
+    }
+    outcome.settled()
 }
 
 /// `MPI_Wait`: blocks until the request is complete; the handle is used up.
@@ -187,9 +420,7 @@ pub fn wait(handle: u32) -> Result<Outcome> {
     let Some(request) = Request::resolve(handle)? else {
         return Ok(Outcome::EMPTY);
     };
-    let outcome = request.wait()?;
-    forget(handle);
-    Ok(outcome)
+    Ok(finish(handle, request.wait()?))
 }
 
 /// `MPI_Test`: the outcome if the request is complete; the handle is used up then.
@@ -197,11 +428,7 @@ pub fn wait(handle: u32) -> Result<Outcome> {
 /// # Errors
 /// As [`wait`].
 pub fn test(handle: u32) -> Result<Option<Outcome>> {
-    let outcome = get(handle, true)?;
-    if outcome.is_some() && handle != c::REQUEST_NULL {
-        forget(handle);
-    }
-    Ok(outcome)
+    Ok(get(handle, true)?.map(|outcome| finish(handle, outcome)))
 }
 
 /// `MPI_Request_get_status`: as [`test`], but the request stays.
@@ -209,26 +436,39 @@ pub fn test(handle: u32) -> Result<Option<Outcome>> {
 /// # Errors
 /// As [`wait`].
 pub fn status(handle: u32) -> Result<Option<Outcome>> {
-    get(handle, false)
+    Ok(get(handle, false)?.map(Outcome::settled))
 }
 
 fn get(handle: u32, take: bool) -> Result<Option<Outcome>> {
     let Some(request) = Request::resolve(handle)? else {
         return Ok(Some(Outcome::EMPTY));
     };
-    Ok(process::engine()?.enter(|state| {
+    ask(|state| {
         if let Some(outcome) = request.poll(state, take) {
-            return Ok::<_, Fault>(Some(outcome));
+            return Ok(Some(outcome));
         }
         state.progress()?;
         Ok(request.poll(state, take))
-    })?)
+    })
 }
 
+/// Asks the engine once, without waiting.
+fn ask<R>(
+    question: impl FnOnce(&mut State) -> std::result::Result<Option<R>, Fault>,
+) -> Result<Option<R>> {
+    let engine = process::engine()?;
+    let answer = engine.enter(question)?;
+    if answer.is_none() {
+        engine.nothing_yet();
+    }
+    Ok(answer)
+}
+
+/// The active requests among some; the others count as complete.
 fn resolve_all(handles: &[u32]) -> Result<Vec<Option<Request>>> {
     handles
         .iter()
-        .map(|&handle| Request::resolve(handle))
+        .map(|&handle| Request::resolve_active(handle))
         .collect()
 }
 
@@ -238,18 +478,11 @@ fn resolve_all(handles: &[u32]) -> Result<Vec<Option<Request>>> {
 /// As [`wait`].
 pub fn wait_all(handles: &[u32]) -> Result<Vec<Outcome>> {
     let requests = resolve_all(handles)?;
-    let mut outcomes = Vec::with_capacity(handles.len());
-    for (request, &handle) in requests.iter().zip(handles) {
-        outcomes.push(match request {
-            None => Outcome::EMPTY,
-            Some(request) => {
-                let outcome = request.wait()?;
-                forget(handle);
-                outcome
-            }
-        });
-    }
-    Ok(outcomes)
+    let outcome = |(request, &handle): (&Option<Request>, &u32)| match request {
+        None => Ok(Outcome::EMPTY),
+        Some(request) => Ok(finish(handle, request.wait()?)),
+    };
+    requests.iter().zip(handles).map(outcome).collect()
 }
 
 /// `MPI_Testall`: the outcomes if all requests are complete; all handles are used up then.
@@ -258,7 +491,7 @@ pub fn wait_all(handles: &[u32]) -> Result<Vec<Outcome>> {
 /// As [`wait`].
 pub fn test_all(handles: &[u32]) -> Result<Option<Vec<Outcome>>> {
     let requests = resolve_all(handles)?;
-    let outcomes = process::engine()?.enter(|state| {
+    let outcomes = ask(|state| {
         state.progress()?;
         let all = |state: &mut State, take: bool| -> Option<Vec<Outcome>> {
             requests
@@ -269,18 +502,17 @@ pub fn test_all(handles: &[u32]) -> Result<Option<Vec<Outcome>>> {
                 })
                 .collect()
         };
-        Ok::<_, Fault>(match all(state, false) {
+        Ok(match all(state, false) {
             None => None,
             Some(_) => all(state, true),
         })
     })?;
-    if outcomes.is_some() {
-        handles
-            .iter()
-            .filter(|&&h| h != c::REQUEST_NULL)
-            .for_each(|&h| forget(h));
-    }
-    Ok(outcomes)
+    Ok(outcomes.map(|all| {
+        all.into_iter()
+            .zip(handles)
+            .map(|(o, &h)| finish(h, o))
+            .collect()
+    }))
 }
 
 /// The first complete request, in turn.
@@ -320,10 +552,10 @@ fn test_any_with<R>(
     requests: &[Option<Request>],
     pick: impl Fn(&[Option<Request>], &mut State) -> Option<R>,
 ) -> Result<Option<R>> {
-    Ok(process::engine()?.enter(|state| {
+    ask(|state| {
         state.progress()?;
-        Ok::<_, Fault>(pick(requests, state))
-    })?)
+        Ok(pick(requests, state))
+    })
 }
 
 /// What a call on several requests found: nothing to wait for, nothing complete yet, or what completed.
@@ -340,10 +572,7 @@ pub enum Found<T> {
 fn found_one(handles: &[u32], found: Option<(usize, Outcome)>) -> Found<(usize, Outcome)> {
     match found {
         None => Found::NotYet,
-        Some((i, outcome)) => {
-            forget(handles[i]);
-            Found::Complete((i, outcome))
-        }
+        Some((i, outcome)) => Found::Complete((i, finish(handles[i], outcome))),
     }
 }
 
@@ -353,10 +582,11 @@ fn found_some(
 ) -> Found<Vec<(usize, Outcome)>> {
     match found {
         None => Found::NotYet,
-        Some(done) => {
-            done.iter().for_each(|(i, _)| forget(handles[*i]));
-            Found::Complete(done)
-        }
+        Some(done) => Found::Complete(
+            done.into_iter()
+                .map(|(i, outcome)| (i, finish(handles[i], outcome)))
+                .collect(),
+        ),
     }
 }
 
@@ -419,10 +649,7 @@ pub fn test_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
 /// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.
 pub fn cancel(handle: u32) -> Result<()> {
     let request = Request::resolve(handle)?.ok_or_else(null_request)?;
-    if let Work::Receive(id) = request.work {
-        process::engine()?.enter(|state| state.cancel_receive(id));
-    }
-    Ok(())
+    request.cancel()
 }
 
 /// `MPI_Request_free`: the operation goes on and nobody will ask for its end.
@@ -431,13 +658,48 @@ pub fn cancel(handle: u32) -> Result<()> {
 /// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.
 pub fn free(handle: u32) -> Result<()> {
     let request = Request::resolve(handle)?.ok_or_else(null_request)?;
-    process::engine()?.enter(|state| match request.work {
-        Work::Send(id) => state.abandon_send(id),
-        Work::Receive(id) => state.abandon_receive(id),
-        Work::Sent | Work::Done(_) => {}
-    });
-    forget(handle);
+    if request.abandon()? {
+        forget(handle);
+    }
     Ok(())
+}
+
+/// Takes the handle back.
+pub(crate) fn forget(handle: u32) {
+    if handle != SENT_HANDLE {
+        REQUESTS.remove(handle);
+    }
+}
+
+/// The operation of a request, if it is a `T` under way (as a persistent one is only while it is active).
+///
+/// # Errors
+/// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.
+pub(crate) fn operation<T: Operation>(handle: u32) -> Result<Option<Arc<T>>> {
+    let request = Request::resolve(handle)?.ok_or_else(null_request)?;
+    let work = match &request.work {
+        Work::Persistent(persistent) => lock(&persistent.active).as_ref().map(|r| r.work.clone()),
+        work => Some(work.clone()),
+    };
+    let Some(Work::Custom(operation)) = work else {
+        return Ok(None);
+    };
+    let any: Arc<dyn Any + Send + Sync> = operation;
+    Ok(any.downcast().ok())
+}
+
+/// Whether the request is neither `MPI_REQUEST_NULL` nor persistent and inactive.
+///
+/// # Errors
+/// `MPI_ERR_REQUEST`.
+pub fn is_active(handle: u32) -> Result<bool> {
+    Ok(Request::resolve_active(handle)?.is_some())
+}
+
+/// The communicator on which errors of a request are raised (0: none).
+pub fn comm(handle: u32) -> u32 {
+    let request = Request::resolve(handle).ok().flatten();
+    request.map_or(0, |request| request.comm.as_ref().map_or(0, Comm::handle))
 }
 
 #[cold]

@@ -65,7 +65,7 @@ tunables! {
         "Size of a cell (a multiple of 64).";
     DIRECT: "direct", "MICA_DIRECT", "auto", Kind::Choice(&["auto", "off"]),
         "Single-copy transfer of long messages by process_vm_readv: auto uses it where the kernel allows it.";
-    DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "4M", Kind::Bytes,
+    DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "32M", Kind::Bytes,
         "Shortest rendezvous message that is copied directly; shorter ones go through cells.";
     DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "512", Kind::Bytes,
         "Shortest average contiguous run for which a non-contiguous message is copied directly.";

@@ -1,5 +1,7 @@
 //! The engine of a process: its state behind a lock, and how a thread waits for it to change.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use crate::matching::Pattern;
 use crate::receive::Completion;
 use crate::state::State;
@@ -24,7 +26,28 @@ pub struct Engine {
     /// Polls before it yields, and yields before it parks.
     pub(crate) spin: u32,
     pub(crate) yields: u32,
+    /// Polls before yielding, and yields before parking, while several threads wait: they share this rank's core.
+    pub(crate) crowd: (u32, u32),
+    /// Threads that wait in `drive`; counted only where several may be inside.
+    pub(crate) waiters: AtomicU32,
     pub(crate) fencing: Fencing,
+}
+
+/// Counts a waiting thread for as long as it lives.
+struct Waiter<'a>(&'a AtomicU32);
+
+impl<'a> Waiter<'a> {
+    fn enter(count: &'a AtomicU32) -> Waiter<'a> {
+        // Relaxed, here and below: the count only tunes how a thread waits.
+        count.fetch_add(1, Ordering::Relaxed);
+        Waiter(count)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// What [`State::glance`] saw.
@@ -87,6 +110,15 @@ impl Engine {
         result
     }
 
+    /// To be called where a test or probe has found nothing and the program will ask again: where ranks share cores, the one
+    /// that it waits for may need this one's.
+    #[inline]
+    pub fn nothing_yet(&self) {
+        if self.segment.is_oversubscribed() {
+            std::thread::yield_now();
+        }
+    }
+
     /// Makes progress until `f` returns something. Blocks: polls, then yields, then parks. `waiting` says what for, if a hang
     /// report asks.
     ///
@@ -98,6 +130,7 @@ impl Engine {
         mut f: impl FnMut(&mut State) -> Option<R>,
     ) -> Result<R, Fault> {
         let mut polls = 0u32;
+        let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         loop {
             let result = self.enter(|state| {
                 if let Some(r) = f(state) {
@@ -113,9 +146,14 @@ impl Engine {
                 return Ok(r);
             }
             polls += 1;
-            if polls < self.spin {
+            let (spin, yields) = if self.waiters.load(Ordering::Relaxed) > 1 {
+                self.crowd
+            } else {
+                (self.spin, self.yields)
+            };
+            if polls < spin {
                 std::hint::spin_loop();
-            } else if polls - self.spin < self.yields {
+            } else if polls - spin < yields {
                 // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
                 // costs less than to sleep and to be woken.
                 std::thread::yield_now();
@@ -218,8 +256,8 @@ impl Engine {
         self.enter(|state| state.traffic)
     }
 
-    /// The end of this rank's part in the job. To be called after a barrier; nothing new may be sent any more. Blocks
-    /// until what is still owed to others has left.
+    /// The end of this rank's part in the job, unless it [resumes](Self::resume). To be called when all that it has begun
+    /// is complete. Blocks until what is still owed to others has left.
     ///
     /// # Errors
     /// When progress fails for want of memory.
@@ -238,6 +276,11 @@ impl Engine {
         block.publish_traffic(&self.traffic().sent);
         block.finalize();
         Ok(())
+    }
+
+    /// Takes part again after [`finish`](Self::finish).
+    pub fn resume(&self) {
+        self.segment.block(self.rank).resume();
     }
 
     /// Ends the whole job with error code `code`: the launcher sees this rank's end and ends the others.

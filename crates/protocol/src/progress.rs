@@ -21,8 +21,12 @@ impl State {
             arrived = true;
             self.take_in(source, &packet)?;
         }
+        self.shm.next_turn();
         if !self.backlog.is_empty() {
             self.advance_backlog()?;
+        }
+        if self.completed && !(self.under_way.is_empty() && self.reactions.is_empty()) {
+            self.follow_up();
         }
         Ok(arrived)
     }

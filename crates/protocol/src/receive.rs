@@ -246,7 +246,7 @@ impl State {
                 let view = self.sends[send as usize].view.clone();
                 self.deliver_own(id, &envelope, &view);
                 self.sends[send as usize].phase = Phase::Done;
-                self.stirred = true;
+                self.stir();
                 Ok(())
             }
         }
@@ -323,7 +323,7 @@ impl State {
 
     fn finish(&mut self, id: RecvId, completion: Completion) {
         self.recvs[id.0 as usize].stage = Stage::Done(completion);
-        self.stirred = true;
+        self.stir();
     }
 
     /// A whole message has arrived from `source`; it is still in the ring.

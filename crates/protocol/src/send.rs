@@ -269,7 +269,7 @@ impl State {
                 };
                 if sent {
                     self.sends[id as usize].phase = if sync { Phase::Asked } else { Phase::Done };
-                    self.stirred = true;
+                    self.stir();
                 }
                 Ok(sent)
             }
@@ -409,7 +409,7 @@ impl State {
         let op = &mut self.sends[id as usize];
         if position == len {
             op.phase = Phase::Done;
-            self.stirred = true;
+            self.stir();
             self.traffic.count(Way::Cells, len);
             return Ok(true);
         }
@@ -443,7 +443,7 @@ impl State {
             self.traffic.count(Way::Direct, op.view.len());
         }
         op.phase = Phase::Done;
-        self.stirred = true;
+        self.stir();
     }
 }
 

@@ -1,5 +1,7 @@
 //! Joining the job: by the launcher's environment, or alone.
 
+use std::sync::atomic::AtomicU32;
+
 use crate::Engine;
 use crate::select::Thresholds;
 use crate::state::State;
@@ -150,6 +152,11 @@ impl Engine {
             launched,
             spin: times(spin),
             yields: times(yields),
+            crowd: (
+                times(tunables::SPIN_SHARED.number()?),
+                times(tunables::YIELDS_SHARED.number()?),
+            ),
+            waiters: AtomicU32::new(0),
             fencing,
         })
     }

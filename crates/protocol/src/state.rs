@@ -2,7 +2,9 @@
 
 use crate::matching::{Envelope, Posted, Unexpected};
 use crate::packet::Request;
+use crate::reaction::Reaction;
 use crate::receive::{RecvId, RecvOp};
+use crate::schedule::Running;
 use crate::select::Thresholds;
 use crate::send::{SendId, SendOp};
 use crate::traffic::Traffic;
@@ -11,6 +13,7 @@ use mica_channel::memory::View;
 use mica_channel::shm::{Packet, Shm};
 use slab::Slab;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// The state of a rank's sends and receives. Functions of the `mpi` layer see it inside [`Engine::drive`].
 ///
@@ -37,6 +40,12 @@ pub struct State {
     pub(crate) traffic: Traffic,
     /// Something completed since the lock was taken: other threads of this rank may want to know.
     pub(crate) stirred: bool,
+    /// The same since schedules and reactions were last looked at.
+    pub(crate) completed: bool,
+    pub(crate) schedules: Slab<Running>,
+    /// Those of `schedules` that have not ended.
+    pub(crate) under_way: Vec<u32>,
+    pub(crate) reactions: Vec<Arc<dyn Reaction>>,
 }
 
 /// What waits to go to one peer because its ring is full, cells are short, or something waits before it.
@@ -121,7 +130,18 @@ impl State {
             abandoned: Abandoned::default(),
             traffic: Traffic::default(),
             stirred: false,
+            completed: false,
+            schedules: Slab::new(),
+            under_way: Vec::new(),
+            reactions: Vec::new(),
         }
+    }
+
+    /// Notes that an operation has completed: threads that wait look again.
+    #[inline]
+    pub fn stir(&mut self) {
+        self.stirred = true;
+        self.completed = true;
     }
 
     /// Lets a send go on without anybody asking for its end.
@@ -151,7 +171,7 @@ impl State {
     /// (An abandoned receive may wait for ever.)
     pub(crate) fn is_settled(&mut self) -> bool {
         self.reap();
-        self.backlog.is_empty() && self.abandoned.sends.is_empty()
+        self.backlog.is_empty() && self.abandoned.sends.is_empty() && self.no_abandoned_schedule()
     }
 
     /// True when this rank has anything to do but wait. For the last look before parking.

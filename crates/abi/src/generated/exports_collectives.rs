@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::export::call;
 use crate::poly::PolyArray;
-use crate::shims::{collective, op};
+use crate::shims::{collective, collective_nonblocking, collective_persistent, op};
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Op, MPI_Request};
 
 call! {
@@ -28,14 +28,16 @@ call! {
     MPI_Allgather_init PMPI_Allgather_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_allgather_init(sendbuf, MPI_Count::from(sendcount), sendtype,
+        recvbuf, MPI_Count::from(recvcount), recvtype, comm, info, request)
 }
 
 call! {
     MPI_Allgather_init_c PMPI_Allgather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        recvtype, comm, info, request)
 }
 
 call! {
@@ -59,7 +61,8 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_allgatherv_init(sendbuf, MPI_Count::from(sendcount), sendtype,
+        recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, info, request)
 }
 
 call! {
@@ -67,7 +70,8 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_allgatherv_init(sendbuf, sendcount, sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, info, request)
 }
 
 call! {
@@ -86,14 +90,16 @@ call! {
     MPI_Allreduce_init PMPI_Allreduce_init(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_allreduce_init(sendbuf, recvbuf, MPI_Count::from(count), datatype,
+        op, comm, info, request)
 }
 
 call! {
     MPI_Allreduce_init_c PMPI_Allreduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_allreduce_init(sendbuf, recvbuf, count, datatype, op, comm, info,
+        request)
 }
 
 call! {
@@ -115,14 +121,16 @@ call! {
     MPI_Alltoall_init PMPI_Alltoall_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_alltoall_init(sendbuf, MPI_Count::from(sendcount), sendtype,
+        recvbuf, MPI_Count::from(recvcount), recvtype, comm, info, request)
 }
 
 call! {
     MPI_Alltoall_init_c PMPI_Alltoall_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_alltoall_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        recvtype, comm, info, request)
 }
 
 call! {
@@ -148,7 +156,9 @@ call! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_alltoallv_init(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype, comm, info, request)
 }
 
 call! {
@@ -156,7 +166,9 @@ call! {
         sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_alltoallv_init(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype, comm, info, request)
 }
 
 call! {
@@ -182,7 +194,9 @@ call! {
         sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_alltoallw_init(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtypes, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtypes, comm, info, request)
 }
 
 call! {
@@ -190,7 +204,9 @@ call! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_alltoallw_init(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtypes, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtypes, comm, info, request)
 }
 
 call! { MPI_Barrier PMPI_Barrier(comm: MPI_Comm) on Comm(comm) => collective::mpi_barrier(comm) }
@@ -198,7 +214,7 @@ call! { MPI_Barrier PMPI_Barrier(comm: MPI_Comm) on Comm(comm) => collective::mp
 call! {
     MPI_Barrier_init PMPI_Barrier_init(comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_barrier_init(comm, info, request)
 }
 
 call! {
@@ -216,14 +232,15 @@ call! {
 call! {
     MPI_Bcast_init PMPI_Bcast_init(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_bcast_init(buffer, MPI_Count::from(count), datatype, root, comm,
+        info, request)
 }
 
 call! {
     MPI_Bcast_init_c PMPI_Bcast_init_c(buffer: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_bcast_init(buffer, count, datatype, root, comm, info, request)
 }
 
 call! {
@@ -242,14 +259,16 @@ call! {
     MPI_Exscan_init PMPI_Exscan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_exscan_init(sendbuf, recvbuf, MPI_Count::from(count), datatype,
+        op, comm, info, request)
 }
 
 call! {
     MPI_Exscan_init_c PMPI_Exscan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_exscan_init(sendbuf, recvbuf, count, datatype, op, comm, info,
+        request)
 }
 
 call! {
@@ -272,14 +291,16 @@ call! {
     MPI_Gather_init PMPI_Gather_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_gather_init(sendbuf, MPI_Count::from(sendcount), sendtype,
+        recvbuf, MPI_Count::from(recvcount), recvtype, root, comm, info, request)
 }
 
 call! {
     MPI_Gather_init_c PMPI_Gather_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_gather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        recvtype, root, comm, info, request)
 }
 
 call! {
@@ -303,7 +324,9 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_gatherv_init(sendbuf, MPI_Count::from(sendcount), sendtype,
+        recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root, comm, info,
+        request)
 }
 
 call! {
@@ -311,21 +334,24 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_gatherv_init(sendbuf, sendcount, sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root, comm, info, request)
 }
 
 call! {
     MPI_Iallgather PMPI_Iallgather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iallgather(sendbuf, MPI_Count::from(sendcount), sendtype,
+        recvbuf, MPI_Count::from(recvcount), recvtype, comm, request)
 }
 
 call! {
     MPI_Iallgather_c PMPI_Iallgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        recvtype, comm, request)
 }
 
 call! {
@@ -333,7 +359,8 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iallgatherv(sendbuf, MPI_Count::from(sendcount), sendtype,
+        recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, request)
 }
 
 call! {
@@ -341,34 +368,38 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iallgatherv(sendbuf, sendcount, sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, request)
 }
 
 call! {
     MPI_Iallreduce PMPI_Iallreduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iallreduce(sendbuf, recvbuf, MPI_Count::from(count), datatype,
+        op, comm, request)
 }
 
 call! {
     MPI_Iallreduce_c PMPI_Iallreduce_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iallreduce(sendbuf, recvbuf, count, datatype, op, comm, request)
 }
 
 call! {
     MPI_Ialltoall PMPI_Ialltoall(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ialltoall(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, comm, request)
 }
 
 call! {
     MPI_Ialltoall_c PMPI_Ialltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ialltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        recvtype, comm, request)
 }
 
 call! {
@@ -376,7 +407,9 @@ call! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ialltoallv(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype, comm, request)
 }
 
 call! {
@@ -384,7 +417,9 @@ call! {
         sdispls: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ialltoallv(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype, comm, request)
 }
 
 call! {
@@ -392,7 +427,9 @@ call! {
         sdispls: *const c_int, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ialltoallw(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtypes, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtypes, comm, request)
 }
 
 call! {
@@ -400,50 +437,56 @@ call! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ialltoallw(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtypes, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtypes, comm, request)
 }
 
 call! {
     MPI_Ibarrier PMPI_Ibarrier(comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ibarrier(comm, request)
 }
 
 call! {
     MPI_Ibcast PMPI_Ibcast(buffer: *mut c_void, count: c_int, datatype: MPI_Datatype, root: c_int,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ibcast(buffer, MPI_Count::from(count), datatype, root, comm,
+        request)
 }
 
 call! {
     MPI_Ibcast_c PMPI_Ibcast_c(buffer: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ibcast(buffer, count, datatype, root, comm, request)
 }
 
 call! {
     MPI_Iexscan PMPI_Iexscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iexscan(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
+        comm, request)
 }
 
 call! {
     MPI_Iexscan_c PMPI_Iexscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iexscan(sendbuf, recvbuf, count, datatype, op, comm, request)
 }
 
 call! {
     MPI_Igather PMPI_Igather(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_igather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, root, comm, request)
 }
 
 call! {
     MPI_Igather_c PMPI_Igather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_igather(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        recvtype, root, comm, request)
 }
 
 call! {
@@ -451,7 +494,8 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const c_int, displs: *const c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_igatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root, comm, request)
 }
 
 call! {
@@ -459,75 +503,85 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const MPI_Count,
         displs: *const MPI_Aint, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_igatherv(sendbuf, sendcount, sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, root, comm, request)
 }
 
 call! {
     MPI_Ireduce PMPI_Ireduce(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ireduce(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
+        root, comm, request)
 }
 
 call! {
     MPI_Ireduce_c PMPI_Ireduce_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ireduce(sendbuf, recvbuf, count, datatype, op, root, comm,
+        request)
 }
 
 call! {
     MPI_Ireduce_scatter PMPI_Ireduce_scatter(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ireduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts),
+        datatype, op, comm, request)
 }
 
 call! {
     MPI_Ireduce_scatter_block PMPI_Ireduce_scatter_block(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ireduce_scatter_block(sendbuf, recvbuf,
+        MPI_Count::from(recvcount), datatype, op, comm, request)
 }
 
 call! {
     MPI_Ireduce_scatter_block_c PMPI_Ireduce_scatter_block_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ireduce_scatter_block(sendbuf, recvbuf, recvcount, datatype, op,
+        comm, request)
 }
 
 call! {
     MPI_Ireduce_scatter_c PMPI_Ireduce_scatter_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_ireduce_scatter(sendbuf, recvbuf, PolyArray::new(recvcounts),
+        datatype, op, comm, request)
 }
 
 call! {
     MPI_Iscan PMPI_Iscan(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iscan(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
+        comm, request)
 }
 
 call! {
     MPI_Iscan_c PMPI_Iscan_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iscan(sendbuf, recvbuf, count, datatype, op, comm, request)
 }
 
 call! {
     MPI_Iscatter PMPI_Iscatter(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iscatter(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, root, comm, request)
 }
 
 call! {
     MPI_Iscatter_c PMPI_Iscatter_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iscatter(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        recvtype, root, comm, request)
 }
 
 call! {
@@ -535,7 +589,9 @@ call! {
         displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iscatterv(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(displs), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root, comm,
+        request)
 }
 
 call! {
@@ -543,7 +599,8 @@ call! {
         displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_nonblocking::mpi_iscatterv(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(displs), sendtype, recvbuf, recvcount, recvtype, root, comm, request)
 }
 
 call! {
@@ -579,14 +636,16 @@ call! {
     MPI_Reduce_init PMPI_Reduce_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_reduce_init(sendbuf, recvbuf, MPI_Count::from(count), datatype,
+        op, root, comm, info, request)
 }
 
 call! {
     MPI_Reduce_init_c PMPI_Reduce_init_c(sendbuf: *const c_void, recvbuf: *mut c_void,
         count: MPI_Count, datatype: MPI_Datatype, op: MPI_Op, root: c_int, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_reduce_init(sendbuf, recvbuf, count, datatype, op, root, comm,
+        info, request)
 }
 
 call! {
@@ -626,14 +685,16 @@ call! {
     MPI_Reduce_scatter_block_init PMPI_Reduce_scatter_block_init(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_reduce_scatter_block_init(sendbuf, recvbuf,
+        MPI_Count::from(recvcount), datatype, op, comm, info, request)
 }
 
 call! {
     MPI_Reduce_scatter_block_init_c PMPI_Reduce_scatter_block_init_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcount: MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_reduce_scatter_block_init(sendbuf, recvbuf, recvcount, datatype,
+        op, comm, info, request)
 }
 
 call! {
@@ -648,14 +709,16 @@ call! {
     MPI_Reduce_scatter_init PMPI_Reduce_scatter_init(sendbuf: *const c_void, recvbuf: *mut c_void,
         recvcounts: *const c_int, datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm,
         info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_reduce_scatter_init(sendbuf, recvbuf, PolyArray::new(recvcounts),
+        datatype, op, comm, info, request)
 }
 
 call! {
     MPI_Reduce_scatter_init_c PMPI_Reduce_scatter_init_c(sendbuf: *const c_void,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, datatype: MPI_Datatype, op: MPI_Op,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_reduce_scatter_init(sendbuf, recvbuf, PolyArray::new(recvcounts),
+        datatype, op, comm, info, request)
 }
 
 call! {
@@ -674,14 +737,16 @@ call! {
     MPI_Scan_init PMPI_Scan_init(sendbuf: *const c_void, recvbuf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_scan_init(sendbuf, recvbuf, MPI_Count::from(count), datatype, op,
+        comm, info, request)
 }
 
 call! {
     MPI_Scan_init_c PMPI_Scan_init_c(sendbuf: *const c_void, recvbuf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, op: MPI_Op, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_scan_init(sendbuf, recvbuf, count, datatype, op, comm, info,
+        request)
 }
 
 call! {
@@ -704,14 +769,16 @@ call! {
     MPI_Scatter_init PMPI_Scatter_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_scatter_init(sendbuf, MPI_Count::from(sendcount), sendtype,
+        recvbuf, MPI_Count::from(recvcount), recvtype, root, comm, info, request)
 }
 
 call! {
     MPI_Scatter_init_c PMPI_Scatter_init_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         root: c_int, comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_scatter_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        recvtype, root, comm, info, request)
 }
 
 call! {
@@ -735,7 +802,9 @@ call! {
         displs: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_scatterv_init(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(displs), sendtype, recvbuf, MPI_Count::from(recvcount), recvtype, root, comm,
+        info, request)
 }
 
 call! {
@@ -743,5 +812,6 @@ call! {
         displs: *const MPI_Aint, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, root: c_int, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => collective_persistent::mpi_scatterv_init(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(displs), sendtype, recvbuf, recvcount, recvtype, root, comm, info, request)
 }

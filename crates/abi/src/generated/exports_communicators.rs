@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::export::call;
-use crate::shims::{attribute, comm, datatype, group};
+use crate::shims::{attribute, comm, datatype, group, intercomm};
 use crate::types::{MPI_Comm, MPI_Datatype, MPI_Group, MPI_Info, MPI_Request, MPI_Win};
 
 call! {
@@ -234,13 +234,14 @@ call! {
     MPI_Intercomm_create PMPI_Intercomm_create(local_comm: MPI_Comm, local_leader: c_int,
         peer_comm: MPI_Comm, remote_leader: c_int, tag: c_int,
         newintercomm: *mut MPI_Comm) on Comm(local_comm)
-    => unsupported
+    => intercomm::mpi_intercomm_create(local_comm, local_leader, peer_comm, remote_leader, tag,
+        newintercomm)
 }
 
 call! {
     MPI_Intercomm_merge PMPI_Intercomm_merge(intercomm: MPI_Comm, high: c_int,
         newintracomm: *mut MPI_Comm) on Comm(intercomm)
-    => unsupported
+    => intercomm::mpi_intercomm_merge(intercomm, high, newintracomm)
 }
 
 call! {

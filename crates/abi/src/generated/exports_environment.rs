@@ -5,40 +5,40 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::export::{call, value};
-use crate::shims::{environment, errhandler, values};
+use crate::shims::{abi_query, environment, errhandler, session, values};
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Errhandler, MPI_File, MPI_Info, MPI_Session, MPI_Win};
 
 call! {
     MPI_Abi_get_fortran_booleans PMPI_Abi_get_fortran_booleans(logical_size: c_int,
         logical_true: *mut c_void, logical_false: *mut c_void, is_set: *mut c_int) on Default
-    => unsupported
+    => abi_query::mpi_abi_get_fortran_booleans(logical_size, logical_true, logical_false, is_set)
 }
 
 call! {
     MPI_Abi_get_fortran_info PMPI_Abi_get_fortran_info(info: *mut MPI_Info) on Default
-    => environment::mpi_abi_get_fortran_info(info)
+    => abi_query::mpi_abi_get_fortran_info(info)
 }
 
 call! {
     MPI_Abi_get_info PMPI_Abi_get_info(info: *mut MPI_Info) on Default
-    => environment::mpi_abi_get_info(info)
+    => abi_query::mpi_abi_get_info(info)
 }
 
 call! {
     MPI_Abi_get_version PMPI_Abi_get_version(abi_major: *mut c_int,
         abi_minor: *mut c_int) on Default
-    => environment::mpi_abi_get_version(abi_major, abi_minor)
+    => abi_query::mpi_abi_get_version(abi_major, abi_minor)
 }
 
 call! {
     MPI_Abi_set_fortran_booleans PMPI_Abi_set_fortran_booleans(logical_size: c_int,
         logical_true: *mut c_void, logical_false: *mut c_void) on Default
-    => unsupported
+    => abi_query::mpi_abi_set_fortran_booleans(logical_size, logical_true, logical_false)
 }
 
 call! {
     MPI_Abi_set_fortran_info PMPI_Abi_set_fortran_info(info: MPI_Info) on Default
-    => unsupported
+    => abi_query::mpi_abi_set_fortran_info(info)
 }
 
 call! {
@@ -169,7 +169,7 @@ call! {
 call! {
     MPI_Session_call_errhandler PMPI_Session_call_errhandler(session: MPI_Session,
         errorcode: c_int) on Session(session)
-    => unsupported
+    => session::mpi_session_call_errhandler(session, errorcode)
 }
 
 call! {
@@ -181,13 +181,13 @@ call! {
 call! {
     MPI_Session_get_errhandler PMPI_Session_get_errhandler(session: MPI_Session,
         errhandler: *mut MPI_Errhandler) on Session(session)
-    => unsupported
+    => session::mpi_session_get_errhandler(session, errhandler)
 }
 
 call! {
     MPI_Session_set_errhandler PMPI_Session_set_errhandler(session: MPI_Session,
         errhandler: MPI_Errhandler) on Session(session)
-    => unsupported
+    => session::mpi_session_set_errhandler(session, errhandler)
 }
 
 call! {

@@ -5,18 +5,18 @@
 use std::ffi::{c_int, c_void};
 
 use crate::export::call;
-use crate::shims::{datatype, request};
+use crate::shims::{datatype, generalized, request};
 use crate::types::{MPI_Count, MPI_Datatype, MPI_Request, MPI_Status};
 
 call! {
     MPI_Grequest_complete PMPI_Grequest_complete(request: MPI_Request) on Default
-    => unsupported
+    => generalized::mpi_grequest_complete(request)
 }
 
 call! {
     MPI_Grequest_start PMPI_Grequest_start(query_fn: usize, free_fn: usize, cancel_fn: usize,
         extra_state: *mut c_void, request: *mut MPI_Request) on Default
-    => unsupported
+    => generalized::mpi_grequest_start(query_fn, free_fn, cancel_fn, extra_state, request)
 }
 
 call! {

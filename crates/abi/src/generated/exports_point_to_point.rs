@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::export::call;
 use crate::poly::PolyOut;
-use crate::shims::{datatype, pt2pt, request};
+use crate::shims::{buffer, datatype, persistent, pt2pt, request};
 use crate::types::{
     MPI_Comm, MPI_Count, MPI_Datatype, MPI_Message, MPI_Request, MPI_Session, MPI_Status,
 };
@@ -14,51 +14,54 @@ use crate::types::{
 call! {
     MPI_Bsend PMPI_Bsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => buffer::mpi_bsend(buf, MPI_Count::from(count), datatype, dest, tag, comm)
 }
 
 call! {
     MPI_Bsend_c PMPI_Bsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => buffer::mpi_bsend(buf, count, datatype, dest, tag, comm)
 }
 
 call! {
     MPI_Bsend_init PMPI_Bsend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => buffer::mpi_bsend_init(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
 }
 
 call! {
     MPI_Bsend_init_c PMPI_Bsend_init_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => buffer::mpi_bsend_init(buf, count, datatype, dest, tag, comm, request)
 }
 
 call! {
     MPI_Buffer_attach PMPI_Buffer_attach(buffer: *mut c_void, size: c_int) on Default
-    => unsupported
+    => buffer::mpi_buffer_attach(buffer, MPI_Count::from(size))
 }
 
 call! {
     MPI_Buffer_attach_c PMPI_Buffer_attach_c(buffer: *mut c_void, size: MPI_Count) on Default
-    => unsupported
+    => buffer::mpi_buffer_attach(buffer, size)
 }
 
 call! {
     MPI_Buffer_detach PMPI_Buffer_detach(buffer_addr: *mut c_void, size: *mut c_int) on Default
-    => unsupported
+    => buffer::mpi_buffer_detach(buffer_addr, PolyOut::new(size))
 }
 
 call! {
     MPI_Buffer_detach_c PMPI_Buffer_detach_c(buffer_addr: *mut c_void,
         size: *mut MPI_Count) on Default
-    => unsupported
+    => buffer::mpi_buffer_detach(buffer_addr, PolyOut::new(size))
 }
 
-call! { MPI_Buffer_flush PMPI_Buffer_flush() on Default => unsupported }
+call! { MPI_Buffer_flush PMPI_Buffer_flush() on Default => buffer::mpi_buffer_flush() }
 
-call! { MPI_Buffer_iflush PMPI_Buffer_iflush(request: *mut MPI_Request) on Default => unsupported }
+call! {
+    MPI_Buffer_iflush PMPI_Buffer_iflush(request: *mut MPI_Request) on Default
+    => buffer::mpi_buffer_iflush(request)
+}
 
 call! {
     MPI_Cancel PMPI_Cancel(request: *mut MPI_Request) on Default
@@ -68,33 +71,36 @@ call! {
 call! {
     MPI_Comm_attach_buffer PMPI_Comm_attach_buffer(comm: MPI_Comm, buffer: *mut c_void,
         size: c_int) on Comm(comm)
-    => unsupported
+    => buffer::mpi_comm_attach_buffer(comm, buffer, MPI_Count::from(size))
 }
 
 call! {
     MPI_Comm_attach_buffer_c PMPI_Comm_attach_buffer_c(comm: MPI_Comm, buffer: *mut c_void,
         size: MPI_Count) on Comm(comm)
-    => unsupported
+    => buffer::mpi_comm_attach_buffer(comm, buffer, size)
 }
 
 call! {
     MPI_Comm_detach_buffer PMPI_Comm_detach_buffer(comm: MPI_Comm, buffer_addr: *mut c_void,
         size: *mut c_int) on Comm(comm)
-    => unsupported
+    => buffer::mpi_comm_detach_buffer(comm, buffer_addr, PolyOut::new(size))
 }
 
 call! {
     MPI_Comm_detach_buffer_c PMPI_Comm_detach_buffer_c(comm: MPI_Comm, buffer_addr: *mut c_void,
         size: *mut MPI_Count) on Comm(comm)
-    => unsupported
+    => buffer::mpi_comm_detach_buffer(comm, buffer_addr, PolyOut::new(size))
 }
 
-call! { MPI_Comm_flush_buffer PMPI_Comm_flush_buffer(comm: MPI_Comm) on Comm(comm) => unsupported }
+call! {
+    MPI_Comm_flush_buffer PMPI_Comm_flush_buffer(comm: MPI_Comm) on Comm(comm)
+    => buffer::mpi_comm_flush_buffer(comm)
+}
 
 call! {
     MPI_Comm_iflush_buffer PMPI_Comm_iflush_buffer(comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => buffer::mpi_comm_iflush_buffer(comm, request)
 }
 
 call! {
@@ -112,13 +118,13 @@ call! {
 call! {
     MPI_Ibsend PMPI_Ibsend(buf: *const c_void, count: c_int, datatype: MPI_Datatype, dest: c_int,
         tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => buffer::mpi_ibsend(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
 }
 
 call! {
     MPI_Ibsend_c PMPI_Ibsend_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => buffer::mpi_ibsend(buf, count, datatype, dest, tag, comm, request)
 }
 
 call! {
@@ -185,7 +191,8 @@ call! {
     MPI_Isendrecv PMPI_Isendrecv(sendbuf: *const c_void, sendcount: c_int, sendtype: MPI_Datatype,
         dest: c_int, sendtag: c_int, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         source: c_int, recvtag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_isendrecv(sendbuf, MPI_Count::from(sendcount), sendtype, dest, sendtag,
+        recvbuf, MPI_Count::from(recvcount), recvtype, source, recvtag, comm, request)
 }
 
 call! {
@@ -193,21 +200,24 @@ call! {
         sendtype: MPI_Datatype, dest: c_int, sendtag: c_int, recvbuf: *mut c_void,
         recvcount: MPI_Count, recvtype: MPI_Datatype, source: c_int, recvtag: c_int, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_isendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount,
+        recvtype, source, recvtag, comm, request)
 }
 
 call! {
     MPI_Isendrecv_replace PMPI_Isendrecv_replace(buf: *mut c_void, count: c_int,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_isendrecv_replace(buf, MPI_Count::from(count), datatype, dest, sendtag,
+        source, recvtag, comm, request)
 }
 
 call! {
     MPI_Isendrecv_replace_c PMPI_Isendrecv_replace_c(buf: *mut c_void, count: MPI_Count,
         datatype: MPI_Datatype, dest: c_int, sendtag: c_int, source: c_int, recvtag: c_int,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_isendrecv_replace(buf, count, datatype, dest, sendtag, source, recvtag, comm,
+        request)
 }
 
 call! {
@@ -261,13 +271,13 @@ call! {
 call! {
     MPI_Recv_init PMPI_Recv_init(buf: *mut c_void, count: c_int, datatype: MPI_Datatype,
         source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_recv_init(buf, MPI_Count::from(count), datatype, source, tag, comm, request)
 }
 
 call! {
     MPI_Recv_init_c PMPI_Recv_init_c(buf: *mut c_void, count: MPI_Count, datatype: MPI_Datatype,
         source: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_recv_init(buf, count, datatype, source, tag, comm, request)
 }
 
 call! {
@@ -318,13 +328,13 @@ call! {
 call! {
     MPI_Rsend_init PMPI_Rsend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_rsend_init(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
 }
 
 call! {
     MPI_Rsend_init_c PMPI_Rsend_init_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_rsend_init(buf, count, datatype, dest, tag, comm, request)
 }
 
 call! {
@@ -342,13 +352,13 @@ call! {
 call! {
     MPI_Send_init PMPI_Send_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_send_init(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
 }
 
 call! {
     MPI_Send_init_c PMPI_Send_init_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_send_init(buf, count, datatype, dest, tag, comm, request)
 }
 
 call! {
@@ -387,36 +397,36 @@ call! {
 call! {
     MPI_Session_attach_buffer PMPI_Session_attach_buffer(session: MPI_Session, buffer: *mut c_void,
         size: c_int) on Session(session)
-    => unsupported
+    => buffer::mpi_session_attach_buffer(session, buffer, MPI_Count::from(size))
 }
 
 call! {
     MPI_Session_attach_buffer_c PMPI_Session_attach_buffer_c(session: MPI_Session,
         buffer: *mut c_void, size: MPI_Count) on Session(session)
-    => unsupported
+    => buffer::mpi_session_attach_buffer(session, buffer, size)
 }
 
 call! {
     MPI_Session_detach_buffer PMPI_Session_detach_buffer(session: MPI_Session,
         buffer_addr: *mut c_void, size: *mut c_int) on Session(session)
-    => unsupported
+    => buffer::mpi_session_detach_buffer(session, buffer_addr, PolyOut::new(size))
 }
 
 call! {
     MPI_Session_detach_buffer_c PMPI_Session_detach_buffer_c(session: MPI_Session,
         buffer_addr: *mut c_void, size: *mut MPI_Count) on Session(session)
-    => unsupported
+    => buffer::mpi_session_detach_buffer(session, buffer_addr, PolyOut::new(size))
 }
 
 call! {
     MPI_Session_flush_buffer PMPI_Session_flush_buffer(session: MPI_Session) on Session(session)
-    => unsupported
+    => buffer::mpi_session_flush_buffer(session)
 }
 
 call! {
     MPI_Session_iflush_buffer PMPI_Session_iflush_buffer(session: MPI_Session,
         request: *mut MPI_Request) on Session(session)
-    => unsupported
+    => buffer::mpi_session_iflush_buffer(session, request)
 }
 
 call! {
@@ -434,20 +444,23 @@ call! {
 call! {
     MPI_Ssend_init PMPI_Ssend_init(buf: *const c_void, count: c_int, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_ssend_init(buf, MPI_Count::from(count), datatype, dest, tag, comm, request)
 }
 
 call! {
     MPI_Ssend_init_c PMPI_Ssend_init_c(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype,
         dest: c_int, tag: c_int, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => persistent::mpi_ssend_init(buf, count, datatype, dest, tag, comm, request)
 }
 
-call! { MPI_Start PMPI_Start(request: *mut MPI_Request) on Default => unsupported }
+call! {
+    MPI_Start PMPI_Start(request: *mut MPI_Request) on Default
+    => persistent::mpi_start(request)
+}
 
 call! {
     MPI_Startall PMPI_Startall(count: c_int, array_of_requests: *mut MPI_Request) on Default
-    => unsupported
+    => persistent::mpi_startall(count, array_of_requests)
 }
 
 call! {

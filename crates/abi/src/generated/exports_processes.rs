@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int};
 
 use crate::export::call;
-use crate::shims::{comm, environment};
+use crate::shims::{comm, environment, intercomm, session};
 use crate::types::{MPI_Comm, MPI_Errhandler, MPI_Group, MPI_Info, MPI_Session};
 
 call! {
@@ -31,7 +31,7 @@ call! {
     MPI_Comm_create_from_group PMPI_Comm_create_from_group(group: MPI_Group,
         stringtag: *const c_char, info: MPI_Info, errhandler: MPI_Errhandler,
         newcomm: *mut MPI_Comm) on Default
-    => unsupported
+    => session::mpi_comm_create_from_group(group, stringtag, info, errhandler, newcomm)
 }
 
 call! {
@@ -74,7 +74,7 @@ call! {
 call! {
     MPI_Group_from_session_pset PMPI_Group_from_session_pset(session: MPI_Session,
         pset_name: *const c_char, newgroup: *mut MPI_Group) on Session(session)
-    => unsupported
+    => session::mpi_group_from_session_pset(session, pset_name, newgroup)
 }
 
 call! {
@@ -98,7 +98,8 @@ call! {
         local_leader: c_int, remote_group: MPI_Group, remote_leader: c_int,
         stringtag: *const c_char, info: MPI_Info, errhandler: MPI_Errhandler,
         newintercomm: *mut MPI_Comm) on Default
-    => unsupported
+    => intercomm::mpi_intercomm_create_from_groups(local_group, local_leader, remote_group,
+        remote_leader, stringtag, info, errhandler, newintercomm)
 }
 
 call! {
@@ -130,37 +131,37 @@ call! {
 
 call! {
     MPI_Session_finalize PMPI_Session_finalize(session: *mut MPI_Session) on Default
-    => unsupported
+    => session::mpi_session_finalize(session)
 }
 
 call! {
     MPI_Session_get_info PMPI_Session_get_info(session: MPI_Session,
         info_used: *mut MPI_Info) on Session(session)
-    => unsupported
+    => session::mpi_session_get_info(session, info_used)
 }
 
 call! {
     MPI_Session_get_nth_pset PMPI_Session_get_nth_pset(session: MPI_Session, info: MPI_Info,
         n: c_int, pset_len: *mut c_int, pset_name: *mut c_char) on Session(session)
-    => unsupported
+    => session::mpi_session_get_nth_pset(session, info, n, pset_len, pset_name)
 }
 
 call! {
     MPI_Session_get_num_psets PMPI_Session_get_num_psets(session: MPI_Session, info: MPI_Info,
         npset_names: *mut c_int) on Session(session)
-    => unsupported
+    => session::mpi_session_get_num_psets(session, info, npset_names)
 }
 
 call! {
     MPI_Session_get_pset_info PMPI_Session_get_pset_info(session: MPI_Session,
         pset_name: *const c_char, info: *mut MPI_Info) on Session(session)
-    => unsupported
+    => session::mpi_session_get_pset_info(session, pset_name, info)
 }
 
 call! {
     MPI_Session_init PMPI_Session_init(info: MPI_Info, errhandler: MPI_Errhandler,
         session: *mut MPI_Session) on Default
-    => unsupported
+    => session::mpi_session_init(info, errhandler, session)
 }
 
 call! {

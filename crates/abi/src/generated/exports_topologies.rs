@@ -5,59 +5,60 @@
 use std::ffi::{c_int, c_void};
 
 use crate::export::call;
-use crate::shims::comm;
+use crate::poly::PolyArray;
+use crate::shims::{neighbor, topology};
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 
 call! {
     MPI_Cart_coords PMPI_Cart_coords(comm: MPI_Comm, rank: c_int, maxdims: c_int,
         coords: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_cart_coords(comm, rank, maxdims, coords)
 }
 
 call! {
     MPI_Cart_create PMPI_Cart_create(comm_old: MPI_Comm, ndims: c_int, dims: *const c_int,
         periods: *const c_int, reorder: c_int, comm_cart: *mut MPI_Comm) on Comm(comm_old)
-    => unsupported
+    => topology::mpi_cart_create(comm_old, ndims, dims, periods, reorder, comm_cart)
 }
 
 call! {
     MPI_Cart_get PMPI_Cart_get(comm: MPI_Comm, maxdims: c_int, dims: *mut c_int,
         periods: *mut c_int, coords: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_cart_get(comm, maxdims, dims, periods, coords)
 }
 
 call! {
     MPI_Cart_map PMPI_Cart_map(comm: MPI_Comm, ndims: c_int, dims: *const c_int,
         periods: *const c_int, newrank: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_cart_map(comm, ndims, dims, periods, newrank)
 }
 
 call! {
     MPI_Cart_rank PMPI_Cart_rank(comm: MPI_Comm, coords: *const c_int,
         rank: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_cart_rank(comm, coords, rank)
 }
 
 call! {
     MPI_Cart_shift PMPI_Cart_shift(comm: MPI_Comm, direction: c_int, disp: c_int,
         rank_source: *mut c_int, rank_dest: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_cart_shift(comm, direction, disp, rank_source, rank_dest)
 }
 
 call! {
     MPI_Cart_sub PMPI_Cart_sub(comm: MPI_Comm, remain_dims: *const c_int,
         newcomm: *mut MPI_Comm) on Comm(comm)
-    => unsupported
+    => topology::mpi_cart_sub(comm, remain_dims, newcomm)
 }
 
 call! {
     MPI_Cartdim_get PMPI_Cartdim_get(comm: MPI_Comm, ndims: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_cartdim_get(comm, ndims)
 }
 
 call! {
     MPI_Dims_create PMPI_Dims_create(nnodes: c_int, ndims: c_int, dims: *mut c_int) on Default
-    => unsupported
+    => topology::mpi_dims_create(nnodes, ndims, dims)
 }
 
 call! {
@@ -65,7 +66,8 @@ call! {
         sources: *const c_int, degrees: *const c_int, destinations: *const c_int,
         weights: *const c_int, info: MPI_Info, reorder: c_int,
         comm_dist_graph: *mut MPI_Comm) on Comm(comm_old)
-    => unsupported
+    => topology::mpi_dist_graph_create(comm_old, n, sources, degrees, destinations, weights, info,
+        reorder, comm_dist_graph)
 }
 
 call! {
@@ -73,70 +75,74 @@ call! {
         indegree: c_int, sources: *const c_int, sourceweights: *const c_int, outdegree: c_int,
         destinations: *const c_int, destweights: *const c_int, info: MPI_Info, reorder: c_int,
         comm_dist_graph: *mut MPI_Comm) on Comm(comm_old)
-    => unsupported
+    => topology::mpi_dist_graph_create_adjacent(comm_old, indegree, sources, sourceweights,
+        outdegree, destinations, destweights, info, reorder, comm_dist_graph)
 }
 
 call! {
     MPI_Dist_graph_neighbors PMPI_Dist_graph_neighbors(comm: MPI_Comm, maxindegree: c_int,
         sources: *mut c_int, sourceweights: *mut c_int, maxoutdegree: c_int,
         destinations: *mut c_int, destweights: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_dist_graph_neighbors(comm, maxindegree, sources, sourceweights, maxoutdegree,
+        destinations, destweights)
 }
 
 call! {
     MPI_Dist_graph_neighbors_count PMPI_Dist_graph_neighbors_count(comm: MPI_Comm,
         indegree: *mut c_int, outdegree: *mut c_int, weighted: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_dist_graph_neighbors_count(comm, indegree, outdegree, weighted)
 }
 
 call! {
     MPI_Graph_create PMPI_Graph_create(comm_old: MPI_Comm, nnodes: c_int, index: *const c_int,
         edges: *const c_int, reorder: c_int, comm_graph: *mut MPI_Comm) on Comm(comm_old)
-    => unsupported
+    => topology::mpi_graph_create(comm_old, nnodes, index, edges, reorder, comm_graph)
 }
 
 call! {
     MPI_Graph_get PMPI_Graph_get(comm: MPI_Comm, maxindex: c_int, maxedges: c_int,
         index: *mut c_int, edges: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_graph_get(comm, maxindex, maxedges, index, edges)
 }
 
 call! {
     MPI_Graph_map PMPI_Graph_map(comm: MPI_Comm, nnodes: c_int, index: *const c_int,
         edges: *const c_int, newrank: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_graph_map(comm, nnodes, index, edges, newrank)
 }
 
 call! {
     MPI_Graph_neighbors PMPI_Graph_neighbors(comm: MPI_Comm, rank: c_int, maxneighbors: c_int,
         neighbors: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_graph_neighbors(comm, rank, maxneighbors, neighbors)
 }
 
 call! {
     MPI_Graph_neighbors_count PMPI_Graph_neighbors_count(comm: MPI_Comm, rank: c_int,
         nneighbors: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_graph_neighbors_count(comm, rank, nneighbors)
 }
 
 call! {
     MPI_Graphdims_get PMPI_Graphdims_get(comm: MPI_Comm, nnodes: *mut c_int,
         nedges: *mut c_int) on Comm(comm)
-    => unsupported
+    => topology::mpi_graphdims_get(comm, nnodes, nedges)
 }
 
 call! {
     MPI_Ineighbor_allgather PMPI_Ineighbor_allgather(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_ineighbor_allgather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, comm, request)
 }
 
 call! {
     MPI_Ineighbor_allgather_c PMPI_Ineighbor_allgather_c(sendbuf: *const c_void,
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_ineighbor_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+        comm, request)
 }
 
 call! {
@@ -144,7 +150,8 @@ call! {
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_ineighbor_allgatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, request)
 }
 
 call! {
@@ -152,21 +159,24 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_ineighbor_allgatherv(sendbuf, sendcount, sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, request)
 }
 
 call! {
     MPI_Ineighbor_alltoall PMPI_Ineighbor_alltoall(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_ineighbor_alltoall(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, comm, request)
 }
 
 call! {
     MPI_Ineighbor_alltoall_c PMPI_Ineighbor_alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_ineighbor_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+        comm, request)
 }
 
 call! {
@@ -174,7 +184,9 @@ call! {
         sendcounts: *const c_int, sdispls: *const c_int, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_ineighbor_alltoallv(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype, comm, request)
 }
 
 call! {
@@ -182,7 +194,9 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_ineighbor_alltoallv(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype, comm, request)
 }
 
 call! {
@@ -190,7 +204,8 @@ call! {
         sendcounts: *const c_int, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_ineighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
+        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm, request)
 }
 
 call! {
@@ -198,21 +213,24 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_ineighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
+        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm, request)
 }
 
 call! {
     MPI_Neighbor_allgather PMPI_Neighbor_allgather(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_allgather(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, comm)
 }
 
 call! {
     MPI_Neighbor_allgather_c PMPI_Neighbor_allgather_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+        comm)
 }
 
 call! {
@@ -220,7 +238,8 @@ call! {
         sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_allgather_init(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, comm, info, request)
 }
 
 call! {
@@ -228,14 +247,16 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_allgather_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        recvtype, comm, info, request)
 }
 
 call! {
     MPI_Neighbor_allgatherv PMPI_Neighbor_allgatherv(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_allgatherv(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm)
 }
 
 call! {
@@ -243,7 +264,8 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_allgatherv(sendbuf, sendcount, sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm)
 }
 
 call! {
@@ -251,7 +273,8 @@ call! {
         sendcount: c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcounts: *const c_int,
         displs: *const c_int, recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_allgatherv_init(sendbuf, MPI_Count::from(sendcount), sendtype,
+        recvbuf, PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, info, request)
 }
 
 call! {
@@ -259,28 +282,32 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const MPI_Count, displs: *const MPI_Aint, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_allgatherv_init(sendbuf, sendcount, sendtype, recvbuf,
+        PolyArray::new(recvcounts), PolyArray::new(displs), recvtype, comm, info, request)
 }
 
 call! {
     MPI_Neighbor_alltoall PMPI_Neighbor_alltoall(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoall(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, comm)
 }
 
 call! {
     MPI_Neighbor_alltoall_c PMPI_Neighbor_alltoall_c(sendbuf: *const c_void, sendcount: MPI_Count,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype,
+        comm)
 }
 
 call! {
     MPI_Neighbor_alltoall_init PMPI_Neighbor_alltoall_init(sendbuf: *const c_void, sendcount: c_int,
         sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm, info: MPI_Info, request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoall_init(sendbuf, MPI_Count::from(sendcount), sendtype, recvbuf,
+        MPI_Count::from(recvcount), recvtype, comm, info, request)
 }
 
 call! {
@@ -288,7 +315,8 @@ call! {
         sendcount: MPI_Count, sendtype: MPI_Datatype, recvbuf: *mut c_void, recvcount: MPI_Count,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoall_init(sendbuf, sendcount, sendtype, recvbuf, recvcount,
+        recvtype, comm, info, request)
 }
 
 call! {
@@ -296,7 +324,9 @@ call! {
         sdispls: *const c_int, sendtype: MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const c_int, recvtype: MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoallv(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype, comm)
 }
 
 call! {
@@ -304,7 +334,9 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtype: MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoallv(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype, comm)
 }
 
 call! {
@@ -313,7 +345,9 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const c_int,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoallv_init(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype, comm, info, request)
 }
 
 call! {
@@ -322,7 +356,9 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtype: MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoallv_init(sendbuf, PolyArray::new(sendcounts),
+        PolyArray::new(sdispls), sendtype, recvbuf, PolyArray::new(recvcounts),
+        PolyArray::new(rdispls), recvtype, comm, info, request)
 }
 
 call! {
@@ -330,7 +366,8 @@ call! {
         sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype, recvbuf: *mut c_void,
         recvcounts: *const c_int, rdispls: *const MPI_Aint, recvtypes: *const MPI_Datatype,
         comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
+        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm)
 }
 
 call! {
@@ -338,7 +375,8 @@ call! {
         sendcounts: *const MPI_Count, sdispls: *const MPI_Aint, sendtypes: *const MPI_Datatype,
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoallw(sendbuf, PolyArray::new(sendcounts), sdispls, sendtypes,
+        recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm)
 }
 
 call! {
@@ -347,7 +385,8 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const c_int, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoallw_init(sendbuf, PolyArray::new(sendcounts), sdispls,
+        sendtypes, recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm, info, request)
 }
 
 call! {
@@ -356,10 +395,11 @@ call! {
         recvbuf: *mut c_void, recvcounts: *const MPI_Count, rdispls: *const MPI_Aint,
         recvtypes: *const MPI_Datatype, comm: MPI_Comm, info: MPI_Info,
         request: *mut MPI_Request) on Comm(comm)
-    => unsupported
+    => neighbor::mpi_neighbor_alltoallw_init(sendbuf, PolyArray::new(sendcounts), sdispls,
+        sendtypes, recvbuf, PolyArray::new(recvcounts), rdispls, recvtypes, comm, info, request)
 }
 
 call! {
     MPI_Topo_test PMPI_Topo_test(comm: MPI_Comm, status: *mut c_int) on Comm(comm)
-    => comm::mpi_topo_test(comm, status)
+    => topology::mpi_topo_test(comm, status)
 }

@@ -89,18 +89,6 @@ pub unsafe fn mpi_comm_remote_group(comm: MPI_Comm, group: *mut MPI_Group) -> Re
     Ok(())
 }
 
-/// MPI_Topo_test: no communicator can be given a topology yet, so none has one.
-///
-/// # Safety
-/// `status` is null or writable.
-pub unsafe fn mpi_topo_test(comm: MPI_Comm, status: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let status = unsafe { Out::new(status, "status")? };
-    Comm::resolve(comm.raw())?;
-    status.set(c::UNDEFINED);
-    Ok(())
-}
-
 /// MPI_Comm_get_parent: no process is spawned yet, so none has a parent.
 ///
 /// # Safety

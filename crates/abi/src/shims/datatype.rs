@@ -122,7 +122,10 @@ pub unsafe fn mpi_type_free(datatype: *mut MPI_Datatype) -> Result<()> {
 /// `size` is writable.
 pub unsafe fn mpi_type_size(datatype: MPI_Datatype, size: PolyOut) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { size.set_or_undefined(0, resolve(datatype)?.size()) };
+    unsafe {
+        size.required("size")?
+            .set_or_undefined(0, resolve(datatype)?.size())
+    };
     Ok(())
 }
 
@@ -147,8 +150,10 @@ pub unsafe fn mpi_type_get_extent(
     let datatype = resolve(datatype)?;
     // SAFETY: as the caller promises.
     unsafe {
-        lb.set_or_undefined(0, datatype.lb());
-        extent.set_or_undefined(0, datatype.extent());
+        lb.required("lb")?.set_or_undefined(0, datatype.lb());
+        extent
+            .required("extent")?
+            .set_or_undefined(0, datatype.extent());
     }
     Ok(())
 }
@@ -182,8 +187,12 @@ pub unsafe fn mpi_type_get_true_extent(
     let datatype = resolve(datatype)?;
     // SAFETY: as the caller promises.
     unsafe {
-        true_lb.set_or_undefined(0, datatype.true_lb());
-        true_extent.set_or_undefined(0, datatype.true_extent());
+        true_lb
+            .required("true_lb")?
+            .set_or_undefined(0, datatype.true_lb());
+        true_extent
+            .required("true_extent")?
+            .set_or_undefined(0, datatype.true_extent());
     }
     Ok(())
 }
@@ -237,9 +246,15 @@ pub unsafe fn mpi_type_get_envelope(
     let envelope = datatype.envelope();
     // SAFETY: as the caller promises.
     unsafe {
-        num_integers.set_or_undefined(0, envelope.integers as i64);
-        num_addresses.set_or_undefined(0, envelope.addresses as i64);
-        num_datatypes.set_or_undefined(0, envelope.datatypes as i64);
+        num_integers
+            .required("num_integers")?
+            .set_or_undefined(0, envelope.integers as i64);
+        num_addresses
+            .required("num_addresses")?
+            .set_or_undefined(0, envelope.addresses as i64);
+        num_datatypes
+            .required("num_datatypes")?
+            .set_or_undefined(0, envelope.datatypes as i64);
         if wide {
             put(num_large_counts, "num_large_counts", envelope.counts as i64)?;
         }
@@ -383,7 +398,9 @@ pub unsafe fn mpi_get_count(
     // SAFETY: as the caller promises.
     unsafe {
         let bytes = status::read(status)?.bytes();
-        count.set_or_undefined(0, or_undefined(resolve(datatype)?.count(bytes)));
+        count
+            .required("count")?
+            .set_or_undefined(0, or_undefined(resolve(datatype)?.count(bytes)));
     }
     Ok(())
 }
@@ -400,7 +417,9 @@ pub unsafe fn mpi_get_elements(
     // SAFETY: as the caller promises.
     unsafe {
         let bytes = status::read(status)?.bytes();
-        count.set_or_undefined(0, or_undefined(resolve(datatype)?.elements(bytes)));
+        count
+            .required("count")?
+            .set_or_undefined(0, or_undefined(resolve(datatype)?.elements(bytes)));
     }
     Ok(())
 }

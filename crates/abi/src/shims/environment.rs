@@ -1,10 +1,9 @@
-//! Start, end, versions, memory, the ABI's own questions (MPI 5.0, chapters 9, 11 and 20).
+//! Start, end, versions, hardware, memory (MPI 5.0, chapters 9 and 11).
 
 use std::ffi::{c_char, c_int, c_void};
 
-use mica_mpi::comm::Comm;
+use mica_mpi::comm::{self, Comm};
 use mica_mpi::constants as c;
-use mica_mpi::datatype::Datatype;
 use mica_mpi::info::{self, Info};
 use mica_mpi::process::{self, OneThreadAtATime};
 use mica_mpi::{Error, Result};
@@ -152,14 +151,16 @@ pub unsafe fn mpi_get_processor_name(name: *mut c_char, resultlen: *mut c_int) -
     Ok(())
 }
 
-/// MPI_Get_hw_resource_info: no resource type is told apart yet, so none is named.
+/// MPI_Get_hw_resource_info.
 ///
 /// # Safety
 /// `hw_info` is null or writable.
 pub unsafe fn mpi_get_hw_resource_info(hw_info: *mut MPI_Info) -> Result<()> {
     // SAFETY: as the caller promises.
     let hw_info = unsafe { Out::new(hw_info, "hw_info")? };
-    hw_info.set(MPI_Info::from_raw(Info::default().into_handle()));
+    hw_info.set(MPI_Info::from_raw(
+        comm::hardware_resources()?.into_handle(),
+    ));
     Ok(())
 }
 
@@ -206,94 +207,5 @@ pub unsafe fn mpi_alloc_mem(size: MPI_Aint, info: MPI_Info, baseptr: *mut c_void
 pub unsafe fn mpi_free_mem(base: *mut c_void) -> Result<()> {
     // SAFETY: as the caller promises; `MPI_Alloc_mem` has its memory from `posix_memalign`.
     unsafe { libc::free(base) };
-    Ok(())
-}
-
-/// MPI_Abi_get_version.
-///
-/// # Safety
-/// `abi_major` and `abi_minor` are null or writable.
-pub unsafe fn mpi_abi_get_version(abi_major: *mut c_int, abi_minor: *mut c_int) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let (abi_major, abi_minor) = unsafe {
-        (
-            Out::new(abi_major, "abi_major")?,
-            Out::new(abi_minor, "abi_minor")?,
-        )
-    };
-    abi_major.set(c::ABI_VERSION);
-    abi_minor.set(c::ABI_SUBVERSION);
-    Ok(())
-}
-
-/// MPI_Abi_get_info: sizes of the integer types of MPI.
-///
-/// # Safety
-/// `info` is null or writable.
-pub unsafe fn mpi_abi_get_info(info: *mut MPI_Info) -> Result<()> {
-    let pairs = [
-        ("mpi_aint_size", size_of::<MPI_Aint>()),
-        ("mpi_count_size", size_of::<MPI_Count>()),
-        ("mpi_offset_size", size_of::<MPI_Offset>()),
-    ];
-    let pairs = pairs.map(|(key, size)| (key.to_owned(), size.to_string()));
-    // SAFETY: as the caller promises.
-    unsafe { put_info(info, pairs) }
-}
-
-/// MPI_Abi_get_fortran_info: sizes of Fortran's default types and which optional ones exist.
-///
-/// # Safety
-/// `info` is null or writable.
-pub unsafe fn mpi_abi_get_fortran_info(info: *mut MPI_Info) -> Result<()> {
-    const DEFAULT: [(&str, u32); 4] = [
-        ("logical", c::LOGICAL),
-        ("integer", c::INTEGER),
-        ("real", c::REAL),
-        ("double_precision", c::DOUBLE_PRECISION),
-    ];
-    const OPTIONAL: [(&str, u32); 19] = [
-        ("logical1", c::LOGICAL1),
-        ("logical2", c::LOGICAL2),
-        ("logical4", c::LOGICAL4),
-        ("logical8", c::LOGICAL8),
-        ("logical16", c::LOGICAL16),
-        ("integer1", c::INTEGER1),
-        ("integer2", c::INTEGER2),
-        ("integer4", c::INTEGER4),
-        ("integer8", c::INTEGER8),
-        ("integer16", c::INTEGER16),
-        ("real2", c::REAL2),
-        ("real4", c::REAL4),
-        ("real8", c::REAL8),
-        ("real16", c::REAL16),
-        ("complex4", c::COMPLEX4),
-        ("complex8", c::COMPLEX8),
-        ("complex16", c::COMPLEX16),
-        ("complex32", c::COMPLEX32),
-        ("double_complex", c::DOUBLE_COMPLEX),
-    ];
-    let size = |handle| Datatype::resolve(handle).map_or(0, |datatype| datatype.size());
-    let default =
-        DEFAULT.map(|(name, handle)| (format!("mpi_{name}_size"), size(handle).to_string()));
-    let optional = OPTIONAL.map(|(name, handle)| {
-        (
-            format!("mpi_{name}_supported"),
-            (size(handle) > 0).to_string(),
-        )
-    });
-    // SAFETY: as the caller promises.
-    unsafe { put_info(info, default.into_iter().chain(optional)) }
-}
-
-/// # Safety
-/// `info` is null or writable.
-unsafe fn put_info(
-    info: *mut MPI_Info,
-    pairs: impl IntoIterator<Item = (String, String)>,
-) -> Result<()> {
-    // SAFETY: as the caller promises.
-    let info = unsafe { Out::new(info, "info")? };
-    info.set(MPI_Info::from_raw(Info::from_iter(pairs).into_handle()));
     Ok(())
 }

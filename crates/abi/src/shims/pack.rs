@@ -19,6 +19,10 @@ unsafe fn buffer(pointer: *const c_void) -> Region {
     unsafe { Region::user(pointer) }
 }
 
+/// What the packing calls call the arguments of others.
+const IN: [(&str, &str); 2] = [("count", "incount"), ("buf", "inbuf")];
+const OUT: [(&str, &str); 2] = [("count", "outcount"), ("buf", "outbuf")];
+
 /// The name of a data representation.
 ///
 /// # Safety
@@ -41,13 +45,14 @@ unsafe fn representation<'a>(datarep: *const c_char) -> Result<&'a str> {
 /// Writes a size or position, which an `int` may be too small for.
 ///
 /// # Safety
-/// `out` is writable for one element.
+/// `out` is null or writable for one element.
 unsafe fn put(out: PolyOut, argument: &'static str, value: i64) -> Result<()> {
+    let out = out.required(argument)?;
     if !out.fits(value) {
         let reason = "it does not fit an int; use the _c form of the call";
         return Err(Error::argument(c::ERR_ARG, argument, value, reason));
     }
-    // SAFETY: by the contract above.
+    // SAFETY: by the contract above, and not null.
     unsafe { out.set(0, value) };
     Ok(())
 }
@@ -68,8 +73,13 @@ pub unsafe fn mpi_pack(
     Comm::resolve(comm.raw())?;
     // SAFETY: as the caller promises.
     unsafe {
-        let (from, to, at) = (buffer(inbuf), buffer(outbuf), position.get(0));
-        let end = datatype::pack(from, incount, datatype.raw(), &to, outsize, at)?;
+        let (from, to, at) = (
+            buffer(inbuf),
+            buffer(outbuf),
+            position.required("position")?.get(0),
+        );
+        let end = datatype::pack(from, incount, datatype.raw(), &to, outsize, at)
+            .map_err(|e| e.renamed(&IN))?;
         put(position, "position", end)
     }
 }
@@ -90,8 +100,13 @@ pub unsafe fn mpi_unpack(
     Comm::resolve(comm.raw())?;
     // SAFETY: as the caller promises.
     unsafe {
-        let (from, to, at) = (buffer(inbuf), buffer(outbuf), position.get(0));
-        let end = datatype::unpack(&from, insize, at, to, outcount, datatype.raw())?;
+        let (from, to, at) = (
+            buffer(inbuf),
+            buffer(outbuf),
+            position.required("position")?.get(0),
+        );
+        let end = datatype::unpack(&from, insize, at, to, outcount, datatype.raw())
+            .map_err(|e| e.renamed(&OUT))?;
         put(position, "position", end)
     }
 }
@@ -108,7 +123,13 @@ pub unsafe fn mpi_pack_size(
 ) -> Result<()> {
     Comm::resolve(comm.raw())?;
     // SAFETY: as the caller promises.
-    unsafe { put(size, "size", datatype::pack_size(incount, datatype.raw())?) }
+    unsafe {
+        put(
+            size,
+            "size",
+            datatype::pack_size(incount, datatype.raw()).map_err(|e| e.renamed(&IN))?,
+        )
+    }
 }
 
 /// MPI_Pack_external, MPI_Pack_external_c.
@@ -126,10 +147,15 @@ pub unsafe fn mpi_pack_external(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe {
-        let (from, to, at) = (buffer(inbuf), buffer(outbuf), position.get(0));
+        let (from, to, at) = (
+            buffer(inbuf),
+            buffer(outbuf),
+            position.required("position")?.get(0),
+        );
         let name = representation(datarep)?;
         let datatype = datatype.raw();
-        let end = datatype::pack_external(name, from, incount, datatype, &to, outsize, at)?;
+        let end = datatype::pack_external(name, from, incount, datatype, &to, outsize, at)
+            .map_err(|e| e.renamed(&IN))?;
         put(position, "position", end)
     }
 }
@@ -149,10 +175,15 @@ pub unsafe fn mpi_unpack_external(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     unsafe {
-        let (from, to, at) = (buffer(inbuf), buffer(outbuf), position.get(0));
+        let (from, to, at) = (
+            buffer(inbuf),
+            buffer(outbuf),
+            position.required("position")?.get(0),
+        );
         let name = representation(datarep)?;
         let datatype = datatype.raw();
-        let end = datatype::unpack_external(name, &from, insize, at, to, outcount, datatype)?;
+        let end = datatype::unpack_external(name, &from, insize, at, to, outcount, datatype)
+            .map_err(|e| e.renamed(&OUT))?;
         put(position, "position", end)
     }
 }
@@ -173,7 +204,7 @@ pub unsafe fn mpi_pack_external_size(
         put(
             size,
             "size",
-            datatype::external_size(name, incount, datatype.raw())?,
+            datatype::external_size(name, incount, datatype.raw()).map_err(|e| e.renamed(&IN))?,
         )
     }
 }

@@ -41,7 +41,11 @@ pub(crate) unsafe fn put_status(to: *mut MPI_Status, status: &Status) {
 /// # Safety
 /// The obligations of [`Region::user`] for `count` elements of `datatype` at `buf`.
 #[inline(always)]
-unsafe fn message(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Result<View> {
+pub(crate) unsafe fn message(
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+) -> Result<View> {
     // SAFETY: passed on to the caller.
     let region = unsafe { Region::user(buf) };
     datatype::view_of(datatype.raw(), region, count)
@@ -269,6 +273,20 @@ pub unsafe fn mpi_irecv(
     })?
 }
 
+/// What the calls that do both call the arguments of the send and of the receive.
+pub(crate) const SEND: [(&str, &str); 4] = [
+    ("buf", "sendbuf"),
+    ("count", "sendcount"),
+    ("datatype", "sendtype"),
+    ("tag", "sendtag"),
+];
+pub(crate) const RECEIVE: [(&str, &str); 4] = [
+    ("buf", "recvbuf"),
+    ("count", "recvcount"),
+    ("datatype", "recvtype"),
+    ("tag", "recvtag"),
+];
+
 /// MPI_Sendrecv, MPI_Sendrecv_c.
 ///
 /// # Safety
@@ -291,8 +309,8 @@ pub unsafe fn mpi_sendrecv(
         // SAFETY: as the caller promises; both operations are over when this returns.
         let (out, into) = unsafe {
             (
-                message(sendbuf, sendcount, sendtype)?,
-                message(recvbuf, recvcount, recvtype)?,
+                message(sendbuf, sendcount, sendtype).map_err(|e| e.renamed(&SEND))?,
+                message(recvbuf, recvcount, recvtype).map_err(|e| e.renamed(&RECEIVE))?,
             )
         };
         let (got, error) = pt2pt::sendrecv(comm, &out, dest, sendtag, &into, source, recvtag)?;

@@ -52,10 +52,19 @@ unsafe fn deliver_all(
     }
     match failed {
         None => Ok(()),
-        Some(outcome) => raised(Outcome {
-            error: Some(Error::InStatus),
-            ..outcome
-        }),
+        Some(mut outcome) => {
+            outcome.error = Some(Error::InStatus);
+            raised(outcome)
+        }
+    }
+}
+
+/// Nulls the handles that are used up.
+fn clear(requests: &mut [MPI_Request], outcomes: &[Outcome]) {
+    for (request, outcome) in requests.iter_mut().zip(outcomes) {
+        if !outcome.keep {
+            *request = NULL;
+        }
     }
 }
 
@@ -74,7 +83,9 @@ pub unsafe fn mpi_wait(
     // SAFETY: as the caller promises.
     let request = unsafe { Out::new(request, "request")? };
     let outcome = request::wait(request.get().raw())?;
-    request.set(NULL);
+    if !outcome.keep {
+        request.set(NULL);
+    }
     // SAFETY: as the caller promises.
     unsafe { deliver(outcome, status) }
 }
@@ -95,7 +106,9 @@ pub unsafe fn mpi_test(
     let Some(outcome) = outcome else {
         return Ok(());
     };
-    request.set(NULL);
+    if !outcome.keep {
+        request.set(NULL);
+    }
     // SAFETY: as the caller promises.
     unsafe { deliver(outcome, status) }
 }
@@ -132,7 +145,7 @@ pub unsafe fn mpi_waitall(
     // SAFETY: as the caller promises.
     let requests = unsafe { slice_mut(array_of_requests, count, "array_of_requests", "count")? };
     let outcomes = request::wait_all(&raw(requests))?;
-    requests.fill(NULL);
+    clear(requests, &outcomes);
     // SAFETY: as the caller promises.
     unsafe { deliver_all(outcomes, array_of_statuses) }
 }
@@ -159,7 +172,7 @@ pub unsafe fn mpi_testall(
     let Some(outcomes) = outcomes else {
         return Ok(());
     };
-    requests.fill(NULL);
+    clear(requests, &outcomes);
     // SAFETY: as the caller promises.
     unsafe { deliver_all(outcomes, array_of_statuses) }
 }
@@ -189,7 +202,9 @@ unsafe fn deliver_any(
             Ok(())
         }
         Found::Complete((i, outcome)) => {
-            requests[i] = NULL;
+            if !outcome.keep {
+                requests[i] = NULL;
+            }
             index.set(i as c_int);
             done(true);
             // SAFETY: as the caller promises.
@@ -270,8 +285,10 @@ unsafe fn deliver_some(
     // SAFETY: as the caller promises; no more are complete than there are requests.
     let indices = unsafe { slice_mut(indices, n, "array_of_indices", "outcount")? };
     outcount.set(n);
-    for (to, (i, _)) in indices.iter_mut().zip(&done) {
-        requests[*i] = NULL;
+    for (to, (i, outcome)) in indices.iter_mut().zip(&done) {
+        if !outcome.keep {
+            requests[*i] = NULL;
+        }
         *to = *i as c_int;
     }
     // SAFETY: as the caller promises.
@@ -382,7 +399,10 @@ pub unsafe fn mpi_request_get_status_any(
         )
     };
     let mut any_active = false;
-    for (i, r) in requests.iter().enumerate().filter(|(_, r)| **r != NULL) {
+    for (i, r) in requests.iter().enumerate() {
+        if !request::is_active(r.raw())? {
+            continue;
+        }
         any_active = true;
         if let Some(outcome) = request::status(r.raw())? {
             index.set(i as c_int);
@@ -422,7 +442,10 @@ pub unsafe fn mpi_request_get_status_some(
     };
     let mut n = 0;
     let mut any_active = false;
-    for (i, r) in requests.iter().enumerate().filter(|(_, r)| **r != NULL) {
+    for (i, r) in requests.iter().enumerate() {
+        if !request::is_active(r.raw())? {
+            continue;
+        }
         any_active = true;
         if let Some(outcome) = request::status(r.raw())? {
             indices[n] = i as c_int;

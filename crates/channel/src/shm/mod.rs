@@ -202,7 +202,16 @@ impl Shm {
         }
     }
 
-    /// The next packet from anybody, in turn.
+    /// Gives the next sender its turn: to be called after some packets of one, so that a flood does not hold up the others.
+    #[inline]
+    pub fn next_turn(&mut self) {
+        self.cursor += 1;
+        if self.cursor >= self.inlets.len() {
+            self.cursor = 0;
+        }
+    }
+
+    /// The next packet: of the sender whose turn it is, or of the next one who has something.
     #[inline]
     pub fn peek(&mut self) -> Option<(u32, Packet)> {
         if self.knocks.is_heard() {
@@ -215,10 +224,7 @@ impl Shm {
             {
                 return Some((inlet.source, packet));
             }
-            self.cursor += 1;
-            if self.cursor == self.inlets.len() {
-                self.cursor = 0;
-            }
+            self.next_turn();
         }
         None
     }

@@ -1,4 +1,12 @@
-//! The blocking collective calls: check the arguments, build the schedule, run it.
+//! The collective calls: check the arguments, build this rank's schedule.
+//!
+//! One function serves the three forms of a call: the blocking one runs the schedule
+//! ([`execute::run`]), the non-blocking one starts it ([`execute::start`]), the persistent one keeps
+//! it ([`execute::persistent`]).
+//!
+//! [`execute::run`]: super::execute::run
+//! [`execute::start`]: super::execute::start
+//! [`execute::persistent`]: super::execute::persistent
 //!
 //! `None` in place of a send buffer (of a receive buffer in scatter) means `MPI_IN_PLACE`; a buffer
 //! that is significant only at the root is `None` elsewhere.
@@ -8,14 +16,13 @@ use mica_channel::memory::Region;
 use super::arguments::{
     BlockList, Buffer, checked_count, distinct, distinct_vectors, in_place_away_from_root,
 };
+use super::inter::{self, Root, Sides};
 use super::place::{Elements, Place};
 use super::reduction::Reduction;
 use super::scan::Kind;
 use super::schedule::Schedule;
 use super::thresholds::Thresholds;
-use super::{
-    allgather as ag, allreduce as ar, alltoall as aa, barrier as ba, bcast as bc, execute,
-};
+use super::{allgather as ag, allreduce as ar, alltoall as aa, barrier as ba, bcast as bc};
 use super::{gather as ga, reduce as re, reduce_scatter as rs, scan as sc};
 use crate::comm::Comm;
 use crate::constants as c;
@@ -25,27 +32,39 @@ use crate::op::Op;
 
 const LIMITS: Thresholds = Thresholds::DEFAULT;
 
-/// `MPI_Barrier`.
-pub fn barrier(comm: &Comm) -> Result<()> {
-    let me = place(comm, "a barrier on an intercommunicator")?;
-    run(comm, ba::build(me))
+/// `MPI_Barrier`, `MPI_Ibarrier`, `MPI_Barrier_init`.
+pub fn barrier(comm: &Comm) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        return Ok(inter::barrier(sides));
+    }
+    let me = place(comm);
+    Ok(ba::build(me))
 }
 
-/// `MPI_Bcast`.
-pub fn bcast(comm: &Comm, buffer: &Buffer, root: i32) -> Result<()> {
-    let me = place(comm, "a broadcast on an intercommunicator")?;
+/// `MPI_Bcast`, `MPI_Ibcast`, `MPI_Bcast_init`.
+pub fn bcast(comm: &Comm, buffer: &Buffer, root: i32) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        return inter::bcast(sides, &LIMITS, buffer.view()?, sides.root(root)?);
+    }
+    let me = place(comm);
     let root = rooted(me, root)?;
-    run(comm, bc::build(me, &LIMITS, buffer.view()?, root)?)
+    bc::build(me, &LIMITS, buffer.view()?, root)
 }
 
-/// `MPI_Gather`.
+/// `MPI_Gather`, `MPI_Igather`, `MPI_Gather_init`.
 pub fn gather(
     comm: &Comm,
     send: Option<&Buffer>,
     receive: Option<&Buffer>,
     root: i32,
-) -> Result<()> {
-    let me = place(comm, "a gather on an intercommunicator")?;
+) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        let root = sides.root(root)?;
+        let send = needed_for(root, send)?.map(Buffer::view).transpose()?;
+        let blocks = receive.map(|b| b.blocks(sides.remote)?.each(sides.remote));
+        return Ok(inter::gather(sides, send, blocks.transpose()?, root));
+    }
+    let me = place(comm);
     let root = rooted(me, root)?;
     root_only(me, root, send.is_some())?;
     if let Some(receive) = receive {
@@ -53,34 +72,42 @@ pub fn gather(
     }
     let send = send.map(Buffer::view).transpose()?;
     let blocks = receive.map(|b| b.blocks(me.size)).transpose()?;
-    run(comm, ga::gather(me, &LIMITS, send, blocks.as_ref(), root)?)
+    ga::gather(me, &LIMITS, send, blocks.as_ref(), root)
 }
 
-/// `MPI_Gatherv`.
+/// `MPI_Gatherv`, `MPI_Igatherv`, `MPI_Gatherv_init`.
 pub fn gatherv(
     comm: &Comm,
     send: Option<&Buffer>,
     receive: Option<BlockList>,
     root: i32,
-) -> Result<()> {
-    let me = place(comm, "a gather on an intercommunicator")?;
+) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        let root = sides.root(root)?;
+        let send = needed_for(root, send)?.map(Buffer::view).transpose()?;
+        return Ok(inter::gather(sides, send, receive.map(|r| r.views), root));
+    }
+    let me = place(comm);
     let root = rooted(me, root)?;
     root_only(me, root, send.is_some())?;
     let send = send.map(Buffer::view).transpose()?;
-    run(
-        comm,
-        ga::gather_linear(me, send, receive.map(|r| r.views), root),
-    )
+    Ok(ga::gather_linear(me, send, receive.map(|r| r.views), root))
 }
 
-/// `MPI_Scatter`.
+/// `MPI_Scatter`, `MPI_Iscatter`, `MPI_Scatter_init`.
 pub fn scatter(
     comm: &Comm,
     send: Option<&Buffer>,
     receive: Option<&Buffer>,
     root: i32,
-) -> Result<()> {
-    let me = place(comm, "a scatter on an intercommunicator")?;
+) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        let root = sides.root(root)?;
+        let blocks = send.map(|b| b.blocks(sides.remote)?.each(sides.remote));
+        let receive = needed_for(root, receive)?.map(Buffer::view).transpose()?;
+        return Ok(inter::scatter(sides, blocks.transpose()?, receive, root));
+    }
+    let me = place(comm);
     let root = rooted(me, root)?;
     root_only(me, root, receive.is_some())?;
     if let Some(receive) = receive {
@@ -88,68 +115,78 @@ pub fn scatter(
     }
     let blocks = send.map(|b| b.blocks(me.size)).transpose()?;
     let receive = receive.map(Buffer::view).transpose()?;
-    run(
-        comm,
-        ga::scatter(me, &LIMITS, blocks.as_ref(), receive, root)?,
-    )
+    ga::scatter(me, &LIMITS, blocks.as_ref(), receive, root)
 }
 
-/// `MPI_Scatterv`.
+/// `MPI_Scatterv`, `MPI_Iscatterv`, `MPI_Scatterv_init`.
 pub fn scatterv(
     comm: &Comm,
     send: Option<BlockList>,
     receive: Option<&Buffer>,
     root: i32,
-) -> Result<()> {
-    let me = place(comm, "a scatter on an intercommunicator")?;
+) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        let root = sides.root(root)?;
+        let receive = needed_for(root, receive)?.map(Buffer::view).transpose()?;
+        return Ok(inter::scatter(sides, send.map(|s| s.views), receive, root));
+    }
+    let me = place(comm);
     let root = rooted(me, root)?;
     root_only(me, root, receive.is_some())?;
     let receive = receive.map(Buffer::view).transpose()?;
-    run(
-        comm,
-        ga::scatter_linear(me, send.map(|s| s.views), receive, root),
-    )
+    Ok(ga::scatter_linear(me, send.map(|s| s.views), receive, root))
 }
 
-/// `MPI_Allgather`.
-pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<()> {
-    let me = place(comm, "an allgather on an intercommunicator")?;
+/// `MPI_Allgather`, `MPI_Iallgather`, `MPI_Allgather_init`.
+pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        let blocks = receive.blocks(sides.remote)?.each(sides.remote)?;
+        return Ok(inter::allgather(sides, needed(send)?.view()?, &blocks));
+    }
+    let me = place(comm);
     distinct(send, receive)?;
     let send = send.map(Buffer::view).transpose()?;
-    run(
-        comm,
-        ag::build(me, &LIMITS, send, &receive.blocks(me.size)?)?,
-    )
+    ag::build(me, &LIMITS, send, &receive.blocks(me.size)?)
 }
 
-/// `MPI_Allgatherv`.
-pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: &BlockList) -> Result<()> {
-    let me = place(comm, "an allgather on an intercommunicator")?;
+/// `MPI_Allgatherv`, `MPI_Iallgatherv`, `MPI_Allgatherv_init`.
+pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: &BlockList) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        let send = needed(send)?.view()?;
+        return Ok(inter::allgather(sides, send, &receive.views));
+    }
+    let me = place(comm);
     let send = send.map(Buffer::view).transpose()?;
-    run(comm, ag::ring(me, send, &receive.views))
+    Ok(ag::ring(me, send, &receive.views))
 }
 
-/// `MPI_Alltoall`.
-pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<()> {
-    let me = place(comm, "an all-to-all on an intercommunicator")?;
+/// `MPI_Alltoall`, `MPI_Ialltoall`, `MPI_Alltoall_init`.
+pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        let each = |buffer: &Buffer| buffer.blocks(sides.remote)?.each(sides.remote);
+        let (send, receive) = (each(needed(send)?)?, each(receive)?);
+        return Ok(inter::alltoall(sides, &LIMITS, &send, &receive));
+    }
+    let me = place(comm);
     distinct(send, receive)?;
     let send = send.map(|b| b.blocks(me.size)).transpose()?;
-    run(
-        comm,
-        aa::build(me, &LIMITS, send.as_ref(), &receive.blocks(me.size)?)?,
-    )
+    aa::build(me, &LIMITS, send.as_ref(), &receive.blocks(me.size)?)
 }
 
-/// `MPI_Alltoallv` and `MPI_Alltoallw`.
-pub fn alltoallv(comm: &Comm, send: Option<&BlockList>, receive: &BlockList) -> Result<()> {
-    let me = place(comm, "an all-to-all on an intercommunicator")?;
+/// `MPI_Alltoallv`, `MPI_Alltoallw` and their non-blocking and persistent forms.
+pub fn alltoallv(comm: &Comm, send: Option<&BlockList>, receive: &BlockList) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        let send = &needed(send)?.views;
+        return Ok(inter::alltoall(sides, &LIMITS, send, &receive.views));
+    }
+    let me = place(comm);
     match send {
-        Some(send) => run(comm, aa::exchange(me, &LIMITS, &send.views, &receive.views)),
-        None => run(comm, aa::swap(me, &receive.views)?),
+        Some(send) => Ok(aa::exchange(me, &LIMITS, &send.views, &receive.views)),
+        None => aa::swap(me, &receive.views),
     }
 }
 
-/// `MPI_Reduce`.
+/// `MPI_Reduce`, `MPI_Ireduce`, `MPI_Reduce_init`.
 pub fn reduce(
     comm: &Comm,
     send: Option<Region>,
@@ -158,8 +195,19 @@ pub fn reduce(
     datatype: &Datatype,
     op: &Op,
     root: i32,
-) -> Result<()> {
-    let me = place(comm, "a reduction on an intercommunicator")?;
+) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        let root = sides.root(root)?;
+        if root == Root::Beside {
+            return Ok(Schedule::new());
+        }
+        let reduction = reduction("count", count, datatype, op)?;
+        let send = needed_for(root, send)?.map(|r| Elements::new(r, datatype));
+        let receive = receive.map(|r| Elements::new(r, datatype));
+        let (send, receive) = (send.as_ref(), receive.as_ref());
+        return inter::reduce(sides, &LIMITS, &reduction, send, receive, root);
+    }
+    let me = place(comm);
     let root = rooted(me, root)?;
     root_only(me, root, send.is_some())?;
     let reduction = reduction("count", count, datatype, op)?;
@@ -168,20 +216,17 @@ pub fn reduce(
     }
     let send = send.map(|r| Elements::new(r, datatype));
     let receive = receive.map(|r| Elements::new(r, datatype));
-    run(
-        comm,
-        re::build(
-            me,
-            &LIMITS,
-            &reduction,
-            send.as_ref(),
-            receive.as_ref(),
-            root,
-        )?,
+    re::build(
+        me,
+        &LIMITS,
+        &reduction,
+        send.as_ref(),
+        receive.as_ref(),
+        root,
     )
 }
 
-/// `MPI_Allreduce`.
+/// `MPI_Allreduce`, `MPI_Iallreduce`, `MPI_Allreduce_init`.
 pub fn allreduce(
     comm: &Comm,
     send: Option<Region>,
@@ -189,19 +234,23 @@ pub fn allreduce(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<()> {
-    let me = place(comm, "a reduction on an intercommunicator")?;
+) -> Result<Schedule> {
+    if let Some(sides) = Sides::of(comm) {
+        let reduction = reduction("count", count, datatype, op)?;
+        distinct_vectors(send.as_ref(), &receive, reduction.count)?;
+        let send = Elements::new(needed(send)?, datatype);
+        let receive = Elements::new(receive, datatype);
+        return inter::allreduce(sides, &LIMITS, &reduction, &send, &receive);
+    }
+    let me = place(comm);
     let reduction = reduction("count", count, datatype, op)?;
     distinct_vectors(send.as_ref(), &receive, reduction.count)?;
     let send = send.map(|r| Elements::new(r, datatype));
     let receive = Elements::new(receive, datatype);
-    run(
-        comm,
-        ar::build(me, &LIMITS, &reduction, send.as_ref(), &receive)?,
-    )
+    ar::build(me, &LIMITS, &reduction, send.as_ref(), &receive)
 }
 
-/// `MPI_Reduce_scatter`.
+/// `MPI_Reduce_scatter`, `MPI_Ireduce_scatter`, `MPI_Reduce_scatter_init`.
 pub fn reduce_scatter(
     comm: &Comm,
     send: Option<Region>,
@@ -209,8 +258,7 @@ pub fn reduce_scatter(
     counts: &[i64],
     datatype: &Datatype,
     op: &Op,
-) -> Result<()> {
-    let me = place(comm, "a reduction on an intercommunicator")?;
+) -> Result<Schedule> {
     let mut total = 0_i64;
     let mut blocks = Vec::with_capacity(counts.len());
     for &count in counts {
@@ -226,7 +274,6 @@ pub fn reduce_scatter(
     }
     scatter_reduced(
         comm,
-        me,
         send,
         receive,
         &blocks,
@@ -234,7 +281,7 @@ pub fn reduce_scatter(
     )
 }
 
-/// `MPI_Reduce_scatter_block`.
+/// `MPI_Reduce_scatter_block`, `MPI_Ireduce_scatter_block`, `MPI_Reduce_scatter_block_init`.
 pub fn reduce_scatter_block(
     comm: &Comm,
     send: Option<Region>,
@@ -242,10 +289,9 @@ pub fn reduce_scatter_block(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<()> {
-    let me = place(comm, "a reduction on an intercommunicator")?;
+) -> Result<Schedule> {
     let block = checked_count("recvcount", count)?;
-    let total = count.checked_mul(me.size as i64).ok_or_else(|| {
+    let total = count.checked_mul(comm.size() as i64).ok_or_else(|| {
         Error::argument(
             c::ERR_COUNT,
             "recvcount",
@@ -253,10 +299,9 @@ pub fn reduce_scatter_block(
             "too large for the number of ranks",
         )
     })?;
-    let blocks = vec![block; me.size];
+    let blocks = vec![block; comm.size()];
     scatter_reduced(
         comm,
-        me,
         send,
         receive,
         &blocks,
@@ -266,22 +311,23 @@ pub fn reduce_scatter_block(
 
 fn scatter_reduced(
     comm: &Comm,
-    me: Place,
     send: Option<Region>,
     receive: Region,
     blocks: &[usize],
     reduction: Reduction,
-) -> Result<()> {
-    distinct_vectors(send.as_ref(), &receive, blocks[me.rank])?;
-    let send = send.map(|r| Elements::new(r, &reduction.datatype));
+) -> Result<Schedule> {
+    distinct_vectors(send.as_ref(), &receive, blocks[comm.rank()])?;
     let receive = Elements::new(receive, &reduction.datatype);
-    run(
-        comm,
-        rs::build(me, &LIMITS, &reduction, blocks, send.as_ref(), &receive)?,
-    )
+    if let Some(sides) = Sides::of(comm) {
+        let send = Elements::new(needed(send)?, &reduction.datatype);
+        return inter::reduce_scatter(sides, &LIMITS, &reduction, blocks, &send, &receive);
+    }
+    let me = place(comm);
+    let send = send.map(|r| Elements::new(r, &reduction.datatype));
+    rs::build(me, &LIMITS, &reduction, blocks, send.as_ref(), &receive)
 }
 
-/// `MPI_Scan`.
+/// `MPI_Scan`, `MPI_Iscan`, `MPI_Scan_init`.
 pub fn scan(
     comm: &Comm,
     send: Option<Region>,
@@ -289,11 +335,11 @@ pub fn scan(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<()> {
+) -> Result<Schedule> {
     prefix(comm, Kind::Inclusive, send, receive, count, datatype, op)
 }
 
-/// `MPI_Exscan`.
+/// `MPI_Exscan`, `MPI_Iexscan`, `MPI_Exscan_init`.
 pub fn exscan(
     comm: &Comm,
     send: Option<Region>,
@@ -301,7 +347,7 @@ pub fn exscan(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<()> {
+) -> Result<Schedule> {
     prefix(comm, Kind::Exclusive, send, receive, count, datatype, op)
 }
 
@@ -313,26 +359,38 @@ fn prefix(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<()> {
-    let me = place(comm, "a scan on an intercommunicator")?;
+) -> Result<Schedule> {
+    comm.must_be_intra()?;
+    let me = place(comm);
     let reduction = reduction("count", count, datatype, op)?;
     distinct_vectors(send.as_ref(), &receive, reduction.count)?;
     let send = send.map(|r| Elements::new(r, datatype));
     let receive = Elements::new(receive, datatype);
-    run(
-        comm,
-        sc::build(me, kind, &reduction, send.as_ref(), &receive)?,
-    )
+    sc::build(me, kind, &reduction, send.as_ref(), &receive)
 }
 
-fn place(comm: &Comm, inter: &'static str) -> Result<Place> {
-    if comm.is_inter() {
-        return Err(Error::unsupported(inter));
-    }
-    Ok(Place {
+/// This rank's place in an intracommunicator. (An intercommunicator's calls branch off before.)
+fn place(comm: &Comm) -> Place {
+    Place {
         rank: comm.rank(),
         size: comm.size(),
+    }
+}
+
+/// A buffer that an intercommunicator's operation needs, where it knows no `MPI_IN_PLACE`.
+fn needed<T>(buffer: Option<T>) -> Result<T> {
+    buffer.ok_or_else(|| {
+        let reason = "an operation on an inter-communicator cannot work in place";
+        Error::argument(c::ERR_BUFFER, "buffer", "MPI_IN_PLACE", reason)
     })
+}
+
+/// The same for a rooted operation, where only the root's group can do without.
+fn needed_for<T>(root: Root, buffer: Option<T>) -> Result<Option<T>> {
+    match root {
+        Root::Remote(_) => needed(buffer).map(Some),
+        Root::Here | Root::Beside => Ok(buffer),
+    }
 }
 
 fn rooted(me: Place, root: i32) -> Result<usize> {
@@ -372,10 +430,4 @@ fn reduction(
         datatype: datatype.clone(),
         count: elements,
     })
-}
-
-/// Runs a schedule, also one without rounds: every rank must count every call, whose number is the
-/// tag of its messages.
-fn run(comm: &Comm, schedule: Schedule) -> Result<()> {
-    execute::run(comm, &schedule)
 }

@@ -2,8 +2,8 @@
 //!
 //! An algorithm is a pure function: from a rank's [`Place`], [`Thresholds`] and buffers to the
 //! [`schedule::Schedule`] of that rank. It knows no communicator and sends nothing, so tests run
-//! all ranks of it in one process, and the same schedules will serve the non-blocking and
-//! persistent calls. [`calls`] checks arguments and runs schedules with `execute`.
+//! all ranks of it in one process, and one schedule serves the blocking, non-blocking and
+//! persistent call. [`calls`] checks arguments and builds schedules, [`execute`] runs them.
 //!
 //! | collective | short | long | v- and w-forms |
 //! |---|---|---|---|
@@ -16,6 +16,9 @@
 //! | allreduce | recursive doubling | halving and allgather (Rabenseifner) | |
 //! | reduce-scatter | recursive halving | pairwise exchange | the same |
 //! | scan, exscan | recursive doubling | | |
+//! | neighbourhood | every neighbour at once | the same | the same |
+//!
+//! [`inter`] has those for intercommunicators.
 //!
 //! The algorithms are those that Thakur, Rabenseifner and Gropp ("Optimization of Collective
 //! Communication Operations in MPICH", 2005) compare. Choices depend on nothing but the sizes that
@@ -35,6 +38,8 @@ pub mod bcast;
 pub mod calls;
 pub mod execute;
 pub mod gather;
+pub mod inter;
+pub mod neighbor;
 mod place;
 pub mod reduce;
 pub mod reduce_scatter;

@@ -1,8 +1,8 @@
 //! A collective as a schedule: what one rank does, in rounds.
 //!
 //! An algorithm writes down, for its rank, rounds of communication followed by local work. The same
-//! description serves a blocking call (run to the end) and, later, non-blocking and persistent ones
-//! (advanced from any MPI call).
+//! description serves a blocking call (run to the end) and non-blocking and persistent ones (advanced
+//! from any MPI call).
 
 use crate::op::Op;
 use mica_channel::memory::{Region, View};

@@ -29,7 +29,7 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// What blocking collectives use.
+    /// What collectives use.
     pub const DEFAULT: Thresholds = Thresholds {
         bcast_scatter: 64 << 10,
         gather_linear: 2 << 10,

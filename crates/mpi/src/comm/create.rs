@@ -23,6 +23,9 @@ pub(crate) const BLOCK: u64 = 64;
 /// Tells the traffic of `MPI_Comm_create_group`, whose tags are the user's, from a communicator's collectives.
 const GROUP_CREATION: u64 = 1 << 39;
 
+/// Tells the traffic among both groups of an inter-communicator from that between them.
+const BRIDGE: u64 = 1 << 38;
+
 /// The context of communicator number `id` led by the process with job-wide rank `leader`.
 pub(crate) const fn context(leader: u32, id: u64) -> u64 {
     (leader as u64) << 40 | id << 1
@@ -34,28 +37,33 @@ pub(super) fn spares(first: u64) -> Range<u64> {
 }
 
 /// The first of a block of contexts that nobody in the job has.
-fn fresh_context() -> Result<u64> {
+pub(crate) fn fresh_context() -> Result<u64> {
     // Relaxed: only the number matters.
     let id = NEXT_ID.fetch_add(BLOCK, Ordering::Relaxed);
-    if (id + BLOCK) << 1 > GROUP_CREATION {
-        let detail = "this process has led 2^32 communicators; their numbers are used up";
+    if (id + BLOCK) << 1 > BRIDGE {
+        let detail = "this process has led 2^31 communicators; their numbers are used up";
         return Err(Error::other(c::ERR_INTERN, detail));
     }
     Ok(context(process::engine()?.rank(), id))
 }
 
+/// The context of the hidden intra-communicator of all processes of an inter-communicator.
+pub(super) fn bridge(context: u64) -> u64 {
+    context | BRIDGE
+}
+
 /// What one process brings to a split.
 #[derive(Clone, Copy)]
-struct Bid {
-    color: i32,
-    key: i32,
-    context: u64,
+pub(super) struct Bid {
+    pub color: i32,
+    pub key: i32,
+    pub context: u64,
 }
 
 impl Bid {
     const BYTES: usize = 16;
 
-    fn to_bytes(self) -> [u8; Bid::BYTES] {
+    pub fn to_bytes(self) -> [u8; Bid::BYTES] {
         let mut bytes = [0; Bid::BYTES];
         bytes[..4].copy_from_slice(&self.color.to_ne_bytes());
         bytes[4..8].copy_from_slice(&self.key.to_ne_bytes());
@@ -63,7 +71,7 @@ impl Bid {
         bytes
     }
 
-    fn from_bytes(bytes: &[u8; Bid::BYTES]) -> Bid {
+    pub fn from_bytes(bytes: &[u8; Bid::BYTES]) -> Bid {
         let [a, b, c, d, e, f, g, h, context @ ..] = *bytes;
         Bid {
             color: i32::from_ne_bytes([a, b, c, d]),
@@ -74,7 +82,7 @@ impl Bid {
 }
 
 /// The ranks, in order, of the new communicator with this color.
-fn winners(bids: &[Bid], color: i32) -> Vec<usize> {
+pub(super) fn winners(bids: &[Bid], color: i32) -> Vec<usize> {
     let mut ranks: Vec<usize> = (0..bids.len())
         .filter(|&rank| bids[rank].color == color)
         .collect();
@@ -83,15 +91,11 @@ fn winners(bids: &[Bid], color: i32) -> Vec<usize> {
 }
 
 impl Comm {
-    /// The first of a block of contexts, from rank 0 to all.
+    /// The first of a block of contexts, from rank 0 to all; in an inter-communicator, to both groups.
     fn agree_on_context(&self) -> Result<u64> {
-        let mut context = if self.rank() == 0 {
-            fresh_context()?
-        } else {
-            0
-        }
-        .to_ne_bytes();
-        Party::all(self).broadcast(&mut context)?;
+        let all = self.everybody();
+        let mut context = if all.rank() == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
+        Party::all(all).broadcast(&mut context)?;
         Ok(u64::from_ne_bytes(context))
     }
 
@@ -99,7 +103,7 @@ impl Comm {
     /// their copy callbacks let through.
     pub fn duplicate(&self, hints: Option<&Info>) -> Result<Comm> {
         let context = self.agree_on_context()?;
-        self.duplicate_as(self.child(context, self.group().clone()), hints)
+        self.duplicate_as(self.twin(context), hints)
     }
 
     /// `MPI_Comm_idup`: all members take spare contexts in the same order, as they call collectives in the same order, so
@@ -115,7 +119,7 @@ impl Comm {
                 first
             }
         };
-        let new = self.child(context, self.group().clone());
+        let new = self.twin(context);
         lock(&new.0.state).spares = 0..0;
         self.duplicate_as(new, hints)
     }
@@ -130,6 +134,9 @@ impl Comm {
     }
 
     fn duplicate_as(&self, new: Comm, hints: Option<&Info>) -> Result<Comm> {
+        if let Some(topology) = self.topology() {
+            new.attach_topology(topology.clone());
+        }
         // After the exchange: a callback that fails here must not leave the others waiting.
         let copied = self
             .0
@@ -147,6 +154,9 @@ impl Comm {
 
     /// `MPI_Comm_create`: of the processes of `group`, each of which passes the same group; `None` for the others.
     pub fn create(&self, group: &Group) -> Result<Option<Comm>> {
+        if self.is_inter() {
+            return self.create_sides(group);
+        }
         // Taken by all, so that the members' tags stay in step.
         let tag = self.next_collective_tag();
         self.create_among(self, group, tag)
@@ -154,24 +164,19 @@ impl Comm {
 
     /// `MPI_Comm_create_group`: as [`create`](Self::create), called by the members only.
     pub fn create_group(&self, group: &Group, tag: i32) -> Result<Option<Comm>> {
+        self.must_be_intra()?;
         if tag < 0 {
             let reason = format!("a tag lies between 0 and {}", pt2pt::TAG_UB);
             return Err(Error::argument(c::ERR_TAG, "tag", tag, reason));
         }
-        self.create_among(&self.for_group_creation(), group, tag)
+        self.create_among(&self.for_creation(), group, tag)
     }
 
-    /// This communicator with a context in which the user's tags meet no other traffic.
-    fn for_group_creation(&self) -> Comm {
-        let context = self.context() | GROUP_CREATION;
-        let me = self.peer(self.rank());
-        Comm::new(
-            c::COMM_NULL,
-            context,
-            self.group().clone(),
-            me,
-            self.fresh_state(0..0),
-        )
+    /// This communicator with a context in which the user's tags meet no other traffic: `MPI_Comm_create_group` has its
+    /// collective plane, the leaders of `MPI_Intercomm_create` have the other one.
+    pub(super) fn for_creation(&self) -> Comm {
+        let state = self.fresh_state(0..0);
+        self.alike(c::COMM_NULL, self.context() | GROUP_CREATION, state)
     }
 
     /// The leader tells the other members the context, by messages with `tag` over `via`.
@@ -182,7 +187,7 @@ impl Comm {
             let value = format!("a group of {}", group.size());
             Error::argument(c::ERR_GROUP, "group", value, reason)
         })?;
-        let Some(me) = group.rank_of(self.peer(self.rank())) else {
+        let Some(me) = group.rank_of(self.me()) else {
             return Ok(None);
         };
         let mut context = if me == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
@@ -201,6 +206,9 @@ impl Comm {
             key,
             context: fresh_context()?,
         };
+        if self.is_inter() {
+            return self.split_sides(bid);
+        }
         let all = Party::all(self).allgather(&bid.to_bytes())?;
         if color == c::UNDEFINED {
             return Ok(None);
@@ -211,46 +219,21 @@ impl Comm {
         Ok(Some(self.child(bids[ranks[0]].context, group)))
     }
 
-    /// `MPI_Comm_split_type`. All processes of a job share memory. Other hardware is not told apart: for it, as MPI asks
-    /// for what is unknown, there is no communicator.
-    pub fn split_type(&self, split_type: i32, key: i32, info: &Info) -> Result<Option<Comm>> {
-        const RESOURCE: &str = "mpi_hw_resource_type";
-        let everyone = 0;
-        let resource = |name: Option<String>| match name.as_deref() {
-            Some("mpi_shared_memory") => everyone,
-            _ => c::UNDEFINED,
-        };
-        let color = match split_type {
-            c::COMM_TYPE_SHARED => everyone,
-            c::COMM_TYPE_HW_GUIDED => resource(info.lookup(RESOURCE)),
-            c::COMM_TYPE_RESOURCE_GUIDED => match info.lookup("mpi_pset_name").as_deref() {
-                Some("mpi://WORLD") => everyone,
-                Some("mpi://SELF") => self.rank() as i32,
-                Some(_) => c::UNDEFINED,
-                None => resource(info.lookup(RESOURCE)),
-            },
-            c::COMM_TYPE_HW_UNGUIDED | c::UNDEFINED => c::UNDEFINED,
-            _ => {
-                let reason = "this is not one of the MPI_COMM_TYPE_* constants";
-                return Err(Error::argument(
-                    c::ERR_ARG,
-                    "split_type",
-                    split_type,
-                    reason,
-                ));
-            }
-        };
-        self.split(color, key)
-    }
-
     /// A new communicator of some of this one's processes, this one among them. It inherits the error handler.
-    fn child(&self, context: u64, group: Group) -> Comm {
-        let me = self.peer(self.rank());
+    pub(super) fn child(&self, context: u64, group: Group) -> Comm {
+        let me = self.me();
+        let group = group.of_session(self.session());
         let state = self.fresh_state(spares(context));
         COMMS.insert_with(|handle| Comm::new(handle, context, group, me, state))
     }
 
-    fn fresh_state(&self, spares: Range<u64>) -> State {
+    /// A new communicator of the same processes. It inherits the error handler.
+    fn twin(&self, context: u64) -> Comm {
+        let state = self.fresh_state(spares(context));
+        COMMS.insert_with(|handle| self.alike(handle, context, state))
+    }
+
+    pub(super) fn fresh_state(&self, spares: Range<u64>) -> State {
         State {
             name: String::new(),
             errhandler: self.errhandler(),
@@ -304,7 +287,7 @@ mod tests {
         assert!(
             contexts
                 .iter()
-                .all(|context| context & (1 | GROUP_CREATION) == 0)
+                .all(|context| context & (1 | GROUP_CREATION | BRIDGE) == 0)
         );
         contexts.sort_unstable();
         contexts.dedup();

@@ -9,17 +9,22 @@
 
 mod create;
 pub(crate) mod exchange;
+mod from_group;
+mod inter;
 mod predefined;
+mod split_type;
 
-pub(crate) use create::{BLOCK, context};
+pub(crate) use create::{BLOCK, context, fresh_context};
 pub use predefined::AttributeValue;
+pub use split_type::hardware_resources;
 
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::attribute::{AttributeSet, Owner};
+use crate::buffered;
 use crate::constants as c;
 use crate::errhandler::{Errhandler, Family};
 use crate::error::{Error, Result};
@@ -28,6 +33,7 @@ use crate::handle::{Kind, Table};
 use crate::info::Info;
 use crate::process;
 use crate::sync::lock;
+use crate::topology::Topology;
 
 /// A communicator. Cloning shares it.
 #[derive(Clone)]
@@ -39,8 +45,16 @@ struct Inner {
     rank: usize,
     size: usize,
     group: Group,
+    /// Whom ranks in point-to-point calls name: the group, or an inter-communicator's remote group.
+    peers: Group,
+    /// Number of those.
+    reach: usize,
+    /// What an inter-communicator has besides.
+    inter: Option<inter::Inter>,
     /// Number of collective operations that this process has started here.
     collectives: AtomicU32,
+    /// Set when the communicator is made, never changed.
+    topology: OnceLock<Topology>,
     attributes: AttributeSet,
     state: Mutex<State>,
 }
@@ -138,10 +152,23 @@ impl Comm {
     }
 
     fn new(handle: u32, context: u64, group: Group, me: u32, state: State) -> Comm {
+        let peers = group.clone();
+        Comm::assemble(handle, context, group, peers, None, me, state)
+    }
+
+    fn assemble(
+        handle: u32,
+        context: u64,
+        group: Group,
+        peers: Group,
+        inter: Option<inter::Inter>,
+        me: u32,
+        state: State,
+    ) -> Comm {
         let rank = group
             .rank_of(me)
             .expect("this process is a member of its communicators");
-        let size = group.size();
+        let (size, reach) = (group.size(), peers.size());
         let collectives = AtomicU32::new(0);
         let (attributes, state) = (AttributeSet::default(), Mutex::new(state));
         Comm(Arc::new(Inner {
@@ -150,7 +177,11 @@ impl Comm {
             rank,
             size,
             group,
+            peers,
+            reach,
+            inter,
             collectives,
+            topology: OnceLock::new(),
             attributes,
             state,
         }))
@@ -174,54 +205,66 @@ impl Comm {
         self.0.rank
     }
 
-    /// Number of processes.
+    /// Number of processes; in an inter-communicator, of the local group.
     #[inline]
     pub fn size(&self) -> usize {
         self.0.size
     }
 
-    /// Job-wide rank of the process with this rank, which is below [`size`](Self::size).
+    /// Job-wide rank of the process that messages to this rank go to; it is below
+    /// [`remote_or_local_size`](Self::remote_or_local_size).
     #[inline]
     pub fn peer(&self, rank: usize) -> u32 {
-        self.0.group.peer(rank)
+        self.0.peers.peer(rank)
     }
 
-    /// Rank here of the process with this job-wide rank.
+    /// Rank here of the process with this job-wide rank, from which messages come.
     #[inline]
     pub fn rank_of(&self, peer: u32) -> Option<usize> {
-        self.0.group.rank_of(peer)
+        self.0.peers.rank_of(peer)
     }
 
-    /// The processes.
+    /// Job-wide rank of this process.
+    pub(crate) fn me(&self) -> u32 {
+        self.0.group.peer(self.0.rank)
+    }
+
+    /// Job-wide rank of number `n` in a collective's schedule: ranks of the (local) group, then those of the remote
+    /// group.
+    #[inline]
+    pub(crate) fn schedule_peer(&self, n: usize) -> u32 {
+        match n.checked_sub(self.0.size) {
+            None => self.0.group.peer(n),
+            Some(remote) => self.0.peers.peer(remote),
+        }
+    }
+
+    /// The processes; in an inter-communicator, those of the local group.
     pub fn group(&self) -> &Group {
         &self.0.group
     }
 
-    /// Whether this is an inter-communicator. None can be made yet.
+    /// Whether this is an inter-communicator.
     #[inline]
     pub fn is_inter(&self) -> bool {
-        false
+        self.0.inter.is_some()
     }
 
     /// Number of processes that messages can go to: the other side's in an inter-communicator.
     #[inline(always)]
     pub fn remote_or_local_size(&self) -> usize {
-        self.0.size
+        self.0.reach
     }
 
-    /// Number of processes of the other side of an inter-communicator.
-    pub fn remote_size(&self) -> Result<usize> {
-        Err(self.not_inter())
+    /// The virtual topology.
+    pub fn topology(&self) -> Option<&Topology> {
+        self.0.topology.get()
     }
 
-    /// Processes of the other side of an inter-communicator.
-    pub fn remote_group(&self) -> Result<Group> {
-        Err(self.not_inter())
-    }
-
-    fn not_inter(&self) -> Error {
-        let reason = "this is an intra-communicator, which has no remote group";
-        Error::argument(c::ERR_COMM, "comm", self, reason)
+    /// Gives a new communicator its topology.
+    pub(crate) fn attach_topology(&self, topology: Topology) {
+        let attached = self.0.topology.set(topology);
+        attached.expect("only a new communicator is given a topology");
     }
 
     /// The tag of this process's next collective operation here. All members call collectives in the same order, so they
@@ -238,10 +281,17 @@ impl Comm {
         if Arc::ptr_eq(&self.0, &other.0) {
             return c::IDENT;
         }
-        match self.group().compare(other.group()) {
-            Relation::Identical => c::CONGRUENT,
-            Relation::Similar => c::SIMILAR,
-            Relation::Unequal => c::UNEQUAL,
+        if self.is_inter() != other.is_inter() {
+            return c::UNEQUAL;
+        }
+        let (local, remote) = (&self.0.group, &self.0.peers);
+        match (
+            local.compare(&other.0.group),
+            remote.compare(&other.0.peers),
+        ) {
+            (Relation::Identical, Relation::Identical) => c::CONGRUENT,
+            (Relation::Unequal, _) | (_, Relation::Unequal) => c::UNEQUAL,
+            _ => c::SIMILAR,
         }
     }
 
@@ -322,6 +372,7 @@ impl Comm {
             return Err(Error::argument(c::ERR_COMM, "comm", &comm, reason));
         }
         comm.delete_attributes()?;
+        buffered::release(buffered::Owner::comm(&comm))?;
         comm.discard();
         Ok(())
     }

@@ -95,16 +95,27 @@ pub fn view_of(handle: u32, region: Region, count: i64) -> Result<View> {
 fn view_of_derived(handle: u32, region: Region, count: i64) -> Result<View> {
     let datatype = Datatype::resolve_committed(handle)?;
     let view = datatype.view(region, count)?;
-    // MPI_BOTTOM is null, too: a datatype that starts at an address of its own is no mistake.
-    if view.region().address() == 0 && !view.is_empty() && datatype.true_lb().unsigned_abs() < 4096
-    {
-        let reason = format!(
-            "a null buffer cannot hold {count} elements of {}",
-            datatype.label()
-        );
-        return Err(Error::argument(c::ERR_BUFFER, "buf", "NULL", reason));
-    }
+    check_buffer(view.region(), count, &datatype, "buf")?;
     Ok(view)
+}
+
+/// Refuses a null address where elements lie (`MPI_ERR_BUFFER` on `argument`). `MPI_BOTTOM` is null, too: a datatype that
+/// starts at an address of its own is no mistake.
+pub fn check_buffer(
+    region: &Region,
+    count: i64,
+    datatype: &Datatype,
+    argument: &'static str,
+) -> Result<()> {
+    let empty = count <= 0 || datatype.size() == 0;
+    if region.address() != 0 || empty || datatype.true_lb().unsigned_abs() >= 4096 {
+        return Ok(());
+    }
+    let reason = format!(
+        "a null buffer cannot hold {count} elements of {}",
+        datatype.label()
+    );
+    Err(Error::argument(c::ERR_BUFFER, argument, "NULL", reason))
 }
 
 /// `count` as an unsigned number, or `MPI_ERR_COUNT` on `argument`.
@@ -248,6 +259,23 @@ impl Datatype {
     /// The datatype's handle, 0 if it was never registered.
     pub fn handle(&self) -> u32 {
         self.0.handle.load(Ordering::Relaxed)
+    }
+
+    /// Calls `f` with a handle that names the datatype: its own or, if the program has freed that meanwhile, one for the
+    /// time of the call. (A reduction under way shows the user's operator its datatype.)
+    pub fn with_handle<R>(&self, f: impl FnOnce(u32) -> R) -> R {
+        let own = self.handle();
+        if self.0.core.permanent
+            || TABLE
+                .get(own)
+                .is_some_and(|found| Arc::ptr_eq(&found.0, &self.0))
+        {
+            return f(own);
+        }
+        let lent = TABLE.insert(self.clone());
+        let result = f(lent);
+        TABLE.remove(lent);
+        result
     }
 
     /// `MPI_Type_free`: deletes the attributes and forgets the handle. Who still uses the datatype keeps it alive.

@@ -192,12 +192,8 @@ impl Op {
         }
         match &self.0 {
             Form::User(user) => {
-                (user.function)(
-                    input.address(),
-                    inout.address(),
-                    count as i64,
-                    datatype.handle(),
-                );
+                let (input, inout) = (input.address(), inout.address());
+                datatype.with_handle(|handle| (user.function)(input, inout, count as i64, handle));
                 Ok(())
             }
             Form::Predefined(Predefined::NoOp) => Ok(()),

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 pub enum RankState {
     /// It has not called `MPI_Init` (it may never).
     Absent,
-    /// It is between `MPI_Init` and `MPI_Finalize`.
+    /// It is between `MPI_Init` and `MPI_Finalize`, or has a session open.
     Running {
         /// Its process.
         pid: u32,
     },
-    /// It has called `MPI_Finalize`.
+    /// It has called `MPI_Finalize`, and closed its sessions.
     Finalized,
     /// It has called `MPI_Abort`, or a fatal error did so for it.
     Aborted {
@@ -161,6 +161,12 @@ impl RankBlock {
     pub fn finalize(&self) {
         // SYNC life
         self.life.state.store(FINALIZED, Ordering::Release);
+    }
+
+    /// Takes [`finalize`](Self::finalize) back: the same process goes on after all.
+    pub fn resume(&self) {
+        // SYNC life
+        self.life.state.store(RUNNING, Ordering::Release);
     }
 
     /// Marks the rank as aborted with `code`.

@@ -497,6 +497,10 @@ mod tests {
                 pid: std::process::id()
             }
         );
+        other.block(3).finalize();
+        assert_eq!(segment.rank_state(3), RankState::Finalized);
+        other.block(3).resume();
+        assert!(matches!(segment.rank_state(3), RankState::Running { .. }));
         other.block(3).abort(7);
         assert_eq!(segment.rank_state(3), RankState::Aborted { code: 7 });
     }

@@ -1,0 +1,263 @@
+//! The arguments of collective calls, from C to `mica_mpi` (MPI 5.0, chapter 6): each family's are
+//! converted in one place for the blocking, non-blocking and persistent form, which the shims then
+//! ask of the [`Call`].
+//!
+//! Arguments that are significant only at the root are not looked at elsewhere. `MPI_IN_PLACE`
+//! becomes `None`. Arrays are read here and not again, while buffers are remembered as addresses.
+
+mod movement;
+mod neighbor;
+mod reduction;
+
+pub use movement::*;
+pub use neighbor::*;
+pub use reduction::*;
+
+use std::ffi::{c_int, c_void};
+
+use mica_mpi::collective::schedule::Schedule;
+use mica_mpi::collective::{BlockList, Buffer, execute};
+use mica_mpi::comm::Comm;
+use mica_mpi::constants::{ERR_ARG, ERR_BUFFER, IN_PLACE, ROOT};
+use mica_mpi::datatype::{Datatype, Region, check_buffer};
+use mica_mpi::error::{Error, Result};
+use mica_mpi::info::Info;
+
+use crate::convert::{Out, slice};
+use crate::poly::PolyArray;
+use crate::types::{MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
+
+/// A collective call whose arguments have been checked: this rank's part of it.
+pub struct Call {
+    comm: Comm,
+    schedule: Schedule,
+}
+
+impl Call {
+    /// The blocking form.
+    pub fn run(self) -> Result<()> {
+        execute::run(&self.comm, &self.schedule)
+    }
+}
+
+/// The non-blocking form of the call that `prepare` makes: starts it.
+///
+/// # Safety
+/// `request` is null or writable; the buffers of the call stay as MPI asks until it completes.
+pub unsafe fn start(
+    request: *mut MPI_Request,
+    prepare: impl FnOnce() -> Result<Call>,
+) -> Result<()> {
+    // SAFETY: by the contract above.
+    let request = unsafe { Out::new(request, "request")? };
+    let call = prepare()?;
+    let started = execute::start(&call.comm, call.schedule)?;
+    request.set(MPI_Request::from_raw(started.register()));
+    Ok(())
+}
+
+/// The persistent form of the call that `prepare` makes: keeps it, for `MPI_Start` to start. No
+/// hints are known, so `info` need only be valid.
+///
+/// # Safety
+/// `request` is null or writable; the buffers of the call stay as MPI asks whenever it is active.
+pub unsafe fn keep(
+    request: *mut MPI_Request,
+    info: MPI_Info,
+    prepare: impl FnOnce() -> Result<Call>,
+) -> Result<()> {
+    // SAFETY: by the contract above.
+    let request = unsafe { Out::new(request, "request")? };
+    Info::resolve_hints(info.raw())?;
+    let call = prepare()?;
+    let kept = execute::persistent(&call.comm, call.schedule);
+    request.set(MPI_Request::from_raw(kept.register()));
+    Ok(())
+}
+
+/// The buffer at `address`.
+///
+/// # Safety
+/// As [`Region::user`], unless it is `MPI_IN_PLACE`.
+pub unsafe fn region(address: *const c_void) -> Option<Region> {
+    // SAFETY: by the contract above.
+    (address.addr() != IN_PLACE).then(|| unsafe { Region::user(address) })
+}
+
+/// The buffer at `address` with its count and type; neither is looked at in place.
+///
+/// # Safety
+/// As [`region`].
+pub unsafe fn buffer(
+    address: *const c_void,
+    argument: &'static str,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+) -> Result<Option<Buffer>> {
+    // SAFETY: by the contract above.
+    match unsafe { region(address) } {
+        Some(region) => filled(region, argument, count, datatype).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// A buffer that cannot be `MPI_IN_PLACE`.
+///
+/// # Safety
+/// As [`Region::user`].
+pub unsafe fn whole(
+    address: *const c_void,
+    argument: &'static str,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+) -> Result<Buffer> {
+    // SAFETY: by the contract above.
+    let region = unsafe { Region::user(plain(address)?) };
+    filled(region, argument, count, datatype)
+}
+
+fn filled(
+    region: Region,
+    argument: &'static str,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+) -> Result<Buffer> {
+    let datatype = of_type(datatype, argument)?;
+    let buffer = Buffer::new(region.clone(), argument, count, &datatype)?;
+    check_buffer(&region, count, &datatype, neighbors(argument).0)?;
+    Ok(buffer)
+}
+
+/// The names of the buffer and the datatype that belong to a count or an array of counts.
+fn neighbors(count: &str) -> (&'static str, &'static str) {
+    match count {
+        "sendcount" => ("sendbuf", "sendtype"),
+        "sendcounts" => ("sendbuf", "sendtypes"),
+        "recvcount" => ("recvbuf", "recvtype"),
+        "recvcounts" => ("recvbuf", "recvtypes"),
+        _ => ("buffer", "datatype"),
+    }
+}
+
+/// The datatype that belongs to the count called `argument`.
+fn of_type(datatype: MPI_Datatype, argument: &str) -> Result<Datatype> {
+    Datatype::resolve_committed(datatype.raw())
+        .map_err(|error| error.renamed(&[("datatype", neighbors(argument).1)]))
+}
+
+/// Refuses `MPI_IN_PLACE`, which is no address.
+pub fn plain(address: *const c_void) -> Result<*const c_void> {
+    if address.addr() == IN_PLACE {
+        return Err(Error::argument(
+            ERR_BUFFER,
+            "buffer",
+            "MPI_IN_PLACE",
+            "not allowed for this buffer",
+        ));
+    }
+    Ok(address)
+}
+
+/// The blocks of a v-form, one for each of `size` ranks.
+///
+/// # Safety
+/// The arrays have `size` elements; as [`region`] for the blocks.
+pub unsafe fn blocks(
+    address: *const c_void,
+    argument: &'static str,
+    counts: PolyArray,
+    displacements: PolyArray,
+    datatype: MPI_Datatype,
+    size: usize,
+) -> Result<Option<BlockList>> {
+    // SAFETY: by the contract above.
+    let Some(region) = (unsafe { region(address) }) else {
+        return Ok(None);
+    };
+    given(size == 0 || !counts.is_null() && !displacements.is_null())?;
+    // SAFETY: by the contract above.
+    let (counts, displacements) = unsafe { (counts.to_vec(size), displacements.to_vec(size)) };
+    // One type for all: its name has no plural.
+    let datatype = of_type(datatype, argument.trim_end_matches('s'))?;
+    for (&count, &displacement) in counts.iter().zip(&displacements) {
+        let block = region.offset(displacement.wrapping_mul(datatype.extent()) as isize);
+        check_buffer(&block, count, &datatype, neighbors(argument).0)?;
+    }
+    BlockList::in_elements(region, argument, &counts, &displacements, &datatype).map(Some)
+}
+
+/// The blocks of a w-form, one for each of `size` ranks.
+///
+/// # Safety
+/// The arrays have `size` elements; as [`region`] for the blocks.
+pub unsafe fn typed_blocks(
+    address: *const c_void,
+    argument: &'static str,
+    counts: PolyArray,
+    displacements: PolyArray,
+    datatypes: *const MPI_Datatype,
+    size: usize,
+) -> Result<Option<BlockList>> {
+    // SAFETY: by the contract above.
+    let Some(region) = (unsafe { region(address) }) else {
+        return Ok(None);
+    };
+    given(size == 0 || !counts.is_null() && !displacements.is_null())?;
+    // SAFETY: by the contract above.
+    let (counts, displacements, datatypes) = unsafe {
+        (
+            counts.to_vec(size),
+            displacements.to_vec(size),
+            slice(datatypes, size as c_int, "types", "size")?,
+        )
+    };
+    let datatypes = datatypes
+        .iter()
+        .map(|&datatype| of_type(datatype, argument))
+        .collect::<Result<Vec<Datatype>>>()?;
+    for ((&count, &displacement), datatype) in counts.iter().zip(&displacements).zip(&datatypes) {
+        let block = region.offset(displacement as isize);
+        check_buffer(&block, count, datatype, neighbors(argument).0)?;
+    }
+    BlockList::in_bytes(region, argument, &counts, &displacements, &datatypes).map(Some)
+}
+
+/// Refuses an array that is null.
+fn given(all: bool) -> Result<()> {
+    if all {
+        return Ok(());
+    }
+    Err(Error::argument(
+        ERR_ARG,
+        "array",
+        "NULL",
+        "counts, displacements and types are needed for every rank",
+    ))
+}
+
+/// Whether arguments that matter only at the root matter here.
+fn at_root(comm: &Comm, root: c_int) -> bool {
+    if comm.is_inter() {
+        root == ROOT
+    } else {
+        usize::try_from(root) == Ok(comm.rank())
+    }
+}
+
+/// Whether arguments that matter at all ranks matter here: on an intercommunicator, where the root
+/// is on the other side.
+fn takes_part(comm: &Comm, root: c_int) -> bool {
+    !comm.is_inter() || root >= 0
+}
+
+/// What a required receive buffer is when the caller passes `MPI_IN_PLACE` for it.
+pub fn required<T>(given: Option<T>) -> Result<T> {
+    given.ok_or_else(|| {
+        Error::argument(
+            ERR_BUFFER,
+            "recvbuf",
+            "MPI_IN_PLACE",
+            "not allowed for this buffer",
+        )
+    })
+}

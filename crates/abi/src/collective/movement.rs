@@ -1,0 +1,363 @@
+//! Arguments of the collectives that move data, and of the barrier (MPI 5.0, 6.3 to 6.8).
+
+use std::ffi::{c_int, c_void};
+
+use mica_mpi::Result;
+use mica_mpi::collective;
+use mica_mpi::comm::Comm;
+use mica_mpi::constants::BYTE;
+
+use super::{Call, at_root, blocks, buffer, plain, required, takes_part, typed_blocks, whole};
+use crate::poly::PolyArray;
+use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype};
+
+/// Those of MPI_Barrier.
+pub fn barrier(comm: MPI_Comm) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    let schedule = collective::barrier(&comm)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Bcast.
+///
+/// # Safety
+/// `buffer` is readable (at the root) or writable (elsewhere) for `count` elements of `datatype`.
+pub unsafe fn bcast(
+    buffer: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    let (buffer, count, datatype) = if at_root(&comm, root) || takes_part(&comm, root) {
+        (buffer.cast_const(), count, datatype)
+    } else {
+        (std::ptr::null(), 0, MPI_Datatype::from_raw(BYTE))
+    };
+    // SAFETY: by the contract above; nothing is at the null address.
+    let buffer = unsafe { whole(buffer, "count", count, datatype)? };
+    let schedule = collective::bcast(&comm, &buffer, root)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Gather.
+///
+/// # Safety
+/// `sendbuf` is readable and, at the root, `recvbuf` writable as counts and types say.
+#[allow(clippy::too_many_arguments)] // MPI's signature
+pub unsafe fn gather(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    let send = if takes_part(&comm, root) {
+        // SAFETY: by the contract above.
+        unsafe { buffer(sendbuf, "sendcount", sendcount, sendtype)? }
+    } else {
+        None
+    };
+    let receive = if at_root(&comm, root) {
+        // SAFETY: by the contract above.
+        Some(unsafe { whole(recvbuf, "recvcount", recvcount, recvtype)? })
+    } else {
+        None
+    };
+    let schedule = collective::gather(&comm, send.as_ref(), receive.as_ref(), root)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Gatherv.
+///
+/// # Safety
+/// `sendbuf` is readable and, at the root, the blocks of `recvbuf` are writable as counts,
+/// displacements and types say; at the root the arrays have one element for each rank.
+#[allow(clippy::too_many_arguments)] // MPI's signature
+pub unsafe fn gatherv(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: PolyArray,
+    displs: PolyArray,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    let send = if takes_part(&comm, root) {
+        // SAFETY: by the contract above.
+        unsafe { buffer(sendbuf, "sendcount", sendcount, sendtype)? }
+    } else {
+        None
+    };
+    let receive = if at_root(&comm, root) {
+        // SAFETY: by the contract above.
+        let list = unsafe {
+            blocks(
+                recvbuf,
+                "recvcounts",
+                recvcounts,
+                displs,
+                recvtype,
+                comm.remote_or_local_size(),
+            )?
+        };
+        Some(required(list)?)
+    } else {
+        None
+    };
+    let schedule = collective::gatherv(&comm, send.as_ref(), receive, root)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Scatter.
+///
+/// # Safety
+/// `recvbuf` is writable and, at the root, `sendbuf` readable as counts and types say.
+#[allow(clippy::too_many_arguments)] // MPI's signature
+pub unsafe fn scatter(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    let send = if at_root(&comm, root) {
+        // SAFETY: by the contract above.
+        Some(unsafe { whole(sendbuf, "sendcount", sendcount, sendtype)? })
+    } else {
+        None
+    };
+    let receive = if takes_part(&comm, root) {
+        // SAFETY: by the contract above.
+        unsafe { buffer(recvbuf, "recvcount", recvcount, recvtype)? }
+    } else {
+        None
+    };
+    let schedule = collective::scatter(&comm, send.as_ref(), receive.as_ref(), root)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Scatterv.
+///
+/// # Safety
+/// `recvbuf` is writable and, at the root, the blocks of `sendbuf` are readable as counts,
+/// displacements and types say; at the root the arrays have one element for each rank.
+#[allow(clippy::too_many_arguments)] // MPI's signature
+pub unsafe fn scatterv(
+    sendbuf: *const c_void,
+    sendcounts: PolyArray,
+    displs: PolyArray,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    let send = if at_root(&comm, root) {
+        // SAFETY: by the contract above.
+        unsafe {
+            blocks(
+                plain(sendbuf)?,
+                "sendcounts",
+                sendcounts,
+                displs,
+                sendtype,
+                comm.remote_or_local_size(),
+            )?
+        }
+    } else {
+        None
+    };
+    let receive = if takes_part(&comm, root) {
+        // SAFETY: by the contract above.
+        unsafe { buffer(recvbuf, "recvcount", recvcount, recvtype)? }
+    } else {
+        None
+    };
+    let schedule = collective::scatterv(&comm, send, receive.as_ref(), root)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Allgather.
+///
+/// # Safety
+/// `sendbuf` is readable and `recvbuf` writable as counts and types say.
+pub unsafe fn allgather(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe {
+        (
+            buffer(sendbuf, "sendcount", sendcount, sendtype)?,
+            whole(recvbuf, "recvcount", recvcount, recvtype)?,
+        )
+    };
+    let schedule = collective::allgather(&comm, send.as_ref(), &receive)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Allgatherv.
+///
+/// # Safety
+/// `sendbuf` is readable and the blocks of `recvbuf` are writable as counts, displacements and
+/// types say; the arrays have one element for each rank.
+#[allow(clippy::too_many_arguments)] // MPI's signature
+pub unsafe fn allgatherv(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: PolyArray,
+    displs: PolyArray,
+    recvtype: MPI_Datatype,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe {
+        (
+            buffer(sendbuf, "sendcount", sendcount, sendtype)?,
+            blocks(
+                recvbuf,
+                "recvcounts",
+                recvcounts,
+                displs,
+                recvtype,
+                comm.remote_or_local_size(),
+            )?,
+        )
+    };
+    let schedule = collective::allgatherv(&comm, send.as_ref(), &required(receive)?)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Alltoall.
+///
+/// # Safety
+/// `sendbuf` is readable and `recvbuf` writable as counts and types say.
+pub unsafe fn alltoall(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe {
+        (
+            buffer(sendbuf, "sendcount", sendcount, sendtype)?,
+            whole(recvbuf, "recvcount", recvcount, recvtype)?,
+        )
+    };
+    let schedule = collective::alltoall(&comm, send.as_ref(), &receive)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Alltoallv.
+///
+/// # Safety
+/// The blocks of `sendbuf` are readable and those of `recvbuf` writable as counts, displacements
+/// and types say; the arrays have one element for each rank.
+#[allow(clippy::too_many_arguments)] // MPI's signature
+pub unsafe fn alltoallv(
+    sendbuf: *const c_void,
+    sendcounts: PolyArray,
+    sdispls: PolyArray,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: PolyArray,
+    rdispls: PolyArray,
+    recvtype: MPI_Datatype,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe {
+        (
+            blocks(
+                sendbuf,
+                "sendcounts",
+                sendcounts,
+                sdispls,
+                sendtype,
+                comm.remote_or_local_size(),
+            )?,
+            blocks(
+                recvbuf,
+                "recvcounts",
+                recvcounts,
+                rdispls,
+                recvtype,
+                comm.remote_or_local_size(),
+            )?,
+        )
+    };
+    let schedule = collective::alltoallv(&comm, send.as_ref(), &required(receive)?)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Alltoallw.
+///
+/// # Safety
+/// As [`alltoallv`], with displacements in bytes and a type for each block.
+#[allow(clippy::too_many_arguments)] // MPI's signature
+pub unsafe fn alltoallw(
+    sendbuf: *const c_void,
+    sendcounts: PolyArray,
+    sdispls: PolyArray,
+    sendtypes: *const MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcounts: PolyArray,
+    rdispls: PolyArray,
+    recvtypes: *const MPI_Datatype,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe {
+        (
+            typed_blocks(
+                sendbuf,
+                "sendcounts",
+                sendcounts,
+                sdispls,
+                sendtypes,
+                comm.remote_or_local_size(),
+            )?,
+            typed_blocks(
+                recvbuf,
+                "recvcounts",
+                recvcounts,
+                rdispls,
+                recvtypes,
+                comm.remote_or_local_size(),
+            )?,
+        )
+    };
+    let schedule = collective::alltoallv(&comm, send.as_ref(), &required(receive)?)?;
+    Ok(Call { comm, schedule })
+}

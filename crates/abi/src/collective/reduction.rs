@@ -1,0 +1,231 @@
+//! Arguments of the reductions and scans (MPI 5.0, 6.9 to 6.11).
+
+use std::ffi::{c_int, c_void};
+
+use mica_mpi::Result;
+use mica_mpi::collective::{self, schedule::Schedule};
+use mica_mpi::comm::Comm;
+use mica_mpi::constants as c;
+use mica_mpi::datatype::{Datatype, Region, check_buffer};
+use mica_mpi::op::Op;
+
+use super::{Call, at_root, given, plain, region, takes_part};
+use crate::poly::PolyArray;
+use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
+
+/// Those of MPI_Reduce.
+///
+/// # Safety
+/// `sendbuf` is readable and, at the root, `recvbuf` writable for `count` elements of `datatype`.
+pub unsafe fn reduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    let (count, datatype, op) = if at_root(&comm, root) || takes_part(&comm, root) {
+        (count, datatype.raw(), op.raw())
+    } else {
+        (0, c::BYTE, c::BOR) // nothing is looked at beside the root
+    };
+    let op = Op::resolve(op)?;
+    let datatype = Datatype::resolve_committed(datatype)?;
+    let send = if takes_part(&comm, root) {
+        // SAFETY: by the contract above.
+        unsafe { region(sendbuf) }
+    } else {
+        None
+    };
+    let receive = if at_root(&comm, root) {
+        // SAFETY: by the contract above.
+        Some(unsafe { Region::user(plain(recvbuf)?) })
+    } else {
+        None
+    };
+    present(send.as_ref(), receive.as_ref(), count, &datatype)?;
+    let schedule = collective::reduce(&comm, send, receive, count, &datatype, &op, root)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Refuses null buffers that `count` elements should lie in.
+fn present(
+    send: Option<&Region>,
+    receive: Option<&Region>,
+    count: i64,
+    datatype: &Datatype,
+) -> Result<()> {
+    for (region, argument) in [(send, "sendbuf"), (receive, "recvbuf")] {
+        if let Some(region) = region {
+            check_buffer(region, count, datatype, argument)?;
+        }
+    }
+    Ok(())
+}
+
+/// One of the reductions whose arguments are those of `MPI_Allreduce`.
+type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<Schedule>;
+
+/// Converts the arguments of such a reduction and calls it.
+///
+/// # Safety
+/// As [`allreduce`].
+unsafe fn vector(
+    reduce: Vector,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    let op = Op::resolve(op.raw())?;
+    let datatype = Datatype::resolve_committed(datatype.raw())?;
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe { (region(sendbuf), Region::user(plain(recvbuf)?)) };
+    present(send.as_ref(), Some(&receive), count, &datatype)?;
+    let schedule = reduce(&comm, send, receive, count, &datatype, &op)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Allreduce.
+///
+/// # Safety
+/// `sendbuf` is readable and `recvbuf` writable for `count` elements of `datatype`.
+pub unsafe fn allreduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    // SAFETY: by the contract above.
+    unsafe {
+        vector(
+            collective::allreduce,
+            sendbuf,
+            recvbuf,
+            count,
+            datatype,
+            op,
+            comm,
+        )
+    }
+}
+
+/// Those of MPI_Reduce_scatter.
+///
+/// # Safety
+/// `recvcounts` has one element for each rank; `sendbuf` is readable for the sum of them, `recvbuf`
+/// writable for this rank's (in place: for the sum).
+pub unsafe fn reduce_scatter(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: PolyArray,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    let comm = Comm::resolve(comm.raw())?;
+    let op = Op::resolve(op.raw())?;
+    let datatype = Datatype::resolve_committed(datatype.raw())?;
+    given(!recvcounts.is_null())?;
+    // SAFETY: by the contract above; an intercommunicator's array has this length too (its local
+    // group's).
+    let (send, receive, counts) = unsafe {
+        (
+            region(sendbuf),
+            Region::user(plain(recvbuf)?),
+            recvcounts.to_vec(comm.size()),
+        )
+    };
+    let total = counts.iter().fold(0_i64, |sum, &n| sum.saturating_add(n));
+    present(send.as_ref(), None, total, &datatype)?;
+    present(None, Some(&receive), counts[comm.rank()], &datatype)?;
+    let schedule = collective::reduce_scatter(&comm, send, receive, &counts, &datatype, &op)?;
+    Ok(Call { comm, schedule })
+}
+
+/// Those of MPI_Reduce_scatter_block.
+///
+/// # Safety
+/// `sendbuf` is readable for `recvcount` elements for each rank, `recvbuf` writable for `recvcount`
+/// (in place: for all).
+pub unsafe fn reduce_scatter_block(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    // SAFETY: by the contract above.
+    unsafe {
+        vector(
+            collective::reduce_scatter_block,
+            sendbuf,
+            recvbuf,
+            recvcount,
+            datatype,
+            op,
+            comm,
+        )
+    }
+}
+
+/// Those of MPI_Scan.
+///
+/// # Safety
+/// As [`allreduce`].
+pub unsafe fn scan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    // SAFETY: by the contract above.
+    unsafe {
+        vector(
+            collective::scan,
+            sendbuf,
+            recvbuf,
+            count,
+            datatype,
+            op,
+            comm,
+        )
+    }
+}
+
+/// Those of MPI_Exscan.
+///
+/// # Safety
+/// As [`allreduce`].
+pub unsafe fn exscan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Result<Call> {
+    // SAFETY: by the contract above.
+    unsafe {
+        vector(
+            collective::exscan,
+            sendbuf,
+            recvbuf,
+            count,
+            datatype,
+            op,
+            comm,
+        )
+    }
+}

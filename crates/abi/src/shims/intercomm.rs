@@ -1,0 +1,96 @@
+//! Inter-communicators (MPI 5.0, 7.6).
+
+use std::ffi::{c_char, c_int};
+
+use mica_mpi::Result;
+use mica_mpi::comm::Comm;
+use mica_mpi::constants as c;
+use mica_mpi::errhandler::Errhandler;
+use mica_mpi::group::Group;
+use mica_mpi::info::Info;
+
+use crate::convert::{Out, text};
+use crate::raise::{ErrorOn, Target};
+use crate::types::*;
+
+/// MPI_Intercomm_create.
+///
+/// # Safety
+/// `newintercomm` is null or writable.
+pub unsafe fn mpi_intercomm_create(
+    local_comm: MPI_Comm,
+    local_leader: c_int,
+    peer_comm: MPI_Comm,
+    remote_leader: c_int,
+    tag: c_int,
+    newintercomm: *mut MPI_Comm,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let newintercomm = unsafe { Out::new(newintercomm, "newintercomm")? };
+    let local = Comm::resolve(local_comm.raw())?;
+    let new = local.create_inter(local_leader, peer_comm.raw(), remote_leader, tag)?;
+    newintercomm.set(MPI_Comm::from_raw(new.handle()));
+    Ok(())
+}
+
+/// MPI_Intercomm_create_from_groups. Errors go to the handler given.
+///
+/// # Safety
+/// `stringtag` is null or a string, `newintercomm` null or writable.
+#[allow(clippy::too_many_arguments)] // MPI's signature
+pub unsafe fn mpi_intercomm_create_from_groups(
+    local_group: MPI_Group,
+    local_leader: c_int,
+    remote_group: MPI_Group,
+    remote_leader: c_int,
+    stringtag: *const c_char,
+    info: MPI_Info,
+    errhandler: MPI_Errhandler,
+    newintercomm: *mut MPI_Comm,
+) -> std::result::Result<(), ErrorOn> {
+    let handler = Errhandler::resolve(errhandler.raw())?;
+    let create = || {
+        // SAFETY: as the caller promises.
+        let (stringtag, newintercomm) = unsafe {
+            (
+                text(stringtag, "stringtag")?,
+                Out::new(newintercomm, "newintercomm")?,
+            )
+        };
+        let (local, hints) = (
+            Group::resolve(local_group.raw())?,
+            Info::resolve_hints(info.raw())?,
+        );
+        let comm = Comm::create_inter_from_groups(
+            &local,
+            local_leader,
+            remote_group.raw(),
+            remote_leader,
+            &stringtag,
+            &handler,
+        )?;
+        if let Some(comm) = &comm {
+            comm.set_info(&hints);
+        }
+        let handle = comm.map_or(c::COMM_NULL, |comm| comm.handle());
+        newintercomm.set(MPI_Comm::from_raw(handle));
+        Ok(())
+    };
+    create().map_err(|error| ErrorOn::for_handler(handler.clone(), Target::Default, error))
+}
+
+/// MPI_Intercomm_merge.
+///
+/// # Safety
+/// `newintracomm` is null or writable.
+pub unsafe fn mpi_intercomm_merge(
+    intercomm: MPI_Comm,
+    high: c_int,
+    newintracomm: *mut MPI_Comm,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let newintracomm = unsafe { Out::new(newintracomm, "newintracomm")? };
+    let new = Comm::resolve(intercomm.raw())?.merge(high != 0)?;
+    newintracomm.set(MPI_Comm::from_raw(new.handle()));
+    Ok(())
+}

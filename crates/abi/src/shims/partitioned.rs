@@ -1,0 +1,127 @@
+//! Partitioned communication (MPI 5.0, chapter 4).
+
+#![allow(clippy::too_many_arguments)] // MPI's signatures
+
+use std::ffi::{c_int, c_void};
+
+use mica_channel::memory::Region;
+use mica_mpi::constants as c;
+use mica_mpi::{Error, Result, comm, partitioned};
+
+use super::persistent::on_request;
+use crate::convert::{Out, flag, slice};
+use crate::raise::ErrorOn;
+use crate::types::*;
+
+/// MPI_Psend_init, MPI_Psend_init_c.
+///
+/// # Safety
+/// While the request is active, a partition of `buf` that is marked as ready is readable for `count` elements of
+/// `datatype`; `request` is null or writable.
+pub unsafe fn mpi_psend_init(
+    buf: *const c_void,
+    partitions: c_int,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    dest: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    _info: MPI_Info,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (request, region) = unsafe { (Out::new(request, "request")?, Region::user(buf)) };
+    comm::with(comm.raw(), |comm| {
+        let datatype = datatype.raw();
+        let made = partitioned::psend_init(comm, region, partitions, count, datatype, dest, tag)?;
+        request.set(MPI_Request::from_raw(made.register()));
+        Ok(())
+    })?
+}
+
+/// MPI_Precv_init, MPI_Precv_init_c.
+///
+/// # Safety
+/// While the request is active, `buf` is writable for `partitions * count` elements of `datatype`, except that a
+/// partition that has arrived may be read; `request` is null or writable.
+pub unsafe fn mpi_precv_init(
+    buf: *mut c_void,
+    partitions: c_int,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    source: c_int,
+    tag: c_int,
+    comm: MPI_Comm,
+    _info: MPI_Info,
+    request: *mut MPI_Request,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (request, region) = unsafe { (Out::new(request, "request")?, Region::user(buf)) };
+    comm::with(comm.raw(), |comm| {
+        let datatype = datatype.raw();
+        let made = partitioned::precv_init(comm, region, partitions, count, datatype, source, tag)?;
+        request.set(MPI_Request::from_raw(made.register()));
+        Ok(())
+    })?
+}
+
+/// Marks partitions as ready; an error is raised on the request's communicator.
+fn ready(
+    request: MPI_Request,
+    partitions: impl IntoIterator<Item = c_int>,
+    argument: &'static str,
+) -> std::result::Result<(), ErrorOn> {
+    partitioned::pready(request.raw(), partitions, argument)
+        .map_err(|error| on_request(request, error))
+}
+
+/// MPI_Pready.
+pub fn mpi_pready(partition: c_int, request: MPI_Request) -> std::result::Result<(), ErrorOn> {
+    ready(request, [partition], "partition")
+}
+
+/// MPI_Pready_range.
+pub fn mpi_pready_range(
+    partition_low: c_int,
+    partition_high: c_int,
+    request: MPI_Request,
+) -> std::result::Result<(), ErrorOn> {
+    if partition_low > partition_high {
+        let reason = format!("partition_low is {partition_low}");
+        let error = Error::argument(c::ERR_ARG, "partition_high", partition_high, reason);
+        return Err(on_request(request, error));
+    }
+    ready(request, partition_low..=partition_high, "partition")
+}
+
+/// MPI_Pready_list.
+///
+/// # Safety
+/// The array holds `length` numbers.
+pub unsafe fn mpi_pready_list(
+    length: c_int,
+    array_of_partitions: *const c_int,
+    request: MPI_Request,
+) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    let partitions =
+        unsafe { slice(array_of_partitions, length, "array_of_partitions", "length")? };
+    ready(request, partitions.iter().copied(), "array_of_partitions")
+}
+
+/// MPI_Parrived.
+///
+/// # Safety
+/// `arrived` is null or writable.
+pub unsafe fn mpi_parrived(
+    request: MPI_Request,
+    partition: c_int,
+    arrived: *mut c_int,
+) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    let to = unsafe { Out::new(arrived, "flag")? };
+    let arrived = partitioned::parrived(request.raw(), partition)
+        .map_err(|error| on_request(request, error))?;
+    to.set(flag(arrived));
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! Sessions, their process sets, and what is made of these (MPI 5.0, 11.3, 7.3.2 and 7.4.2).
+
+use std::ffi::{c_char, c_int};
+
+use mica_mpi::Result;
+use mica_mpi::comm::Comm;
+use mica_mpi::constants as c;
+use mica_mpi::errhandler::{self, Errhandler};
+use mica_mpi::group::Group;
+use mica_mpi::info::Info;
+use mica_mpi::session::{PROCESS_SETS, Session};
+
+use crate::convert::{Out, length, put_text, text};
+use crate::raise::{ErrorOn, Target};
+use crate::types::*;
+
+/// MPI_Session_init. Errors go to the handler given.
+///
+/// # Safety
+/// `session` is null or writable.
+pub unsafe fn mpi_session_init(
+    info: MPI_Info,
+    errhandler: MPI_Errhandler,
+    session: *mut MPI_Session,
+) -> std::result::Result<(), ErrorOn> {
+    let handler = Errhandler::resolve(errhandler.raw())?;
+    let init = || {
+        // SAFETY: as the caller promises.
+        let session = unsafe { Out::new(session, "session")? };
+        let new = Session::init(&Info::resolve_hints(info.raw())?, handler.clone())?;
+        session.set(MPI_Session::from_raw(new.handle()));
+        Ok(())
+    };
+    let none = Target::Session(c::SESSION_NULL);
+    init().map_err(|error| ErrorOn::for_handler(handler.clone(), none, error))
+}
+
+/// MPI_Session_finalize.
+///
+/// # Safety
+/// `session` is null or points to a handle that may be overwritten.
+pub unsafe fn mpi_session_finalize(session: *mut MPI_Session) -> std::result::Result<(), ErrorOn> {
+    // SAFETY: as the caller promises.
+    let session = unsafe { Out::new(session, "session")? };
+    let handle = session.get().raw();
+    Session::finalize(handle).map_err(|error| ErrorOn::new(Target::Session(handle), error))?;
+    session.set(MPI_Session::from_raw(c::SESSION_NULL));
+    Ok(())
+}
+
+/// MPI_Session_get_info.
+///
+/// # Safety
+/// `info_used` is null or writable.
+pub unsafe fn mpi_session_get_info(session: MPI_Session, info_used: *mut MPI_Info) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let info_used = unsafe { Out::new(info_used, "info_used")? };
+    let info = Session::resolve(session.raw())?.info();
+    info_used.set(MPI_Info::from_raw(info.into_handle()));
+    Ok(())
+}
+
+/// MPI_Session_get_num_psets.
+///
+/// # Safety
+/// `npset_names` is null or writable.
+pub unsafe fn mpi_session_get_num_psets(
+    session: MPI_Session,
+    info: MPI_Info,
+    npset_names: *mut c_int,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let npset_names = unsafe { Out::new(npset_names, "npset_names")? };
+    Session::resolve(session.raw())?;
+    Info::resolve_hints(info.raw())?;
+    npset_names.set(PROCESS_SETS.len() as c_int);
+    Ok(())
+}
+
+/// MPI_Session_get_nth_pset: as much of the name as `*pset_len` bytes hold, and the length needed.
+///
+/// # Safety
+/// `pset_len` is null or writable, `pset_name` writable for `*pset_len` bytes.
+pub unsafe fn mpi_session_get_nth_pset(
+    session: MPI_Session,
+    info: MPI_Info,
+    n: c_int,
+    pset_len: *mut c_int,
+    pset_name: *mut c_char,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let pset_len = unsafe { Out::new(pset_len, "pset_len")? };
+    let session = Session::resolve(session.raw())?;
+    Info::resolve_hints(info.raw())?;
+    let name = session.process_set(n)?;
+    let room = length(pset_len.get(), "pset_len")?;
+    if room > 0 {
+        // SAFETY: as the caller promises.
+        unsafe { put_text(pset_name, room, name, "pset_name")? };
+    }
+    pset_len.set(name.len() as c_int + 1);
+    Ok(())
+}
+
+/// MPI_Session_get_pset_info.
+///
+/// # Safety
+/// `pset_name` is null or a string, `info` null or writable.
+pub unsafe fn mpi_session_get_pset_info(
+    session: MPI_Session,
+    pset_name: *const c_char,
+    info: *mut MPI_Info,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (pset_name, info) = unsafe { (text(pset_name, "pset_name")?, Out::new(info, "info")?) };
+    let found = Session::resolve(session.raw())?.process_set_info(&pset_name)?;
+    info.set(MPI_Info::from_raw(found.into_handle()));
+    Ok(())
+}
+
+/// MPI_Group_from_session_pset. For a set that is not there, `newgroup` becomes `MPI_GROUP_NULL`, too.
+///
+/// # Safety
+/// `pset_name` is null or a string, `newgroup` null or writable.
+pub unsafe fn mpi_group_from_session_pset(
+    session: MPI_Session,
+    pset_name: *const c_char,
+    newgroup: *mut MPI_Group,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let (pset_name, newgroup) = unsafe {
+        (
+            text(pset_name, "pset_name")?,
+            Out::new(newgroup, "newgroup")?,
+        )
+    };
+    newgroup.set(MPI_Group::from_raw(c::GROUP_NULL));
+    let group = Session::resolve(session.raw())?.group(&pset_name)?;
+    newgroup.set(MPI_Group::from_raw(group.into_handle()));
+    Ok(())
+}
+
+/// MPI_Comm_create_from_group. Errors go to the handler given.
+///
+/// # Safety
+/// `stringtag` is null or a string, `newcomm` null or writable.
+pub unsafe fn mpi_comm_create_from_group(
+    group: MPI_Group,
+    stringtag: *const c_char,
+    info: MPI_Info,
+    errhandler: MPI_Errhandler,
+    newcomm: *mut MPI_Comm,
+) -> std::result::Result<(), ErrorOn> {
+    let handler = Errhandler::resolve(errhandler.raw())?;
+    let create = || {
+        // SAFETY: as the caller promises.
+        let (stringtag, newcomm) =
+            unsafe { (text(stringtag, "stringtag")?, Out::new(newcomm, "newcomm")?) };
+        let (group, hints) = (
+            Group::resolve(group.raw())?,
+            Info::resolve_hints(info.raw())?,
+        );
+        let comm = Comm::create_from_group(&group, &stringtag, &hints, handler.clone())?;
+        let comm = comm.map_or(c::COMM_NULL, |comm| comm.handle());
+        newcomm.set(MPI_Comm::from_raw(comm));
+        Ok(())
+    };
+    create().map_err(|error| ErrorOn::for_handler(handler.clone(), Target::Default, error))
+}
+
+/// MPI_Session_set_errhandler.
+pub fn mpi_session_set_errhandler(session: MPI_Session, errhandler: MPI_Errhandler) -> Result<()> {
+    Session::resolve(session.raw())?.set_errhandler(Errhandler::resolve(errhandler.raw())?)
+}
+
+/// MPI_Session_get_errhandler.
+///
+/// # Safety
+/// `errhandler` is null or writable.
+pub unsafe fn mpi_session_get_errhandler(
+    session: MPI_Session,
+    errhandler: *mut MPI_Errhandler,
+) -> Result<()> {
+    // SAFETY: as the caller promises.
+    let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
+    let handler = Session::resolve(session.raw())?.errhandler();
+    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()));
+    Ok(())
+}
+
+/// MPI_Session_call_errhandler.
+pub fn mpi_session_call_errhandler(session: MPI_Session, errorcode: c_int) -> Result<()> {
+    Session::resolve(session.raw())?;
+    errhandler::call(Target::Session(session.raw()), errorcode)
+}

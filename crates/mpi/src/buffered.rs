@@ -1,0 +1,315 @@
+//! Buffered sends and the buffers they are charged to (MPI 5.0, 3.6).
+//!
+//! The program attaches buffers to the process, a communicator or a session. A buffered send copies the message into
+//! memory of our own, charges its length and `MPI_BSEND_OVERHEAD` to the buffer, and sends the copy in the background; the
+//! charge is taken back when the send is complete. So the program's memory is never touched: its size is the promise of how
+//! much may wait at once. `MPI_BUFFER_AUTOMATIC` is a buffer without that limit.
+//!
+//! A send uses the buffer of its communicator if that has one, else its session's, else the process's.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use mica_channel::memory::View;
+use mica_protocol::{SendId, State, WaitKind, Waiting};
+
+use crate::comm::Comm;
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::process;
+use crate::pt2pt::{self, Mode, Plane, Status};
+use crate::request::{Operation, Request};
+use crate::sync::lock;
+
+/// What a buffer is attached to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// This process.
+    Process,
+    /// The communicator with this context.
+    Comm(u64),
+    /// The session with this handle.
+    Session(u32),
+}
+
+impl Owner {
+    /// A communicator.
+    pub fn comm(comm: &Comm) -> Owner {
+        Owner::Comm(comm.context())
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Owner::Process => "this process",
+            Owner::Comm(_) => "this communicator",
+            Owner::Session(_) => "this session",
+        })
+    }
+}
+
+/// An attached buffer. Sends that it was charged for keep it alive.
+#[derive(Debug)]
+struct Buffer {
+    /// What the program attached: [`detach`] gives it back.
+    address: usize,
+    size: i64,
+    ledger: Mutex<Ledger>,
+}
+
+/// What waits in a buffer. Locked inside the engine only, or while nothing else is held.
+#[derive(Debug, Default)]
+struct Ledger {
+    used: u64,
+    /// Number of the next send.
+    next: u64,
+    sends: Vec<Charge>,
+}
+
+#[derive(Debug)]
+struct Charge {
+    number: u64,
+    bytes: u64,
+    send: SendId,
+}
+
+static BUFFERS: Mutex<BTreeMap<Owner, Arc<Buffer>>> = Mutex::new(BTreeMap::new());
+
+impl Buffer {
+    fn is_automatic(&self) -> bool {
+        self.address == c::BUFFER_AUTOMATIC
+    }
+
+    fn free(&self, ledger: &Ledger) -> u64 {
+        match self.is_automatic() {
+            true => u64::MAX,
+            false => (self.size as u64).saturating_sub(ledger.used),
+        }
+    }
+
+    /// Reserves `bytes`.
+    fn reserve(&self, state: &mut State, bytes: u64) -> Result<()> {
+        let mut ledger = lock(&self.ledger);
+        ledger.reclaim(state);
+        if self.free(&ledger) < bytes {
+            drop(ledger);
+            state.progress()?;
+            ledger = lock(&self.ledger);
+            ledger.reclaim(state);
+        }
+        let free = self.free(&ledger);
+        if free < bytes {
+            return Err(full(bytes, free, self.size));
+        }
+        ledger.used += bytes;
+        Ok(())
+    }
+
+    /// Whether the sends before number `before` are complete.
+    fn delivered(&self, state: &mut State, before: u64) -> bool {
+        let mut ledger = lock(&self.ledger);
+        ledger.reclaim(state);
+        ledger.sends.iter().all(|charge| charge.number >= before)
+    }
+
+    /// Waits until everything in it is sent.
+    fn flush(&self) -> Result<()> {
+        let before = lock(&self.ledger).next;
+        let waiting = |state: &State| Waiting {
+            kind: WaitKind::Send,
+            peer: -1,
+            tag: -1,
+            context: 0,
+            unexpected: state.unexpected_messages() as u32,
+        };
+        let delivered = |state: &mut State| self.delivered(state, before).then_some(());
+        Ok(process::engine()?.drive(waiting, delivered)?)
+    }
+}
+
+impl Ledger {
+    /// Takes back the charges of complete sends.
+    fn reclaim(&mut self, state: &mut State) {
+        let used = &mut self.used;
+        self.sends.retain(|charge| {
+            let sent = state.take_send(charge.send);
+            if sent {
+                *used -= charge.bytes;
+            }
+            !sent
+        });
+    }
+}
+
+#[cold]
+fn full(needed: u64, free: u64, size: i64) -> Error {
+    Error::other(
+        c::ERR_BUFFER,
+        format!(
+            "the attached buffer is full: the message needs {needed} bytes (with MPI_BSEND_OVERHEAD), {free} of {size} are free"
+        ),
+    )
+}
+
+#[cold]
+fn none_attached(owner: Owner) -> Error {
+    Error::other(c::ERR_BUFFER, format!("no buffer is attached to {owner}"))
+}
+
+/// `MPI_Buffer_attach` and its kin. `address` may be `MPI_BUFFER_AUTOMATIC`; `size` means nothing then.
+///
+/// # Errors
+/// `MPI_ERR_BUFFER` when the owner has a buffer already, or for a null buffer that is not empty; `MPI_ERR_ARG` for a
+/// negative size.
+pub fn attach(owner: Owner, address: usize, size: i64) -> Result<()> {
+    process::engine()?;
+    if address != c::BUFFER_AUTOMATIC {
+        if size < 0 {
+            let reason = "a buffer's size is not negative";
+            return Err(Error::argument(c::ERR_ARG, "size", size, reason));
+        }
+        if address == 0 && size > 0 {
+            let reason = format!("{size} bytes cannot lie there");
+            return Err(Error::argument(c::ERR_BUFFER, "buffer", "NULL", reason));
+        }
+    }
+    let mut buffers = lock(&BUFFERS);
+    if buffers.contains_key(&owner) {
+        let detail = format!("{owner} has a buffer attached already; detach it first");
+        return Err(Error::other(c::ERR_BUFFER, detail));
+    }
+    let buffer = Buffer {
+        address,
+        size,
+        ledger: Mutex::default(),
+    };
+    buffers.insert(owner, Arc::new(buffer));
+    Ok(())
+}
+
+/// `MPI_Buffer_detach` and its kin: address and size of the buffer, once all that is in it has been sent. Blocks.
+///
+/// # Errors
+/// `MPI_ERR_BUFFER` when none is attached; `MPI_ERR_NO_MEM`.
+pub fn detach(owner: Owner) -> Result<(usize, i64)> {
+    process::engine()?;
+    let buffer = lock(&BUFFERS).remove(&owner);
+    let buffer = buffer.ok_or_else(|| none_attached(owner))?;
+    buffer.flush()?;
+    Ok((buffer.address, buffer.size))
+}
+
+/// The end of an owner: its buffer is detached, and what is in it goes on by itself.
+pub(crate) fn release(owner: Owner) -> Result<()> {
+    let Some(buffer) = lock(&BUFFERS).remove(&owner) else {
+        return Ok(());
+    };
+    process::engine()?.enter(|state| {
+        for charge in lock(&buffer.ledger).sends.drain(..) {
+            state.abandon_send(charge.send);
+        }
+    });
+    Ok(())
+}
+
+/// Detaches all buffers: for the end of MPI in this process, which waits for the sends that this leaves.
+pub(crate) fn release_all() -> Result<()> {
+    let owners: Vec<Owner> = lock(&BUFFERS).keys().copied().collect();
+    owners.into_iter().try_for_each(release)
+}
+
+fn attached(owner: Owner) -> Result<Arc<Buffer>> {
+    let buffer = lock(&BUFFERS).get(&owner).cloned();
+    buffer.ok_or_else(|| none_attached(owner))
+}
+
+/// `MPI_Buffer_flush` and its kin: waits until all that is in the buffer has been sent. Blocks.
+///
+/// # Errors
+/// `MPI_ERR_BUFFER` when none is attached; `MPI_ERR_NO_MEM`.
+pub fn flush(owner: Owner) -> Result<()> {
+    process::engine()?;
+    attached(owner)?.flush()
+}
+
+/// `MPI_Buffer_iflush` and its kin: a request that is complete when all that is in the buffer now has been sent.
+///
+/// # Errors
+/// `MPI_ERR_BUFFER` when none is attached.
+pub fn iflush(owner: Owner) -> Result<Request> {
+    process::engine()?;
+    let buffer = attached(owner)?;
+    let before = lock(&buffer.ledger).next;
+    Ok(Request::custom(None, Arc::new(Flush { buffer, before })))
+}
+
+#[derive(Debug)]
+struct Flush {
+    buffer: Arc<Buffer>,
+    before: u64,
+}
+
+impl Operation for Flush {
+    fn poll(&self, state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
+        self.buffer
+            .delivered(state, self.before)
+            .then_some((Status::EMPTY, None))
+    }
+}
+
+/// The buffer that a send on `comm` uses.
+fn buffer_of(comm: &Comm) -> Option<Arc<Buffer>> {
+    let buffers = lock(&BUFFERS);
+    let session = Some(comm.session()).filter(|&session| session != c::SESSION_NULL);
+    let owners = [
+        Some(Owner::comm(comm)),
+        session.map(Owner::Session),
+        Some(Owner::Process),
+    ];
+    owners
+        .into_iter()
+        .flatten()
+        .find_map(|owner| buffers.get(&owner).cloned())
+}
+
+/// `MPI_Bsend`: sends a copy in the background.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_BUFFER` when no buffer is attached or it has no room; `MPI_ERR_NO_MEM`.
+pub fn bsend(comm: &Comm, view: &View, dest: i32, tag: i32) -> Result<()> {
+    if pt2pt::destination(comm, dest, tag)?.is_none() {
+        return Ok(());
+    }
+    let bytes = view.len() as u64 + c::BSEND_OVERHEAD as u64;
+    let buffer = buffer_of(comm).ok_or_else(|| {
+        let detail = format!("no buffer is attached, and the message needs {bytes} bytes of one");
+        Error::other(c::ERR_BUFFER, detail)
+    })?;
+    let engine = process::engine()?;
+    engine.enter(|state| buffer.reserve(state, bytes))?;
+    let sent = pt2pt::packed_copy(view)
+        .and_then(|copy| pt2pt::start_send(comm, Plane::User, Mode::Standard, &copy, dest, tag));
+    let mut ledger = lock(&buffer.ledger);
+    match sent {
+        Ok(Some(send)) => {
+            let number = ledger.next;
+            ledger.next += 1;
+            ledger.sends.push(Charge {
+                number,
+                bytes,
+                send,
+            });
+            Ok(())
+        }
+        Ok(None) => {
+            ledger.used -= bytes;
+            Ok(())
+        }
+        Err(error) => {
+            ledger.used -= bytes;
+            Err(error)
+        }
+    }
+}

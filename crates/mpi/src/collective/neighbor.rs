@@ -1,0 +1,213 @@
+//! Neighbourhood collectives (MPI 5.0, 8.6 to 8.8): each process exchanges blocks with its neighbours in the topology,
+//! all of them at once.
+//!
+//! A process may be the same one's neighbour several times (short rings of a grid, repeated edges). Messages between two
+//! processes match in order: sends go in the order of the destinations, receives are posted in the order that
+//! [`Neighborhood::matching_order`] says. Blocks for the process itself are copied, paired by the same rule.
+
+use mica_channel::memory::View;
+
+use super::arguments::{BlockList, Buffer, distinct};
+use super::schedule::Schedule;
+use crate::comm::Comm;
+use crate::constants as c;
+use crate::error::Result;
+use crate::topology::Neighborhood;
+
+/// `MPI_Neighbor_allgather` and its non-blocking and persistent forms.
+///
+/// # Errors
+/// `MPI_ERR_TOPOLOGY`, `MPI_ERR_BUFFER`, `MPI_ERR_COUNT`.
+pub fn allgather(comm: &Comm, send: &Buffer, receive: &Buffer) -> Result<Schedule> {
+    let around = comm.neighborhood()?;
+    let views = receive.blocks(around.sources.len())?;
+    let views = views.each(around.sources.len())?;
+    if !views.is_empty() {
+        distinct(Some(send), receive)?;
+    }
+    let send = vec![send.view()?; around.destinations.len()];
+    Ok(exchange(comm.rank(), &around, &send, &views))
+}
+
+/// `MPI_Neighbor_allgatherv` and its other forms.
+///
+/// # Errors
+/// `MPI_ERR_TOPOLOGY`.
+pub fn allgatherv(comm: &Comm, send: &Buffer, receive: &BlockList) -> Result<Schedule> {
+    let around = comm.neighborhood()?;
+    let send = vec![send.view()?; around.destinations.len()];
+    Ok(exchange(comm.rank(), &around, &send, &receive.views))
+}
+
+/// `MPI_Neighbor_alltoall` and its other forms.
+///
+/// # Errors
+/// As [`allgather`].
+pub fn alltoall(comm: &Comm, send: &Buffer, receive: &Buffer) -> Result<Schedule> {
+    let around = comm.neighborhood()?;
+    let (to, from) = (around.destinations.len(), around.sources.len());
+    if to > 0 && from > 0 {
+        distinct(Some(send), receive)?;
+    }
+    let send = send.blocks(to)?.each(to)?;
+    let receive = receive.blocks(from)?.each(from)?;
+    Ok(exchange(comm.rank(), &around, &send, &receive))
+}
+
+/// `MPI_Neighbor_alltoallv`, `MPI_Neighbor_alltoallw` and their other forms.
+///
+/// # Errors
+/// `MPI_ERR_TOPOLOGY`.
+pub fn alltoallv(comm: &Comm, send: &BlockList, receive: &BlockList) -> Result<Schedule> {
+    let around = comm.neighborhood()?;
+    Ok(exchange(comm.rank(), &around, &send.views, &receive.views))
+}
+
+/// The schedule of process `me`: `send[i]` goes to the `i`th destination, `receive[i]` comes from the `i`th source.
+pub fn exchange(me: usize, around: &Neighborhood, send: &[View], receive: &[View]) -> Schedule {
+    let me = me as i32;
+    let mut schedule = Schedule::new();
+    let round = schedule.round();
+    let mut to_myself = Vec::new();
+    for (&rank, view) in around.destinations.iter().zip(send) {
+        if view.is_empty() || rank == c::PROC_NULL {
+            continue;
+        }
+        if rank == me {
+            to_myself.push(view);
+        } else {
+            round.send(rank as usize, view.clone());
+        }
+    }
+    let mut from_myself = to_myself.into_iter();
+    for i in around.matching_order() {
+        let (rank, view) = (around.sources[i], &receive[i]);
+        if view.is_empty() || rank == c::PROC_NULL {
+            continue;
+        }
+        if rank != me {
+            round.receive(rank as usize, view.clone());
+        } else if let Some(block) = from_myself.next() {
+            round.copy(block.clone(), view.clone());
+        }
+    }
+    schedule
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::schedule::{Local, Transfer};
+    use super::*;
+    use crate::topology::{Cart, Topology};
+    use mica_channel::memory::{Block, Region, Shape};
+    use std::collections::{HashMap, VecDeque};
+    use std::sync::Arc;
+
+    /// Blocks of one byte.
+    struct Bytes(Region, usize);
+
+    impl Bytes {
+        fn new(values: &[u8]) -> Bytes {
+            let region = Block::allocate(values.len()).unwrap();
+            region.write_bytes(values);
+            Bytes(region, values.len())
+        }
+
+        fn views(&self) -> Vec<View> {
+            let view = |i| {
+                self.0
+                    .offset(i as isize)
+                    .view(Shape::Contiguous { bytes: 1 })
+            };
+            (0..self.1).map(view).collect()
+        }
+
+        fn values(&self) -> Vec<u8> {
+            let mut values = vec![0; self.1];
+            self.0.read_bytes(&mut values);
+            values
+        }
+    }
+
+    /// Runs the schedules of all ranks; block `i` that rank `r` sends has the value `16 * r + i`. What each rank got.
+    fn run(all: &[Neighborhood]) -> Vec<Vec<u8>> {
+        let value = |rank: usize, i: usize| (16 * rank + i) as u8;
+        let mut wires: HashMap<(usize, usize), VecDeque<View>> = HashMap::new();
+        let mut ranks = Vec::new();
+        for (rank, around) in all.iter().enumerate() {
+            let sent = (0..around.destinations.len()).map(|i| value(rank, i));
+            let send = Bytes::new(&sent.collect::<Vec<u8>>());
+            let receive = Bytes::new(&vec![0xff; around.sources.len()]);
+            let schedule = exchange(rank, around, &send.views(), &receive.views());
+            assert_eq!(schedule.rounds.len(), 1);
+            for transfer in &schedule.rounds[0].transfers {
+                if let Transfer::Send { to, view } = transfer {
+                    let wire = wires.entry((rank, *to)).or_default();
+                    wire.push_back(view.clone());
+                }
+            }
+            ranks.push((schedule, receive));
+        }
+        for (rank, (schedule, _)) in ranks.iter().enumerate() {
+            for transfer in &schedule.rounds[0].transfers {
+                if let Transfer::Receive { from, view } = transfer {
+                    let sent = wires.get_mut(&(*from, rank)).and_then(VecDeque::pop_front);
+                    view.copy_from(&sent.expect("a message was sent"));
+                }
+            }
+            for local in &schedule.rounds[0].local {
+                let Local::Copy { from, to } = local else {
+                    panic!("nothing is reduced here")
+                };
+                to.copy_from(from);
+            }
+        }
+        assert!(wires.values().all(VecDeque::is_empty));
+        ranks.iter().map(|(_, receive)| receive.values()).collect()
+    }
+
+    #[test]
+    fn what_leaves_a_grids_cell_on_one_side_arrives_on_the_other() {
+        for dims in [
+            &[1][..],
+            &[2],
+            &[3],
+            &[1, 1],
+            &[2, 2],
+            &[1, 2, 1],
+            &[4, 1],
+            &[2, 1, 3],
+        ] {
+            for ring in [true, false] {
+                let size = dims.iter().product::<i32>() as usize;
+                let cart = Cart::new(dims, &vec![ring; dims.len()], size).unwrap();
+                let topology = Topology::Cart(Arc::new(cart.clone()));
+                let all: Vec<_> = (0..size).map(|rank| topology.neighborhood(rank)).collect();
+                for (rank, got) in run(&all).iter().enumerate() {
+                    for (i, &value) in got.iter().enumerate() {
+                        let expected = match cart.around(rank)[i] {
+                            c::PROC_NULL => 0xff,
+                            source => 16 * source as u8 + (i ^ 1) as u8,
+                        };
+                        assert_eq!(value, expected, "{dims:?} {ring}: rank {rank}, block {i}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn repeated_edges_match_in_order() {
+        let around = |sources: &[i32], destinations: &[i32]| Neighborhood {
+            sources: sources.to_vec(),
+            destinations: destinations.to_vec(),
+            opposite: false,
+        };
+        // Twice to the other, three times to itself; the other lists them in its own order.
+        let all = [
+            around(&[0, 1, 0, 0], &[1, 0, 0, 1, 0]),
+            around(&[0, 0], &[0]),
+        ];
+        assert_eq!(run(&all), [vec![1, 16, 2, 4], vec![0, 3]]);
+    }
+}

@@ -1,0 +1,408 @@
+//! Inter-communicators (MPI 5.0, 7.6): two groups that share no process; a message goes to the other group.
+//!
+//! Both groups have one context, which one of the two leaders made, so that a message needs no more than in an
+//! intra-communicator: ranks are just looked up in another group. Beside it every inter-communicator has a hidden
+//! intra-communicator of all its processes, those of the lower side first. Duplicates, splits and merges are agreed on
+//! there; so they cost one exchange, as they do elsewhere.
+
+use mica_channel::memory::{Block, Shape};
+
+use super::create::{Bid, bridge, fresh_context, spares, winners};
+use super::exchange::Party;
+use super::{COMMS, Comm, State};
+use crate::constants as c;
+use crate::errhandler::Errhandler;
+use crate::error::{Error, Result};
+use crate::group::Group;
+use crate::info::Info;
+use crate::pt2pt::{self, Mode, Plane};
+
+/// What an inter-communicator has besides two groups.
+pub(super) struct Inter {
+    /// Whether the local group is the lower side: both sides agree on which is.
+    lower: bool,
+    /// An intra-communicator of the lower side's processes and then the other side's.
+    everybody: Comm,
+}
+
+/// What a leader learned from the other one.
+struct Met {
+    context: u64,
+    lower: bool,
+    remote: Group,
+}
+
+impl Comm {
+    /// Number of processes of the other side of an inter-communicator.
+    pub fn remote_size(&self) -> Result<usize> {
+        self.inter().map(|_| self.0.reach)
+    }
+
+    /// Processes of the other side of an inter-communicator.
+    pub fn remote_group(&self) -> Result<Group> {
+        self.inter().map(|_| self.0.peers.clone())
+    }
+
+    /// Whether the local group of this inter-communicator is the lower side.
+    pub(crate) fn is_lower(&self) -> bool {
+        self.0.inter.as_ref().is_some_and(|inter| inter.lower)
+    }
+
+    fn inter(&self) -> Result<&Inter> {
+        self.0.inter.as_ref().ok_or_else(|| {
+            let reason = "this is an intra-communicator, which has no remote group";
+            Error::argument(c::ERR_COMM, "comm", self, reason)
+        })
+    }
+
+    /// Refuses inter-communicators.
+    pub(crate) fn must_be_intra(&self) -> Result<()> {
+        if !self.is_inter() {
+            return Ok(());
+        }
+        let reason = "this is an inter-communicator; the call is for intra-communicators";
+        Err(Error::argument(c::ERR_COMM, "comm", self, reason))
+    }
+
+    /// An intra-communicator of all processes: this one, or the hidden one of both groups.
+    pub(super) fn everybody(&self) -> &Comm {
+        self.0.inter.as_ref().map_or(self, |i| &i.everybody)
+    }
+
+    /// `MPI_Intercomm_create`, called on the local communicator. `peer_comm` and `remote_leader` matter at the leader.
+    pub fn create_inter(
+        &self,
+        local_leader: i32,
+        peer_comm: u32,
+        remote_leader: i32,
+        tag: i32,
+    ) -> Result<Comm> {
+        self.must_be_intra()?;
+        let leader = rank_below(self.size(), "local_leader", local_leader)?;
+        if tag < 0 {
+            let reason = format!("a tag lies between 0 and {}", pt2pt::TAG_UB);
+            return Err(Error::argument(c::ERR_TAG, "tag", tag, reason));
+        }
+        self.introduce(leader, || {
+            let peer_comm = Comm::resolve(peer_comm).map_err(|error| match error {
+                Error::Argument {
+                    class,
+                    value,
+                    reason,
+                    ..
+                } => Error::argument(class, "peer_comm", value, reason),
+                other => other,
+            })?;
+            self.meet(&peer_comm, remote_leader, tag)
+        })
+    }
+
+    /// Makes the inter-communicator: the leader gets to know the other group by `meet`, and tells its own.
+    fn introduce(&self, leader: usize, meet: impl FnOnce() -> Result<Met>) -> Result<Comm> {
+        let size = self.size();
+        let order: Vec<usize> = (0..size).map(|i| (leader + i) % size).collect();
+        let me = (self.rank() + size - leader) % size;
+        let party = Party::of(self, &order, me, self.next_collective_tag());
+
+        let met = (me == 0).then(meet);
+        // A leader that failed says so: its group must not wait for it.
+        let mut head = match &met {
+            Some(Ok(met)) => {
+                let (lower, remote) = (u64::from(met.lower), met.remote.size() as u64);
+                to_bytes(&[0, met.context, lower, remote])
+            }
+            Some(Err(error)) => to_bytes(&[error.code() as u64, 0, 0, 0]),
+            None => to_bytes(&[0; 4]),
+        };
+        party.broadcast(&mut head)?;
+        let head = to_numbers(&head);
+        let mut members = match met.transpose()? {
+            Some(met) => to_bytes(&met.remote.peers().map(u64::from).collect::<Vec<u64>>()),
+            None => vec![0; 8 * head[3] as usize],
+        };
+        if head[0] != 0 {
+            let detail = format!("the local leader, rank {leader}, could not meet the other one");
+            return Err(Error::other(head[0] as i32, detail));
+        }
+        party.broadcast(&mut members)?;
+        Ok(self.child_between(
+            head[1],
+            self.group().clone(),
+            group_of(&to_numbers(&members)),
+            head[2] != 0,
+        ))
+    }
+
+    /// `MPI_Intercomm_create_from_groups`: `None` for an empty group. `remote` names the remote group; it and
+    /// `remote_leader` matter at the leader.
+    pub fn create_inter_from_groups(
+        local: &Group,
+        local_leader: i32,
+        remote: u32,
+        remote_leader: i32,
+        stringtag: &str,
+        errhandler: &Errhandler,
+    ) -> Result<Option<Comm>> {
+        if local.is_empty() || remote == c::GROUP_EMPTY {
+            return Ok(None);
+        }
+        let hints = Info::default();
+        let create = |group: &Group| -> Result<Passing> {
+            let comm = Comm::create_from_group(group, stringtag, &hints, errhandler.clone())?;
+            Ok(Passing(comm.expect("the group has members")))
+        };
+        let leader = rank_below(local.size(), "local_leader", local_leader)?;
+        let own = create(local)?;
+        let inter = own.0.introduce(leader, || {
+            // The two leaders make a communicator of their own to meet on.
+            let remote = Group::resolve(remote)?;
+            let rank = rank_below(remote.size(), "remote_leader", remote_leader)?;
+            let (me, other) = (own.0.me(), remote.peer(rank));
+            if me == other {
+                return Err(same_leader(remote_leader));
+            }
+            let leaders = create(&Group::from_ranks(vec![me.min(other), me.max(other)]))?;
+            own.0.meet(&leaders.0, i32::from(me < other), 0)
+        });
+        inter.map(Some)
+    }
+
+    /// The leaders exchange contexts and members; the lower side is that of the lower rank in the job.
+    fn meet(&self, peer_comm: &Comm, remote_leader: i32, tag: i32) -> Result<Met> {
+        let remote = rank_below(
+            peer_comm.remote_or_local_size(),
+            "remote_leader",
+            remote_leader,
+        )?;
+        let (me, them) = (self.me(), peer_comm.peer(remote));
+        if me == them {
+            return Err(same_leader(remote_leader));
+        }
+        let lower = me < them;
+        let via = peer_comm.for_creation();
+        let swap = |out: &[u64], count: usize| swap(&via, remote_leader, tag, lower, out, count);
+
+        let context = fresh_context()?;
+        let theirs = swap(&[context, self.size() as u64], 2)?;
+        let members: Vec<u64> = self.group().peers().map(u64::from).collect();
+        let remote = swap(&members, theirs[1] as usize)?;
+        let remote = group_of(&remote);
+        if remote.peers().any(|peer| self.group().contains(peer)) {
+            let reason = "the groups of an inter-communicator share no process, and these do";
+            return Err(Error::argument(c::ERR_COMM, "local_comm", self, reason));
+        }
+        let context = if lower { context } else { theirs[0] };
+        Ok(Met {
+            context,
+            lower,
+            remote,
+        })
+    }
+
+    /// `MPI_Intercomm_merge`: an intra-communicator of both groups, first the one whose processes pass `high` false.
+    pub fn merge(&self, high: bool) -> Result<Comm> {
+        let inter = self.inter()?;
+        let mut mine = to_bytes(&[u64::from(high), 0]);
+        if inter.everybody.rank() == 0 {
+            mine = to_bytes(&[u64::from(high), fresh_context()?]);
+        }
+        let all = to_numbers(&Party::all(&inter.everybody).allgather(&mine)?);
+        let (lower, upper) = (self.side(true), self.side(false));
+        let high_of = |rank: usize| all[2 * rank] != 0;
+        let (lower_high, upper_high) = (high_of(0), high_of(lower.size()));
+        let agrees = |rank: usize| {
+            high_of(rank)
+                == if rank < lower.size() {
+                    lower_high
+                } else {
+                    upper_high
+                }
+        };
+        if !(0..all.len() / 2).all(agrees) {
+            let reason =
+                "all processes of a group must pass the same value, and some passed another";
+            return Err(Error::argument(c::ERR_ARG, "high", high, reason));
+        }
+        let (first, second) = if lower_high && !upper_high {
+            (upper, lower)
+        } else {
+            (lower, upper)
+        };
+        let union = first.peers().chain(second.peers()).collect();
+        Ok(self.child(all[1], Group::from_ranks(union)))
+    }
+
+    /// `MPI_Comm_create` of an inter-communicator: each side passes a part of its local group.
+    pub(super) fn create_sides(&self, group: &Group) -> Result<Option<Comm>> {
+        if !group.peers().all(|peer| self.group().contains(peer)) {
+            let value = format!("a group of {}", group.size());
+            let reason = format!("not all of its members are in the local group of {self}");
+            return Err(Error::argument(c::ERR_GROUP, "group", value, reason));
+        }
+        let rank = group.rank_of(self.me());
+        self.split_sides(Bid {
+            color: if rank.is_some() { 0 } else { c::UNDEFINED },
+            key: rank.map_or(0, |rank| rank as i32),
+            context: fresh_context()?,
+        })
+    }
+
+    /// `MPI_Comm_split` of an inter-communicator: one for each color that both sides have.
+    pub(super) fn split_sides(&self, bid: Bid) -> Result<Option<Comm>> {
+        let inter = self.inter()?;
+        let all = Party::all(&inter.everybody).allgather(&bid.to_bytes())?;
+        if bid.color == c::UNDEFINED {
+            return Ok(None);
+        }
+        let bids: Vec<Bid> = all.as_chunks().0.iter().map(Bid::from_bytes).collect();
+        let (lower, upper) = (self.side(true), self.side(false));
+        let (lower_bids, upper_bids) = bids.split_at(lower.size());
+        let lower_ranks = winners(lower_bids, bid.color);
+        let upper_ranks = winners(upper_bids, bid.color);
+        let Some(&leader) = lower_ranks.first() else {
+            return Ok(None);
+        };
+        if upper_ranks.is_empty() {
+            return Ok(None);
+        }
+        let part = |group: &Group, ranks: Vec<usize>| {
+            Group::from_ranks(ranks.into_iter().map(|rank| group.peer(rank)).collect())
+        };
+        let (lower, upper) = (part(lower, lower_ranks), part(upper, upper_ranks));
+        let (local, remote) = if inter.lower {
+            (lower, upper)
+        } else {
+            (upper, lower)
+        };
+        let context = lower_bids[leader].context;
+        Ok(Some(self.child_between(
+            context,
+            local,
+            remote,
+            inter.lower,
+        )))
+    }
+
+    /// The group of the lower or of the upper side.
+    fn side(&self, lower: bool) -> &Group {
+        if self.is_lower() == lower {
+            &self.0.group
+        } else {
+            &self.0.peers
+        }
+    }
+
+    /// A new inter-communicator. It inherits the error handler of this communicator.
+    fn child_between(&self, context: u64, local: Group, remote: Group, lower: bool) -> Comm {
+        let (me, state) = (self.me(), self.fresh_state(spares(context)));
+        let session = self.session();
+        let (local, remote) = (local.of_session(session), remote.of_session(session));
+        COMMS.insert_with(|handle| between(handle, context, local, remote, lower, me, state))
+    }
+
+    /// A communicator of the same processes.
+    pub(super) fn alike(&self, handle: u32, context: u64, state: State) -> Comm {
+        let (me, group) = (self.me(), self.group().clone());
+        match &self.0.inter {
+            None => Comm::new(handle, context, group, me, state),
+            Some(inter) => {
+                let remote = self.0.peers.clone();
+                between(handle, context, group, remote, inter.lower, me, state)
+            }
+        }
+    }
+}
+
+/// A communicator whose handle goes when this does.
+struct Passing(Comm);
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        self.0.discard();
+    }
+}
+
+fn between(
+    handle: u32,
+    context: u64,
+    local: Group,
+    remote: Group,
+    lower: bool,
+    me: u32,
+    state: State,
+) -> Comm {
+    let (first, second) = if lower {
+        (&local, &remote)
+    } else {
+        (&remote, &local)
+    };
+    let union = Group::from_ranks(first.peers().chain(second.peers()).collect());
+    let hidden = State {
+        name: String::new(),
+        errhandler: Errhandler::ARE_FATAL,
+        info: Info::default(),
+        spares: 0..0,
+    };
+    let everybody = Comm::new(c::COMM_NULL, bridge(context), union, me, hidden);
+    let inter = Inter { lower, everybody };
+    Comm::assemble(handle, context, local, remote, Some(inter), me, state)
+}
+
+/// Two processes exchange numbers; `first` sends first.
+fn swap(
+    via: &Comm,
+    rank: i32,
+    tag: i32,
+    first: bool,
+    out: &[u64],
+    count: usize,
+) -> Result<Vec<u64>> {
+    let out = to_bytes(out);
+    let outgoing = Block::allocate(out.len())?;
+    outgoing.write_bytes(&out);
+    let outgoing = outgoing.view(Shape::Contiguous { bytes: out.len() });
+    let mut bytes = vec![0; 8 * count];
+    let region = Block::allocate(bytes.len())?;
+    let incoming = region
+        .offset(0)
+        .view(Shape::Contiguous { bytes: bytes.len() });
+    let send = || pt2pt::send(via, Plane::User, Mode::Standard, &outgoing, rank, tag);
+    if first {
+        send()?;
+    }
+    pt2pt::recv(via, Plane::User, &incoming, rank, tag)?;
+    if !first {
+        send()?;
+    }
+    region.read_bytes(&mut bytes);
+    Ok(to_numbers(&bytes))
+}
+
+#[cold]
+fn same_leader(remote_leader: i32) -> Error {
+    let reason = "this is the local leader; the groups share no process";
+    Error::argument(c::ERR_RANK, "remote_leader", remote_leader, reason)
+}
+
+fn rank_below(size: usize, argument: &'static str, rank: i32) -> Result<usize> {
+    usize::try_from(rank)
+        .ok()
+        .filter(|&rank| rank < size)
+        .ok_or_else(|| {
+            let reason = format!("the communicator has ranks 0 to {}", size - 1);
+            Error::argument(c::ERR_RANK, argument, rank, reason)
+        })
+}
+
+fn to_bytes(numbers: &[u64]) -> Vec<u8> {
+    numbers.iter().flat_map(|n| n.to_ne_bytes()).collect()
+}
+
+fn to_numbers(bytes: &[u8]) -> Vec<u64> {
+    let (numbers, _) = bytes.as_chunks();
+    numbers.iter().map(|n| u64::from_ne_bytes(*n)).collect()
+}
+
+fn group_of(peers: &[u64]) -> Group {
+    Group::from_ranks(peers.iter().map(|&peer| peer as u32).collect())
+}

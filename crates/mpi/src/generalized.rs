@@ -1,0 +1,133 @@
+//! Generalized requests: operations that the program defines and completes itself (MPI 5.0, 13.2).
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use mica_protocol::State;
+
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::process;
+use crate::pt2pt::Status;
+use crate::request::{self, Operation, Request};
+use crate::sync::lock;
+
+/// The program's functions; each returns an error code. None is called while the library holds a lock.
+pub struct Callbacks {
+    /// Fills in the status of the complete operation.
+    pub query: Box<dyn Fn() -> (Status, i32) + Send + Sync>,
+    /// Frees what belongs to the operation; called once, last.
+    pub free: Box<dyn Fn() -> i32 + Send + Sync>,
+    /// Is told that somebody wants to cancel the operation, and whether it is complete.
+    pub cancel: Box<dyn Fn(bool) -> i32 + Send + Sync>,
+}
+
+struct Generalized {
+    callbacks: Callbacks,
+    phase: Mutex<Phase>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    UnderWay,
+    Complete,
+    /// Freed before it was complete: its handle lives until it is.
+    Abandoned,
+}
+
+impl fmt::Debug for Generalized {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Generalized")
+            .field("phase", &self.phase)
+            .finish_non_exhaustive()
+    }
+}
+
+fn check(code: i32) -> Result<()> {
+    match code {
+        c::SUCCESS => Ok(()),
+        code => Err(Error::Callback { code }),
+    }
+}
+
+impl Generalized {
+    fn is_complete(&self) -> bool {
+        *lock(&self.phase) == Phase::Complete
+    }
+}
+
+impl Operation for Generalized {
+    fn poll(&self, _state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
+        self.is_complete().then_some((Status::EMPTY, None))
+    }
+
+    fn complete(&self, _status: Status, taken: bool) -> (Status, Option<Error>) {
+        let (mut status, mut code) = (self.callbacks.query)();
+        if taken {
+            // The error of the function that was called last counts (MPI 5.0, 13.2), unless it has none.
+            code = match (self.callbacks.free)() {
+                c::SUCCESS => code,
+                last => last,
+            };
+        }
+        status.error = code;
+        (status, check(code).err())
+    }
+
+    fn cancel(&self) -> Result<()> {
+        check((self.callbacks.cancel)(self.is_complete()))
+    }
+
+    fn abandon(&self) -> Result<bool> {
+        {
+            let mut phase = lock(&self.phase);
+            if *phase != Phase::Complete {
+                *phase = Phase::Abandoned;
+                return Ok(false);
+            }
+        }
+        check((self.callbacks.free)())?;
+        Ok(true)
+    }
+}
+
+/// `MPI_Grequest_start`.
+///
+/// # Errors
+/// When MPI is not initialized.
+pub fn start(callbacks: Callbacks) -> Result<Request> {
+    process::engine()?;
+    let operation = Generalized {
+        callbacks,
+        phase: Mutex::new(Phase::UnderWay),
+    };
+    Ok(Request::custom(None, Arc::new(operation)))
+}
+
+/// `MPI_Grequest_complete`: the program says that the operation is complete.
+///
+/// # Errors
+/// `MPI_ERR_REQUEST` when the request is not a generalized one that is under way; what the program's free function returns,
+/// if the request was freed before.
+pub fn complete(handle: u32) -> Result<()> {
+    let refused =
+        |reason: &str| Error::argument(c::ERR_REQUEST, "request", format!("{handle:#x}"), reason);
+    let operation = request::operation::<Generalized>(handle)?
+        .ok_or_else(|| refused("this is not a generalized request"))?;
+    let before = {
+        let mut phase = lock(&operation.phase);
+        std::mem::replace(&mut *phase, Phase::Complete)
+    };
+    match before {
+        Phase::Complete => Err(refused("this generalized request is complete already")),
+        Phase::UnderWay => {
+            // Another thread may wait for it.
+            process::engine()?.enter(State::stir);
+            Ok(())
+        }
+        Phase::Abandoned => {
+            request::forget(handle);
+            check((operation.callbacks.free)())
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Point-to-point operations that outlive their call in another way than a plain send or receive: persistent ones (MPI
+//! 5.0, 3.9) and the non-blocking send-receive (3.11).
+
+use std::sync::{Arc, Mutex};
+
+use mica_channel::memory::View;
+use mica_protocol::State;
+
+use crate::buffered;
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+use crate::pt2pt::{self, Mode, Plane, Status};
+use crate::request::{Operation, Request};
+use crate::sync::lock;
+
+/// `MPI_Send_init`, `MPI_Ssend_init`, `MPI_Rsend_init`: an inactive request; each start sends `view` again.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`.
+pub fn send_init(comm: &Comm, mode: Mode, view: View, dest: i32, tag: i32) -> Result<Request> {
+    pt2pt::destination(comm, dest, tag)?;
+    let of = comm.clone();
+    Ok(Request::persistent(comm, move || {
+        pt2pt::isend(&of, Plane::User, mode, &view, dest, tag)
+    }))
+}
+
+/// `MPI_Bsend_init`: as [`send_init`]; each start sends a copy through the buffer attached then.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`.
+pub fn bsend_init(comm: &Comm, view: View, dest: i32, tag: i32) -> Result<Request> {
+    pt2pt::destination(comm, dest, tag)?;
+    let of = comm.clone();
+    Ok(Request::persistent(comm, move || {
+        buffered::bsend(&of, &view, dest, tag).map(|()| Request::SENT)
+    }))
+}
+
+/// `MPI_Recv_init`: an inactive request; each start receives into `view` again.
+///
+/// # Errors
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`.
+pub fn recv_init(comm: &Comm, view: View, source: i32, tag: i32) -> Result<Request> {
+    pt2pt::pattern(comm, Plane::User, source, tag)?;
+    let of = comm.clone();
+    Ok(Request::persistent(comm, move || {
+        pt2pt::irecv(&of, Plane::User, &view, source, tag)
+    }))
+}
+
+/// `MPI_Isendrecv`: starts to send `out` and to receive into `into`. The status is the receive's.
+///
+/// # Errors
+/// As [`pt2pt::isend`] and [`pt2pt::irecv`].
+pub fn isendrecv(
+    comm: &Comm,
+    out: &View,
+    dest: i32,
+    sendtag: i32,
+    into: &View,
+    source: i32,
+    recvtag: i32,
+) -> Result<Request> {
+    // The receive's arguments are checked before anything is sent.
+    pt2pt::pattern(comm, Plane::User, source, recvtag)?;
+    let send = pt2pt::isend(comm, Plane::User, Mode::Standard, out, dest, sendtag)?;
+    let receive = match pt2pt::irecv(comm, Plane::User, into, source, recvtag) {
+        Ok(receive) => receive,
+        Err(error) => {
+            send.wait()?; // its buffer is in use until then
+            return Err(error);
+        }
+    };
+    let both = Both(Mutex::new(Halves {
+        send: Some(send),
+        receive: Half::UnderWay(receive),
+    }));
+    Ok(Request::custom(Some(comm), Arc::new(both)))
+}
+
+/// A send and a receive that complete as one.
+#[derive(Debug)]
+struct Both(Mutex<Halves>);
+
+#[derive(Debug)]
+struct Halves {
+    /// Until it is complete.
+    send: Option<Request>,
+    receive: Half,
+}
+
+#[derive(Debug)]
+enum Half {
+    UnderWay(Request),
+    Ended(Status, Option<Error>),
+}
+
+impl Operation for Both {
+    fn poll(&self, state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
+        let halves = &mut *lock(&self.0);
+        if let Some(send) = &halves.send
+            && send.poll(state, true).is_some()
+        {
+            halves.send = None;
+        }
+        if let Half::UnderWay(receive) = &halves.receive
+            && let Some(outcome) = receive.poll(state, true)
+        {
+            halves.receive = Half::Ended(outcome.status, outcome.error);
+        }
+        match &halves.receive {
+            Half::Ended(status, error) if halves.send.is_none() => Some((*status, error.clone())),
+            _ => None,
+        }
+    }
+}

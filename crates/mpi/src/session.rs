@@ -1,0 +1,137 @@
+//! Sessions (MPI 5.0, 11.3): users of MPI that need no `MPI_Init` and know nothing of each other.
+//!
+//! A session names sets of processes, a set gives a group, and a group a communicator (`Comm::create_from_group`). All
+//! sessions of a process share its engine ([`crate::process`]); opening and closing one is local.
+
+use std::sync::{Arc, Mutex};
+
+use crate::buffered::{self, Owner};
+use crate::constants as c;
+use crate::errhandler::{Errhandler, Family};
+use crate::error::{Error, Result};
+use crate::group::Group;
+use crate::handle::{Kind, Table};
+use crate::info::Info;
+use crate::process::{self, THREAD_LEVELS};
+use crate::sync::lock;
+
+/// A session. Cloning shares it.
+#[derive(Clone)]
+pub struct Session(Arc<Inner>);
+
+struct Inner {
+    handle: u32,
+    thread_level: &'static str,
+    errhandler: Mutex<Errhandler>,
+}
+
+static SESSIONS: Table<Session> = Table::new(Kind::Session);
+
+/// Names of the process sets: every process of the job, and this one alone.
+pub const PROCESS_SETS: [&str; 2] = ["mpi://WORLD", "mpi://SELF"];
+
+impl Session {
+    /// `MPI_Session_init`. Of the hints `thread_level` is heeded; without it threads may call at will.
+    pub fn init(hints: &Info, errhandler: Errhandler) -> Result<Session> {
+        errhandler.check_family(Family::Session)?;
+        let wanted = hints.lookup("thread_level");
+        let known = |wanted: String| THREAD_LEVELS.iter().find(|&&(_, name)| name == wanted);
+        let thread_level = wanted
+            .and_then(known)
+            .map_or("MPI_THREAD_MULTIPLE", |&(_, name)| name);
+        process::enter(None)?;
+        Ok(SESSIONS.insert_with(|handle| {
+            Session(Arc::new(Inner {
+                handle,
+                thread_level,
+                errhandler: Mutex::new(errhandler),
+            }))
+        }))
+    }
+
+    /// `MPI_Session_finalize`: the handle dies. Objects made from it are the program's to free before.
+    pub fn finalize(handle: u32) -> Result<()> {
+        SESSIONS.remove(handle).ok_or_else(|| no_session(handle))?;
+        buffered::release(Owner::Session(handle))?;
+        process::leave()
+    }
+
+    /// The session that `handle` names (`MPI_ERR_SESSION` if it names none).
+    pub fn resolve(handle: u32) -> Result<Session> {
+        SESSIONS.get(handle).ok_or_else(|| no_session(handle))
+    }
+
+    /// The handle.
+    pub fn handle(&self) -> u32 {
+        self.0.handle
+    }
+
+    /// `MPI_Session_get_nth_pset`: the name of process set number `n`.
+    pub fn process_set(&self, n: i32) -> Result<&'static str> {
+        let name = usize::try_from(n)
+            .ok()
+            .and_then(|n| PROCESS_SETS.get(n).copied());
+        name.ok_or_else(|| {
+            let reason = format!("the session knows {} process sets", PROCESS_SETS.len());
+            Error::argument(c::ERR_ARG, "n", n, reason)
+        })
+    }
+
+    /// `MPI_Group_from_session_pset`: the processes of a set.
+    pub fn group(&self, name: &str) -> Result<Group> {
+        let engine = process::engine()?;
+        let group = match name {
+            "mpi://WORLD" => Group::run(0, engine.size()),
+            "mpi://SELF" => Group::run(engine.rank(), 1),
+            _ => {
+                let reason = format!("the process sets are {}", PROCESS_SETS.join(" and "));
+                let value = format!("{name:?}");
+                return Err(Error::argument(c::ERR_ARG, "pset_name", value, reason));
+            }
+        };
+        Ok(group.of_session(self.handle()))
+    }
+
+    /// `MPI_Session_get_pset_info`: the number of processes of a set.
+    pub fn process_set_info(&self, name: &str) -> Result<Info> {
+        let info = Info::default();
+        info.put("mpi_size", &self.group(name)?.size().to_string());
+        Ok(info)
+    }
+
+    /// `MPI_Session_get_info`: the hints in force, as a new object.
+    pub fn info(&self) -> Info {
+        let info = Info::default();
+        info.put("thread_level", self.0.thread_level);
+        info.put("mpi_memory_alloc_kinds", "mpi,system");
+        info
+    }
+
+    /// The error handler attached.
+    pub fn errhandler(&self) -> Errhandler {
+        lock(&self.0.errhandler).clone()
+    }
+
+    /// `MPI_Session_set_errhandler`.
+    pub fn set_errhandler(&self, errhandler: Errhandler) -> Result<()> {
+        errhandler.check_family(Family::Session)?;
+        let old = std::mem::replace(&mut *lock(&self.0.errhandler), errhandler);
+        drop(old); // after the lock: the last reference frees what the user's closure holds
+        Ok(())
+    }
+}
+
+#[cold]
+fn no_session(handle: u32) -> Error {
+    let (value, reason) = match handle {
+        c::SESSION_NULL => ("MPI_SESSION_NULL".to_owned(), "a session is needed"),
+        _ if Kind::Session.owns(handle) => {
+            (format!("{handle:#x}"), "this session has been finalized")
+        }
+        _ => (
+            format!("{handle:#x}"),
+            "this is not the handle of a session",
+        ),
+    };
+    Error::argument(c::ERR_SESSION, "session", value, reason)
+}

@@ -1,0 +1,235 @@
+//! Schedules: operations of several rounds that go on by themselves, advanced by every progress of the engine.
+//!
+//! A collective is written down once as rounds of messages and local work; the blocking form runs it to its end at once,
+//! the non-blocking and persistent forms hand it to the engine. Any number may be under way on one communicator; their
+//! tags keep them apart.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use mica_channel::memory::View;
+
+use crate::Fault;
+use crate::matching::Pattern;
+use crate::receive::{Completion, RecvId};
+use crate::send::SendId;
+use crate::state::State;
+
+/// A schedule that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ScheduleId(u32);
+
+/// One message of a stage. Peers are job-wide ranks.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Send `view` to `peer`.
+    Send {
+        /// Destination.
+        peer: u32,
+        /// What to send.
+        view: View,
+    },
+    /// Receive from `peer` into `view`.
+    Receive {
+        /// Source.
+        peer: u32,
+        /// Where to put it.
+        view: View,
+    },
+}
+
+/// Local work of a stage. It runs inside the engine, so it must not send or receive.
+pub trait Local: Send + Sync + Debug {
+    /// Does the work.
+    ///
+    /// # Errors
+    /// An error code; the schedule ends with it.
+    fn run(&self) -> Result<(), i32>;
+}
+
+/// Messages that are under way together, and the work that follows when all have arrived.
+#[derive(Debug, Clone, Default)]
+pub struct Stage {
+    /// Messages.
+    pub steps: Vec<Step>,
+    /// Work after them, in order.
+    pub local: Vec<Arc<dyn Local>>,
+}
+
+/// Why a schedule ended early.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// A message was longer than its buffer: ranks disagree on the amount of data.
+    Truncated(Completion),
+    /// Local work failed with this error code.
+    Local(i32),
+    /// Progress failed.
+    Fault(Fault),
+}
+
+#[derive(Debug)]
+pub(crate) struct Running {
+    context: u64,
+    tag: i32,
+    stages: Arc<[Stage]>,
+    /// The stage whose messages are under way.
+    at: usize,
+    sends: Vec<SendId>,
+    receives: Vec<RecvId>,
+    end: Option<Result<(), Failure>>,
+    /// Nobody will ask for its end.
+    abandoned: bool,
+}
+
+impl State {
+    /// Starts a schedule. All its messages carry `context` and `tag`.
+    pub fn start_schedule(&mut self, context: u64, tag: i32, stages: Arc<[Stage]>) -> ScheduleId {
+        let running = Running {
+            context,
+            tag,
+            stages,
+            at: 0,
+            sends: Vec::new(),
+            receives: Vec::new(),
+            end: None,
+            abandoned: false,
+        };
+        let index = self.schedules.insert(running);
+        self.begin_stage(index);
+        self.advance_schedule(index);
+        if self.schedules[index].end.is_none() {
+            self.under_way.push(index as u32);
+        }
+        ScheduleId(index as u32)
+    }
+
+    /// How a schedule ended, if it has; it is kept.
+    pub fn schedule_end(&self, id: ScheduleId) -> Option<Result<(), Failure>> {
+        self.schedules[id.0 as usize].end.clone()
+    }
+
+    /// How a schedule ended, if it has; it is forgotten then.
+    pub fn take_schedule(&mut self, id: ScheduleId) -> Option<Result<(), Failure>> {
+        self.schedules[id.0 as usize].end.as_ref()?;
+        self.schedules.remove(id.0 as usize).end
+    }
+
+    /// Context and tag of a schedule under way.
+    pub fn schedule_key(&self, id: ScheduleId) -> (u64, i32) {
+        let running = &self.schedules[id.0 as usize];
+        (running.context, running.tag)
+    }
+
+    /// Lets a schedule go on without anybody asking for its end.
+    pub fn abandon_schedule(&mut self, id: ScheduleId) {
+        let running = &mut self.schedules[id.0 as usize];
+        running.abandoned = true;
+        if running.end.is_some() {
+            self.schedules.remove(id.0 as usize);
+        }
+    }
+
+    /// True when no schedule is under way whose end nobody will ask for.
+    pub(crate) fn no_abandoned_schedule(&self) -> bool {
+        self.under_way
+            .iter()
+            .all(|&index| !self.schedules[index as usize].abandoned)
+    }
+
+    /// Advances all schedules after something has completed.
+    #[cold]
+    pub(crate) fn advance_schedules(&mut self) {
+        let mut at = 0;
+        while at < self.under_way.len() {
+            let index = self.under_way[at] as usize;
+            self.advance_schedule(index);
+            if self.schedules[index].end.is_some() {
+                self.under_way.swap_remove(at);
+                if self.schedules[index].abandoned {
+                    self.schedules.remove(index);
+                }
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Starts the messages of a schedule's present stage.
+    fn begin_stage(&mut self, index: usize) {
+        let Running {
+            context, tag, at, ..
+        } = self.schedules[index];
+        let stages = self.schedules[index].stages.clone();
+        let Some(stage) = stages.get(at) else { return };
+        // Receives first: what comes from a rank that is ahead finds its place.
+        for step in &stage.steps {
+            if let Step::Receive { peer, view } = step {
+                let pattern = Pattern {
+                    context,
+                    source: Some(*peer),
+                    tag: Some(tag),
+                };
+                match self.receive(pattern, view) {
+                    Ok(id) => self.schedules[index].receives.push(id),
+                    Err(fault) => return self.end_schedule(index, Err(Failure::Fault(fault))),
+                }
+            }
+        }
+        for step in &stage.steps {
+            if let Step::Send { peer, view } = step {
+                match self.send(*peer, context, tag, view, false) {
+                    Ok(None) => {}
+                    Ok(Some(id)) => self.schedules[index].sends.push(id),
+                    Err(fault) => return self.end_schedule(index, Err(Failure::Fault(fault))),
+                }
+            }
+        }
+    }
+
+    /// Takes a schedule as far as it goes.
+    fn advance_schedule(&mut self, index: usize) {
+        while self.schedules[index].end.is_none() {
+            let mut sends = std::mem::take(&mut self.schedules[index].sends);
+            sends.retain(|&id| !self.take_send(id));
+            let mut receives = std::mem::take(&mut self.schedules[index].receives);
+            let mut truncated = None;
+            receives.retain(|&id| match self.take_received(id) {
+                None => true,
+                Some(done) => {
+                    if done.sent > done.capacity {
+                        truncated = Some(done);
+                    }
+                    false
+                }
+            });
+            let waits = !(sends.is_empty() && receives.is_empty());
+            self.schedules[index].sends = sends;
+            self.schedules[index].receives = receives;
+            if let Some(done) = truncated {
+                return self.end_schedule(index, Err(Failure::Truncated(done)));
+            }
+            if waits {
+                return;
+            }
+            let (stages, at) = (
+                self.schedules[index].stages.clone(),
+                self.schedules[index].at,
+            );
+            let Some(stage) = stages.get(at) else {
+                return self.end_schedule(index, Ok(()));
+            };
+            for local in &stage.local {
+                if let Err(code) = local.run() {
+                    return self.end_schedule(index, Err(Failure::Local(code)));
+                }
+            }
+            self.schedules[index].at = at + 1;
+            self.begin_stage(index);
+        }
+    }
+
+    fn end_schedule(&mut self, index: usize, end: Result<(), Failure>) {
+        self.schedules[index].end = Some(end);
+        self.stir();
+    }
+}
