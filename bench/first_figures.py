@@ -6,7 +6,7 @@ B C D A, ...), so that what the machine does meanwhile hits all alike. Each figu
 rounds; its spread is given beside it. The hardware's floor (a flag bounced between two cores; memcpy)
 is measured in every round too.
 
-    python3 bench/first_figures.py [--set first|threads] [--rounds 7] [--only mica,mpich] [--out DIR]
+    python3 bench/first_figures.py [--set first|threads|pack] [--rounds 7] [--only mica,mpich] [--out DIR]
 
 The peers are installed from PyPI into target/peers/NAME if they are not there. Writes raw.json,
 summary.md and host.json to bench/results/DATE-SET-figures/.
@@ -38,6 +38,15 @@ SETS = {
         "Threads of two ranks, each on a communicator of its own: time per message of all together",
         [("threads", 2)],
         [("1 thread", 8, 2), ("4 threads", 8, 2)],
+    ),
+    "pack": (
+        "Packing regular layouts: MPI's time over a hand-written loop's",
+        [("pack", 1)],
+        [
+            (f"{way} {what}", size, 1)
+            for what, size in (("column", 8192), ("face x", 131072), ("face y", 131072), ("face z", 131072))
+            for way in ("pack", "unpack")
+        ],
     ),
 }
 # What bounds each measure from below: (measure, bytes) of floor.c, and how many of it.
@@ -167,7 +176,8 @@ def summary(title, measures, data, names, facts, versions, rounds):
     cpu = next((x.split(":", 1)[1].strip() for x in facts["lscpu"].splitlines() if "Model name" in x), "?")
     out = [f"# {title}", ""]
     out += [f"{facts['date']}, {cpu}, {facts['cores']} cores, Linux {facts['kernel']}, commit {facts['commit'][:12]}."]
-    out += [f"Medians of {rounds} interleaved rounds, microseconds; [min, q1, q3, max] of the rounds.", ""]
+    units = sorted({r["unit"] for r in data if r["library"] != "floor" and "unit" in r})
+    out += [f"Medians of {rounds} interleaved rounds ({', '.join(units)}); [min, q1, q3, max] of the rounds.", ""]
     out += [f"- {name}: {versions[name]}" for name in names] + [""]
     out += ["| measure | " + " | ".join(names) + " | floor | best peer | mica / best peer |"]
     out += ["|---|" + "---|" * (len(names) + 3)]

@@ -61,6 +61,7 @@ fn run_suite(ranks: u32) {
     let folder = workspace().join("tests/python");
     let only = env::var("MICA_MPI4PY_ONLY").unwrap_or_default();
     let (mut run, mut skipped, mut failures) = (0, 0, Vec::new());
+    let mut reasons = String::new();
     for (module, verdict) in listed() {
         let wanted = only.is_empty() || only.split(',').any(|name| name == module);
         if verdict != "run" || !wanted {
@@ -78,6 +79,14 @@ fn run_suite(ranks: u32) {
         ]);
         let outcome = job.args([&module]).limit(Duration::from_secs(240)).run();
         let ended_well = outcome.code() == 0 && !outcome.hung && outcome.survivors.is_empty();
+        for line in outcome
+            .stdout
+            .lines()
+            .filter(|l| l.starts_with("skipped: "))
+        {
+            reasons.push_str(line);
+            reasons.push('\n');
+        }
         match counts(&outcome.stdout) {
             Some((done, left_out, 0)) if ended_well && done > 0 => {
                 run += done - left_out;
@@ -86,6 +95,9 @@ fn run_suite(ranks: u32) {
             _ => failures.push(outcome.report()),
         }
     }
+    // What was skipped and why, for people: `docs/mpi4py.md` sums it up.
+    let list = workspace().join(format!("target/mpi4py-skipped-{ranks}.txt"));
+    fs::write(&list, reasons).unwrap_or_else(|e| panic!("{}: {e}", list.display()));
     println!("mpi4py on {ranks} ranks: {run} tests passed, {skipped} skipped");
     assert!(
         failures.is_empty(),

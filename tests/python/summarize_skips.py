@@ -1,0 +1,37 @@
+"""Writes docs/mpi4py.md from what the last run of the suite skipped (target/mpi4py-skipped-RANKS.txt).
+
+    cargo test -p mica-tests --test mpi4py && python3 tests/python/summarize_skips.py
+"""
+
+import collections
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+ranks_of = collections.defaultdict(set)
+for path in sorted((ROOT / "target").glob("mpi4py-skipped-*.txt")):
+    ranks = int(re.search(r"(\d+)\.txt", path.name)[1])
+    for line in path.read_text().splitlines():
+        test, reason = re.fullmatch(r"skipped: (.*?\)): (.*)", line).groups()
+        method, where = re.fullmatch(r"(\S+) \((\S+)\)", test).groups()
+        ranks_of[where.removesuffix("." + method), method, reason].add(ranks)
+
+rows = collections.defaultdict(list)
+for (where, method, reason), ranks in ranks_of.items():
+    rows[where, reason, ", ".join(map(str, sorted(ranks)))].append(method)
+
+out = [
+    "# mpi4py's test suite on Mica",
+    "",
+    "`make test` runs the suite of mpi4py 4.1.2 on 1, 2, 3 and 5 ranks. Modules that belong to later issues are left out in",
+    "[mpi4py-modules.txt](../tests/python/mpi4py-modules.txt), each with its reason. These tests are skipped in the modules that run:",
+    "by that list (windows, files, dynamic processes), or by mpi4py itself, for want of a Python package (numpy, numba, cupy, cffi,",
+    "yaml, dill) or of ranks. Written by `tests/python/summarize_skips.py`.",
+    "",
+    "| class | tests | reason | on ranks |",
+    "|---|---|---|---|",
+]
+for (where, reason, ranks), methods in sorted(rows.items()):
+    out.append(f"| `{where}` | {', '.join(sorted(methods))} | {reason} | {ranks} |")
+(ROOT / "docs" / "mpi4py.md").write_text("\n".join(out) + "\n")
