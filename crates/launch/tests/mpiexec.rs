@@ -225,6 +225,26 @@ fn signals_are_forwarded() {
     }
 }
 
+/// A script's background job starts with SIGINT ignored; what mpiexec forwards must still reach the ranks.
+#[test]
+fn ranks_see_a_forwarded_signal_that_the_launcher_was_started_to_ignore() {
+    let launcher = env!("CARGO_BIN_EXE_mpiexec");
+    let rank = "trap 'exit 7' INT; echo $$; while :; do sleep 0.05; done";
+    let script = format!("trap '' INT; exec {launcher} -n 1 --grace 1000 sh -c \"$0\"");
+    let mut child = Command::new("sh")
+        .args(["-c", &script, rank])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    send("-INT", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
 #[test]
 fn the_second_signal_kills() {
     let script = "trap '' INT; echo $$; while :; do sleep 1; done";

@@ -144,6 +144,13 @@ fn prepare_child(
     keeper: Option<i32>,
     cpus: Option<&CpuSet>,
 ) -> io::Result<()> {
+    // A shell starts background jobs with these ignored. Ours are forwarded on purpose, so a rank shall see them.
+    for number in [libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: a plain system call; SIG_DFL is always a valid disposition.
+        if unsafe { libc::signal(number, libc::SIG_DFL) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+    }
     // SAFETY: PR_SET_PDEATHSIG takes a signal number.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
     // The launcher may have died before the line above: then the signal will not come.
