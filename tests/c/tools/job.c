@@ -93,6 +93,9 @@ int main(int argc, char **argv)
         for (int c; (c = getchar()) != EOF; bytes++)
             if (rank == 0)
                 putchar(c);
+        /* One stream for all: rank 0's text comes in blocks that end anywhere, so the others wait for it. */
+        fflush(stdout);
+        MPI_Barrier(MPI_COMM_WORLD);
         if (rank)
             printf("rank %d read %ld bytes\n", rank, bytes);
     } else if (!strcmp(verb, "lines")) {
