@@ -11,6 +11,7 @@ pub mod park;
 pub mod process;
 pub mod ring;
 pub mod segment;
+pub mod split;
 pub mod sync;
 pub mod topology;
 pub mod tunables;

@@ -1,9 +1,13 @@
 //! Where everything lies in a job segment: computed from the number of ranks and the pool's size, the same by all.
 
 use crate::ring::RingStorage;
+use crate::split::Split;
 
 /// A page of memory.
 pub const PAGE: usize = 4096;
+
+/// Messages that a rank can have copied by both sides at a time; a page of [`Split`]s.
+pub const SPLITS: usize = PAGE / size_of::<Split>();
 
 /// Sizes and offsets of a job segment. Offsets and sizes are in bytes from the segment's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,10 +85,15 @@ impl Geometry {
         self.control_bytes() + rank as usize * pool + cell as usize * self.cell_bytes as usize
     }
 
+    /// Offset of rank `rank`'s [`SPLITS`] split messages.
+    pub fn splits(&self, rank: u32) -> usize {
+        self.cell(self.ranks, 0) + rank as usize * PAGE
+    }
+
     /// Offset of the ring from `from` to `to`.
     pub fn ring(&self, from: u32, to: u32) -> usize {
         let pair = from as usize * self.ranks as usize + to as usize;
-        self.cell(self.ranks, 0) + pair * self.ring_stride()
+        self.splits(self.ranks) + pair * self.ring_stride()
     }
 
     fn ring_stride(&self) -> usize {
@@ -107,7 +116,8 @@ mod tests {
             let g = Geometry::new(ranks, 128, 8192).expect("fits");
             assert!(g.marks_in_block() + 128 * 4 <= g.block(1) - g.block(0));
             assert!(g.cell(0, 127) + 8192 <= g.cell(1, 0));
-            assert!(g.ring(0, 0) >= g.cell(ranks - 1, 127) + 8192);
+            assert!(g.splits(0) >= g.cell(ranks - 1, 127) + 8192);
+            assert!(g.ring(0, 0) >= g.splits(ranks - 1) + SPLITS * size_of::<Split>());
             assert_eq!(g.ring(0, 0) % PAGE, 0);
             assert_eq!(g.block(ranks - 1) % PAGE, 0);
             assert!(g.total_bytes() >= g.ring(ranks - 1, ranks - 1) + size_of::<RingStorage>());

@@ -11,11 +11,12 @@ mod geometry;
 pub use block::{
     RankBlock, RankState, TRAFFIC_NAMES, TRAFFIC_WAYS, WaitKind, Waiting, monotonic_ns,
 };
-pub use geometry::{Geometry, PAGE};
+pub use geometry::{Geometry, PAGE, SPLITS};
 
 use crate::doorbell::Doorbell;
 use crate::park::Fencing;
 use crate::ring::RingStorage;
+use crate::split::Split;
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::topology::Place;
 use std::io;
@@ -362,6 +363,14 @@ impl JobSegment {
         // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty ring; all access goes through its
         // atomics and cells.
         unsafe { &*self.at(self.geometry.ring(from, to)).cast::<RingStorage>() }
+    }
+
+    /// The messages of rank `rank` that both sides copy. They must have been [allocated](JobSegment::allocate) by that rank
+    /// before use.
+    pub fn splits(&self, rank: u32) -> &[Split] {
+        assert!(rank < self.geometry.ranks);
+        // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid split; all access goes through its atomic.
+        unsafe { std::slice::from_raw_parts(self.at(self.geometry.splits(rank)).cast(), SPLITS) }
     }
 
     /// Makes sure that memory stands behind `bytes` bytes from `offset` on, so that touching them cannot fail.
