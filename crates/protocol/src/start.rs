@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU32;
 use crate::Engine;
 use crate::select::Thresholds;
 use crate::state::State;
-use mica_channel::direct::Direct;
+use mica_channel::direct::{Direct, Options};
 use mica_channel::shm::Shm;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Fencing};
@@ -142,7 +142,7 @@ impl Engine {
             (tunables::SPIN.number()?, tunables::YIELDS.number()?)
         };
         let times = |n: u64| n.min(1 << 30) as u32;
-        let direct = Direct::new(segment, rank, tunables::DIRECT.choice()? == "auto");
+        let direct = Direct::new(segment, rank, &Options::in_force()?);
         let shm = Shm::new(segment, rank, wake_fencing);
         let ranks = segment.ranks() as usize;
         Ok(Engine {

@@ -1,10 +1,21 @@
-//! The direct channel: the receiver reads the sender's memory with one copy (chai-2009, chapters 4 and 6.1).
+//! The direct channel: one copy between the memory of two ranks (chai-2009, chapters 4 and 6.1). Three back ends:
 //!
-//! What LiMIC did with a kernel module, `process_vm_readv` (cross memory attach, CMA) does on any Linux. The kernel may
-//! refuse it (Yama, seccomp, user namespaces, different users), so each peer is probed once, by reading a word whose value
-//! it has published; a refusal is remembered and the protocol takes another way.
+//! - **CMA**: what LiMIC did with a kernel module, `process_vm_readv` and `process_vm_writev` (cross memory attach) do on any
+//!   Linux. The kernel may refuse it (Yama, seccomp, user namespaces, different users), so each peer is probed once, by reading
+//!   a word whose value it has published; a refusal is remembered and the protocol takes another way.
+//! - **mapped**: a buffer that is used again and again has its pages moved to the job segment's file once; peers map that
+//!   file and load and store there, without system calls (docs/design/mapped.md).
+//! - **XPMEM**: where its kernel module is loaded, peers attach this rank's memory as it is, and load and store.
+//!
+//! How a protocol uses it: whoever owns a buffer calls [`Direct::expose`] and sends the [`Exposure`]'s two words; the peer
+//! calls [`Direct::window`] and copies by [`Window::load`] and [`Window::store`] what [`Window::reachable`] says, the rest (less
+//! than a page at each end), and everything where there is no window, by [`Direct::pull_range`] and [`Direct::push_range`],
+//! or through another channel. Both sides may do so with each other's buffer at once, in disjoint parts.
 
 mod cma;
+mod exposure;
+mod options;
+mod window;
 
 #[cfg(test)]
 mod tests;
@@ -15,6 +26,9 @@ use mica_node::segment::JobSegment;
 use mica_node::topology::Level;
 
 pub use cma::RemoteRun;
+pub use exposure::{Backend, Exposed, Exposure};
+pub use options::Options;
+pub use window::Window;
 
 /// Why direct copy from a peer does not work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +38,7 @@ pub enum Refusal {
     #[error("switched off by MICA_DIRECT=off")]
     SwitchedOff,
     /// The kernel refused the call.
-    #[error("process_vm_readv: {}", std::io::Error::from_raw_os_error(*.errno))]
+    #[error("process_vm_readv or process_vm_writev: {}", std::io::Error::from_raw_os_error(*.errno))]
     Kernel {
         /// The error number.
         errno: i32,
@@ -62,6 +76,7 @@ enum Peer {
 #[derive(Debug)]
 pub struct Direct {
     segment: &'static JobSegment,
+    options: Options,
     peers: Vec<Peer>,
 }
 
@@ -87,15 +102,15 @@ impl Channel for Direct {
 }
 
 impl Direct {
-    /// The direct channel of rank `me`, off if `enabled` is false. Publishes this rank's probe word, and allows the
-    /// launcher and its descendants, which the other ranks are, to read this process where Yama asks for it.
-    pub fn new(segment: &'static JobSegment, me: u32, enabled: bool) -> Direct {
-        let start = if enabled {
+    /// The direct channel of rank `me` with the back ends that `options` allow. Publishes this rank's probe word, and
+    /// allows the launcher and its descendants, which the other ranks are, to read this process where Yama asks for it.
+    pub fn new(segment: &'static JobSegment, me: u32, options: &Options) -> Direct {
+        let start = if options.cma {
             Peer::Unknown
         } else {
             Peer::Refused(Refusal::SwitchedOff)
         };
-        if enabled {
+        if options.cma {
             let value = mica_node::segment::monotonic_ns() ^ u64::from(std::process::id()) << 32;
             PROBE.store(value, std::sync::atomic::Ordering::Relaxed);
             segment
@@ -105,6 +120,7 @@ impl Direct {
         }
         Direct {
             segment,
+            options: *options,
             peers: vec![start; segment.ranks() as usize],
         }
     }
@@ -166,9 +182,59 @@ impl Direct {
         );
         let pid = self.segment.block(peer).pid();
         let result = match remote {
-            Remote::Contiguous { address } => cma::pull_contiguous(pid, address, view, len),
+            Remote::Contiguous { address } => cma::pull_contiguous(pid, address, view, 0, len),
             Remote::Runs { table, count } => cma::pull_runs(pid, table, count, view, len),
         };
+        self.remember(peer, result)
+    }
+
+    /// Copies bytes `position..position + len` of `peer`'s contiguous message, whose first byte is at `address`, to the same
+    /// position of `view`, by CMA. Blocks while the kernel copies.
+    ///
+    /// # Errors
+    /// As for [`pull`](Self::pull).
+    ///
+    /// # Panics
+    /// If `view` does not have these bytes.
+    pub fn pull_range(
+        &mut self,
+        peer: u32,
+        address: u64,
+        view: &View,
+        position: usize,
+        len: usize,
+    ) -> Result<(), Refusal> {
+        check_range(view, position, len);
+        let pid = self.segment.block(peer).pid();
+        let result = cma::pull_contiguous(pid, address, view, position, len);
+        self.remember(peer, result)
+    }
+
+    /// Copies bytes `position..position + len` of `view` to the same position of `peer`'s contiguous message, whose first
+    /// byte is at `address`, by CMA. Blocks while the kernel copies. The peer must keep its buffer [exposed](Self::expose)
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// As for [`pull`](Self::pull).
+    ///
+    /// # Panics
+    /// If `view` does not have these bytes.
+    pub fn push_range(
+        &mut self,
+        peer: u32,
+        address: u64,
+        view: &View,
+        position: usize,
+        len: usize,
+    ) -> Result<(), Refusal> {
+        check_range(view, position, len);
+        let pid = self.segment.block(peer).pid();
+        let result = cma::push_contiguous(pid, address, view, position, len);
+        self.remember(peer, result)
+    }
+
+    /// Notes a refusal that will not change.
+    fn remember(&mut self, peer: u32, result: Result<(), Refusal>) -> Result<(), Refusal> {
         if let Err(Refusal::Kernel {
             errno: libc::EPERM | libc::ENOSYS,
         }) = &result
@@ -177,4 +243,55 @@ impl Direct {
         }
         result
     }
+
+    /// Lets peers reach this rank's `len` bytes at `address`: to be called once for each message, since uses are counted.
+    /// The answer is to be kept until the peer is done. `None` when no back end is on.
+    ///
+    /// The back end is [`Backend::Cma`] for a buffer that no window reaches (yet); it should be exposed all the same if a
+    /// peer may push into it, for as long as it is exposed its pages are not moved. Blocks while pages are moved, the
+    /// once that this happens; otherwise costs at most one short system call.
+    pub fn expose(&mut self, address: usize, len: usize) -> Option<Exposed> {
+        let _ = len;
+        self.options.cma.then_some(Exposed {
+            exposure: Exposure {
+                backend: Backend::Cma,
+                head: 0,
+                tail: 0,
+                slot: 0,
+                place: address as u64,
+            },
+            _pin: None,
+        })
+    }
+
+    /// `peer`'s buffer of `len` bytes that it has exposed, mapped here. `None` when it cannot be: then by CMA, or another way.
+    /// The first window on a buffer blocks while pages are mapped; later ones are found in a cache.
+    pub fn window(&mut self, peer: u32, exposure: &Exposure, len: usize) -> Option<Window> {
+        let _ = (peer, exposure, len);
+        None
+    }
+
+    /// What each back end can do in this process, for people.
+    pub fn status(&self) -> Vec<Status> {
+        Vec::new()
+    }
+}
+
+/// What a back end can do in this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Which.
+    pub backend: Backend,
+    /// What it has done so far, or why it cannot be used.
+    pub state: Result<String, String>,
+}
+
+fn check_range(view: &View, position: usize, len: usize) {
+    assert!(
+        position
+            .checked_add(len)
+            .is_some_and(|end| end <= view.len()),
+        "{len} bytes at {position} are not within a view of {}",
+        view.len()
+    );
 }
