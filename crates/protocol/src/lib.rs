@@ -18,6 +18,7 @@ mod packet;
 mod progress;
 mod reaction;
 mod receive;
+mod rendezvous;
 mod schedule;
 pub mod select;
 mod send;

@@ -51,6 +51,8 @@ impl State {
                 self.on_done(packet);
                 Ok(())
             }
+            packet::JOIN => self.on_join(packet),
+            packet::PUSHED => self.on_pushed(source, packet),
             kind => {
                 debug_assert!(false, "packet of unknown kind {kind} from rank {source}");
                 Ok(())

@@ -3,6 +3,7 @@
 use std::sync::atomic::AtomicU32;
 
 use crate::Engine;
+use crate::rendezvous::Splits;
 use crate::select::Thresholds;
 use crate::state::State;
 use mica_channel::direct::{Direct, Options};
@@ -146,7 +147,14 @@ impl Engine {
         let shm = Shm::new(segment, rank, wake_fencing);
         let ranks = segment.ranks() as usize;
         Ok(Engine {
-            state: ThreadLock::new(State::new(rank, ranks, shm, direct, thresholds)),
+            state: ThreadLock::new(State::new(
+                rank,
+                ranks,
+                shm,
+                direct,
+                Splits::new(segment, rank),
+                thresholds,
+            )),
             segment,
             rank,
             launched,

@@ -4,8 +4,9 @@ use crate::matching::{Envelope, Posted, Unexpected};
 use crate::packet::Request;
 use crate::reaction::Reaction;
 use crate::receive::{RecvId, RecvOp};
+use crate::rendezvous::Splits;
 use crate::schedule::Running;
-use crate::select::Thresholds;
+use crate::select::Selection;
 use crate::send::{SendId, SendOp};
 use crate::traffic::Traffic;
 use mica_channel::direct::Direct;
@@ -23,7 +24,8 @@ pub struct State {
     pub(crate) me: u32,
     pub(crate) shm: Shm,
     pub(crate) direct: Direct,
-    pub(crate) thresholds: Thresholds,
+    pub(crate) splits: Splits,
+    pub(crate) selection: Selection,
     pub(crate) posted: Posted<RecvId>,
     pub(crate) unexpected: Unexpected<Early>,
     /// Messages that a matched probe has taken out of the queue.
@@ -112,13 +114,15 @@ impl State {
         ranks: usize,
         shm: Shm,
         direct: Direct,
-        thresholds: Thresholds,
+        splits: Splits,
+        selection: Selection,
     ) -> State {
         State {
             me,
             shm,
             direct,
-            thresholds,
+            splits,
+            selection,
             posted: Posted::default(),
             unexpected: Unexpected::default(),
             probed: Slab::new(),

@@ -86,10 +86,11 @@ pub struct RankBlock {
 }
 
 /// Ways that a rank's messages can take, as the traffic table tells them apart.
-pub const TRAFFIC_WAYS: usize = 5;
+pub const TRAFFIC_WAYS: usize = 6;
 
 /// Their names, in the order of the counters.
-pub const TRAFFIC_NAMES: [&str; TRAFFIC_WAYS] = ["own", "inline", "ring", "cells", "direct"];
+pub const TRAFFIC_NAMES: [&str; TRAFFIC_WAYS] = 
+    ["own", "inline", "ring", "cells", "direct", "mapped"];
 
 #[derive(Debug)]
 #[repr(C, align(64))]
