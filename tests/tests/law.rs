@@ -11,15 +11,29 @@ use serde_json::Value;
 const LAW: &[(&str, &[&str])] = &[
     ("mica-node", &[]),
     ("mica-channel", &["mica-node"]),
-    ("mica-protocol", &["mica-channel", "mica-node"]),
-    ("mica-mpi", &["mica-protocol", "mica-channel", "mica-node"]),
+    ("mica-policy", &["mica-node"]),
+    (
+        "mica-protocol",
+        &["mica-channel", "mica-policy", "mica-node"],
+    ),
+    (
+        "mica-mpi",
+        &["mica-protocol", "mica-channel", "mica-policy", "mica-node"],
+    ),
     (
         "mica-abi",
-        &["mica-mpi", "mica-protocol", "mica-channel", "mica-node"],
+        &[
+            "mica-mpi",
+            "mica-protocol",
+            "mica-channel",
+            "mica-policy",
+            "mica-node",
+        ],
     ),
-    // Tools use the library through mpi.h as any tool would, or `node` for the topology.
+    // Tools use the library through mpi.h as any tool would, `node` for the topology, or `policy` for what the library
+    // would choose.
     ("mica-launch", &["mica-node"]),
-    ("mica", &["mica-node"]),
+    ("mica", &["mica-policy", "mica-node"]),
     ("mica-tests", &["mica-node"]),
 ];
 
@@ -27,6 +41,7 @@ const LAW: &[(&str, &[&str])] = &[
 const LIBRARY: &[&str] = &[
     "mica-node",
     "mica-channel",
+    "mica-policy",
     "mica-protocol",
     "mica-mpi",
     "mica-abi",
@@ -142,6 +157,8 @@ fn the_law_notices_violations() {
     for (from, to) in [
         ("mica-node", "mica-channel"),
         ("mica-channel", "mica-protocol"),
+        ("mica-channel", "mica-policy"),
+        ("mica-policy", "mica-channel"),
         ("mica-launch", "mica-mpi"),
         ("mica", "mica-protocol"),
         ("mica-mpi", "hwlocality"),

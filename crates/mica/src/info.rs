@@ -227,6 +227,7 @@ fn tunable(tunable: &tunables::Tunable) -> Tunable {
             Kind::Bytes => "bytes (K, M, G)".to_owned(),
             Kind::Count => "number".to_owned(),
             Kind::Choice(words) => words.join(", "),
+            Kind::Path(words) => format!("{}, a file", words.join(", ")),
         },
         description: tunable.description,
     }

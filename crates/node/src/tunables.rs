@@ -12,6 +12,8 @@ pub enum Kind {
     Count,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// The path of a file, or one of these words.
+    Path(&'static [&'static str]),
 }
 
 /// The declaration of one tunable.
@@ -75,6 +77,25 @@ tunables! {
         "Shortest buffer whose pages are moved to shared memory.";
     MAPPED_MAX: "mapped_max", "MICA_MAPPED_MAX", "4G", Kind::Bytes,
         "Memory of a rank that is moved to shared memory at most.";
+    WAY: "way", "MICA_WAY", "auto",
+        Kind::Choice(&["auto", "cells", "pull", "cooperate", "mapped", "mapped-cooperate", "offload"]),
+        "The way of messages that are longer than the ring takes: chosen by cost (auto), or this one wherever it works.";
+    TUNING: "tuning", "MICA_TUNING", "auto", Kind::Path(&["auto", "off"]),
+        "The costs that ways are chosen by: this machine's file of mica tune (auto), none (off), or the file given.";
+    SKEW: "skew", "MICA_SKEW", "auto", Kind::Choice(&["auto", "off"]),
+        "auto: a receiver that lags behind tells its senders, who then do not wait for it with medium messages.";
+    SKEW_EAGER_MAX: "skew_eager_max", "MICA_SKEW_EAGER_MAX", "256K", Kind::Bytes,
+        "Largest message that is sent before its receive is known while its receiver lags behind.";
+    SKEW_LENGTH: "skew_length", "MICA_SKEW_LENGTH", "8", Kind::Count,
+        "More unexpected messages of one sender than these mean that the receiver lags behind.";
+    SKEW_PERIOD: "skew_period", "MICA_SKEW_PERIOD", "16", Kind::Count,
+        "For how many arrivals that must hold before the sender is told.";
+    POLL: "poll", "MICA_POLL", "static", Kind::Choice(&["static", "dynamic"]),
+        "How often channels beside shared memory are looked at: at a fixed ratio, or as their messages come.";
+    POLL_RATIO: "poll_ratio", "MICA_POLL_RATIO", "50", Kind::Count,
+        "Static polling: looks at shared memory for each look at another channel.";
+    POLL_HISTORY: "poll_history", "MICA_POLL_HISTORY", "10", Kind::Count,
+        "Dynamic polling: messages after which the ratio is found anew.";
     SPIN: "spin", "MICA_SPIN", "20000", Kind::Count,
         "How often a waiting rank polls before it yields, when every rank has a core.";
     YIELDS: "yields", "MICA_YIELDS", "0", Kind::Count,
@@ -152,6 +173,10 @@ impl Tunable {
         match self.kind {
             Kind::Choice(_) => self.choice().map(drop),
             Kind::Bytes | Kind::Count => self.number().map(drop),
+            Kind::Path(_) if self.text().is_empty() => {
+                Err(self.bad(String::new(), "the path of a file".to_owned()))
+            }
+            Kind::Path(_) => Ok(()),
         }
     }
 }
@@ -202,7 +227,9 @@ mod tests {
     fn defaults_fit_their_kinds() {
         for t in ALL {
             match t.kind {
-                Kind::Choice(words) => assert!(words.contains(&t.default), "{}", t.name),
+                Kind::Choice(words) | Kind::Path(words) => {
+                    assert!(words.contains(&t.default), "{}", t.name)
+                }
                 Kind::Bytes => assert!(parse_number(t.default, true).is_some(), "{}", t.name),
                 Kind::Count => assert!(parse_number(t.default, false).is_some(), "{}", t.name),
             }

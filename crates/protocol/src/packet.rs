@@ -11,9 +11,12 @@
 //! | `DONE` | sender's op | |
 //! | `JOIN` | sender's and receiver's op; length; address; exposure (2 words) | |
 //! | `PUSHED` | receiver's op | |
+//! | `SKEW` | | |
+//!
+//! `JOIN`, `PUSHED`, `DONE` and `SKEW` have a flag in `aux`.
 
-use mica_channel::direct::{Exposure, Remote};
 use crate::traffic::Way;
+use mica_channel::direct::{Exposure, Remote};
 use mica_channel::shm::{INLINE, Packet};
 
 /// A whole message.
@@ -35,6 +38,9 @@ pub const DONE: u8 = 7;
 pub const JOIN: u8 = 8;
 /// The sender has copied what it took of a message that both copy.
 pub const PUSHED: u8 = 9;
+
+/// The receiver of this rank's messages lags behind, or has caught up.
+pub const SKEW: u8 = 10;
 
 /// Most cells that one control message announces.
 pub const CELLS_MAX: usize = (INLINE - 8) / 2;
@@ -163,6 +169,18 @@ pub fn read_pushed(p: &Packet) -> (u32, bool) {
     (p.word(0) as u32, p.aux == 1)
 }
 
+pub fn skew(skewed: bool) -> Packet {
+    Packet {
+        aux: u16::from(skewed),
+        ..Packet::of_kind(SKEW)
+    }
+}
+
+/// Whether the receiver lags behind.
+pub fn read_skew(p: &Packet) -> bool {
+    p.aux == 1
+}
+
 pub fn clear(sender_op: u32, receiver_op: u32) -> Packet {
     let mut p = Packet::of_kind(CLEAR);
     p.set_word(0, u64::from(sender_op));
@@ -257,6 +275,7 @@ mod tests {
     fn endings_survive_the_wire() {
         assert_eq!(read_pushed(&pushed(9, true)), (9, true));
         assert_eq!(read_pushed(&pushed(9, false)), (9, false));
+        assert!(read_skew(&skew(true)) && !read_skew(&skew(false)));
         assert_eq!(read_done(&done(8, Way::Mapped)), (8, Way::Mapped));
         assert_eq!(read_done(&done(8, Way::Direct)), (8, Way::Direct));
     }

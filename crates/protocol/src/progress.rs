@@ -52,6 +52,10 @@ impl State {
                 Ok(())
             }
             packet::JOIN => self.on_join(packet),
+            packet::SKEW => {
+                self.on_skew(source, packet);
+                Ok(())
+            }
             packet::PUSHED => self.on_pushed(source, packet),
             kind => {
                 debug_assert!(false, "packet of unknown kind {kind} from rank {source}");

@@ -3,7 +3,7 @@
 use crate::Fault;
 use crate::engine::Glance;
 use crate::matching::{Envelope, Pattern};
-use crate::packet::{self, Request};
+use crate::packet;
 use crate::send::Phase;
 use crate::state::{Early, Inbound, State, Target};
 use crate::traffic::Way;
@@ -392,7 +392,7 @@ impl State {
             target,
         });
         self.unload_inbound(source, packet);
-        Ok(())
+        self.watch_skew(source)
     }
 
     /// More cells of a message have arrived from `source`.
@@ -477,12 +477,12 @@ impl State {
         };
         let request = packet::read_request(packet);
         match self.posted.take(&envelope) {
-            Some(id) => self.fetch(id, envelope, request),
+            Some(id) => self.fetch(id, envelope, request)?,
             None => {
                 self.unexpected.insert(envelope, Early::Requested(request));
-                Ok(())
             }
         }
+        self.watch_skew(source)
     }
 }
 

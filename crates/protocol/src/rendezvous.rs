@@ -22,10 +22,13 @@ use crate::select::Buffers;
 use crate::send::Phase;
 use crate::state::State;
 use crate::traffic::Way;
-use mica_channel::direct::{Backend, Direct, Exposed, Exposure, Refusal, Remote, RemoteRun, Window};
+use mica_channel::ChannelError;
+use mica_channel::direct::{
+    Backend, Direct, Exposed, Exposure, Refusal, Remote, RemoteRun, Window,
+};
 use mica_channel::memory::View;
 use mica_channel::shm::Packet;
-use mica_node::segment::{JobSegment, SPLITS, SegmentError};
+use mica_node::segment::{JobSegment, SPLITS};
 use mica_node::split::{End, Split};
 use mica_policy as policy;
 use std::ops::Range;
@@ -71,7 +74,7 @@ impl Splits {
     }
 
     /// A split of which nothing is taken; `None` when all are in use.
-    fn take(&mut self) -> Result<Option<u8>, SegmentError> {
+    fn take(&mut self) -> Result<Option<u8>, ChannelError> {
         if self.free.is_none() {
             let geometry = self.segment.geometry();
             let bytes = SPLITS * size_of::<Split>();
@@ -132,7 +135,9 @@ impl Reach {
 
     /// Whether all of `len` bytes can be had without the kernel.
     fn is_mapped(&self, len: usize) -> bool {
-        self.window.as_ref().is_some_and(|w| w.reachable() == (0..len))
+        self.window
+            .as_ref()
+            .is_some_and(|w| w.reachable() == (0..len))
     }
 
     /// How bytes move that go by here, as it is counted.
@@ -187,10 +192,12 @@ impl State {
             })
         } else if self.selection.is_worth_listing(peer, &op.view) {
             if op.asking.pieces.is_empty() {
-                op.asking.pieces.extend(op.view.runs(0).map(|run| RemoteRun {
-                    address: run.address as u64,
-                    bytes: run.len as u64,
-                }));
+                op.asking
+                    .pieces
+                    .extend(op.view.runs(0).map(|run| RemoteRun {
+                        address: run.address as u64,
+                        bytes: run.len as u64,
+                    }));
             }
             Some(Remote::Runs {
                 table: op.asking.pieces.as_ptr().addr() as u64,
@@ -452,7 +459,10 @@ impl State {
             failed,
         } = op.stage
         else {
-            debug_assert!(false, "a push from rank {source} to a receive that did not join");
+            debug_assert!(
+                false,
+                "a push from rank {source} to a receive that did not join"
+            );
             return Ok(());
         };
         op.stage = Stage::Incoming {

@@ -1,20 +1,24 @@
 //! Joining the job: by the launcher's environment, or alone.
 
+use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
 use crate::Engine;
 use crate::rendezvous::Splits;
-use crate::select::Thresholds;
+use crate::select::Selection;
+use crate::skew::Skew;
 use crate::state::State;
 use mica_channel::direct::{Direct, Options};
 use mica_channel::shm::Shm;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Fencing};
 use mica_node::segment::{
-    JobSegment, JobSpec, RANK_VARIABLE, SEGMENT_FD_VARIABLE, SegmentError, inherited_descriptor,
+    JobSegment, JobSpec, PREFIX_VARIABLE, RANK_VARIABLE, SEGMENT_FD_VARIABLE, SegmentError,
+    inherited_descriptor,
 };
-use mica_node::topology::{Place, available_cores};
+use mica_node::topology::{Place, available_cores, level_between};
 use mica_node::tunables::{self, BadValue};
+use mica_policy::SkewPolicy;
 
 /// Why a process cannot join its job.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +47,9 @@ pub enum StartError {
     /// A tunable's value is wrong.
     #[error(transparent)]
     BadTunable(#[from] BadValue),
+    /// The tuning file cannot be used.
+    #[error(transparent)]
+    Tuning(#[from] mica_policy::tuning::TuningError),
     /// The job segment cannot be joined.
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -133,7 +140,12 @@ impl Engine {
         // A sender that is not reached by the others' membarriers fences itself.
         let registered = fencing == Fencing::Sender || park::membarrier_register();
         let wake_fencing = if registered { fencing } else { Fencing::Sender };
-        let thresholds = Thresholds::in_force()?;
+        let (costs, _) = mica_policy::tuning::in_force(
+            std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
+        )?;
+        let here = segment.place(rank);
+        let levels = (0..segment.ranks()).map(|peer| level_between(&here, &segment.place(peer)));
+        let selection = Selection::new(costs, levels, segment.is_oversubscribed())?;
         let (spin, yields) = if segment.is_oversubscribed() {
             (
                 tunables::SPIN_SHARED.number()?,
@@ -153,7 +165,8 @@ impl Engine {
                 shm,
                 direct,
                 Splits::new(segment, rank),
-                thresholds,
+                selection,
+                Skew::new(SkewPolicy::from_environment()?, ranks),
             )),
             segment,
             rank,

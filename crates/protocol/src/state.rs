@@ -8,6 +8,7 @@ use crate::rendezvous::Splits;
 use crate::schedule::Running;
 use crate::select::Selection;
 use crate::send::{SendId, SendOp};
+use crate::skew::Skew;
 use crate::traffic::Traffic;
 use mica_channel::direct::Direct;
 use mica_channel::memory::View;
@@ -26,6 +27,7 @@ pub struct State {
     pub(crate) direct: Direct,
     pub(crate) splits: Splits,
     pub(crate) selection: Selection,
+    pub(crate) skew: Skew,
     pub(crate) posted: Posted<RecvId>,
     pub(crate) unexpected: Unexpected<Early>,
     /// Messages that a matched probe has taken out of the queue.
@@ -116,6 +118,7 @@ impl State {
         direct: Direct,
         splits: Splits,
         selection: Selection,
+        skew: Skew,
     ) -> State {
         State {
             me,
@@ -123,6 +126,7 @@ impl State {
             direct,
             splits,
             selection,
+            skew,
             posted: Posted::default(),
             unexpected: Unexpected::default(),
             probed: Slab::new(),

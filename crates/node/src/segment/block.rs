@@ -89,7 +89,7 @@ pub struct RankBlock {
 pub const TRAFFIC_WAYS: usize = 6;
 
 /// Their names, in the order of the counters.
-pub const TRAFFIC_NAMES: [&str; TRAFFIC_WAYS] = 
+pub const TRAFFIC_NAMES: [&str; TRAFFIC_WAYS] =
     ["own", "inline", "ring", "cells", "direct", "mapped"];
 
 #[derive(Debug)]

@@ -27,6 +27,8 @@ use std::ptr::NonNull;
 pub const SEGMENT_FD_VARIABLE: &str = "MICA_SEGMENT_FD";
 /// Environment variable: rank of the process in the job.
 pub const RANK_VARIABLE: &str = "MICA_RANK";
+/// Environment variable: the folder that Mica is installed in, for files that come with it.
+pub const PREFIX_VARIABLE: &str = "MICA_PREFIX";
 /// Environment variable: number of ranks of the job (for people; the segment knows it).
 pub const SIZE_VARIABLE: &str = "MICA_SIZE";
 

@@ -1,0 +1,426 @@
+//! What each way of a message costs: nanoseconds to start, for each byte and for each piece, and whose time that is.
+//!
+//! A table for each [`Level`] within a node. The figures shipped here are those of `docs/design/selection.md`, where each
+//! has its source; `mica tune` replaces them by this machine's own ([`tuning`](crate::tuning)).
+
+use mica_node::topology::Level;
+
+/// A way for a message's bytes from sender to receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Way {
+    /// With the head, in one slot of the receiver's ring. Two copies, at once.
+    Inline = 0,
+    /// In the arena of the receiver's ring. Two copies, at once.
+    Ring,
+    /// Eager, through cells of the sender's pool. Two copies, pipelined on two cores, without asking.
+    Cells,
+    /// Through cells after a request and its answer.
+    Streamed,
+    /// The receiver copies from the sender's memory by the kernel (CMA). One copy, after a request.
+    Pull,
+    /// Both sides copy disjoint chunks by the kernel. One copy by two cores, after a request.
+    Cooperate,
+    /// The receiver loads from the sender's memory, which it has mapped (memfd or XPMEM). One copy without system
+    /// calls, after a request.
+    Mapped,
+    /// Both sides copy disjoint chunks of mapped memory.
+    MappedCooperate,
+    /// A copy engine (helper thread or device) copies while both ranks compute, after a request.
+    Offload,
+}
+
+/// Number of [`Way`]s.
+pub const WAYS: usize = 9;
+
+impl Way {
+    /// Every way, in the order in which ties are decided: the simpler first.
+    pub const ALL: [Way; WAYS] = [
+        Way::Inline,
+        Way::Ring,
+        Way::Cells,
+        Way::Streamed,
+        Way::Pull,
+        Way::Cooperate,
+        Way::Mapped,
+        Way::MappedCooperate,
+        Way::Offload,
+    ];
+
+    /// Its name in tables and tuning files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Way::Inline => "inline",
+            Way::Ring => "ring",
+            Way::Cells => "cells",
+            Way::Streamed => "streamed",
+            Way::Pull => "pull",
+            Way::Cooperate => "cooperate",
+            Way::Mapped => "mapped",
+            Way::MappedCooperate => "mapped-cooperate",
+            Way::Offload => "offload",
+        }
+    }
+
+    /// The way of this name.
+    pub fn from_name(name: &str) -> Option<Way> {
+        Way::ALL.into_iter().find(|way| way.name() == name)
+    }
+
+    /// True if the sender lets go of the message without a word from the receiver.
+    pub const fn is_eager(self) -> bool {
+        matches!(self, Way::Inline | Way::Ring | Way::Cells)
+    }
+
+    /// True if the sender's core takes part after the receiver has been found.
+    pub const fn needs_both(self) -> bool {
+        matches!(self, Way::Streamed | Way::Cooperate | Way::MappedCooperate)
+    }
+}
+
+/// A set of [`Way`]s.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Ways(u16);
+
+impl Ways {
+    /// No way.
+    pub const NONE: Ways = Ways(0);
+    /// Every way.
+    pub const ALL: Ways = Ways((1 << WAYS) - 1);
+    /// What shared memory offers to every peer on the node.
+    pub const SHARED_MEMORY: Ways = Ways::NONE
+        .with(Way::Inline)
+        .with(Way::Ring)
+        .with(Way::Cells)
+        .with(Way::Streamed);
+    /// Those that begin without a word from the receiver.
+    pub const EAGER: Ways = Ways::NONE
+        .with(Way::Inline)
+        .with(Way::Ring)
+        .with(Way::Cells);
+    /// Those that begin with a request.
+    pub const RENDEZVOUS: Ways = Ways::ALL.without(Ways::EAGER);
+
+    /// This set and `way`.
+    #[must_use]
+    pub const fn with(self, way: Way) -> Ways {
+        Ways(self.0 | 1 << way as u16)
+    }
+
+    /// What is in this set or in `other`.
+    #[must_use]
+    pub const fn union(self, other: Ways) -> Ways {
+        Ways(self.0 | other.0)
+    }
+
+    /// What is in this set and in `other`.
+    #[must_use]
+    pub const fn intersection(self, other: Ways) -> Ways {
+        Ways(self.0 & other.0)
+    }
+
+    /// What is in this set and not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Ways) -> Ways {
+        Ways(self.0 & !other.0)
+    }
+
+    /// Whether `way` is in the set.
+    #[inline]
+    pub const fn contains(self, way: Way) -> bool {
+        self.0 & (1 << way as u16) != 0
+    }
+
+    /// Whether the set has no way.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The ways of the set, the simpler first.
+    pub fn iter(self) -> impl Iterator<Item = Way> {
+        Way::ALL.into_iter().filter(move |&way| self.contains(way))
+    }
+
+    /// What the words of `MICA_WAY` leave of [`Ways::ALL`]: `auto` everything, every other word that way alone (for
+    /// `cells`: eager or streamed), beside the ways that need no choice (inline and ring). `None`: no such word.
+    pub fn forced(word: &str) -> Option<Ways> {
+        let short = Ways::NONE.with(Way::Inline).with(Way::Ring);
+        Some(match word {
+            "auto" => Ways::ALL,
+            "cells" => Ways::SHARED_MEMORY,
+            // Offered by Cells and Streamed only together; the others are names of ways.
+            "inline" | "ring" | "streamed" => return None,
+            name => short.with(Way::from_name(name)?),
+        })
+    }
+}
+
+impl FromIterator<Way> for Ways {
+    fn from_iter<I: IntoIterator<Item = Way>>(ways: I) -> Ways {
+        ways.into_iter().fold(Ways::NONE, Ways::with)
+    }
+}
+
+impl std::fmt::Debug for Ways {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.iter().map(Way::name)).finish()
+    }
+}
+
+/// From byte `from` of a message on, each byte costs `byte_ns`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Span {
+    /// The first byte at this price; [`u64::MAX`] if the span is not used.
+    pub from: u64,
+    /// Nanoseconds for each byte.
+    pub byte_ns: f64,
+}
+
+/// Number of [`Span`]s of a [`Cost`].
+pub const SPANS: usize = 3;
+
+/// What one way costs between two ranks.
+///
+/// The time of a message is continuous and piecewise linear in its length: bytes beyond a cache's size have a price of
+/// their own. It counts from the call that sends to the receiver's having the bytes, both ranks being there.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Nanoseconds to start: everything that a message of no bytes costs, requests and answers included.
+    pub start_ns: f64,
+    /// Prices of a byte, by ascending `from`; the first is from 0.
+    pub spans: [Span; SPANS],
+    /// Nanoseconds for each piece of the message's memory beyond the first.
+    pub piece_ns: f64,
+    /// How much of the sender's core the copying takes: 0 to 1.
+    pub sender: f64,
+    /// The same of the receiver's core.
+    pub receiver: f64,
+}
+
+impl Cost {
+    /// A cost with one price, or more: `prices` are (first byte, nanoseconds for each byte), ascending from 0.
+    ///
+    /// # Panics
+    /// If `prices` is empty, longer than [`SPANS`], does not start at 0 or does not ascend.
+    pub const fn new(start_ns: f64, prices: &[(u64, f64)]) -> Cost {
+        assert!(!prices.is_empty() && prices.len() <= SPANS && prices[0].0 == 0);
+        let mut spans = [Span {
+            from: u64::MAX,
+            byte_ns: 0.0,
+        }; SPANS];
+        let mut at = 0;
+        while at < prices.len() {
+            assert!(at == 0 || prices[at - 1].0 < prices[at].0);
+            spans[at] = Span {
+                from: prices[at].0,
+                byte_ns: prices[at].1,
+            };
+            at += 1;
+        }
+        Cost {
+            start_ns,
+            spans,
+            piece_ns: 0.0,
+            sender: 1.0,
+            receiver: 1.0,
+        }
+    }
+
+    /// The same with this price of a piece, in nanoseconds.
+    #[must_use]
+    pub const fn pieces(self, piece_ns: f64) -> Cost {
+        Cost { piece_ns, ..self }
+    }
+
+    /// The same with these shares of the two cores.
+    #[must_use]
+    pub const fn shares(self, sender: f64, receiver: f64) -> Cost {
+        Cost {
+            sender,
+            receiver,
+            ..self
+        }
+    }
+
+    /// The spans in use.
+    pub fn used_spans(&self) -> impl Iterator<Item = &Span> {
+        self.spans.iter().filter(|span| span.from != u64::MAX)
+    }
+
+    /// Nanoseconds to copy `len` bytes that lie in `pieces` pieces, both cores being there; without the start.
+    #[inline]
+    pub fn copy_ns(&self, len: usize, pieces: usize) -> f64 {
+        let len = len as u64;
+        let mut ns = self.piece_ns * pieces.saturating_sub(1) as f64;
+        for (at, span) in self.spans.iter().enumerate() {
+            let end = self.spans.get(at + 1).map_or(u64::MAX, |next| next.from);
+            if len <= span.from {
+                break;
+            }
+            ns += span.byte_ns * (len.min(end) - span.from) as f64;
+        }
+        ns
+    }
+
+    /// Nanoseconds from the send to the receiver's having `len` bytes that lie in `pieces` pieces, both ranks having a
+    /// core and being there.
+    #[inline]
+    pub fn ns(&self, len: usize, pieces: usize) -> f64 {
+        self.start_ns + self.copy_ns(len, pieces)
+    }
+
+    /// What is not right with it, if anything.
+    pub fn flaw(&self) -> Option<String> {
+        let sane = |ns: f64| ns.is_finite() && ns >= 0.0;
+        for (name, ns) in [("start_ns", self.start_ns), ("piece_ns", self.piece_ns)] {
+            if !sane(ns) {
+                return Some(format!(
+                    "{name} is {ns}: expected nanoseconds, not negative"
+                ));
+            }
+        }
+        for (name, share) in [("sender", self.sender), ("receiver", self.receiver)] {
+            if !(0.0..=1.0).contains(&share) {
+                return Some(format!("{name} is {share}: expected a share from 0 to 1"));
+            }
+        }
+        if self.spans[0].from != 0 {
+            return Some(format!(
+                "the first price is from byte {}: expected 0",
+                self.spans[0].from
+            ));
+        }
+        if !self.spans.is_sorted_by_key(|span| span.from == u64::MAX) {
+            return Some("an unused price stands before a used one".to_owned());
+        }
+        let mut before = None;
+        for span in self.used_spans() {
+            if before.is_some_and(|before| before >= span.from) {
+                return Some(format!("from has {} twice or out of order", span.from));
+            }
+            if !sane(span.byte_ns) {
+                return Some(format!(
+                    "byte_ns has {}: expected nanoseconds, not negative",
+                    span.byte_ns
+                ));
+            }
+            before = Some(span.from);
+        }
+        None
+    }
+}
+
+/// The levels that have a table: those within a node.
+pub const LEVELS: [Level; 3] = [Level::SharedCache, Level::Package, Level::Node];
+
+/// The name of a level in tuning files and on the command line.
+pub const fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::SharedCache => "shared-cache",
+        Level::Package => "package",
+        Level::Node | Level::Network => "node",
+    }
+}
+
+/// The level of this name, of those that have a table.
+pub fn level_from_name(name: &str) -> Option<Level> {
+    LEVELS.into_iter().find(|&level| level_name(level) == name)
+}
+
+/// What every way costs at every level of a machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Costs {
+    table: [[Cost; WAYS]; LEVELS.len()],
+}
+
+impl Costs {
+    /// The cost of a way between ranks at `level`. A peer on another node is not reached by any of these ways; it is
+    /// given the node's figures.
+    #[inline]
+    pub fn of(&self, level: Level, way: Way) -> &Cost {
+        &self.table[row(level)][way as usize]
+    }
+
+    /// Replaces the cost of a way.
+    pub fn set(&mut self, level: Level, way: Way, cost: Cost) {
+        self.table[row(level)][way as usize] = cost;
+    }
+}
+
+#[inline]
+const fn row(level: Level) -> usize {
+    match level {
+        Level::SharedCache => 0,
+        Level::Package => 1,
+        Level::Node | Level::Network => 2,
+    }
+}
+
+impl Default for Costs {
+    /// The shipped figures.
+    fn default() -> Costs {
+        Costs {
+            table: [SHARED_CACHE, PACKAGE, NODE],
+        }
+    }
+}
+
+const M: u64 = 1 << 20;
+
+/// Measured between two cores with one 32 MiB cache (a nested virtual machine).
+const SHARED_CACHE: [Cost; WAYS] = [
+    Cost::new(100.0, &[(0, 0.1)]),
+    Cost::new(130.0, &[(0, 0.055)]).pieces(8.0),
+    Cost::new(300.0, &[(0, 0.0225), (4 * M, 0.043), (32 * M, 0.19)]).pieces(5.0),
+    Cost::new(600.0, &[(0, 0.0225), (4 * M, 0.043), (32 * M, 0.19)]).pieces(5.0),
+    Cost::new(800.0, &[(0, 0.066), (4 * M, 0.11)])
+        .pieces(60.0)
+        .shares(0.0, 1.0),
+    Cost::new(1300.0, &[(0, 0.034), (4 * M, 0.055)]).pieces(30.0),
+    Cost::new(800.0, &[(0, 0.013), (4 * M, 0.025), (32 * M, 0.1)])
+        .pieces(8.0)
+        .shares(0.0, 1.0),
+    Cost::new(1300.0, &[(0, 0.0065), (4 * M, 0.013), (32 * M, 0.06)]).pieces(4.0),
+    Cost::new(3000.0, &[(0, 0.066), (4 * M, 0.11)])
+        .pieces(60.0)
+        .shares(0.02, 0.03),
+];
+
+/// Two caches of one package: each copy through shared memory moves lines from cache to cache, so that a second copy
+/// costs nearly as much as the first (chai-2009, 6.2.1: one copy gains up to 70 %).
+const PACKAGE: [Cost; WAYS] = [
+    Cost::new(150.0, &[(0, 0.2)]),
+    Cost::new(190.0, &[(0, 0.16)]).pieces(8.0),
+    Cost::new(400.0, &[(0, 0.16), (M, 0.19)]).pieces(5.0),
+    Cost::new(850.0, &[(0, 0.16), (M, 0.19)]).pieces(5.0),
+    Cost::new(700.0, &[(0, 0.095), (M, 0.11)])
+        .pieces(60.0)
+        .shares(0.0, 1.0),
+    Cost::new(1200.0, &[(0, 0.05), (M, 0.06)]).pieces(30.0),
+    Cost::new(900.0, &[(0, 0.07), (M, 0.085)])
+        .pieces(8.0)
+        .shares(0.0, 1.0),
+    Cost::new(1500.0, &[(0, 0.037), (M, 0.045)]).pieces(4.0),
+    Cost::new(3300.0, &[(0, 0.095), (M, 0.11)])
+        .pieces(60.0)
+        .shares(0.02, 0.03),
+];
+
+/// Two packages: the same with a longer way (chai-2009, 6.2.1: one copy gains up to 98 %).
+const NODE: [Cost; WAYS] = [
+    Cost::new(300.0, &[(0, 0.3)]),
+    Cost::new(350.0, &[(0, 0.25)]).pieces(8.0),
+    Cost::new(600.0, &[(0, 0.25), (M, 0.28)]).pieces(5.0),
+    Cost::new(1400.0, &[(0, 0.25), (M, 0.28)]).pieces(5.0),
+    Cost::new(1000.0, &[(0, 0.125), (M, 0.14)])
+        .pieces(70.0)
+        .shares(0.0, 1.0),
+    Cost::new(1600.0, &[(0, 0.065), (M, 0.075)]).pieces(35.0),
+    Cost::new(1200.0, &[(0, 0.11), (M, 0.13)])
+        .pieces(10.0)
+        .shares(0.0, 1.0),
+    Cost::new(2000.0, &[(0, 0.057), (M, 0.07)]).pieces(5.0),
+    Cost::new(3800.0, &[(0, 0.125), (M, 0.14)])
+        .pieces(70.0)
+        .shares(0.02, 0.03),
+];

@@ -1,0 +1,26 @@
+//! Every decision about how a message goes, as pure functions (DESIGN.md, section 4; chai-2009, chapters 6 and 7).
+//!
+//! - [`costs`]: what each [`Way`] costs, for each level of the machine: the shipped figures;
+//! - [`select`](mod@select): from a message, its situation and the costs to a way, with the numbers that speak for it;
+//! - [`thresholds`]: the same decision, solved for the message's length, for the hot path;
+//! - [`skew`]: the receiver that lags behind, noticed at its unexpected queue;
+//! - [`poll`]: which channel is looked at in which round;
+//! - [`tuning`]: the file with the costs of one machine, written by `mica tune`.
+//!
+//! Nothing here moves a byte or knows a channel: the protocol, `mica info --explain`, `mica tune` and a simulator
+//! share these functions. `docs/design/selection.md` says how they fit together.
+
+#![forbid(unsafe_code)]
+
+pub mod costs;
+pub mod poll;
+pub mod select;
+pub mod skew;
+pub mod thresholds;
+pub mod tuning;
+
+pub use costs::{Cost, Costs, Span, Way, Ways};
+pub use poll::{PollPolicy, PollSchedule};
+pub use select::{Decision, Limits, Message, Situation, choose, select};
+pub use skew::{SkewChange, SkewMonitor, SkewPolicy};
+pub use thresholds::Thresholds;

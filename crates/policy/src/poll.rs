@@ -1,0 +1,215 @@
+//! Which channel is looked at in which round of progress (chai-2009, 7.1).
+//!
+//! A look at one channel costs more than at another, and delays what comes by the other. The first channel, shared memory, is
+//! looked at in every round; each further one in every `ratio`-th, its *priority ratio*. A static policy sets the ratio once. A
+//! dynamic one follows the traffic: when of the last `h` messages `m` came by the first channel and `n` by this one, the
+//! ratio becomes m/n + 1, and the count begins anew. With n = 0 it becomes m + 1, as for n = 1: thus no channel waits
+//! more than `h` + 1 rounds, and none goes before the first.
+
+use mica_node::tunables::{self, BadValue};
+
+/// How the priority ratio is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PollPolicy {
+    /// It stays as it is.
+    Static {
+        /// Rounds for each look at a further channel; 0 counts as 1.
+        ratio: u32,
+    },
+    /// It follows the traffic.
+    Dynamic {
+        /// Messages after which it is found anew; 0 counts as 1.
+        history: u32,
+    },
+}
+
+impl Default for PollPolicy {
+    /// A static ratio of 50 (chai-2009, 7.3.1).
+    fn default() -> PollPolicy {
+        PollPolicy::Static { ratio: 50 }
+    }
+}
+
+impl PollPolicy {
+    /// That of `MICA_POLL`, `MICA_POLL_RATIO` and `MICA_POLL_HISTORY`.
+    ///
+    /// # Errors
+    /// When a value there does not fit.
+    pub fn from_environment() -> Result<PollPolicy, BadValue> {
+        let count = |tunable: &tunables::Tunable| {
+            let value = tunable.number()?;
+            Ok::<_, BadValue>(u32::try_from(value).unwrap_or(u32::MAX))
+        };
+        let ratio = count(&tunables::POLL_RATIO)?;
+        let history = count(&tunables::POLL_HISTORY)?;
+        Ok(match tunables::POLL.choice()? {
+            "dynamic" => PollPolicy::Dynamic { history },
+            _ => PollPolicy::Static { ratio },
+        })
+    }
+}
+
+/// A channel beside the first.
+#[derive(Debug, Clone, Copy)]
+struct Further {
+    ratio: u32,
+    /// Rounds until it is looked at, as of the last time that any was.
+    rounds: u32,
+    /// Its messages in the history that is being counted.
+    messages: u32,
+}
+
+/// Says for each round of progress which channels to look at. Channels are numbered from 0, the first, on.
+#[derive(Debug, Clone)]
+pub struct PollSchedule {
+    policy: PollPolicy,
+    further: Vec<Further>,
+    /// Rounds until any of `further` is looked at, and how many that was when it was set.
+    countdown: u32,
+    stride: u32,
+    /// Messages of the first channel in the history that is being counted, and of all.
+    first: u32,
+    all: u32,
+}
+
+/// The channels of a round beside the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Due(u32);
+
+impl Due {
+    /// The channels' numbers.
+    #[inline]
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let channel = rest.trailing_zeros();
+            rest &= rest.wrapping_sub(1);
+            (channel < 32).then_some(channel as usize)
+        })
+    }
+
+    /// Whether the channel is to be looked at.
+    #[inline]
+    pub const fn contains(self, channel: usize) -> bool {
+        channel < 32 && self.0 & (1 << channel) != 0
+    }
+}
+
+impl PollSchedule {
+    /// A schedule for `channels` channels, from 1 to 32. A dynamic one begins as if the traffic had been even: each
+    /// channel is looked at in every second round.
+    ///
+    /// # Panics
+    /// If the number of channels is another.
+    pub fn new(policy: PollPolicy, channels: usize) -> PollSchedule {
+        assert!(
+            (1..=32).contains(&channels),
+            "{channels} channels: expected 1 to 32"
+        );
+        let ratio = match policy {
+            PollPolicy::Static { ratio } => ratio.max(1),
+            PollPolicy::Dynamic { .. } => 2,
+        };
+        let further = Further {
+            ratio,
+            rounds: ratio,
+            messages: 0,
+        };
+        let mut schedule = PollSchedule {
+            policy,
+            further: vec![further; channels - 1],
+            countdown: 0,
+            stride: 0,
+            first: 0,
+            all: 0,
+        };
+        schedule.wind();
+        schedule
+    }
+
+    /// The priority ratio of a channel: rounds for each look at it.
+    pub fn ratio(&self, channel: usize) -> u32 {
+        match channel {
+            0 => 1,
+            channel => self.further[channel - 1].ratio,
+        }
+    }
+
+    /// Begins a round, and says which channels are to be looked at beside the first. One decrement in most rounds.
+    #[inline]
+    pub fn begin_round(&mut self) -> Due {
+        self.countdown -= 1;
+        if self.countdown > 0 {
+            Due::default()
+        } else {
+            self.due()
+        }
+    }
+
+    #[cold]
+    fn due(&mut self) -> Due {
+        let mut due = 0;
+        for (at, channel) in self.further.iter_mut().enumerate() {
+            channel.rounds -= self.stride;
+            if channel.rounds == 0 {
+                channel.rounds = channel.ratio;
+                due |= 1 << (at + 1);
+            }
+        }
+        self.wind();
+        Due(due)
+    }
+
+    /// Sets the countdown to the next channel's turn.
+    fn wind(&mut self) {
+        let rounds = self.further.iter().map(|channel| channel.rounds);
+        self.stride = rounds.min().unwrap_or(u32::MAX);
+        self.countdown = self.stride;
+    }
+
+    /// Takes note of a message that came by `channel`.
+    #[inline]
+    pub fn arrived(&mut self, channel: usize) {
+        let PollPolicy::Dynamic { history } = self.policy else {
+            return;
+        };
+        match channel {
+            0 => self.first += 1,
+            channel => self.further[channel - 1].messages += 1,
+        }
+        self.all += 1;
+        if self.all >= history {
+            self.update();
+        }
+    }
+
+    /// Finds the ratios anew from what was counted. A channel keeps the turn it has coming if that is sooner.
+    #[cold]
+    fn update(&mut self) {
+        let elapsed = self.stride - self.countdown;
+        for channel in &mut self.further {
+            channel.ratio = self.first / channel.messages.max(1) + 1;
+            channel.messages = 0;
+            channel.rounds = (channel.rounds - elapsed).min(channel.ratio);
+        }
+        self.first = 0;
+        self.all = 0;
+        self.wind();
+    }
+
+    /// One round: calls `look` for the first channel and for those whose turn it is. `look` looks at the channel once and
+    /// answers how many messages it has taken in; so does this.
+    #[inline]
+    pub fn round(&mut self, mut look: impl FnMut(usize) -> u32) -> u32 {
+        let due = self.begin_round();
+        let mut arrived = 0;
+        for channel in std::iter::once(0).chain(due.iter()) {
+            let messages = look(channel);
+            for _ in 0..messages {
+                self.arrived(channel);
+            }
+            arrived += messages;
+        }
+        arrived
+    }
+}

@@ -1,0 +1,301 @@
+//! The choice of a message's way: one pure function of the message, its situation and the costs.
+//!
+//! Each way is either ruled out, for a reason that can be told, or has an estimate; the least estimate wins. What counts
+//! is the time until the receiver has the bytes, or, if a rank has something to compute meanwhile, the time that the copy
+//! takes from the two cores (chai-2009, 7.2.2: decision by latency, decision by CPU utilization). Ranks that share a
+//! core take turns: what two of them do at once elsewhere takes the sum of both here.
+//!
+//! [`choose`] answers the way and [`select`] everything that led to it; both weigh the ways by the same function, and
+//! neither allocates.
+
+use std::fmt;
+
+use mica_node::topology::Level;
+
+use crate::costs::{Costs, WAYS, Way, Ways};
+
+/// What is to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Its bytes.
+    pub len: usize,
+    /// Contiguous pieces of memory that they lie in, at the side that has more; at least 1.
+    pub pieces: usize,
+    /// True if its sender must know that it was matched (`MPI_Ssend`).
+    pub synchronous: bool,
+}
+
+impl Message {
+    /// An ordinary message of `len` contiguous bytes.
+    pub const fn contiguous(len: usize) -> Message {
+        Message {
+            len,
+            pieces: 1,
+            synchronous: false,
+        }
+    }
+}
+
+/// What bounds the ways that do not ask first, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest message that fits a slot beside its head.
+    pub inline: usize,
+    /// Longest message that fits a ring's arena.
+    pub ring: usize,
+    /// Longest message that a receiver who does not expect it may have to keep for itself.
+    pub eager: usize,
+    /// The same while the receiver lags behind and has told so ([`skew`](crate::skew)).
+    pub eager_skewed: usize,
+}
+
+impl Default for Limits {
+    /// Those of the channels as they are built, and the tunables' defaults.
+    fn default() -> Limits {
+        Limits {
+            inline: 40,
+            ring: 8 << 10,
+            eager: 64 << 10,
+            eager_skewed: 256 << 10,
+        }
+    }
+}
+
+/// What is known of the two ranks when the way is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Situation {
+    /// How far apart they are.
+    pub level: Level,
+    /// The ways that work between them (and for this message's buffers).
+    pub available: Ways,
+    /// Bounds of the eager ways.
+    pub limits: Limits,
+    /// The other rank waits for this message and can help to copy.
+    pub peer_waiting: bool,
+    /// The receiver has told that it lags behind.
+    pub skewed: bool,
+    /// Ranks outnumber cores: the two may have to share one.
+    pub oversubscribed: bool,
+    /// The operation is non-blocking and there is something to compute meanwhile.
+    pub overlap: bool,
+}
+
+impl Situation {
+    /// Two ranks at `level` that both wait, each on its core, with the default limits.
+    pub fn waiting(level: Level, available: Ways) -> Situation {
+        Situation {
+            level,
+            available,
+            limits: Limits::default(),
+            peer_waiting: true,
+            skewed: false,
+            oversubscribed: false,
+            overlap: false,
+        }
+    }
+}
+
+/// What a way would take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Nanoseconds until the receiver has the bytes.
+    pub elapsed_ns: f64,
+    /// Nanoseconds that both cores together cannot compute.
+    pub busy_ns: f64,
+}
+
+impl Estimate {
+    fn of(&self, goal: Goal) -> f64 {
+        match goal {
+            Goal::Elapsed => self.elapsed_ns,
+            Goal::Busy => self.busy_ns,
+        }
+    }
+}
+
+/// Which number of an [`Estimate`] the choice makes small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goal {
+    /// The message is waited for.
+    Elapsed,
+    /// There is something to compute meanwhile.
+    Busy,
+}
+
+/// Why a way is out of the question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Exclusion {
+    /// It does not work between these ranks, or not for these buffers.
+    NotAvailable,
+    /// It carries no more than this.
+    TooLong {
+        /// Bytes.
+        limit: usize,
+    },
+    /// The message fits the slot that its head takes anyway.
+    FitsSlot,
+    /// The sender of a synchronous message must hear of its match.
+    Synchronous,
+    /// It takes the other rank's core, and that rank is busy elsewhere.
+    PeerBusy,
+    /// It takes two cores, and the ranks may have but one.
+    Oversubscribed,
+    /// The receiver lags behind: the sender is not to wait for it with a message up to this.
+    Skewed {
+        /// Bytes.
+        limit: usize,
+    },
+}
+
+impl fmt::Display for Exclusion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Exclusion::NotAvailable => write!(f, "not available between these ranks"),
+            Exclusion::TooLong { limit } => write!(f, "carries at most {limit} bytes"),
+            Exclusion::FitsSlot => write!(f, "the message fits the slot of its head"),
+            Exclusion::Synchronous => write!(f, "a synchronous send must hear of its match"),
+            Exclusion::PeerBusy => write!(f, "the other rank is busy elsewhere and cannot help"),
+            Exclusion::Oversubscribed => {
+                write!(f, "two cores are needed, and ranks outnumber cores")
+            }
+            Exclusion::Skewed { limit } => write!(
+                f,
+                "the receiver lags behind: up to {limit} bytes do not wait for it"
+            ),
+        }
+    }
+}
+
+/// What was found about one way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Verdict {
+    /// It could carry the message.
+    Possible(Estimate),
+    /// It could not, or must not.
+    RuledOut(Exclusion),
+}
+
+/// A choice with all that led to it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Decision {
+    /// The way.
+    pub way: Way,
+    /// What it takes.
+    pub estimate: Estimate,
+    /// What was made small.
+    pub goal: Goal,
+    /// By way, in the order of [`Way::ALL`].
+    pub verdicts: [Verdict; WAYS],
+}
+
+impl Decision {
+    /// Every way with what was found about it.
+    pub fn considered(&self) -> impl Iterator<Item = (Way, &Verdict)> {
+        Way::ALL.into_iter().zip(&self.verdicts)
+    }
+}
+
+/// Weighs one way.
+#[inline]
+fn weigh(way: Way, message: &Message, situation: &Situation, costs: &Costs) -> Verdict {
+    match exclusion(way, message, situation) {
+        Some(why) => Verdict::RuledOut(why),
+        None => Verdict::Possible(estimate(way, message, situation, costs)),
+    }
+}
+
+/// Whether, and why, a way is out of the question.
+#[inline]
+fn exclusion(way: Way, message: &Message, situation: &Situation) -> Option<Exclusion> {
+    let Situation {
+        available, limits, ..
+    } = *situation;
+    if !available.contains(way) {
+        return Some(Exclusion::NotAvailable);
+    }
+    let fits_slot =
+        message.len <= limits.inline && !message.synchronous && available.contains(Way::Inline);
+    if fits_slot {
+        // The head travels in any case, and its slot has room: nothing can be cheaper, whatever a calibration says.
+        return (way != Way::Inline).then_some(Exclusion::FitsSlot);
+    }
+    let over = |limit: usize| (message.len > limit).then_some(Exclusion::TooLong { limit });
+    match way {
+        Way::Inline if message.synchronous => Some(Exclusion::Synchronous),
+        Way::Inline => over(limits.inline),
+        // In the ring a synchronous message carries its bytes and gets an answer.
+        Way::Ring => over(limits.ring),
+        Way::Cells if message.synchronous => Some(Exclusion::Synchronous),
+        Way::Cells if situation.skewed => over(limits.eager_skewed.max(limits.eager)),
+        Way::Cells => over(limits.eager),
+        _ => {
+            let limit = limits.eager_skewed;
+            let may_go = available.contains(Way::Cells) && !message.synchronous;
+            if situation.skewed && may_go && message.len <= limit {
+                Some(Exclusion::Skewed { limit })
+            } else if way.needs_both() && !situation.peer_waiting {
+                Some(Exclusion::PeerBusy)
+            } else if matches!(way, Way::Cooperate | Way::MappedCooperate)
+                && situation.oversubscribed
+            {
+                Some(Exclusion::Oversubscribed)
+            } else {
+                None
+            }
+        }
+    }
+}
+
+/// What a way takes in this situation.
+#[inline]
+fn estimate(way: Way, message: &Message, situation: &Situation, costs: &Costs) -> Estimate {
+    let cost = costs.of(situation.level, way);
+    let copy = cost.copy_ns(message.len, message.pieces);
+    let shares = cost.sender + cost.receiver;
+    // On one core the two ranks' parts follow one another.
+    let turns = if situation.oversubscribed {
+        shares.max(1.0)
+    } else {
+        1.0
+    };
+    Estimate {
+        elapsed_ns: cost.start_ns + copy * turns,
+        busy_ns: cost.start_ns + copy * shares,
+    }
+}
+
+fn goal(situation: &Situation) -> Goal {
+    if situation.overlap {
+        Goal::Busy
+    } else {
+        Goal::Elapsed
+    }
+}
+
+/// The way of a message. Always one of `situation.available`, or [`Way::Streamed`], which needs nothing but shared memory
+/// and time, if nothing else is possible.
+#[inline]
+pub fn choose(message: &Message, situation: &Situation, costs: &Costs) -> Way {
+    let goal = goal(situation);
+    let mut best = (Way::Streamed, f64::INFINITY);
+    for way in situation.available.iter() {
+        if let Verdict::Possible(estimate) = weigh(way, message, situation, costs)
+            && estimate.of(goal) < best.1
+        {
+            best = (way, estimate.of(goal));
+        }
+    }
+    best.0
+}
+
+/// The way of a message, as [`choose`] answers it, with the numbers for it and against the others.
+pub fn select(message: &Message, situation: &Situation, costs: &Costs) -> Decision {
+    let way = choose(message, situation, costs);
+    Decision {
+        way,
+        estimate: estimate(way, message, situation, costs),
+        goal: goal(situation),
+        verdicts: Way::ALL.map(|way| weigh(way, message, situation, costs)),
+    }
+}

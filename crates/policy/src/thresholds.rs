@@ -1,0 +1,254 @@
+//! The choice, solved for the message's length: what the hot path compares with.
+//!
+//! [`Thresholds::derive`] asks [`choose`] itself. Between two neighbouring corners (the limits of the eager ways, the starts of
+//! the costs' spans) every estimate is linear in the length, so that the least of them is a concave curve on which each
+//! way has one stretch: where both ends of an interval go the same way, all between them does, too, and bisection finds
+//! every change to the byte.
+
+use mica_node::tunables::{self, BadValue};
+
+use crate::costs::{Costs, Way, Ways};
+use crate::select::{Message, Situation, choose};
+
+/// The thresholds of a connection, in bytes; [`usize::MAX`] stands for "never" in those that end in `_min`, and for "always"
+/// in the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Longest message for the ring (or its slot).
+    pub ring_max: usize,
+    /// Longest message that does not ask first.
+    pub eager_max: usize,
+    /// The same while the receiver lags behind.
+    pub eager_max_skewed: usize,
+    /// From here on a message that was asked for is copied once (by its receiver or, see below, by both) rather than
+    /// streamed through cells, if both ranks wait.
+    pub direct_min: usize,
+    /// From here on both sides copy it, if it is copied once and both ranks wait.
+    pub cooperate_min: usize,
+    /// Shortest average piece for which a long non-contiguous message is copied as it lies rather than streamed.
+    pub direct_run_min: usize,
+    /// From here on a copy engine does it, if there is something to compute meanwhile.
+    pub offload_min: usize,
+}
+
+/// Longer than any message.
+const LONGEST: usize = 1 << 40;
+
+impl Thresholds {
+    /// The thresholds of a connection whose ranks are in `situation`: its level, available ways, limits and
+    /// oversubscription count; whether somebody waits or lags behind does not, each threshold takes the case it is for.
+    pub fn derive(costs: &Costs, situation: &Situation) -> Thresholds {
+        let waiting = Situation {
+            peer_waiting: true,
+            skewed: false,
+            overlap: false,
+            ..*situation
+        };
+        let skewed = Situation {
+            skewed: true,
+            ..waiting
+        };
+        let only = |ways: Ways, situation: Situation| Situation {
+            available: situation.available.intersection(ways),
+            ..situation
+        };
+        let alone = Ways::NONE.with(Way::Pull).with(Way::Mapped);
+        let both = Ways::NONE.with(Way::Cooperate).with(Way::MappedCooperate);
+        let streamed = Ways::NONE.with(Way::Streamed);
+        let engine = Ways::NONE.with(Way::Offload);
+        let overlap = Situation {
+            overlap: true,
+            ..waiting
+        };
+        let from =
+            |ways: Ways, situation: Situation| from_on(costs, &situation, |way| ways.contains(way));
+        let direct = alone.union(both);
+        let direct_min = from(direct, only(direct.union(streamed), waiting));
+        Thresholds {
+            ring_max: up_to(costs, &waiting, |way| {
+                matches!(way, Way::Inline | Way::Ring)
+            }),
+            eager_max: up_to(costs, &waiting, Way::is_eager),
+            eager_max_skewed: up_to(costs, &skewed, Way::is_eager),
+            direct_min,
+            cooperate_min: from(both, only(direct, waiting)),
+            direct_run_min: shortest_run(costs, &only(direct.union(streamed), waiting), direct_min),
+            offload_min: from(engine, overlap),
+        }
+    }
+
+    /// These, with those that the environment sets (`MICA_RING_MAX`, `MICA_EAGER_MAX`, `MICA_SKEW_EAGER_MAX`,
+    /// `MICA_DIRECT_MIN`, `MICA_DIRECT_RUN_MIN`) as it sets them; `ring_limit` bounds the ring's.
+    ///
+    /// # Errors
+    /// When a value there is no number.
+    pub fn in_force(self, ring_limit: usize) -> Result<Thresholds, BadValue> {
+        let set = |tunable: &tunables::Tunable| -> Result<Option<usize>, BadValue> {
+            let value = tunable.is_set().then(|| tunable.number()).transpose()?;
+            Ok(value.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)))
+        };
+        Ok(self.overridden(&Overrides {
+            ring_max: set(&tunables::RING_MAX)?.map(|bytes| bytes.min(ring_limit)),
+            eager_max: set(&tunables::EAGER_MAX)?,
+            eager_max_skewed: set(&tunables::SKEW_EAGER_MAX)?,
+            direct_min: set(&tunables::DIRECT_MIN)?,
+            direct_run_min: set(&tunables::DIRECT_RUN_MIN)?,
+        }))
+    }
+
+    /// These, with what `explicit` has in their place. An explicit `eager_max` holds while the receiver lags behind, too,
+    /// unless that case has a value of its own.
+    pub fn overridden(self, explicit: &Overrides) -> Thresholds {
+        Thresholds {
+            ring_max: explicit.ring_max.unwrap_or(self.ring_max),
+            eager_max: explicit.eager_max.unwrap_or(self.eager_max),
+            eager_max_skewed: explicit
+                .eager_max_skewed
+                .or(explicit.eager_max)
+                .unwrap_or(self.eager_max_skewed),
+            direct_min: explicit.direct_min.unwrap_or(self.direct_min),
+            cooperate_min: self.cooperate_min,
+            direct_run_min: explicit.direct_run_min.unwrap_or(self.direct_run_min),
+            offload_min: self.offload_min,
+        }
+    }
+
+    /// Longest message that does not ask first, on a connection that is `skewed` or not.
+    #[inline]
+    pub const fn eager(&self, skewed: bool) -> usize {
+        if skewed {
+            self.eager_max_skewed
+        } else {
+            self.eager_max
+        }
+    }
+}
+
+/// Thresholds that somebody has set by hand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// See [`Thresholds::ring_max`].
+    pub ring_max: Option<usize>,
+    /// See [`Thresholds::eager_max`].
+    pub eager_max: Option<usize>,
+    /// See [`Thresholds::eager_max_skewed`].
+    pub eager_max_skewed: Option<usize>,
+    /// See [`Thresholds::direct_min`].
+    pub direct_min: Option<usize>,
+    /// See [`Thresholds::direct_run_min`].
+    pub direct_run_min: Option<usize>,
+}
+
+fn way_of(len: usize, costs: &Costs, situation: &Situation) -> Way {
+    choose(&Message::contiguous(len), situation, costs)
+}
+
+/// Lengths between neighbours of which every estimate is linear and nothing is ruled in or out; ascending.
+fn corners(costs: &Costs, situation: &Situation) -> Vec<usize> {
+    let limits = situation.limits;
+    let mut corners = vec![0, LONGEST];
+    for limit in [
+        limits.inline,
+        limits.ring,
+        limits.eager,
+        limits.eager_skewed,
+    ] {
+        corners.extend([limit.min(LONGEST), limit.saturating_add(1).min(LONGEST)]);
+    }
+    for way in situation.available.iter() {
+        let spans = costs.of(situation.level, way).used_spans();
+        corners.extend(spans.map(|span| (span.from as usize).min(LONGEST)));
+    }
+    corners.sort_unstable();
+    corners.dedup();
+    corners
+}
+
+/// The longest length up to which all messages go a way that `is` accepts; 0 if even the empty one does not.
+fn up_to(costs: &Costs, situation: &Situation, is: impl Fn(Way) -> bool) -> usize {
+    let way = |len: usize| way_of(len, costs, situation);
+    if !is(way(0)) {
+        return 0;
+    }
+    let corners = corners(costs, situation);
+    let mut intervals = corners.windows(2);
+    let change = intervals.find_map(|ends| first(ends[0], ends[1], &way, &|way| !is(way)));
+    change.map_or(usize::MAX, |len| len - 1)
+}
+
+/// The shortest length from which on all messages go a way that `is` accepts; [`usize::MAX`] if there is none.
+fn from_on(costs: &Costs, situation: &Situation, is: impl Fn(Way) -> bool) -> usize {
+    let way = |len: usize| way_of(len, costs, situation);
+    if !is(way(LONGEST)) {
+        return usize::MAX;
+    }
+    let corners = corners(costs, situation);
+    let mut intervals = corners.windows(2).rev();
+    let change = intervals.find_map(|ends| last(ends[0], ends[1], &way, &|way| !is(way)));
+    change.map_or(0, |len| len + 1)
+}
+
+/// The first length after `low` and up to `high` whose way `is` accepts, if `low`'s is none of them. Nothing is ruled in or
+/// out between the two.
+fn first(
+    low: usize,
+    high: usize,
+    way: &impl Fn(usize) -> Way,
+    is: &impl Fn(Way) -> bool,
+) -> Option<usize> {
+    if way(low) == way(high) {
+        None
+    } else if high - low == 1 {
+        is(way(high)).then_some(high)
+    } else {
+        let middle = low + (high - low) / 2;
+        first(low, middle, way, is).or_else(|| first(middle, high, way, is))
+    }
+}
+
+/// The last length before `high` and down to `low` whose way `is` accepts, if `high`'s is none of them.
+fn last(
+    low: usize,
+    high: usize,
+    way: &impl Fn(usize) -> Way,
+    is: &impl Fn(Way) -> bool,
+) -> Option<usize> {
+    if way(low) == way(high) {
+        None
+    } else if high - low == 1 {
+        is(way(low)).then_some(low)
+    } else {
+        let middle = low + (high - low) / 2;
+        last(middle, high, way, is).or_else(|| last(low, middle, way, is))
+    }
+}
+
+/// The shortest average piece with which a message well above `direct_min` is still copied as it lies.
+fn shortest_run(costs: &Costs, situation: &Situation, direct_min: usize) -> usize {
+    let Some(len) = direct_min.max(1 << 20).checked_mul(2) else {
+        return usize::MAX;
+    };
+    if len > LONGEST {
+        return usize::MAX;
+    }
+    let worth = |run: usize| {
+        let message = Message {
+            pieces: len.div_ceil(run),
+            ..Message::contiguous(len)
+        };
+        choose(&message, situation, costs) != Way::Streamed
+    };
+    if worth(1) {
+        return 1;
+    }
+    let (mut short, mut long) = (1, len);
+    while long - short > 1 {
+        let middle = short + (long - short) / 2;
+        if worth(middle) {
+            long = middle;
+        } else {
+            short = middle;
+        }
+    }
+    long
+}
