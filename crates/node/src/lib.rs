@@ -4,6 +4,7 @@
 //! folder; shared structures hold offsets and never pointers, and every atomic access says what it pairs with.
 
 pub mod cells;
+pub mod claims;
 pub mod doorbell;
 pub mod lock;
 pub mod park;
@@ -12,5 +13,6 @@ pub mod process;
 pub mod ring;
 pub mod segment;
 pub mod sync;
+pub mod tokens;
 pub mod topology;
 pub mod tunables;

@@ -69,6 +69,11 @@ tunables! {
         "Shortest rendezvous message that is copied directly; shorter ones go through cells.";
     DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "512", Kind::Bytes,
         "Shortest average contiguous run for which a non-contiguous message is copied directly.";
+    COPY_ENGINE: "copy_engine", "MICA_COPY_ENGINE", "auto",
+        Kind::Choice(&["auto", "inline", "thread", "dsa", "dsa+thread"]),
+        "Who copies long non-blocking messages: the rank, a helper thread, Intel DSA, or DSA driven by a helper thread.";
+    OFFLOAD_MIN: "offload_min", "MICA_OFFLOAD_MIN", "256K", Kind::Bytes,
+        "Shortest non-blocking message that is given to the copy engine.";
     SPIN: "spin", "MICA_SPIN", "20000", Kind::Count,
         "How often a waiting rank polls before it yields, when every rank has a core.";
     YIELDS: "yields", "MICA_YIELDS", "0", Kind::Count,
