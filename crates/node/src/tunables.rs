@@ -96,6 +96,11 @@ tunables! {
         "Static polling: looks at shared memory for each look at another channel.";
     POLL_HISTORY: "poll_history", "MICA_POLL_HISTORY", "10", Kind::Count,
         "Dynamic polling: messages after which the ratio is found anew.";
+    COPY_ENGINE: "copy_engine", "MICA_COPY_ENGINE", "auto",
+        Kind::Choice(&["auto", "inline", "thread", "dsa", "dsa+thread"]),
+        "Who copies long non-blocking messages: the rank, a helper thread, Intel DSA, or DSA driven by a helper thread.";
+    OFFLOAD_MIN: "offload_min", "MICA_OFFLOAD_MIN", "256K", Kind::Bytes,
+        "Shortest non-blocking message that is given to the copy engine.";
     SPIN: "spin", "MICA_SPIN", "20000", Kind::Count,
         "How often a waiting rank polls before it yields, when every rank has a core.";
     YIELDS: "yields", "MICA_YIELDS", "0", Kind::Count,

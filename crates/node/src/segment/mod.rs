@@ -18,6 +18,7 @@ use crate::park::Fencing;
 use crate::ring::RingStorage;
 use crate::split::Split;
 use crate::sync::{AtomicU32, AtomicU64};
+use crate::tokens::Tokens;
 use crate::topology::Place;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -107,6 +108,11 @@ struct Header {
     /// 1: the rank that parks fences, by membarrier; 0: every sender does.
     parker_fences: u32,
 }
+
+/// Offset of the helpers' tokens: in the header's page, in a line of their own.
+const TOKENS_OFFSET: usize = 2048;
+
+const _: () = assert!(size_of::<Header>() <= TOKENS_OFFSET && TOKENS_OFFSET < PAGE);
 
 /// A mapped job segment.
 #[derive(Debug)]
@@ -261,6 +267,13 @@ impl JobSegment {
         } else {
             Fencing::Sender
         }
+    }
+
+    /// The node's count of copy helpers at work.
+    pub fn helper_tokens(&self) -> &Tokens {
+        // SAFETY: in the header's page, behind the header, allocated and zeroed by `create`, which is a valid count; used
+        // for nothing else, and only through its atomic.
+        unsafe { &*self.at(TOKENS_OFFSET).cast::<Tokens>() }
     }
 
     /// Process that created the segment.
@@ -514,6 +527,18 @@ mod tests {
         assert!(matches!(segment.rank_state(3), RankState::Running { .. }));
         other.block(3).abort(7);
         assert_eq!(segment.rank_state(3), RankState::Aborted { code: 7 });
+    }
+
+    #[test]
+    fn helpers_are_counted_for_all_ranks_together() {
+        let segment = job(2);
+        let fd = segment.as_fd().try_clone_to_owned().expect("dup");
+        let other = JobSegment::attach(fd).expect("attach");
+        assert!(segment.helper_tokens().try_acquire(1));
+        assert!(!other.helper_tokens().try_acquire(1));
+        segment.helper_tokens().release();
+        assert!(other.helper_tokens().try_acquire(1));
+        assert_eq!(other.ranks(), 2, "the header is intact");
     }
 
     #[test]
