@@ -12,8 +12,10 @@
 //! | longer | `Rendezvous`: a request to send; receiver, sender or both copy the bytes directly, or they go through cells |
 #![forbid(unsafe_code)]
 
+mod attendant;
 mod engine;
 pub mod matching;
+mod offloading;
 mod packet;
 mod progress;
 mod reaction;

@@ -22,6 +22,9 @@ impl State {
             self.take_in(source, &packet)?;
         }
         self.shm.next_turn();
+        if self.has_offloaded() {
+            arrived |= self.follow_offload()?;
+        }
         if !self.backlog.is_empty() {
             self.advance_backlog()?;
         }

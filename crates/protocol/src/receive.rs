@@ -3,6 +3,7 @@
 use crate::Fault;
 use crate::engine::Glance;
 use crate::matching::{Envelope, Pattern};
+use crate::offloading::Copying;
 use crate::packet;
 use crate::send::Phase;
 use crate::state::{Early, Inbound, State, Target};
@@ -48,6 +49,10 @@ pub(crate) struct RecvOp {
     pub stage: Stage,
     /// The buffer, as long as the sender may copy to it.
     pub exposed: Option<Exposed>,
+    /// The copy engine's part, as long as it is at work.
+    pub copying: Option<Copying>,
+    /// It counts among the long messages under way.
+    long: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -84,12 +89,17 @@ impl State {
             view: view.clone(),
             stage: Stage::Posted { ticket: 0 },
             exposed: None,
+            copying: None,
+            long: false,
         };
         let id = RecvId(self.recvs.insert(op) as u32);
         match early {
             None => {
                 let ticket = self.posted.post(pattern, id);
-                self.recvs[id.0 as usize].stage = Stage::Posted { ticket };
+                let long = self.is_long(view.len()) && self.begin_long();
+                let op = &mut self.recvs[id.0 as usize];
+                op.stage = Stage::Posted { ticket };
+                op.long = long;
             }
             Some(ticket) => {
                 let (envelope, early) = self.unexpected.remove(ticket);
@@ -115,6 +125,8 @@ impl State {
             view: view.clone(),
             stage: Stage::Posted { ticket: 0 },
             exposed: None,
+            copying: None,
+            long: false,
         };
         let id = RecvId(self.recvs.insert(op) as u32);
         self.accept(id, envelope, early, Target::Probed(message.0 as usize))?;
@@ -305,6 +317,9 @@ impl State {
         let op = &mut self.recvs[id.0 as usize];
         op.stage = Stage::Done(completion);
         op.exposed = None;
+        if std::mem::take(&mut op.long) {
+            self.end_long();
+        }
         self.stir();
     }
 

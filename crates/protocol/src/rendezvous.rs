@@ -43,6 +43,8 @@ pub(crate) struct Asking {
     split: Option<u8>,
     /// This side failed to copy pieces that it had taken: the receiver will ask for cells.
     spoiled: bool,
+    /// It counts among the long messages under way.
+    long: bool,
 }
 
 impl Asking {
@@ -220,7 +222,10 @@ impl State {
         let head = packet::request(op.context, op.tag, &request);
         let sent = self.shm.send(peer, &head, None)?;
         debug_assert!(sent, "there was room and nobody else uses it");
-        self.sends[id as usize].phase = Phase::Asked;
+        let long = self.is_long(len) && self.begin_long();
+        let op = &mut self.sends[id as usize];
+        op.phase = Phase::Asked;
+        op.asking.long = long;
         Ok(true)
     }
 
@@ -268,7 +273,7 @@ impl State {
                 .is_some_and(|m| m.exposure().reachable(len) == (0..len)),
             readable: request.remote.is_some() && self.direct.is_usable(peer),
             divisible: request.split.is_some() && mine.is_some(),
-            offload: false,
+            offload: self.may_offload(len),
         };
         match (self.selection.choose(peer, &buffers), reach, request.remote) {
             (policy::Way::Mapped, Some(reach), _) if buffers.theirs_mapped => {
@@ -282,6 +287,16 @@ impl State {
             (policy::Way::Pull, None, Some(remote)) => {
                 let pulled = self.direct.pull(peer, remote, &view, len);
                 self.end_pull(id, peer, &request, pulled, Way::Direct)
+            }
+            (policy::Way::Offload, reach, _) => {
+                let window = reach
+                    .and_then(|r| r.window)
+                    .filter(|_| buffers.theirs_mapped);
+                if self.offload(id, peer, &request, window, &view, len) {
+                    Ok(())
+                } else {
+                    self.ask_for_cells(id, peer, request.op)
+                }
             }
             _ => self.ask_for_cells(id, peer, request.op),
         }
@@ -311,8 +326,19 @@ impl State {
         if pulled.is_err() {
             return self.ask_for_cells(id, peer, request.op);
         }
+        self.end_fetch(id, peer, request.op, way)
+    }
+
+    /// The message is here, whole.
+    pub(crate) fn end_fetch(
+        &mut self,
+        id: RecvId,
+        peer: u32,
+        sender_op: u32,
+        way: Way,
+    ) -> Result<(), Fault> {
         self.finish_incoming(id);
-        self.send_control(peer, packet::done(request.op, way))
+        self.send_control(peer, packet::done(sender_op, way))
     }
 
     /// Opens the buffer to the sender and leaves the copying to it.
@@ -403,7 +429,12 @@ impl State {
         }
     }
 
-    fn ask_for_cells(&mut self, id: RecvId, peer: u32, sender_op: u32) -> Result<(), Fault> {
+    pub(crate) fn ask_for_cells(
+        &mut self,
+        id: RecvId,
+        peer: u32,
+        sender_op: u32,
+    ) -> Result<(), Fault> {
         self.send_control(peer, packet::clear(sender_op, id.0))
     }
 
@@ -501,6 +532,9 @@ impl State {
         let asking = std::mem::take(&mut self.sends[id as usize].asking);
         if let Some(split) = asking.split {
             self.splits.give_back(split);
+        }
+        if asking.long {
+            self.end_long();
         }
     }
 }

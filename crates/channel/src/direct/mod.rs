@@ -137,6 +137,11 @@ impl Direct {
         self.peers[peer as usize] == Peer::Usable
     }
 
+    /// Process number of `peer`.
+    pub fn process(&self, peer: u32) -> u32 {
+        self.segment.block(peer).pid()
+    }
+
     /// Why `peer`'s memory cannot be read, if that was found out.
     pub fn refusal(&self, peer: u32) -> Option<&Refusal> {
         match &self.peers[peer as usize] {

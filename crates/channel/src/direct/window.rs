@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::memory::View;
+use crate::memory::{Region, Shape, View};
 
 /// Memory of a peer that is mapped in this process until the last window on it is gone.
 pub(super) trait Mapping: std::fmt::Debug + Send + Sync {
@@ -31,6 +31,22 @@ impl Window {
     /// The bytes of the buffer that [`load`](Self::load) and [`store`](Self::store) may touch.
     pub fn reachable(&self) -> Range<usize> {
         self.reachable.clone()
+    }
+
+    /// The buffer as a view, for a copy engine. It must not outlive the window.
+    ///
+    /// # Panics
+    /// If not all of it is reachable.
+    pub fn view(&self) -> View {
+        assert_eq!(
+            self.reachable.start, 0,
+            "the buffer's start is not reachable"
+        );
+        let bytes = self.reachable.end;
+        // SAFETY: 1. the mapping covers the bytes, for as long as `self` lives, which the caller sees to; 2. that the peer
+        // leaves them alone meanwhile is the window's contract.
+        let region = unsafe { Region::user(std::ptr::with_exposed_provenance_mut(self.origin)) };
+        region.view(Shape::Contiguous { bytes })
     }
 
     /// Copies `len` bytes at `position` of the peer's buffer to my `view` from `view_position` on. Does not block.

@@ -97,21 +97,9 @@ impl Helper {
 
     #[cold]
     fn spawn<W: Worker>(&mut self, worker: impl FnOnce() -> W) -> bool {
-        let mask = helper_mask(self.segment);
         let (shared, worker) = (Arc::clone(&self.shared), worker());
-        let builder = std::thread::Builder::new()
-            .name("mica-copy".to_owned())
-            .stack_size(256 << 10);
-        let spawned = with_signals_blocked(|| {
-            builder.spawn(move || {
-                if let Some(mask) = mask {
-                    // Where the kernel refuses it, the helper runs where the rank does.
-                    let _ = topology::bind_thread(&mask);
-                }
-                serve(&shared, worker);
-            })
-        });
-        self.thread = spawned.ok();
+        let serve = move || serve(&shared, worker);
+        self.thread = spawn_helper(self.segment, "mica-copy", serve).ok();
         self.thread.is_some()
     }
 }
@@ -161,6 +149,31 @@ fn serve<W: Worker>(shared: &Shared, mut worker: W) {
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+/// Starts a thread that works for the rank: it blocks all signals and stays away from the cores that ranks are bound to, where
+/// there are others.
+///
+/// # Errors
+/// When there is no thread to be had.
+pub fn spawn_helper(
+    segment: &'static JobSegment,
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> std::io::Result<JoinHandle<()>> {
+    let mask = helper_mask(segment);
+    let builder = std::thread::Builder::new()
+        .name(name.to_owned())
+        .stack_size(256 << 10);
+    with_signals_blocked(|| {
+        builder.spawn(move || {
+            if let Some(mask) = mask {
+                // Where the kernel refuses it, the helper runs where the rank does.
+                let _ = topology::bind_thread(&mask);
+            }
+            run();
+        })
+    })
 }
 
 /// Runs `f` with all signals blocked, so that a thread started there never runs the program's handlers.

@@ -35,6 +35,7 @@ mod thread;
 mod tests;
 
 pub use dsa::{DsaEngine, DsaReport, DsaThreadEngine, NoDevice, QueueInfo, QueueMode, find_queues};
+pub use helper::spawn_helper;
 pub use inline::InlineEngine;
 pub use job::{CopyJob, Notify};
 pub use peer::PeerMemory;
