@@ -6,6 +6,7 @@
 pub mod cells;
 pub mod doorbell;
 pub mod lock;
+pub mod maps;
 pub mod park;
 #[cfg(feature = "launcher")]
 pub mod process;
