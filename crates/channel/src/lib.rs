@@ -25,6 +25,8 @@ bitflags::bitflags! {
         const USER_SPACE = 1 << 2;
         /// Takes the sender's non-contiguous layout as it is.
         const SCATTERED = 1 << 3;
+        /// Maps a peer's memory, once it is exposed, so that both load and store there.
+        const LOAD_STORE = 1 << 4;
     }
 }
 

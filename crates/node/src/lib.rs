@@ -8,6 +8,7 @@ pub mod claims;
 pub mod doorbell;
 pub mod identity;
 pub mod lock;
+pub mod maps;
 pub mod park;
 #[cfg(feature = "launcher")]
 pub mod process;

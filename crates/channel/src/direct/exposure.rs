@@ -46,6 +46,17 @@ pub struct Exposure {
 }
 
 impl Exposure {
+    /// A whole buffer, by its address.
+    pub(super) fn by_address(backend: Backend, address: usize) -> Exposure {
+        Exposure {
+            backend,
+            head: 0,
+            tail: 0,
+            slot: 0,
+            place: address as u64,
+        }
+    }
+
     /// The words that carry it.
     pub fn to_words(&self) -> [u64; 2] {
         let tag = match self.backend {
@@ -107,5 +118,43 @@ impl Exposed {
     /// What to tell the peer.
     pub fn exposure(&self) -> Exposure {
         self.exposure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_carry_an_exposure() {
+        for (backend, head, tail, slot) in [
+            (Backend::Mapped, 65_535, 1, 255),
+            (Backend::Mapped, 0, 65_535, (1 << 30) - 1),
+            (Backend::Xpmem, 0, 0, 0),
+            (Backend::Cma, 0, 0, 0),
+        ] {
+            let exposure = Exposure {
+                backend,
+                head,
+                tail,
+                slot,
+                place: u64::MAX - 7,
+            };
+            assert_eq!(Exposure::from_words(exposure.to_words()), Some(exposure));
+        }
+        assert_eq!(Exposure::from_words([0, 0]), None);
+    }
+
+    #[test]
+    fn the_ends_may_be_out_of_reach() {
+        let mut exposure = Exposure::by_address(Backend::Mapped, 4096);
+        (exposure.head, exposure.tail) = (96, 4);
+        assert_eq!(exposure.reachable(10_000), 96..9_996);
+        assert!(exposure.reachable(50).is_empty());
+        assert!(
+            Exposure::by_address(Backend::Cma, 1)
+                .reachable(100)
+                .is_empty()
+        );
     }
 }

@@ -14,11 +14,15 @@
 
 mod cma;
 mod exposure;
+mod mapped;
 mod options;
 mod window;
+mod xpmem;
 
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use crate::memory::View;
 use crate::{Capabilities, Channel, Cost};
@@ -27,8 +31,13 @@ use mica_node::topology::Level;
 
 pub use cma::RemoteRun;
 pub use exposure::{Backend, Exposed, Exposure};
+pub use mapped::{HelperThread, Kept, Unavailable, Usage};
 pub use options::Options;
 pub use window::Window;
+pub use xpmem::Device as XpmemDevice;
+
+use mapped::{PeerSlots, Registry};
+use xpmem::{Module, Xpmem};
 
 /// Why direct copy from a peer does not work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,6 +87,11 @@ pub struct Direct {
     segment: &'static JobSegment,
     options: Options,
     peers: Vec<Peer>,
+    /// My own moved buffers, or why there are none.
+    mapped: Result<Registry, String>,
+    /// Peers' moved buffers.
+    slots: PeerSlots,
+    xpmem: Result<Xpmem, String>,
 }
 
 /// The word that peers read to find out whether they can.
@@ -89,7 +103,11 @@ impl Channel for Direct {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::PULL | Capabilities::SCATTERED
+        let mut capabilities = Capabilities::PULL | Capabilities::SCATTERED;
+        if self.mapped.is_ok() || self.xpmem.is_ok() {
+            capabilities |= Capabilities::LOAD_STORE;
+        }
+        capabilities
     }
 
     fn cost(&self, _level: Level) -> Cost {
@@ -118,10 +136,65 @@ impl Direct {
                 .publish_probe((&raw const PROBE).addr() as u64, value);
             cma::allow_readers(segment.launcher_pid());
         }
+        let xpmem = if options.xpmem {
+            Module::open()
+                .and_then(|module| Xpmem::new(Arc::new(module)))
+                .map_err(|why| format!("/dev/xpmem: {why}"))
+        } else {
+            Err(OFF.to_owned())
+        };
+        Direct::build(segment, me, options, start, xpmem)
+    }
+
+    /// As [`new`](Self::new), with something that does what the XPMEM module does in its place.
+    ///
+    /// # Errors
+    /// When `device` makes no segment.
+    pub fn with_xpmem(
+        segment: &'static JobSegment,
+        me: u32,
+        options: &Options,
+        device: Arc<dyn XpmemDevice>,
+    ) -> std::io::Result<Direct> {
+        let mut direct = Direct::new(
+            segment,
+            me,
+            &Options {
+                xpmem: false,
+                mapped: false,
+                ..*options
+            },
+        );
+        let xpmem = Xpmem::new(device)?;
+        segment.block(me).publish_xpmem(xpmem.segment());
+        direct.xpmem = Ok(xpmem);
+        Ok(direct)
+    }
+
+    fn build(
+        segment: &'static JobSegment,
+        me: u32,
+        options: &Options,
+        start: Peer,
+        xpmem: Result<Xpmem, String>,
+    ) -> Direct {
+        if let Ok(xpmem) = &xpmem {
+            segment.block(me).publish_xpmem(xpmem.segment());
+        }
+        let mapped = if !options.mapped {
+            Err(OFF.to_owned())
+        } else if xpmem.is_ok() {
+            Err("not needed where XPMEM works".to_owned())
+        } else {
+            Registry::new(segment, me, options).map_err(|why| why.to_string())
+        };
         Direct {
             segment,
             options: *options,
             peers: vec![start; segment.ranks() as usize],
+            mapped,
+            slots: PeerSlots::default(),
+            xpmem,
         }
     }
 
@@ -256,15 +329,17 @@ impl Direct {
     /// peer may push into it, for as long as it is exposed its pages are not moved. Blocks while pages are moved, the
     /// once that this happens; otherwise costs at most one short system call.
     pub fn expose(&mut self, address: usize, len: usize) -> Option<Exposed> {
-        let _ = len;
-        self.options.cma.then_some(Exposed {
-            exposure: Exposure {
-                backend: Backend::Cma,
-                head: 0,
-                tail: 0,
-                slot: 0,
-                place: address as u64,
-            },
+        if self.xpmem.is_ok() {
+            return Some(Exposed {
+                exposure: Exposure::by_address(Backend::Xpmem, address),
+                _pin: None,
+            });
+        }
+        if let Ok(mapped) = &self.mapped {
+            return Some(mapped.expose(address, len));
+        }
+        self.options.cma.then(|| Exposed {
+            exposure: Exposure::by_address(Backend::Cma, address),
             _pin: None,
         })
     }
@@ -272,15 +347,70 @@ impl Direct {
     /// `peer`'s buffer of `len` bytes that it has exposed, mapped here. `None` when it cannot be: then by CMA, or another way.
     /// The first window on a buffer blocks while pages are mapped; later ones are found in a cache.
     pub fn window(&mut self, peer: u32, exposure: &Exposure, len: usize) -> Option<Window> {
-        let _ = (peer, exposure, len);
-        None
+        match exposure.backend {
+            Backend::Cma => None,
+            Backend::Mapped => self.slots.window(self.segment, peer, exposure, len),
+            Backend::Xpmem => {
+                let segment = self.segment.block(peer).xpmem();
+                self.xpmem
+                    .as_mut()
+                    .ok()?
+                    .window(peer, segment, exposure, len)
+            }
+        }
+    }
+
+    /// What has been moved of this rank's buffers; `None` where none can be.
+    pub fn usage(&self) -> Option<Usage> {
+        self.mapped.as_ref().ok().map(Registry::usage)
     }
 
     /// What each back end can do in this process, for people.
     pub fn status(&self) -> Vec<Status> {
-        Vec::new()
+        let refused = self.peers.iter().find_map(|peer| match peer {
+            Peer::Refused(why) => Some(why.to_string()),
+            _ => None,
+        });
+        let cma = match refused {
+            Some(why) => Err(why),
+            None => Ok(format!(
+                "{} of {} peers probed",
+                self.peers.iter().filter(|p| **p == Peer::Usable).count(),
+                self.peers.len()
+            )),
+        };
+        let mapped = self.mapped.as_ref().map(|registry| {
+            let usage = registry.usage();
+            let mut text = format!(
+                "{} bytes in {} buffers, {} moves",
+                usage.bytes, usage.slots, usage.moves
+            );
+            for (why, times) in &usage.kept {
+                text += &format!("; left {times} times: {why}");
+            }
+            text
+        });
+        let xpmem = self.xpmem.as_ref();
+        let xpmem = xpmem.map(|xpmem| format!("{} attachments made", xpmem.attached()));
+        vec![
+            Status {
+                backend: Backend::Cma,
+                state: cma,
+            },
+            Status {
+                backend: Backend::Mapped,
+                state: mapped.map_err(Clone::clone),
+            },
+            Status {
+                backend: Backend::Xpmem,
+                state: xpmem.map_err(Clone::clone),
+            },
+        ]
     }
 }
+
+/// Why a back end that the user has not asked for is not used.
+const OFF: &str = "switched off by MICA_DIRECT";
 
 /// What a back end can do in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,13 @@
 use crate::ring::RingStorage;
 use crate::split::Split;
 
+/// File space of one slot: far more than a buffer ever grows to, so that a buffer which its owner enlarges in place
+/// (`mremap`) stays in its slot.
+pub const SLOT_SPAN: u64 = 1 << 40;
+
+/// Slots of a rank.
+pub const SLOTS: u32 = 256;
+
 /// A page of memory.
 pub const PAGE: usize = 4096;
 
@@ -100,6 +107,18 @@ impl Geometry {
         size_of::<RingStorage>().next_multiple_of(PAGE)
     }
 
+    /// Offset of slot `slot` of rank `rank`: file space beyond all that is mapped as the segment, for buffers whose pages
+    /// a rank moves to the file.
+    pub fn slot(&self, rank: u32, slot: u32) -> u64 {
+        let first = (self.total_bytes() as u64).next_multiple_of(SLOT_SPAN);
+        first + (u64::from(rank) * u64::from(SLOTS) + u64::from(slot)) * SLOT_SPAN
+    }
+
+    /// Bytes of the file with all slots. `None` where that is beyond what files may have.
+    pub fn file_bytes(&self) -> Option<u64> {
+        (self.ranks <= 1 << 13).then(|| self.slot(self.ranks, 0))
+    }
+
     /// Bytes of address space of the whole segment.
     pub fn total_bytes(&self) -> usize {
         self.ring(self.ranks, 0)
@@ -122,6 +141,17 @@ mod tests {
             assert_eq!(g.block(ranks - 1) % PAGE, 0);
             assert!(g.total_bytes() >= g.ring(ranks - 1, ranks - 1) + size_of::<RingStorage>());
         }
+    }
+
+    #[test]
+    fn slots_lie_beyond_the_segment_and_within_a_file() {
+        for ranks in [1, 128, 8192] {
+            let g = Geometry::new(ranks, 128, 8192).expect("fits");
+            assert!(g.slot(0, 0) >= g.total_bytes() as u64);
+            assert_eq!(g.slot(0, SLOTS - 1) + SLOT_SPAN, g.slot(1, 0));
+            assert!(g.file_bytes().expect("fits") < i64::MAX as u64);
+        }
+        assert_eq!(Geometry::new(10_000, 1, 64).unwrap().file_bytes(), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod geometry;
 pub use block::{
     RankBlock, RankState, TRAFFIC_NAMES, TRAFFIC_WAYS, WaitKind, Waiting, monotonic_ns,
 };
-pub use geometry::{Geometry, PAGE, SPLITS};
+pub use geometry::{Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
 
 use crate::doorbell::Doorbell;
 use crate::park::Fencing;
@@ -120,6 +120,7 @@ pub struct JobSegment {
     fd: OwnedFd,
     base: NonNull<u8>,
     geometry: Geometry,
+    has_slots: bool,
 }
 
 // SAFETY: the mapping is shared memory that is only accessed through atomics, or under the protocols of ring and cells.
@@ -149,14 +150,17 @@ impl JobSegment {
         }
         // SAFETY: memfd_create returned this descriptor to us alone.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let with_slots = geometry.file_bytes().filter(|&bytes| file_may_have(bytes));
+        let file_bytes = with_slots.unwrap_or(bytes as u64);
         // SAFETY: plain system call on our descriptor.
-        if unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as libc::off_t) } < 0 {
+        if unsafe { libc::ftruncate(fd.as_raw_fd(), file_bytes as libc::off_t) } < 0 {
             return Err(system("ftruncate", bytes));
         }
         let segment = JobSegment {
             base: map(&fd, bytes)?,
             fd,
             geometry,
+            has_slots: with_slots.is_some(),
         };
         segment.allocate(0, geometry.control_bytes())?;
         let header = Header {
@@ -203,15 +207,18 @@ impl JobSegment {
         let header = unsafe { head.cast::<Header>().read() };
         // SAFETY: mapped just above with this length, and not used any more.
         unsafe { libc::munmap(head.as_ptr().cast(), PAGE) };
-        if header.magic != MAGIC || header.geometry.total_bytes() != size {
+        let bytes = header.geometry.total_bytes();
+        let has_slots = header.geometry.file_bytes() == Some(size as u64);
+        if header.magic != MAGIC || (bytes != size && !has_slots) {
             return Err(not_a_segment);
         }
         // SAFETY: plain system call: programs that this process starts shall not inherit the job.
         unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
         Ok(JobSegment {
-            base: map(&fd, size)?,
+            base: map(&fd, bytes)?,
             fd,
             geometry: header.geometry,
+            has_slots,
         })
     }
 
@@ -238,6 +245,36 @@ impl JobSegment {
     /// The descriptor of the memfd.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// Whether the file has the [slots](Geometry::slot): not where a limit on the size of files (RLIMIT_FSIZE) or the number
+    /// of ranks forbade them when the job started.
+    pub fn has_slots(&self) -> bool {
+        self.has_slots
+    }
+
+    /// Gives the memory behind `bytes` bytes of the file from `offset` on back to the system; they read as zeros then.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        assert!(
+            offset >= self.geometry.total_bytes() as u64,
+            "offset {offset:#x} is in use by the job segment"
+        );
+        // SAFETY: plain system call on our descriptor; nothing that this crate hands out lies beyond `total_bytes`.
+        let result = unsafe {
+            libc::fallocate(
+                self.fd.as_raw_fd(),
+                libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+                offset as libc::off_t,
+                bytes as libc::off_t,
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
     }
 
     /// Sizes and offsets.
@@ -433,6 +470,17 @@ impl Drop for JobSegment {
         // SAFETY: mapped with this length in `create` or `attach`; references into it borrow `self`.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.geometry.total_bytes()) };
     }
+}
+
+/// Whether this process may make a file of `bytes` bytes: beyond the limit, the kernel would end the process (SIGXFSZ).
+fn file_may_have(bytes: u64) -> bool {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: writes to `limit` only.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+    known && (limit.rlim_cur == libc::RLIM_INFINITY || limit.rlim_cur >= bytes)
 }
 
 /// Parking is rare, and membarrier cheaper than a fence on every send, where each rank has a core.
