@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs into the directory given: bin, lib, include, lib/pkgconfig. Builds first.
+# Installs into the directory given: bin, lib, include, lib/pkgconfig, libexec. Builds first.
 . "$(dirname "$0")/common.sh"
 
 prefix=${1:?usage: install.sh PREFIX}
@@ -32,4 +32,8 @@ put 644 include/mpi.h "$prefix/include/mpi.h"
 for name in mica mpi_abi; do
     filled 644 "wrappers/$name.pc" "$prefix/lib/pkgconfig/$name.pc"
 done
+# The program behind `mica tune`, built as any user's program is.
+mkdir -p "$prefix/libexec/mica"
+"$prefix/bin/mpicc" -O2 -std=c99 -o "$prefix/libexec/mica/calibrate.new" bench/src/calibrate.c
+mv -f "$prefix/libexec/mica/calibrate.new" "$prefix/libexec/mica/calibrate"
 say "installed into $prefix"

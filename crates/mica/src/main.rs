@@ -1,9 +1,11 @@
-//! The `mica` command: what the library finds on this machine and how it is set.
+//! The `mica` command: what the library finds on this machine, how it is set, and how to tune it.
 
 #![forbid(unsafe_code)]
 
+mod explain;
 mod info;
 mod table;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -20,7 +22,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the machine, the channels that work here (and why others do not), and the tunables.
+    /// Show the machine, the channels that work here (and why others do not), and the tunables; or explain a choice.
     Info {
         /// Print JSON.
         #[arg(long)]
@@ -28,24 +30,37 @@ enum Command {
         /// Draw the machine's topology as well.
         #[arg(long)]
         topology: bool,
+        #[command(flatten)]
+        question: explain::Question,
     },
+    /// Measure what each way of a message costs on this machine, and write its tuning file.
+    Tune(tune::Options),
 }
 
 fn main() -> ExitCode {
-    let Command::Info { json, topology } = Arguments::parse().command;
-    let info = match info::Info::gather(topology) {
-        Ok(info) => info,
+    let text = match Arguments::parse().command {
+        Command::Info { question, .. } if question.is_asked() => question.answer(),
+        Command::Info { json, topology, .. } => info_text(json, topology),
+        Command::Tune(options) => tune::tune(&options),
+    };
+    match text {
+        Ok(text) => {
+            // A reader that has gone (`| head`) is no failure.
+            let _ = std::io::stdout().write_all(text.as_bytes());
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("mica: {error}");
-            return ExitCode::FAILURE;
+            ExitCode::FAILURE
         }
-    };
-    let text = if json {
+    }
+}
+
+fn info_text(json: bool, topology: bool) -> Result<String, Box<dyn std::error::Error>> {
+    let info = info::Info::gather(topology)?;
+    Ok(if json {
         serde_json::to_string_pretty(&info).expect("plain data is valid JSON") + "\n"
     } else {
         table::render(&info)
-    };
-    // A reader that has gone (`| head`) is no failure.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    ExitCode::SUCCESS
+    })
 }

@@ -186,6 +186,11 @@ impl Tunable {
     }
 }
 
+/// A number of bytes as people write it: `65536`, `64K`, `2G`. `None` if it is none.
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    parse_number(text, true)
+}
+
 fn parse_number(text: &str, suffix: bool) -> Option<u64> {
     let text = text.trim();
     let (digits, shift) = match text.char_indices().last()? {

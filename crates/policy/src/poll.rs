@@ -213,3 +213,164 @@ impl PollSchedule {
         arrived
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    /// Channels that hold messages, each with the round it was sent in.
+    struct Mock {
+        channels: Vec<VecDeque<u64>>,
+        looks: Vec<u64>,
+        round: u64,
+        longest_wait: u64,
+    }
+
+    impl Mock {
+        fn new(channels: usize) -> Mock {
+            Mock {
+                channels: vec![VecDeque::new(); channels],
+                looks: vec![0; channels],
+                round: 0,
+                longest_wait: 0,
+            }
+        }
+
+        fn send(&mut self, channel: usize) {
+            self.channels[channel].push_back(self.round);
+        }
+
+        /// A round of progress in which each look takes in one message at most.
+        fn round(&mut self, schedule: &mut PollSchedule) -> u32 {
+            self.round += 1;
+            schedule.round(|channel| {
+                self.looks[channel] += 1;
+                match self.channels[channel].pop_front() {
+                    Some(sent) => {
+                        self.longest_wait = self.longest_wait.max(self.round - sent);
+                        1
+                    }
+                    None => 0,
+                }
+            })
+        }
+    }
+
+    #[test]
+    fn a_static_ratio_is_kept() {
+        let mut schedule = PollSchedule::new(PollPolicy::default(), 2);
+        let mut mock = Mock::new(2);
+        for _ in 0..5000 {
+            mock.round(&mut schedule);
+        }
+        assert_eq!(mock.looks, [5000, 100]);
+        assert_eq!((schedule.ratio(0), schedule.ratio(1)), (1, 50));
+    }
+
+    #[test]
+    fn one_channel_alone_needs_no_schedule() {
+        let mut schedule = PollSchedule::new(PollPolicy::Dynamic { history: 2 }, 1);
+        let mut mock = Mock::new(1);
+        for _ in 0..100 {
+            mock.send(0);
+            assert_eq!(mock.round(&mut schedule), 1);
+        }
+        assert_eq!(mock.looks, [100]);
+    }
+
+    #[test]
+    fn a_flood_on_the_first_channel_starves_nobody() {
+        for policy in [
+            PollPolicy::Static { ratio: 50 },
+            PollPolicy::Dynamic { history: 10 },
+        ] {
+            let bound = match policy {
+                PollPolicy::Static { ratio } => ratio,
+                PollPolicy::Dynamic { history } => history + 1,
+            };
+            let mut schedule = PollSchedule::new(policy, 2);
+            let mut mock = Mock::new(2);
+            for n in 0..10_000 {
+                mock.send(0);
+                if n % 97 == 0 {
+                    mock.send(1);
+                }
+                mock.round(&mut schedule);
+            }
+            assert!(
+                mock.longest_wait <= u64::from(bound),
+                "{policy:?}: {}",
+                mock.longest_wait
+            );
+            assert!(mock.channels[1].len() <= 1);
+        }
+    }
+
+    #[test]
+    fn the_dynamic_ratio_follows_the_traffic() {
+        let mut schedule = PollSchedule::new(PollPolicy::Dynamic { history: 10 }, 2);
+        let mut take = |first: u32, second: u32| {
+            (0..first).for_each(|_| schedule.arrived(0));
+            (0..second).for_each(|_| schedule.arrived(1));
+            schedule.ratio(1)
+        };
+        assert_eq!(take(10, 0), 11, "none: as if one");
+        assert_eq!(take(8, 2), 5, "m/n + 1");
+        assert_eq!(take(5, 5), 2);
+        assert_eq!(take(0, 10), 1, "never before the first channel");
+        assert_eq!(take(9, 0), 1, "the history is not full");
+    }
+
+    #[test]
+    fn a_burst_is_discovered_sooner_by_the_dynamic_scheme() {
+        let rounds = |policy| {
+            let mut schedule = PollSchedule::new(policy, 2);
+            let mut mock = Mock::new(2);
+            for _ in 0..200 {
+                mock.send(1);
+                // The next message comes when this one has been answered (chai-2009, 7.3.1).
+                while mock.round(&mut schedule) == 0 {}
+            }
+            mock.round
+        };
+        let fixed = rounds(PollPolicy::Static { ratio: 50 });
+        let dynamic = rounds(PollPolicy::Dynamic { history: 10 });
+        assert_eq!(fixed, 200 * 50);
+        assert!(dynamic < 300, "{dynamic}");
+    }
+
+    proptest! {
+        #[test]
+        fn no_channel_waits_longer_than_its_bound(
+            policy in prop_oneof![
+                (0u32..60).prop_map(|ratio| PollPolicy::Static { ratio }),
+                (0u32..20).prop_map(|history| PollPolicy::Dynamic { history }),
+            ],
+            traffic in prop::collection::vec(0usize..4, 500),
+        ) {
+            let bound = match policy {
+                PollPolicy::Static { ratio } => ratio.max(1),
+                PollPolicy::Dynamic { history } => history.max(1) + 1,
+            };
+            let mut schedule = PollSchedule::new(policy, 4);
+            let mut since = [0u32; 4];
+            for channel in traffic {
+                let due = schedule.begin_round();
+                for (at, since) in since.iter_mut().enumerate() {
+                    *since += 1;
+                    if at == 0 || due.contains(at) {
+                        *since = 0;
+                    }
+                    prop_assert!(*since <= bound, "channel {at}");
+                }
+                prop_assert_eq!(due.iter().collect::<Vec<_>>(), (1..4).filter(|&c| due.contains(c)).collect::<Vec<_>>());
+                schedule.arrived(channel);
+                for at in 1..4 {
+                    prop_assert!((1..=bound).contains(&schedule.ratio(at)));
+                }
+            }
+        }
+    }
+}

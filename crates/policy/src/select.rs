@@ -299,3 +299,252 @@ pub fn select(message: &Message, situation: &Situation, costs: &Costs) -> Decisi
         verdicts: Way::ALL.map(|way| weigh(way, message, situation, costs)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::costs::Cost;
+    use proptest::prelude::*;
+
+    const ALL_BUT_ENGINES: Ways = Ways::ALL.without(Ways::NONE.with(Way::Offload));
+
+    /// Costs with every way at the same price but those given.
+    fn costs(of: &[(Way, f64, f64)]) -> Costs {
+        let mut costs = Costs::default();
+        for way in Way::ALL {
+            costs.set(Level::Node, way, Cost::new(1e6, &[(0, 1.0)]));
+        }
+        for &(way, start, byte) in of {
+            costs.set(Level::Node, way, Cost::new(start, &[(0, byte)]));
+        }
+        costs
+    }
+
+    fn why(way: Way, message: &Message, situation: &Situation) -> Option<Exclusion> {
+        match select(message, situation, &Costs::default()).verdicts[way as usize] {
+            Verdict::RuledOut(why) => Some(why),
+            Verdict::Possible(_) => None,
+        }
+    }
+
+    #[test]
+    fn the_cheapest_wins() {
+        let situation = Situation::waiting(Level::Node, Ways::ALL);
+        let message = Message::contiguous(1000);
+        let costs = costs(&[(Way::Pull, 500.0, 0.1), (Way::Cells, 100.0, 0.6)]);
+        let decision = select(&message, &situation, &costs);
+        assert_eq!((decision.way, decision.goal), (Way::Pull, Goal::Elapsed));
+        assert_eq!(decision.estimate.elapsed_ns, 600.0);
+        let shorter = Message::contiguous(500);
+        assert_eq!(choose(&shorter, &situation, &costs), Way::Cells);
+        let without = Situation {
+            available: Ways::SHARED_MEMORY,
+            ..situation
+        };
+        assert_eq!(choose(&message, &without, &costs), Way::Cells);
+    }
+
+    #[test]
+    fn small_messages_go_with_their_head_whatever_it_costs() {
+        let dear = costs(&[(Way::Inline, 1e9, 1e9)]);
+        let situation = Situation::waiting(Level::Node, Ways::ALL);
+        assert_eq!(
+            choose(&Message::contiguous(40), &situation, &dear),
+            Way::Inline
+        );
+        assert_ne!(
+            choose(&Message::contiguous(41), &situation, &dear),
+            Way::Inline
+        );
+        assert_eq!(
+            why(Way::Ring, &Message::contiguous(8), &situation),
+            Some(Exclusion::FitsSlot)
+        );
+    }
+
+    #[test]
+    fn a_synchronous_send_hears_of_its_match() {
+        let situation = Situation::waiting(Level::SharedCache, Ways::ALL);
+        for len in [0, 8, 4096, 100_000] {
+            let message = Message {
+                synchronous: true,
+                ..Message::contiguous(len)
+            };
+            let way = choose(&message, &situation, &Costs::default());
+            assert!(!matches!(way, Way::Inline | Way::Cells), "{len}: {way:?}");
+            assert_eq!(
+                why(Way::Cells, &message, &situation),
+                Some(Exclusion::Synchronous)
+            );
+        }
+    }
+
+    #[test]
+    fn who_is_busy_elsewhere_cannot_help() {
+        let busy = Situation {
+            peer_waiting: false,
+            ..Situation::waiting(Level::SharedCache, ALL_BUT_ENGINES)
+        };
+        let message = Message::contiguous(1 << 20);
+        for way in [Way::Streamed, Way::Cooperate, Way::MappedCooperate] {
+            assert_eq!(why(way, &message, &busy), Some(Exclusion::PeerBusy));
+        }
+        assert_eq!(choose(&message, &busy, &Costs::default()), Way::Mapped);
+        let kernel = Situation {
+            available: Ways::SHARED_MEMORY.with(Way::Pull).with(Way::Cooperate),
+            ..busy
+        };
+        assert_eq!(choose(&message, &kernel, &Costs::default()), Way::Pull);
+        let nothing = Situation {
+            available: Ways::SHARED_MEMORY,
+            ..busy
+        };
+        let way = choose(&message, &nothing, &Costs::default());
+        assert_eq!(way, Way::Streamed, "the last resort");
+    }
+
+    #[test]
+    fn two_ranks_on_one_core_take_turns() {
+        let apart = Situation::waiting(Level::SharedCache, ALL_BUT_ENGINES);
+        let shared = Situation {
+            oversubscribed: true,
+            ..apart
+        };
+        let message = Message::contiguous(48 << 10);
+        let cells = |situation: &Situation| match select(&message, situation, &Costs::default())
+            .verdicts[Way::Cells as usize]
+        {
+            Verdict::Possible(estimate) => estimate,
+            Verdict::RuledOut(why) => panic!("{why}"),
+        };
+        let cost = *Costs::default().of(Level::SharedCache, Way::Cells);
+        let copy = cost.copy_ns(message.len, 1);
+        let difference = cells(&shared).elapsed_ns - cells(&apart).elapsed_ns;
+        assert!(
+            (difference - copy).abs() < 1e-6,
+            "both halves, one after the other"
+        );
+        for way in [Way::Cooperate, Way::MappedCooperate] {
+            assert_eq!(why(way, &message, &shared), Some(Exclusion::Oversubscribed));
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_receiver_that_lags_behind() {
+        let even = Situation::waiting(Level::Node, ALL_BUT_ENGINES);
+        let skewed = Situation {
+            skewed: true,
+            ..even
+        };
+        let medium = Message::contiguous(16 << 10);
+        assert!(!choose(&medium, &even, &Costs::default()).is_eager());
+        assert_eq!(choose(&medium, &skewed, &Costs::default()), Way::Cells);
+        let limit = even.limits.eager_skewed;
+        assert_eq!(
+            choose(&Message::contiguous(limit), &skewed, &Costs::default()),
+            Way::Cells
+        );
+        let long = Message::contiguous(limit + 1);
+        assert!(!choose(&long, &skewed, &Costs::default()).is_eager());
+        assert_eq!(
+            why(Way::Pull, &medium, &skewed),
+            Some(Exclusion::Skewed { limit })
+        );
+        let synchronous = Message {
+            synchronous: true,
+            ..medium
+        };
+        assert!(!choose(&synchronous, &skewed, &Costs::default()).is_eager());
+    }
+
+    #[test]
+    fn an_engine_copies_what_can_be_hidden() {
+        let waiting = Situation::waiting(Level::SharedCache, Ways::ALL);
+        let hiding = Situation {
+            overlap: true,
+            ..waiting
+        };
+        let large = Message::contiguous(4 << 20);
+        assert_ne!(choose(&large, &waiting, &Costs::default()), Way::Offload);
+        let decision = select(&large, &hiding, &Costs::default());
+        assert_eq!((decision.way, decision.goal), (Way::Offload, Goal::Busy));
+        assert!(decision.estimate.busy_ns < 0.1 * decision.estimate.elapsed_ns);
+        let small = Message::contiguous(1 << 10);
+        assert_eq!(choose(&small, &hiding, &Costs::default()), Way::Ring);
+    }
+
+    #[test]
+    fn fine_pieces_are_not_worth_a_system_call_each() {
+        let ways = Ways::SHARED_MEMORY.with(Way::Pull);
+        let situation = Situation::waiting(Level::Node, ways);
+        let len = 4 << 20;
+        let of = |piece: usize| {
+            let message = Message {
+                pieces: len / piece,
+                ..Message::contiguous(len)
+            };
+            choose(&message, &situation, &Costs::default())
+        };
+        assert_eq!((of(8), of(64 << 10)), (Way::Streamed, Way::Pull));
+    }
+
+    #[test]
+    fn reasons_can_be_read() {
+        let text = Exclusion::TooLong { limit: 40 }.to_string();
+        assert!(text.contains("40 bytes"), "{text}");
+        let text = Exclusion::Skewed { limit: 262_144 }.to_string();
+        assert!(
+            text.contains("lags behind") && text.contains("262144"),
+            "{text}"
+        );
+    }
+
+    prop_compose! {
+        fn situations()(
+            level in prop::sample::select(&crate::costs::LEVELS[..]),
+            available in prop::sample::subsequence(Way::ALL.to_vec(), 0..=WAYS),
+            flags in any::<[bool; 4]>(),
+        ) -> Situation {
+            Situation {
+                level,
+                available: available.into_iter().collect(),
+                limits: Limits::default(),
+                peer_waiting: flags[0],
+                skewed: flags[1],
+                oversubscribed: flags[2],
+                overlap: flags[3],
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_choice_is_the_least_of_what_is_possible(
+            situation in situations(),
+            len in prop_oneof![0usize..100, 0usize..100_000, 0usize..1 << 30],
+            pieces in 1usize..1000,
+            synchronous: bool,
+        ) {
+            let message = Message { len, pieces, synchronous };
+            let decision = select(&message, &situation, &Costs::default());
+            prop_assert_eq!(decision.way, choose(&message, &situation, &Costs::default()));
+            let mut possible = false;
+            for (way, verdict) in decision.considered() {
+                match verdict {
+                    Verdict::Possible(estimate) => {
+                        possible = true;
+                        prop_assert!(situation.available.contains(way));
+                        prop_assert!(decision.estimate.of(decision.goal) <= estimate.of(decision.goal));
+                    }
+                    Verdict::RuledOut(why) => prop_assert_eq!(
+                        *why == Exclusion::NotAvailable,
+                        !situation.available.contains(way)
+                    ),
+                }
+            }
+            let ruled_out = matches!(decision.verdicts[decision.way as usize], Verdict::RuledOut(_));
+            prop_assert_eq!(ruled_out, !possible);
+            prop_assert!(possible || decision.way == Way::Streamed);
+        }
+    }
+}

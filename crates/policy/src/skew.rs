@@ -97,3 +97,111 @@ impl SkewMonitor {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const POLICY: SkewPolicy = SkewPolicy {
+        many: 8,
+        few: 4,
+        rise: 3,
+        fall: 6,
+    };
+
+    fn changes(
+        policy: &SkewPolicy,
+        lengths: impl IntoIterator<Item = u32>,
+    ) -> Vec<(usize, SkewChange)> {
+        let mut monitor = SkewMonitor::default();
+        let observed = lengths.into_iter().enumerate();
+        observed
+            .filter_map(|(at, length)| Some((at, monitor.observe(policy, length)?)))
+            .collect()
+    }
+
+    #[test]
+    fn a_queue_that_stays_long_is_skew_and_one_that_stays_short_is_none() {
+        let long = std::iter::repeat_n(9, 10);
+        let short = std::iter::repeat_n(4, 10);
+        let found = changes(&POLICY, long.chain(short));
+        assert_eq!(found, [(2, SkewChange::Skewed), (15, SkewChange::Even)]);
+    }
+
+    #[test]
+    fn short_bursts_change_nothing() {
+        let bursts = [9, 9, 0].into_iter().cycle().take(1000);
+        assert_eq!(changes(&POLICY, bursts), []);
+        // Nor does a queue between few and many, in either state.
+        assert_eq!(changes(&POLICY, std::iter::repeat_n(8, 1000)), []);
+        let long = std::iter::repeat_n(9, 3).chain(std::iter::repeat_n(5, 1000));
+        assert_eq!(changes(&POLICY, long).len(), 1);
+    }
+
+    /// The producer and consumer of chai-2009, 6.2.4: windows of 64 messages meet a receiver that takes one a time. It is told
+    /// once, in the first window, and stays so: the first arrivals of a window, which find the queue short, do not count.
+    #[test]
+    fn windows_of_a_slow_consumer_do_not_flap() {
+        let policy = SkewPolicy::new(8, 16);
+        let window = 1..=64;
+        let lengths = (0..50).flat_map(|_| window.clone());
+        assert_eq!(changes(&policy, lengths), [(23, SkewChange::Skewed)]);
+    }
+
+    #[test]
+    fn policies_are_sane_whatever_is_asked_for() {
+        for (many, period) in [(0, 0), (1, 1), (8, 16), (u32::MAX, u32::MAX)] {
+            let policy = SkewPolicy::new(many, period);
+            assert!(policy.few < policy.many && policy.rise >= 1 && policy.fall >= policy.rise);
+        }
+    }
+
+    proptest! {
+            #[test]
+            fn changes_alternate_and_are_earned(
+                lengths in prop::collection::vec(0u32..12, 0..400),
+                many in 1u32..8,
+                period in 1u32..8,
+            ) {
+                let policy = SkewPolicy::new(many, period);
+                let found = changes(&policy, lengths.iter().copied());
+                let mut previous: Option<usize> = None;
+                for (n, &(at, change)) in found.iter().enumerate() {
+                    // Alternating, from Skewed on.
+                    let rises = n % 2 == 0;
+                    prop_assert_eq!(change == SkewChange::Skewed, rises);
+                    // Each after a full run of observations that all speak for it, none of which counted for the last one.
+                    let run = if rises { policy.rise } else { policy.fall } as usize;
+                    let start = (at + 1).checked_sub(run).expect("observations come first");
+                    prop_assert!(previous.is_none_or(|previous| start > previous));
+                    for &length in &lengths[start..=at] {
+                        let speaks = if rises { length > policy.many } else { length <= policy.few };
+    prop_assert!(speaks);
+                    }
+                    previous = Some(at);
+                }
+            }
+
+            #[test]
+            fn a_full_run_is_always_noticed(
+                before in prop::collection::vec(0u32..30, 0..100),
+                many in 1u32..8,
+                period in 1u32..8,
+            ) {
+                let policy = SkewPolicy::new(many, period);
+                let mut monitor = SkewMonitor::default();
+                for length in before {
+                    monitor.observe(&policy, length);
+                }
+                for _ in 0..policy.rise {
+                    monitor.observe(&policy, policy.many + 1);
+                }
+                prop_assert!(monitor.is_skewed());
+                for _ in 0..policy.fall {
+                    monitor.observe(&policy, 0);
+                }
+                prop_assert!(!monitor.is_skewed());
+            }
+        }
+}

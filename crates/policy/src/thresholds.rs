@@ -252,3 +252,160 @@ fn shortest_run(costs: &Costs, situation: &Situation, direct_min: usize) -> usiz
     }
     long
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::costs::{Cost, LEVELS};
+    use mica_node::topology::Level;
+    use proptest::prelude::*;
+
+    fn situation(level: Level) -> Situation {
+        Situation::waiting(level, Ways::ALL)
+    }
+
+    #[test]
+    fn shipped_thresholds_are_sane() {
+        let derive = |level| Thresholds::derive(&Costs::default(), &situation(level));
+        let shared = derive(Level::SharedCache);
+        assert!((4 << 10..=8 << 10).contains(&shared.ring_max), "{shared:?}");
+        for level in LEVELS {
+            let t = derive(level);
+            assert!(
+                t.ring_max <= t.eager_max && t.eager_max <= 64 << 10,
+                "{t:?}"
+            );
+            assert_eq!(t.eager_max_skewed, 256 << 10);
+            // By the kernel, that is; who loads and stores has less to pay for a piece.
+            let kernel = Situation::waiting(level, Ways::SHARED_MEMORY.with(Way::Pull));
+            let run = Thresholds::derive(&Costs::default(), &kernel).direct_run_min;
+            assert!((128..8 << 10).contains(&run), "{level:?}: {run}");
+            assert!(t.direct_run_min <= run, "{t:?}");
+            assert!(t.offload_min > 8 << 10 && t.offload_min < 16 << 20, "{t:?}");
+        }
+        let node = derive(Level::Node);
+        assert!(node.eager_max < derive(Level::Package).eager_max);
+        assert!(derive(Level::Package).eager_max < shared.eager_max);
+        assert!(node.direct_min < shared.direct_min);
+    }
+
+    #[test]
+    fn without_direct_copy_eager_ends_at_its_limit() {
+        let alone = Situation::waiting(Level::Node, Ways::SHARED_MEMORY);
+        let t = Thresholds::derive(&Costs::default(), &alone);
+        assert_eq!(t.eager_max, 64 << 10);
+        assert_eq!(
+            (t.direct_min, t.cooperate_min, t.offload_min),
+            (usize::MAX, usize::MAX, usize::MAX)
+        );
+        assert_eq!(t.direct_run_min, usize::MAX);
+    }
+
+    #[test]
+    fn two_sides_are_no_help_where_ranks_outnumber_cores() {
+        let crowded = Situation {
+            oversubscribed: true,
+            ..situation(Level::Package)
+        };
+        let t = Thresholds::derive(&Costs::default(), &crowded);
+        assert_eq!(t.cooperate_min, usize::MAX);
+        let apart = Thresholds::derive(&Costs::default(), &situation(Level::Package));
+        assert!(apart.cooperate_min < usize::MAX);
+        assert!(
+            t.direct_min <= apart.direct_min,
+            "two copies on one core cost twice as much"
+        );
+    }
+
+    #[test]
+    fn what_is_set_by_hand_holds() {
+        let derived = Thresholds::derive(&Costs::default(), &situation(Level::SharedCache));
+        assert_eq!(derived.overridden(&Overrides::default()), derived);
+        let explicit = Overrides {
+            eager_max: Some(100),
+            direct_min: Some(0),
+            ..Overrides::default()
+        };
+        let t = derived.overridden(&explicit);
+        assert_eq!(
+            (t.eager_max, t.eager_max_skewed, t.direct_min),
+            (100, 100, 0)
+        );
+        assert_eq!((t.eager(false), t.eager(true)), (100, 100));
+        assert_eq!(
+            (t.ring_max, t.direct_run_min),
+            (derived.ring_max, derived.direct_run_min)
+        );
+        let both = Overrides {
+            eager_max_skewed: Some(200),
+            ..explicit
+        };
+        assert_eq!(derived.overridden(&both).eager(true), 200);
+    }
+
+    #[test]
+    fn limits_default_to_the_tunables() {
+        let limits = crate::select::Limits::default();
+        let bytes = |t: &tunables::Tunable| match t.default.split_at(t.default.len() - 1) {
+            (digits, "K") => digits.parse::<usize>().unwrap() << 10,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(limits.eager, bytes(&tunables::EAGER_MAX));
+        assert_eq!(limits.eager_skewed, bytes(&tunables::SKEW_EAGER_MAX));
+    }
+
+    prop_compose! {
+        fn cost()(
+            start in 0.0..5000.0f64,
+            prices in prop::array::uniform3(0.001..1.0f64),
+            knees in (100u64..1 << 16, 1u64..1 << 22),
+            pieces in 0.0..100.0f64,
+            shares in (0.0..=1.0f64, 0.0..=1.0f64),
+        ) -> Cost {
+            let first = knees.0;
+            Cost::new(start, &[(0, prices[0]), (first, prices[1]), (first + knees.1, prices[2])])
+                .pieces(pieces)
+                .shares(shares.0, shares.1)
+        }
+    }
+
+    proptest! {
+        /// Against the definition, at the thresholds' edges and at lengths of all magnitudes.
+        #[test]
+        fn thresholds_are_where_the_choice_changes(
+            costs in prop::collection::vec(cost(), crate::costs::WAYS),
+            oversubscribed: bool,
+            lens in prop::collection::vec((0u32..24, 0.5..1.0f64), 64),
+        ) {
+            let mut table = Costs::default();
+            for (way, cost) in Way::ALL.into_iter().zip(costs) {
+                table.set(Level::Node, way, cost);
+            }
+            let waiting = Situation { oversubscribed, ..situation(Level::Node) };
+            let direct = Ways::RENDEZVOUS.without(Ways::NONE.with(Way::Offload));
+            let t = Thresholds::derive(&table, &waiting);
+            let lens: Vec<usize> = lens
+                .into_iter()
+                .map(|(bits, part)| ((2u64 << bits) as f64 * part) as usize)
+                .collect();
+
+            // Eager: all up to the threshold, and not the next one.
+            let eager = |len: usize| way_of(len, &table, &waiting).is_eager();
+            for len in lens.iter().copied().chain([t.eager_max]) {
+                prop_assert!(len > t.eager_max || eager(len), "{len} of {}", t.eager_max);
+            }
+            prop_assert!(!eager(t.eager_max + 1));
+
+            // Direct: all from the threshold on, and not the one before.
+            let asked = Situation { available: direct, ..waiting };
+            let copied = |len: usize| way_of(len, &table, &asked) != Way::Streamed;
+            for len in lens.iter().copied().filter(|&len| len > 40) {
+                prop_assert!(len < t.direct_min || copied(len), "{len} of {}", t.direct_min);
+            }
+            if t.direct_min < usize::MAX {
+                prop_assert!(copied(t.direct_min));
+                prop_assert!(t.direct_min == 0 || !copied(t.direct_min - 1));
+            }
+        }
+    }
+}

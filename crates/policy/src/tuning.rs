@@ -558,3 +558,6 @@ fn cost(values: &[(String, Value)]) -> Result<Cost, String> {
         None => Ok(cost),
     }
 }
+
+#[cfg(test)]
+mod tests;

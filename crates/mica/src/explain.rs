@@ -1,0 +1,400 @@
+//! `mica info --explain SIZE`: which way a message takes, and the numbers for and against each.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use comfy_table::{CellAlignment, Table, presets};
+use mica_node::topology::{
+    BindTo, Level, Machine, MapBy, available_cores, level_between, map, readable_bytes,
+};
+use mica_node::{process, tunables};
+use mica_policy::costs::{level_from_name, level_name};
+use mica_policy::select::{Goal, Verdict};
+use mica_policy::tuning::{self, Source};
+use mica_policy::{Costs, Decision, Limits, Message, Situation, Thresholds, Way, Ways, select};
+
+/// What is asked about.
+#[derive(Args)]
+pub struct Question {
+    /// Show which way a message of SIZE bytes (K, M, G) takes, with the numbers for and against each way.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with_all = ["json", "topology"])]
+    explain: Option<usize>,
+    /// How far apart its ranks are: shared-cache, package or node. Default: as this machine's first two cores.
+    #[arg(long, value_parser = level, requires = "explain")]
+    level: Option<Level>,
+    /// How its bytes lie in memory: contiguous, or vector:BLOCK for pieces of BLOCK bytes.
+    #[arg(long, value_parser = layout, default_value = "contiguous", requires = "explain")]
+    layout: Layout,
+    /// The ways to choose from: here (those that work on this machine), all, or a list such as cells,streamed,pull.
+    #[arg(long, value_name = "WAYS", value_parser = ways, default_value = "here", requires = "explain")]
+    ways: Choice,
+    /// The receiver lags behind.
+    #[arg(long, requires = "explain")]
+    skewed: bool,
+    /// The other rank waits for the message and can help to copy.
+    #[arg(long, requires = "explain")]
+    peer_waiting: bool,
+    /// The operation is non-blocking and there is something to compute meanwhile.
+    #[arg(long, requires = "explain")]
+    nonblocking: bool,
+    /// The send is synchronous (MPI_Ssend).
+    #[arg(long, requires = "explain")]
+    synchronous: bool,
+    /// Ranks outnumber cores.
+    #[arg(long, requires = "explain")]
+    oversubscribed: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Layout {
+    Contiguous,
+    Vector { block: usize },
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Choice {
+    Here,
+    These(Ways),
+}
+
+fn bytes(text: &str) -> Result<usize, String> {
+    let bytes = tunables::parse_bytes(text).and_then(|bytes| usize::try_from(bytes).ok());
+    bytes.ok_or_else(|| "expected a number of bytes such as 65536 or 64K".to_owned())
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    level_from_name(text).ok_or_else(|| "expected shared-cache, package or node".to_owned())
+}
+
+fn layout(text: &str) -> Result<Layout, String> {
+    match text.split_once(':') {
+        None if text == "contiguous" => Ok(Layout::Contiguous),
+        Some(("vector", block)) => match bytes(block)? {
+            0 => Err("a block has at least 1 byte".to_owned()),
+            block => Ok(Layout::Vector { block }),
+        },
+        _ => Err("expected contiguous or vector:BLOCK".to_owned()),
+    }
+}
+
+fn ways(text: &str) -> Result<Choice, String> {
+    match text {
+        "here" => Ok(Choice::Here),
+        "all" => Ok(Choice::These(Ways::ALL)),
+        list => {
+            let way = |name: &str| {
+                Way::from_name(name).ok_or_else(|| {
+                    let names = Way::ALL.map(Way::name).join(", ");
+                    format!("{name:?} is no way: expected here, all or some of {names}")
+                })
+            };
+            let ways: Result<Ways, String> = list.split(',').map(way).collect();
+            ways.map(Choice::These)
+        }
+    }
+}
+
+impl Question {
+    /// True if something is asked.
+    pub fn is_asked(&self) -> bool {
+        self.explain.is_some()
+    }
+
+    /// The answer, for people.
+    pub fn answer(&self) -> Result<String, Box<dyn std::error::Error>> {
+        let len = self.explain.unwrap_or(0);
+        let (costs, source) = tuning::in_force(prefix().as_deref())?;
+        let machine = Machine::load()?;
+        let message = Message {
+            len,
+            pieces: match self.layout {
+                Layout::Contiguous => 1,
+                Layout::Vector { block } => len.div_ceil(block).max(1),
+            },
+            synchronous: self.synchronous,
+        };
+        let available = match self.ways {
+            Choice::Here => ways_here()?,
+            Choice::These(ways) => ways,
+        };
+        let situation = Situation {
+            level: self.level.unwrap_or_else(|| nearest_level(&machine)),
+            available,
+            limits: Limits::default(),
+            peer_waiting: self.peer_waiting,
+            skewed: self.skewed,
+            oversubscribed: self.oversubscribed,
+            overlap: self.nonblocking,
+        };
+        let explicit = Thresholds::derive(&costs, &situation).in_force(situation.limits.ring)?;
+        Ok(render(&message, &situation, &costs, &source, &explicit))
+    }
+}
+
+/// The folder that this command's installation is in.
+pub fn prefix() -> Option<PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    exe.parent()?.parent().map(Path::to_owned)
+}
+
+/// How far apart the first two cores are.
+fn nearest_level(machine: &Machine) -> Level {
+    match map(machine, 2, MapBy::Core, BindTo::Core).as_slice() {
+        [a, b] => level_between(&a.place, &b.place),
+        _ => Level::Node,
+    }
+}
+
+/// The ways that work between two ranks on this machine, and that the environment allows. Whether a buffer can be
+/// mapped is known only in the program; a copy engine only to the job that has one.
+fn ways_here() -> Result<Ways, tunables::BadValue> {
+    let kernel = Ways::NONE.with(Way::Pull).with(Way::Cooperate);
+    let refused = tunables::DIRECT.choice()? == "off" || process::cma_between_ranks().is_err();
+    let works = if refused {
+        Ways::SHARED_MEMORY
+    } else {
+        Ways::SHARED_MEMORY.union(kernel)
+    };
+    let allowed = Ways::forced(tunables::WAY.choice()?).unwrap_or(Ways::ALL);
+    Ok(works.intersection(allowed))
+}
+
+fn render(
+    message: &Message,
+    situation: &Situation,
+    costs: &Costs,
+    source: &Source,
+    thresholds: &Thresholds,
+) -> String {
+    let decision = select(message, situation, costs);
+    let mut text = String::new();
+    let pieces = match message.pieces {
+        1 => "contiguous".to_owned(),
+        n => format!("in {n} pieces"),
+    };
+    let circumstances: Vec<&str> = [
+        (message.synchronous, "synchronous"),
+        (situation.peer_waiting, "the other rank waits"),
+        (!situation.peer_waiting, "the other rank is busy elsewhere"),
+        (situation.skewed, "the receiver lags behind"),
+        (situation.overlap, "non-blocking, with something to compute"),
+        (situation.oversubscribed, "ranks outnumber cores"),
+    ]
+    .into_iter()
+    .filter_map(|(holds, words)| holds.then_some(words))
+    .collect();
+    let _ = writeln!(
+        text,
+        "Message    {} bytes ({}), {pieces}",
+        message.len,
+        readable_bytes(message.len as u64)
+    );
+    let _ = writeln!(text, "Level      {}", level_name(situation.level));
+    let _ = writeln!(text, "Situation  {}", circumstances.join("; "));
+    let _ = writeln!(text, "Costs      {source}");
+    let goal = match decision.goal {
+        Goal::Elapsed => "least time until the receiver has it",
+        Goal::Busy => "least time taken from both cores",
+    };
+    let _ = writeln!(text, "Way        {} ({goal})\n", decision.way.name());
+    let _ = writeln!(text, "{}\n", verdicts(&decision));
+    let _ = writeln!(text, "Thresholds between ranks at this level, both waiting");
+    for (name, value) in threshold_rows(thresholds) {
+        let _ = writeln!(text, "  {name:<18} {value}");
+    }
+    let set = [
+        &tunables::RING_MAX,
+        &tunables::EAGER_MAX,
+        &tunables::SKEW_EAGER_MAX,
+        &tunables::DIRECT_MIN,
+        &tunables::DIRECT_RUN_MIN,
+    ];
+    for tunable in set.into_iter().filter(|tunable| tunable.is_set()) {
+        let _ = writeln!(text, "  set by hand: {}={}", tunable.env, tunable.text());
+    }
+    if available_cores() < 2 {
+        let _ = writeln!(
+            text,
+            "  (this job may use one core only: --oversubscribed is its case)"
+        );
+    }
+    text
+}
+
+fn verdicts(decision: &Decision) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header([" way", "elapsed", "cores busy", ""]);
+    for (way, verdict) in decision.considered() {
+        let mark = match way == decision.way {
+            true => "*",
+            false => " ",
+        };
+        let name = format!("{mark}{}", way.name());
+        match verdict {
+            Verdict::Possible(estimate) => {
+                let chosen = if way == decision.way { "chosen" } else { "" };
+                let times = [estimate.elapsed_ns, estimate.busy_ns].map(time);
+                let [elapsed, busy] = times;
+                table.add_row([name.as_str(), &elapsed, &busy, chosen]);
+            }
+            Verdict::RuledOut(why) => {
+                let last_resort = if way == decision.way {
+                    "; taken since nothing else is possible"
+                } else {
+                    ""
+                };
+                table.add_row([name.as_str(), "-", "-", &format!("{why}{last_resort}")]);
+            }
+        }
+    }
+    for column in [1, 2] {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
+}
+
+/// Names and values of thresholds.
+pub fn threshold_rows(t: &Thresholds) -> [(&'static str, String); 7] {
+    let min = |bytes: usize| match bytes {
+        usize::MAX => "never".to_owned(),
+        bytes => bytes.to_string(),
+    };
+    let max = |bytes: usize| match bytes {
+        usize::MAX => "always".to_owned(),
+        bytes => bytes.to_string(),
+    };
+    [
+        ("ring up to", max(t.ring_max)),
+        ("eager up to", max(t.eager_max)),
+        ("eager, skewed", max(t.eager_max_skewed)),
+        ("one copy from", min(t.direct_min)),
+        ("by both from", min(t.cooperate_min)),
+        ("pieces from", min(t.direct_run_min)),
+        ("engine from", min(t.offload_min)),
+    ]
+}
+
+/// `430 ns`, `26.0 us`, `1.72 ms`.
+pub fn time(ns: f64) -> String {
+    let (value, unit) = match ns {
+        ns if ns < 1e3 => return format!("{ns:.0} ns"),
+        ns if ns < 1e6 => (ns / 1e3, "us"),
+        ns if ns < 1e9 => (ns / 1e6, "ms"),
+        ns => (ns / 1e9, "s"),
+    };
+    let digits = match value {
+        v if v < 10.0 => 2,
+        v if v < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[arg(long)]
+        json: bool,
+        #[arg(long)]
+        topology: bool,
+        #[command(flatten)]
+        question: Question,
+    }
+
+    fn parse(line: &str) -> Result<Question, String> {
+        let words = std::iter::once("mica").chain(line.split_whitespace());
+        let parsed = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        Ok(parsed.question)
+    }
+
+    #[test]
+    fn questions() {
+        let question = parse("--explain 64K --level node --layout vector:1K --skewed").unwrap();
+        assert_eq!(question.explain, Some(65536));
+        assert_eq!(question.level, Some(Level::Node));
+        assert_eq!(question.layout, Layout::Vector { block: 1024 });
+        assert!(question.skewed && !question.nonblocking && question.is_asked());
+        assert!(!parse("").unwrap().is_asked());
+        for (line, word) in [
+            ("--explain lots", "65536 or 64K"),
+            ("--explain 1 --level moon", "shared-cache"),
+            ("--explain 1 --layout vector:0", "at least 1"),
+            ("--explain 1 --layout tree", "vector:BLOCK"),
+            ("--explain 1 --ways cells,carrier", "carrier"),
+            ("--explain 1 --json", "cannot be used"),
+            ("--skewed", "--explain"),
+        ] {
+            let error = parse(line).err().expect(line);
+            assert!(error.contains(word), "{line}: {error}");
+        }
+    }
+
+    fn answer(message: Message, situation: Situation) -> String {
+        let costs = Costs::default();
+        let thresholds = Thresholds::derive(&costs, &situation);
+        render(&message, &situation, &costs, &Source::Shipped, &thresholds)
+    }
+
+    #[test]
+    fn an_answer_has_every_way_with_its_number_or_reason() {
+        let ways = Ways::SHARED_MEMORY.with(Way::Pull);
+        let situation = Situation::waiting(Level::Node, ways);
+        let text = answer(Message::contiguous(1 << 20), situation);
+        for way in Way::ALL {
+            let rows = || text.lines().map(|line| line.trim_start_matches([' ', '*']));
+            assert!(
+                rows().any(|row| row.starts_with(way.name())),
+                "{way:?}: {text}"
+            );
+        }
+        assert!(
+            text.contains("Way        pull") && text.contains("*pull"),
+            "{text}"
+        );
+        assert!(text.contains("carries at most 65536 bytes"), "{text}");
+        assert!(
+            text.contains("not available") && text.contains("shipped defaults"),
+            "{text}"
+        );
+        assert!(
+            text.contains("1 MiB") && text.contains("one copy from"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_last_resort_says_so() {
+        let situation = Situation {
+            peer_waiting: false,
+            ..Situation::waiting(Level::Node, Ways::SHARED_MEMORY)
+        };
+        let text = answer(Message::contiguous(1 << 20), situation);
+        assert!(
+            text.contains("taken since nothing else is possible"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn times_for_people() {
+        for (ns, text) in [
+            (0.4, "0 ns"),
+            (355.0, "355 ns"),
+            (1700.0, "1.70 us"),
+            (26_000.0, "26.0 us"),
+            (630_000.0, "630 us"),
+            (1.72e6, "1.72 ms"),
+            (2.5e9, "2.50 s"),
+        ] {
+            assert_eq!(time(ns), text);
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! `mica tune`: measures what each way costs between the cores of this machine, and writes its tuning file.
+//!
+//! For each level that the machine has, and each way, a ping-pong of several sizes runs with that way forced (`plan`, `run`).
+//! Start and prices are fitted to the medians (`fit`). A way that the messages did not take, or whose times make no sense, keeps
+//! the figures it had, and the reason is printed. How the copying is shared by the two cores is no matter of measuring: it follows
+//! from what the way does.
+
+mod fit;
+mod plan;
+mod run;
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use comfy_table::{Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
+use mica_node::identity::Identity;
+use mica_node::topology::{Level, Machine};
+use mica_policy::costs::level_name;
+use mica_policy::tuning::{self, Tuning};
+use mica_policy::{Cost, Costs, Situation, Thresholds, Way, Ways};
+
+use crate::explain::{prefix, threshold_rows, time};
+use fit::{Fit, Point};
+use plan::{Pair, Sample, Series};
+use run::{Installation, RunError};
+
+/// How to tune.
+#[derive(Args)]
+pub struct Options {
+    /// Measure and show, but write nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Write this file rather than this machine's in the user's configuration folder.
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Measure fewer and shorter messages (seconds rather than a minute or so).
+    #[arg(long)]
+    quick: bool,
+    /// Use the installation below this folder rather than this command's.
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+}
+
+/// Quartiles further apart than this share of the median are noise.
+const NOISY: f64 = 0.25;
+
+/// A fit that misses a point by more than this is worth a word.
+const POOR: f64 = 0.3;
+
+/// What came of one series.
+struct Outcome {
+    level: Level,
+    way: Way,
+    result: Result<Measured, String>,
+}
+
+struct Measured {
+    cost: Cost,
+    /// See [`Fit::error`].
+    error: f64,
+    /// Messages that varied by more than [`NOISY`], and all.
+    noisy: (usize, usize),
+}
+
+/// Tunes this machine. Answers what there is to tell.
+pub fn tune(options: &Options) -> Result<String, Box<dyn Error>> {
+    let machine = Machine::load()?;
+    if machine.is_synthetic() {
+        return Err(
+            "MICA_TOPOLOGY_SYNTHETIC is set: only the machine that is there can be measured".into(),
+        );
+    }
+    let pairs = plan::pairs(&machine);
+    if pairs.is_empty() {
+        return Err("measuring takes two cores, and this process may use one only".into());
+    }
+    let prefix = options.prefix.clone().or_else(prefix);
+    let installation = Installation::below(prefix.as_deref().unwrap_or(Path::new("/")))?;
+    let identity = Identity::read();
+    let file = match &options.output {
+        Some(file) => file.clone(),
+        None => default_file(&identity)?,
+    };
+    // A file that cannot be used is about to be replaced; what was in force then is what is shipped.
+    let (before, source) = tuning::in_force(prefix.as_deref())
+        .unwrap_or_else(|_| (Costs::default(), tuning::Source::Shipped));
+
+    let start = Instant::now();
+    let outcomes = measure(&installation, &pairs, options.quick, &before);
+    let measured = outcomes.iter().filter_map(|outcome| {
+        let measured = outcome.result.as_ref().ok()?;
+        Some((outcome.level, outcome.way, measured.cost))
+    });
+    let tuning = Tuning {
+        machine: identity,
+        costs: measured.collect(),
+    };
+    if tuning.costs.is_empty() {
+        return Err(format!("nothing could be measured:\n{}", table(&outcomes, &before)).into());
+    }
+    let mut text = format!(
+        "Measured in {:.0} s; before: {source}\n\n",
+        start.elapsed().as_secs_f64()
+    );
+    let _ = writeln!(text, "{}\n", table(&outcomes, &before));
+    let _ = writeln!(
+        text,
+        "{}\n",
+        thresholds(&outcomes, &before, &tuning.applied())
+    );
+    for warning in warnings(&outcomes) {
+        let _ = writeln!(text, "Warning: {warning}");
+    }
+    if options.dry_run {
+        let _ = writeln!(
+            text,
+            "Nothing written (--dry-run); it would have been {}",
+            file.display()
+        );
+    } else {
+        write(&file, &tuning)?;
+        let _ = writeln!(text, "Written to {}", file.display());
+    }
+    Ok(text)
+}
+
+fn default_file(identity: &Identity) -> Result<PathBuf, Box<dyn Error>> {
+    let folders = tuning::folders(&|name| std::env::var_os(name), None);
+    let folder = folders
+        .into_iter()
+        .next()
+        .ok_or("neither XDG_CONFIG_HOME nor HOME is set: say where to write with --output FILE")?;
+    Ok(folder.join(tuning::machine_key(identity) + ".toml"))
+}
+
+/// Writes the file by way of a new name, so that a job that starts meanwhile reads the old one or the new one. Reads it
+/// again before that: what the library would refuse is not put there.
+fn write(file: &Path, tuning: &Tuning) -> Result<(), Box<dyn Error>> {
+    let failed = |error: std::io::Error| format!("{}: {error}", file.display());
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let text = tuning.to_string();
+    if Tuning::parse(&text, file)? != *tuning {
+        return Err(format!("{}: what was measured cannot be written", file.display()).into());
+    }
+    let mut new = file.as_os_str().to_owned();
+    new.push(format!(".{}", std::process::id()));
+    fs::write(&new, text)
+        .and_then(|()| fs::rename(&new, file))
+        .map_err(|error| {
+            let _ = fs::remove_file(&new);
+            failed(error).into()
+        })
+}
+
+fn measure(
+    installation: &Installation,
+    pairs: &[Pair],
+    quick: bool,
+    before: &Costs,
+) -> Vec<Outcome> {
+    let all = plan::series(quick);
+    let seconds = if quick { 0.05 } else { 0.25 };
+    let samples: usize = all.iter().map(|series| series.samples.len()).sum();
+    let bar = ProgressBar::new((samples * pairs.len()) as u64);
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
+    bar.set_style(style.expect("the template is valid"));
+    let mut outcomes = Vec::new();
+    for &pair in pairs {
+        for (at, series) in all.iter().enumerate() {
+            bar.set_message(format!("{}, {}", level_name(pair.level), series.way.name()));
+            let done = bar.position();
+            let cost = before.of(pair.level, series.way);
+            let result = measure_one(installation, pair, series, seconds, cost, || bar.inc(1));
+            // A series that ended early is done all the same.
+            bar.set_position(done + series.samples.len() as u64);
+            outcomes.push(Outcome {
+                level: pair.level,
+                way: all[at].way,
+                result,
+            });
+        }
+    }
+    bar.finish_and_clear();
+    outcomes
+}
+
+fn measure_one(
+    installation: &Installation,
+    pair: Pair,
+    series: &Series,
+    seconds: f64,
+    before: &Cost,
+    tick: impl FnMut(),
+) -> Result<Measured, String> {
+    let say = |error: RunError| error.to_string();
+    // Whether the way is there at all is found out with one message.
+    let contiguous = series.samples.iter().filter(|sample| sample.block == 0);
+    let probe: Vec<Sample> = contiguous.skip(2).take(1).copied().collect();
+    installation
+        .run(pair, series, &probe, 0.005, || {})
+        .map_err(say)?;
+    let points = installation
+        .run(pair, series, &series.samples, seconds, tick)
+        .map_err(say)?;
+    let noisy = points.iter().filter(|point| point.spread > NOISY).count();
+    let (cost, error) = cost(series, &points, before)?;
+    Ok(Measured {
+        cost,
+        error,
+        noisy: (noisy, points.len()),
+    })
+}
+
+/// The cost that a series' points come to, and how far it is from one of them at most.
+fn cost(series: &Series, points: &[Point], before: &Cost) -> Result<(Cost, f64), String> {
+    let with_pieces = series.samples.iter().zip(points);
+    let contiguous: Vec<Point> = with_pieces
+        .clone()
+        .filter(|(sample, _)| sample.block == 0)
+        .map(|(_, point)| *point)
+        .collect();
+    let fit = if series.way == Way::Inline {
+        // The slot is one cache line, full or not: only the start is there to be measured.
+        start_only(&contiguous, before)
+    } else {
+        fit::fit(&contiguous).map_err(|error| error.to_string())?
+    };
+    let prices: Vec<(u64, f64)> = fit
+        .prices
+        .iter()
+        .map(|&(from, ns)| (from, rounded(ns)))
+        .collect();
+    let mut cost = Cost::new(rounded(fit.start_ns), &prices).shares(before.sender, before.receiver);
+    cost.piece_ns = before.piece_ns;
+    if let Some((sample, point)) = with_pieces.clone().find(|(sample, _)| sample.block > 0)
+        && let Some(whole) = contiguous.iter().find(|whole| whole.len == sample.len)
+    {
+        let pieces = sample.len / sample.block;
+        // Below the noise a piece costs nothing.
+        cost.piece_ns = rounded(((point.ns - whole.ns) / (pieces - 1) as f64).max(0.0));
+    }
+    match cost.flaw() {
+        Some(flaw) => Err(flaw),
+        None => Ok((cost, fit.error)),
+    }
+}
+
+fn start_only(points: &[Point], before: &Cost) -> Fit {
+    let byte_ns = before.spans[0].byte_ns;
+    let mut starts: Vec<f64> = points
+        .iter()
+        .map(|point| (point.ns - byte_ns * point.len as f64).max(0.0))
+        .collect();
+    starts.sort_by(f64::total_cmp);
+    let start_ns = starts
+        .get(starts.len() / 2)
+        .copied()
+        .unwrap_or(before.start_ns);
+    let off = |point: &Point| ((start_ns + byte_ns * point.len as f64) / point.ns - 1.0).abs();
+    Fit {
+        start_ns,
+        prices: vec![(0, byte_ns)],
+        error: points.iter().map(off).fold(0.0, f64::max),
+    }
+}
+
+/// Four digits are more than was measured.
+fn rounded(ns: f64) -> f64 {
+    format!("{ns:.3e}").parse().unwrap_or(ns)
+}
+
+fn table(outcomes: &[Outcome], before: &Costs) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header([
+        " level", "way", "start", "(before)", "ns/byte", "(before)", "ns/piece", "(before)",
+        "off by",
+    ]);
+    for Outcome { level, way, result } in outcomes {
+        let old = before.of(*level, *way);
+        let name = format!(" {}", level_name(*level));
+        match result {
+            Ok(Measured { cost, error, .. }) => table.add_row([
+                name,
+                way.name().to_owned(),
+                time(cost.start_ns),
+                time(old.start_ns),
+                prices(cost),
+                prices(old),
+                format!("{}", cost.piece_ns),
+                format!("{}", old.piece_ns),
+                format!("{:.0} %", 100.0 * error),
+            ]),
+            Err(why) => table.add_row([
+                name,
+                way.name().to_owned(),
+                "as before".to_owned(),
+                time(old.start_ns),
+                "as before".to_owned(),
+                prices(old),
+                String::new(),
+                format!("{}", old.piece_ns),
+                why.lines().next().unwrap_or_default().to_owned(),
+            ]),
+        };
+    }
+    table.trim_fmt()
+}
+
+/// `0.0225, 0.043 from 4 MiB`.
+fn prices(cost: &Cost) -> String {
+    let price = |span: &mica_policy::Span| match span.from {
+        0 => format!("{}", span.byte_ns),
+        from => {
+            let from = mica_node::topology::readable_bytes(from);
+            format!("{} from {from}", span.byte_ns)
+        }
+    };
+    cost.used_spans().map(price).collect::<Vec<_>>().join(", ")
+}
+
+/// The thresholds of each level that was measured, of the ways that were there.
+fn thresholds(outcomes: &[Outcome], before: &Costs, after: &Costs) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header([" level", "threshold", "bytes", "(before)"]);
+    for same_level in outcomes.chunk_by(|a, b| a.level == b.level) {
+        let level = same_level[0].level;
+        let there = same_level.iter().filter(|outcome| outcome.result.is_ok());
+        let available: Ways = there.map(|outcome| outcome.way).collect();
+        let situation = Situation::waiting(level, available.union(Ways::SHARED_MEMORY));
+        let new = threshold_rows(&Thresholds::derive(after, &situation));
+        let old = threshold_rows(&Thresholds::derive(before, &situation));
+        for ((name, new), (_, old)) in new.into_iter().zip(old) {
+            table.add_row([format!(" {}", level_name(level)), name.to_owned(), new, old]);
+        }
+    }
+    table.trim_fmt()
+}
+
+fn warnings(outcomes: &[Outcome]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let measured = || {
+        outcomes
+            .iter()
+            .filter_map(|o| Some((o, o.result.as_ref().ok()?)))
+    };
+    let (noisy, all) = measured().fold((0, 0), |(noisy, all), (_, measured)| {
+        (noisy + measured.noisy.0, all + measured.noisy.1)
+    });
+    if noisy * 10 > all {
+        warnings.push(format!(
+            "{noisy} of {all} measurements varied by more than {:.0} %: is something else running? Measure again when \
+             the machine is quiet.",
+            100.0 * NOISY
+        ));
+    }
+    for (Outcome { level, way, .. }, Measured { error, .. }) in measured() {
+        if *error > POOR {
+            warnings.push(format!(
+                "{}, {}: the fit is off by {:.0} % at one size.",
+                level_name(*level),
+                way.name(),
+                100.0 * error
+            ));
+        }
+    }
+    warnings
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! What is measured: for each level that the machine has a pair of cores, for each way a series of messages.
+
+use mica_node::topology::{BindTo, Level, Machine, MapBy, level_between, map};
+use mica_policy::Way;
+
+/// Two cores at a level: how `mpiexec` is told to take them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair {
+    /// How far apart they are.
+    pub level: Level,
+    /// The word for `--map-by`.
+    pub map_by: &'static str,
+}
+
+/// A pair for each level that this machine has among the cores that this process may use, nearest first.
+pub fn pairs(machine: &Machine) -> Vec<Pair> {
+    let orders = ["core", "l3", "numa", "package"];
+    let mut pairs: Vec<Pair> = Vec::new();
+    for map_by in orders {
+        let by = MapBy::parse(map_by).expect("a word that --map-by takes");
+        let slots = map(machine, 2, by, BindTo::Core);
+        let [a, b] = slots.as_slice() else { continue };
+        let level = level_between(&a.place, &b.place);
+        if a.place.core != b.place.core && pairs.iter().all(|pair| pair.level != level) {
+            pairs.push(Pair { level, map_by });
+        }
+    }
+    pairs.sort_by_key(|pair| pair.level);
+    pairs
+}
+
+/// One message of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// Bytes.
+    pub len: u64,
+    /// Bytes of a piece; 0 for a contiguous message.
+    pub block: u64,
+}
+
+impl Sample {
+    /// As `calibrate` takes it.
+    pub fn argument(&self) -> String {
+        match self.block {
+            0 => self.len.to_string(),
+            block => format!("{}/{block}", self.len),
+        }
+    }
+}
+
+/// Messages that all go one way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Series {
+    /// The way.
+    pub way: Way,
+    /// What makes them go there.
+    pub environment: Vec<(&'static str, &'static str)>,
+    /// How `MICA_STATS` counts them, one of these.
+    pub counted_as: &'static [&'static str],
+    /// Contiguous messages by ascending length; at most one in pieces, as long as one of those, at the end.
+    pub samples: Vec<Sample>,
+}
+
+/// Length of the message in pieces, and of its pieces.
+const PIECES: Sample = Sample {
+    len: 1 << 20,
+    block: 256,
+};
+
+/// The series of all ways, `quick` or thorough.
+pub fn series(quick: bool) -> Vec<Series> {
+    let longest = if quick { 16 << 20 } else { 64 << 20 };
+    let long = || {
+        let lens = (10..=26).step_by(2).map(|bits| 1u64 << bits);
+        let mut samples = contiguous(lens.filter(|&len| len <= longest));
+        samples.push(PIECES);
+        samples
+    };
+    let asked = |way, word, counted_as| Series {
+        way,
+        environment: vec![
+            ("MICA_WAY", word),
+            ("MICA_RING_MAX", "0"),
+            ("MICA_EAGER_MAX", "0"),
+            ("MICA_DIRECT_MIN", "0"),
+            ("MICA_DIRECT_RUN_MIN", "0"),
+        ],
+        counted_as,
+        samples: long(),
+    };
+    vec![
+        Series {
+            way: Way::Inline,
+            environment: Vec::new(),
+            counted_as: &["inline"],
+            samples: contiguous([8, 24, 40]),
+        },
+        Series {
+            way: Way::Ring,
+            environment: vec![("MICA_RING_MAX", "8K")],
+            counted_as: &["ring"],
+            samples: contiguous([64, 256, 1 << 10, 2 << 10, 4 << 10, 8 << 10]),
+        },
+        Series {
+            way: Way::Cells,
+            environment: vec![
+                ("MICA_WAY", "cells"),
+                ("MICA_RING_MAX", "0"),
+                ("MICA_EAGER_MAX", "1G"),
+                ("MICA_DIRECT", "off"),
+            ],
+            counted_as: &["cells"],
+            samples: long(),
+        },
+        Series {
+            way: Way::Streamed,
+            environment: vec![
+                ("MICA_WAY", "cells"),
+                ("MICA_RING_MAX", "0"),
+                ("MICA_EAGER_MAX", "0"),
+                ("MICA_DIRECT", "off"),
+            ],
+            counted_as: &["cells", "streamed"],
+            samples: long(),
+        },
+        asked(Way::Pull, "pull", &["direct", "pull"]),
+        asked(Way::Cooperate, "cooperate", &["cooperate"]),
+        asked(Way::Mapped, "mapped", &["mapped"]),
+        asked(
+            Way::MappedCooperate,
+            "mapped-cooperate",
+            &["mapped-cooperate"],
+        ),
+        asked(Way::Offload, "offload", &["offload"]),
+    ]
+}
+
+fn contiguous(lens: impl IntoIterator<Item = u64>) -> Vec<Sample> {
+    let sample = |len| Sample { len, block: 0 };
+    lens.into_iter().map(sample).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mica_node::tunables;
+
+    fn levels(machine: &str) -> Vec<(Level, &'static str)> {
+        let machine = Machine::synthetic(machine).unwrap();
+        let pairs = pairs(&machine).into_iter();
+        pairs.map(|pair| (pair.level, pair.map_by)).collect()
+    }
+
+    #[test]
+    fn each_level_has_a_pair_of_cores() {
+        let (shared, package, node) = (Level::SharedCache, Level::Package, Level::Node);
+        assert_eq!(levels("pack:1 l3:1 core:8 pu:1"), [(shared, "core")]);
+        assert_eq!(
+            levels("pack:8 l3:1 core:6 pu:1"),
+            [(shared, "core"), (node, "l3")]
+        );
+        assert_eq!(
+            levels("pack:2 l3:2 core:2 pu:2"),
+            [(shared, "core"), (package, "l3"), (node, "package")]
+        );
+        // Caches of their own: the first two cores share none.
+        assert_eq!(levels("pack:1 core:2 l2:1 pu:1"), [(package, "core")]);
+        // One core with two threads is no pair.
+        assert_eq!(levels("pack:1 l3:1 core:1 pu:2"), []);
+    }
+
+    #[test]
+    fn what_forces_a_way_is_a_tunable_with_a_value_that_fits() {
+        let series = series(false);
+        let ways: Vec<Way> = series.iter().map(|series| series.way).collect();
+        assert_eq!(ways, Way::ALL);
+        for (name, value) in series.iter().flat_map(|series| &series.environment) {
+            let tunable = tunables::all().iter().find(|t| t.env == *name);
+            let tunable = tunable.unwrap_or_else(|| panic!("{name}"));
+            if let tunables::Kind::Choice(words) = tunable.kind {
+                assert!(words.contains(value), "{name}={value}");
+            } else {
+                assert!(tunables::parse_bytes(value).is_some(), "{name}={value}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_in_pieces_has_a_contiguous_one_beside_it() {
+        for quick in [false, true] {
+            for series in series(quick) {
+                let (pieces, whole): (Vec<Sample>, Vec<Sample>) =
+                    series.samples.iter().partition(|sample| sample.block > 0);
+                assert!(pieces.len() <= 1 && whole.is_sorted_by_key(|sample| sample.len));
+                for sample in pieces {
+                    assert!(whole.iter().any(|whole| whole.len == sample.len));
+                    assert_eq!(sample.len % sample.block, 0);
+                }
+            }
+        }
+        assert_eq!(PIECES.argument(), "1048576/256");
+        assert_eq!(Sample { len: 8, block: 0 }.argument(), "8");
+    }
+}

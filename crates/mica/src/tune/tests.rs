@@ -1,0 +1,160 @@
+use super::*;
+
+fn series(way: Way) -> Series {
+    let mut all = plan::series(true).into_iter();
+    all.find(|series| series.way == way)
+        .expect("every way has a series")
+}
+
+/// What would be measured if `cost` were the truth.
+fn points(series: &Series, cost: &Cost) -> Vec<Point> {
+    let point = |sample: &Sample| {
+        let pieces = sample.len.checked_div(sample.block).unwrap_or(1);
+        Point {
+            len: sample.len,
+            ns: cost.ns(sample.len as usize, pieces as usize),
+            spread: 0.01,
+        }
+    };
+    series.samples.iter().map(point).collect()
+}
+
+#[test]
+fn what_is_true_is_found() {
+    for way in Way::ALL {
+        let series = series(way);
+        let before = *Costs::default().of(Level::Package, way);
+        let truth = Cost {
+            start_ns: 2.0 * before.start_ns,
+            ..before
+        };
+        let (found, error) = cost(&series, &points(&series, &truth), &before).unwrap();
+        assert!(error < fit::GOOD, "{way:?}: {error}");
+        assert!(
+            (found.start_ns / truth.start_ns - 1.0).abs() < 0.15,
+            "{way:?}: {found:?}"
+        );
+        assert!(
+            (found.piece_ns - truth.piece_ns).abs() < 0.01,
+            "{way:?}: {found:?}"
+        );
+        assert_eq!(
+            (found.sender, found.receiver),
+            (before.sender, before.receiver)
+        );
+        for len in [8 << 10, 1 << 20, 16 << 20] {
+            let ratio = found.ns(len, 1) / truth.ns(len, 1);
+            assert!(
+                way.is_eager() || (ratio - 1.0).abs() < 0.12,
+                "{way:?} {len}: {ratio}"
+            );
+        }
+    }
+}
+
+#[test]
+fn pieces_below_the_noise_cost_nothing() {
+    let series = series(Way::Pull);
+    let before = *Costs::default().of(Level::Node, Way::Pull);
+    let truth = Cost::new(1000.0, &[(0, 0.1)]);
+    let mut points = points(&series, &truth);
+    points.last_mut().unwrap().ns *= 0.99;
+    assert_eq!(cost(&series, &points, &before).unwrap().0.piece_ns, 0.0);
+}
+
+#[test]
+fn times_that_fall_are_refused() {
+    let series = series(Way::Pull);
+    let before = *Costs::default().of(Level::Node, Way::Pull);
+    let mut points = points(&series, &before);
+    let times: Vec<f64> = points.iter().rev().skip(1).map(|point| point.ns).collect();
+    for (point, ns) in points.iter_mut().zip(times) {
+        point.ns = ns;
+    }
+    let error = cost(&series, &points, &before).unwrap_err();
+    assert!(error.contains("less time"), "{error}");
+}
+
+fn outcome(way: Way, noisy: usize, error: f64) -> Outcome {
+    Outcome {
+        level: Level::SharedCache,
+        way,
+        result: Ok(Measured {
+            cost: Cost::new(1234.0, &[(0, 0.5), (4096, 0.75)]).pieces(6.0),
+            error,
+            noisy: (noisy, 10),
+        }),
+    }
+}
+
+#[test]
+fn tables_have_what_was_measured_and_why_not() {
+    let refused = Outcome {
+        level: Level::SharedCache,
+        way: Way::Mapped,
+        result: Err("not available here: the messages went by cells".to_owned()),
+    };
+    let outcomes = [outcome(Way::Pull, 0, 0.05), refused];
+    let before = Costs::default();
+    let text = table(&outcomes, &before);
+    for part in [
+        "pull",
+        "1.23 us",
+        "800 ns",
+        "0.5, 0.75 from 4 KiB",
+        "5 %",
+        "as before",
+        "went by cells",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let mut after = before.clone();
+    after.set(
+        Level::SharedCache,
+        Way::Pull,
+        Cost::new(500.0, &[(0, 0.001)]),
+    );
+    let text = thresholds(&outcomes, &before, &after);
+    assert!(
+        text.contains("eager up to") && text.contains("65536"),
+        "{text}"
+    );
+}
+
+#[test]
+fn noise_and_poor_fits_are_told() {
+    assert!(warnings(&[outcome(Way::Pull, 1, 0.1)]).is_empty());
+    let found = warnings(&[outcome(Way::Pull, 4, 0.5)]);
+    assert_eq!(found.len(), 2);
+    assert!(
+        found[0].contains("4 of 10") && found[1].contains("50 %"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_file_is_written_whole_and_read_again() {
+    let folder = std::env::temp_dir().join(format!("mica-tune-test-{}", std::process::id()));
+    let file = folder.join("a/b/machine.toml");
+    let tuning = Tuning {
+        machine: Identity::read(),
+        costs: vec![(Level::Node, Way::Pull, Cost::new(1.5, &[(0, 0.1)]))],
+    };
+    write(&file, &tuning).unwrap();
+    write(&file, &tuning).unwrap();
+    assert_eq!(Tuning::read(&file).unwrap(), tuning);
+    let names = fs::read_dir(file.parent().unwrap()).unwrap().count();
+    assert_eq!(names, 1, "nothing is left beside it");
+    let error = write(&file.join("below-a-file"), &tuning)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("below-a-file"), "{error}");
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn four_digits_remain() {
+    assert_eq!(rounded(0.065_432_1), 0.06543);
+    assert_eq!(rounded(12_345.6), 12_350.0);
+    assert_eq!(rounded(0.0), 0.0);
+}

@@ -1,0 +1,256 @@
+use super::*;
+use crate::costs::WAYS;
+use proptest::prelude::*;
+
+fn machine() -> Identity {
+    Identity {
+        processor: "AMD EPYC \"9B14\" \\ x\u{7}".to_owned(),
+        processors: "0-1".to_owned(),
+        caches: "32K Data, 1024K Unified".to_owned(),
+        kernel: "6.1.0".to_owned(),
+    }
+}
+
+fn parse(text: &str) -> Result<Tuning, TuningError> {
+    Tuning::parse(text, Path::new("t.toml"))
+}
+
+const HEAD: &str = "version = 1\n[machine]\nprocessor = \"a\"\nprocessors = \"0-1\"\ncaches = \"\"\nkernel = \"6\"\n";
+const PULL: &str = "[node.pull]\nstart_ns = 800\nfrom = [0, 4096]\nbyte_ns = [0.1, 2e-1]\n\
+                    piece_ns = 6\nsender = 0\nreceiver = 1\n";
+
+#[test]
+fn a_file_is_read() {
+    let text = format!("# by hand\n{HEAD}\n  {PULL}# end")
+        .replace("= 800", "=800 # start")
+        .replace("[node.pull]", "[node.pull] # far");
+    let tuning = parse(&text).unwrap();
+    let wanted = Cost::new(800.0, &[(0, 0.1), (4096, 0.2)])
+        .pieces(6.0)
+        .shares(0.0, 1.0);
+    assert_eq!(tuning.costs, [(Level::Node, Way::Pull, wanted)]);
+    let costs = tuning.applied();
+    assert_eq!(*costs.of(Level::Node, Way::Pull), wanted);
+    let shipped = Costs::default();
+    assert_eq!(
+        costs.of(Level::Node, Way::Cells),
+        shipped.of(Level::Node, Way::Cells)
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line() {
+    let sound = format!("{HEAD}{PULL}");
+    parse(&sound).unwrap();
+    for (from, to, line, word) in [
+        ("version = 1\n", "", 1, "version"),
+        ("version = 1", "version = 2", 1, "version is 2"),
+        ("version = 1", "version", 1, "KEY = VALUE"),
+        ("version = 1", "version = \"1\"", 1, "version"),
+        ("[machine]", "[machine", 2, "head of a section"),
+        ("[machine]", "[cpu]", 2, "[cpu]"),
+        ("kernel = \"6\"", "kernel = 6", 6, "kernel"),
+        ("kernel = \"6\"", "kernel = \"6", 6, "string"),
+        ("kernel = \"6\"\n", "", 2, "no kernel"),
+        ("kernel = ", "colonel = ", 6, "colonel"),
+        ("[node.pull]", "[moon.pull]", 7, "moon"),
+        ("[node.pull]", "[node.carry]", 7, "carry"),
+        ("[node.pull]", "[node.pull] x", 7, "head of a section"),
+        ("start_ns = 800\n", "", 7, "no start_ns"),
+        ("start_ns = 800", "start_ns = fast", 8, "fast"),
+        ("start_ns = 800", "start_ns = NaN", 8, "NaN"),
+        ("start_ns = 800", "start_ns = 1e999", 8, "1e999"),
+        ("start_ns = 800", "start_ns = -8", 7, "-8"),
+        ("start_ns = 800", "start_ns = 8\nstart_ns = 9", 9, "twice"),
+        ("start_ns = 800", "start_ns = [800]", 8, "start_ns"),
+        ("[0, 4096]", "[0, 4096", 9, "list"),
+        ("[0, 4096]", "[]", 9, "list"),
+        ("[0, 4096]", "[0, 1, 2, 3]", 9, "at most 3"),
+        ("[0, 4096]", "[0]", 7, "from has 1 values and byte_ns has 2"),
+        ("[0, 4096]", "[1, 4096]", 7, "expected 0"),
+        ("[0, 4096]", "[0, 0]", 7, "out of order"),
+        ("[0, 4096]", "[0, 1.5]", 7, "1.5"),
+        ("[0, 4096]", "[0, 1e30]", 7, "from"),
+        ("[0.1, 2e-1]", "[0.1, -2]", 7, "-2"),
+        ("[0.1, 2e-1]", "0.1", 10, "byte_ns"),
+        ("sender = 0", "sender = 2", 7, "sender is 2"),
+        ("receiver = 1", "receiver = 1 1", 13, "1 1"),
+        ("receiver = 1", "receiver = 1\nspeed = 1", 14, "speed"),
+    ] {
+        let text = sound.replacen(from, to, 1);
+        assert_ne!(text, sound, "{from}");
+        let error = parse(&text).expect_err(to).to_string();
+        let start = format!("tuning file t.toml, line {line}: ");
+        assert!(
+            error.starts_with(&start) && error.contains(word),
+            "{to}: {error}"
+        );
+    }
+    let error = parse(&format!("{sound}{PULL}")).unwrap_err().to_string();
+    assert!(
+        error.contains("line 14") && error.contains("twice"),
+        "{error}"
+    );
+    let error = parse(&format!("{HEAD}{HEAD}").replace("version = 1\n[machine]\nprocessor = \"a\"\nprocessors = \"0-1\"\ncaches = \"\"\nkernel = \"6\"\nversion = 1\n", HEAD));
+    assert!(error.unwrap_err().to_string().contains("twice"));
+    assert!(parse("").unwrap_err().to_string().contains("machine"));
+}
+
+#[test]
+fn another_machine_is_refused() {
+    let tuning = Tuning {
+        machine: machine(),
+        costs: Vec::new(),
+    };
+    let file = Path::new("x.toml");
+    tuning.check(&machine(), file).unwrap();
+    let newer = Identity {
+        kernel: "6.8.0".to_owned(),
+        ..machine()
+    };
+    let error = tuning.check(&newer, file).unwrap_err().to_string();
+    for word in ["x.toml", "kernel", "\"6.1.0\"", "\"6.8.0\"", "mica tune"] {
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+#[test]
+fn keys_are_names_of_files_and_tell_machines_apart() {
+    let key = machine_key(&machine());
+    assert!(key.starts_with("amd-epyc-9b14-x-"), "{key}");
+    assert!(key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'));
+    let differing = [
+        Identity {
+            processor: "AMD EPYC 9B15".to_owned(),
+            ..machine()
+        },
+        Identity {
+            processors: "0-3".to_owned(),
+            ..machine()
+        },
+        Identity {
+            caches: "32K Data, 2048K Unified".to_owned(),
+            ..machine()
+        },
+        Identity {
+            kernel: "6.2.0".to_owned(),
+            ..machine()
+        },
+        // The parts do not run into one another.
+        Identity {
+            processors: "0-132K".to_owned(),
+            caches: " Data, 1024K Unified".to_owned(),
+            ..machine()
+        },
+        Identity::default(),
+    ];
+    for other in differing {
+        assert_ne!(machine_key(&other), key);
+    }
+    assert!(machine_key(&Identity::default()).starts_with("machine-"));
+}
+
+#[test]
+fn the_users_folder_comes_first() {
+    let variables = |set: &'static [(&str, &str)]| {
+        move |name: &str| {
+            let found = set.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        }
+    };
+    let prefix = Path::new("/opt/mica");
+    let found = folders(
+        &variables(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "/c")]),
+        Some(prefix),
+    );
+    assert_eq!(
+        found,
+        [
+            Path::new("/c/mica/tuning"),
+            Path::new("/opt/mica/etc/mica/tuning")
+        ]
+    );
+    let found = folders(
+        &variables(&[("HOME", "/h"), ("XDG_CONFIG_HOME", "here")]),
+        None,
+    );
+    assert_eq!(found, [Path::new("/h/.config/mica/tuning")]);
+    assert!(folders(&variables(&[]), None).is_empty());
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let error = Tuning::read(Path::new("/no/such/file.toml"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("/no/such/file.toml"), "{error}");
+    // Endless, and not text at all.
+    let error = Tuning::read(Path::new("/dev/zero"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("/dev/zero") && error.contains("longer"),
+        "{error}"
+    );
+}
+
+prop_compose! {
+    fn costs()(
+        start_ns in 0.0..1e6f64,
+        prices in prop::collection::vec((1u64..1 << 40, 0.0..10.0f64), 1..=SPANS),
+        piece_ns in 0.0..1e3f64,
+        shares in (0.0..=1.0f64, 0.0..=1.0f64),
+    ) -> Cost {
+        let mut from = 0;
+        let prices: Vec<(u64, f64)> = prices
+            .into_iter()
+            .enumerate()
+            .map(|(at, (step, byte_ns))| {
+                from += if at == 0 { 0 } else { step };
+                (from, byte_ns)
+            })
+            .collect();
+        Cost::new(start_ns, &prices).pieces(piece_ns).shares(shares.0, shares.1)
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_again(
+        words in prop::array::uniform4("\\PC*|[\\x00-\\x7f]{1,20}"),
+        costs in prop::collection::vec(costs(), 0..=LEVELS.len() * WAYS),
+    ) {
+        let [processor, processors, caches, kernel] = words;
+        let kernel = format!("6{kernel}");
+        let pairs = LEVELS.into_iter().flat_map(|level| Way::ALL.map(|way| (level, way)));
+        let tuning = Tuning {
+            machine: Identity { processor, processors, caches, kernel },
+            costs: pairs.zip(costs).map(|((level, way), cost)| (level, way, cost)).collect(),
+        };
+        prop_assert_eq!(parse(&tuning.to_string()).unwrap(), tuning);
+    }
+
+    /// Whatever stands in a file: costs that can be used, or an error with a line of the file.
+    #[test]
+    fn garbage_is_an_error_or_sane(
+        at in any::<prop::sample::Index>(),
+        length in 0usize..40,
+        garbage in "[\\x00-\\x7f]{0,8}|\\PC{0,4}|[\\[\\]=#\",.0-9eE+-]{0,10}",
+    ) {
+        let sound = format!("{HEAD}{PULL}");
+        let start = at.index(sound.len());
+        let end = (start + length).min(sound.len());
+        let text = format!("{}{garbage}{}", &sound[..start], &sound[end..]);
+        match parse(&text) {
+            Ok(tuning) => {
+                for (_, _, cost) in tuning.costs {
+                    prop_assert_eq!(cost.flaw(), None);
+                }
+            }
+            Err(TuningError::Line { line, .. }) => {
+                prop_assert!((1..=text.lines().count().max(1)).contains(&line));
+            }
+            Err(other) => prop_assert!(false, "{other}"),
+        }
+    }
+}
