@@ -1,7 +1,7 @@
 //! The test list: one line a test, in the manner of MPICH's.
 //!
 //! ```text
-//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD] [nocma=no] [KEY=VALUE ...] [-- ARGS ...]
+//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD] [nocma=no] [basic=no] [KEY=VALUE ...] [-- ARGS ...]
 //! ```
 
 use std::path::PathBuf;
@@ -22,6 +22,8 @@ pub struct Entry {
     pub fail: Option<String>,
     /// Run again with process_vm_readv and process_vm_writev refused?
     pub nocma: bool,
+    /// Run again under the basic design of the shared-memory channel?
+    pub basic: bool,
     /// Variables in the environment.
     pub env: Vec<(String, String)>,
     /// The program's arguments.
@@ -53,6 +55,7 @@ fn parse_line(line: &str) -> Result<Entry, String> {
         timeout: WATCHDOG,
         fail: None,
         nocma: true,
+        basic: true,
         env: Vec::new(),
         args: Vec::new(),
     };
@@ -70,7 +73,8 @@ fn parse_line(line: &str) -> Result<Entry, String> {
             "timeout" => entry.timeout = Duration::from_secs(number(value)?.into()),
             "fail" => entry.fail = Some(value.to_owned()),
             "nocma" if value == "no" => entry.nocma = false,
-            "nocma" => return Err(format!("nocma={value}: only 'no' has a meaning")),
+            "basic" if value == "no" => entry.basic = false,
+            "nocma" | "basic" => return Err(format!("{key}={value}: only 'no' has a meaning")),
             _ if key
                 .chars()
                 .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_') =>

@@ -5,6 +5,7 @@
 
 pub mod cells;
 pub mod doorbell;
+pub mod fifo;
 pub mod lock;
 pub mod park;
 #[cfg(feature = "launcher")]

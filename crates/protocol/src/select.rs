@@ -43,6 +43,21 @@ impl Thresholds {
             direct_run_min: tunables::DIRECT_RUN_MIN.number()? as usize,
         })
     }
+
+    /// The same for the basic design: whatever fits a pair's FIFO, a payload of `payload_max` bytes, goes through it at
+    /// once (chai-2009, 3.1.1), unless [`EAGER_MAX`](tunables::EAGER_MAX) is set and says less.
+    pub fn through_fifo(self, payload_max: usize) -> Thresholds {
+        let eager_max = if tunables::EAGER_MAX.is_set() {
+            self.eager_max.min(payload_max)
+        } else {
+            payload_max
+        };
+        Thresholds {
+            ring_max: eager_max,
+            eager_max,
+            ..self
+        }
+    }
 }
 
 /// The way of a message of `len` bytes; `sync` if its sender must know that it was matched.

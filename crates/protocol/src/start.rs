@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 use crate::Engine;
 use crate::select::Thresholds;
 use crate::state::State;
+use mica_channel::ChannelError;
 use mica_channel::direct::Direct;
 use mica_channel::shm::Shm;
 use mica_node::lock::ThreadLock;
@@ -45,6 +46,9 @@ pub enum StartError {
     /// The job segment cannot be joined.
     #[error(transparent)]
     Segment(#[from] SegmentError),
+    /// The basic design's FIFOs cannot get their memory.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
 }
 
 /// Environment variables that launchers of other MPIs set for each process.
@@ -132,7 +136,11 @@ impl Engine {
         // A sender that is not reached by the others' membarriers fences itself.
         let registered = fencing == Fencing::Sender || park::membarrier_register();
         let wake_fencing = if registered { fencing } else { Fencing::Sender };
-        let thresholds = Thresholds::in_force()?;
+        let shm = Shm::new(segment, rank, wake_fencing)?;
+        let thresholds = match shm.fifo_payload_max() {
+            None => Thresholds::in_force()?,
+            Some(payload_max) => Thresholds::in_force()?.through_fifo(payload_max),
+        };
         let (spin, yields) = if segment.is_oversubscribed() {
             (
                 tunables::SPIN_SHARED.number()?,
@@ -143,7 +151,6 @@ impl Engine {
         };
         let times = |n: u64| n.min(1 << 30) as u32;
         let direct = Direct::new(segment, rank, tunables::DIRECT.choice()? == "auto");
-        let shm = Shm::new(segment, rank, wake_fencing);
         let ranks = segment.ranks() as usize;
         Ok(Engine {
             state: ThreadLock::new(State::new(rank, ranks, shm, direct, thresholds)),
