@@ -143,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_line_with_everything() {
-        let text = "# comment\n\nprog ranks=1,8 timeout=5 MICA_DIRECT=off nocma=no -- 3 x=y\n";
+        let text =
+            "# comment\n\nprog ranks=1,8 timeout=5 MICA_DIRECT=off nocma=no basic=no -- 3 x=y\n";
         let list = parse_list(text).unwrap();
         assert_eq!(list.len(), 1);
         assert_eq!(list[0].program, "prog");
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(list[0].timeout, Duration::from_secs(5));
         assert_eq!(list[0].env, [("MICA_DIRECT".to_owned(), "off".to_owned())]);
         assert_eq!(list[0].args, ["3", "x=y"]);
-        assert!(!list[0].nocma);
+        assert!(!list[0].nocma && !list[0].basic);
     }
 
     #[test]
@@ -161,6 +162,10 @@ mod tests {
             ("prog ranks=0", "line 1: ranks= needs numbers"),
             ("prog ranks=x", "line 1: ranks=x"),
             ("prog ranks=1 bogus=2", "line 1: unknown key 'bogus'"),
+            (
+                "prog ranks=1 basic=1",
+                "line 1: basic=1: only 'no' has a meaning",
+            ),
             ("prog ranks=1 word", "line 1: 'word' is not KEY=VALUE"),
         ] {
             let message = parse_list(text).unwrap_err();

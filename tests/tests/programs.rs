@@ -190,3 +190,30 @@ fn the_filter_refuses_cma() {
     let refused = Job::new(&nocma).args([&probe]).run().expect_code(1);
     assert_eq!(refused.stdout, "Operation not permitted\n");
 }
+
+/// The pass under the basic design would prove nothing if the advanced one carried it.
+#[test]
+fn the_launcher_sets_the_design_for_all_ranks() {
+    let install = Install::find();
+    let program = install.program("pt2pt_sendrecv");
+    for (design, has_cells) in [("advanced", true), ("basic", false)] {
+        let _turn = one_at_a_time();
+        let job = install.mpiexec(["-n", "2"]).args([&program]);
+        let outcome = job
+            .env("MICA_SHM", design)
+            .env("MICA_RING_MAX", "1K")
+            .env("MICA_STATS", "table")
+            .run()
+            .expect_code(0);
+        let messages = |way: &str| {
+            let line = outcome.stderr.lines().find_map(|line| {
+                let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
+                (words.next() == Some(way)).then(|| words.next())?
+            });
+            let count = line.and_then(|n| n.parse::<u64>().ok());
+            count.unwrap_or_else(|| panic!("no '{way}' in\n{}", outcome.report()))
+        };
+        assert!(messages("ring") > 0, "{design}");
+        assert_eq!(messages("cells") > 0, has_cells, "{design}");
+    }
+}
