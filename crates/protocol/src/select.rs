@@ -67,7 +67,8 @@ pub(crate) struct Buffers {
 }
 
 impl Selection {
-    /// For a rank whose peers are at `levels`.
+    /// For a rank whose peers are at `levels`. `fifo_payload_max`: under the basic design of shared memory, what fits a pair's
+    /// FIFO and so goes through it at once (chai-2009, 3.1.1), unless `MICA_EAGER_MAX` says less.
     ///
     /// # Errors
     /// When a tunable's value does not fit.
@@ -75,6 +76,7 @@ impl Selection {
         costs: Costs,
         levels: impl Iterator<Item = Level>,
         oversubscribed: bool,
+        fifo_payload_max: Option<usize>,
     ) -> Result<Selection, BadValue> {
         let allowed = Ways::forced(tunables::WAY.choice()?).unwrap_or(Ways::ALL);
         let limits = Limits {
@@ -100,8 +102,20 @@ impl Selection {
                 connections.push(*known);
                 continue;
             }
+            let mut thresholds = derive(level, kernel)?;
+            if let Some(fits) = fifo_payload_max {
+                let set = tunables::EAGER_MAX.is_set();
+                let eager = if set {
+                    thresholds.eager_max.min(fits)
+                } else {
+                    fits
+                };
+                thresholds.ring_max = eager;
+                thresholds.eager_max = eager;
+                thresholds.eager_max_skewed = eager;
+            }
             let connection = Connection {
-                thresholds: derive(level, kernel)?,
+                thresholds,
                 mapped_min: derive(level, mapped)?.eager_max.saturating_add(1),
                 level,
                 skewed: false,
