@@ -8,8 +8,12 @@
  * after, as a program would; both go round BUFFERS buffers of their own for each direction (1: all is reused;
  * many: nothing is in the cache). All that lies between the calls is in the function `walk`:
  *
- *     mpiexec -n 2 valgrind --tool=callgrind --cache-sim=yes --toggle-collect=walk
- *         --callgrind-out-file=out.%p cache_walk 1000 4096
+ *     mpiexec -n 2 valgrind -q --tool=callgrind --cache-sim=yes --toggle-collect=walk
+ *         --D1=49152,12,64 --LL=2097152,16,64 --callgrind-out-file=out.%p cache_walk 1000 4096
+ *
+ * Valgrind simulates two levels. Without --D1 and --LL they are this machine's first and last: give them,
+ * for figures that can be compared between machines (here 48 KiB and the second level's 2 MiB).
+ * Caches belong to one process there: what ranks do to each other's caches is not in it.
  *
  * and for tools without such a switch (cachegrind) the difference between two numbers of messages leaves
  * out start and end. Cache misses per message repeat well. Instructions do not: a rank that waits for the
