@@ -3,26 +3,27 @@
  *
  *     cache_walk MESSAGES BYTES [BUFFERS]      (default 1000 messages of 4096 bytes, 1 buffer)
  *
- * Two ranks send each other MESSAGES messages by turns, as in a ping-pong, by MPI_Send and MPI_Recv. The
- * sender writes every byte of the buffer before, the receiver reads and checks every word of it
- * after, as a program would; both go round BUFFERS buffers of their own for each direction (1: all is reused;
- * many: nothing is in the cache). All that lies between the calls is in the function `walk`:
+ * Two ranks send each other MESSAGES messages by turns, as in a ping-pong, by MPI_Send and
+ * MPI_Recv. The sender writes every byte of the buffer before, the receiver reads and checks every
+ * word of it after, as a program would; both go round BUFFERS buffers of their own for each
+ * direction (1: all is reused; many: nothing is in the cache). All that lies between the calls is
+ * in the function `walk`:
  *
  *     mpiexec -n 2 valgrind -q --tool=callgrind --cache-sim=yes --toggle-collect=walk
- *         --D1=49152,12,64 --LL=2097152,16,64 --callgrind-out-file=out.%p cache_walk 1000 4096
+ *         --D1=49152,12,64 --LL=1048576,16,64 --callgrind-out-file=out.%p cache_walk 1000 4096
  *
- * Valgrind simulates two levels. Without --D1 and --LL they are this machine's first and last: give them,
- * for figures that can be compared between machines (here 48 KiB and the second level's 2 MiB).
- * Caches belong to one process there: what ranks do to each other's caches is not in it.
+ * Tools without such a switch (cachegrind) count start and end, too: take the difference between
+ * two numbers of messages. Valgrind simulates two levels of cache, by default this machine's first
+ * and last; give them, as above (48 KiB and a second level of 1 MiB), for figures that can be
+ * compared between machines. Every process has caches of its own there: what the ranks do to each other's
+ * is not counted. Cache misses per message repeat well. Instructions do not, because a rank that
+ * waits for the other spins; tests/c/tools/instructions.c counts without waiting.
  *
- * and for tools without such a switch (cachegrind) the difference between two numbers of messages leaves
- * out start and end. Cache misses per message repeat well. Instructions do not: a rank that waits for the
- * other spins; tests/c/tools/instructions.c counts without waiting. Prints the messages that each rank
- * sent (and received), and the process ids in rank order, which name valgrind's files. */
+ * Prints how many messages each rank sent (and received), and the process ids in rank order, which
+ * name valgrind's files. */
 #include "compute.h"
 
 #include <unistd.h>
-
 
 #if defined __GNUC__
 __attribute__((noinline))
@@ -37,7 +38,8 @@ void walk(int rank, uint64_t *out, uint64_t *in, long messages, long words, long
                     to[w] = (uint64_t)(i * 2 + rank);
                 MPI_Send(to, (int)words, MPI_UINT64_T, 1 - rank, 0, MPI_COMM_WORLD);
             } else {
-                MPI_Recv(from, (int)words, MPI_UINT64_T, 1 - rank, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                MPI_Recv(from, (int)words, MPI_UINT64_T, 1 - rank, 0, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
                 for (long w = 0; w < words; w++)
                     if (from[w] != (uint64_t)(i * 2 + 1 - rank))
                         bench_die("message %ld: word %ld of %ld is wrong", i, w, words);

@@ -1,5 +1,5 @@
-/* Shared by the programs that compute as well as communicate: one clock, computation of a given time
- * or of a given amount, and figures of any number of values. Include it before any other header. */
+/* Shared by the programs that compute as well as communicate: one clock, computation of a given
+ * time or of a given amount, figures of any number of values. Include it before other headers. */
 #ifndef BENCH_COMPUTE_H
 #define BENCH_COMPUTE_H
 #ifndef _POSIX_C_SOURCE
@@ -25,8 +25,8 @@ static inline void spin(double seconds)
         ;
 }
 
-/* Computes a given amount: if the core serves others meanwhile, this ends later. One unit is a chain
- * of 32 dependent multiplications, some 50 ns, in registers. */
+/* Computes a given amount: if the core serves others meanwhile, this ends later. One unit is a
+ * chain of 32 dependent multiplications, some 50 ns, in registers. */
 static inline void work(long units)
 {
     static volatile uint64_t result; /* keeps the compiler from dropping the chain */
@@ -50,9 +50,9 @@ static inline double median(double *values, int n)
     return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* One figure: the median of n values (which it sorts) and their extremes; `more` as in bench_line. */
-static inline void figure(const char *measure, long bytes, int ranks, double *values, int n, const char *unit,
-                          long iterations, const char *more)
+/* One figure: the median of n values (which it sorts), their extremes; `more` as in bench_line. */
+static inline void figure(const char *measure, long bytes, int ranks, double *values, int n,
+                          const char *unit, long iterations, const char *more)
 {
     double middle = median(values, n);
     bench_line(measure, bytes, ranks, middle, values[0], values[n - 1], unit, iterations, more);

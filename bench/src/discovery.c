@@ -1,18 +1,19 @@
 /* Message discovery with two channels (chai-2009, 7.3.1, Figure 7.3).
  *
- * Three ranks: rank 0 is the root, ranks 1 and 2 are its peers, which the paper (and whoever runs this)
- * connects by channels of different kinds. The root alternately tells one of the peers to send a burst
- * of 4-byte messages; it receives each by MPI_ANY_SOURCE and answers with an acknowledgement of 4 bytes,
- * which the peer awaits before it sends the next. "discovery burst N" is the mean time T of one
- * message of a burst of N: microseconds from the peer's MPI_Send to the arrival of the acknowledgement; the
- * median over all bursts of both peers. Polling that favours one channel pays when the other one's
- * burst begins: the key "first" is the median T of a burst's first message, "peer_1" and "peer_2" are
- * the medians of each peer's bursts.
+ * Three ranks: rank 0 is the root, ranks 1 and 2 are its peers, which the paper (and whoever runs
+ * this) connects by channels of different kinds. The root alternately tells one of the peers to
+ * send a burst of 4-byte messages; it receives each by MPI_ANY_SOURCE and answers with an
+ * acknowledgement of 4 bytes, which the peer awaits before it sends the next. "discovery burst N"
+ * is the mean time T of one message of a burst of N: microseconds from the peer's MPI_Send to the
+ * arrival of the acknowledgement; the median over all bursts of both peers. Polling that favours
+ * one channel pays when the other one's burst begins: the key "first" is the median T of a burst's
+ * first message, "peer_1" and "peer_2" are the medians of each peer's bursts.
  *
- * The peer whose turn it is not naps outside of MPI between looks for its turn, so that the ranks at
- * work have two cores to themselves; its discovery of its turn is not timed. Arguments: lengths of bursts
- * (default 100 and 200). Messages and acknowledgements carry their number, and the root checks number
- * and source of each: a message that overtook another or came from the wrong peer ends the job. */
+ * The peer whose turn it is not naps outside of MPI between looks for its turn, so that the ranks
+ * at work have two cores to themselves; its discovery of its turn is not timed. Arguments: lengths
+ * of bursts (default 100 and 200). Messages and acknowledgements carry their number, and the root
+ * checks number and source of each: a message that overtook another or came from the wrong peer
+ * ends the job. */
 #include "compute.h"
 
 enum { BURSTS = 64, WARM_UP = 4, DATA = 0, TURN = 1, TIMES = 2 };
@@ -27,7 +28,8 @@ static void answer(int peer, int burst, int number)
         int got = -1, want = number + i;
         MPI_Recv(&got, 1, MPI_INT, MPI_ANY_SOURCE, DATA, MPI_COMM_WORLD, &status);
         if (got != want || status.MPI_SOURCE != peer)
-            bench_die("message %d from rank %d, expected %d from rank %d", got, status.MPI_SOURCE, want, peer);
+            bench_die("message %d from rank %d, expected %d from rank %d", got, status.MPI_SOURCE,
+                      want, peer);
         MPI_Send(&got, 1, MPI_INT, peer, DATA, MPI_COMM_WORLD);
     }
 }
@@ -67,7 +69,8 @@ static void measure(int rank, int burst)
                 answer(peer, burst, number);
         for (int what = 0; what < 2; what++)
             for (int peer = 1; peer <= 2; peer++)
-                MPI_Recv(times[what][peer - 1], BURSTS, MPI_DOUBLE, peer, TIMES, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+                MPI_Recv(times[what][peer - 1], BURSTS, MPI_DOUBLE, peer, TIMES, MPI_COMM_WORLD,
+                         MPI_STATUS_IGNORE);
         char name[64], extra[128];
         double *means = times[0][0], *firsts = times[1][0], each[2];
         for (int p = 0; p < 2; p++)

@@ -1,21 +1,24 @@
-/* FFT with transposes: a kernel of our own in the manner of NAS FT (chai-2009, chapters 2 and 6 use FT).
+/* FFT by transposes: a kernel of our own in the manner of NAS FT (chai-2009, chapters 2 and 6).
  *
- * An n x n matrix of complex doubles lies on the ranks by rows. One transform is the two-dimensional FFT:
- * an FFT of each local row (radix 2, in place), a transpose of the distributed matrix by
- * MPI_Alltoall, and an FFT of each row again; the result is the transform transposed. "fft transpose S", "M",
- * "L" (n = 256, 512, 1024) are milliseconds of a transform on the slowest rank from a barrier on, the
- * median of the transforms; "mpi_ms" is the time inside of MPI_Alltoall, the ranks' mean, which contains
- * waiting for slower ranks. The transpose is
+ * An n x n matrix of complex doubles lies on the ranks by rows. One transform is the
+ * two-dimensional FFT: an FFT of each local row (radix 2, in place), a transpose of the distributed
+ * matrix by MPI_Alltoall, and an FFT of each row again; the result is the transform transposed.
+ * "fft transpose S", "M", "L" (n = 256, 512, 1024) are milliseconds of a transform on the slowest
+ * rank from a barrier on, the median of the transforms; "mpi_ms" is the time inside of
+ * MPI_Alltoall, the ranks' mean, which contains waiting for slower ranks. The transpose is
  *
- *     packed (default)    blocks are transposed into a buffer, MPI_Alltoall moves contiguous blocks, and
- *                         rows are put together from a second buffer; both loops are not in mpi_ms
- *     --datatype          MPI_Alltoall from matrix to matrix: the send type walks down the columns of a
- *                         block, the receive type along its rows; the measures end in " datatype"
+ *     packed (default)    blocks are transposed into a buffer, MPI_Alltoall moves contiguous
+ *                         blocks, rows are put together from a second buffer; mpi_ms contains
+ *                         neither loop
+ *     --datatype          MPI_Alltoall from matrix to matrix: the send type walks down the columns
+ *                         of a block, the receive type along its rows; the measures end in
+ *                         " datatype"
  *
- * Not timed: after every transform, the inverse transform by the same path must give back the input within
- * 1e-12 x log2 n; and one coefficient (another one each time) must equal its defining sum over the whole
- * matrix, which also tells a transform that is wrong in a way its inverse undoes. Arguments: [--datatype], any of
- * S, M, L (default all). The number of ranks must divide n. Needs -lm. */
+ * Not timed: after every transform, the inverse transform by the same path must give back the input
+ * within 1e-12 x log2 n; and one coefficient (another one each time) must equal its defining sum
+ * over the whole matrix, which also tells a transform that is wrong in a way its inverse undoes.
+ * Arguments: [--datatype], any of S, M, L (default all). The number of ranks must divide n. Needs
+ * -lm. */
 #include "compute.h"
 
 #include <math.h>
@@ -35,15 +38,21 @@ static int rank, size, by_datatype;
 static double in_mpi; /* seconds of this rank inside of MPI_Alltoall in this transform */
 
 struct grid {
-    int n, rows;                /* the matrix is n x n, this rank has so many rows */
-    number *roots;              /* exp(-2 pi i k / n), k < n / 2 */
-    number *to, *from;          /* blocks in order of ranks, n x rows, for the packed transpose */
-    MPI_Datatype point, columns, lines; /* a complex number; a block column by column; a block row by row */
+    int n, rows;                 /* the matrix is n x n, this rank has so many rows */
+    number *roots;               /* exp(-2 pi i k / n), k < n / 2 */
+    number *to, *from;           /* blocks in order of ranks, n x rows, for the packed transpose */
+    MPI_Datatype point;          /* a complex number */
+    MPI_Datatype columns, lines; /* a block, column by column and row by row */
 };
 
 static number times(number a, number b)
 {
     return (number){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+static double distance(number a, number b)
+{
+    return hypot(a.re - b.re, a.im - b.im);
 }
 
 /* The FFT of one row in place; `sign` is -1 forward, +1 inverse (not scaled). */
@@ -72,7 +81,8 @@ static void fft(const struct grid *g, number *row, int sign)
             }
 }
 
-static void alltoall(const void *out, MPI_Datatype out_type, void *in, MPI_Datatype in_type, int count)
+static void alltoall(const void *out, MPI_Datatype out_type, void *in, MPI_Datatype in_type,
+                     int count)
 {
     double start = now();
     MPI_Alltoall(out, count, out_type, in, count, in_type, MPI_COMM_WORLD);
@@ -93,7 +103,8 @@ static void transpose(const struct grid *g, const number *a, number *b)
     alltoall(g->to, g->point, g->from, g->point, rows * rows);
     for (int s = 0; s < size; s++)
         for (int r = 0; r < rows; r++)
-            memcpy(b + (size_t)r * n + s * rows, g->from + ((size_t)s * rows + r) * rows, sizeof(number) * rows);
+            memcpy(b + (size_t)r * n + s * rows, g->from + ((size_t)s * rows + r) * rows,
+                   sizeof(number) * rows);
 }
 
 static void transform(const struct grid *g, number *a, number *b, int sign)
@@ -121,23 +132,26 @@ static number coefficient(const struct grid *g, const number *input, int u, int 
 }
 
 /* `result` is the transform of `input`, transposed; it is destroyed, and so is `scratch`. */
-static void verify(const struct grid *g, const number *input, number *result, number *scratch, int which)
+static void verify(const struct grid *g, const number *input, number *result, number *scratch,
+                   int which)
 {
     int n = g->n, u = which * 37 % n, v = (which * 101 + 1) % n;
     double bound = 1e-12 * log2(n);
     number want = coefficient(g, input, u, v);
     if (v / g->rows == rank) {
         number got = result[(size_t)(v % g->rows) * n + u];
-        if (!(hypot(got.re - want.re, got.im - want.im) <= bound * n)) /* n: the coefficients' size */
-            bench_die("coefficient (%d, %d) is %.15g%+.15gi, its sum is %.15g%+.15gi", u, v, got.re, got.im,
-                 want.re, want.im);
+        if (!(distance(got, want) <= bound * n)) /* n: the size of coefficients */
+            bench_die("coefficient (%d, %d) is %.15g%+.15gi, its sum is %.15g%+.15gi", u, v, got.re,
+                      got.im, want.re, want.im);
     }
     transform(g, result, scratch, +1);
     double scale = 1.0 / n / n;
-    for (size_t i = 0; i < (size_t)g->rows * n; i++)
-        if (!(hypot(scratch[i].re * scale - input[i].re, scratch[i].im * scale - input[i].im) <= bound))
-            bench_die("rank %d: element %zu is %.15g%+.15gi after transform and inverse, was %.15g%+.15gi", rank, i,
-                 scratch[i].re * scale, scratch[i].im * scale, input[i].re, input[i].im);
+    for (size_t i = 0; i < (size_t)g->rows * n; i++) {
+        number was = input[i], is = {scratch[i].re * scale, scratch[i].im * scale};
+        if (!(distance(is, was) <= bound))
+            bench_die("rank %d: element %zu was %.15g%+.15gi, the inverse gave %.15g%+.15gi", rank,
+                      i, was.re, was.im, is.re, is.im);
+    }
 }
 
 static void resized(MPI_Datatype *type, MPI_Aint extent)
@@ -195,7 +209,8 @@ static void measure(const struct shape *shape)
     for (size_t i = 0; i < points; i++) { /* from -1 to 1, and other values on every rank */
         uint64_t x = ((uint64_t)rank * points + i + 1) * 0x9e3779b97f4a7c15u;
         x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9u;
-        input[i] = (number){(double)(x >> 32) / 2147483648.0 - 1, (double)(x & 0xffffffffu) / 2147483648.0 - 1};
+        input[i].re = (double)(x >> 32) / 2147483648.0 - 1;
+        input[i].im = (double)(x & 0xffffffffu) / 2147483648.0 - 1;
     }
     for (int i = -2; i < shape->transforms; i++) {
         memcpy(a, input, points * sizeof(number));
@@ -214,10 +229,11 @@ static void measure(const struct shape *shape)
     }
     if (rank == 0) {
         char name[64], extra[64];
-        snprintf(name, sizeof name, "fft transpose %s%s", shape->name, by_datatype ? " datatype" : "");
+        snprintf(name, sizeof name, "fft transpose %s%s", shape->name,
+                 by_datatype ? " datatype" : "");
         snprintf(extra, sizeof extra, ", \"mpi_ms\": %.6g", median(mpi_ms, shape->transforms));
-        figure(name, (long)(points * sizeof(number)) * size, size, ms, shape->transforms, "ms", shape->transforms,
-               extra);
+        figure(name, (long)(points * sizeof(number)) * size, size, ms, shape->transforms, "ms",
+               shape->transforms, extra);
     }
     free(input);
     free(a);

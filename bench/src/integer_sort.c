@@ -1,21 +1,23 @@
 /* Integer sort: a kernel of our own in the manner of NAS IS (chai-2009, 4.3.1 and 6.4 use IS).
  *
- * N random keys below K lie evenly on all ranks. One iteration ranks them by a distributed bucket sort:
- * count the local keys of each of 1,024 buckets (ranges of keys); MPI_Allreduce of the counts; give each
- * rank a run of buckets with about N / ranks keys; gather the local keys of each bucket; MPI_Alltoall of how
- * many go where; MPI_Alltoallv of the keys; count the keys received and form every key value's rank by
- * prefix sums. "integer sort S", "M", "L" are milliseconds of an iteration on the slowest rank from a
- * barrier on, the median of the iterations; "mpi_ms" is the time inside of MPI calls, the ranks' mean,
- * which contains waiting for slower ranks. Keys are means of four uniform numbers, as in NAS IS, so that buckets
- * are not alike; they depend only on N, not on the number of ranks.
+ * N random keys below K lie evenly on all ranks. One iteration ranks them by a distributed bucket
+ * sort: count the local keys of each of 1,024 buckets (ranges of keys); MPI_Allreduce of the
+ * counts; give each rank a run of buckets with about N / ranks keys; gather the local keys of each
+ * bucket; MPI_Alltoall of how many go where; MPI_Alltoallv of the keys; count the keys received and
+ * form every key value's rank by prefix sums. "integer sort S", "M", "L" are milliseconds of an
+ * iteration on the slowest rank from a barrier on, the median of the iterations; "mpi_ms" is the
+ * time inside of MPI calls, the ranks' mean, which contains waiting for slower ranks. Keys are
+ * means of four uniform numbers, as in NAS IS, so that buckets are not alike; they depend only on
+ * N, not on the number of ranks.
  *
  *     S    2^16 keys below 2^11     61 iterations
  *     M    2^20 keys below 2^16     31
  *     L    2^23 keys below 2^19      9
  *
- * Each iteration is verified in full (not timed): every key is in its rank's range and in order by its
- * computed rank, ranges ascend with the ranks, no key is lost and the multiset of keys is the original one (sum of a
- * hash of all keys). Two keys change from iteration to iteration. Arguments: any of S, M, L (default all). */
+ * Each iteration is verified in full (not timed): every key is in its rank's range and in order by
+ * its computed rank, ranges ascend with the ranks, no key is lost and the multiset of keys is the
+ * original one (sum of a hash of all keys). Two keys change from iteration to iteration. Arguments:
+ * any of S, M, L (default all). */
 #include "compute.h"
 
 enum { BUCKET_BITS = 10, BUCKETS = 1 << BUCKET_BITS, MOST_ITERATIONS = 64 };
@@ -27,21 +29,21 @@ static const struct shape {
 static int rank, size;
 static double in_mpi; /* seconds of this rank inside of MPI calls of this iteration */
 
-#define IN_MPI(call)                      \
-    do {                                  \
-        double in_mpi_start = now();      \
-        call;                             \
-        in_mpi += now() - in_mpi_start;   \
+#define IN_MPI(call)                    \
+    do {                                \
+        double in_mpi_start = now();    \
+        call;                           \
+        in_mpi += now() - in_mpi_start; \
     } while (0)
 
 struct sorter {
-    long total, local;          /* keys of all ranks, of this one */
-    int value_bits;             /* keys are below 2^value_bits */
-    uint32_t *keys, *packed;    /* this rank's keys: as they are, and bucket by bucket */
-    uint32_t *received;         /* keys of this rank's buckets */
-    long received_room, count;  /* room, number */
-    uint32_t *places;           /* for each value from `low` on: keys received below it */
-    uint32_t low, high;         /* this rank's values: low to high - 1 */
+    long total, local;         /* keys of all ranks, of this one */
+    int value_bits;            /* keys are below 2^value_bits */
+    uint32_t *keys, *packed;   /* this rank's keys: as they are, and bucket by bucket */
+    uint32_t *received;        /* keys of this rank's buckets */
+    long received_room, count; /* room, number */
+    uint32_t *places;          /* for each value from `low` on: keys received below it */
+    uint32_t low, high;        /* this rank's values: low to high - 1 */
     int *send_counts, *send_at, *receive_counts, *receive_at;
 };
 
@@ -104,8 +106,8 @@ static void sort(struct sorter *s)
         s->received_room = received + received / 8;
         s->received = allocate((size_t)s->received_room * sizeof *s->received);
     }
-    IN_MPI(MPI_Alltoallv(s->packed, s->send_counts, s->send_at, MPI_UINT32_T, s->received, s->receive_counts,
-                         s->receive_at, MPI_UINT32_T, MPI_COMM_WORLD));
+    IN_MPI(MPI_Alltoallv(s->packed, s->send_counts, s->send_at, MPI_UINT32_T, s->received,
+                         s->receive_counts, s->receive_at, MPI_UINT32_T, MPI_COMM_WORLD));
 
     size_t values = s->high - s->low;
     memset(s->places, 0, (values + 1) * sizeof *s->places);
@@ -113,7 +115,8 @@ static void sort(struct sorter *s)
     for (long i = 0; i < s->count; i++) {
         uint32_t value = s->received[i] - s->low;
         if (value >= values)
-            bench_die("rank %d: key %u is not from %u to %u", rank, s->received[i], s->low, s->high - 1);
+            bench_die("rank %d: key %u is not from %u to %u", rank, s->received[i], s->low,
+                      s->high - 1);
         above[value]++;
     }
     for (size_t v = 1; v <= values; v++)
@@ -150,12 +153,12 @@ static void verify(const struct sorter *s)
     MPI_Exscan(&highest, &below, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
     if (rank > 0 && s->count && below > sorted[0])
         bench_die("rank %d: its least key %u is below key %llu of an earlier rank", rank, sorted[0],
-             (unsigned long long)below);
+                  (unsigned long long)below);
     uint64_t sums[3] = {(uint64_t)s->count, sum_of(s->keys, s->local), sum_of(sorted, s->count)};
     MPI_Allreduce(MPI_IN_PLACE, sums, 3, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
     if (sums[0] != (uint64_t)s->total || sums[1] != sums[2])
         bench_die("%llu of %ld keys came out%s", (unsigned long long)sums[0], s->total,
-             sums[1] != sums[2] ? ", and they are not those that went in" : "");
+                  sums[1] != sums[2] ? ", and they are not those that went in" : "");
     free(next);
     free(sorted);
 }
@@ -178,7 +181,8 @@ static void measure(const struct shape *shape)
         s.keys[i] = random_key((uint64_t)(first + i), s.value_bits);
     for (int i = -2; i < shape->iterations; i++) {
         s.keys[(i + 2) % s.local] = (uint32_t)(i + 2);
-        s.keys[s.local / 2 + (i + 2) % (s.local / 2)] = ((uint32_t)1 << s.value_bits) - 3 - (uint32_t)i;
+        s.keys[s.local / 2 + (i + 2) % (s.local / 2)] =
+            ((uint32_t)1 << s.value_bits) - 3 - (uint32_t)i;
         in_mpi = 0;
         MPI_Barrier(MPI_COMM_WORLD);
         double time = now(), slowest, sum;
@@ -196,9 +200,11 @@ static void measure(const struct shape *shape)
         char name[64], extra[64];
         snprintf(name, sizeof name, "integer sort %s", shape->name);
         snprintf(extra, sizeof extra, ", \"mpi_ms\": %.6g", median(mpi_ms, shape->iterations));
-        figure(name, s.total * (long)sizeof *s.keys, size, ms, shape->iterations, "ms", shape->iterations, extra);
+        figure(name, s.total * (long)sizeof *s.keys, size, ms, shape->iterations, "ms",
+               shape->iterations, extra);
     }
-    void *all[] = {s.keys, s.packed, s.received, s.places, s.send_counts, s.send_at, s.receive_counts, s.receive_at};
+    void *all[] = {s.keys,        s.packed,  s.received,       s.places,
+                   s.send_counts, s.send_at, s.receive_counts, s.receive_at};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
 }

@@ -1,7 +1,8 @@
 /* Overlap of communication and computation (chai-2009, 7.3.2, Figure 7.6).
  *
  * In an exchange both ranks call MPI_Irecv and MPI_Isend of N bytes to each other (--one-way: only
- * rank 0 sends), compute, and call MPI_Waitall. Three things are timed in turn, on both ranks at once:
+ * rank 0 sends), compute, and call MPI_Waitall. Three things are timed in turn, on both ranks at
+ * once:
  *
  *     comm       the exchange without computation
  *     compute    the computation without the exchange
@@ -10,21 +11,24 @@
  *     "overlap ratio"   total / compute, the paper's figure: 1 is perfect
  *     "overlap hidden"  100 * (1 - (total - compute) / comm) percent: how much of the communication
  *                       vanished behind the computation; 100 is perfect, 0 is none. It is not
- *                       clamped: noise, or polling that costs more than it brings, may leave 0 to 100.
+ *                       clamped: noise, or polling that costs more than it brings, may leave
+ *                       the range from 0 to 100.
  *
- * The computation is a fixed amount of arithmetic, twice as long as comm, not a spin on the clock: the
- * cycles that a helper thread or an interrupt takes from it lengthen it, as they would a real program.
- * It makes no MPI call, so what overlaps is moved by somebody else; with --probe it calls MPI_Iprobe
- * every 100 us, as the paper does, and the probes' own time counts as communication not hidden.
+ * The computation is a fixed amount of arithmetic, twice as long as comm, not a spin on the clock:
+ * the cycles that a helper thread or an interrupt takes from it lengthen it, as they would a real
+ * program. It makes no MPI call, so what overlaps is moved by somebody else; with --probe it calls
+ * MPI_Iprobe every 100 us, as the paper does, and the probes' own time counts as communication not
+ * hidden.
  *
- * Each time runs from the first rank's start to the last rank's end, on the node's common clock, after a
- * barrier. So the definition also holds when both ranks share one core and a helper has the other: the
- * computations of both ranks then take turns, "compute" is their sum and so is what "total" contains,
- * and the amount is chosen so that this sum is twice comm.
+ * Each time runs from the first rank's start to the last rank's end, on the node's common clock,
+ * after a barrier. So the definition also holds when both ranks share one core and a helper has the
+ * other: the computations of both ranks then take turns, "compute" is their sum and so is what
+ * "total" contains, and the amount is chosen so that this sum is twice comm.
  *
- * Median of 15 batches; ratio and hidden are formed in each batch from its own three times. The keys
- * comm_us, compute_us and total_us are medians. Arguments: [--one-way] [--probe] sizes (default 4 MiB,
- * 128 KiB, 4 B). First and last byte of every message are checked, and all bytes of one. */
+ * Median of 15 batches; ratio and hidden are formed in each batch from its own three times. The
+ * keys comm_us, compute_us and total_us are medians. Arguments: [--one-way] [--probe] sizes
+ * (default 4 MiB, 128 KiB, 4 B). First and last byte of every message are checked, and all bytes of
+ * one. */
 #include "compute.h"
 
 enum { MOST = 2000, PROBES = 7 };
@@ -54,7 +58,7 @@ static void compute(long units)
     work(units);
 }
 
-/* Once: barrier, then an exchange with `units` of work in it; its start and its end on this rank. */
+/* A barrier, then an exchange with `units` of work in it; its start and its end on this rank. */
 static void exchange(struct buffers *b, long units, int whole, double *start, double *end)
 {
     MPI_Request requests[2];
@@ -135,7 +139,8 @@ static long calibrate(double us, int n)
 static void measure(long bytes)
 {
     struct buffers b = {allocate((size_t)bytes), allocate((size_t)bytes), bytes};
-    double comm[BATCHES], alone[BATCHES], total[BATCHES], ratio[BATCHES], hidden[BATCHES], start, end;
+    double comm[BATCHES], alone[BATCHES], total[BATCHES], ratio[BATCHES], hidden[BATCHES], start,
+        end;
     char name[96], extra[160];
     if (bytes == 0)
         bench_die("a message without bytes cannot be checked");
@@ -157,7 +162,8 @@ static void measure(long bytes)
     }
     if (rank == 0) {
         const char *way = one_way ? " one way" : "", *poll = probe ? " probe" : "";
-        snprintf(extra, sizeof extra, ", \"comm_us\": %.6g, \"compute_us\": %.6g, \"total_us\": %.6g",
+        snprintf(extra, sizeof extra,
+                 ", \"comm_us\": %.6g, \"compute_us\": %.6g, \"total_us\": %.6g",
                  median(comm, BATCHES), median(alone, BATCHES), median(total, BATCHES));
         snprintf(name, sizeof name, "overlap ratio%s%s", way, poll);
         figure(name, bytes, 2, ratio, BATCHES, "total/compute", n, extra);
@@ -185,7 +191,7 @@ int main(int argc, char **argv)
         bench_die("needs both ranks on one node: it compares their clocks");
     one_way = bench_option(&argc, argv, "--one-way");
     probe = bench_option(&argc, argv, "--probe");
-    /* The fastest of five tries: what a rank computes in 100 us of a core that serves nobody else. */
+    /* The fastest of five tries: what a core that serves nobody else computes in 100 us. */
     double best = 1e9;
     for (int i = 0; i < 5; i++) {
         double start = now();

@@ -1,16 +1,17 @@
 /* Process skew (chai-2009, 6.2.4, Figure 6.5): a producer that is ahead of its consumer.
  *
  * In a window, rank 0 (the producer) 64 times computes for c1 = 1 us and starts an MPI_Isend from a
- * buffer of its own, then calls MPI_Waitall; rank 1 (the consumer) 64 times calls MPI_Recv and computes
- * for c2. A barrier before each window is outside of the times. "producer skew c2=X" is the paper's c3:
- * microseconds from the producer's first computation to the end of its MPI_Waitall, the median of
- * 31 windows with c2 = X us. A library that lets the send complete without the receiver stays near
- * 64 c1 whatever c2 is; one that does not grows with 64 c2. "consumer skew c2=X" is the consumer's time
- * for the whole window. The key "first" is the first window at this c2 and shows what adaptation costs.
+ * buffer of its own, then calls MPI_Waitall; rank 1 (the consumer) 64 times calls MPI_Recv and
+ * computes for c2. A barrier before each window is outside of the times. "producer skew c2=X" is
+ * the paper's c3: microseconds from the producer's first computation to the end of its MPI_Waitall,
+ * the median of 31 windows with c2 = X us. A library that lets the send complete without the
+ * receiver stays near 64 c1 whatever c2 is; one that does not grows with 64 c2. "consumer skew
+ * c2=X" is the consumer's time for the whole window. The key "first" is the first window at this c2
+ * and shows what adaptation costs.
  *
- * Computation spins on the clock. Arguments: sizes in bytes (default 16384 and 65536). Every message
- * carries its number in its first and last word, which the consumer checks (in its time: some
- * nanoseconds); all bytes of one window of each size are checked apart. */
+ * Computation spins on the clock. Arguments: sizes in bytes (default 16384 and 65536). Every
+ * message carries its number in its first and last word, which the consumer checks (in its time:
+ * some nanoseconds); all bytes of one window of each size are checked apart. */
 #include "compute.h"
 
 enum { WINDOW = 64, WINDOWS = 31, WARM_UP = 3 };
@@ -31,8 +32,10 @@ static void stamp(char *buffer, long bytes, uint64_t number)
 
 static void check(const char *buffer, long bytes, uint64_t number)
 {
-    if (memcmp(buffer, &number, sizeof number) || memcmp(buffer + bytes - sizeof number, &number, sizeof number))
-        bench_die("message %llu of %ld bytes is not the one expected", (unsigned long long)number, bytes);
+    if (memcmp(buffer, &number, sizeof number) ||
+        memcmp(buffer + bytes - sizeof number, &number, sizeof number))
+        bench_die("message %llu of %ld bytes is not the one expected", (unsigned long long)number,
+                  bytes);
 }
 
 /* One window; this rank's time. `whole` also fills and checks the bytes between the stamps. */

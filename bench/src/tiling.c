@@ -1,18 +1,20 @@
 /* Data tiling in a ring (chai-2009, 2.2.4, Figure 2.6).
  *
- * Each of n processes has 64 MiB of data. Four times it computes on its data, sends them to its right
- * neighbour and receives its left neighbour's. Two ways give the same result:
+ * Each of n processes has 64 MiB of data. Four times it computes on its data, sends them to its
+ * right neighbour and receives its left neighbour's. Two ways give the same result:
  *
  *     "data tiling whole"    four rounds over all data: compute on 64 MiB, MPI_Sendrecv of 64 MiB
- *     "data tiling tiled"    256 KiB after 256 KiB: four rounds of compute and MPI_Sendrecv on this
- *                            chunk, so that what just arrived is still in the cache when it is needed
+ *     "data tiling tiled"    256 KiB after 256 KiB: four rounds of compute and MPI_Sendrecv
+ *                            on this chunk, so that what just arrived is in the cache still
  *
- * Milliseconds for all of it, the slowest rank's, from a barrier on; the median of 7 runs (3 at least, if
- * they take longer than 4 s, as with more ranks than cores), the two ways in turn. "data tiling whole rate" and "data tiling tiled rate" are the data that a rank sends in that time
- * (4 x 64 MiB) in MB/s; "data tiling benefit" is the time saved in percent, as in the figure.
+ * Milliseconds for all of it, the slowest rank's, from a barrier on; the median of 7 runs (3 at
+ * least, if they take longer than 4 s, as with more ranks than cores), the two ways in turn. "data
+ * tiling whole rate" and "data tiling tiled rate" are the data that a rank sends in that time (4 x
+ * 64 MiB) in MB/s; "data tiling benefit" is the time saved in percent, as in the figure.
  *
- * The computation changes every 64-bit word. After every run each rank recomputes every word from the
- * rank it started on (not timed). Arguments: bytes of data (default 64 MiB), bytes of a chunk (256 KiB). */
+ * The computation changes every 64-bit word. After every run each rank recomputes every word from
+ * the rank it started on (not timed). Arguments: bytes of data (default 64 MiB), bytes of a chunk
+ * (256 KiB). */
 #include "compute.h"
 
 enum { ROUNDS = 4, RUNS = 7 }; /* ROUNDS is even: the data end in the buffer they started in */
@@ -40,8 +42,8 @@ static void rounds(uint64_t *data, uint64_t *spare, long words)
     int right = (rank + 1) % size, left = (rank + size - 1) % size;
     for (int round = 0; round < ROUNDS; round++) {
         compute(data, words);
-        MPI_Sendrecv(data, (int)words, MPI_UINT64_T, right, 0, spare, (int)words, MPI_UINT64_T, left, 0,
-                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Sendrecv(data, (int)words, MPI_UINT64_T, right, 0, spare, (int)words, MPI_UINT64_T,
+                     left, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         uint64_t *other = data;
         data = spare;
         spare = other;
@@ -64,7 +66,8 @@ static double run(uint64_t *data, uint64_t *spare, long words, long chunk)
         for (int round = 0; round < ROUNDS; round++)
             want = step(want);
         if (data[i] != want)
-            bench_die("chunks of %ld words: word %ld of rank %d's data is wrong on rank %d", chunk, i, owner, rank);
+            bench_die("chunks of %ld words: word %ld of rank %d's data is wrong on rank %d", chunk,
+                      i, owner, rank);
     }
     MPI_Allreduce(MPI_IN_PLACE, &time, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return time;
@@ -82,7 +85,8 @@ int main(int argc, char **argv)
     if (size < 2)
         bench_die("a ring needs 2 ranks, has %d", size);
     if (bytes % 8 || chunk % 8 || chunk < 8 || chunk > bytes)
-        bench_die("%ld and %ld bytes: wants multiples of 8, and chunks no longer than the data", bytes, chunk);
+        bench_die("%ld and %ld bytes: wants multiples of 8, and chunks no longer than the data",
+                  bytes, chunk);
     uint64_t *data = allocate((size_t)bytes), *spare = allocate((size_t)bytes);
     double ms[2][RUNS], rate[2][RUNS], benefit[RUNS];
     run(data, spare, bytes / 8, chunk / 8); /* warm-up */
