@@ -28,7 +28,7 @@
  * Median of 15 batches; ratio and hidden are formed in each batch from its own three times. The
  * keys comm_us, compute_us and total_us are medians. Arguments: [--one-way] [--probe] sizes
  * (default 4 MiB, 128 KiB, 4 B). First and last byte of every message are checked, and all bytes of
- * one. */
+ * the first and of one with computation at the end. */
 #include "compute.h"
 
 enum { MOST = 2000, PROBES = 7 };
@@ -160,6 +160,7 @@ static void measure(long bytes)
         ratio[i] = total[i] / alone[i];
         hidden[i] = 100 * (1 - (total[i] - alone[i]) / comm[i]);
     }
+    exchange(&b, units, 1, &start, &end);
     if (rank == 0) {
         const char *way = one_way ? " one way" : "", *poll = probe ? " probe" : "";
         snprintf(extra, sizeof extra,
