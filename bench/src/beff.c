@@ -6,26 +6,27 @@
  *   b      = L * messages of the pattern * loop length / time of the slowest rank for the loop
  *
  * where logavg is the geometric mean. In a pattern every rank sends one message of L bytes to its
- * right and one to its left neighbour in a ring, 2 n messages. Ring patterns: MPI_COMM_WORLD cut into
- * rings of about 2, 4, 8, max(16, n/4), max(32, n/2) and n ranks. Random patterns: one ring of all
- * ranks in random order. Methods: MPI_Sendrecv to the right, then to the left; MPI_Irecv and
- * MPI_Isend, two of each, and MPI_Waitall; MPI_Alltoallv. L is 1, 2, 4, ... 4096 bytes, then 8 steps by
- * a constant factor to L_max = memory of a rank / 128, at most 128 MiB. Consecutive messages use
- * consecutive memory of a buffer of 6 L_max, cyclically.
+ * right and one to its left neighbour in a ring, 2 n messages. Ring patterns: MPI_COMM_WORLD cut
+ * into rings of about 2, 4, 8, max(16, n/4), max(32, n/2) and n ranks. Random patterns: one ring of
+ * all ranks in random order. Methods: MPI_Sendrecv to the right, then to the left; MPI_Irecv and
+ * MPI_Isend, two of each, and MPI_Waitall; MPI_Alltoallv. L is 1, 2, 4, ... 4096 bytes, then 8
+ * steps by a constant factor to L_max = memory of a rank / 128, at most 128 MiB. Consecutive
+ * messages use consecutive memory of a buffer of 6 L_max, cyclically.
  *
  * Where this program departs from the definition, to be short:
  *   - L_max is at most 4 MiB (--lmax SIZE: up to 128M). Sums are over 21 lengths as defined; so
  *     only values of the same L_max compare. The memory of a rank is the node's over the ranks.
  *   - 3 random patterns, from a fixed seed, in place of 30 from the clock; 2 repetitions, not 3.
  *   - A loop is to last 1 ms, not 2.5 to 5 ms; it has 1 to 300 passes, the shortest length 300.
- *   - A ring pattern that equals another at this number of ranks is measured once and counted twice.
+ *   - A ring pattern that equals another at this number of ranks is measured once and counted
+ *     for each.
  *   - The ranks of the rings are those of MPI_COMM_WORLD, not of a reordered topology.
  *
- * Measures: "b_eff", "b_eff ring", "b_eff random", and "b_eff at Lmax", where B(p) is the value at L_max
- * alone. "value" is the accumulated bandwidth of all ranks ("per_rank": over n), "min" and "max" the
- * least and largest B(p) among the patterns. Any number of ranks from 2. First and last byte of each
- * message are checked. Libraries that never give up the processor need a minute or more where ranks
- * outnumber cores: most loops then last several time slices. */
+ * Measures: "b_eff", "b_eff ring", "b_eff random", and "b_eff at Lmax", where B(p) is the value at
+ * L_max alone. "value" is the accumulated bandwidth of all ranks ("per_rank": over n), "min" and
+ * "max" the least and largest B(p) among the patterns. Any number of ranks from 2. First and last
+ * byte of each message are checked. Libraries that never give up the processor need a minute or
+ * more where ranks outnumber cores: most loops then last several time slices. */
 #include "bench_mpi.h"
 
 #include <math.h>
@@ -60,8 +61,9 @@ static void mark(size_t at, int bytes, int rightwards)
 static void verify(size_t at, int bytes, int from, int rightwards)
 {
     if (ins[at] != first_byte(from, rightwards) || (bytes > 1 && ins[at + (size_t)bytes - 1] != 1))
-        bench_die("a message of %d bytes from rank %d begins with %d, not %d, or ends with %d, not 1",
-                  bytes, from, ins[at], first_byte(from, rightwards), ins[at + (size_t)bytes - 1]);
+        bench_die(
+            "a message of %d bytes from rank %d begins with %d, not %d, or ends with %d, not 1",
+            bytes, from, ins[at], first_byte(from, rightwards), ins[at + (size_t)bytes - 1]);
     ins[at + (size_t)bytes - 1] = 0;
     ins[at] = (char)~first_byte(from, rightwards);
 }
@@ -88,10 +90,10 @@ static void pass(const Neighbours *n, int bytes, int method)
     mark(at[1], bytes, 0);
     switch (method) {
     case SENDRECV:
-        MPI_Sendrecv(outs + at[0], bytes, MPI_BYTE, right, 1, ins + at[0], bytes, MPI_BYTE, left, 1, comm,
-                     MPI_STATUS_IGNORE);
-        MPI_Sendrecv(outs + at[1], bytes, MPI_BYTE, left, 0, ins + at[1], bytes, MPI_BYTE, right, 0, comm,
-                     MPI_STATUS_IGNORE);
+        MPI_Sendrecv(outs + at[0], bytes, MPI_BYTE, right, 1, ins + at[0], bytes, MPI_BYTE, left, 1,
+                     comm, MPI_STATUS_IGNORE);
+        MPI_Sendrecv(outs + at[1], bytes, MPI_BYTE, left, 0, ins + at[1], bytes, MPI_BYTE, right, 0,
+                     comm, MPI_STATUS_IGNORE);
         break;
     case NONBLOCKING:
         MPI_Irecv(ins + at[0], bytes, MPI_BYTE, left, 1, comm, &requests[0]);
@@ -105,7 +107,8 @@ static void pass(const Neighbours *n, int bytes, int method)
         places_out[right] = (int)at[0];
         places_in[right] = (int)at[1];
         places_in[left] = (int)at[0];
-        MPI_Alltoallv(outs, counts_out, places_out, MPI_BYTE, ins, counts_in, places_in, MPI_BYTE, comm);
+        MPI_Alltoallv(outs, counts_out, places_out, MPI_BYTE, ins, counts_in, places_in, MPI_BYTE,
+                      comm);
     }
     verify(at[0], bytes, left, 1);
     verify(at[1], bytes, right, 0);
@@ -146,8 +149,9 @@ static double pattern(const Neighbours *n, const int lengths[LENGTHS], double *l
                 double b = 2.0 * size * lengths[l] * (double)passes[method] / seconds;
                 best = b > best ? b : best;
             }
-            /* Passes for the next length: short ones take as long as this, others as long a byte. */
-            double ratio = l + 1 < LENGTHS && lengths[l] >= 4096 ? (double)lengths[l + 1] / lengths[l] : 1;
+            /* Passes for the next length: a short one takes as long as this, others with L. */
+            double ratio =
+                l + 1 < LENGTHS && lengths[l] >= 4096 ? (double)lengths[l + 1] / lengths[l] : 1;
             double fit = 1e-3 / (seconds / (double)passes[method] * ratio);
             passes[method] = fit < 1 ? 1 : fit > PASSES ? PASSES : (long)fit;
         }
@@ -156,15 +160,17 @@ static double pattern(const Neighbours *n, const int lengths[LENGTHS], double *l
     return sum / LENGTHS;
 }
 
-/* This rank's neighbours if `order` is cut into `rings` rings, as equal as can be, shorter ones first. */
+/* This rank's neighbours if `order` is cut into `rings` rings, shorter ones first. */
 static Neighbours ring(const int *order, int rings)
 {
     int each = size / rings, longer = size - each * rings, shorter = rings - longer, me = 0;
     while (order[me] != rank)
         me++;
     int length = me < shorter * each ? each : each + 1;
-    int base = length == each ? me / each * each : shorter * each + (me - shorter * each) / length * length;
-    return (Neighbours){order[base + (me - base + length - 1) % length], order[base + (me - base + 1) % length]};
+    int base = length == each ? me / each * each
+                              : shorter * each + (me - shorter * each) / length * length;
+    return (Neighbours){order[base + (me - base + length - 1) % length],
+                        order[base + (me - base + 1) % length]};
 }
 
 static double logavg(const double *values, int n)

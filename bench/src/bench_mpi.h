@@ -6,16 +6,23 @@
 #include <mpi.h>
 #include <string.h>
 
+/* The program's own file, not this one, where the compiler can tell. */
+#ifdef __BASE_FILE__
+#define BENCH_PROGRAM __BASE_FILE__
+#else
+#define BENCH_PROGRAM __FILE__
+#endif
+
 /* Says what is wrong and ends the job. */
-#define bench_die(...)                                                                                 \
-    do {                                                                                               \
-        fprintf(stderr, "%s: ", __FILE__);                                                             \
-        fprintf(stderr, __VA_ARGS__);                                                                  \
-        fputc('\n', stderr);                                                                           \
-        MPI_Abort(MPI_COMM_WORLD, 1);                                                                  \
+#define bench_die(...)                          \
+    do {                                        \
+        fprintf(stderr, "%s: ", BENCH_PROGRAM); \
+        fprintf(stderr, __VA_ARGS__);           \
+        fputc('\n', stderr);                    \
+        MPI_Abort(MPI_COMM_WORLD, 1);           \
     } while (0)
 
-/* Memory on a page boundary, every byte written, so that no page fault is left for the measurement. */
+/* Memory on a page boundary, every byte written: no page fault is left for the measurement. */
 static inline char *bench_alloc(size_t bytes, int value)
 {
     void *memory = NULL;
@@ -109,7 +116,7 @@ static inline int bench_option(int *argc, char **argv, const char *name)
     return 0;
 }
 
-/* Takes option `name` and the size after it out of the arguments; `otherwise` if it is not there. */
+/* Takes option `name` and the size after it out of the arguments; `otherwise` if not there. */
 static inline long bench_option_bytes(int *argc, char **argv, const char *name, long otherwise)
 {
     for (int i = 1; i + 1 < *argc; i++)

@@ -2,11 +2,14 @@
  *
  *   "flag"               a flag bounced on one cache line between two cores: one-way time, us
  *   "memcpy"             memcpy between two warm buffers on one core, us; 1 KiB to 4 MiB
- *   "copy by two cores"  the same copy with each core copying one half, us; 64 KiB, 1 MiB, 4 MiB. The
- *                        second core learns of the copy by a flag and reports by another, as a message
- *                        would have to: the floor of a transfer with one copy that both sides share in.
- *   "stream read"        memory bandwidth over 128 MiB, on one core and on two, MB/s (10^6 bytes): bytes
- *   "stream copy"        read; bytes read and bytes written by memcpy. "ranks" is the number of cores. */
+ *   "copy by two cores"  the same copy with each core copying one half, us; 64 KiB, 1 MiB, 4 MiB.
+ *                        The second core learns of the copy by a flag and reports by another, as a
+ *                        message would have to: the floor of a transfer with one copy that both
+ *                        sides share in.
+ *   "stream read"        memory bandwidth: 128 MiB read, on one core and on two, MB/s (10^6 bytes)
+ *   "stream copy"        the same for memcpy of 128 MiB; bytes read and bytes written both count
+ *
+ * "ranks" is the number of cores. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -23,7 +26,7 @@
 static _Alignas(128) atomic_long flag;
 static _Alignas(128) atomic_long done;
 enum { BOUNCES = 100000 };
-static cpu_set_t allowed; /* cores that this process may use, looked up before any thread is pinned */
+static cpu_set_t allowed; /* the cores of this process, before any thread is pinned */
 static const size_t STREAM = (size_t)128 << 20;
 
 static double now(void)

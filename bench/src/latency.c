@@ -1,22 +1,22 @@
-/* Ping-pong between ranks 0 and 1 by MPI_Send and MPI_Recv: one-way time in microseconds, half a round
- * trip, the median of 15 batches. Arguments: sizes (8, 64K, 4M); one of the options below.
+/* Ping-pong between ranks 0 and 1 by MPI_Send and MPI_Recv: one-way time in microseconds, half a
+ * round trip, the median of 15 batches. Arguments: sizes (8, 64K, 4M); one of the options below.
  *
- *   (none)      "latency": the same send and the same receive buffer for every message, both warm; a
- *               batch of round trips is timed as a whole.
+ *   (none)      "latency": the same send and the same receive buffer for every message, both warm;
+ *               a batch of round trips is timed as a whole.
  *   --no-reuse  "latency no reuse": each message goes from and to another buffer; the buffers lie
  *               spread in a region twice the last-level cache, so none is warm when its turn comes
  *               again (chai 6.2.2). A batch is timed as a whole.
  *   --touch     "latency touched": each rank writes every byte before it sends and reads every byte
- *               after it has received (chai 6.2.2: "we rewrite the send buffers"), so a buffer is warm
- *               only on the side that used it last.
+ *               after it has received (chai 6.2.2: "we rewrite the send buffers"), so a buffer is
+ *               warm only on the side that used it last.
  *   --cold      "latency cold": before each round trip both ranks walk through memory of twice the
- *               last-level cache, so buffers and the library's own memory are cold (chai 3.3.2).
- *               Default sizes 8, 1K, 16K, 64K, 1M.
+ *               last-level cache (64 MiB at least), so buffers and the library's own memory are
+ *               cold (chai 3.3.2). Default sizes 8, 1K, 16K, 64K, 1M.
  *
- * With --touch and --cold each round trip is timed by itself, on rank 0; writing, reading and walking
- * are not counted. An exchange of empty messages goes before, so that rank 1 waits in MPI_Recv when
- * rank 0 sends. Every message carries its number, which the receiver checks; all bytes are checked
- * at the end, with --touch each time. */
+ * With --touch and --cold each round trip is timed by itself, on rank 0; writing, reading and
+ * walking are not counted. An exchange of empty messages goes before, so that rank 1 waits in
+ * MPI_Recv when rank 0 sends. Every message carries its number, which the receiver checks; all
+ * bytes are checked at the end, with --touch each time. */
 #include "bench_mpi.h"
 
 #include <unistd.h>
@@ -95,7 +95,8 @@ static double apart(void *arg, long n)
 
 static void measure(int bytes)
 {
-    static const char *const names[] = {"latency", "latency no reuse", "latency touched", "latency cold"};
+    static const char *const names[] = {"latency", "latency no reuse", "latency touched",
+                                        "latency cold"};
     Shape s = {bytes, 1, 0};
     double batch[BATCHES];
     if (mode == NO_REUSE) {

@@ -1,11 +1,14 @@
-/* How the depth of the matching queues costs: ping-pong of 8 bytes between ranks 0 and 1, half a round
- * trip in microseconds, the median of 15 batches. Depth D is in the measure's name and the key "depth".
+/* How the depth of the matching queues costs: ping-pong of 8 bytes between ranks 0 and 1, half a
+ * round trip in microseconds, the median of 15 batches. Depth D is in the measure's name and the
+ * key "depth".
  *
- * "matching posted D": before the ping-pong each rank posts D receives from the other, of other tags,
- * so that the receive of the ping-pong is always the last of a queue of D + 1.
- * "matching unexpected D": before the ping-pong each rank sends D messages of 8 bytes and other tags,
- * which nobody receives yet: each receive of the ping-pong has to look beyond D unexpected messages
- * (messages of one sender do not overtake each other, so they arrived before the first ping).
+ * "matching posted D": before the ping-pong each rank posts D receives from the other, of other
+ * tags, so that the receive of the ping-pong is always the last of a queue of D + 1.
+ *
+ * "matching unexpected D": before the ping-pong each rank sends D messages of 8 bytes and other
+ * tags, which nobody receives yet: each receive of the ping-pong has to look beyond D unexpected
+ * messages (messages of one sender do not overtake each other, so they arrived before the first
+ * ping).
  *
  * Afterwards the D receives or messages are served, in order, and every byte of them is checked.
  * Arguments: depths (default 0, 1, 100, 1000, 10000). */

@@ -1,21 +1,22 @@
-/* How much memory the library holds per rank: the growth of a rank's memory from before MPI_Init until
- * it has talked to its neighbours; means over the ranks in KiB, "min" and "max" the extremes among
- * them. Any number of ranks, all on one node (chai Figure 3.5).
+/* How much memory the library holds per rank: the growth of a rank's memory from before MPI_Init
+ * until it has talked to its neighbours; means over the ranks in KiB, "min" and "max" the extremes
+ * among them. Any number of ranks, all on one node (chai Figure 3.5).
  *
- * Traffic: a barrier, then 8 exchanges with each neighbour in a ring by MPI_Sendrecv for each of the
- * sizes 8 B, 4 KiB and 64 KiB, then a barrier. With --all every pair of ranks then exchanges one message
- * of each size, and the measures end in " all pairs". All messages are checked.
+ * Traffic: a barrier, then 8 exchanges with each neighbour in a ring by MPI_Sendrecv for each of
+ * the sizes 8 B, 4 KiB and 64 KiB, then a barrier. With --all every pair of ranks then exchanges
+ * one message of each size, and the measures end in " all pairs". All messages are checked.
  *
  *   "memory shared"  memory in shared mappings
  *   "memory total"   this and the private memory
  *
- * Both are read from /proc/self/smaps. Shared counts "Pss:" of mappings that are shared (the letter s
- * in their permissions), whatever backs them: memfd, System V, /dev/shm, a file in /tmp. Only pages
- * that were touched count, and one that k processes map counts 1/k in each, so n times the mean is what
- * the job holds (the launcher's share left out). Private counts "Anonymous:" of all other mappings. The text
- * of programs and libraries counts nowhere: the file cache has it only once, and its Pss before MPI_Init
- * would depend on which ranks have started. Memory that no process maps any longer is not seen. The
- * buffers of this program are touched before the first look.
+ * Both are read from /proc/self/smaps. Shared counts "Pss:" of mappings that are shared (the letter
+ * s in their permissions), whatever backs them: memfd, System V, /dev/shm, a file in /tmp. Only
+ * pages that were touched count, and one that k processes map counts 1/k in each, so n times the
+ * mean is what the job holds (the launcher's share left out). Private counts "Anonymous:" of all
+ * other mappings. The text of programs and libraries counts nowhere: the file cache has it only
+ * once, and its Pss before MPI_Init would depend on which ranks have started. Memory that no
+ * process maps any longer is not seen. The buffers of this program are touched before the first
+ * look.
  *
  * The line of "memory total" also has "private", and "shared_touched": the mean of "Rss:" of shared
  * mappings, where a page counts fully in each process that touched it. */
@@ -58,8 +59,8 @@ static void exchange(int rank, int to, int from)
     for (int i = 0; i < SIZES; i++, number++) {
         memset(out, (int)(number + rank) & 127, (size_t)sizes[i]);
         bench_stamp(out, (size_t)sizes[i], number);
-        MPI_Sendrecv(out, sizes[i], MPI_BYTE, to, 0, in, sizes[i], MPI_BYTE, from, 0, MPI_COMM_WORLD,
-                     MPI_STATUS_IGNORE);
+        MPI_Sendrecv(out, sizes[i], MPI_BYTE, to, 0, in, sizes[i], MPI_BYTE, from, 0,
+                     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         bench_check(in, (size_t)sizes[i], number);
         bench_check_rest(in, (size_t)sizes[i], (int)(number + from) & 127);
     }
@@ -101,8 +102,8 @@ int main(int argc, char **argv)
         snprintf(name, sizeof name, "memory shared%s", all ? " all pairs" : "");
         bench_line(name, 0, size, sum[SHARED] / size, least[SHARED], most[SHARED], "KiB", 1, "");
         snprintf(name, sizeof name, "memory total%s", all ? " all pairs" : "");
-        snprintf(more, sizeof more, ", \"private\": %.6g, \"shared_touched\": %.6g", sum[PRIVATE] / size,
-                 sum[TOUCHED] / size);
+        snprintf(more, sizeof more, ", \"private\": %.6g, \"shared_touched\": %.6g",
+                 sum[PRIVATE] / size, sum[TOUCHED] / size);
         bench_line(name, 0, size, sum[KINDS] / size, least[KINDS], most[KINDS], "KiB", 1, more);
     }
     MPI_Finalize();

@@ -63,7 +63,6 @@ int main(int argc, char **argv)
     Stream s = stream_open(8, (int)window, STREAM_EACH, 0, 0);
     partner = s.partner;
     long n = bench_measure(stream_run, &s, 0.05, batch);
-    stream_close(&s);
     for (int b = 0; b < BATCHES; b++)
         batch[b] = (double)window * (size / 2) / batch[b];
     snprintf(more, sizeof more, ", \"window\": %ld", window);

@@ -1,17 +1,18 @@
-/* Ping-pong of non-contiguous data between ranks 0 and 1 by MPI_Send and MPI_Recv: half a round trip
- * in microseconds, the median of 15 batches; warm buffers. Each message carries 1 MiB of payload in
- * blocks (other sizes: argument), the same in both directions:
+/* Ping-pong of non-contiguous data between ranks 0 and 1 by MPI_Send and MPI_Recv: half a round
+ * trip in microseconds, the median of 15 batches; warm buffers. Each message carries 1 MiB of
+ * payload in blocks (other sizes: argument), the same in both directions:
  *
  *   "vector B"                blocks of B bytes (8, 64, 512, 4096), one every 2 B bytes, sent and
  *                             received as MPI_Type_vector of MPI_DOUBLE
  *   "vector B to contiguous"  received as plain MPI_DOUBLE
  *   "indexed mixed"           MPI_Type_indexed: blocks of 8, 64, 512 and 4096 bytes by turns, each
  *                             followed by a gap of its own length
- *   "struct mixed"            an array of { int[4]; gap; double[5]; gap; char[8]; gap }: 64 bytes of
- *                             payload in 96
+ *   "struct mixed"            an array of { int[4]; gap; double[5]; gap; char[8]; gap }: 64 bytes
+ *                             of payload in 96
  *
- * Every message carries its number, which the receiver checks. At the end the whole receive buffer is
- * compared with what a plain loop over the blocks makes of it, gaps included: they must be untouched. */
+ * Every message carries its number, which the receiver checks. At the end the whole receive buffer
+ * is compared with what a plain loop over the blocks makes of it, gaps included: they must be
+ * untouched. */
 #include "bench_mpi.h"
 
 #include <stddef.h>
@@ -67,7 +68,8 @@ static Layout vector(long payload, long block)
     Layout l = layout(payload / block);
     for (long i = 0; i < payload / block; i++)
         add(&l, 2 * i * block, block);
-    MPI_Type_vector((int)(payload / block), (int)(block / 8), (int)(block / 4), MPI_DOUBLE, &l.type);
+    MPI_Type_vector((int)(payload / block), (int)(block / 8), (int)(block / 4), MPI_DOUBLE,
+                    &l.type);
     MPI_Type_commit(&l.type);
     return l;
 }
@@ -153,7 +155,8 @@ static double round_trips(void *arg, long n)
 static void measure(const char *name, long payload, const Layout *to_send, const Layout *to_receive)
 {
     size_t room = (size_t)to_receive->extent;
-    Exchange e = {to_send, to_receive, bench_alloc((size_t)to_send->extent, 0), bench_alloc(room, GAP)};
+    Exchange e = {to_send, to_receive, bench_alloc((size_t)to_send->extent, 0),
+                  bench_alloc(room, GAP)};
     char *expected = bench_alloc(room, GAP);
     double batch[BATCHES];
     fill(to_send, e.out, rank);

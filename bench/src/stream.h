@@ -1,12 +1,13 @@
 /* One window of messages from a rank to its partner, shared by bandwidth.c and message_rate.c: the
- * sender starts WINDOW non-blocking sends, the receiver as many receives, both wait for all, and the
- * receiver acknowledges with an empty message. In both directions at once each rank does both, and
- * each acknowledges.
+ * sender starts WINDOW non-blocking sends, the receiver as many receives, both wait for all, and
+ * the receiver acknowledges with an empty message. In both directions at once each rank does both,
+ * and each acknowledges.
  *
- * Buffers: STREAM_ONE sends all messages of a window from one buffer and receives them into one (as
- * the OSU benchmarks do: all carry the same bytes, so the order in which they land does not matter).
- * STREAM_EACH has a buffer for each message of a window and uses them again in every window.
- * STREAM_NEW takes the next buffers of a region of at least 64 MiB in every window.
+ * Buffers: STREAM_ONE sends all messages of a window from one buffer and receives them into one, as
+ * the OSU benchmarks do; MPI wants buffers of pending receives apart, but all messages carry the
+ * same bytes, so the order in which they land does not show. STREAM_EACH has a buffer for each
+ * message of a window and uses them again in every window. STREAM_NEW takes the next buffers of a
+ * region of at least 64 MiB in every window.
  *
  * Messages are numbered and checked; the numbers are written and read within the measured time (one
  * store and one comparison each). With `touch` the sender rewrites all of its bytes before a window
@@ -27,6 +28,10 @@ typedef struct {
     char *outs, *ins;
     long windows; /* done so far, the number of the next */
 } Stream;
+
+/* The memory of all streams, one at a time: a region takes longer to get than to measure with. */
+static char *stream_outs, *stream_ins;
+static size_t stream_room;
 
 /* Ranks i and i + n/2 are partners, the lower one sends; in both directions if `both`. */
 static inline Stream stream_open(int bytes, int window, StreamBuffers buffers, int touch, int both)
@@ -50,17 +55,17 @@ static inline Stream stream_open(int bytes, int window, StreamBuffers buffers, i
     if (buffers == STREAM_NEW)
         while (s.slots * s.stride < 64L << 20)
             s.slots += window;
-    if (s.sends)
-        s.outs = bench_alloc((size_t)(s.slots * s.stride), 'a' + s.rank % 16);
-    if (s.receives)
-        s.ins = bench_alloc((size_t)(s.slots * s.stride), 0);
+    size_t all = (size_t)(s.slots * s.stride);
+    if (all > stream_room) {
+        free(stream_outs);
+        free(stream_ins);
+        stream_outs = bench_alloc(all, 0);
+        stream_ins = bench_alloc(all, 0);
+        stream_room = all;
+    }
+    s.outs = memset(stream_outs, 'a' + s.rank % 16, all);
+    s.ins = memset(stream_ins, 0, all);
     return s;
-}
-
-static inline void stream_close(Stream *s)
-{
-    free(s->ins);
-    free(s->outs);
 }
 
 /* Where the i-th message of the next window is in a region, and the number that it carries. */
