@@ -93,6 +93,22 @@ mod tests {
     };
 
     #[test]
+    fn a_fifo_takes_all_that_fits_it_and_nothing_goes_through_cells() {
+        let t = T.through_fifo(1000);
+        assert_eq!((t.direct_min, t.direct_run_min), (32768, 512));
+        for (len, sync, expected) in [
+            (INLINE, false, Plan::Inline),
+            (INLINE + 1, false, Plan::Ring),
+            (1000, false, Plan::Ring),
+            (1000, true, Plan::Ring),
+            (1001, false, Plan::Rendezvous),
+            (1001, true, Plan::Rendezvous),
+        ] {
+            assert_eq!(plan(len, sync, &t), expected, "{len} {sync}");
+        }
+    }
+
+    #[test]
     fn plans_follow_the_thresholds() {
         for (len, sync, expected) in [
             (0, false, Plan::Inline),
