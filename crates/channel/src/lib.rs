@@ -1,7 +1,8 @@
 //! Ways to move bytes to a peer (DESIGN.md, sections 1 and 4): one folder a channel, none knows another.
 //!
-//! - [`shm`]: messages through the job segment's rings and cells, two copies and no system call (chai-2009, 3.2);
-//! - [`direct`]: one copy from the sender's memory to the receiver's by the kernel (chai-2009, 4 and 6.1);
+//! - [`shm`]: messages through the job segment, two copies and no system call: by rings and cells (chai-2009, 3.2), or
+//!   by FIFOs to compare with (3.1);
+//! - [`direct`]: one copy from the sender's memory to the receiver's, by the kernel or by load and store (chai-2009, 4, 6.1);
 //! - [`offload`]: copy engines, which do the copying while the program computes (chai-2009, 5).
 //!
 //! [`memory`] says where a message's bytes lie in this process. What goes which way is the `protocol` crate's choice.

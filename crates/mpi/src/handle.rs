@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use mica_protocol::{OneThreadAtATime, ThreadLock};
 
 /// What kind of object a handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,7 +76,7 @@ impl Kind {
 /// All living user objects of one kind. `T` is cheap to clone (an `Arc` at heart).
 pub struct Table<T> {
     kind: Kind,
-    slots: RwLock<Slots<T>>,
+    slots: ThreadLock<Slots<T>>,
 }
 
 struct Slots<T> {
@@ -88,7 +89,7 @@ impl<T> Table<T> {
     pub const fn new(kind: Kind) -> Table<T> {
         Table {
             kind,
-            slots: RwLock::new(Slots {
+            slots: ThreadLock::new(Slots {
                 used: Vec::new(),
                 free: VecDeque::new(),
             }),
@@ -97,7 +98,7 @@ impl<T> Table<T> {
 
     /// The number of living objects.
     pub fn len(&self) -> usize {
-        let slots = self.read();
+        let slots = self.slots.lock();
         slots.used.len() - slots.free.len()
     }
 
@@ -111,7 +112,7 @@ impl<T> Table<T> {
     /// # Panics
     /// When 2^24 - 1 objects of this kind are alive: the handles are used up, as memory can be.
     pub fn insert(&self, object: T) -> u32 {
-        let mut slots = self.write();
+        let mut slots = self.slots.lock();
         let index = slots.vacancy(self.kind);
         slots.used[index as usize] = Some(object);
         self.kind.handle(index)
@@ -120,7 +121,7 @@ impl<T> Table<T> {
     /// Takes an object out; its handle is stale from now on.
     pub fn remove(&self, handle: u32) -> Option<T> {
         let index = self.kind.index(handle)?;
-        let mut slots = self.write();
+        let mut slots = self.slots.lock();
         let object = slots.used.get_mut(index)?.take();
         if object.is_some() {
             slots.free.push_back(index as u32);
@@ -128,13 +129,21 @@ impl<T> Table<T> {
         object
     }
 
-    // A panic while the lock is held cannot leave the slots half-changed, except in `make`, whose slot is then empty.
-    fn read(&self) -> RwLockReadGuard<'_, Slots<T>> {
-        self.slots.read().unwrap_or_else(PoisonError::into_inner)
+    /// Does without the lock: the program has promised to keep its threads apart.
+    pub fn elide_lock(&self, promise: OneThreadAtATime) {
+        self.slots.elide(promise);
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Slots<T>> {
-        self.slots.write().unwrap_or_else(PoisonError::into_inner)
+    /// Puts the lock in force again.
+    pub fn share(&self) {
+        self.slots.share();
+    }
+
+    /// Calls `f` with the object that `handle` names, if it lives, under the table's lock.
+    #[inline]
+    pub fn look<R>(&self, handle: u32, f: impl FnOnce(&T) -> R) -> Option<R> {
+        let index = self.kind.index(handle)?;
+        self.slots.lock().used.get(index)?.as_ref().map(f)
     }
 }
 
@@ -160,7 +169,7 @@ impl<T: Clone> Table<T> {
     /// # Panics
     /// As [`insert`](Self::insert).
     pub fn insert_with(&self, make: impl FnOnce(u32) -> T) -> T {
-        let mut slots = self.write();
+        let mut slots = self.slots.lock();
         let index = slots.vacancy(self.kind);
         let object = make(self.kind.handle(index));
         slots.used[index as usize] = Some(object.clone());
@@ -170,7 +179,7 @@ impl<T: Clone> Table<T> {
     /// The object that `handle` names, if it lives.
     pub fn get(&self, handle: u32) -> Option<T> {
         let index = self.kind.index(handle)?;
-        self.read().used.get(index)?.clone()
+        self.slots.lock().used.get(index)?.clone()
     }
 }
 

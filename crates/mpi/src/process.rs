@@ -16,6 +16,7 @@ use crate::constants as c;
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::group::Group;
+use crate::request;
 use crate::sync::lock;
 
 pub use mica_protocol::OneThreadAtATime;
@@ -91,13 +92,17 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
             }
             // The promise of one user binds that user, not the others.
             engine.set_thread_multiple(true);
+            request::share_table();
             engine
         }
         None => {
             let engine = Engine::start()
                 .map_err(|refusal| Error::other(c::ERR_OTHER, refusal.to_string()))?;
             match promise {
-                Some(promise) => engine.elide_lock(promise),
+                Some(promise) => {
+                    engine.elide_lock(promise);
+                    request::elide_table_lock(promise);
+                }
                 None => engine.set_thread_multiple(true),
             }
             let engine = ENGINE.get_or_init(|| engine);
@@ -234,20 +239,6 @@ pub fn world() -> Result<Comm> {
 /// `MPI_COMM_SELF`.
 pub fn myself() -> Result<Comm> {
     running().map(|world| world.myself.clone())
-}
-
-/// A communicator of this process alone for what belongs to no other: `MPI_COMM_SELF`, or, where there are only sessions,
-/// one that nobody sees.
-pub(crate) fn nobodys() -> Result<Comm> {
-    static HIDDEN: OnceLock<Comm> = OnceLock::new();
-    myself().or_else(|_| {
-        let rank = engine()?.rank();
-        let alone = || {
-            let (context, group) = (comm::context(rank, SELF_ID), Group::run(rank, 1));
-            Comm::predefined(c::COMM_NULL, "", context, group, rank)
-        };
-        Ok(HIDDEN.get_or_init(alone).clone())
-    })
 }
 
 /// The handler of errors that concern no object: that of `MPI_COMM_SELF`, once there is one.

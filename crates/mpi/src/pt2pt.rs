@@ -1,14 +1,14 @@
 //! Point to point: from (communicator, rank, tag) to (job-wide rank, context, tag), and back (MPI 5.0, chapter 3).
 
 use mica_channel::memory::View;
-use mica_protocol::{Completion, Envelope, Fault, MessageId, Pattern, SendId};
+use mica_protocol::{Completion, Envelope, Fault, MessageId, Pattern, SendId, Started};
 
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::{Kind, Table};
 use crate::process;
-use crate::request::Request;
+use crate::request::{Request, SENT_HANDLE};
 
 /// Whose traffic: the program's, or that of collectives and the library itself. The two never match each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,7 +150,7 @@ pub(crate) fn pattern(comm: &Comm, plane: Plane, source: i32, tag: i32) -> Resul
 
 /// The status of a message in terms of its communicator.
 #[inline]
-fn status_of(comm: &Comm, envelope: &Envelope, bytes: usize) -> Status {
+pub(crate) fn status_of(comm: &Comm, envelope: &Envelope, bytes: usize) -> Status {
     let source = comm
         .rank_of(envelope.source)
         .map_or(c::ANY_SOURCE, |rank| rank as i32);
@@ -221,7 +221,27 @@ pub fn isend(
     })
 }
 
+/// As [`isend`], with the request's handle.
+///
+/// # Errors
+/// As [`isend`].
+#[inline]
+pub fn isend_handle(
+    comm: &Comm,
+    plane: Plane,
+    mode: Mode,
+    view: &View,
+    dest: i32,
+    tag: i32,
+) -> Result<u32> {
+    Ok(match start_send(comm, plane, mode, view, dest, tag)? {
+        None => SENT_HANDLE,
+        Some(id) => Request::send(comm, id).register(),
+    })
+}
+
 /// Starts a send; `None` when it is complete at once.
+#[inline]
 pub(crate) fn start_send(
     comm: &Comm,
     plane: Plane,
@@ -277,10 +297,12 @@ pub fn recv_outcome(
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 pub fn irecv(comm: &Comm, plane: Plane, view: &View, source: i32, tag: i32) -> Result<Request> {
     let Some(pattern) = pattern(comm, plane, source, tag)? else {
-        return Ok(Request::done(comm, Status::PROC_NULL));
+        return Ok(Request::done(Status::PROC_NULL));
     };
-    let id = process::engine()?.enter(|state| state.receive(pattern, view))?;
-    Ok(Request::receive(comm, id))
+    Ok(match process::engine()?.start_receive(pattern, view)? {
+        Started::Received(done) => Request::done(status_of(comm, &done.envelope, done.sent)),
+        Started::Posted(id) => Request::receive(comm, id),
+    })
 }
 
 /// Waits for a message and returns its status; the message stays. Blocks.
@@ -370,7 +392,7 @@ pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status
 /// `MPI_ERR_REQUEST` when the handle names no message; `MPI_ERR_NO_MEM`.
 pub fn imrecv(message: u32, view: &View) -> Result<Request> {
     if message == c::MESSAGE_NO_PROC {
-        return Ok(Request::done(&process::nobodys()?, Status::PROC_NULL));
+        return Ok(Request::done(Status::PROC_NULL));
     }
     let message = MESSAGES.remove(message).ok_or_else(|| {
         let reason = "no matched probe has returned this message, or it was received already";

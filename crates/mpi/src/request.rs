@@ -4,7 +4,10 @@ use std::any::Any;
 use std::fmt::{self, Debug};
 use std::sync::{Arc, Mutex};
 
-use mica_protocol::{Failure, Fault, RecvId, ScheduleId, SendId, State, WaitKind, Waiting};
+use mica_protocol::{
+    Completion, Failure, Fault, OneThreadAtATime, RecvId, ScheduleId, SendId, State, WaitKind,
+    Waiting,
+};
 
 use crate::comm::Comm;
 use crate::constants as c;
@@ -117,7 +120,17 @@ impl Outcome {
 static REQUESTS: Table<Request> = Table::new(handle::Kind::Request);
 
 /// The handle that all sends share which were complete when their call returned: nothing needs to be remembered of them.
-const SENT_HANDLE: u32 = handle::Kind::Request.reserved_handle();
+pub(crate) const SENT_HANDLE: u32 = handle::Kind::Request.reserved_handle();
+
+/// Does without the lock of the handles: the program has promised to keep its threads apart.
+pub(crate) fn elide_table_lock(promise: OneThreadAtATime) {
+    REQUESTS.elide_lock(promise);
+}
+
+/// Puts the lock of the handles in force again.
+pub(crate) fn share_table() {
+    REQUESTS.share();
+}
 
 impl Request {
     /// A send that is complete already.
@@ -140,9 +153,10 @@ impl Request {
         }
     }
 
-    pub(crate) fn done(comm: &Comm, status: Status) -> Request {
+    /// An operation that is complete, without error, already.
+    pub(crate) const fn done(status: Status) -> Request {
         Request {
-            comm: Some(comm.clone()),
+            comm: None,
             work: Work::Done(status),
         }
     }
@@ -278,18 +292,33 @@ impl Request {
         })
     }
 
+    fn waiting_to_send(state: &State, id: SendId) -> Waiting {
+        let (peer, context, tag) = state.send_target(id);
+        Waiting {
+            kind: WaitKind::Send,
+            peer: peer as i32,
+            tag,
+            context,
+            unexpected: state.unexpected_messages() as u32,
+        }
+    }
+
+    fn waiting_to_receive(state: &State, id: RecvId) -> Waiting {
+        let pattern = state.receive_pattern(id);
+        Waiting {
+            kind: WaitKind::Receive,
+            peer: pattern.source.map_or(-1, |source| source as i32),
+            tag: pattern.tag.unwrap_or(-1),
+            context: pattern.context,
+            unexpected: state.unexpected_messages() as u32,
+        }
+    }
+
     fn waiting(&self, state: &State) -> Waiting {
         let unexpected = state.unexpected_messages() as u32;
         let (kind, peer, tag, context) = match &self.work {
-            Work::Send(id) => {
-                let (peer, context, tag) = state.send_target(*id);
-                (WaitKind::Send, peer as i32, tag, context)
-            }
-            Work::Receive(id) => {
-                let p = state.receive_pattern(*id);
-                let source = p.source.map_or(-1, |s| s as i32);
-                (WaitKind::Receive, source, p.tag.unwrap_or(-1), p.context)
-            }
+            Work::Send(id) => return Request::waiting_to_send(state, *id),
+            Work::Receive(id) => return Request::waiting_to_receive(state, *id),
             Work::Schedule(id) => {
                 let (context, tag) = state.schedule_key(*id);
                 (WaitKind::Receive, -1, tag, context)
@@ -410,6 +439,69 @@ fn finish(handle: u32, outcome: Outcome) -> Outcome {
         forget(handle);
     }
     outcome.settled()
+}
+
+/// The short way of completing a request: blocks until a send or receive is complete, and gives the status; the handle is
+/// used up. `None` for requests of other kinds, for receives that fail, and for handles that name none: nothing has happened
+/// then, and [`wait`] tells more.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`.
+#[inline]
+pub fn wait_plain(handle: u32) -> Result<Option<Status>> {
+    if handle == SENT_HANDLE || handle == c::REQUEST_NULL {
+        return Ok(Some(Status::EMPTY));
+    }
+    wait_simple(handle)
+}
+
+/// What [`wait_simple`] knows how to wait for.
+enum Simple {
+    Send(SendId),
+    Receive(RecvId),
+    Done(Status),
+}
+
+fn wait_simple(handle: u32) -> Result<Option<Status>> {
+    let simple = REQUESTS.look(handle, |request| match &request.work {
+        Work::Send(id) => Some(Simple::Send(*id)),
+        Work::Receive(id) => Some(Simple::Receive(*id)),
+        Work::Done(status) => Some(Simple::Done(*status)),
+        _ => None,
+    });
+    let Some(Some(simple)) = simple else {
+        return Ok(None);
+    };
+    let engine = process::engine()?;
+    match simple {
+        Simple::Done(status) => {
+            forget(handle);
+            Ok(Some(status))
+        }
+        Simple::Send(id) => {
+            let waiting = |state: &State| Request::waiting_to_send(state, id);
+            engine.drive(waiting, |state| state.take_send(id).then_some(()))?;
+            forget(handle);
+            Ok(Some(Status::EMPTY))
+        }
+        Simple::Receive(id) => {
+            let waiting = |state: &State| Request::waiting_to_receive(state, id);
+            let fits = |done: &Completion| !done.cancelled && done.sent <= done.capacity;
+            let done = engine.drive(waiting, |state| {
+                let done = state.received(id)?;
+                if fits(&done) {
+                    state.take_received(id);
+                }
+                Some(done)
+            })?;
+            if !fits(&done) {
+                return Ok(None);
+            }
+            let request = REQUESTS.remove(handle);
+            let comm = request.as_ref().and_then(|request| request.comm.as_ref());
+            Ok(comm.map(|comm| pt2pt::status_of(comm, &done.envelope, done.sent)))
+        }
+    }
 }
 
 /// `MPI_Wait`: blocks until the request is complete; the handle is used up.

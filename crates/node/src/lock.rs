@@ -7,15 +7,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A promise that at most one thread at a time is inside the library: what a program gives that asks for a thread level
 /// below `MPI_THREAD_MULTIPLE` (MPI 5.0, 11.6).
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct OneThreadAtATime(());
 
 impl OneThreadAtATime {
     /// Gives the promise.
     ///
     /// # Safety
-    /// 1. From now until [`ThreadLock::share`], no two threads are inside a [`ThreadLock`] at the same time, and
-    ///    what one thread did there happens before another enters.
+    /// 1. From now until [`ThreadLock::share`], no two threads are inside the [`ThreadLock`]s that are given the promise at
+    ///    the same time, and what one thread did there happens before another enters.
     pub unsafe fn promised() -> OneThreadAtATime {
         OneThreadAtATime(())
     }
@@ -42,7 +42,7 @@ pub struct Guard<'a, T> {
 
 impl<T> ThreadLock<T> {
     /// A lock in force.
-    pub fn new(value: T) -> ThreadLock<T> {
+    pub const fn new(value: T) -> ThreadLock<T> {
         ThreadLock {
             shared: AtomicBool::new(true),
             mutex: Mutex::new(()),

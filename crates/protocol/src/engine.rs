@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::attendant::Attendant;
 use crate::matching::Pattern;
 use crate::offloading::Offload;
-use crate::receive::Completion;
+use crate::receive::{Completion, Started};
 use crate::state::{STIRRED, SUMMON, State};
 use crate::{Fault, Traffic};
 use mica_channel::memory::View;
@@ -258,7 +258,7 @@ impl Engine {
             && source != self.rank
         {
             for _ in 0..GLANCES.min(self.spin) {
-                match self.enter(|state| state.glance(&pattern, source, view))? {
+                match self.enter(|state| state.glance(&pattern, source, view, true))? {
                     Glance::Received(completion) => return Ok(completion),
                     Glance::Nothing => std::hint::spin_loop(),
                     Glance::Busy => break,
@@ -266,6 +266,23 @@ impl Engine {
             }
         }
         self.receive_posted(pattern, view)
+    }
+
+    /// Starts a receive. One whose message is the next of its source, with nothing else going on, is over at once.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    #[inline]
+    pub fn start_receive(&self, pattern: Pattern, view: &View) -> Result<Started, Fault> {
+        self.enter(|state| {
+            if let Some(source) = pattern.source
+                && source != self.rank
+                && let Glance::Received(done) = state.glance(&pattern, source, view, false)?
+            {
+                return Ok(Started::Received(done));
+            }
+            state.receive(pattern, view).map(Started::Posted)
+        })
     }
 
     #[inline(never)]

@@ -31,10 +31,10 @@ mod traffic;
 
 pub use engine::Engine;
 pub use matching::{Envelope, Pattern};
-pub use mica_node::lock::OneThreadAtATime;
+pub use mica_node::lock::{OneThreadAtATime, ThreadLock};
 pub use mica_node::segment::{WaitKind, Waiting};
 pub use reaction::Reaction;
-pub use receive::{Arrival, Completion, MessageId, RecvId};
+pub use receive::{Arrival, Completion, MessageId, RecvId, Started};
 pub use schedule::{Failure, Local, ScheduleId, Stage, Step};
 pub use send::SendId;
 pub use start::StartError;

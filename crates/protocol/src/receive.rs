@@ -29,6 +29,15 @@ pub struct Arrival {
     pub bytes: usize,
 }
 
+/// What has become of a receive that was just started.
+#[derive(Debug, Clone, Copy)]
+pub enum Started {
+    /// Its message was there, and fits.
+    Received(Completion),
+    /// It is under way.
+    Posted(RecvId),
+}
+
 /// How a receive ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
@@ -532,13 +541,15 @@ fn set_arrived(early: &mut Early, position: usize) {
 }
 
 impl State {
-    /// The short way of a blocking receive: nothing else is going on, and its message is the next from `source`.
+    /// The short way of a receive: nothing else is going on, and its message is the next from `source`. One that is longer than
+    /// the buffer is left alone unless `any_length`.
     #[inline(always)]
     pub(crate) fn glance(
         &mut self,
         pattern: &Pattern,
         source: u32,
         view: &View,
+        any_length: bool,
     ) -> Result<Glance, Fault> {
         if !(self.unexpected.is_empty() && self.posted.is_empty() && self.backlog.is_empty()) {
             return Ok(Glance::Busy);
@@ -554,13 +565,16 @@ impl State {
         if packet.kind != packet::EAGER || !pattern.matches(&envelope) {
             return Ok(Glance::Busy);
         }
-        let sent = if packet.payload == 0 {
-            view.unpack(0, &packet.inline[..usize::from(packet.inline_len)]);
-            usize::from(packet.inline_len)
+        let inline = usize::from(packet.inline_len);
+        let sent = inline.max(packet.payload as usize);
+        if sent > view.len() && !any_length {
+            return Ok(Glance::Busy);
+        }
+        if packet.payload == 0 {
+            view.unpack(0, &packet.inline[..inline]);
         } else {
             self.shm.read_payload(source, &packet, view, 0);
-            packet.payload as usize
-        };
+        }
         self.shm.consume(source, &packet);
         Ok(Glance::Received(Completion {
             envelope,

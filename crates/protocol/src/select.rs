@@ -269,6 +269,21 @@ mod tests {
     }
 
     #[test]
+    fn a_fifo_takes_all_that_fits_it_and_nothing_goes_through_cells() {
+        let levels = [Level::Node].into_iter();
+        let s = Selection::new(Costs::default(), levels, false, Some(100_000)).expect("fits");
+        for (len, sync, expected) in [
+            (INLINE, false, Plan::Inline),
+            (INLINE + 1, false, Plan::Ring),
+            (100_000, false, Plan::Ring),
+            (100_000, true, Plan::Ring),
+            (100_001, false, Plan::Rendezvous),
+        ] {
+            assert_eq!(s.plan(0, len, sync), expected, "{len} {sync}");
+        }
+    }
+
+    #[test]
     fn a_skewed_peer_gets_medium_messages_unasked() {
         let mut s = selection();
         assert_eq!(s.plan(FAR, 32 << 10, false), Plan::Rendezvous);

@@ -92,8 +92,8 @@ unsafe fn start(
     comm::with(comm.raw(), |comm| {
         // SAFETY: as the caller promises.
         let view = unsafe { message(buf, count, datatype)? };
-        let started = pt2pt::isend(comm, Plane::User, mode, &view, dest, tag)?;
-        request.set(MPI_Request::from_raw(started.register()));
+        let handle = pt2pt::isend_handle(comm, Plane::User, mode, &view, dest, tag)?;
+        request.set(MPI_Request::from_raw(handle));
         Ok(())
     })?
 }

@@ -82,6 +82,12 @@ pub unsafe fn mpi_wait(
 ) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
     let request = unsafe { Out::new(request, "request")? };
+    if let Some(plain) = request::wait_plain(request.get().raw())? {
+        request.set(NULL);
+        // SAFETY: as the caller promises.
+        unsafe { put_status(status, &plain) };
+        return Ok(());
+    }
     let outcome = request::wait(request.get().raw())?;
     if !outcome.keep {
         request.set(NULL);
@@ -144,10 +150,32 @@ pub unsafe fn mpi_waitall(
 ) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
     let requests = unsafe { slice_mut(array_of_requests, count, "array_of_requests", "count")? };
-    let outcomes = request::wait_all(&raw(requests))?;
-    clear(requests, &outcomes);
+    let status_at = |i: usize| {
+        if array_of_statuses.is_null() {
+            array_of_statuses
+        } else {
+            array_of_statuses.wrapping_add(i)
+        }
+    };
+    // As far as they are plain: without a list of outcomes.
+    let mut plain = 0;
+    for request in requests.iter_mut() {
+        let Some(status) = request::wait_plain(request.raw())? else {
+            break;
+        };
+        *request = NULL;
+        // SAFETY: as the caller promises, for each element.
+        unsafe { put_status(status_at(plain), &status) };
+        plain += 1;
+    }
+    if plain == requests.len() {
+        return Ok(());
+    }
+    let rest = &mut requests[plain..];
+    let outcomes = request::wait_all(&raw(rest))?;
+    clear(rest, &outcomes);
     // SAFETY: as the caller promises.
-    unsafe { deliver_all(outcomes, array_of_statuses) }
+    unsafe { deliver_all(outcomes, status_at(plain)) }
 }
 
 /// MPI_Testall.
