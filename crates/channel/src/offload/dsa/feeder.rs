@@ -21,8 +21,8 @@ use super::{Portal, Submission};
 use crate::offload::job::{CHUNK, Chunk, Job};
 use std::sync::Arc;
 
-/// Descriptors in flight: with chunks of 128 KiB, 2 MiB under way.
-const SLOTS: usize = 16;
+/// Descriptors in flight: with chunks of 128 KiB, 4 MiB are under way without another look of the rank.
+const SLOTS: usize = 32;
 
 /// Stretches below this are the CPU's, until the break-even length is measured. Published measurements of the device put it
 /// between 4 and 16 KiB.

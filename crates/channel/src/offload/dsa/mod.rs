@@ -296,10 +296,9 @@ impl Driver for Device {
 
     fn assist(&self, job: &Arc<Job>) -> bool {
         // Where the device has no room the CPU lends a hand. Otherwise there is nothing to do but to look again: nobody
-        // else would.
-        if !self.feeder().advance(Some(job)) && !job.copy_chunk() {
-            std::hint::spin_loop();
-        }
+        // else would, so the caller must not sleep.
+        let moved = self.feeder().advance(Some(job));
+        pause_unless(moved || job.copy_chunk());
         true
     }
 
