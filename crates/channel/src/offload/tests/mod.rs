@@ -155,7 +155,7 @@ fn a_job_may_be_shorter_than_its_sides() {
 }
 
 #[test]
-#[should_panic(expected = "a copy of 11 bytes from 10 to 20")]
+#[should_panic(expected = "a copy of 11 bytes of a view of 10")]
 fn a_job_longer_than_a_side_is_an_internal_error() {
     let view = |bytes| contiguous(&Block::allocate(bytes).expect("memory"), bytes);
     let _ = CopyJob::copy(view(10), view(20), 11);
@@ -429,6 +429,24 @@ fn what_the_kernel_refuses_fails_and_touches_nothing_later() {
 
 #[test]
 fn a_peer_that_lists_too_little_is_an_error() {
+    for mut engine in engines() {
+        let bytes = CHUNK + 100;
+        let ((from, data), to) = (source(bytes - 1, 0), Guarded::new(bytes));
+        for peer in [as_peer(&from), PeerMemory::scattered(1, Vec::new())] {
+            let short = engine.run(CopyJob::read(peer, to.view(), bytes));
+            assert!(
+                matches!(
+                    short,
+                    Err(CopyError::Kernel {
+                        errno: libc::EINVAL,
+                        ..
+                    })
+                ),
+                "{short:?}"
+            );
+        }
+        assert!(to.content()[..CHUNK] == data[..CHUNK], "margins are intact");
+    }
     let (from, _) = source(100, 0);
     let mut runs = from.iovecs(0, 1);
     runs.push(Run {
