@@ -6,7 +6,7 @@
 //! queue empty; so a queue that is not empty always has a helper at work on it.
 //!
 //! A process that ends kills the thread wherever it is. A child of a fork has no thread, and perhaps a locked mutex: see
-//! [`Helper::is_ours`].
+//! [`Helper::claim`].
 
 use super::fork;
 use super::job::Job;
@@ -72,9 +72,21 @@ impl Helper {
         }
     }
 
-    /// False in a child that was forked since [`new`](Helper::new): it must [forget](std::mem::forget) this helper and make its own.
-    pub(super) fn is_ours(&self) -> bool {
+    fn is_ours(&self) -> bool {
         self.generation == fork::generation()
+    }
+
+    /// In a child that was forked since [`new`](Helper::new): leaves the parent's helper alone and makes an own one.
+    pub(super) fn claim(&mut self) {
+        if !self.is_ours() {
+            let fresh = Helper::new(self.segment, self.limit);
+            std::mem::forget(std::mem::replace(self, fresh));
+        }
+    }
+
+    /// Ends the thread after its jobs. The next job starts another.
+    pub(super) fn renew(&mut self) {
+        *self = Helper::new(self.segment, self.limit);
     }
 
     /// Gives a job to the helper, started if need be with the worker that `worker` makes. False when there is no token for it or
@@ -224,7 +236,11 @@ mod tests {
         let set = |cpus: &[u32]| CpuSet::from_cpus(cpus.iter().copied());
         let all = set(&[0, 1, 2, 3]);
         assert_eq!(free_cpus(&all, &[set(&[0]), set(&[2])]), Some(set(&[1, 3])));
-        assert_eq!(free_cpus(&all, &[all.clone()]), None, "ranks are not bound");
+        assert_eq!(
+            free_cpus(&all, std::slice::from_ref(&all)),
+            None,
+            "ranks are not bound"
+        );
         assert_eq!(free_cpus(&set(&[1]), &[set(&[1])]), None);
         assert_eq!(free_cpus(&all, &[]), Some(all.clone()));
     }

@@ -56,30 +56,28 @@ impl CopyJob {
     /// # Panics
     /// If one of them is shorter than `bytes`.
     pub fn copy(from: View, to: View, bytes: usize) -> CopyJob {
-        CopyJob::new(from.len(), to.len(), bytes, Sides::Own { from, to })
+        CopyJob::new(from.len().min(to.len()), bytes, Sides::Own { from, to })
     }
 
-    /// Copies the first `bytes` bytes of a peer's memory `from` to `to`.
+    /// Copies the first `bytes` bytes of a peer's memory `from` to `to`. If the peer's memory is shorter the job fails.
     ///
     /// # Panics
-    /// If one of them is shorter than `bytes`.
+    /// If `to` is shorter than `bytes`.
     pub fn read(from: PeerMemory, to: View, bytes: usize) -> CopyJob {
-        CopyJob::new(from.len(), to.len(), bytes, Sides::Read { from, to })
+        CopyJob::new(to.len(), bytes, Sides::Read { from, to })
     }
 
-    /// Copies the first `bytes` bytes of `from` to a peer's memory `to`.
+    /// Copies the first `bytes` bytes of `from` to a peer's memory `to`. If the peer's memory is shorter the job fails.
     ///
     /// # Panics
-    /// If one of them is shorter than `bytes`.
+    /// If `from` is shorter than `bytes`.
     pub fn write(from: View, to: PeerMemory, bytes: usize) -> CopyJob {
-        CopyJob::new(from.len(), to.len(), bytes, Sides::Write { from, to })
+        CopyJob::new(from.len(), bytes, Sides::Write { from, to })
     }
 
-    fn new(from: usize, to: usize, bytes: usize, sides: Sides) -> CopyJob {
-        assert!(
-            bytes <= from && bytes <= to,
-            "a copy of {bytes} bytes from {from} to {to}"
-        );
+    /// A job whose sides in this process have `own` bytes. What a peer says of its memory is no invariant of ours.
+    fn new(own: usize, bytes: usize, sides: Sides) -> CopyJob {
+        assert!(bytes <= own, "a copy of {bytes} bytes of a view of {own}");
         CopyJob { sides, bytes }
     }
 

@@ -120,6 +120,10 @@ pub trait CopyEngine: Send + std::fmt::Debug {
     fn run(&mut self, job: CopyJob) -> Result<(), CopyError> {
         self.start(job).wait()
     }
+
+    /// Ends the helper thread, if there is one, after its jobs, and so gives its token back to the node. To be called when the
+    /// rank stops communicating: other ranks may go on, and want a helper. The engine may be used again.
+    fn close(&mut self) {}
 }
 
 /// How an engine gets on with a job when the job's owner looks at it.
@@ -227,7 +231,12 @@ impl Cookie {
 
 impl Drop for Cookie {
     fn drop(&mut self) {
-        if self.job.is_settled() || !self.job.is_ours() {
+        if !self.job.is_ours() {
+            // The driver is the parent's: its end must not be brought about here, where it may be the last reference.
+            std::mem::forget(Arc::clone(&self.driver));
+            return;
+        }
+        if self.job.is_settled() {
             return;
         }
         self.job.stop(libc::ECANCELED);

@@ -63,7 +63,8 @@ pub struct Setup {
     pub segment: &'static JobSegment,
     /// Helpers that may be at work on the node at once; 0 for none.
     pub helpers: u32,
-    /// Called by the helper when a job is over: to wake the rank where it sleeps. Must not block, and must not call the engine.
+    /// Called by the helper when a job is over: to wake the rank where it sleeps. Must not block, and must not use the engine or a
+    /// cookie.
     pub notify: Option<Notify>,
 }
 

@@ -47,16 +47,17 @@ impl CopyEngine for ThreadEngine {
     }
 
     fn start(&mut self, job: CopyJob) -> Cookie {
-        if !self.helper.is_ours() {
-            let fresh = Helper::new(self.setup.segment, self.setup.helpers);
-            std::mem::forget(std::mem::replace(&mut self.helper, fresh));
-        }
+        self.helper.claim();
         let job = Job::new(job, self.notify());
         if job.has_unclaimed() && self.helper.give(&job, || ByCpu) {
             Cookie::new(job, Arc::new(ByHelper))
         } else {
             Cookie::new(job, Arc::new(ByCaller))
         }
+    }
+
+    fn close(&mut self) {
+        self.helper.renew();
     }
 }
 

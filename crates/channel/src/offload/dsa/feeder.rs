@@ -7,7 +7,7 @@
 //! | what happens | what follows |
 //! |---|---|
 //! | a stretch is short | the CPU copies it |
-//! | the queue is full | the slot waits for the next look |
+//! | the queue is full | the slot waits for the next look; after many, the CPU copies the rest of the chunk |
 //! | a page fault | the CPU goes on to the end of that page, which brings it in, and the device from there |
 //! | many faults in a chunk | the CPU copies the rest of the chunk |
 //! | an error | the CPU copies the stretch again; after some errors in a row the device is given up |
@@ -21,8 +21,8 @@ use super::{Portal, Submission};
 use crate::offload::job::{CHUNK, Chunk, Job};
 use std::sync::Arc;
 
-/// Descriptors in flight: with chunks of 128 KiB, 2 MiB under way.
-const SLOTS: usize = 16;
+/// Descriptors in flight: with chunks of 128 KiB, 4 MiB are under way without another look of the rank.
+const SLOTS: usize = 32;
 
 /// Stretches below this are the CPU's, until the break-even length is measured. Published measurements of the device put it
 /// between 4 and 16 KiB.
@@ -30,6 +30,9 @@ const SHORTEST: usize = 16 << 10;
 
 /// Faults in one chunk after which the CPU takes over.
 const FAULTS: u32 = 8;
+
+/// Times that the queue may have no room for a stretch before the CPU takes over the chunk: others keep it busy.
+const REFUSALS: u32 = 1024;
 
 /// Errors in a row after which the device is given up.
 const ERRORS: u32 = 4;
@@ -86,6 +89,7 @@ struct Flight {
     job: Arc<Job>,
     rest: Chunk,
     faults: u32,
+    refusals: u32,
 }
 
 impl Feeder {
@@ -155,6 +159,7 @@ impl Feeder {
                 job: Arc::clone(job),
                 rest,
                 faults: 0,
+                refusals: 0,
             };
             self.slots[at] = self.step(at, flight);
             moved = true;
@@ -254,7 +259,8 @@ impl Feeder {
                 self.by_cpu(&mut flight, all);
                 continue;
             };
-            if len < self.shortest || flight.faults > FAULTS || self.report.given_up {
+            let too_hard = flight.faults > FAULTS || flight.refusals > REFUSALS;
+            if len < self.shortest || too_hard || self.report.given_up {
                 self.by_cpu(&mut flight, len);
                 continue;
             }
@@ -276,6 +282,7 @@ impl Feeder {
                 }
                 Submission::Full => {
                     self.report.full += 1;
+                    flight.refusals += 1;
                     return Slot::Waiting(flight);
                 }
                 Submission::Refused => {

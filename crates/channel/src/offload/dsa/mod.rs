@@ -105,6 +105,11 @@ impl Device {
         Device(Mutex::new(Feeder::new(portal)))
     }
 
+    /// Gives the device no stretches below `bytes` from now on.
+    pub(super) fn set_shortest(&self, bytes: usize) {
+        self.feeder().set_shortest(bytes);
+    }
+
     fn feeder(&self) -> MutexGuard<'_, Feeder> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -206,7 +211,7 @@ impl DsaEngine {
             let found = self.break_even_now();
             self.break_even = Some(found);
             if let Some(device) = self.holder.device() {
-                device.feeder().set_shortest(found);
+                device.set_shortest(found);
             }
         }
         self.break_even.filter(|&bytes| bytes != usize::MAX)
@@ -236,7 +241,7 @@ impl DsaEngine {
                 .min()
                 .unwrap_or(Duration::MAX)
         };
-        device.feeder().set_shortest(0);
+        device.set_shortest(0);
         let mut found = usize::MAX;
         let mut bytes = LONGEST;
         while bytes >= 1024 {
@@ -291,10 +296,9 @@ impl Driver for Device {
 
     fn assist(&self, job: &Arc<Job>) -> bool {
         // Where the device has no room the CPU lends a hand. Otherwise there is nothing to do but to look again: nobody
-        // else would.
-        if !self.feeder().advance(Some(job)) && !job.copy_chunk() {
-            std::hint::spin_loop();
-        }
+        // else would, so the caller must not sleep.
+        let moved = self.feeder().advance(Some(job));
+        pause_unless(moved || job.copy_chunk());
         true
     }
 
@@ -356,10 +360,7 @@ impl CopyEngine for DsaThreadEngine {
     }
 
     fn start(&mut self, job: CopyJob) -> Cookie {
-        if !self.helper.is_ours() {
-            let fresh = Helper::new(self.setup.segment, self.setup.helpers);
-            std::mem::forget(std::mem::replace(&mut self.helper, fresh));
-        }
+        self.helper.claim();
         let job = Job::new(job, self.setup.notify.clone());
         let device = self.holder.device().cloned();
         if job.has_unclaimed() && self.helper.give(&job, || ByDevice { device }) {
@@ -369,6 +370,10 @@ impl CopyEngine for DsaThreadEngine {
             Some(device) if job.plan.is_own_memory() => Cookie::new(job, Arc::clone(device) as _),
             _ => Cookie::new(job, Arc::new(ByCaller)),
         }
+    }
+
+    fn close(&mut self) {
+        self.helper.renew();
     }
 }
 
