@@ -39,8 +39,7 @@ impl Offload {
     }
 
     pub fn close(&mut self) {
-        // engine.close() comes with the engines' next merge
-        let _ = &mut self.engine;
+        self.engine.close();
     }
 }
 
