@@ -203,7 +203,7 @@ fn far() {
     // Pages that nobody touches cost nothing; the peer maps more of the slot for those that are.
     let large = buffer.remap(200 * MIB);
     let before = file_bytes(segment);
-    for at in [150 * MIB - 300, 63 * MIB, 0] {
+    for at in [63 * MIB, 150 * MIB - 300, 0] {
         let part = large.part(at, 2 * MIB);
         part.fill(2);
         let exposed = expose_moved(&mut direct, part);
