@@ -110,8 +110,9 @@ impl Exposure {
 #[must_use = "peers may reach the buffer only as long as this lives"]
 pub struct Exposed {
     pub(super) exposure: Exposure,
-    /// Shared with whoever must not touch the pages as long as this lives.
-    pub(super) _pin: Option<Arc<()>>,
+    /// Shared with whoever must not touch the pages as long as this lives: of the slot, and of pages that are reached by
+    /// address.
+    pub(super) _pins: [Option<Arc<()>>; 2],
 }
 
 impl Exposed {

@@ -332,7 +332,7 @@ impl Direct {
         if self.xpmem.is_ok() {
             return Some(Exposed {
                 exposure: Exposure::by_address(Backend::Xpmem, address),
-                _pin: None,
+                _pins: [None, None],
             });
         }
         if let Ok(mapped) = &self.mapped {
@@ -340,7 +340,7 @@ impl Direct {
         }
         self.options.cma.then(|| Exposed {
             exposure: Exposure::by_address(Backend::Cma, address),
-            _pin: None,
+            _pins: [None, None],
         })
     }
 

@@ -3,11 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::kit::{
-    MIB, Memory, PAGE, Peer, Scenario, expose_moved, is_moved, job, owner, succeeds_in_child,
+    MIB, Memory, PAGE, Peer, Scenario, expose_moved, finish, is_moved, job, owner, pattern, start,
+    succeeds_in_child,
 };
 
 pub const SCENARIOS: &[Scenario] = &[
     ("a_child_has_a_copy_of_its_own", copies),
+    (
+        "what_the_parent_writes_after_the_fork_is_its_own",
+        parent_goes_on,
+    ),
     ("a_child_of_many_threads", threads),
     ("fork_without_descriptors_hides_buffers", no_descriptors),
     ("fork_between_moves_and_frees", busy),
@@ -61,6 +66,22 @@ fn copies() {
     assert!(!wrote);
     constant.check(2);
     peer.end();
+}
+
+fn parent_goes_on() {
+    let segment = job(1);
+    let mut direct = owner(segment);
+    let memory = Memory::map(32 * MIB);
+    memory.fill(1);
+    drop(expose_moved(&mut direct, memory));
+    for _ in 0..3 {
+        let child = start(|| memory.check(1), 30);
+        // The child copies from the start: had `fork` returned before it was done, it would find this.
+        memory.set(memory.len - 1, 99);
+        let result = finish(child);
+        memory.set(memory.len - 1, pattern(1, memory.len - 1));
+        assert_eq!(result, 0, "the child sees what its parent wrote later");
+    }
 }
 
 fn threads() {

@@ -42,7 +42,8 @@ pub fn run(body: fn()) -> Outcome {
     }
 }
 
-fn start(body: impl FnOnce(), seconds: u32) -> i32 {
+/// Starts a child that runs `body`, for so many seconds at most; returns its process number.
+pub fn start(body: impl FnOnce(), seconds: u32) -> i32 {
     // SAFETY: the process has one thread, or its child does not depend on what others hold.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork: {}", std::io::Error::last_os_error());
@@ -56,7 +57,7 @@ fn start(body: impl FnOnce(), seconds: u32) -> i32 {
 }
 
 /// Exit code of a child; 128 and more for a signal.
-fn finish(pid: i32) -> i32 {
+pub fn finish(pid: i32) -> i32 {
     let mut status = 0;
     // SAFETY: waits for a child of ours.
     let got = unsafe { libc::waitpid(pid, &mut status, 0) };

@@ -12,6 +12,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("part_of_a_buffer_can_be_unmapped", part_unmapped),
     ("malloc_and_free_cycles", cycles),
     ("a_buffer_that_grows_or_moves_stays_reachable", grown),
+    ("windows_reach_beyond_what_was_mapped_first", far),
     ("vacated_addresses_do_not_alias", vacated),
     ("overlapping_buffers_come_to_lie_in_one_slot", overlap),
     ("a_donor_in_use_is_left_alone", donor_in_use),
@@ -187,6 +188,31 @@ fn grown() {
     ));
     assert!(file_bytes(segment) <= before - 2 * MIB + 16 * PAGE);
     smaller.check(3);
+    peer.end();
+}
+
+fn far() {
+    let segment = job(2);
+    let mut direct = owner(segment);
+    let mut peer = Peer::mapped(segment, 1);
+    let buffer = Memory::map(MIB);
+    buffer.fill(1);
+    let exposed = expose_moved(&mut direct, buffer);
+    peer.check(&exposed, buffer, 1);
+    drop(exposed);
+    // Pages that nobody touches cost nothing; the peer maps more of the slot for those that are.
+    let large = buffer.remap(200 * MIB);
+    let before = file_bytes(segment);
+    for at in [61 * MIB, 150 * MIB - 300, 0] {
+        // The first straddles what is mapped at a time.
+        let part = large.part(at, 4 * MIB);
+        part.fill(2);
+        let exposed = expose_moved(&mut direct, part);
+        assert_eq!(peer.check(&exposed, part, 2), part.len);
+        peer.fill(&exposed, part, 3);
+        part.check(3);
+    }
+    assert!(file_bytes(segment) <= before + 12 * MIB + 16 * PAGE);
     peer.end();
 }
 

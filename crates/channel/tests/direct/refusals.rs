@@ -1,8 +1,8 @@
 //! Memory that must stay where it is, each for its reason.
 
 use crate::kit::{
-    AFTER, MIB, Memory, PAGE, Peer, Scenario, expose_moved, is_moved, job, mapped, need_mapped,
-    owner, skip, succeeds_in_child,
+    AFTER, MIB, Memory, PAGE, Peer, Scenario, expose_moved, file_bytes, is_moved, job, mapped,
+    need_mapped, owner, skip, succeeds_in_child,
 };
 use mica_channel::direct::{Backend, Direct, HelperThread, Kept, Options};
 
@@ -15,6 +15,8 @@ pub const SCENARIOS: &[Scenario] = &[
     ("no_more_than_the_limit_is_moved", limit),
     ("slots_run_out_and_come_back", slots),
     ("pages_lent_for_cma_stay", lent),
+    ("a_failed_move_costs_no_memory", sealed),
+    ("ends_that_go_by_address_stay", ends_stay),
     ("switched_off_is_off", off),
     ("a_file_size_limit_turns_it_off", file_size),
     ("helper_threads_do_not_count", helpers),
@@ -186,6 +188,54 @@ fn lent() {
     other.check(3);
     receiving.check(4);
     peer.end();
+}
+
+fn sealed() {
+    const SYS_MSEAL: libc::c_long = 462;
+    let segment = job(1);
+    let mut direct = owner(segment);
+    let buffer = Memory::map(MIB);
+    buffer.fill(1);
+    let at = std::ptr::without_provenance::<u8>(buffer.at);
+    // SAFETY: seals the test's own memory against being unmapped or replaced.
+    if unsafe { libc::syscall(SYS_MSEAL, at, buffer.len, 0) } < 0 {
+        skip(&format!("mseal: {}", std::io::Error::last_os_error()));
+    }
+    let before = file_bytes(segment);
+    stays(&mut direct, buffer, Kept::Kernel);
+    assert_eq!(file_bytes(segment), before);
+    buffer.check(1);
+}
+
+fn ends_stay() {
+    let segment = job(1);
+    let mut direct = owner(segment);
+    let memory = Memory::map(16 * PAGE);
+    memory.fill(1);
+    let buffer = memory.part(4 * PAGE + 100, 4 * PAGE);
+    let exposed = std::thread::scope(|s| {
+        // With a second thread, the ends of the buffer are left out.
+        let (tell, told) = std::sync::mpsc::channel::<()>();
+        s.spawn(move || told.recv());
+        let exposed = expose_moved(&mut direct, buffer);
+        drop(tell);
+        exposed
+    });
+    let reach = exposed.exposure().reachable(buffer.len);
+    assert!(reach.start > 0 && reach.end < buffer.len);
+    // The kernel counts a thread for a moment after it has been joined.
+    while !std::fs::read_to_string("/proc/self/status")
+        .unwrap()
+        .contains("Threads:\t1\n")
+    {
+        std::thread::yield_now();
+    }
+    // A peer may be pushing to them: what shares their pages stays.
+    let neighbour = memory.part(PAGE, 3 * PAGE + 50);
+    stays(&mut direct, neighbour, Kept::Busy);
+    drop(exposed);
+    drop(expose_moved(&mut direct, neighbour));
+    memory.check(1);
 }
 
 fn off() {

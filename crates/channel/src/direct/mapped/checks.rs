@@ -58,8 +58,9 @@ pub enum Kept {
 /// Threads of our own that touch users' memory only as part of a transfer.
 static HELPERS: AtomicU32 = AtomicU32::new(0);
 
-/// Marks the calling thread as one of the library, which touches users' memory in transfers only, until it is dropped: a
-/// process whose other threads are all such counts as having one thread.
+/// Marks the calling thread as one of the library, until it is dropped: a process whose other threads are all such counts as
+/// having one thread. Such a thread touches users' memory only in transfers, and writes only to buffers that are
+/// [exposed](crate::direct::Direct::expose) meanwhile: those are not moved under its hands.
 #[derive(Debug)]
 pub struct HelperThread(());
 

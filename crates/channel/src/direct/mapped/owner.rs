@@ -169,8 +169,17 @@ impl Owner {
 
     /// Exposes a buffer for CMA: as long as that lasts, its pages are not moved.
     pub fn lend(&mut self, address: usize, len: usize) -> Exposed {
+        Exposed {
+            exposure: Exposure::by_address(Backend::Cma, address),
+            _pins: [None, Some(self.lend_pages(address, len))],
+        }
+    }
+
+    /// Keeps the pages of a buffer where they are as long as the answer lives.
+    fn lend_pages(&mut self, address: usize, len: usize) -> Arc<()> {
         let pin = Arc::new(());
         if self.lent.len() >= self.lent_limit {
+            // SYNC pin: as in `Slot::is_idle`.
             self.lent
                 .retain_mut(|lent| Arc::get_mut(&mut lent.pin).is_none());
             self.lent_limit = (2 * self.lent.len()).max(64);
@@ -179,10 +188,7 @@ impl Owner {
             pages: self.enclosing(address, len),
             pin: Arc::clone(&pin),
         });
-        Exposed {
-            exposure: Exposure::by_address(Backend::Cma, address),
-            _pin: Some(pin),
-        }
+        pin
     }
 
     /// Exposes a buffer that lies in a slot; counts its use, and moves it there, if it does not.
@@ -294,6 +300,9 @@ impl Owner {
         let start = address.max(place.addresses.start);
         let end = (address + len).min(end);
         let slot = self.segment.geometry().slot(self.me, place.slot);
+        // What no window reaches, goes by address.
+        let is_whole = start == address && end == address + len;
+        let lent = (!is_whole).then(|| self.lend_pages(address, len));
         Some(Exposed {
             exposure: Exposure {
                 backend: Backend::Mapped,
@@ -302,7 +311,7 @@ impl Owner {
                 slot: place.slot,
                 place: (start as u64).wrapping_add(place.anchor()) - slot,
             },
-            _pin: Some(Arc::clone(&self.slots[place.slot as usize].pin)),
+            _pins: [Some(Arc::clone(&self.slots[place.slot as usize].pin)), lent],
         })
     }
 
@@ -334,8 +343,8 @@ impl Owner {
                 *count = Count::default();
                 self.moves += 1;
             }
-            // Next time.
-            Err(Kept::Busy) => count.uses = count.limit,
+            // Soon again, but not with each use.
+            Err(Kept::Busy) => count.uses = count.limit.saturating_sub(4),
             Err(_) => {
                 count.uses = 0;
                 count.limit = count.limit.clamp(8, 1 << 20) * 2;
@@ -391,7 +400,7 @@ impl Owner {
             anchor: target.anchor,
         };
         let blocked = process.is_single.then(SignalsBlocked::new);
-        let result = moving.into_iter().try_for_each(|run| {
+        let result = moving.iter().cloned().try_for_each(|run| {
             // SAFETY: 1. `plan` has found the pages to be readable data, of a buffer in use by us, or around one; Rust code
             // reaches them by raw addresses only, and their contents stay; 2. by MPI's rules nobody writes to a buffer
             // in use, and beyond one we move pages only if there is no other thread, with signals blocked, and no
@@ -400,7 +409,15 @@ impl Owner {
         });
         drop(blocked);
         // Whatever has been moved is in the census now.
-        self.sweep(process.is_single)?;
+        let census = self.sweep(process.is_single)?;
+        if result.is_err() {
+            // Memory that was made for pages which then could not be moved.
+            let extents = extents(&census, target.slot);
+            for run in moving {
+                let file = |address: usize| (address as u64).wrapping_add(target.anchor);
+                self.punch_between(file(run.start)..file(run.end), &extents);
+            }
+        }
         result
     }
 
@@ -540,12 +557,7 @@ impl Owner {
             }
         }
         for slot in 0..SLOTS {
-            let mut extents: Vec<Range<u64>> = census
-                .iter()
-                .filter(|place| place.slot == slot)
-                .map(Place::file)
-                .collect();
-            extents.sort_by_key(|extent| extent.start);
+            let extents = extents(&census, slot);
             let now = &mut self.slots[slot as usize];
             if now.extents == extents || (extents_shrink(&now.extents, &extents) && !now.is_idle())
             {
@@ -563,19 +575,35 @@ impl Owner {
         complete.then_some(census).ok_or(Kept::Kernel)
     }
 
-    /// Gives back what a slot has beyond its extents. The kernel looks at pages that exist only, however long the range.
+    /// Gives back what a slot has beyond its extents.
     fn reclaim(&self, slot: u32) {
         let base = self.segment.geometry().slot(self.me, slot);
-        let mut at = base;
-        let end = base + SLOT_SPAN..base + SLOT_SPAN;
-        for extent in self.slots[slot as usize].extents.iter().chain([&end]) {
-            if at < extent.start {
+        let extents = &self.slots[slot as usize].extents;
+        self.punch_between(base..base + SLOT_SPAN, extents);
+    }
+
+    /// Gives the memory of a part of the file back, but for extents, which are in order. The kernel looks at pages that exist
+    /// only, however long the part.
+    fn punch_between(&self, part: Range<u64>, extents: &[Range<u64>]) {
+        let mut at = part.start;
+        let end = part.end..part.end;
+        for extent in extents.iter().chain([&end]) {
+            let hole = at..extent.start.min(part.end);
+            if !hole.is_empty() {
                 // If the kernel refuses, the memory stays until the process ends.
-                let _ = self.segment.punch(at, extent.start - at);
+                let _ = self.segment.punch(hole.start, hole.end - hole.start);
             }
             at = at.max(extent.end);
         }
     }
+}
+
+/// The parts of the file that are mapped of a slot, in order.
+fn extents(census: &[Place], slot: u32) -> Vec<Range<u64>> {
+    let of_slot = census.iter().filter(|place| place.slot == slot);
+    let mut extents: Vec<Range<u64>> = of_slot.map(Place::file).collect();
+    extents.sort_by_key(|extent| extent.start);
+    extents
 }
 
 /// Whether `now` lacks something that `before` had.
