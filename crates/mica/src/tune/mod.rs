@@ -41,6 +41,9 @@ pub struct Options {
     /// Measure fewer and shorter messages (seconds rather than a minute or so).
     #[arg(long)]
     quick: bool,
+    /// Write the file even if most measurements are noise.
+    #[arg(long)]
+    force: bool,
     /// Use the installation below this folder rather than this command's.
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
@@ -116,6 +119,12 @@ pub fn tune(options: &Options) -> Result<String, Box<dyn Error>> {
     for warning in warnings(&outcomes) {
         let _ = writeln!(text, "Warning: {warning}");
     }
+    let (noisy, all) = noise(&outcomes);
+    if noisy * 2 > all && !options.dry_run && !options.force {
+        let refusal =
+            "nothing written: most of what was measured is noise (--force writes it all the same)";
+        return Err(format!("{text}\n{refusal}").into());
+    }
     if options.dry_run {
         let _ = writeln!(
             text,
@@ -166,14 +175,14 @@ fn measure(
     before: &Costs,
 ) -> Vec<Outcome> {
     let all = plan::series(quick);
-    let seconds = if quick { 0.05 } else { 0.25 };
+    let seconds = if quick { 0.04 } else { 0.15 };
     let samples: usize = all.iter().map(|series| series.samples.len()).sum();
     let bar = ProgressBar::new((samples * pairs.len()) as u64);
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
     bar.set_style(style.expect("the template is valid"));
     let mut outcomes = Vec::new();
     for &pair in pairs {
-        for (at, series) in all.iter().enumerate() {
+        for series in &all {
             bar.set_message(format!("{}, {}", level_name(pair.level), series.way.name()));
             let done = bar.position();
             let cost = before.of(pair.level, series.way);
@@ -182,7 +191,7 @@ fn measure(
             bar.set_position(done + series.samples.len() as u64);
             outcomes.push(Outcome {
                 level: pair.level,
-                way: all[at].way,
+                way: series.way,
                 result,
             });
         }
@@ -197,20 +206,26 @@ fn measure_one(
     series: &Series,
     seconds: f64,
     before: &Cost,
-    tick: impl FnMut(),
+    mut tick: impl FnMut(),
 ) -> Result<Measured, String> {
     let say = |error: RunError| error.to_string();
-    // Whether the way is there at all is found out with one message.
-    let contiguous = series.samples.iter().filter(|sample| sample.block == 0);
-    let probe: Vec<Sample> = contiguous.skip(2).take(1).copied().collect();
-    installation
-        .run(pair, series, &probe, 0.005, || {})
-        .map_err(say)?;
-    let points = installation
-        .run(pair, series, &series.samples, seconds, tick)
-        .map_err(say)?;
-    let noisy = points.iter().filter(|point| point.spread > NOISY).count();
-    let (cost, error) = cost(series, &points, before)?;
+    // Whether the way is there at all is found out with one message, of a length that any of them carries.
+    let typical = |sample: &&Sample| sample.block == 0 && sample.len <= 1 << 20;
+    if let Some(sample) = series.samples.iter().rfind(typical) {
+        installation.run(pair, series, sample, 0.005).map_err(say)?;
+    }
+    let mut points = Vec::new();
+    for sample in &series.samples {
+        match calm(|| installation.run(pair, series, sample, seconds)) {
+            Ok(point) => points.push((*sample, point)),
+            // Too short to be divided, or in pieces: the other messages still tell what the way costs.
+            Err(RunError::OtherWay(_)) => {}
+            Err(error) => return Err(say(error)),
+        }
+        tick();
+    }
+    let noisy = points.iter().filter(|(_, p)| p.spread > NOISY).count();
+    let (cost, error) = cost(series.way, &points, before)?;
     Ok(Measured {
         cost,
         error,
@@ -218,15 +233,28 @@ fn measure_one(
     })
 }
 
-/// The cost that a series' points come to, and how far it is from one of them at most.
-fn cost(series: &Series, points: &[Point], before: &Cost) -> Result<(Cost, f64), String> {
-    let with_pieces = series.samples.iter().zip(points);
-    let contiguous: Vec<Point> = with_pieces
-        .clone()
+/// What `measure` answers, or the calmer of two answers if the first is noisy.
+fn calm(mut measure: impl FnMut() -> Result<Point, RunError>) -> Result<Point, RunError> {
+    let first = measure()?;
+    if first.spread <= NOISY {
+        return Ok(first);
+    }
+    let second = measure()?;
+    Ok(if second.spread < first.spread {
+        second
+    } else {
+        first
+    })
+}
+
+/// The cost that the points of a way come to, and how far it is from one of them at most.
+fn cost(way: Way, points: &[(Sample, Point)], before: &Cost) -> Result<(Cost, f64), String> {
+    let contiguous: Vec<Point> = points
+        .iter()
         .filter(|(sample, _)| sample.block == 0)
         .map(|(_, point)| *point)
         .collect();
-    let fit = if series.way == Way::Inline {
+    let fit = if way == Way::Inline {
         // The slot is one cache line, full or not: only the start is there to be measured.
         start_only(&contiguous, before)
     } else {
@@ -239,7 +267,7 @@ fn cost(series: &Series, points: &[Point], before: &Cost) -> Result<(Cost, f64),
         .collect();
     let mut cost = Cost::new(rounded(fit.start_ns), &prices).shares(before.sender, before.receiver);
     cost.piece_ns = before.piece_ns;
-    if let Some((sample, point)) = with_pieces.clone().find(|(sample, _)| sample.block > 0)
+    if let Some((sample, point)) = points.iter().find(|(sample, _)| sample.block > 0)
         && let Some(whole) = contiguous.iter().find(|whole| whole.len == sample.len)
     {
         let pieces = sample.len / sample.block;
@@ -345,6 +373,14 @@ fn thresholds(outcomes: &[Outcome], before: &Costs, after: &Costs) -> String {
     table.trim_fmt()
 }
 
+/// Messages that varied by more than [`NOISY`], and all.
+fn noise(outcomes: &[Outcome]) -> (usize, usize) {
+    let measured = outcomes.iter().filter_map(|o| o.result.as_ref().ok());
+    measured.fold((0, 0), |(noisy, all), measured| {
+        (noisy + measured.noisy.0, all + measured.noisy.1)
+    })
+}
+
 fn warnings(outcomes: &[Outcome]) -> Vec<String> {
     let mut warnings = Vec::new();
     let measured = || {
@@ -352,9 +388,7 @@ fn warnings(outcomes: &[Outcome]) -> Vec<String> {
             .iter()
             .filter_map(|o| Some((o, o.result.as_ref().ok()?)))
     };
-    let (noisy, all) = measured().fold((0, 0), |(noisy, all), (_, measured)| {
-        (noisy + measured.noisy.0, all + measured.noisy.1)
-    });
+    let (noisy, all) = noise(outcomes);
     if noisy * 10 > all {
         warnings.push(format!(
             "{noisy} of {all} measurements varied by more than {:.0} %: is something else running? Measure again when \
