@@ -1,12 +1,14 @@
 //! Ways to move bytes to a peer (DESIGN.md, sections 1 and 4): one folder a channel, none knows another.
 //!
 //! - [`shm`]: messages through the job segment's rings and cells, two copies and no system call (chai-2009, 3.2);
-//! - [`direct`]: one copy from the sender's memory to the receiver's by the kernel (chai-2009, 4 and 6.1).
+//! - [`direct`]: one copy from the sender's memory to the receiver's by the kernel (chai-2009, 4 and 6.1);
+//! - [`offload`]: copy engines, which do the copying while the program computes (chai-2009, 5).
 //!
 //! [`memory`] says where a message's bytes lie in this process. What goes which way is the `protocol` crate's choice.
 
 pub mod direct;
 pub mod memory;
+pub mod offload;
 pub mod shm;
 
 use mica_node::topology::Level;
@@ -23,6 +25,8 @@ bitflags::bitflags! {
         const USER_SPACE = 1 << 2;
         /// Takes the sender's non-contiguous layout as it is.
         const SCATTERED = 1 << 3;
+        /// Maps a peer's memory, once it is exposed, so that both load and store there.
+        const LOAD_STORE = 1 << 4;
     }
 }
 

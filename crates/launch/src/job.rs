@@ -6,7 +6,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use mica_node::process::{
     ChildSetup, Exit, Keeper, Process, Signals, adopt_orphans, host_name, is_foreground,
     kill_orphans, reap_orphans, set_nonblocking, signal, stop_self, wait_readable,
 };
-use mica_node::segment::{JobSegment, JobSpec, RankState, SegmentError};
+use mica_node::segment::{JobSegment, JobSpec, PREFIX_VARIABLE, RankState, SegmentError};
 use mica_node::topology::Place;
 use mica_node::tunables::STATS;
 
@@ -190,6 +190,7 @@ impl Job<'_> {
             )
             .env("MICA_RANK", rank.to_string())
             .env("MICA_SIZE", &size)
+            .envs(installation().map(|prefix| (PREFIX_VARIABLE, prefix)))
             .env("MPI_LOCALRANKID", rank.to_string())
             .env("MPI_LOCALNRANKS", &size);
         // A terminal must be read by the launcher: the ranks' process groups are in the
@@ -482,4 +483,11 @@ impl Input {
         }
         true
     }
+}
+
+/// The folder that this program is installed in, if it lies in a `bin`.
+fn installation() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let folder = program.parent().filter(|bin| bin.ends_with("bin"))?;
+    folder.parent().map(Path::to_owned)
 }

@@ -13,6 +13,7 @@ const MEANINGS: [&str; TRAFFIC_WAYS] = [
     "shared memory, in the ring's arena",
     "shared memory, through cells",
     "single copy by the kernel",
+    "single copy in memory that both ranks map",
 ];
 
 /// The table for a job whose ranks have sent `ranks`.

@@ -100,7 +100,9 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
                 Some(promise) => engine.elide_lock(promise),
                 None => engine.set_thread_multiple(true),
             }
-            ENGINE.get_or_init(|| engine)
+            let engine = ENGINE.get_or_init(|| engine);
+            engine.attend();
+            engine
         }
     };
     *users += 1;

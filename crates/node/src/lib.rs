@@ -4,14 +4,18 @@
 //! folder; shared structures hold offsets and never pointers, and every atomic access says what it pairs with.
 
 pub mod cells;
+pub mod claims;
 pub mod doorbell;
 pub mod identity;
 pub mod lock;
+pub mod maps;
 pub mod park;
 #[cfg(feature = "launcher")]
 pub mod process;
 pub mod ring;
 pub mod segment;
+pub mod split;
 pub mod sync;
+pub mod tokens;
 pub mod topology;
 pub mod tunables;

@@ -65,12 +65,18 @@ tunables! {
         "Cells in each rank's send buffer pool.";
     CELL_BYTES: "cell_bytes", "MICA_CELL_BYTES", "8K", Kind::Bytes,
         "Size of a cell (a multiple of 64).";
-    DIRECT: "direct", "MICA_DIRECT", "auto", Kind::Choice(&["auto", "off"]),
-        "Single-copy transfer of long messages by process_vm_readv: auto uses it where the kernel allows it.";
+    DIRECT: "direct", "MICA_DIRECT", "auto", Kind::Choice(&["auto", "cma", "mapped", "xpmem", "off"]),
+        "Single-copy transfer: by process_vm_readv (cma), by load and store in buffers moved to shared memory (mapped) or attached (xpmem); auto is all that work.";
     DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "32M", Kind::Bytes,
         "Shortest rendezvous message that is copied directly; shorter ones go through cells.";
     DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "512", Kind::Bytes,
         "Shortest average contiguous run for which a non-contiguous message is copied directly.";
+    MAPPED_AFTER: "mapped_after", "MICA_MAPPED_AFTER", "32", Kind::Count,
+        "How often a buffer is used before its pages are moved to shared memory.";
+    MAPPED_MIN: "mapped_min", "MICA_MAPPED_MIN", "32K", Kind::Bytes,
+        "Shortest buffer whose pages are moved to shared memory.";
+    MAPPED_MAX: "mapped_max", "MICA_MAPPED_MAX", "4G", Kind::Bytes,
+        "Memory of a rank that is moved to shared memory at most.";
     WAY: "way", "MICA_WAY", "auto",
         Kind::Choice(&["auto", "cells", "pull", "cooperate", "mapped", "mapped-cooperate", "offload"]),
         "The way of messages that are longer than the ring takes: chosen by cost (auto), or this one wherever it works.";
@@ -90,6 +96,11 @@ tunables! {
         "Static polling: looks at shared memory for each look at another channel.";
     POLL_HISTORY: "poll_history", "MICA_POLL_HISTORY", "10", Kind::Count,
         "Dynamic polling: messages after which the ratio is found anew.";
+    COPY_ENGINE: "copy_engine", "MICA_COPY_ENGINE", "auto",
+        Kind::Choice(&["auto", "inline", "thread", "dsa", "dsa+thread"]),
+        "Who copies long non-blocking messages: the rank, a helper thread, Intel DSA, or DSA driven by a helper thread.";
+    OFFLOAD_MIN: "offload_min", "MICA_OFFLOAD_MIN", "256K", Kind::Bytes,
+        "Shortest non-blocking message that is given to the copy engine.";
     SPIN: "spin", "MICA_SPIN", "20000", Kind::Count,
         "How often a waiting rank polls before it yields, when every rank has a core.";
     YIELDS: "yields", "MICA_YIELDS", "0", Kind::Count,

@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::attendant::Attendant;
 use crate::matching::Pattern;
+use crate::offloading::Offload;
 use crate::receive::Completion;
-use crate::state::State;
+use crate::state::{STIRRED, SUMMON, State};
 use crate::{Fault, Traffic};
 use mica_channel::memory::View;
 use mica_node::lock::{OneThreadAtATime, ThreadLock};
@@ -31,6 +33,10 @@ pub struct Engine {
     /// Threads that wait in `drive`; counted only where several may be inside.
     pub(crate) waiters: AtomicU32,
     pub(crate) fencing: Fencing,
+    /// A copy engine is at hand, which must know whether the program waits.
+    pub(crate) offloads: bool,
+    /// Makes progress for the program, where that was asked for.
+    pub(crate) attendant: Option<Attendant>,
 }
 
 /// Counts a waiting thread for as long as it lives.
@@ -47,6 +53,22 @@ impl<'a> Waiter<'a> {
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Tells the state, for as long as it lives, that a thread of the program waits in MPI.
+struct Wait<'a>(&'a Engine);
+
+impl<'a> Wait<'a> {
+    fn begin(engine: &'a Engine) -> Wait<'a> {
+        engine.enter(|state| state.waiting_threads += 1);
+        Wait(engine)
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.0.enter(|state| state.waiting_threads -= 1);
     }
 }
 
@@ -93,7 +115,10 @@ impl Engine {
 
     /// Does without the lock: the program has promised to keep its threads apart.
     pub fn elide_lock(&self, promise: OneThreadAtATime) {
-        self.state.elide(promise);
+        // The attendant is a thread that the program's promise does not cover.
+        if self.attendant.is_none() {
+            self.state.elide(promise);
+        }
     }
 
     /// Runs `f` on the state, once.
@@ -101,13 +126,25 @@ impl Engine {
     pub fn enter<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.state.lock();
         let result = f(&mut state);
-        let stirred = std::mem::take(&mut state.stirred);
+        let calls = std::mem::take(&mut state.calls);
         drop(state);
-        if stirred && self.state.is_shared() {
+        if calls != 0 && self.state.is_shared() {
+            self.call(calls);
+        }
+        result
+    }
+
+    #[inline(never)]
+    fn call(&self, calls: u8) {
+        if calls & STIRRED != 0 {
             // Another thread of this rank may sleep until what just completed has completed.
             self.segment.block(self.rank).parking.0.wake(self.fencing);
         }
-        result
+        if calls & SUMMON != 0
+            && let Some(attendant) = &self.attendant
+        {
+            attendant.call();
+        }
     }
 
     /// To be called where a test or probe has found nothing and the program will ask again: where ranks share cores, the one
@@ -131,6 +168,7 @@ impl Engine {
     ) -> Result<R, Fault> {
         let mut polls = 0u32;
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
+        let _wait = self.offloads.then(|| Wait::begin(self));
         loop {
             let result = self.enter(|state| {
                 if let Some(r) = f(state) {
@@ -272,6 +310,7 @@ impl Engine {
             },
             |state| state.is_settled().then_some(()),
         )?;
+        self.enter(|state| state.offload.as_mut().map(Offload::close));
         let block = self.segment.block(self.rank);
         block.publish_traffic(&self.traffic().sent);
         block.finalize();

@@ -1,7 +1,7 @@
 //! Matching, protocols and progress: how a message finds its receive and which way its bytes take (DESIGN.md, section 4).
 //!
 //! - [`matching`]: posted receives and unexpected messages, O(1) in their number, in MPI's order;
-//! - [`select`]: the choice of the way, one pure function;
+//! - [`select`]: the choice of the way, by `mica_policy`'s functions and what is known of each peer;
 //! - [`Engine`]: the one object of a process that owns the channels, sends, receives, makes progress and waits.
 //!
 //! | message | way |
@@ -9,18 +9,22 @@
 //! | up to 40 B | `Inline`: head and bytes in one cache line of the receiver's ring |
 //! | up to `MICA_RING_MAX` | `Ring`: bytes in the ring's arena |
 //! | up to `MICA_EAGER_MAX` | `Cells`: packetized through the sender's cells |
-//! | longer | `Rendezvous`: a request to send; the receiver pulls the bytes directly, or asks for them through cells |
+//! | longer | `Rendezvous`: a request to send; receiver, sender or both copy the bytes directly, or they go through cells |
 #![forbid(unsafe_code)]
 
+mod attendant;
 mod engine;
 pub mod matching;
+mod offloading;
 mod packet;
 mod progress;
 mod reaction;
 mod receive;
+mod rendezvous;
 mod schedule;
 pub mod select;
 mod send;
+mod skew;
 mod start;
 mod state;
 mod traffic;

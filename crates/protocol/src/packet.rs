@@ -6,11 +6,17 @@
 //! | `EAGER_SYNC` | sender's op | message in the arena |
 //! | `CELLS` | total length | cell numbers (`aux` of them), the first of the message |
 //! | `MORE_CELLS` | 0, or receiver's op + 1 | cell numbers, the next of the message |
-//! | `REQUEST` | length, sender's op, address, number of runs | |
+//! | `REQUEST` | length, split and kind of memory; sender's op and number of runs; address; exposure (2 words) | |
 //! | `CLEAR` | sender's op, receiver's op | |
 //! | `DONE` | sender's op | |
+//! | `JOIN` | sender's and receiver's op; length; address; exposure (2 words) | |
+//! | `PUSHED` | receiver's op | |
+//! | `SKEW` | | |
+//!
+//! `JOIN`, `PUSHED`, `DONE` and `SKEW` have a flag in `aux`.
 
-use mica_channel::direct::Remote;
+use crate::traffic::Way;
+use mica_channel::direct::{Exposure, Remote};
 use mica_channel::shm::{INLINE, Packet};
 
 /// A whole message.
@@ -28,11 +34,16 @@ pub const CLEAR: u8 = 6;
 /// The receiver has, or has matched, the message.
 pub const DONE: u8 = 7;
 
+/// The receiver's buffer is open to the sender, who may copy from the message's end.
+pub const JOIN: u8 = 8;
+/// The sender has copied what it took of a message that both copy.
+pub const PUSHED: u8 = 9;
+
+/// The receiver of this rank's messages lags behind, or has caught up.
+pub const SKEW: u8 = 10;
+
 /// Most cells that one control message announces.
 pub const CELLS_MAX: usize = (INLINE - 8) / 2;
-
-/// `REQUEST`'s number of runs when the receiver must not read the sender's memory.
-const NOT_READABLE: u64 = u64::MAX;
 
 /// A request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,43 +52,133 @@ pub struct Request {
     pub len: u64,
     /// The sender's operation.
     pub op: u32,
-    /// Where the message lies, if the receiver may read it.
+    /// Index of the sender's split, by which both sides can copy the message.
+    pub split: Option<u8>,
+    /// Where the message lies, if the receiver may read it with the kernel's help.
     pub remote: Option<Remote>,
+    /// How the receiver can load from it, if it lies in one piece that can be mapped.
+    pub exposure: Option<Exposure>,
+}
+
+/// A receiver's buffer, open to the sender of the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Join {
+    /// The sender's operation.
+    pub sender_op: u32,
+    /// The receiver's operation.
+    pub receiver_op: u32,
+    /// Bytes of the message that the buffer takes.
+    pub len: u64,
+    /// Address of the buffer, which lies in one piece.
+    pub address: u64,
+    /// How the sender can store to it, if it can be mapped.
+    pub exposure: Option<Exposure>,
+    /// The sender copies all of the message, and ends it.
+    pub alone: bool,
+}
+
+/// `REQUEST`'s head word: length in the low bits, split, kind of memory.
+const LEN_BITS: u32 = 48;
+const SPLIT_NONE: u64 = 0xff;
+const NOT_READABLE: u64 = 0;
+const CONTIGUOUS: u64 = 1;
+const RUNS: u64 = 2;
+
+fn set_exposure(p: &mut Packet, exposure: Option<Exposure>) {
+    let [a, b] = exposure.map_or([0; 2], |e| e.to_words());
+    p.set_word(3, a);
+    p.set_word(4, b);
+}
+
+fn exposure(p: &Packet) -> Option<Exposure> {
+    Exposure::from_words([p.word(3), p.word(4)])
 }
 
 pub fn request(context: u64, tag: i32, r: &Request) -> Packet {
+    debug_assert!(r.len < 1 << LEN_BITS);
     let mut p = Packet {
         context,
         tag,
         ..Packet::of_kind(REQUEST)
     };
-    p.set_word(0, r.len);
-    p.set_word(1, u64::from(r.op));
-    let (address, runs) = match r.remote {
-        None => (0, NOT_READABLE),
-        Some(Remote::Contiguous { address }) => (address, 0),
-        Some(Remote::Runs { table, count }) => (table, count),
+    let (kind, address, runs) = match r.remote {
+        None => (NOT_READABLE, 0, 0),
+        Some(Remote::Contiguous { address }) => (CONTIGUOUS, address, 0),
+        Some(Remote::Runs { table, count }) => (RUNS, table, count),
     };
+    debug_assert!(runs < 1 << 32);
+    let split = r.split.map_or(SPLIT_NONE, u64::from);
+    p.set_word(0, r.len | split << LEN_BITS | kind << (LEN_BITS + 8));
+    p.set_word(1, u64::from(r.op) | runs << 32);
     p.set_word(2, address);
-    p.set_word(3, runs);
+    set_exposure(&mut p, r.exposure);
     p
 }
 
 pub fn read_request(p: &Packet) -> Request {
-    let address = p.word(2);
-    let remote = match p.word(3) {
-        NOT_READABLE => None,
-        0 => Some(Remote::Contiguous { address }),
-        count => Some(Remote::Runs {
-            table: address,
-            count,
-        }),
-    };
+    let (head, ops, address) = (p.word(0), p.word(1), p.word(2));
+    let split = head >> LEN_BITS & 0xff;
     Request {
-        len: p.word(0),
-        op: p.word(1) as u32,
-        remote,
+        len: head & ((1 << LEN_BITS) - 1),
+        op: ops as u32,
+        split: (split != SPLIT_NONE).then_some(split as u8),
+        remote: match head >> (LEN_BITS + 8) {
+            CONTIGUOUS => Some(Remote::Contiguous { address }),
+            RUNS => Some(Remote::Runs {
+                table: address,
+                count: ops >> 32,
+            }),
+            _ => None,
+        },
+        exposure: exposure(p),
     }
+}
+
+pub fn join(j: &Join) -> Packet {
+    let mut p = Packet {
+        aux: u16::from(j.alone),
+        ..Packet::of_kind(JOIN)
+    };
+    p.set_word(0, u64::from(j.sender_op) | u64::from(j.receiver_op) << 32);
+    p.set_word(1, j.len);
+    p.set_word(2, j.address);
+    set_exposure(&mut p, j.exposure);
+    p
+}
+
+pub fn read_join(p: &Packet) -> Join {
+    Join {
+        sender_op: p.word(0) as u32,
+        receiver_op: (p.word(0) >> 32) as u32,
+        len: p.word(1),
+        address: p.word(2),
+        exposure: exposure(p),
+        alone: p.aux == 1,
+    }
+}
+
+pub fn pushed(receiver_op: u32, failed: bool) -> Packet {
+    let mut p = Packet::of_kind(PUSHED);
+    p.aux = u16::from(failed);
+    p.set_word(0, u64::from(receiver_op));
+    p
+}
+
+/// The receiver's op, and whether the sender failed.
+pub fn read_pushed(p: &Packet) -> (u32, bool) {
+    (p.word(0) as u32, p.aux == 1)
+}
+
+pub fn skew(skewed: bool) -> Packet {
+    Packet {
+        aux: u16::from(skewed),
+        ..Packet::of_kind(SKEW)
+    }
+}
+
+/// Whether the receiver lags behind.
+pub fn read_skew(p: &Packet) -> bool {
+    p.aux == 1
 }
 
 pub fn clear(sender_op: u32, receiver_op: u32) -> Packet {
@@ -87,10 +188,18 @@ pub fn clear(sender_op: u32, receiver_op: u32) -> Packet {
     p
 }
 
-pub fn done(sender_op: u32) -> Packet {
+/// `way`: how the bytes came.
+pub fn done(sender_op: u32, way: Way) -> Packet {
     let mut p = Packet::of_kind(DONE);
+    p.aux = u16::from(way == Way::Mapped);
     p.set_word(0, u64::from(sender_op));
     p
+}
+
+/// The sender's op, and how the bytes came.
+pub fn read_done(p: &Packet) -> (u32, Way) {
+    let way = if p.aux == 1 { Way::Mapped } else { Way::Direct };
+    (p.word(0) as u32, way)
 }
 
 /// A packet that announces `cells`; `word` is the total length (`CELLS`) or the target (`MORE_CELLS`).
@@ -120,6 +229,10 @@ pub fn read_cells(p: &Packet) -> impl Iterator<Item = u16> + use<> {
 mod tests {
     use super::*;
 
+    fn exposures() -> [Option<Exposure>; 2] {
+        [None, Exposure::from_words([3, 0x7f00_1234_5000])]
+    }
+
     #[test]
     fn requests_survive_the_wire() {
         for remote in [
@@ -130,13 +243,41 @@ mod tests {
                 count: 3,
             }),
         ] {
-            let r = Request {
-                len: 1 << 40,
-                op: 7,
-                remote,
-            };
-            assert_eq!(read_request(&request(2, 3, &r)), r);
+            for (exposure, split) in exposures().into_iter().zip([None, Some(63)]) {
+                let r = Request {
+                    len: 1 << 40,
+                    op: 7,
+                    split,
+                    remote,
+                    exposure,
+                };
+                assert_eq!(read_request(&request(2, 3, &r)), r);
+            }
         }
+    }
+
+    #[test]
+    fn joins_survive_the_wire() {
+        for (exposure, alone) in exposures().into_iter().zip([false, true]) {
+            let j = Join {
+                sender_op: u32::MAX,
+                receiver_op: 5,
+                len: 1 << 40,
+                address: 0x7fff_0000_1000,
+                exposure,
+                alone,
+            };
+            assert_eq!(read_join(&join(&j)), j);
+        }
+    }
+
+    #[test]
+    fn endings_survive_the_wire() {
+        assert_eq!(read_pushed(&pushed(9, true)), (9, true));
+        assert_eq!(read_pushed(&pushed(9, false)), (9, false));
+        assert!(read_skew(&skew(true)) && !read_skew(&skew(false)));
+        assert_eq!(read_done(&done(8, Way::Mapped)), (8, Way::Mapped));
+        assert_eq!(read_done(&done(8, Way::Direct)), (8, Way::Direct));
     }
 
     #[test]

@@ -22,6 +22,9 @@ impl State {
             self.take_in(source, &packet)?;
         }
         self.shm.next_turn();
+        if self.has_offloaded() {
+            arrived |= self.follow_offload()?;
+        }
         if !self.backlog.is_empty() {
             self.advance_backlog()?;
         }
@@ -51,6 +54,12 @@ impl State {
                 self.on_done(packet);
                 Ok(())
             }
+            packet::JOIN => self.on_join(packet),
+            packet::SKEW => {
+                self.on_skew(source, packet);
+                Ok(())
+            }
+            packet::PUSHED => self.on_pushed(source, packet),
             kind => {
                 debug_assert!(false, "packet of unknown kind {kind} from rank {source}");
                 Ok(())

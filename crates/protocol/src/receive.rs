@@ -3,10 +3,12 @@
 use crate::Fault;
 use crate::engine::Glance;
 use crate::matching::{Envelope, Pattern};
-use crate::packet::{self, Request};
-use crate::select::worth_pulling;
+use crate::offloading::Copying;
+use crate::packet;
 use crate::send::Phase;
 use crate::state::{Early, Inbound, State, Target};
+use crate::traffic::Way;
+use mica_channel::direct::Exposed;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
 
@@ -43,12 +45,18 @@ pub struct Completion {
 #[derive(Debug)]
 pub(crate) struct RecvOp {
     pattern: Pattern,
-    view: View,
-    stage: Stage,
+    pub view: View,
+    pub stage: Stage,
+    /// The buffer, as long as the sender may copy to it.
+    pub exposed: Option<Exposed>,
+    /// The copy engine's part, as long as it is at work.
+    pub copying: Option<Copying>,
+    /// It counts among the long messages under way.
+    long: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Stage {
+pub(crate) enum Stage {
     Posted {
         ticket: u32,
     },
@@ -57,6 +65,14 @@ enum Stage {
         envelope: Envelope,
         total: usize,
         position: usize,
+    },
+    /// Matched with this message, which both sides copy; this side has done its part.
+    Joint {
+        envelope: Envelope,
+        total: usize,
+        sender_op: u32,
+        /// This side could not copy what it took.
+        failed: bool,
     },
     Done(Completion),
 }
@@ -72,12 +88,18 @@ impl State {
             pattern,
             view: view.clone(),
             stage: Stage::Posted { ticket: 0 },
+            exposed: None,
+            copying: None,
+            long: false,
         };
         let id = RecvId(self.recvs.insert(op) as u32);
         match early {
             None => {
                 let ticket = self.posted.post(pattern, id);
-                self.recvs[id.0 as usize].stage = Stage::Posted { ticket };
+                let long = self.is_long(view.len()) && self.begin_long();
+                let op = &mut self.recvs[id.0 as usize];
+                op.stage = Stage::Posted { ticket };
+                op.long = long;
             }
             Some(ticket) => {
                 let (envelope, early) = self.unexpected.remove(ticket);
@@ -102,6 +124,9 @@ impl State {
             pattern,
             view: view.clone(),
             stage: Stage::Posted { ticket: 0 },
+            exposed: None,
+            copying: None,
+            long: false,
         };
         let id = RecvId(self.recvs.insert(op) as u32);
         self.accept(id, envelope, early, Target::Probed(message.0 as usize))?;
@@ -237,7 +262,7 @@ impl State {
                     inbound.target = Target::Receive(id);
                 }
                 if let Some(send) = acknowledge {
-                    self.send_control(envelope.source, packet::done(send))?;
+                    self.send_control(envelope.source, packet::done(send, Way::Direct))?;
                 }
                 Ok(())
             }
@@ -250,39 +275,6 @@ impl State {
                 Ok(())
             }
         }
-    }
-
-    /// Gets a message that its sender has only announced: directly, or through cells.
-    fn fetch(&mut self, id: RecvId, envelope: Envelope, request: Request) -> Result<(), Fault> {
-        let total = request.len as usize;
-        let op = &mut self.recvs[id.0 as usize];
-        op.stage = Stage::Incoming {
-            envelope,
-            total,
-            position: 0,
-        };
-        let len = total.min(op.view.len());
-        if let Some(remote) = request.remote
-            && worth_pulling(&op.view, len, &self.thresholds)
-            && self.direct.is_usable(envelope.source)
-            && self
-                .direct
-                .pull(envelope.source, remote, &op.view, len)
-                .is_ok()
-        {
-            op.stage = Stage::Incoming {
-                envelope,
-                total,
-                position: total,
-            };
-            self.finish_incoming(id);
-            return self.send_control(envelope.source, packet::done(request.op));
-        }
-        if total == 0 {
-            self.finish_incoming(id);
-            return self.send_control(envelope.source, packet::done(request.op));
-        }
-        self.send_control(envelope.source, packet::clear(request.op, id.0))
     }
 
     /// Copies a message of this rank to itself.
@@ -302,7 +294,7 @@ impl State {
         );
     }
 
-    fn finish_incoming(&mut self, id: RecvId) {
+    pub(crate) fn finish_incoming(&mut self, id: RecvId) {
         let op = &self.recvs[id.0 as usize];
         if let Stage::Incoming {
             envelope, total, ..
@@ -322,7 +314,12 @@ impl State {
     }
 
     fn finish(&mut self, id: RecvId, completion: Completion) {
-        self.recvs[id.0 as usize].stage = Stage::Done(completion);
+        let op = &mut self.recvs[id.0 as usize];
+        op.stage = Stage::Done(completion);
+        op.exposed = None;
+        if std::mem::take(&mut op.long) {
+            self.end_long();
+        }
         self.stir();
     }
 
@@ -358,7 +355,7 @@ impl State {
                 },
             );
             if let Some(send) = acknowledge {
-                self.send_control(source, packet::done(send))?;
+                self.send_control(source, packet::done(send, Way::Direct))?;
             }
             return Ok(());
         }
@@ -410,7 +407,7 @@ impl State {
             target,
         });
         self.unload_inbound(source, packet);
-        Ok(())
+        self.watch_skew(source)
     }
 
     /// More cells of a message have arrived from `source`.
@@ -495,12 +492,12 @@ impl State {
         };
         let request = packet::read_request(packet);
         match self.posted.take(&envelope) {
-            Some(id) => self.fetch(id, envelope, request),
+            Some(id) => self.fetch(id, envelope, request)?,
             None => {
                 self.unexpected.insert(envelope, Early::Requested(request));
-                Ok(())
             }
         }
+        self.watch_skew(source)
     }
 }
 

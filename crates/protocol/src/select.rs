@@ -1,8 +1,14 @@
-//! The choice of the way, as pure functions of the message and the thresholds in force (DESIGN.md, section 4).
+//! The choice of the way in this job: `mica_policy`'s function with this job's costs and tunables, and what is known of each
+//! peer (DESIGN.md, section 4; chai-2009, chapter 6).
+//!
+//! The sender picks among the eager ways and a request by thresholds that were derived from that function when the job began
+//! ([`Selection::plan`]). The receiver of a request, who knows both buffers, asks the function itself ([`Selection::choose`]).
 
 use mica_channel::memory::View;
 use mica_channel::shm::{INLINE, PAYLOAD_MAX};
+use mica_node::topology::Level;
 use mica_node::tunables::{self, BadValue};
+use mica_policy::{Costs, Limits, Message, Situation, Thresholds, Way, Ways};
 
 /// How a message leaves its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,80 +23,199 @@ pub enum Plan {
     Rendezvous,
 }
 
-/// The thresholds in force, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thresholds {
-    /// Largest message for the ring.
-    pub ring_max: usize,
-    /// Largest message that does not ask first.
-    pub eager_max: usize,
-    /// Shortest rendezvous message that is pulled.
-    pub direct_min: usize,
-    /// Shortest average run of a non-contiguous message that is pulled.
-    pub direct_run_min: usize,
+/// What decides about messages to and from one peer.
+#[derive(Debug, Clone, Copy)]
+struct Connection {
+    thresholds: Thresholds,
+    /// From here on a buffer that peers can map is worth a request.
+    mapped_min: usize,
+    level: Level,
+    /// The peer has told that it lags behind.
+    skewed: bool,
 }
 
-impl Thresholds {
-    /// Those of the environment.
+/// What decides about this rank's messages.
+#[derive(Debug)]
+pub struct Selection {
+    costs: Costs,
+    /// What `MICA_WAY` allows.
+    allowed: Ways,
+    limits: Limits,
+    oversubscribed: bool,
+    /// `MICA_DIRECT_MIN`, if it is set: it goes before the costs.
+    direct_min: Option<usize>,
+    connections: Vec<Connection>,
+}
+
+/// What the receiver of a request knows of the two buffers.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Buffers {
+    /// Bytes to be copied.
+    pub len: usize,
+    /// Pieces of memory that they lie in, at the side that has more.
+    pub pieces: usize,
+    /// This rank can load from all of the sender's, which lies in one piece.
+    pub theirs_mapped: bool,
+    /// The sender can store to all of this rank's, which lies in one piece.
+    pub mine_mapped: bool,
+    /// The kernel would copy from the sender's.
+    pub readable: bool,
+    /// Both lie in one piece, and the sender has a split for them.
+    pub divisible: bool,
+    /// A copy engine is at hand, and the program does not wait for this message.
+    pub offload: bool,
+}
+
+impl Selection {
+    /// For a rank whose peers are at `levels`.
     ///
     /// # Errors
-    /// When a value there is no number.
-    pub fn in_force() -> Result<Thresholds, BadValue> {
-        Ok(Thresholds {
-            ring_max: (tunables::RING_MAX.number()? as usize).min(PAYLOAD_MAX),
-            eager_max: tunables::EAGER_MAX.number()? as usize,
-            direct_min: tunables::DIRECT_MIN.number()? as usize,
-            direct_run_min: tunables::DIRECT_RUN_MIN.number()? as usize,
+    /// When a tunable's value does not fit.
+    pub fn new(
+        costs: Costs,
+        levels: impl Iterator<Item = Level>,
+        oversubscribed: bool,
+    ) -> Result<Selection, BadValue> {
+        let allowed = Ways::forced(tunables::WAY.choice()?).unwrap_or(Ways::ALL);
+        let limits = Limits {
+            inline: INLINE,
+            ring: PAYLOAD_MAX,
+            ..Limits::default()
+        };
+        let kernel = Ways::NONE.with(Way::Pull).with(Way::Cooperate);
+        let mapped = Ways::NONE.with(Way::Mapped).with(Way::MappedCooperate);
+        let derive = |level, ways: Ways| {
+            let available = Ways::SHARED_MEMORY.union(ways).intersection(allowed);
+            let situation = Situation {
+                limits,
+                oversubscribed,
+                ..Situation::waiting(level, available)
+            };
+            Thresholds::derive(&costs, &situation).in_force(PAYLOAD_MAX)
+        };
+        let mut of_level: Vec<(Level, Connection)> = Vec::new();
+        let mut connections = Vec::new();
+        for level in levels {
+            if let Some((_, known)) = of_level.iter().find(|(l, _)| *l == level) {
+                connections.push(*known);
+                continue;
+            }
+            let connection = Connection {
+                thresholds: derive(level, kernel)?,
+                mapped_min: derive(level, mapped)?.eager_max.saturating_add(1),
+                level,
+                skewed: false,
+            };
+            of_level.push((level, connection));
+            connections.push(connection);
+        }
+        let direct_min = if tunables::DIRECT_MIN.is_set() {
+            Some(tunables::DIRECT_MIN.number()? as usize)
+        } else {
+            None
+        };
+        Ok(Selection {
+            costs,
+            allowed,
+            limits,
+            oversubscribed,
+            direct_min,
+            connections,
         })
     }
-}
 
-/// The way of a message of `len` bytes; `sync` if its sender must know that it was matched.
-#[inline]
-pub fn plan(len: usize, sync: bool, t: &Thresholds) -> Plan {
-    if len <= INLINE && !sync {
-        Plan::Inline
-    } else if len <= t.ring_max {
-        Plan::Ring
-    } else if len <= t.eager_max && !sync {
-        Plan::Cells
-    } else {
-        Plan::Rendezvous
-    }
-}
-
-/// Whether a message's memory is worth being read as it lies: long enough, and its pieces too.
-pub fn worth_pulling(view: &View, len: usize, t: &Thresholds) -> bool {
-    len >= t.direct_min
-        && (view.as_contiguous().is_some()
-            || len / view.run_count_hint().max(1) >= t.direct_run_min)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const T: Thresholds = Thresholds {
-        ring_max: 4096,
-        eager_max: 32768,
-        direct_min: 32768,
-        direct_run_min: 512,
-    };
-
-    #[test]
-    fn plans_follow_the_thresholds() {
-        for (len, sync, expected) in [
-            (0, false, Plan::Inline),
-            (INLINE, false, Plan::Inline),
-            (INLINE + 1, false, Plan::Ring),
-            (4096, false, Plan::Ring),
-            (4097, false, Plan::Cells),
-            (32768, false, Plan::Cells),
-            (32769, false, Plan::Rendezvous),
-            (0, true, Plan::Ring),
-            (4097, true, Plan::Rendezvous),
-        ] {
-            assert_eq!(plan(len, sync, &T), expected, "{len} {sync}");
+    /// How a message of `len` bytes leaves for `peer`; `sync` if its sender must know that it was matched.
+    #[inline(always)]
+    pub fn plan(&self, peer: u32, len: usize, sync: bool) -> Plan {
+        if len <= INLINE && !sync {
+            return Plan::Inline;
+        }
+        let connection = &self.connections[peer as usize];
+        let thresholds = &connection.thresholds;
+        if len <= thresholds.ring_max {
+            Plan::Ring
+        } else if len <= thresholds.eager(connection.skewed) && !sync {
+            Plan::Cells
+        } else {
+            Plan::Rendezvous
         }
     }
+
+    /// Whether to ask `peer` first after all for a message that could go through cells, if its buffer can be mapped.
+    #[inline]
+    pub fn is_worth_mapping(&self, peer: u32, len: usize) -> bool {
+        let connection = &self.connections[peer as usize];
+        len >= connection.mapped_min && !connection.skewed
+    }
+
+    /// Longest message that this rank keeps for itself, of its own to itself.
+    pub fn eager_to_self(&self, me: u32) -> usize {
+        self.connections[me as usize].thresholds.eager_max
+    }
+
+    /// Longest message that counts as short: in a slot or in the ring.
+    pub fn ring_max(&self, peer: u32) -> usize {
+        self.connections[peer as usize].thresholds.ring_max
+    }
+
+    /// Whether the pieces of a message to `peer` are to be listed for the kernel.
+    pub fn is_worth_listing(&self, peer: u32, view: &View) -> bool {
+        let t = &self.connections[peer as usize].thresholds;
+        let len = view.len();
+        len >= t.direct_min && len / view.run_count_hint().max(1) >= t.direct_run_min
+    }
+
+    /// Whether `peer` and this rank could both copy a message of this length.
+    pub fn may_cooperate(&self, len: usize) -> bool {
+        !self.oversubscribed && len >= COOPERATE_MIN
+    }
+
+    /// The way of a message that `peer` has announced and this rank has matched.
+    pub(crate) fn choose(&self, peer: u32, buffers: &Buffers) -> Way {
+        let connection = &self.connections[peer as usize];
+        let mut available = Ways::NONE.with(Way::Streamed);
+        let mut offer = |way, is: bool| {
+            if is {
+                available = available.with(way);
+            }
+        };
+        let mapped = buffers.theirs_mapped || buffers.mine_mapped;
+        let run = buffers.len / buffers.pieces.max(1);
+        offer(Way::Mapped, mapped);
+        offer(
+            Way::MappedCooperate,
+            buffers.theirs_mapped && buffers.mine_mapped && buffers.divisible,
+        );
+        let readable = buffers.readable
+            && (buffers.pieces <= 1 || run >= connection.thresholds.direct_run_min);
+        offer(Way::Pull, readable);
+        offer(Way::Cooperate, readable && buffers.divisible);
+        offer(Way::Offload, buffers.offload && (mapped || readable));
+        available = available.intersection(self.allowed);
+        match self.direct_min {
+            Some(min) if buffers.len < min => return Way::Streamed,
+            Some(_) if available.without(Ways::NONE.with(Way::Streamed)).is_empty() => {}
+            Some(_) => available = available.without(Ways::NONE.with(Way::Streamed)),
+            None => {}
+        }
+        let message = Message {
+            pieces: buffers.pieces.max(1),
+            ..Message::contiguous(buffers.len)
+        };
+        let situation = Situation {
+            limits: self.limits,
+            oversubscribed: self.oversubscribed,
+            overlap: buffers.offload,
+            ..Situation::waiting(connection.level, available)
+        };
+        mica_policy::choose(&message, &situation, &self.costs)
+    }
+
+    /// `peer` has told whether it lags behind.
+    pub(crate) fn set_skewed(&mut self, peer: u32, skewed: bool) {
+        self.connections[peer as usize].skewed = skewed;
+    }
 }
+
+/// Shortest message that is divided: below, a claim costs more than the copy that it saves.
+const COOPERATE_MIN: usize = 2 * 16 * 1024;

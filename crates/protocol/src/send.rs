@@ -2,11 +2,12 @@
 
 use crate::Fault;
 use crate::matching::Envelope;
-use crate::packet::{self, CELLS_MAX, Request};
-use crate::select::{Plan, plan, worth_pulling};
+use crate::packet::{self, CELLS_MAX};
+use crate::rendezvous::Asking;
+use crate::select::Plan;
 use crate::state::{Early, State};
 use crate::traffic::Way;
-use mica_channel::direct::{Remote, RemoteRun};
+use mica_channel::direct::Backend;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
 
@@ -21,8 +22,8 @@ pub(crate) struct SendOp {
     pub tag: i32,
     pub view: View,
     pub phase: Phase,
-    /// The message's pieces, for the receiver to read while it pulls.
-    pieces: Vec<RemoteRun>,
+    /// What the receiver needs to get the message from here.
+    pub asking: Asking,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl State {
         view: &View,
         sync: bool,
     ) -> Result<Option<SendId>, Fault> {
-        let plan = plan(view.len(), sync, &self.thresholds);
+        let plan = self.selection.plan(peer, view.len(), sync);
         if plan == Plan::Inline
             && peer != self.me
             && self.outboxes[peer as usize].ordered.is_empty()
@@ -85,6 +86,7 @@ impl State {
         if in_turn && !sync && plan == Plan::Ring && self.send_eager(peer, context, tag, view)? {
             return Ok(None);
         }
+        let (plan, asking) = self.prepare(peer, view, plan);
         let phase = Phase::Queued(plan, sync);
         let op = SendOp {
             peer,
@@ -92,7 +94,7 @@ impl State {
             tag,
             view: view.clone(),
             phase,
-            pieces: Vec::new(),
+            asking,
         };
         let id = self.sends.insert(op) as u32;
         self.enqueue(peer, id);
@@ -104,6 +106,23 @@ impl State {
             return Ok(None);
         }
         Ok(Some(SendId(id)))
+    }
+
+    /// Opens the buffer of a long message to its receiver. One that is mapped makes a request worthwhile earlier.
+    fn prepare(&mut self, peer: u32, view: &View, plan: Plan) -> (Plan, Asking) {
+        let exposed = match plan {
+            Plan::Rendezvous => self.expose(view, view.len()),
+            Plan::Cells if self.selection.is_worth_mapping(peer, view.len()) => self
+                .expose(view, view.len())
+                .filter(|e| e.exposure().backend() != Backend::Cma),
+            _ => None,
+        };
+        let plan = if exposed.is_some() {
+            Plan::Rendezvous
+        } else {
+            plan
+        };
+        (plan, Asking::of(exposed))
     }
 
     /// True when the send is complete; it is forgotten then.
@@ -144,7 +163,7 @@ impl State {
             self.deliver_own(recv, &envelope, view);
             return Ok(None);
         }
-        if !sync && view.len() <= self.thresholds.eager_max {
+        if !sync && view.len() <= self.selection.eager_to_self(self.me) {
             let copy = Block::allocate(view.len())?.view(Shape::Contiguous { bytes: view.len() });
             copy.copy_from(view);
             let early = Early::Buffered {
@@ -161,7 +180,7 @@ impl State {
             tag,
             view: view.clone(),
             phase: Phase::Asked,
-            pieces: Vec::new(),
+            asking: Asking::default(),
         };
         let send = self.sends.insert(op) as u32;
         self.unexpected.insert(envelope, Early::Own { send });
@@ -333,41 +352,6 @@ impl State {
         Ok(sent)
     }
 
-    fn send_request(&mut self, id: u32) -> Result<bool, Fault> {
-        let op = &mut self.sends[id as usize];
-        let (peer, len) = (op.peer, op.view.len());
-        let remote = if !worth_pulling(&op.view, len, &self.thresholds) {
-            None
-        } else if let Some((address, _)) = op.view.as_contiguous() {
-            Some(Remote::Contiguous {
-                address: address as u64,
-            })
-        } else {
-            if op.pieces.is_empty() {
-                op.pieces.extend(op.view.runs(0).map(|run| RemoteRun {
-                    address: run.address as u64,
-                    bytes: run.len as u64,
-                }));
-            }
-            let table = op.pieces.as_ptr().addr() as u64;
-            Some(Remote::Runs {
-                table,
-                count: op.pieces.len() as u64,
-            })
-        };
-        let request = Request {
-            len: len as u64,
-            op: id,
-            remote,
-        };
-        let head = packet::request(op.context, op.tag, &request);
-        let sent = self.shm.send(peer, &head, None)?;
-        if sent {
-            self.sends[id as usize].phase = Phase::Asked;
-        }
-        Ok(sent)
-    }
-
     /// Sends a message's bytes from `position` on through cells, as many as there are. `target` is `None` before the
     /// first packet of an eager message.
     fn stream(
@@ -409,6 +393,7 @@ impl State {
         let op = &mut self.sends[id as usize];
         if position == len {
             op.phase = Phase::Done;
+            self.forget_asking(id);
             self.stir();
             self.traffic.count(Way::Cells, len);
             return Ok(true);
@@ -434,16 +419,6 @@ impl State {
             self.advance_outbox(peer)?;
         }
         Ok(())
-    }
-
-    /// The receiver has the message (or has matched it).
-    pub(crate) fn on_done(&mut self, packet: &Packet) {
-        let op = &mut self.sends[packet.word(0) as usize];
-        if op.view.len() > self.thresholds.ring_max {
-            self.traffic.count(Way::Direct, op.view.len());
-        }
-        op.phase = Phase::Done;
-        self.stir();
     }
 }
 

@@ -1,19 +1,28 @@
 //! Joining the job: by the launcher's environment, or alone.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 use crate::Engine;
-use crate::select::Thresholds;
+use crate::attendant::Attendant;
+use crate::offloading::Offload;
+use crate::rendezvous::Splits;
+use crate::select::Selection;
+use crate::skew::Skew;
 use crate::state::State;
-use mica_channel::direct::Direct;
+use mica_channel::direct::{Direct, Options};
+use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Fencing};
 use mica_node::segment::{
-    JobSegment, JobSpec, RANK_VARIABLE, SEGMENT_FD_VARIABLE, SegmentError, inherited_descriptor,
+    JobSegment, JobSpec, PREFIX_VARIABLE, RANK_VARIABLE, SEGMENT_FD_VARIABLE, SegmentError,
+    inherited_descriptor,
 };
-use mica_node::topology::{Place, available_cores};
+use mica_node::topology::{Place, available_cores, level_between};
 use mica_node::tunables::{self, BadValue};
+use mica_policy::SkewPolicy;
 
 /// Why a process cannot join its job.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +51,12 @@ pub enum StartError {
     /// A tunable's value is wrong.
     #[error(transparent)]
     BadTunable(#[from] BadValue),
+    /// The tuning file cannot be used.
+    #[error(transparent)]
+    Tuning(#[from] mica_policy::tuning::TuningError),
+    /// The copy engine that was asked for is not there.
+    #[error("MICA_COPY_ENGINE: {0}")]
+    CopyEngine(#[from] NoDevice),
     /// The job segment cannot be joined.
     #[error(transparent)]
     Segment(#[from] SegmentError),
@@ -132,7 +147,12 @@ impl Engine {
         // A sender that is not reached by the others' membarriers fences itself.
         let registered = fencing == Fencing::Sender || park::membarrier_register();
         let wake_fencing = if registered { fencing } else { Fencing::Sender };
-        let thresholds = Thresholds::in_force()?;
+        let (costs, _) = mica_policy::tuning::in_force(
+            std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
+        )?;
+        let here = segment.place(rank);
+        let levels = (0..segment.ranks()).map(|peer| level_between(&here, &segment.place(peer)));
+        let selection = Selection::new(costs, levels, segment.is_oversubscribed())?;
         let (spin, yields) = if segment.is_oversubscribed() {
             (
                 tunables::SPIN_SHARED.number()?,
@@ -142,11 +162,24 @@ impl Engine {
             (tunables::SPIN.number()?, tunables::YIELDS.number()?)
         };
         let times = |n: u64| n.min(1 << 30) as u32;
-        let direct = Direct::new(segment, rank, tunables::DIRECT.choice()? == "auto");
+        let direct = Direct::new(segment, rank, &Options::in_force()?);
         let shm = Shm::new(segment, rank, wake_fencing);
         let ranks = segment.ranks() as usize;
+        let mut state = State::new(
+            rank,
+            ranks,
+            shm,
+            direct,
+            Splits::new(segment, rank),
+            selection,
+            Skew::new(SkewPolicy::from_environment()?, ranks),
+        );
+        state.offload = copy_engine(segment, rank, wake_fencing)?;
+        let offloads = state.offload.is_some();
+        let attended = offloads && tunables::COPY_ENGINE.choice()?.ends_with("thread");
+        state.attention = attended.then_some(0);
         Ok(Engine {
-            state: ThreadLock::new(State::new(rank, ranks, shm, direct, thresholds)),
+            state: ThreadLock::new(state),
             segment,
             rank,
             launched,
@@ -158,8 +191,27 @@ impl Engine {
             ),
             waiters: AtomicU32::new(0),
             fencing,
+            offloads,
+            attendant: attended.then(Attendant::default),
         })
     }
+}
+
+/// The copy engine that was asked for; `None` if that is this rank's own core.
+fn copy_engine(
+    segment: &'static JobSegment,
+    rank: u32,
+    fencing: Fencing,
+) -> Result<Option<Offload>, StartError> {
+    let request = tunables::COPY_ENGINE.choice()?;
+    let notify = Arc::new(move || segment.block(rank).parking.0.wake(fencing));
+    let engine = offload::open(request, segment, Some(notify))?;
+    let own_manner = EngineCapabilities::SELF_DRIVEN | EngineCapabilities::HARDWARE;
+    let min = tunables::OFFLOAD_MIN.number()? as usize;
+    Ok(engine
+        .capabilities()
+        .intersects(own_manner)
+        .then(|| Offload::new(engine, min)))
 }
 
 fn alone() -> Result<JobSegment, SegmentError> {

@@ -1,12 +1,15 @@
 //! All that a rank's engine knows, behind its lock.
 
 use crate::matching::{Envelope, Posted, Unexpected};
+use crate::offloading::Offload;
 use crate::packet::Request;
 use crate::reaction::Reaction;
 use crate::receive::{RecvId, RecvOp};
+use crate::rendezvous::Splits;
 use crate::schedule::Running;
-use crate::select::Thresholds;
+use crate::select::Selection;
 use crate::send::{SendId, SendOp};
+use crate::skew::Skew;
 use crate::traffic::Traffic;
 use mica_channel::direct::Direct;
 use mica_channel::memory::View;
@@ -23,7 +26,9 @@ pub struct State {
     pub(crate) me: u32,
     pub(crate) shm: Shm,
     pub(crate) direct: Direct,
-    pub(crate) thresholds: Thresholds,
+    pub(crate) splits: Splits,
+    pub(crate) selection: Selection,
+    pub(crate) skew: Skew,
     pub(crate) posted: Posted<RecvId>,
     pub(crate) unexpected: Unexpected<Early>,
     /// Messages that a matched probe has taken out of the queue.
@@ -38,8 +43,13 @@ pub struct State {
     /// Operations that go on but whose end nobody will ask for.
     pub(crate) abandoned: Abandoned,
     pub(crate) traffic: Traffic,
-    /// Something completed since the lock was taken: other threads of this rank may want to know.
-    pub(crate) stirred: bool,
+    /// What others are to be told when the lock is given back: [`STIRRED`], [`SUMMON`].
+    pub(crate) calls: u8,
+    pub(crate) offload: Option<Offload>,
+    /// Threads of the program that wait in MPI. Counted only where there is a copy engine.
+    pub(crate) waiting_threads: u32,
+    /// Long messages under way, if somebody attends to them while the program computes.
+    pub(crate) attention: Option<usize>,
     /// The same since schedules and reactions were last looked at.
     pub(crate) completed: bool,
     pub(crate) schedules: Slab<Running>,
@@ -62,6 +72,11 @@ impl Outbox {
         self.control.is_empty() && self.ordered.is_empty()
     }
 }
+
+/// Something completed: other threads of this rank may want to know.
+pub(crate) const STIRRED: u8 = 1;
+/// A long message needs somebody to attend to it.
+pub(crate) const SUMMON: u8 = 2;
 
 #[derive(Debug, Default)]
 pub(crate) struct Abandoned {
@@ -112,13 +127,17 @@ impl State {
         ranks: usize,
         shm: Shm,
         direct: Direct,
-        thresholds: Thresholds,
+        splits: Splits,
+        selection: Selection,
+        skew: Skew,
     ) -> State {
         State {
             me,
             shm,
             direct,
-            thresholds,
+            splits,
+            selection,
+            skew,
             posted: Posted::default(),
             unexpected: Unexpected::default(),
             probed: Slab::new(),
@@ -129,7 +148,10 @@ impl State {
             inbound: vec![None; ranks],
             abandoned: Abandoned::default(),
             traffic: Traffic::default(),
-            stirred: false,
+            calls: 0,
+            offload: None,
+            waiting_threads: 0,
+            attention: None,
             completed: false,
             schedules: Slab::new(),
             under_way: Vec::new(),
@@ -140,8 +162,30 @@ impl State {
     /// Notes that an operation has completed: threads that wait look again.
     #[inline]
     pub fn stir(&mut self) {
-        self.stirred = true;
+        self.calls |= STIRRED;
         self.completed = true;
+    }
+
+    /// A long message begins.
+    pub(crate) fn begin_long(&mut self) -> bool {
+        let Some(count) = &mut self.attention else {
+            return false;
+        };
+        *count += 1;
+        self.calls |= SUMMON;
+        true
+    }
+
+    /// A long message that was begun has ended.
+    pub(crate) fn end_long(&mut self) {
+        if let Some(count) = &mut self.attention {
+            *count -= 1;
+        }
+    }
+
+    /// True while long messages are under way.
+    pub(crate) fn needs_attention(&self) -> bool {
+        self.attention.is_some_and(|count| count > 0)
     }
 
     /// Lets a send go on without anybody asking for its end.
@@ -176,6 +220,6 @@ impl State {
 
     /// True when this rank has anything to do but wait. For the last look before parking.
     pub(crate) fn has_work(&mut self) -> bool {
-        self.shm.has_arrivals() || self.can_send_backlog()
+        self.shm.has_arrivals() || self.can_send_backlog() || self.offload_has_work()
     }
 }

@@ -11,8 +11,10 @@ pub enum Way {
     Ring,
     /// Through cells.
     Cells,
-    /// Pulled by the receiver with one copy.
+    /// Copied once, by the kernel.
     Direct,
+    /// Copied once, by load and store in memory that both ranks have mapped.
+    Mapped,
 }
 
 /// Number of [`Way`]s.

@@ -1,4 +1,4 @@
-//! `process_vm_readv`: vectors on both sides, partial results, limits.
+//! `process_vm_readv` and `process_vm_writev`: vectors on both sides, partial results, limits.
 
 use super::Refusal;
 use crate::memory::View;
@@ -19,12 +19,30 @@ const VECTOR: usize = 1024;
 /// Bytes asked for in one call: well below the kernel's 2 GiB - 4 KiB, so that long copies can be interrupted.
 const CHUNK: usize = 1 << 30;
 
-fn readv(pid: u32, local: &[libc::iovec], remote: &[libc::iovec]) -> Result<usize, Refusal> {
+/// Which way a call copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// From the remote pieces to the local ones.
+    Read,
+    /// From the local pieces to the remote ones.
+    Write,
+}
+
+fn transfer(
+    way: Way,
+    pid: u32,
+    local: &[libc::iovec],
+    remote: &[libc::iovec],
+) -> Result<usize, Refusal> {
+    let call = match way {
+        Way::Read => libc::process_vm_readv,
+        Way::Write => libc::process_vm_writev,
+    };
     loop {
-        // SAFETY: the local pieces are writable (they come from a receiving view or an exclusive slice); the kernel checks
-        // the remote ones.
+        // SAFETY: the local pieces are readable, and writable for a read (they come from a view or an exclusive slice); the
+        // kernel checks the remote ones.
         let n = unsafe {
-            libc::process_vm_readv(
+            call(
                 pid as libc::pid_t,
                 local.as_ptr(),
                 local.len() as libc::c_ulong,
@@ -47,6 +65,10 @@ fn readv(pid: u32, local: &[libc::iovec], remote: &[libc::iovec]) -> Result<usiz
             return Err(Refusal::Kernel { errno });
         }
     }
+}
+
+fn readv(pid: u32, local: &[libc::iovec], remote: &[libc::iovec]) -> Result<usize, Refusal> {
+    transfer(Way::Read, pid, local, remote)
 }
 
 fn piece(address: u64, len: usize) -> libc::iovec {
@@ -87,17 +109,42 @@ fn local_pieces(view: &View, position: usize, limit: usize, to: &mut Vec<libc::i
     }
 }
 
-/// Copies `len` bytes at `address` of process `pid` to `view`.
-pub fn pull_contiguous(pid: u32, address: u64, view: &View, len: usize) -> Result<(), Refusal> {
+/// Copies `len` bytes at `address + position` of process `pid` to `view` from `position` on.
+pub fn pull_contiguous(
+    pid: u32,
+    address: u64,
+    view: &View,
+    position: usize,
+    len: usize,
+) -> Result<(), Refusal> {
+    contiguous(Way::Read, pid, address, view, position, len)
+}
+
+/// Copies `len` bytes of `view` from `position` on to `address + position` of process `pid`.
+pub fn push_contiguous(
+    pid: u32,
+    address: u64,
+    view: &View,
+    position: usize,
+    len: usize,
+) -> Result<(), Refusal> {
+    contiguous(Way::Write, pid, address, view, position, len)
+}
+
+fn contiguous(
+    way: Way,
+    pid: u32,
+    address: u64,
+    view: &View,
+    position: usize,
+    len: usize,
+) -> Result<(), Refusal> {
     let mut local = Vec::new();
-    let mut done = 0;
-    while done < len {
-        local_pieces(view, done, len - done, &mut local);
-        done += readv(
-            pid,
-            &local,
-            &[piece(address + done as u64, (len - done).min(CHUNK))],
-        )?;
+    let (mut at, end) = (position, position + len);
+    while at < end {
+        local_pieces(view, at, end - at, &mut local);
+        let remote = piece(address.wrapping_add(at as u64), (end - at).min(CHUNK));
+        at += transfer(way, pid, &local, &[remote])?;
     }
     Ok(())
 }

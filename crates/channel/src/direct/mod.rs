@@ -1,13 +1,28 @@
-//! The direct channel: the receiver reads the sender's memory with one copy (chai-2009, chapters 4 and 6.1).
+//! The direct channel: one copy between the memory of two ranks (chai-2009, chapters 4 and 6.1). Three back ends:
 //!
-//! What LiMIC did with a kernel module, `process_vm_readv` (cross memory attach, CMA) does on any Linux. The kernel may
-//! refuse it (Yama, seccomp, user namespaces, different users), so each peer is probed once, by reading a word whose value
-//! it has published; a refusal is remembered and the protocol takes another way.
+//! - **CMA**: what LiMIC did with a kernel module, `process_vm_readv` and `process_vm_writev` (cross memory attach) do on any
+//!   Linux. The kernel may refuse it (Yama, seccomp, user namespaces, different users), so each peer is probed once, by reading
+//!   a word whose value it has published; a refusal is remembered and the protocol takes another way.
+//! - **mapped**: a buffer that is used again and again has its pages moved to the job segment's file once; peers map that
+//!   file and load and store there, without system calls (docs/design/mapped.md).
+//! - **XPMEM**: where its kernel module is loaded, peers attach this rank's memory as it is, and load and store.
+//!
+//! How a protocol uses it: whoever owns a buffer calls [`Direct::expose`] and sends the [`Exposure`]'s two words; the peer
+//! calls [`Direct::window`] and copies by [`Window::load`] and [`Window::store`] what [`Window::reachable`] says, the rest (less
+//! than a page at each end), and everything where there is no window, by [`Direct::pull_range`] and [`Direct::push_range`],
+//! or through another channel. Both sides may do so with each other's buffer at once, in disjoint parts.
 
 mod cma;
+mod exposure;
+mod mapped;
+mod options;
+mod window;
+mod xpmem;
 
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use crate::memory::View;
 use crate::{Capabilities, Channel, Cost};
@@ -15,6 +30,14 @@ use mica_node::segment::JobSegment;
 use mica_node::topology::Level;
 
 pub use cma::RemoteRun;
+pub use exposure::{Backend, Exposed, Exposure};
+pub use mapped::{HelperThread, Kept, Unavailable, Usage};
+pub use options::Options;
+pub use window::Window;
+pub use xpmem::Device as XpmemDevice;
+
+use mapped::{PeerSlots, Registry};
+use xpmem::{Module, Xpmem};
 
 /// Why direct copy from a peer does not work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +47,7 @@ pub enum Refusal {
     #[error("switched off by MICA_DIRECT=off")]
     SwitchedOff,
     /// The kernel refused the call.
-    #[error("process_vm_readv: {}", std::io::Error::from_raw_os_error(*.errno))]
+    #[error("process_vm_readv or process_vm_writev: {}", std::io::Error::from_raw_os_error(*.errno))]
     Kernel {
         /// The error number.
         errno: i32,
@@ -62,7 +85,13 @@ enum Peer {
 #[derive(Debug)]
 pub struct Direct {
     segment: &'static JobSegment,
+    options: Options,
     peers: Vec<Peer>,
+    /// My own moved buffers, or why there are none.
+    mapped: Result<Registry, String>,
+    /// Peers' moved buffers.
+    slots: PeerSlots,
+    xpmem: Result<Xpmem, String>,
 }
 
 /// The word that peers read to find out whether they can.
@@ -74,7 +103,11 @@ impl Channel for Direct {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities::PULL | Capabilities::SCATTERED
+        let mut capabilities = Capabilities::PULL | Capabilities::SCATTERED;
+        if self.mapped.is_ok() || self.xpmem.is_ok() {
+            capabilities |= Capabilities::LOAD_STORE;
+        }
+        capabilities
     }
 
     fn cost(&self, _level: Level) -> Cost {
@@ -87,15 +120,15 @@ impl Channel for Direct {
 }
 
 impl Direct {
-    /// The direct channel of rank `me`, off if `enabled` is false. Publishes this rank's probe word, and allows the
-    /// launcher and its descendants, which the other ranks are, to read this process where Yama asks for it.
-    pub fn new(segment: &'static JobSegment, me: u32, enabled: bool) -> Direct {
-        let start = if enabled {
+    /// The direct channel of rank `me` with the back ends that `options` allow. Publishes this rank's probe word, and
+    /// allows the launcher and its descendants, which the other ranks are, to read this process where Yama asks for it.
+    pub fn new(segment: &'static JobSegment, me: u32, options: &Options) -> Direct {
+        let start = if options.cma {
             Peer::Unknown
         } else {
             Peer::Refused(Refusal::SwitchedOff)
         };
-        if enabled {
+        if options.cma {
             let value = mica_node::segment::monotonic_ns() ^ u64::from(std::process::id()) << 32;
             PROBE.store(value, std::sync::atomic::Ordering::Relaxed);
             segment
@@ -103,9 +136,65 @@ impl Direct {
                 .publish_probe((&raw const PROBE).addr() as u64, value);
             cma::allow_readers(segment.launcher_pid());
         }
+        let xpmem = if options.xpmem {
+            Module::open()
+                .and_then(|module| Xpmem::new(Arc::new(module)))
+                .map_err(|why| format!("/dev/xpmem: {why}"))
+        } else {
+            Err(OFF.to_owned())
+        };
+        Direct::build(segment, me, options, start, xpmem)
+    }
+
+    /// As [`new`](Self::new), with something that does what the XPMEM module does in its place.
+    ///
+    /// # Errors
+    /// When `device` makes no segment.
+    pub fn with_xpmem(
+        segment: &'static JobSegment,
+        me: u32,
+        options: &Options,
+        device: Arc<dyn XpmemDevice>,
+    ) -> std::io::Result<Direct> {
+        let mut direct = Direct::new(
+            segment,
+            me,
+            &Options {
+                xpmem: false,
+                mapped: false,
+                ..*options
+            },
+        );
+        let xpmem = Xpmem::new(device)?;
+        segment.block(me).publish_xpmem(xpmem.segment());
+        direct.xpmem = Ok(xpmem);
+        Ok(direct)
+    }
+
+    fn build(
+        segment: &'static JobSegment,
+        me: u32,
+        options: &Options,
+        start: Peer,
+        xpmem: Result<Xpmem, String>,
+    ) -> Direct {
+        if let Ok(xpmem) = &xpmem {
+            segment.block(me).publish_xpmem(xpmem.segment());
+        }
+        let mapped = if !options.mapped {
+            Err(OFF.to_owned())
+        } else if xpmem.is_ok() {
+            Err("not needed where XPMEM works".to_owned())
+        } else {
+            Registry::new(segment, me, options).map_err(|why| why.to_string())
+        };
         Direct {
             segment,
+            options: *options,
             peers: vec![start; segment.ranks() as usize],
+            mapped,
+            slots: PeerSlots::default(),
+            xpmem,
         }
     }
 
@@ -119,6 +208,11 @@ impl Direct {
             };
         }
         self.peers[peer as usize] == Peer::Usable
+    }
+
+    /// Process number of `peer`.
+    pub fn process(&self, peer: u32) -> u32 {
+        self.segment.block(peer).pid()
     }
 
     /// Why `peer`'s memory cannot be read, if that was found out.
@@ -166,9 +260,59 @@ impl Direct {
         );
         let pid = self.segment.block(peer).pid();
         let result = match remote {
-            Remote::Contiguous { address } => cma::pull_contiguous(pid, address, view, len),
+            Remote::Contiguous { address } => cma::pull_contiguous(pid, address, view, 0, len),
             Remote::Runs { table, count } => cma::pull_runs(pid, table, count, view, len),
         };
+        self.remember(peer, result)
+    }
+
+    /// Copies bytes `position..position + len` of `peer`'s contiguous message, whose first byte is at `address`, to the same
+    /// position of `view`, by CMA. Blocks while the kernel copies.
+    ///
+    /// # Errors
+    /// As for [`pull`](Self::pull).
+    ///
+    /// # Panics
+    /// If `view` does not have these bytes.
+    pub fn pull_range(
+        &mut self,
+        peer: u32,
+        address: u64,
+        view: &View,
+        position: usize,
+        len: usize,
+    ) -> Result<(), Refusal> {
+        check_range(view, position, len);
+        let pid = self.segment.block(peer).pid();
+        let result = cma::pull_contiguous(pid, address, view, position, len);
+        self.remember(peer, result)
+    }
+
+    /// Copies bytes `position..position + len` of `view` to the same position of `peer`'s contiguous message, whose first
+    /// byte is at `address`, by CMA. Blocks while the kernel copies. The peer must keep its buffer [exposed](Self::expose)
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// As for [`pull`](Self::pull).
+    ///
+    /// # Panics
+    /// If `view` does not have these bytes.
+    pub fn push_range(
+        &mut self,
+        peer: u32,
+        address: u64,
+        view: &View,
+        position: usize,
+        len: usize,
+    ) -> Result<(), Refusal> {
+        check_range(view, position, len);
+        let pid = self.segment.block(peer).pid();
+        let result = cma::push_contiguous(pid, address, view, position, len);
+        self.remember(peer, result)
+    }
+
+    /// Notes a refusal that will not change.
+    fn remember(&mut self, peer: u32, result: Result<(), Refusal>) -> Result<(), Refusal> {
         if let Err(Refusal::Kernel {
             errno: libc::EPERM | libc::ENOSYS,
         }) = &result
@@ -177,4 +321,112 @@ impl Direct {
         }
         result
     }
+
+    /// Lets peers reach this rank's `len` bytes at `address`: to be called once for each message, since uses are counted.
+    /// The answer is to be kept until the peer is done. `None` when no back end is on.
+    ///
+    /// The back end is [`Backend::Cma`] for a buffer that no window reaches (yet); it should be exposed all the same if a
+    /// peer may push into it, for as long as it is exposed its pages are not moved. Blocks while pages are moved, the
+    /// once that this happens; otherwise costs at most one short system call.
+    pub fn expose(&mut self, address: usize, len: usize) -> Option<Exposed> {
+        if self.xpmem.is_ok() {
+            return Some(Exposed {
+                exposure: Exposure::by_address(Backend::Xpmem, address),
+                _pin: None,
+            });
+        }
+        if let Ok(mapped) = &self.mapped {
+            return Some(mapped.expose(address, len));
+        }
+        self.options.cma.then(|| Exposed {
+            exposure: Exposure::by_address(Backend::Cma, address),
+            _pin: None,
+        })
+    }
+
+    /// `peer`'s buffer of `len` bytes that it has exposed, mapped here. `None` when it cannot be: then by CMA, or another way.
+    /// The first window on a buffer blocks while pages are mapped; later ones are found in a cache.
+    pub fn window(&mut self, peer: u32, exposure: &Exposure, len: usize) -> Option<Window> {
+        match exposure.backend {
+            Backend::Cma => None,
+            Backend::Mapped => self.slots.window(self.segment, peer, exposure, len),
+            Backend::Xpmem => {
+                let segment = self.segment.block(peer).xpmem();
+                self.xpmem
+                    .as_mut()
+                    .ok()?
+                    .window(peer, segment, exposure, len)
+            }
+        }
+    }
+
+    /// What has been moved of this rank's buffers; `None` where none can be.
+    pub fn usage(&self) -> Option<Usage> {
+        self.mapped.as_ref().ok().map(Registry::usage)
+    }
+
+    /// What each back end can do in this process, for people.
+    pub fn status(&self) -> Vec<Status> {
+        let refused = self.peers.iter().find_map(|peer| match peer {
+            Peer::Refused(why) => Some(why.to_string()),
+            _ => None,
+        });
+        let cma = match refused {
+            Some(why) => Err(why),
+            None => Ok(format!(
+                "{} of {} peers probed",
+                self.peers.iter().filter(|p| **p == Peer::Usable).count(),
+                self.peers.len()
+            )),
+        };
+        let mapped = self.mapped.as_ref().map(|registry| {
+            let usage = registry.usage();
+            let mut text = format!(
+                "{} bytes in {} buffers, {} moves",
+                usage.bytes, usage.slots, usage.moves
+            );
+            for (why, times) in &usage.kept {
+                text += &format!("; left {times} times: {why}");
+            }
+            text
+        });
+        let xpmem = self.xpmem.as_ref();
+        let xpmem = xpmem.map(|xpmem| format!("{} attachments made", xpmem.attached()));
+        vec![
+            Status {
+                backend: Backend::Cma,
+                state: cma,
+            },
+            Status {
+                backend: Backend::Mapped,
+                state: mapped.map_err(Clone::clone),
+            },
+            Status {
+                backend: Backend::Xpmem,
+                state: xpmem.map_err(Clone::clone),
+            },
+        ]
+    }
+}
+
+/// Why a back end that the user has not asked for is not used.
+const OFF: &str = "switched off by MICA_DIRECT";
+
+/// What a back end can do in this process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Which.
+    pub backend: Backend,
+    /// What it has done so far, or why it cannot be used.
+    pub state: Result<String, String>,
+}
+
+fn check_range(view: &View, position: usize, len: usize) {
+    assert!(
+        position
+            .checked_add(len)
+            .is_some_and(|end| end <= view.len()),
+        "{len} bytes at {position} are not within a view of {}",
+        view.len()
+    );
 }

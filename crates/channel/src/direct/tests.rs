@@ -19,7 +19,7 @@ fn segment() -> &'static JobSegment {
 
 #[test]
 fn contiguous_and_listed_bytes_are_pulled() {
-    let mut direct = Direct::new(segment(), 0, true);
+    let mut direct = Direct::new(segment(), 0, &Options::CMA);
     assert!(direct.is_usable(0), "{:?}", direct.refusal(0));
     let source: Vec<u8> = (0..100_000u32).map(|i| (i * 13) as u8).collect();
     let to = Block::allocate(source.len())
@@ -55,14 +55,14 @@ fn contiguous_and_listed_bytes_are_pulled() {
 
 #[test]
 fn switched_off_means_refused() {
-    let mut direct = Direct::new(segment(), 0, false);
+    let mut direct = Direct::new(segment(), 0, &Options::OFF);
     assert!(!direct.is_usable(0));
     assert_eq!(direct.refusal(0), Some(&Refusal::SwitchedOff));
 }
 
 #[test]
 fn an_unreadable_address_is_an_error() {
-    let mut direct = Direct::new(segment(), 0, true);
+    let mut direct = Direct::new(segment(), 0, &Options::CMA);
     let to = Block::allocate(8)
         .expect("memory")
         .view(Shape::Contiguous { bytes: 8 });

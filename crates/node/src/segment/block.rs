@@ -2,7 +2,7 @@
 
 use crate::park::ParkingSpot;
 use crate::topology::Place;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// State of a rank, as the launcher sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,10 +86,11 @@ pub struct RankBlock {
 }
 
 /// Ways that a rank's messages can take, as the traffic table tells them apart.
-pub const TRAFFIC_WAYS: usize = 5;
+pub const TRAFFIC_WAYS: usize = 6;
 
 /// Their names, in the order of the counters.
-pub const TRAFFIC_NAMES: [&str; TRAFFIC_WAYS] = ["own", "inline", "ring", "cells", "direct"];
+pub const TRAFFIC_NAMES: [&str; TRAFFIC_WAYS] =
+    ["own", "inline", "ring", "cells", "direct", "mapped"];
 
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -109,6 +110,8 @@ pub(super) struct LifeLine {
     /// Address and value of a word in the rank's private memory, for peers to probe direct copy with.
     pub probe_address: AtomicU64,
     pub probe_value: AtomicU64,
+    /// XPMEM's number of the segment that is this process's memory, 0 if there is none.
+    pub xpmem_segment: AtomicI64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -188,6 +191,17 @@ impl RankBlock {
         // SYNC probe
         let address = self.life.probe_address.load(Ordering::Acquire);
         (address != 0).then(|| (address, self.life.probe_value.load(Ordering::Relaxed)))
+    }
+
+    /// Publishes the number by which XPMEM knows this process's memory.
+    pub fn publish_xpmem(&self, segment: i64) {
+        self.life.xpmem_segment.store(segment, Ordering::Relaxed);
+    }
+
+    /// The number by which XPMEM knows the rank's memory, if it does.
+    pub fn xpmem(&self) -> Option<i64> {
+        let segment = self.life.xpmem_segment.load(Ordering::Relaxed);
+        (segment != 0).then_some(segment)
     }
 
     /// Publishes what the rank has sent: messages and bytes, by way.

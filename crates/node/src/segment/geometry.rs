@@ -1,9 +1,20 @@
 //! Where everything lies in a job segment: computed from the number of ranks and the pool's size, the same by all.
 
 use crate::ring::RingStorage;
+use crate::split::Split;
+
+/// File space of one slot: far more than a buffer ever grows to, so that a buffer which its owner enlarges in place
+/// (`mremap`) stays in its slot.
+pub const SLOT_SPAN: u64 = 1 << 40;
+
+/// Slots of a rank.
+pub const SLOTS: u32 = 256;
 
 /// A page of memory.
 pub const PAGE: usize = 4096;
+
+/// Messages that a rank can have copied by both sides at a time; a page of [`Split`]s.
+pub const SPLITS: usize = PAGE / size_of::<Split>();
 
 /// Sizes and offsets of a job segment. Offsets and sizes are in bytes from the segment's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,14 +92,31 @@ impl Geometry {
         self.control_bytes() + rank as usize * pool + cell as usize * self.cell_bytes as usize
     }
 
+    /// Offset of rank `rank`'s [`SPLITS`] split messages.
+    pub fn splits(&self, rank: u32) -> usize {
+        self.cell(self.ranks, 0) + rank as usize * PAGE
+    }
+
     /// Offset of the ring from `from` to `to`.
     pub fn ring(&self, from: u32, to: u32) -> usize {
         let pair = from as usize * self.ranks as usize + to as usize;
-        self.cell(self.ranks, 0) + pair * self.ring_stride()
+        self.splits(self.ranks) + pair * self.ring_stride()
     }
 
     fn ring_stride(&self) -> usize {
         size_of::<RingStorage>().next_multiple_of(PAGE)
+    }
+
+    /// Offset of slot `slot` of rank `rank`: file space beyond all that is mapped as the segment, for buffers whose pages
+    /// a rank moves to the file.
+    pub fn slot(&self, rank: u32, slot: u32) -> u64 {
+        let first = (self.total_bytes() as u64).next_multiple_of(SLOT_SPAN);
+        first + (u64::from(rank) * u64::from(SLOTS) + u64::from(slot)) * SLOT_SPAN
+    }
+
+    /// Bytes of the file with all slots. `None` where that is beyond what files may have.
+    pub fn file_bytes(&self) -> Option<u64> {
+        (self.ranks <= 1 << 13).then(|| self.slot(self.ranks, 0))
     }
 
     /// Bytes of address space of the whole segment.
@@ -107,11 +135,23 @@ mod tests {
             let g = Geometry::new(ranks, 128, 8192).expect("fits");
             assert!(g.marks_in_block() + 128 * 4 <= g.block(1) - g.block(0));
             assert!(g.cell(0, 127) + 8192 <= g.cell(1, 0));
-            assert!(g.ring(0, 0) >= g.cell(ranks - 1, 127) + 8192);
+            assert!(g.splits(0) >= g.cell(ranks - 1, 127) + 8192);
+            assert!(g.ring(0, 0) >= g.splits(ranks - 1) + SPLITS * size_of::<Split>());
             assert_eq!(g.ring(0, 0) % PAGE, 0);
             assert_eq!(g.block(ranks - 1) % PAGE, 0);
             assert!(g.total_bytes() >= g.ring(ranks - 1, ranks - 1) + size_of::<RingStorage>());
         }
+    }
+
+    #[test]
+    fn slots_lie_beyond_the_segment_and_within_a_file() {
+        for ranks in [1, 128, 8192] {
+            let g = Geometry::new(ranks, 128, 8192).expect("fits");
+            assert!(g.slot(0, 0) >= g.total_bytes() as u64);
+            assert_eq!(g.slot(0, SLOTS - 1) + SLOT_SPAN, g.slot(1, 0));
+            assert!(g.file_bytes().expect("fits") < i64::MAX as u64);
+        }
+        assert_eq!(Geometry::new(10_000, 1, 64).unwrap().file_bytes(), None);
     }
 
     #[test]

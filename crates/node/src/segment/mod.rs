@@ -11,12 +11,14 @@ mod geometry;
 pub use block::{
     RankBlock, RankState, TRAFFIC_NAMES, TRAFFIC_WAYS, WaitKind, Waiting, monotonic_ns,
 };
-pub use geometry::{Geometry, PAGE};
+pub use geometry::{Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
 
 use crate::doorbell::Doorbell;
 use crate::park::Fencing;
 use crate::ring::RingStorage;
+use crate::split::Split;
 use crate::sync::{AtomicU32, AtomicU64};
+use crate::tokens::Tokens;
 use crate::topology::Place;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -26,6 +28,8 @@ use std::ptr::NonNull;
 pub const SEGMENT_FD_VARIABLE: &str = "MICA_SEGMENT_FD";
 /// Environment variable: rank of the process in the job.
 pub const RANK_VARIABLE: &str = "MICA_RANK";
+/// Environment variable: the folder that Mica is installed in, for files that come with it.
+pub const PREFIX_VARIABLE: &str = "MICA_PREFIX";
 /// Environment variable: number of ranks of the job (for people; the segment knows it).
 pub const SIZE_VARIABLE: &str = "MICA_SIZE";
 
@@ -105,12 +109,18 @@ struct Header {
     parker_fences: u32,
 }
 
+/// Offset of the helpers' tokens: in the header's page, in a line of their own.
+const TOKENS_OFFSET: usize = 2048;
+
+const _: () = assert!(size_of::<Header>() <= TOKENS_OFFSET && TOKENS_OFFSET < PAGE);
+
 /// A mapped job segment.
 #[derive(Debug)]
 pub struct JobSegment {
     fd: OwnedFd,
     base: NonNull<u8>,
     geometry: Geometry,
+    has_slots: bool,
 }
 
 // SAFETY: the mapping is shared memory that is only accessed through atomics, or under the protocols of ring and cells.
@@ -140,14 +150,17 @@ impl JobSegment {
         }
         // SAFETY: memfd_create returned this descriptor to us alone.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let with_slots = geometry.file_bytes().filter(|&bytes| file_may_have(bytes));
+        let file_bytes = with_slots.unwrap_or(bytes as u64);
         // SAFETY: plain system call on our descriptor.
-        if unsafe { libc::ftruncate(fd.as_raw_fd(), bytes as libc::off_t) } < 0 {
+        if unsafe { libc::ftruncate(fd.as_raw_fd(), file_bytes as libc::off_t) } < 0 {
             return Err(system("ftruncate", bytes));
         }
         let segment = JobSegment {
             base: map(&fd, bytes)?,
             fd,
             geometry,
+            has_slots: with_slots.is_some(),
         };
         segment.allocate(0, geometry.control_bytes())?;
         let header = Header {
@@ -194,15 +207,18 @@ impl JobSegment {
         let header = unsafe { head.cast::<Header>().read() };
         // SAFETY: mapped just above with this length, and not used any more.
         unsafe { libc::munmap(head.as_ptr().cast(), PAGE) };
-        if header.magic != MAGIC || header.geometry.total_bytes() != size {
+        let bytes = header.geometry.total_bytes();
+        let has_slots = header.geometry.file_bytes() == Some(size as u64);
+        if header.magic != MAGIC || (bytes != size && !has_slots) {
             return Err(not_a_segment);
         }
         // SAFETY: plain system call: programs that this process starts shall not inherit the job.
         unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
         Ok(JobSegment {
-            base: map(&fd, size)?,
+            base: map(&fd, bytes)?,
             fd,
             geometry: header.geometry,
+            has_slots,
         })
     }
 
@@ -229,6 +245,36 @@ impl JobSegment {
     /// The descriptor of the memfd.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// Whether the file has the [slots](Geometry::slot): not where a limit on the size of files (RLIMIT_FSIZE) or the number
+    /// of ranks forbade them when the job started.
+    pub fn has_slots(&self) -> bool {
+        self.has_slots
+    }
+
+    /// Gives the memory behind `bytes` bytes of the file from `offset` on back to the system; they read as zeros then.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn punch(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        assert!(
+            offset >= self.geometry.total_bytes() as u64,
+            "offset {offset:#x} is in use by the job segment"
+        );
+        // SAFETY: plain system call on our descriptor; nothing that this crate hands out lies beyond `total_bytes`.
+        let result = unsafe {
+            libc::fallocate(
+                self.fd.as_raw_fd(),
+                libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE,
+                offset as libc::off_t,
+                bytes as libc::off_t,
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
     }
 
     /// Sizes and offsets.
@@ -258,6 +304,13 @@ impl JobSegment {
         } else {
             Fencing::Sender
         }
+    }
+
+    /// The node's count of copy helpers at work.
+    pub fn helper_tokens(&self) -> &Tokens {
+        // SAFETY: in the header's page, behind the header, allocated and zeroed by `create`, which is a valid count; used
+        // for nothing else, and only through its atomic.
+        unsafe { &*self.at(TOKENS_OFFSET).cast::<Tokens>() }
     }
 
     /// Process that created the segment.
@@ -364,6 +417,14 @@ impl JobSegment {
         unsafe { &*self.at(self.geometry.ring(from, to)).cast::<RingStorage>() }
     }
 
+    /// The messages of rank `rank` that both sides copy. They must have been [allocated](JobSegment::allocate) by that rank
+    /// before use.
+    pub fn splits(&self, rank: u32) -> &[Split] {
+        assert!(rank < self.geometry.ranks);
+        // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid split; all access goes through its atomic.
+        unsafe { std::slice::from_raw_parts(self.at(self.geometry.splits(rank)).cast(), SPLITS) }
+    }
+
     /// Makes sure that memory stands behind `bytes` bytes from `offset` on, so that touching them cannot fail.
     ///
     /// # Errors
@@ -409,6 +470,17 @@ impl Drop for JobSegment {
         // SAFETY: mapped with this length in `create` or `attach`; references into it borrow `self`.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.geometry.total_bytes()) };
     }
+}
+
+/// Whether this process may make a file of `bytes` bytes: beyond the limit, the kernel would end the process (SIGXFSZ).
+fn file_may_have(bytes: u64) -> bool {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: writes to `limit` only.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+    known && (limit.rlim_cur == libc::RLIM_INFINITY || limit.rlim_cur >= bytes)
 }
 
 /// Parking is rare, and membarrier cheaper than a fence on every send, where each rank has a core.
@@ -503,6 +575,18 @@ mod tests {
         assert!(matches!(segment.rank_state(3), RankState::Running { .. }));
         other.block(3).abort(7);
         assert_eq!(segment.rank_state(3), RankState::Aborted { code: 7 });
+    }
+
+    #[test]
+    fn helpers_are_counted_for_all_ranks_together() {
+        let segment = job(2);
+        let fd = segment.as_fd().try_clone_to_owned().expect("dup");
+        let other = JobSegment::attach(fd).expect("attach");
+        assert!(segment.helper_tokens().try_acquire(1));
+        assert!(!other.helper_tokens().try_acquire(1));
+        segment.helper_tokens().release();
+        assert!(other.helper_tokens().try_acquire(1));
+        assert_eq!(other.ranks(), 2, "the header is intact");
     }
 
     #[test]

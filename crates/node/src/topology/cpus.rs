@@ -76,6 +76,11 @@ impl std::fmt::Display for CpuSet {
 
 /// The affinity mask of the calling thread.
 pub fn affinity() -> io::Result<CpuSet> {
+    affinity_of(0)
+}
+
+/// The affinity mask of the main thread of process `pid`; of the calling thread if that is 0.
+pub fn affinity_of(pid: u32) -> io::Result<CpuSet> {
     // The kernel refuses (EINVAL) a buffer smaller than its own mask: grow until it fits.
     let mut words = vec![0u64; 16];
     loop {
@@ -83,7 +88,7 @@ pub fn affinity() -> io::Result<CpuSet> {
         // SAFETY: `words` is valid for writes of `bytes` bytes; the system call writes at most
         // that many. The raw call is used because it returns how many bytes it wrote.
         let written =
-            unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, bytes, words.as_mut_ptr()) };
+            unsafe { libc::syscall(libc::SYS_sched_getaffinity, pid, bytes, words.as_mut_ptr()) };
         if written >= 0 {
             words.truncate((written as usize).div_ceil(8));
             return Ok(CpuSet { words });
@@ -94,6 +99,27 @@ pub fn affinity() -> io::Result<CpuSet> {
         }
         words.resize(words.len() * 2, 0);
     }
+}
+
+/// Binds the calling thread to `cpus`; those outside the process's cpuset are left out by the kernel.
+///
+/// # Errors
+/// When none of them may be used.
+pub fn bind_thread(cpus: &CpuSet) -> io::Result<()> {
+    let words = cpus.words.as_slice();
+    // SAFETY: the system call reads `size_of_val(words)` bytes of `words`.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setaffinity,
+            0,
+            size_of_val(words),
+            words.as_ptr(),
+        )
+    };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// How many ranks can make progress at the same time: processing units in the affinity mask, or
@@ -215,6 +241,20 @@ mod tests {
         assert!(!affinity().unwrap().is_empty());
         let cores = available_cores();
         assert!(cores >= 1 && cores <= affinity().unwrap().len());
+    }
+
+    #[test]
+    fn a_thread_is_bound_apart_from_its_process() {
+        let all = affinity().unwrap();
+        let last = all.iter().last().unwrap();
+        let bound = std::thread::spawn(move || {
+            bind_thread(&CpuSet::from_cpus([last])).unwrap();
+            affinity().unwrap()
+        });
+        assert_eq!(bound.join().unwrap().iter().collect::<Vec<_>>(), [last]);
+        assert_eq!(affinity().unwrap(), all);
+        assert!(!affinity_of(std::process::id()).unwrap().is_empty());
+        assert!(bind_thread(&CpuSet::default()).is_err());
     }
 
     fn files<'a>(files: &'a [(&'a str, &'a str)]) -> impl Fn(&Path) -> Option<String> + 'a {

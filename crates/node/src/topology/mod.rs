@@ -11,7 +11,7 @@ mod hwloc;
 #[cfg(feature = "hwloc")]
 mod mapping;
 
-pub use cpus::{CpuSet, affinity, available_cores, cpu_quota};
+pub use cpus::{CpuSet, affinity, affinity_of, available_cores, bind_thread, cpu_quota};
 #[cfg(feature = "hwloc")]
 pub use hwloc::{
     Cache, Machine, NumaNode, SYNTHETIC_VARIABLE, TopologyError, Unit, readable_bytes,

@@ -21,6 +21,8 @@ pub struct Unexpected<T> {
     /// Classes that some receive has asked for; the others' chains are not kept.
     kept: [bool; CLASSES],
     next_order: u64,
+    /// Messages by source; as long as the greatest source that there ever was.
+    by_source: Vec<u32>,
 }
 
 type Links<T> = fn(&mut Slab<Node<T>>, u32) -> &mut Link;
@@ -41,6 +43,7 @@ impl<T> Default for Unexpected<T> {
             chains: std::array::from_fn(|_| Chains::new()),
             kept: [true, false, false, false],
             next_order: 0,
+            by_source: Vec::new(),
         }
     }
 }
@@ -58,10 +61,21 @@ impl<T> Unexpected<T> {
         self.nodes.is_empty()
     }
 
+    /// Number of messages from `source`.
+    #[inline]
+    pub fn len_from(&self, source: u32) -> u32 {
+        self.by_source.get(source as usize).copied().unwrap_or(0)
+    }
+
     /// Keeps a message that just arrived; the ticket names it for [`Unexpected::get_mut`].
     pub fn insert(&mut self, envelope: Envelope, value: T) -> u32 {
         let order = self.next_order;
         self.next_order += 1;
+        let source = envelope.source as usize;
+        if source >= self.by_source.len() {
+            self.by_source.resize(source + 1, 0);
+        }
+        self.by_source[source] += 1;
         let links = std::array::from_fn(|class| Link::new(hash(&envelope.pattern(class))));
         let index = self.nodes.insert(Node {
             envelope,
@@ -131,6 +145,7 @@ impl<T> Unexpected<T> {
             }
         }
         let node = self.nodes.remove(ticket as usize);
+        self.by_source[node.envelope.source as usize] -= 1;
         (node.envelope, node.value)
     }
 }

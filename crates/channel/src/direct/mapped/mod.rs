@@ -1,0 +1,114 @@
+//! The back end `mapped`: buffers in reuse have their pages moved to the job segment's file (docs/design/mapped.md).
+//!
+//! Each rank has slots of the file to itself. A buffer's pages lie in one slot; `anchor` is what is added to an address to get
+//! its offset in the file, the same for all pages of an area. What a slot holds, and where, is asked of the kernel
+//! (PROCMAP_QUERY) at every use and never remembered as a fact: the program may unmap, move, enlarge or replace
+//! its memory at any time without telling us. What is remembered are hints (where to ask) and pins (what is in use).
+//!
+//! - `checks`: whose memory may be moved;
+//! - `motion`: the moving;
+//! - `owner`: counting, moving, reclaiming;
+//! - `fork`: what becomes of it in a child;
+//! - `peers`: other ranks' slots, mapped here.
+
+mod checks;
+mod fork;
+mod lock;
+mod motion;
+mod owner;
+mod peers;
+
+pub use checks::{HelperThread, Kept};
+pub(super) use peers::PeerSlots;
+
+use super::{Exposed, Options};
+use fork::Forking;
+use lock::ForkLock;
+use mica_node::segment::JobSegment;
+use owner::Owner;
+
+/// All owners of this process (one, but for tests), and what fork handlers need.
+#[derive(Debug)]
+struct Owners {
+    list: Vec<Owner>,
+    forking: Forking,
+}
+
+static OWNERS: ForkLock<Owners> = ForkLock::new(Owners {
+    list: Vec::new(),
+    forking: Forking::NONE,
+});
+
+/// Why no buffer of this process can be moved.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// The job segment has no room for buffers.
+    #[error(
+        "the job segment has no slots: a limit on file size (RLIMIT_FSIZE, ulimit -f) was in force when the job started, or it has too many ranks"
+    )]
+    NoSlots,
+    /// PROCMAP_QUERY is missing.
+    #[error("PROCMAP_QUERY on /proc/self/maps (Linux 6.11): {}", std::io::Error::from_raw_os_error(*.errno))]
+    NoQuery {
+        /// The error number.
+        errno: i32,
+    },
+    /// The allocator may not be glibc's.
+    #[error("{}", Kept::Allocator)]
+    Allocator,
+    /// Fork handlers cannot be set up.
+    #[error("pthread_atfork: {}", std::io::Error::from_raw_os_error(*.errno))]
+    NoForkHandler {
+        /// The error number.
+        errno: i32,
+    },
+}
+
+/// What has been moved, and what has not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of memory that lie in slots.
+    pub bytes: usize,
+    /// Slots in use.
+    pub slots: usize,
+    /// Moves so far.
+    pub moves: u64,
+    /// How often buffers in reuse were left where they are, by reason.
+    pub kept: Vec<(Kept, u64)>,
+}
+
+/// This rank's own buffers.
+#[derive(Debug)]
+pub(super) struct Registry {
+    index: usize,
+}
+
+impl Registry {
+    pub fn new(
+        segment: &'static JobSegment,
+        me: u32,
+        options: &Options,
+    ) -> Result<Registry, Unavailable> {
+        let owner = Owner::new(segment, me, options)?;
+        fork::watch().map_err(|errno| Unavailable::NoForkHandler { errno })?;
+        let mut owners = OWNERS.lock();
+        owners.list.push(owner);
+        Ok(Registry {
+            index: owners.list.len() - 1,
+        })
+    }
+
+    /// Exposes a buffer for loads and stores if it is moved, otherwise for CMA.
+    pub fn expose(&self, address: usize, len: usize) -> Exposed {
+        let mut owners = OWNERS.lock();
+        let owner = &mut owners.list[self.index];
+        owner
+            .expose(address, len)
+            .unwrap_or_else(|| owner.lend(address, len))
+    }
+
+    pub fn usage(&self) -> Usage {
+        OWNERS.lock().list[self.index].usage()
+    }
+}

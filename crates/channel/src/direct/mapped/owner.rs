@@ -1,0 +1,593 @@
+//! A rank's own buffers: counting their uses, moving them, finding them again, giving memory back.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+use super::checks::{self, Kept, Process};
+use super::motion::{self, Backing, HUGE, SignalsBlocked};
+use super::{Unavailable, Usage};
+use crate::direct::{Backend, Exposed, Exposure, Options};
+use mica_node::maps::{Area, Maps};
+use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
+
+/// Entries of the table that counts uses.
+const COUNTS: usize = 1024;
+
+/// Exposures between two looks for memory that the program has given back.
+const SWEEP_EVERY: u32 = 1024;
+
+/// Bytes of buffers moved before that are moved a second time, to lie in one slot with another.
+const UNION_MAX: usize = 256 << 20;
+
+/// One slot of this rank.
+#[derive(Debug, Default)]
+struct Slot {
+    /// Cloned by every exposure.
+    pin: Arc<()>,
+    /// Parts of the file that were mapped when last looked, in order; memory may be behind them.
+    extents: Vec<Range<u64>>,
+}
+
+impl Slot {
+    /// Whether no transfer is in progress.
+    fn is_idle(&mut self) -> bool {
+        // SYNC pin: synchronizes with the drops of all clones, so that what was done under them is seen.
+        Arc::get_mut(&mut self.pin).is_some()
+    }
+}
+
+/// Addresses that belonged to a slot when last looked.
+#[derive(Debug)]
+pub(super) struct Hint {
+    pub addresses: Range<usize>,
+    slot: u32,
+}
+
+/// Uses of one buffer that is not moved yet.
+#[derive(Debug, Default, Clone)]
+struct Count {
+    pages: Range<usize>,
+    uses: u32,
+    /// Uses after which it is to be moved; grows with each refusal.
+    limit: u32,
+}
+
+/// Pages that peers may read or write by address.
+#[derive(Debug)]
+struct Lent {
+    pages: Range<usize>,
+    pin: Arc<()>,
+}
+
+/// A part of this process's memory that lies in one of the rank's slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    addresses: Range<usize>,
+    slot: u32,
+    offset: u64,
+}
+
+impl Place {
+    fn anchor(&self) -> u64 {
+        self.offset.wrapping_sub(self.addresses.start as u64)
+    }
+
+    fn file(&self) -> Range<u64> {
+        self.offset..self.offset + self.addresses.len() as u64
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Owner {
+    segment: &'static JobSegment,
+    me: u32,
+    options: Options,
+    page: usize,
+    inode: u64,
+    device: u64,
+    pub maps: Maps,
+    slots: Vec<Slot>,
+    /// Ordered by address.
+    pub hints: Vec<Hint>,
+    counts: Vec<Count>,
+    lent: Vec<Lent>,
+    /// Length of `lent` at which it is looked through.
+    lent_limit: usize,
+    exposures: u32,
+    moves: u64,
+    kept: BTreeMap<Kept, u64>,
+    /// In a child of fork.
+    pub is_off: bool,
+}
+
+fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+impl Owner {
+    pub fn new(
+        segment: &'static JobSegment,
+        me: u32,
+        options: &Options,
+    ) -> Result<Owner, Unavailable> {
+        if !segment.has_slots() {
+            return Err(Unavailable::NoSlots);
+        }
+        if !checks::allocator_is_known() {
+            return Err(Unavailable::Allocator);
+        }
+        let no_query = |error: std::io::Error| Unavailable::NoQuery {
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        };
+        let maps = Maps::open().map_err(no_query)?;
+        // SAFETY: fstat writes to `stat`; sysconf has no obligations.
+        let (stat, page) = unsafe {
+            let mut stat: libc::stat = std::mem::zeroed();
+            if libc::fstat(segment.as_fd().as_raw_fd(), &mut stat) < 0 {
+                return Err(no_query(std::io::Error::last_os_error()));
+            }
+            (stat, libc::sysconf(libc::_SC_PAGESIZE) as usize)
+        };
+        let mut owner = Owner {
+            segment,
+            me,
+            options: *options,
+            page,
+            inode: stat.st_ino,
+            device: stat.st_dev,
+            maps,
+            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+            hints: Vec::new(),
+            counts: vec![Count::default(); COUNTS],
+            lent: Vec::new(),
+            lent_limit: 64,
+            exposures: 0,
+            moves: 0,
+            kept: BTreeMap::new(),
+            is_off: false,
+        };
+        // A channel of this rank that was in this process before may have left something.
+        let _ = owner.sweep(false);
+        Ok(owner)
+    }
+
+    pub fn has_moved(&self) -> bool {
+        !self.is_off && self.slots.iter().any(|slot| !slot.extents.is_empty())
+    }
+
+    pub fn usage(&self) -> Usage {
+        let bytes = |slot: &Slot| slot.extents.iter().map(|e| e.end - e.start).sum::<u64>();
+        Usage {
+            bytes: self.slots.iter().map(bytes).sum::<u64>() as usize,
+            slots: self.slots.iter().filter(|s| !s.extents.is_empty()).count(),
+            moves: self.moves,
+            kept: self.kept.iter().map(|(&why, &n)| (why, n)).collect(),
+        }
+    }
+
+    /// Exposes a buffer for CMA: as long as that lasts, its pages are not moved.
+    pub fn lend(&mut self, address: usize, len: usize) -> Exposed {
+        let pin = Arc::new(());
+        if self.lent.len() >= self.lent_limit {
+            self.lent
+                .retain_mut(|lent| Arc::get_mut(&mut lent.pin).is_none());
+            self.lent_limit = (2 * self.lent.len()).max(64);
+        }
+        self.lent.push(Lent {
+            pages: self.enclosing(address, len),
+            pin: Arc::clone(&pin),
+        });
+        Exposed {
+            exposure: Exposure::by_address(Backend::Cma, address),
+            _pin: Some(pin),
+        }
+    }
+
+    /// Exposes a buffer that lies in a slot; counts its use, and moves it there, if it does not.
+    pub fn expose(&mut self, address: usize, len: usize) -> Option<Exposed> {
+        let whole = self.whole(address, len)?;
+        if self.is_off {
+            return None;
+        }
+        self.exposures = self.exposures.wrapping_add(1);
+        if self.exposures.is_multiple_of(SWEEP_EVERY) && self.has_moved() {
+            let _ = self.sweep_in_process();
+        }
+        if self.is_hinted(whole.start) {
+            if let Some(exposed) = self.reach(address, len, &whole) {
+                return Some(exposed);
+            }
+            // The program has given the memory back, or replaced it, or the buffer reaches further.
+            if self.place_at(whole.start).is_none() {
+                let _ = self.sweep_in_process();
+            }
+        }
+        if len < self.options.mapped_min || !self.is_due(&whole) {
+            return None;
+        }
+        // The program may have moved it (mremap) since we looked.
+        if let Some(exposed) = self.reach(address, len, &whole) {
+            let _ = self.sweep_in_process();
+            return Some(exposed);
+        }
+        let result = self.take_in(address, len, &whole);
+        self.note(&whole, result);
+        result.ok()?;
+        self.reach(address, len, &whole)
+    }
+
+    /// The pages that lie wholly in the buffer, if any.
+    fn whole(&self, address: usize, len: usize) -> Option<Range<usize>> {
+        let first = address.checked_next_multiple_of(self.page)?;
+        let last = address.checked_add(len)? & !(self.page - 1);
+        (first < last).then_some(first..last)
+    }
+
+    /// The pages that the buffer touches.
+    fn enclosing(&self, address: usize, len: usize) -> Range<usize> {
+        let last = address.saturating_add(len);
+        address & !(self.page - 1)
+            ..last
+                .checked_next_multiple_of(self.page)
+                .unwrap_or(usize::MAX)
+    }
+
+    fn is_hinted(&self, address: usize) -> bool {
+        let next = self.hints.partition_point(|h| h.addresses.start <= address);
+        next > 0 && self.hints[next - 1].addresses.contains(&address)
+    }
+
+    /// The area as a part of one of my slots, if it is one that can be loaded from and stored to.
+    fn place(&self, area: &Area) -> Option<Place> {
+        if area.inode != self.inode || area.device != self.device || !area.shared {
+            return None;
+        }
+        let first = self.segment.geometry().slot(self.me, 0);
+        let slot = area.offset.checked_sub(first)? / SLOT_SPAN;
+        let last = (area.offset + area.addresses.len() as u64 - 1).checked_sub(first)? / SLOT_SPAN;
+        (slot < u64::from(SLOTS) && slot == last).then(|| Place {
+            addresses: area.addresses.clone(),
+            slot: slot as u32,
+            offset: area.offset,
+        })
+    }
+
+    fn place_at(&self, address: usize) -> Option<Place> {
+        let area = self.maps.at(address).ok()??;
+        if !(area.readable && area.writable) {
+            return None;
+        }
+        self.place(&area)
+    }
+
+    /// Calls `each` with every area of this process that is a part of my slots.
+    pub fn each_area(&self, maps: &Maps, mut each: impl FnMut(&Area)) -> bool {
+        let mut at = 0;
+        loop {
+            match maps.next_of_a_file(at) {
+                Ok(Some(area)) => {
+                    if self.place(&area).is_some() {
+                        each(&area);
+                    }
+                    at = area.addresses.end;
+                }
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// The exposure of a buffer whose whole pages all lie in one slot, in one piece.
+    fn reach(&mut self, address: usize, len: usize, whole: &Range<usize>) -> Option<Exposed> {
+        let place = self.place_at(whole.start)?;
+        let mut end = place.addresses.end;
+        while end < whole.end {
+            // Parts of a slot that the kernel keeps apart, for want of the same advice.
+            let next = self.place_at(end)?;
+            if next.anchor() != place.anchor() || next.slot != place.slot {
+                return None;
+            }
+            end = next.addresses.end;
+        }
+        let start = address.max(place.addresses.start);
+        let end = (address + len).min(end);
+        let slot = self.segment.geometry().slot(self.me, place.slot);
+        Some(Exposed {
+            exposure: Exposure {
+                backend: Backend::Mapped,
+                head: (start - address) as u16,
+                tail: (address + len - end) as u16,
+                slot: place.slot,
+                place: (start as u64).wrapping_add(place.anchor()) - slot,
+            },
+            _pin: Some(Arc::clone(&self.slots[place.slot as usize].pin)),
+        })
+    }
+
+    fn count(&mut self, whole: &Range<usize>) -> &mut Count {
+        let key = (whole.start / self.page) as u64 ^ ((whole.len() / self.page) as u64) << 20;
+        let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+        &mut self.counts[hash as usize % COUNTS]
+    }
+
+    /// Counts a use; true once the buffer has been used often enough.
+    fn is_due(&mut self, whole: &Range<usize>) -> bool {
+        let limit = self.options.mapped_after;
+        let count = self.count(whole);
+        if count.pages != *whole {
+            *count = Count {
+                pages: whole.clone(),
+                uses: 0,
+                limit,
+            };
+        }
+        count.uses = count.uses.saturating_add(1);
+        count.uses > count.limit
+    }
+
+    fn note(&mut self, whole: &Range<usize>, result: Result<(), Kept>) {
+        let count = self.count(whole);
+        match result {
+            Ok(()) => {
+                *count = Count::default();
+                self.moves += 1;
+            }
+            // Next time.
+            Err(Kept::Busy) => count.uses = count.limit,
+            Err(_) => {
+                count.uses = 0;
+                count.limit = count.limit.clamp(8, 1 << 20) * 2;
+            }
+        }
+        if let Err(why) = result {
+            *self.kept.entry(why).or_default() += 1;
+        }
+    }
+
+    fn is_lent(&mut self, pages: &Range<usize>) -> bool {
+        self.lent.iter_mut().any(|lent| {
+            // SYNC pin: as in `Slot::is_idle`.
+            meet(&lent.pages, pages) && Arc::get_mut(&mut lent.pin).is_none()
+        })
+    }
+
+    /// Moves what is not there yet of a buffer's pages to a slot.
+    fn take_in(&mut self, address: usize, len: usize, whole: &Range<usize>) -> Result<(), Kept> {
+        if self.is_lent(whole) {
+            return Err(Kept::Busy);
+        }
+        let process = Process::now()?;
+        if process.has_pinned {
+            return Err(Kept::Pinned);
+        }
+        // Another thread may write to the rest of a page that the buffer only touches.
+        let mut pages = if process.is_single {
+            self.enclosing(address, len)
+        } else {
+            whole.clone()
+        };
+        let census = self.sweep(process.is_single)?;
+        let (target, moving) = self.plan(&mut pages, process.is_single, &census)?;
+        if checks::holds_own_memory(&pages) {
+            return Err(Kept::Thread);
+        }
+        if self.is_lent(&pages) {
+            return Err(Kept::Busy);
+        }
+        if checks::in_arena(&self.maps, &pages) {
+            return Err(Kept::Arena);
+        }
+        let taken: usize = census.iter().map(|place| place.addresses.len()).sum();
+        let more: usize = moving.iter().map(|run| run.len()).sum();
+        if taken + more > self.options.mapped_max {
+            return Err(Kept::TooMuch);
+        }
+        let node = checks::common_node(&pages, self.page)?;
+        let fd = self.segment.as_fd().as_raw_fd();
+        let backing = Backing::File {
+            fd,
+            anchor: target.anchor,
+        };
+        let blocked = process.is_single.then(SignalsBlocked::new);
+        let result = moving.into_iter().try_for_each(|run| {
+            // SAFETY: 1. `plan` has found the pages to be readable data, of a buffer in use by us, or around one; Rust code
+            // reaches them by raw addresses only, and their contents stay; 2. by MPI's rules nobody writes to a buffer
+            // in use, and beyond one we move pages only if there is no other thread, with signals blocked, and no
+            // transfer by a peer in progress (`lent`, and pins); 3. `plan` has looked for other mappings of the same part.
+            unsafe { motion::move_pages(run, backing, node) }
+        });
+        drop(blocked);
+        // Whatever has been moved is in the census now.
+        self.sweep(process.is_single)?;
+        result
+    }
+
+    /// Where pages shall go, and which of them must be moved for that. `pages` grows by the areas of other slots that it
+    /// meets: buffers there shall still lie in one slot each.
+    fn plan(
+        &mut self,
+        pages: &mut Range<usize>,
+        is_single: bool,
+        census: &[Place],
+    ) -> Result<(Target, Vec<Range<usize>>), Kept> {
+        let mut foreign = Vec::new();
+        let mut name = [0u8; 256];
+        let mut at = pages.start;
+        while at < pages.end {
+            let area = match self.maps.named(at, &mut name) {
+                Ok(Some(area)) => area,
+                // A name that is too long is a path.
+                Ok(None) | Err(_) => return Err(Kept::Kind),
+            };
+            at = area.addresses.end;
+            if self.place(&area).is_none() {
+                checks::check_area(&area, &name, self.page)?;
+                foreign.push(area.addresses);
+            } else if !(area.readable && area.writable) {
+                return Err(Kept::Kind);
+            }
+        }
+        let met = |pages: &Range<usize>| {
+            let pages = pages.clone();
+            census
+                .iter()
+                .filter(move |place| meet(&place.addresses, &pages))
+        };
+        // The slot with the largest part keeps it; others come to it.
+        let target = met(pages)
+            .filter(|place| self.can_hold(place.slot, place.anchor(), pages, census))
+            .max_by_key(|place| place.addresses.len())
+            .map(|place| Target {
+                slot: place.slot,
+                anchor: place.anchor(),
+            });
+        let target = match target {
+            Some(target) => target,
+            None => self.fresh(pages.start)?,
+        };
+        let donors: Vec<Place> = met(pages)
+            .filter(|place| place.anchor() != target.anchor)
+            .cloned()
+            .collect();
+        for donor in &donors {
+            let inside = pages.start <= donor.addresses.start && donor.addresses.end <= pages.end;
+            let idle = self.slots[donor.slot as usize].is_idle();
+            if !idle || !(is_single || inside) {
+                return Err(Kept::Overlap);
+            }
+            pages.start = pages.start.min(donor.addresses.start);
+            pages.end = pages.end.max(donor.addresses.end);
+        }
+        let again: usize = donors.iter().map(|donor| donor.addresses.len()).sum();
+        if again > UNION_MAX || !self.can_hold(target.slot, target.anchor, pages, census) {
+            return Err(Kept::Overlap);
+        }
+        let donated = donors.into_iter().map(|donor| donor.addresses);
+        let mut moving: Vec<Range<usize>> = foreign
+            .into_iter()
+            .chain(donated)
+            .map(|run| run.start.max(pages.start)..run.end.min(pages.end))
+            .filter(|run| !run.is_empty())
+            .collect();
+        moving.sort_by_key(|run| run.start);
+        Ok((target, moving))
+    }
+
+    /// Whether a slot has room for `pages` at their place, and nothing else of the process lies there.
+    fn can_hold(&self, slot: u32, anchor: u64, pages: &Range<usize>, census: &[Place]) -> bool {
+        let base = self.segment.geometry().slot(self.me, slot);
+        let first = (pages.start as u64).wrapping_add(anchor);
+        let last = (pages.end as u64).wrapping_add(anchor);
+        base <= first
+            && first < last
+            && last <= base + SLOT_SPAN
+            && census.iter().all(|place| {
+                let file = place.file();
+                place.anchor() == anchor || file.end <= first || last <= file.start
+            })
+    }
+
+    /// A slot that nothing lies in; with room on both sides of what comes first.
+    fn fresh(&mut self, start: usize) -> Result<Target, Kept> {
+        let free = |slot: &mut Slot| slot.extents.is_empty() && slot.is_idle();
+        let slot = self.slots.iter_mut().position(free).ok_or(Kept::NoSlot)? as u32;
+        let base = self.segment.geometry().slot(self.me, slot);
+        let offset = base + SLOT_SPAN / 2 + (start & (HUGE - 1)) as u64;
+        Ok(Target {
+            slot,
+            anchor: offset.wrapping_sub(start as u64),
+        })
+    }
+
+    fn sweep_in_process(&mut self) -> Result<Vec<Place>, Kept> {
+        let is_single = Process::now()?.is_single;
+        self.sweep(is_single)
+    }
+
+    /// Finds out what lies in my slots, renews the hints, and gives memory back that is mapped no more.
+    fn sweep(&mut self, is_single: bool) -> Result<Vec<Place>, Kept> {
+        let mut census = self.census()?;
+        if !is_single {
+            // Another thread may move an area from before our eyes to behind our back: it is not where we look twice.
+            let mut rounds = 8;
+            loop {
+                let again = self.census()?;
+                if again == census {
+                    break;
+                }
+                census = again;
+                rounds -= 1;
+                if rounds == 0 {
+                    return Err(Kept::Busy);
+                }
+            }
+        }
+        let hint = |place: &Place| Hint {
+            addresses: place.addresses.clone(),
+            slot: place.slot,
+        };
+        self.hints.clear();
+        for place in &census {
+            match self.hints.last_mut() {
+                Some(last)
+                    if last.slot == place.slot && last.addresses.end == place.addresses.start =>
+                {
+                    last.addresses.end = place.addresses.end;
+                }
+                _ => self.hints.push(hint(place)),
+            }
+        }
+        for slot in 0..SLOTS {
+            let mut extents: Vec<Range<u64>> = census
+                .iter()
+                .filter(|place| place.slot == slot)
+                .map(Place::file)
+                .collect();
+            extents.sort_by_key(|extent| extent.start);
+            let now = &mut self.slots[slot as usize];
+            if now.extents == extents || (extents_shrink(&now.extents, &extents) && !now.is_idle())
+            {
+                continue;
+            }
+            now.extents = extents;
+            self.reclaim(slot);
+        }
+        Ok(census)
+    }
+
+    fn census(&self) -> Result<Vec<Place>, Kept> {
+        let mut census = Vec::new();
+        let complete = self.each_area(&self.maps, |area| census.extend(self.place(area)));
+        complete.then_some(census).ok_or(Kept::Kernel)
+    }
+
+    /// Gives back what a slot has beyond its extents. The kernel looks at pages that exist only, however long the range.
+    fn reclaim(&self, slot: u32) {
+        let base = self.segment.geometry().slot(self.me, slot);
+        let mut at = base;
+        let end = base + SLOT_SPAN..base + SLOT_SPAN;
+        for extent in self.slots[slot as usize].extents.iter().chain([&end]) {
+            if at < extent.start {
+                // If the kernel refuses, the memory stays until the process ends.
+                let _ = self.segment.punch(at, extent.start - at);
+            }
+            at = at.max(extent.end);
+        }
+    }
+}
+
+/// Whether `now` lacks something that `before` had.
+fn extents_shrink(before: &[Range<u64>], now: &[Range<u64>]) -> bool {
+    before
+        .iter()
+        .any(|b| !now.iter().any(|n| n.start <= b.start && b.end <= n.end))
+}
+
+/// Where pages go.
+#[derive(Debug, Clone, Copy)]
+struct Target {
+    slot: u32,
+    anchor: u64,
+}

@@ -1,0 +1,55 @@
+//! Which back ends a rank may use, and from when on.
+
+use mica_node::tunables::{self, BadValue};
+
+/// What the tunables say of the direct channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// `process_vm_readv` and `process_vm_writev` are allowed.
+    pub cma: bool,
+    /// Buffers may be moved to the job segment's file.
+    pub mapped: bool,
+    /// The XPMEM module may be used.
+    pub xpmem: bool,
+    /// Uses of a buffer before it is moved (`MICA_MAPPED_AFTER`).
+    pub mapped_after: u32,
+    /// Bytes of the shortest buffer that is moved (`MICA_MAPPED_MIN`).
+    pub mapped_min: usize,
+    /// Bytes that are moved at most (`MICA_MAPPED_MAX`).
+    pub mapped_max: usize,
+}
+
+impl Options {
+    /// What the environment says. `MICA_DIRECT=mapped` and `=xpmem` leave CMA on, for what these cannot reach (the ends of
+    /// buffers, scattered messages, buffers that are new): only `off` is without.
+    ///
+    /// # Errors
+    /// When a tunable's value does not fit.
+    pub fn in_force() -> Result<Options, BadValue> {
+        let choice = tunables::DIRECT.choice()?;
+        Ok(Options {
+            cma: choice != "off",
+            mapped: matches!(choice, "auto" | "mapped"),
+            xpmem: matches!(choice, "auto" | "xpmem"),
+            mapped_after: u32::try_from(tunables::MAPPED_AFTER.number()?).unwrap_or(u32::MAX),
+            mapped_min: tunables::MAPPED_MIN.number()? as usize,
+            mapped_max: tunables::MAPPED_MAX.number()? as usize,
+        })
+    }
+
+    /// No back end at all.
+    pub const OFF: Options = Options {
+        cma: false,
+        mapped: false,
+        xpmem: false,
+        mapped_after: u32::MAX,
+        mapped_min: usize::MAX,
+        mapped_max: 0,
+    };
+
+    /// CMA alone.
+    pub const CMA: Options = Options {
+        cma: true,
+        ..Options::OFF
+    };
+}

@@ -1,0 +1,99 @@
+//! A peer's buffer, mapped here.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::memory::{Region, Shape, View};
+
+/// Memory of a peer that is mapped in this process until the last window on it is gone.
+pub(super) trait Mapping: std::fmt::Debug + Send + Sync {
+    /// The addresses that are mapped, readable and writable.
+    fn addresses(&self) -> Range<usize>;
+}
+
+/// A peer's buffer that this rank loads from and stores to. Cheap to clone; may outlive the [`Direct`](super::Direct) that
+/// made it, but not the peer's [`Exposed`](super::Exposed): bytes that are moved after that are lost, or a fault.
+///
+/// # Contract
+/// The bytes belong to another process. MPI's rules for buffers in use keep both sides from touching a byte at the same time: a
+/// byte is written by the one side only while the other neither reads nor writes it, and the messages by which the two
+/// agree about that order their accesses. Windows copy with raw addresses and never make references, so a program that breaks
+/// these rules gets wrong bytes, never undefined behaviour of this process beyond that.
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// Where the buffer's first byte is, or would be if it were reachable.
+    pub(super) origin: usize,
+    pub(super) reachable: Range<usize>,
+    pub(super) mapping: Arc<dyn Mapping>,
+}
+
+impl Window {
+    /// The bytes of the buffer that [`load`](Self::load) and [`store`](Self::store) may touch.
+    pub fn reachable(&self) -> Range<usize> {
+        self.reachable.clone()
+    }
+
+    /// The buffer as a view, for a copy engine. It must not outlive the window.
+    ///
+    /// # Panics
+    /// If not all of it is reachable.
+    pub fn view(&self) -> View {
+        assert_eq!(
+            self.reachable.start, 0,
+            "the buffer's start is not reachable"
+        );
+        let bytes = self.reachable.end;
+        // SAFETY: 1. the mapping covers the bytes, for as long as `self` lives, which the caller sees to; 2. that the peer
+        // leaves them alone meanwhile is the window's contract.
+        let region = unsafe { Region::user(std::ptr::with_exposed_provenance_mut(self.origin)) };
+        region.view(Shape::Contiguous { bytes })
+    }
+
+    /// Copies `len` bytes at `position` of the peer's buffer to my `view` from `view_position` on. Does not block.
+    ///
+    /// # Panics
+    /// If the bytes are not all reachable, or the view does not have them.
+    #[inline]
+    pub fn load(&self, position: usize, view: &View, view_position: usize, len: usize) {
+        let from = self.address(position, view, view_position, len);
+        let from = std::ptr::with_exposed_provenance::<u8>(from);
+        // SAFETY: 1. `address` has checked that the bytes lie in the mapping, which lives as long as `self`; 2. no view of a
+        // caller lies in a mapping of a peer's memory. That the peer leaves the bytes alone is the window's contract.
+        unsafe { view.unpack_from(view_position, from, len) };
+    }
+
+    /// Copies `len` bytes of my `view` from `view_position` on to `position` of the peer's buffer. Does not block.
+    ///
+    /// # Panics
+    /// If the bytes are not all reachable, or the view does not have them.
+    #[inline]
+    pub fn store(&self, position: usize, view: &View, view_position: usize, len: usize) {
+        let to = self.address(position, view, view_position, len);
+        let to = std::ptr::with_exposed_provenance_mut::<u8>(to);
+        // SAFETY: as in `load`.
+        unsafe { view.pack_into(view_position, to, len) };
+    }
+
+    #[inline]
+    fn address(&self, position: usize, view: &View, view_position: usize, len: usize) -> usize {
+        let end = position.checked_add(len);
+        assert!(
+            position >= self.reachable.start && end.is_some_and(|end| end <= self.reachable.end),
+            "{len} bytes at {position} are not within the {:?} that the window reaches",
+            self.reachable
+        );
+        assert!(
+            view_position
+                .checked_add(len)
+                .is_some_and(|end| end <= view.len()),
+            "{len} bytes at {view_position} are not within a view of {}",
+            view.len()
+        );
+        debug_assert!({
+            let mapped = self.mapping.addresses();
+            let first = self.origin.wrapping_add(position);
+            len == 0 || (mapped.contains(&first) && first + len <= mapped.end)
+        });
+        self.origin.wrapping_add(position)
+    }
+}

@@ -1,0 +1,417 @@
+//! `dsa` and `dsa+thread` (SCI and MCI of chai-2009, 5.1): the copy engine of this century's I/OAT, the Intel Data Streaming
+//! Accelerator, through a work queue for user programs.
+//!
+//! ```text
+//!   CopyJob --chunks--> Feeder: slots --descriptors--> Portal (Hardware, or a device in software for tests)
+//!                          ^                              |
+//!                          +------ completion records <---+
+//! ```
+//!
+//! The device works on this process's own addresses (shared virtual memory; the kernel enables user queues only with it). It
+//! reaches a peer's memory only through a window mapped here: cross memory attach is the CPU's. With `dsa` the rank feeds and
+//! watches the device whenever it looks at a job; with `dsa+thread` the helper does.
+
+mod descriptor;
+mod feeder;
+mod hardware;
+mod presence;
+mod queues;
+#[cfg(test)]
+pub(super) mod software;
+
+pub use feeder::DsaReport;
+pub use queues::{QueueInfo, QueueMode, find_queues};
+
+use super::helper::{Helper, Worker};
+use super::inline::{ByCaller, start_inline};
+use super::job::Job;
+use super::thread::ByHelper;
+use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, Setup, fork};
+use crate::Cost;
+use crate::memory::{Block, Shape};
+use descriptor::Descriptor;
+use feeder::Feeder;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Why there is no device to copy with.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoDevice {
+    /// Another engine was asked for.
+    #[error("no DSA device was looked for")]
+    NotLookedFor,
+    /// The machine has no DSA, or nobody has set up a queue.
+    #[error("no enabled work queue of type user in {directory} (see accel-config)")]
+    NoQueue {
+        /// Where queues are listed.
+        directory: &'static str,
+    },
+    /// This process may not use the queue, or somebody else does.
+    #[error("{call} of DSA work queue {} failed: {source}", .queue.display())]
+    Refused {
+        /// The queue's character device.
+        queue: PathBuf,
+        /// The call.
+        call: &'static str,
+        /// Its error.
+        source: io::Error,
+    },
+    /// The processor cannot submit to a queue of this mode.
+    #[error("the processor lacks the instruction for {mode:?} DSA work queue {}", .queue.display())]
+    NoInstruction {
+        /// The queue's character device.
+        queue: PathBuf,
+        /// Its mode.
+        mode: QueueMode,
+    },
+}
+
+/// What became of a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Submission {
+    /// The device will write its completion record.
+    Accepted,
+    /// The queue has no room: try again later.
+    Full,
+    /// The queue will not take it, now or later.
+    Refused,
+}
+
+/// The way into a work queue.
+pub(super) trait Portal: Send + std::fmt::Debug {
+    /// Submits a descriptor. Its addresses and its record must stay valid until the record is written.
+    fn submit(&mut self, descriptor: &Descriptor) -> Submission;
+
+    /// Entries of the queue: descriptors that may be out at once.
+    fn entries(&self) -> usize;
+
+    /// Longest transfer of one descriptor, in bytes.
+    fn max_transfer(&self) -> usize;
+
+    /// Whether the queue is in service. The driver drains a queue before it is disabled, so that one which is not touches no
+    /// memory any more.
+    fn is_enabled(&self) -> bool;
+}
+
+/// An open device, shared by an engine and its cookies.
+#[derive(Debug)]
+pub(super) struct Device(Mutex<Feeder>);
+
+impl Device {
+    pub(super) fn new(portal: Box<dyn Portal>) -> Device {
+        Device(Mutex::new(Feeder::new(portal)))
+    }
+
+    fn feeder(&self) -> MutexGuard<'_, Feeder> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens the first queue of this machine that lets itself be opened.
+///
+/// # Errors
+/// Why the last one did not, or that there is none.
+pub(super) fn open_device() -> Result<Device, NoDevice> {
+    let mut why = NoDevice::NoQueue {
+        directory: queues::SYSFS,
+    };
+    for queue in find_queues() {
+        match hardware::Hardware::open(&queue) {
+            Ok(hardware) => return Ok(Device::new(Box::new(hardware))),
+            Err(error) => why = error,
+        }
+    }
+    Err(why)
+}
+
+/// A device, and the process (in generations of forks) that has it.
+#[derive(Debug)]
+struct Holder {
+    device: Option<Arc<Device>>,
+    generation: u32,
+}
+
+impl Holder {
+    fn new(device: Device) -> Holder {
+        Holder {
+            device: Some(Arc::new(device)),
+            generation: fork::generation(),
+        }
+    }
+
+    /// The device. A child has none of its parent's: the portal is not mapped there, and the queue works on the parent's
+    /// memory. It opens its own, or does without.
+    fn device(&mut self) -> Option<&Arc<Device>> {
+        if self.generation != fork::generation() {
+            // Its lock may be held by a thread that is not here.
+            std::mem::forget(self.device.take());
+            self.device = open_device().ok().map(Arc::new);
+            self.generation = fork::generation();
+        }
+        self.device.as_ref()
+    }
+
+    fn report(&self) -> DsaReport {
+        match &self.device {
+            Some(device) if self.generation == fork::generation() => device.feeder().report(),
+            _ => DsaReport::default(),
+        }
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        if self.generation != fork::generation() {
+            std::mem::forget(self.device.take());
+        }
+    }
+}
+
+/// SCI: the device copies, and the rank feeds it.
+#[derive(Debug)]
+pub struct DsaEngine {
+    holder: Holder,
+    break_even: Option<usize>,
+}
+
+impl DsaEngine {
+    /// Opens a queue of this machine.
+    ///
+    /// # Errors
+    /// When there is none that can be used.
+    pub fn open() -> Result<DsaEngine, NoDevice> {
+        Ok(DsaEngine::with_device(open_device()?))
+    }
+
+    pub(super) fn with_device(device: Device) -> DsaEngine {
+        DsaEngine {
+            holder: Holder::new(device),
+            break_even: None,
+        }
+    }
+
+    /// What the device has done so far.
+    pub fn report(&self) -> DsaReport {
+        self.holder.report()
+    }
+
+    /// The length in bytes from which on the device copies at least as fast as the CPU, `None` if it never does up to 4 MiB.
+    /// The first call measures for some milliseconds; the device gets no shorter stretches from then on, and later calls
+    /// return the same. To be called while the machine is quiet.
+    pub fn measure_break_even(&mut self) -> Option<usize> {
+        if self.break_even.is_none() {
+            let found = self.break_even_now();
+            self.break_even = Some(found);
+            if let Some(device) = self.holder.device() {
+                device.feeder().set_shortest(found);
+            }
+        }
+        self.break_even.filter(|&bytes| bytes != usize::MAX)
+    }
+
+    fn break_even_now(&mut self) -> usize {
+        const LONGEST: usize = 4 << 20;
+        const ROUNDS: usize = 9;
+        let (Some(device), Ok(from), Ok(to)) = (
+            self.holder.device().cloned(),
+            Block::allocate(LONGEST),
+            Block::allocate(LONGEST),
+        ) else {
+            return usize::MAX;
+        };
+        let best = |engine: &mut dyn CopyEngine, bytes: usize| {
+            let view =
+                |region: &crate::memory::Region| region.clone().view(Shape::Contiguous { bytes });
+            let round = |engine: &mut dyn CopyEngine| {
+                let start = Instant::now();
+                let job = CopyJob::copy(view(&from), view(&to), bytes);
+                engine.run(job).expect("own memory does not fail");
+                start.elapsed()
+            };
+            (0..ROUNDS)
+                .map(|_| round(&mut *engine))
+                .min()
+                .unwrap_or(Duration::MAX)
+        };
+        device.feeder().set_shortest(0);
+        let mut found = usize::MAX;
+        let mut bytes = LONGEST;
+        while bytes >= 1024 {
+            let (by_device, by_cpu) = (
+                best(self, bytes),
+                best(&mut super::InlineEngine::new(), bytes),
+            );
+            if by_device > by_cpu {
+                break;
+            }
+            found = bytes;
+            bytes /= 2;
+        }
+        found
+    }
+}
+
+impl CopyEngine for DsaEngine {
+    fn name(&self) -> &'static str {
+        "dsa"
+    }
+
+    fn capabilities(&self) -> EngineCapabilities {
+        EngineCapabilities::OWN_MEMORY | EngineCapabilities::HARDWARE
+    }
+
+    fn cost(&self) -> Cost {
+        Cost {
+            // Submission of the first descriptors; the device's copying is not the caller's.
+            start_ns: 1000.0,
+            byte_ns: 0.0,
+            copies: 1,
+        }
+    }
+
+    fn start(&mut self, job: CopyJob) -> Cookie {
+        match self.holder.device() {
+            Some(device) if job.is_own_memory() => {
+                let (device, job) = (Arc::clone(device), Job::new(job, None));
+                device.feeder().advance(Some(&job));
+                Cookie::new(job, device)
+            }
+            _ => start_inline(job),
+        }
+    }
+}
+
+impl Driver for Device {
+    fn look(&self, job: &Arc<Job>) {
+        self.feeder().advance(Some(job));
+    }
+
+    fn assist(&self, job: &Arc<Job>) -> bool {
+        // Where the device has no room the CPU lends a hand. Otherwise there is nothing to do but to look again: nobody
+        // else would.
+        if !self.feeder().advance(Some(job)) && !job.copy_chunk() {
+            std::hint::spin_loop();
+        }
+        true
+    }
+
+    fn is_self_driven(&self, _job: &Job) -> bool {
+        false
+    }
+}
+
+/// MCI: the device copies, and the helper thread feeds it.
+#[derive(Debug)]
+pub struct DsaThreadEngine {
+    setup: Setup,
+    holder: Holder,
+    helper: Helper,
+}
+
+impl DsaThreadEngine {
+    /// Opens a queue of this machine.
+    ///
+    /// # Errors
+    /// When there is none that can be used.
+    pub fn open(setup: Setup) -> Result<DsaThreadEngine, NoDevice> {
+        Ok(DsaThreadEngine::with_device(open_device()?, setup))
+    }
+
+    pub(super) fn with_device(device: Device, setup: Setup) -> DsaThreadEngine {
+        DsaThreadEngine {
+            holder: Holder::new(device),
+            helper: Helper::new(setup.segment, setup.helpers),
+            setup,
+        }
+    }
+
+    /// What the device has done so far.
+    pub fn report(&self) -> DsaReport {
+        self.holder.report()
+    }
+}
+
+impl CopyEngine for DsaThreadEngine {
+    fn name(&self) -> &'static str {
+        "dsa+thread"
+    }
+
+    fn capabilities(&self) -> EngineCapabilities {
+        EngineCapabilities::OWN_MEMORY
+            | EngineCapabilities::PEER_MEMORY
+            | EngineCapabilities::SELF_DRIVEN
+            | EngineCapabilities::HARDWARE
+    }
+
+    fn cost(&self) -> Cost {
+        Cost {
+            // Waking the helper.
+            start_ns: 3000.0,
+            byte_ns: 0.0,
+            copies: 1,
+        }
+    }
+
+    fn start(&mut self, job: CopyJob) -> Cookie {
+        if !self.helper.is_ours() {
+            let fresh = Helper::new(self.setup.segment, self.setup.helpers);
+            std::mem::forget(std::mem::replace(&mut self.helper, fresh));
+        }
+        let job = Job::new(job, self.setup.notify.clone());
+        let device = self.holder.device().cloned();
+        if job.has_unclaimed() && self.helper.give(&job, || ByDevice { device }) {
+            return Cookie::new(job, Arc::new(ByHelper));
+        }
+        match self.holder.device() {
+            Some(device) if job.plan.is_own_memory() => Cookie::new(job, Arc::clone(device) as _),
+            _ => Cookie::new(job, Arc::new(ByCaller)),
+        }
+    }
+}
+
+/// The helper's way: through the device what it reaches, by the CPU the rest.
+struct ByDevice {
+    device: Option<Arc<Device>>,
+}
+
+impl Worker for ByDevice {
+    fn take_chunks(&mut self, job: &Arc<Job>) {
+        let device = self.device.as_ref().filter(|_| job.plan.is_own_memory());
+        while job.has_unclaimed() {
+            match device {
+                Some(device) => pause_unless(device.feeder().advance(Some(job))),
+                None => drop(job.copy_chunk()),
+            }
+            // The descriptors of earlier jobs come to their end meanwhile.
+            if let (None, Some(device)) = (device, &self.device) {
+                device.feeder().advance(None);
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        let Some(device) = &self.device else { return };
+        loop {
+            let mut feeder = device.feeder();
+            if feeder.is_idle() {
+                return;
+            }
+            let moved = feeder.advance(None);
+            drop(feeder);
+            pause_unless(moved);
+        }
+    }
+}
+
+/// Lets go of the core for a moment when there was nothing to do.
+fn pause_unless(moved: bool) {
+    if !moved {
+        for _ in 0..50 {
+            std::hint::spin_loop();
+        }
+        std::thread::yield_now();
+    }
+}

@@ -1,0 +1,63 @@
+//! `inline`: no engine at all. The rank copies a chunk at each look, so that a long copy is spread over its calls and
+//! other messages get on in between.
+
+use super::job::Job;
+use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities};
+use crate::Cost;
+use std::sync::Arc;
+
+/// The engine that copies in its caller's calls.
+#[derive(Debug, Default)]
+pub struct InlineEngine;
+
+/// Copies by whoever looks. Also drives the jobs that other engines leave to the CPU.
+#[derive(Debug)]
+pub(super) struct ByCaller;
+
+impl InlineEngine {
+    /// A new engine; it holds nothing.
+    pub fn new() -> InlineEngine {
+        InlineEngine
+    }
+}
+
+impl CopyEngine for InlineEngine {
+    fn name(&self) -> &'static str {
+        "inline"
+    }
+
+    fn capabilities(&self) -> EngineCapabilities {
+        EngineCapabilities::OWN_MEMORY | EngineCapabilities::PEER_MEMORY
+    }
+
+    fn cost(&self) -> Cost {
+        Cost {
+            start_ns: 100.0,
+            byte_ns: 0.09,
+            copies: 1,
+        }
+    }
+
+    fn start(&mut self, job: CopyJob) -> Cookie {
+        start_inline(job)
+    }
+}
+
+/// Starts a job that its caller drives. Copies nothing before the first look.
+pub(super) fn start_inline(job: CopyJob) -> Cookie {
+    Cookie::new(Job::new(job, None), Arc::new(ByCaller))
+}
+
+impl Driver for ByCaller {
+    fn look(&self, job: &Arc<Job>) {
+        job.copy_chunk();
+    }
+
+    fn assist(&self, job: &Arc<Job>) -> bool {
+        job.copy_chunk()
+    }
+
+    fn is_self_driven(&self, _job: &Job) -> bool {
+        false
+    }
+}

@@ -1,0 +1,285 @@
+//! Copy jobs: what is to be copied, divided in chunks, and how far it is.
+//!
+//! **Memory.** A job reads and writes this process's memory through [`View`]s only, so the promise of
+//! [`Region::user`](crate::memory::Region::user) covers it: the bytes stay valid, and nobody else touches those that are
+//! written, until the operation completes. The operation that started a job is complete when its [`Cookie`](super::Cookie)
+//! says so or is gone, and not before: a job may be touched by another thread or by a device until then. Blocks of our own
+//! are kept alive by the job itself. Source and destination must not overlap.
+//!
+//! **Chunks.** Each of `CHUNK` bytes, taken through [`Claims`] by the helper thread, by the rank that waits, or for the device. A
+//! chunk that fails leaves its error number, abandons what nobody has taken, and settles like any other.
+
+use super::peer::{Direction, PeerMemory};
+use super::{CopyError, fork};
+use crate::memory::View;
+use mica_node::claims::Claims;
+use mica_node::park::{Fencing, ParkingSpot};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+/// Bytes of a chunk: some 10 us of copying, so that a look at a job stays short and a helper is never far from the end.
+pub(super) const CHUNK: usize = 128 << 10;
+
+/// What is told when a job is over that was not finished by the one who waits for it.
+pub type Notify = Arc<dyn Fn() + Send + Sync>;
+
+/// Bytes to copy: `icopy` (chai-2009, Table 5.1), `iread` or `iwrite` (Table 5.2), depending on where the two sides lie.
+#[derive(Debug, Clone)]
+pub struct CopyJob {
+    sides: Sides,
+    bytes: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Sides {
+    /// Both in this address space: own buffers, or a window onto a peer's memory.
+    Own {
+        from: View,
+        to: View,
+    },
+    Read {
+        from: PeerMemory,
+        to: View,
+    },
+    Write {
+        from: View,
+        to: PeerMemory,
+    },
+}
+
+impl CopyJob {
+    /// Copies the first `bytes` bytes of `from` to `to`, both in this process's address space. A window through which a
+    /// peer's memory is mapped here counts as that.
+    ///
+    /// # Panics
+    /// If one of them is shorter than `bytes`.
+    pub fn copy(from: View, to: View, bytes: usize) -> CopyJob {
+        CopyJob::new(from.len(), to.len(), bytes, Sides::Own { from, to })
+    }
+
+    /// Copies the first `bytes` bytes of a peer's memory `from` to `to`.
+    ///
+    /// # Panics
+    /// If one of them is shorter than `bytes`.
+    pub fn read(from: PeerMemory, to: View, bytes: usize) -> CopyJob {
+        CopyJob::new(from.len(), to.len(), bytes, Sides::Read { from, to })
+    }
+
+    /// Copies the first `bytes` bytes of `from` to a peer's memory `to`.
+    ///
+    /// # Panics
+    /// If one of them is shorter than `bytes`.
+    pub fn write(from: View, to: PeerMemory, bytes: usize) -> CopyJob {
+        CopyJob::new(from.len(), to.len(), bytes, Sides::Write { from, to })
+    }
+
+    fn new(from: usize, to: usize, bytes: usize, sides: Sides) -> CopyJob {
+        assert!(
+            bytes <= from && bytes <= to,
+            "a copy of {bytes} bytes from {from} to {to}"
+        );
+        CopyJob { sides, bytes }
+    }
+
+    /// Bytes to copy.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// True when both sides lie in this process's address space, where a device can reach them.
+    pub fn is_own_memory(&self) -> bool {
+        matches!(self.sides, Sides::Own { .. })
+    }
+
+    /// Copies one part by the CPU.
+    fn copy_part(&self, part: Range<usize>) -> Result<(), i32> {
+        let (at, bytes) = (part.start, part.len());
+        match &self.sides {
+            Sides::Own { from, to } => {
+                copy_own(from, to, at, bytes);
+                Ok(())
+            }
+            Sides::Read { from, to } => from.transfer(Direction::FromPeer, at, to.runs(at), bytes),
+            Sides::Write { from, to } => to.transfer(Direction::ToPeer, at, from.runs(at), bytes),
+        }
+    }
+
+    /// The first stretch of `part` that is contiguous on both sides: source and destination address, and length. `None`
+    /// unless both sides are own memory.
+    pub(super) fn stretch(&self, part: Range<usize>) -> Option<(usize, usize, usize)> {
+        let Sides::Own { from, to } = &self.sides else {
+            return None;
+        };
+        let (source, target) = (from.runs(part.start).next()?, to.runs(part.start).next()?);
+        let len = part.len().min(source.len).min(target.len);
+        Some((source.address, target.address, len))
+    }
+}
+
+/// Copies `bytes` bytes from position `at` on between two messages in this address space.
+fn copy_own(from: &View, to: &View, at: usize, bytes: usize) {
+    match (from.as_contiguous(), to.as_contiguous()) {
+        // SAFETY: the destination promises `at + bytes` bytes, disjoint from the source's by the job's contract.
+        (_, Some((address, _))) => unsafe {
+            let target = std::ptr::with_exposed_provenance_mut::<u8>(address);
+            from.pack_into(at, target.wrapping_add(at), bytes);
+        },
+        // SAFETY: as above, with the sides exchanged.
+        (Some((address, _)), None) => unsafe {
+            let source = std::ptr::with_exposed_provenance::<u8>(address);
+            to.unpack_from(at, source.wrapping_add(at), bytes);
+        },
+        (None, None) => {
+            let mut done = 0;
+            for run in from.runs(at) {
+                let len = run.len.min(bytes - done);
+                let source = std::ptr::with_exposed_provenance(run.address);
+                // SAFETY: the run's bytes are promised by `from`, and disjoint from the destination's.
+                unsafe { to.unpack_from(at + done, source, len) };
+                done += len;
+                if done == bytes {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// A job under way, shared by its cookie and by whoever works on it.
+pub(super) struct Job {
+    pub(super) plan: CopyJob,
+    claims: Claims,
+    /// The first error number, 0 if none.
+    errno: AtomicI32,
+    /// Where the one who waits sleeps.
+    over: ParkingSpot,
+    notify: Option<Notify>,
+    /// Process (in generations of forks) whose memory it is.
+    generation: u32,
+}
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job")
+            .field("plan", &self.plan)
+            .field("claims", &self.claims)
+            .field("errno", &self.errno)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A claimed chunk: the positions in the message that it covers.
+pub(super) type Chunk = Range<usize>;
+
+impl Job {
+    pub(super) fn new(plan: CopyJob, notify: Option<Notify>) -> Arc<Job> {
+        let chunks = u32::try_from(plan.bytes.div_ceil(CHUNK)).expect("fewer than 2^32 chunks");
+        Arc::new(Job {
+            plan,
+            claims: Claims::new(chunks),
+            errno: AtomicI32::new(0),
+            over: ParkingSpot::default(),
+            notify,
+            generation: fork::generation(),
+        })
+    }
+
+    /// Takes a chunk that nobody has taken. It must be settled.
+    pub(super) fn claim(&self) -> Option<Chunk> {
+        let start = self.claims.claim()? as usize * CHUNK;
+        Some(start..self.plan.bytes.min(start + CHUNK))
+    }
+
+    pub(super) fn has_unclaimed(&self) -> bool {
+        self.claims.has_unclaimed()
+    }
+
+    /// True when the job needs no more bytes: it failed, or nobody wants it. A chunk may then be settled undone.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.errno.load(Ordering::Relaxed) != 0
+    }
+
+    /// Copies `part` of a claimed chunk by the CPU; a failure stops the job.
+    pub(super) fn copy_part(&self, part: Chunk) {
+        if let Err(errno) = self.plan.copy_part(part) {
+            self.stop(errno);
+        }
+    }
+
+    /// Says that the caller is through with a chunk it claimed, and touches its memory no more.
+    pub(super) fn settle(&self) {
+        if self.claims.settle() {
+            self.tell();
+        }
+    }
+
+    /// Hands out no more chunks, because of `errno`.
+    pub(super) fn stop(&self, errno: i32) {
+        // Relaxed: published with the chunks that are settled (SYNC settled).
+        let _ = self
+            .errno
+            .compare_exchange(0, errno, Ordering::Relaxed, Ordering::Relaxed);
+        if self.claims.abandon() {
+            self.tell();
+        }
+    }
+
+    fn tell(&self) {
+        self.over.wake(Fencing::Sender);
+        if let Some(notify) = &self.notify {
+            notify();
+        }
+    }
+
+    /// Copies one chunk by the CPU, if there is one to take.
+    pub(super) fn copy_chunk(&self) -> bool {
+        let Some(chunk) = self.claim() else {
+            return false;
+        };
+        self.copy_part(chunk);
+        self.settle();
+        true
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.claims.is_settled()
+    }
+
+    /// How the job ended; `None` while it has not.
+    pub(super) fn outcome(&self) -> Option<Result<(), CopyError>> {
+        if !self.is_settled() {
+            return None;
+        }
+        Some(match self.errno.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            errno => Err(CopyError::Kernel {
+                errno,
+                bytes: self.plan.bytes,
+                pid: match &self.plan.sides {
+                    Sides::Own { .. } => None,
+                    Sides::Read { from, .. } => Some(from.pid()),
+                    Sides::Write { to, .. } => Some(to.pid()),
+                },
+            }),
+        })
+    }
+
+    /// False in a child that was forked after the job was started: its threads and devices are the parent's.
+    pub(super) fn is_ours(&self) -> bool {
+        self.generation == fork::generation()
+    }
+
+    /// Sleeps until the job is settled, or for a while.
+    pub(super) fn sleep(&self) {
+        for _ in 0..200 {
+            if self.is_settled() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        let limit = Some(Duration::from_millis(100));
+        self.over.park(Fencing::Sender, limit, || self.is_settled());
+    }
+}

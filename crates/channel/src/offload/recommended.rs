@@ -1,0 +1,159 @@
+//! Which engine a rank uses: the choice, and its opening.
+
+use super::dsa::{DsaEngine, DsaThreadEngine, NoDevice};
+use super::{CopyEngine, InlineEngine, Notify, ThreadEngine};
+use mica_node::segment::JobSegment;
+
+/// The engines by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineKind {
+    /// [`InlineEngine`].
+    Inline,
+    /// [`ThreadEngine`].
+    Thread,
+    /// [`DsaEngine`].
+    Dsa,
+    /// [`DsaThreadEngine`].
+    DsaThread,
+}
+
+/// What the choice depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Ranks on the node.
+    pub ranks: u32,
+    /// Cores that they may use.
+    pub cores: u32,
+    /// A work queue of a DSA device can be opened.
+    pub dsa: bool,
+}
+
+impl Facts {
+    /// Cores that no rank needs.
+    pub fn free_cores(&self) -> u32 {
+        self.cores.saturating_sub(self.ranks)
+    }
+}
+
+/// The engine for `request`, the text of `MICA_COPY_ENGINE`, and how many helpers may be at work on the node at once.
+/// `auto` takes the device if there is one, a helper thread if there is a core for it, and nothing otherwise. Who asks
+/// for a thread gets at least one. `None` if the text names no engine.
+pub fn recommended(request: &str, facts: &Facts) -> Option<(EngineKind, u32)> {
+    let kind = match request {
+        "auto" if facts.dsa => EngineKind::Dsa,
+        "auto" if facts.free_cores() > 0 => EngineKind::Thread,
+        "auto" | "inline" => EngineKind::Inline,
+        "thread" => EngineKind::Thread,
+        "dsa" => EngineKind::Dsa,
+        "dsa+thread" => EngineKind::DsaThread,
+        _ => return None,
+    };
+    let helpers = match kind {
+        EngineKind::Inline | EngineKind::Dsa => 0,
+        EngineKind::Thread | EngineKind::DsaThread if request == "auto" => facts.free_cores(),
+        EngineKind::Thread | EngineKind::DsaThread => facts.free_cores().max(1),
+    };
+    Some((kind, helpers))
+}
+
+/// What an engine is given by its rank.
+#[derive(Clone)]
+pub struct Setup {
+    /// The job's segment, which counts the helpers of the node.
+    pub segment: &'static JobSegment,
+    /// Helpers that may be at work on the node at once; 0 for none.
+    pub helpers: u32,
+    /// Called by the helper when a job is over: to wake the rank where it sleeps. Must not block, and must not call the engine.
+    pub notify: Option<Notify>,
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup")
+            .field("helpers", &self.helpers)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Opens the engine that `request`, the text of `MICA_COPY_ENGINE`, asks for. For `auto` the device is looked for here, and what
+/// cannot be opened is not used.
+///
+/// # Errors
+/// When a device was asked for by name and there is none that can be used, with the reason.
+///
+/// # Panics
+/// If the text names no engine; tunables are checked before.
+pub fn open(
+    request: &str,
+    segment: &'static JobSegment,
+    notify: Option<Notify>,
+) -> Result<Box<dyn CopyEngine>, NoDevice> {
+    let facts = |dsa| Facts {
+        ranks: segment.ranks(),
+        cores: segment.available_cores(),
+        dsa,
+    };
+    let device = match request {
+        "auto" | "dsa" | "dsa+thread" => super::dsa::open_device(),
+        _ => Err(NoDevice::NotLookedFor),
+    };
+    let (kind, helpers) = recommended(request, &facts(device.is_ok()))
+        .unwrap_or_else(|| panic!("{request:?} names no copy engine"));
+    let setup = Setup {
+        segment,
+        helpers,
+        notify,
+    };
+    Ok(match kind {
+        EngineKind::Inline => Box::new(InlineEngine::new()),
+        EngineKind::Thread => Box::new(ThreadEngine::new(setup)),
+        EngineKind::Dsa => Box::new(DsaEngine::with_device(device?)),
+        EngineKind::DsaThread => Box::new(DsaThreadEngine::with_device(device?, setup)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(request: &str, ranks: u32, cores: u32, dsa: bool) -> (EngineKind, u32) {
+        recommended(request, &Facts { ranks, cores, dsa }).expect("a known engine")
+    }
+
+    #[test]
+    fn auto_takes_what_is_free() {
+        assert_eq!(choose("auto", 2, 2, false), (EngineKind::Inline, 0));
+        assert_eq!(choose("auto", 4, 2, false), (EngineKind::Inline, 0));
+        assert_eq!(choose("auto", 1, 2, false), (EngineKind::Thread, 1));
+        assert_eq!(choose("auto", 8, 48, false), (EngineKind::Thread, 40));
+        assert_eq!(choose("auto", 8, 48, true), (EngineKind::Dsa, 0));
+        assert_eq!(choose("auto", 48, 48, true), (EngineKind::Dsa, 0));
+    }
+
+    #[test]
+    fn who_asks_gets_it() {
+        assert_eq!(choose("thread", 8, 2, true), (EngineKind::Thread, 1));
+        assert_eq!(choose("thread", 2, 6, false), (EngineKind::Thread, 4));
+        assert_eq!(choose("inline", 1, 64, true), (EngineKind::Inline, 0));
+        assert_eq!(choose("dsa", 1, 64, false), (EngineKind::Dsa, 0));
+        assert_eq!(choose("dsa+thread", 2, 2, true), (EngineKind::DsaThread, 1));
+        let facts = Facts {
+            ranks: 1,
+            cores: 1,
+            dsa: false,
+        };
+        assert_eq!(recommended("gpu", &facts), None);
+    }
+
+    #[test]
+    fn every_choice_of_the_tunable_names_an_engine() {
+        let mica_node::tunables::Kind::Choice(words) = mica_node::tunables::COPY_ENGINE.kind else {
+            panic!("a choice");
+        };
+        for word in words {
+            let (ranks, cores, dsa) = (1, 2, true);
+            let chosen = recommended(word, &Facts { ranks, cores, dsa });
+            assert!(chosen.is_some(), "{word}");
+        }
+    }
+}

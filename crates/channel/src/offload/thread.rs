@@ -1,0 +1,88 @@
+//! `thread` (MCNI of chai-2009, 5.1.3): a helper thread copies, and the rank that waits copies along.
+
+use super::helper::{Helper, Worker};
+use super::inline::ByCaller;
+use super::job::Job;
+use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, Notify, Setup};
+use crate::Cost;
+use std::sync::Arc;
+
+/// The engine that has a helper thread copy.
+#[derive(Debug)]
+pub struct ThreadEngine {
+    setup: Setup,
+    helper: Helper,
+}
+
+impl ThreadEngine {
+    /// An engine whose thread starts with the first job.
+    pub fn new(setup: Setup) -> ThreadEngine {
+        let helper = Helper::new(setup.segment, setup.helpers);
+        ThreadEngine { setup, helper }
+    }
+
+    fn notify(&self) -> Option<Notify> {
+        self.setup.notify.clone()
+    }
+}
+
+impl CopyEngine for ThreadEngine {
+    fn name(&self) -> &'static str {
+        "thread"
+    }
+
+    fn capabilities(&self) -> EngineCapabilities {
+        EngineCapabilities::OWN_MEMORY
+            | EngineCapabilities::PEER_MEMORY
+            | EngineCapabilities::SELF_DRIVEN
+    }
+
+    fn cost(&self) -> Cost {
+        Cost {
+            // Waking the helper; its copying is not the caller's.
+            start_ns: 3000.0,
+            byte_ns: 0.0,
+            copies: 1,
+        }
+    }
+
+    fn start(&mut self, job: CopyJob) -> Cookie {
+        if !self.helper.is_ours() {
+            let fresh = Helper::new(self.setup.segment, self.setup.helpers);
+            std::mem::forget(std::mem::replace(&mut self.helper, fresh));
+        }
+        let job = Job::new(job, self.notify());
+        if job.has_unclaimed() && self.helper.give(&job, || ByCpu) {
+            Cookie::new(job, Arc::new(ByHelper))
+        } else {
+            Cookie::new(job, Arc::new(ByCaller))
+        }
+    }
+}
+
+/// The helper's way of copying.
+struct ByCpu;
+
+impl Worker for ByCpu {
+    fn take_chunks(&mut self, job: &Arc<Job>) {
+        while job.copy_chunk() {}
+    }
+
+    fn finish(&mut self) {}
+}
+
+/// A job in the helper's queue: the owner only looks, or copies along.
+#[derive(Debug)]
+pub(super) struct ByHelper;
+
+impl Driver for ByHelper {
+    fn look(&self, _job: &Arc<Job>) {}
+
+    fn assist(&self, job: &Arc<Job>) -> bool {
+        job.copy_chunk()
+    }
+
+    fn is_self_driven(&self, _job: &Job) -> bool {
+        true
+    }
+}

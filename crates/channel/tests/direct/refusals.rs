@@ -1,0 +1,256 @@
+//! Memory that must stay where it is, each for its reason.
+
+use crate::kit::{
+    AFTER, MIB, Memory, PAGE, Peer, Scenario, expose_moved, is_moved, job, mapped, need_mapped,
+    owner, skip, succeeds_in_child,
+};
+use mica_channel::direct::{Backend, Direct, HelperThread, Kept, Options};
+
+pub const SCENARIOS: &[Scenario] = &[
+    ("the_stack_stays", stack),
+    ("files_and_constants_stay", files),
+    ("locked_memory_stays", locked),
+    ("threads_arenas_stay", arenas),
+    ("short_buffers_stay", short),
+    ("no_more_than_the_limit_is_moved", limit),
+    ("slots_run_out_and_come_back", slots),
+    ("pages_lent_for_cma_stay", lent),
+    ("switched_off_is_off", off),
+    ("a_file_size_limit_turns_it_off", file_size),
+    ("helper_threads_do_not_count", helpers),
+];
+
+#[track_caller]
+fn stays(direct: &mut Direct, memory: Memory, why: Kept) {
+    for _ in 0..=AFTER {
+        assert!(!is_moved(direct, memory));
+    }
+    let usage = direct.usage().unwrap();
+    assert!(
+        usage.kept.iter().any(|(w, n)| *w == why && *n > 0),
+        "not {why:?}: {usage:?}"
+    );
+}
+
+fn stack() {
+    let mut direct = owner(job(1));
+    let mut array = [7u8; 16 * PAGE];
+    let memory = Memory {
+        at: array.as_mut_ptr().expose_provenance(),
+        len: array.len(),
+    };
+    stays(&mut direct, memory, Kept::Thread);
+    // A thread's stack is memory as any, but for its own frames.
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            let mut array = [7u8; 16 * PAGE];
+            let at = array.as_mut_ptr().expose_provenance();
+            stays(
+                &mut direct,
+                Memory {
+                    at,
+                    len: array.len(),
+                },
+                Kept::Thread,
+            );
+        });
+    });
+}
+
+fn files() {
+    use std::os::fd::AsRawFd;
+    let mut direct = owner(job(1));
+    let file = std::fs::File::open("/proc/self/exe").expect("own program");
+    let both = libc::PROT_READ | libc::PROT_WRITE;
+    let fd = file.as_raw_fd();
+    stays(
+        &mut direct,
+        Memory::map_as(0, 8 * PAGE, both, libc::MAP_PRIVATE, fd),
+        Kept::Kind,
+    );
+    let shared = Memory::map_as(0, 8 * PAGE, both, libc::MAP_SHARED, -1);
+    stays(&mut direct, shared, Kept::Kind);
+    let constant = Memory::map_as(0, 8 * PAGE, libc::PROT_READ, libc::MAP_PRIVATE, -1);
+    stays(&mut direct, constant, Kept::Kind);
+    let holed = Memory::map(8 * PAGE);
+    holed.part(4 * PAGE, PAGE).unmap();
+    stays(&mut direct, holed, Kept::Kind);
+}
+
+fn locked() {
+    let mut direct = owner(job(1));
+    let other = Memory::map(PAGE);
+    // SAFETY: the test's own memory.
+    let result = unsafe { libc::mlock(std::ptr::without_provenance(other.at), PAGE) };
+    if result < 0 {
+        skip(&format!("mlock: {}", std::io::Error::last_os_error()));
+    }
+    let buffer = Memory::map(8 * PAGE);
+    stays(&mut direct, buffer, Kept::Pinned);
+}
+
+fn arenas() {
+    let mut direct = owner(job(1));
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            // Below the size from which on malloc maps blocks alone.
+            let mut block = vec![1u8; 100_000];
+            let at = block.as_mut_ptr().expose_provenance();
+            stays(
+                &mut direct,
+                Memory {
+                    at,
+                    len: block.len(),
+                },
+                Kept::Arena,
+            );
+        });
+    });
+}
+
+fn short() {
+    need_mapped();
+    let segment = job(1);
+    segment.claim(0).unwrap();
+    let options = Options {
+        mapped_min: 8 * PAGE,
+        ..mapped()
+    };
+    let mut direct = Direct::new(segment, 0, &options);
+    let memory = Memory::map(16 * PAGE);
+    for _ in 0..10 * AFTER {
+        assert!(!is_moved(&mut direct, memory.part(0, 8 * PAGE - 1)));
+        assert!(!is_moved(&mut direct, memory.part(10, 0)));
+    }
+    drop(expose_moved(&mut direct, memory));
+    // A short part of a long one.
+    assert!(is_moved(&mut direct, memory.part(PAGE - 10, 2 * PAGE)));
+    // Not a byte of it lies in a page of its own.
+    assert!(!is_moved(&mut direct, memory.part(100, 200)));
+}
+
+fn limit() {
+    need_mapped();
+    let segment = job(1);
+    segment.claim(0).unwrap();
+    let options = Options {
+        mapped_max: MIB,
+        ..mapped()
+    };
+    let mut direct = Direct::new(segment, 0, &options);
+    stays(&mut direct, Memory::map(MIB + PAGE), Kept::TooMuch);
+    let fits = Memory::map(MIB);
+    drop(expose_moved(&mut direct, fits));
+    stays(&mut direct, Memory::map(4 * PAGE), Kept::TooMuch);
+    fits.unmap();
+    let buffer = Memory::map(4 * PAGE);
+    assert!((0..100).any(|_| is_moved(&mut direct, buffer)));
+}
+
+fn slots() {
+    let mut direct = owner(job(1));
+    // Far apart, so that no two have one slot.
+    let memory = Memory::map(300 * 4 * PAGE);
+    let buffer = |i: usize| memory.part(i * 4 * PAGE, 2 * PAGE);
+    for i in 0..256 {
+        drop(expose_moved(&mut direct, buffer(i)));
+    }
+    assert_eq!(direct.usage().unwrap().slots, 256);
+    stays(&mut direct, buffer(256), Kept::NoSlot);
+    buffer(17).unmap();
+    drop(expose_moved(&mut direct, buffer(257)));
+    assert_eq!(direct.usage().unwrap().slots, 256);
+}
+
+fn lent() {
+    let segment = job(2);
+    let mut direct = owner(segment);
+    let mut peer = Peer::mapped(segment, 1);
+    let memory = Memory::map(8 * PAGE);
+    memory.fill(1);
+    let receiving = memory.part(0, 2 * PAGE + 50);
+    // A peer may be pushing into the first part; the second begins on the same page.
+    let held = direct.expose(receiving.at, receiving.len).unwrap();
+    assert_eq!(held.exposure().backend(), Backend::Cma);
+    let other = memory.part(2 * PAGE + 50, 3 * PAGE);
+    stays(&mut direct, other, Kept::Busy);
+    stays(&mut direct, receiving, Kept::Busy);
+    drop(held);
+    let exposed = expose_moved(&mut direct, other);
+    other.fill(2);
+    assert_eq!(peer.check(&exposed, other, 2), other.len);
+    // The other way round: what lies beside a buffer in use comes to its slot while a peer writes there.
+    let exposed_too = expose_moved(&mut direct, receiving);
+    peer.fill(&exposed, other, 3);
+    peer.fill(&exposed_too, receiving, 4);
+    other.check(3);
+    receiving.check(4);
+    peer.end();
+}
+
+fn off() {
+    let segment = job(1);
+    segment.claim(0).unwrap();
+    let mut direct = Direct::new(segment, 0, &Options::CMA);
+    let memory = Memory::map(MIB);
+    assert!((0..100).all(|_| !is_moved(&mut direct, memory)));
+    assert!(direct.usage().is_none());
+    let state = direct
+        .status()
+        .into_iter()
+        .find(|s| s.backend == Backend::Mapped)
+        .unwrap()
+        .state;
+    assert!(state.unwrap_err().contains("MICA_DIRECT"));
+    let mut nothing = Direct::new(segment, 0, &Options::OFF);
+    assert!(nothing.expose(memory.at, memory.len).is_none());
+}
+
+fn file_size() {
+    let limit = libc::rlimit {
+        rlim_cur: 1 << 30,
+        rlim_max: 1 << 30,
+    };
+    // SAFETY: reads `limit` only.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
+    let segment = job(1);
+    assert!(!segment.has_slots());
+    segment.claim(0).unwrap();
+    let mut direct = Direct::new(segment, 0, &mapped());
+    assert!(direct.usage().is_none());
+    let state = direct
+        .status()
+        .into_iter()
+        .find(|s| s.backend == Backend::Mapped)
+        .unwrap()
+        .state;
+    assert!(state.unwrap_err().contains("RLIMIT_FSIZE"));
+    let memory = Memory::map(MIB);
+    assert!((0..10).all(|_| !is_moved(&mut direct, memory)));
+    // Another process finds the same segment, and the same answer.
+    use std::os::fd::AsFd;
+    let fd = segment.as_fd().as_fd().try_clone_to_owned().unwrap();
+    assert!(succeeds_in_child(|| {
+        let same = mica_node::segment::JobSegment::attach(fd).expect("a segment");
+        assert!(!same.has_slots());
+    }));
+}
+
+fn helpers() {
+    let mut direct = owner(job(1));
+    let memory = Memory::map(4 * PAGE);
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let (ready, is_ready) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|s| {
+        s.spawn(move || {
+            let _helper = HelperThread::new();
+            ready.send(()).unwrap();
+            let _ = told.recv();
+        });
+        is_ready.recv().unwrap();
+        let buffer = memory.part(10, 3 * PAGE);
+        let exposed = expose_moved(&mut direct, buffer);
+        assert_eq!(exposed.exposure().reachable(buffer.len), 0..buffer.len);
+        drop(tell);
+    });
+}

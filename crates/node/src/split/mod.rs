@@ -1,0 +1,100 @@
+//! A message that two ranks copy together: which part is whose (DESIGN.md, section 4, cooperative rendezvous).
+//!
+//! The receiver takes pieces from the front, the sender from the back, until they meet. One word says how far each has
+//! come, so every unit of the message is taken exactly once, and a side that is late, or never comes, costs nothing: the other
+//! takes what is left. Pieces shrink with what is left, so that both end at about the same time.
+//!
+//! | who | writes |
+//! |---|---|
+//! | sender | resets the word before it announces the message; takes from the back |
+//! | receiver | takes from the front |
+//!
+//! The word orders nothing: what one side has copied is published by the packet in which it says so.
+
+#[cfg(all(test, loom))]
+mod model;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use crate::sync::{AtomicU64, Ordering};
+use std::ops::Range;
+
+/// Bytes that are taken as one: a page, so that no line of memory is written by both sides of a page-aligned message.
+pub const UNIT: usize = 4096;
+
+/// Fewest bytes that are taken at a time, unless fewer are left: a claim costs the transfer of a cache line between cores.
+const PIECE_MIN: u64 = 16 * 1024 / UNIT as u64;
+
+/// Most bytes that are taken at a time, so that neither side waits long for the other's last piece.
+const PIECE_MAX: u64 = 256 * 1024 / UNIT as u64;
+
+/// How far the two sides of one message have come. Alone in its cache line.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Split {
+    /// Units taken from the front, low half; from the back, high half.
+    taken: AtomicU64,
+}
+
+/// The end of a message from which a side takes its pieces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// The receiver's.
+    Front,
+    /// The sender's.
+    Back,
+}
+
+impl Split {
+    /// A message of which nothing is taken.
+    #[allow(clippy::new_without_default)] // loom's atomics have no const new, and nobody defaults a shared word
+    pub fn new() -> Split {
+        Split {
+            taken: AtomicU64::new(0),
+        }
+    }
+
+    /// Nothing is taken. To be called before the message is announced.
+    pub fn reset(&self) {
+        self.taken.store(0, Ordering::Relaxed);
+    }
+
+    /// Takes the next piece of a message of `len` bytes from `end`. Returns its bytes; `None` when nothing is left.
+    pub fn take(&self, end: End, len: usize) -> Option<Range<usize>> {
+        let units = len.div_ceil(UNIT) as u64;
+        let mut taken = self.taken.load(Ordering::Relaxed);
+        loop {
+            let (front, back) = (taken & 0xffff_ffff, taken >> 32);
+            let left = units.saturating_sub(front + back);
+            if left == 0 {
+                return None;
+            }
+            let piece = (left / 4).clamp(PIECE_MIN, PIECE_MAX).min(left);
+            let (next, first) = match end {
+                End::Front => (taken + piece, front),
+                End::Back => (taken + (piece << 32), units - back - piece),
+            };
+            match self.taken.compare_exchange_weak(
+                taken,
+                next,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    let first = first as usize * UNIT;
+                    return Some(first..(first + piece as usize * UNIT).min(len));
+                }
+                Err(now) => taken = now,
+            }
+        }
+    }
+
+    /// True when the other side has taken, or may have taken, some of the message.
+    pub fn is_shared_with(&self, other: End) -> bool {
+        let taken = self.taken.load(Ordering::Relaxed);
+        match other {
+            End::Front => taken & 0xffff_ffff != 0,
+            End::Back => taken >> 32 != 0,
+        }
+    }
+}

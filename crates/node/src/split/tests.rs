@@ -1,0 +1,53 @@
+use super::*;
+
+#[test]
+fn one_side_alone_takes_all_in_order() {
+    for len in [1, UNIT, UNIT + 1, 1_000_000, 8 << 20] {
+        for end in [End::Front, End::Back] {
+            let split = Split::new();
+            let mut pieces: Vec<_> = std::iter::from_fn(|| split.take(end, len)).collect();
+            if end == End::Back {
+                pieces.reverse();
+            }
+            assert_eq!(pieces[0].start, 0);
+            assert_eq!(pieces[pieces.len() - 1].end, len);
+            assert!(pieces.windows(2).all(|p| p[0].end == p[1].start));
+            let (this, other) = match end {
+                End::Front => (End::Front, End::Back),
+                End::Back => (End::Back, End::Front),
+            };
+            assert!(split.is_shared_with(this) && !split.is_shared_with(other));
+        }
+    }
+    assert_eq!(Split::new().take(End::Front, 0), None);
+}
+
+#[test]
+fn two_sides_take_every_byte_once() {
+    let len = (64 << 20) + 17;
+    let split = Split::new();
+    let both = std::thread::scope(|s| {
+        let take = |end| {
+            let split = &split;
+            move || std::iter::from_fn(|| split.take(end, len)).collect::<Vec<_>>()
+        };
+        let (a, b) = (s.spawn(take(End::Front)), s.spawn(take(End::Back)));
+        let mut all = a.join().expect("front");
+        all.extend(b.join().expect("back"));
+        all
+    });
+    let mut pieces = both;
+    pieces.sort_by_key(|p| p.start);
+    assert_eq!(pieces[0].start, 0);
+    assert_eq!(pieces[pieces.len() - 1].end, len);
+    assert!(pieces.windows(2).all(|p| p[0].end == p[1].start));
+}
+
+#[test]
+fn a_reset_starts_anew() {
+    let split = Split::new();
+    assert_eq!(split.take(End::Back, 100), Some(0..100));
+    assert_eq!(split.take(End::Front, 100), None);
+    split.reset();
+    assert_eq!(split.take(End::Front, 100), Some(0..100));
+}

@@ -1,0 +1,75 @@
+//! A thread that makes progress while the program computes (chai-2009, chapter 5: copies that overlap with computation).
+//!
+//! A copy engine moves bytes by itself, but somebody has to match the message and start the copy, and the program may be away
+//! from MPI for long. Where a helper thread was asked for (`MICA_COPY_ENGINE=thread` or `dsa+thread`), this thread does that: as
+//! long as a long message is under way it waits like a thread of the program would, at the rank's parking spot; otherwise it
+//! sleeps where no message wakes it, and short messages do not pay for it but for the engine's lock, which it needs.
+
+use crate::engine::Engine;
+use mica_channel::offload;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+/// The thread's bed.
+#[derive(Debug, Default)]
+pub(crate) struct Attendant {
+    is_called: Mutex<bool>,
+    call: Condvar,
+}
+
+impl Attendant {
+    /// Wakes the thread if it sleeps, or is about to.
+    pub fn call(&self) {
+        *self
+            .is_called
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = true;
+        self.call.notify_one();
+    }
+
+    fn sleep(&self) {
+        let mut is_called = self
+            .is_called
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        while !*is_called {
+            is_called = self
+                .call
+                .wait(is_called)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        *is_called = false;
+    }
+}
+
+impl Engine {
+    /// Starts the thread that makes progress for the program, if one was asked for. To be called once.
+    pub fn attend(&'static self) {
+        if let Some(attendant) = &self.attendant {
+            // Without the thread messages wait for the program's calls, as they do elsewhere.
+            let _ = offload::spawn_helper(self.segment, "mica-progress", move || {
+                self.serve(attendant);
+            });
+        }
+    }
+
+    fn serve(&self, attendant: &Attendant) {
+        loop {
+            attendant.sleep();
+            while self.enter(|state| state.needs_attention()) {
+                match self.enter(|state| state.progress()) {
+                    Ok(true) => {}
+                    Ok(false) => self.park_attendant(),
+                    // The program meets the same fault at its next call, and can tell its user.
+                    Err(_) => break,
+                }
+            }
+        }
+    }
+
+    fn park_attendant(&self) {
+        let parking = &self.segment.block(self.rank).parking.0;
+        parking.park(self.fencing, None, || {
+            self.enter(|state| state.has_work() || !state.needs_attention())
+        });
+    }
+}

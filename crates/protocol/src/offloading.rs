@@ -1,0 +1,154 @@
+//! Long messages whose bytes a copy engine moves while the program computes (chai-2009, 5.2).
+
+use crate::Fault;
+use crate::packet::Request;
+use crate::receive::RecvId;
+use crate::state::State;
+use crate::traffic::Way;
+use mica_channel::direct::{Remote, Window};
+use mica_channel::memory::View;
+use mica_channel::offload::{Cookie, CopyEngine, CopyJob, PeerMemory, Progress};
+
+/// This rank's copy engine and what it is at.
+#[derive(Debug)]
+pub(crate) struct Offload {
+    engine: Box<dyn CopyEngine>,
+    /// Shortest message that is worth it, in bytes.
+    pub min: usize,
+    under_way: Vec<RecvId>,
+}
+
+/// A message that a copy engine moves.
+#[derive(Debug)]
+pub(crate) struct Copying {
+    cookie: Cookie,
+    peer: u32,
+    sender_op: u32,
+    way: Way,
+    /// Kept mapped until the cookie, which is dropped first, is gone.
+    _window: Option<Window>,
+}
+
+impl Offload {
+    pub fn new(engine: Box<dyn CopyEngine>, min: usize) -> Offload {
+        Offload {
+            engine,
+            min,
+            under_way: Vec::new(),
+        }
+    }
+
+    pub fn close(&mut self) {
+        // engine.close() comes with the engines' next merge
+        let _ = &mut self.engine;
+    }
+}
+
+impl State {
+    /// True if a message of `len` bytes is one that a copy engine would move.
+    pub(crate) fn is_long(&self, len: usize) -> bool {
+        self.offload.as_ref().is_some_and(|o| len >= o.min)
+    }
+
+    /// True if a message of `len` bytes may be left to the copy engine: the program does not wait in MPI.
+    pub(crate) fn may_offload(&self, len: usize) -> bool {
+        self.is_long(len) && self.waiting_threads == 0
+    }
+
+    /// Has the message copied by the copy engine: through `window`, or else by the kernel. False if its place in the sender's
+    /// memory cannot be found out.
+    pub(crate) fn offload(
+        &mut self,
+        id: RecvId,
+        peer: u32,
+        request: &Request,
+        window: Option<Window>,
+        view: &View,
+        len: usize,
+    ) -> bool {
+        let Some(offload) = &mut self.offload else {
+            return false;
+        };
+        let pid = self.direct.process(peer);
+        let (job, way) = match (&window, request.remote) {
+            (Some(window), _) => (CopyJob::copy(window.view(), view.clone(), len), Way::Mapped),
+            (None, Some(Remote::Contiguous { address })) => {
+                let from = PeerMemory::contiguous(pid, address, len);
+                (CopyJob::read(from, view.clone(), len), Way::Direct)
+            }
+            (None, Some(Remote::Runs { table, count })) => {
+                let Ok(from) = PeerMemory::listed(pid, table, count) else {
+                    return false;
+                };
+                (CopyJob::read(from, view.clone(), len), Way::Direct)
+            }
+            (None, None) => return false,
+        };
+        self.recvs[id.0 as usize].copying = Some(Copying {
+            cookie: offload.engine.start(job),
+            peer,
+            sender_op: request.op,
+            way,
+            _window: window,
+        });
+        offload.under_way.push(id);
+        true
+    }
+
+    /// Looks at what the copy engine is at; helps it if the program waits.
+    #[cold]
+    pub(crate) fn follow_offload(&mut self) -> Result<bool, Fault> {
+        let mut ended = false;
+        let mut at = 0;
+        while let Some(&id) = self.offload.as_ref().and_then(|o| o.under_way.get(at)) {
+            let help = self.waiting_threads > 0;
+            let progress = match &self.recvs[id.0 as usize].copying {
+                Some(copying) if help => copying.cookie.assist(),
+                Some(copying) => copying.cookie.check(),
+                None => Progress::Done,
+            };
+            if progress == Progress::Pending {
+                at += 1;
+                continue;
+            }
+            ended = true;
+            if let Some(offload) = &mut self.offload {
+                offload.under_way.swap_remove(at);
+            }
+            if let Some(copying) = self.recvs[id.0 as usize].copying.take() {
+                let Copying {
+                    peer,
+                    sender_op,
+                    way,
+                    ..
+                } = copying;
+                if matches!(progress, Progress::Failed(_)) {
+                    self.ask_for_cells(id, peer, sender_op)?;
+                } else {
+                    self.end_fetch(id, peer, sender_op, way)?;
+                }
+            }
+        }
+        Ok(ended)
+    }
+
+    /// True while the copy engine is at work for this rank.
+    #[inline]
+    pub(crate) fn has_offloaded(&self) -> bool {
+        self.offload
+            .as_ref()
+            .is_some_and(|o| !o.under_way.is_empty())
+    }
+
+    /// True if the copy engine has ended something, or would stop if nobody looked.
+    pub(crate) fn offload_has_work(&self) -> bool {
+        self.offload.as_ref().is_some_and(|o| {
+            o.under_way.iter().any(|id| {
+                let copying = &self.recvs[id.0 as usize].copying;
+                copying.as_ref().is_none_or(|c| {
+                    !c.cookie.is_self_driven() || c.cookie.check() != Progress::Pending
+                })
+            })
+        })
+    }
+}

@@ -1,0 +1,540 @@
+//! Long messages, from the request to the last byte (DESIGN.md, section 4; chai-2009, chapters 4 to 6).
+//!
+//! The sender says where its bytes lie (`REQUEST`). The receiver, once the message is matched, picks the way:
+//!
+//! | way | who copies | packets after the request |
+//! |---|---|---|
+//! | pull | the receiver | receiver: `DONE` |
+//! | cooperate | both, disjoint pieces | receiver: `JOIN`, `DONE` when it has copied its pieces; sender: `PUSHED`, if it took any |
+//! | push | the sender | receiver: `JOIN`; sender: `PUSHED` |
+//! | cells | both, each byte twice | receiver: `CLEAR`; sender: `MORE_CELLS` ... |
+//!
+//! A sender that takes part does so whenever it makes progress: the receiver does not wait for it but only for pieces that it
+//! has taken. Where a copy is refused after all, the message goes through cells from its start: a receiver that fails takes
+//! what is left without copying it, so that the sender ends, and asks for cells; a sender that fails says so, stays, and
+//! ignores a `DONE`.
+
+use crate::Fault;
+use crate::matching::Envelope;
+use crate::packet::{self, Join, Request};
+use crate::receive::{RecvId, Stage};
+use crate::select::Buffers;
+use crate::send::Phase;
+use crate::state::State;
+use crate::traffic::Way;
+use mica_channel::ChannelError;
+use mica_channel::direct::{
+    Backend, Direct, Exposed, Exposure, Refusal, Remote, RemoteRun, Window,
+};
+use mica_channel::memory::View;
+use mica_channel::shm::Packet;
+use mica_node::segment::{JobSegment, SPLITS};
+use mica_node::split::{End, Split};
+use mica_policy as policy;
+use std::ops::Range;
+
+/// What a sender keeps for the receiver of a long message.
+#[derive(Debug, Default)]
+pub(crate) struct Asking {
+    /// The message's memory, if it lies in one piece.
+    exposed: Option<Exposed>,
+    /// The message's pieces otherwise, for the receiver to read while it pulls.
+    pieces: Vec<RemoteRun>,
+    split: Option<u8>,
+    /// This side failed to copy pieces that it had taken: the receiver will ask for cells.
+    spoiled: bool,
+    /// It counts among the long messages under way.
+    long: bool,
+}
+
+impl Asking {
+    /// Of a message whose memory is open to the receiver.
+    pub fn of(exposed: Option<Exposed>) -> Asking {
+        Asking {
+            exposed,
+            ..Asking::default()
+        }
+    }
+}
+
+/// The splits of this rank's messages.
+#[derive(Debug)]
+pub(crate) struct Splits {
+    segment: &'static JobSegment,
+    me: u32,
+    /// `None` until the first is asked for.
+    free: Option<Vec<u8>>,
+}
+
+impl Splits {
+    pub fn new(segment: &'static JobSegment, me: u32) -> Splits {
+        Splits {
+            segment,
+            me,
+            free: None,
+        }
+    }
+
+    /// A split of which nothing is taken; `None` when all are in use.
+    fn take(&mut self) -> Result<Option<u8>, ChannelError> {
+        if self.free.is_none() {
+            let geometry = self.segment.geometry();
+            let bytes = SPLITS * size_of::<Split>();
+            self.segment.allocate(geometry.splits(self.me), bytes)?;
+            self.free = Some((0..SPLITS as u8).collect());
+        }
+        let index = self.free.as_mut().and_then(Vec::pop);
+        if let Some(index) = index {
+            self.of(self.me, index).reset();
+        }
+        Ok(index)
+    }
+
+    fn give_back(&mut self, index: u8) {
+        if let Some(free) = &mut self.free {
+            free.push(index);
+        }
+    }
+
+    fn of(&self, rank: u32, index: u8) -> &'static Split {
+        &self.segment.splits(rank)[usize::from(index)]
+    }
+}
+
+/// A peer's buffer, in one piece, that this rank copies from or to: through a window where there is one, the rest with the
+/// kernel's help.
+struct Reach {
+    peer: u32,
+    address: u64,
+    window: Option<Window>,
+}
+
+impl Reach {
+    fn open(
+        direct: &mut Direct,
+        peer: u32,
+        address: u64,
+        exposure: Option<Exposure>,
+        len: usize,
+    ) -> Reach {
+        let window = exposure
+            .filter(|e| e.backend() != Backend::Cma)
+            .and_then(|e| direct.window(peer, &e, len));
+        Reach {
+            peer,
+            address,
+            window,
+        }
+    }
+
+    /// The part of `range` that the window reaches, and what lies before and behind it.
+    fn parts(&self, range: &Range<usize>) -> [Range<usize>; 3] {
+        let within = self.window.as_ref().map_or(0..0, Window::reachable);
+        let start = within.start.clamp(range.start, range.end);
+        let end = within.end.clamp(start, range.end);
+        [start..end, range.start..start, end..range.end]
+    }
+
+    /// Whether all of `len` bytes can be had without the kernel.
+    fn is_mapped(&self, len: usize) -> bool {
+        self.window
+            .as_ref()
+            .is_some_and(|w| w.reachable() == (0..len))
+    }
+
+    /// How bytes move that go by here, as it is counted.
+    fn way(&self) -> Way {
+        if self.window.is_some() {
+            Way::Mapped
+        } else {
+            Way::Direct
+        }
+    }
+
+    /// Copies from the peer to `view`.
+    fn load(&self, direct: &mut Direct, view: &View, range: Range<usize>) -> Result<(), Refusal> {
+        let [mapped, before, behind] = self.parts(&range);
+        if let Some(window) = &self.window {
+            window.load(mapped.start, view, mapped.start, mapped.len());
+        }
+        for rest in [before, behind] {
+            if !rest.is_empty() {
+                direct.pull_range(self.peer, self.address, view, rest.start, rest.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies from `view` to the peer.
+    fn store(&self, direct: &mut Direct, view: &View, range: Range<usize>) -> Result<(), Refusal> {
+        let [mapped, before, behind] = self.parts(&range);
+        if let Some(window) = &self.window {
+            window.store(mapped.start, view, mapped.start, mapped.len());
+        }
+        for rest in [before, behind] {
+            if !rest.is_empty() {
+                direct.push_range(self.peer, self.address, view, rest.start, rest.len())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Announces the send `id` to its receiver. False when the ring is full.
+    pub(crate) fn send_request(&mut self, id: u32) -> Result<bool, Fault> {
+        let op = &mut self.sends[id as usize];
+        let (peer, len) = (op.peer, op.view.len());
+        if !self.shm.has_room(peer, 0) {
+            return Ok(false);
+        }
+        let remote = if let Some((address, _)) = op.view.as_contiguous() {
+            Some(Remote::Contiguous {
+                address: address as u64,
+            })
+        } else if self.selection.is_worth_listing(peer, &op.view) {
+            if op.asking.pieces.is_empty() {
+                op.asking
+                    .pieces
+                    .extend(op.view.runs(0).map(|run| RemoteRun {
+                        address: run.address as u64,
+                        bytes: run.len as u64,
+                    }));
+            }
+            Some(Remote::Runs {
+                table: op.asking.pieces.as_ptr().addr() as u64,
+                count: op.asking.pieces.len() as u64,
+            })
+        } else {
+            None
+        };
+        let contiguous = matches!(remote, Some(Remote::Contiguous { .. }));
+        if contiguous && self.selection.may_cooperate(len) {
+            op.asking.split = self.splits.take()?;
+        }
+        let request = Request {
+            len: len as u64,
+            op: id,
+            split: op.asking.split,
+            remote,
+            exposure: op.asking.exposed.as_ref().map(Exposed::exposure),
+        };
+        let head = packet::request(op.context, op.tag, &request);
+        let sent = self.shm.send(peer, &head, None)?;
+        debug_assert!(sent, "there was room and nobody else uses it");
+        let long = self.is_long(len) && self.begin_long();
+        let op = &mut self.sends[id as usize];
+        op.phase = Phase::Asked;
+        op.asking.long = long;
+        Ok(true)
+    }
+
+    /// Gets a message that its sender has only announced.
+    pub(crate) fn fetch(
+        &mut self,
+        id: RecvId,
+        envelope: Envelope,
+        request: Request,
+    ) -> Result<(), Fault> {
+        let (peer, total) = (envelope.source, request.len as usize);
+        let op = &mut self.recvs[id.0 as usize];
+        op.stage = Stage::Incoming {
+            envelope,
+            total,
+            position: 0,
+        };
+        let view = op.view.clone();
+        let len = total.min(view.len());
+        if len == 0 {
+            self.finish_incoming(id);
+            return self.send_control(peer, packet::done(request.op, Way::Direct));
+        }
+        let reach = match request.remote {
+            Some(Remote::Contiguous { address }) => Some(Reach::open(
+                &mut self.direct,
+                peer,
+                address,
+                request.exposure,
+                total,
+            )),
+            _ => None,
+        };
+        let mine = self.expose(&view, len);
+        let runs = match request.remote {
+            Some(Remote::Runs { count, .. }) => count as usize,
+            _ => 1,
+        };
+        let buffers = Buffers {
+            len,
+            pieces: runs.max(view.run_count_hint()),
+            theirs_mapped: reach.as_ref().is_some_and(|r| r.is_mapped(total)),
+            mine_mapped: mine
+                .as_ref()
+                .is_some_and(|m| m.exposure().reachable(len) == (0..len)),
+            readable: request.remote.is_some() && self.direct.is_usable(peer),
+            divisible: request.split.is_some() && mine.is_some(),
+            offload: self.may_offload(len),
+        };
+        match (self.selection.choose(peer, &buffers), reach, request.remote) {
+            (policy::Way::Mapped, Some(reach), _) if buffers.theirs_mapped => {
+                self.pull(id, &request, &reach, &view, len)
+            }
+            (policy::Way::Mapped, ..) => self.have_pushed(id, &request, &view, len, mine),
+            (policy::Way::MappedCooperate | policy::Way::Cooperate, Some(reach), _) => {
+                self.cooperate(id, &request, &reach, &view, len, mine)
+            }
+            (policy::Way::Pull, Some(reach), _) => self.pull(id, &request, &reach, &view, len),
+            (policy::Way::Pull, None, Some(remote)) => {
+                let pulled = self.direct.pull(peer, remote, &view, len);
+                self.end_pull(id, peer, &request, pulled, Way::Direct)
+            }
+            (policy::Way::Offload, reach, _) => {
+                let window = reach
+                    .and_then(|r| r.window)
+                    .filter(|_| buffers.theirs_mapped);
+                if self.offload(id, peer, &request, window, &view, len) {
+                    Ok(())
+                } else {
+                    self.ask_for_cells(id, peer, request.op)
+                }
+            }
+            _ => self.ask_for_cells(id, peer, request.op),
+        }
+    }
+
+    /// Copies the message alone.
+    fn pull(
+        &mut self,
+        id: RecvId,
+        request: &Request,
+        reach: &Reach,
+        view: &View,
+        len: usize,
+    ) -> Result<(), Fault> {
+        let pulled = reach.load(&mut self.direct, view, 0..len);
+        self.end_pull(id, reach.peer, request, pulled, reach.way())
+    }
+
+    fn end_pull(
+        &mut self,
+        id: RecvId,
+        peer: u32,
+        request: &Request,
+        pulled: Result<(), Refusal>,
+        way: Way,
+    ) -> Result<(), Fault> {
+        if pulled.is_err() {
+            return self.ask_for_cells(id, peer, request.op);
+        }
+        self.end_fetch(id, peer, request.op, way)
+    }
+
+    /// The message is here, whole.
+    pub(crate) fn end_fetch(
+        &mut self,
+        id: RecvId,
+        peer: u32,
+        sender_op: u32,
+        way: Way,
+    ) -> Result<(), Fault> {
+        self.finish_incoming(id);
+        self.send_control(peer, packet::done(sender_op, way))
+    }
+
+    /// Opens the buffer to the sender and leaves the copying to it.
+    fn have_pushed(
+        &mut self,
+        id: RecvId,
+        request: &Request,
+        view: &View,
+        len: usize,
+        mine: Option<Exposed>,
+    ) -> Result<(), Fault> {
+        self.invite(id, request, view, len, mine, true)?;
+        self.await_push(id, request.op, false);
+        Ok(())
+    }
+
+    /// Opens the buffer to the sender and copies what it does not take.
+    fn cooperate(
+        &mut self,
+        id: RecvId,
+        request: &Request,
+        reach: &Reach,
+        view: &View,
+        len: usize,
+        mine: Option<Exposed>,
+    ) -> Result<(), Fault> {
+        let Some(split) = request.split else {
+            return self.pull(id, request, reach, view, len);
+        };
+        self.invite(id, request, view, len, mine, false)?;
+        let split = self.splits.of(reach.peer, split);
+        let mut failed = false;
+        while let Some(piece) = split.take(End::Front, len) {
+            failed = failed || reach.load(&mut self.direct, view, piece).is_err();
+        }
+        if split.is_shared_with(End::Back) {
+            self.await_push(id, request.op, failed);
+        } else if failed {
+            return self.ask_for_cells(id, reach.peer, request.op);
+        } else {
+            self.finish_incoming(id);
+        }
+        if failed {
+            // The sender stays until its part is here, and is asked for cells then.
+            return Ok(());
+        }
+        self.send_control(reach.peer, packet::done(request.op, reach.way()))
+    }
+
+    fn invite(
+        &mut self,
+        id: RecvId,
+        request: &Request,
+        view: &View,
+        len: usize,
+        mine: Option<Exposed>,
+        alone: bool,
+    ) -> Result<(), Fault> {
+        let join = Join {
+            sender_op: request.op,
+            receiver_op: id.0,
+            len: len as u64,
+            address: view.as_contiguous().map_or(0, |(a, _)| a as u64),
+            exposure: mine.as_ref().map(Exposed::exposure),
+            alone,
+        };
+        let op = &mut self.recvs[id.0 as usize];
+        op.exposed = mine;
+        let Stage::Incoming { envelope, .. } = op.stage else {
+            unreachable!("a message that is fetched is incoming")
+        };
+        self.send_control(envelope.source, packet::join(&join))
+    }
+
+    /// This side has done its part of receive `id`.
+    fn await_push(&mut self, id: RecvId, sender_op: u32, failed: bool) {
+        let op = &mut self.recvs[id.0 as usize];
+        if let Stage::Incoming {
+            envelope, total, ..
+        } = op.stage
+        {
+            op.stage = Stage::Joint {
+                envelope,
+                total,
+                sender_op,
+                failed,
+            };
+        }
+    }
+
+    pub(crate) fn ask_for_cells(
+        &mut self,
+        id: RecvId,
+        peer: u32,
+        sender_op: u32,
+    ) -> Result<(), Fault> {
+        self.send_control(peer, packet::clear(sender_op, id.0))
+    }
+
+    /// Opens `len` bytes of this rank's `view` to peers, if it lies in one piece.
+    pub(crate) fn expose(&mut self, view: &View, len: usize) -> Option<Exposed> {
+        let (address, _) = view.as_contiguous()?;
+        self.direct.expose(address, len)
+    }
+
+    /// The receiver opens its buffer: copies what it leaves to this side, now.
+    pub(crate) fn on_join(&mut self, packet: &Packet) -> Result<(), Fault> {
+        let join = packet::read_join(packet);
+        let (id, len) = (join.sender_op, join.len as usize);
+        let op = &self.sends[id as usize];
+        let (peer, view) = (op.peer, op.view.clone());
+        let reach = Reach::open(&mut self.direct, peer, join.address, join.exposure, len);
+        let usable = reach.is_mapped(len) || self.direct.is_usable(peer);
+        let mut failed = false;
+        if join.alone {
+            failed = !usable || reach.store(&mut self.direct, &view, 0..len).is_err();
+        } else {
+            let split = op.asking.split.expect("the receiver joins by the split");
+            let split = self.splits.of(self.me, split);
+            let mut took = false;
+            while usable
+                && !failed
+                && let Some(piece) = split.take(End::Back, len)
+            {
+                took = true;
+                failed = reach.store(&mut self.direct, &view, piece).is_err();
+            }
+            if !took {
+                return Ok(());
+            }
+        }
+        if failed {
+            self.sends[id as usize].asking.spoiled = true;
+        } else if join.alone {
+            self.end_rendezvous(id, Way::Mapped);
+        }
+        self.send_control(peer, packet::pushed(join.receiver_op, failed))
+    }
+
+    /// The sender has copied its part.
+    pub(crate) fn on_pushed(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
+        let (id, push_failed) = packet::read_pushed(packet);
+        let id = RecvId(id);
+        let op = &mut self.recvs[id.0 as usize];
+        let Stage::Joint {
+            envelope,
+            total,
+            sender_op,
+            failed,
+        } = op.stage
+        else {
+            debug_assert!(
+                false,
+                "a push from rank {source} to a receive that did not join"
+            );
+            return Ok(());
+        };
+        op.stage = Stage::Incoming {
+            envelope,
+            total,
+            position: 0,
+        };
+        if failed || push_failed {
+            return self.ask_for_cells(id, source, sender_op);
+        }
+        self.finish_incoming(id);
+        Ok(())
+    }
+
+    /// The receiver has the message (or has matched it), and has done with its memory.
+    pub(crate) fn on_done(&mut self, packet: &Packet) {
+        let (id, way) = packet::read_done(packet);
+        if !self.sends[id as usize].asking.spoiled {
+            self.end_rendezvous(id, way);
+        }
+    }
+
+    fn end_rendezvous(&mut self, id: u32, way: Way) {
+        let op = &mut self.sends[id as usize];
+        // A short message that was only acknowledged has been counted when it left.
+        if op.view.len() > self.selection.ring_max(op.peer) {
+            self.traffic.count(way, op.view.len());
+        }
+        op.phase = Phase::Done;
+        self.forget_asking(id);
+        self.stir();
+    }
+
+    /// The message does not use its memory for peers any more.
+    pub(crate) fn forget_asking(&mut self, id: u32) {
+        let asking = std::mem::take(&mut self.sends[id as usize].asking);
+        if let Some(split) = asking.split {
+            self.splits.give_back(split);
+        }
+        if asking.long {
+            self.end_long();
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Process skew: who lags behind tells those who send to it (chai-2009, 6.3.2).
+//!
+//! A receiver watches how many unexpected messages each sender has with it, whenever a message of that sender arrives that
+//! is longer than the ring takes; shorter ones never wait for their receiver. When the connection becomes skewed, or
+//! even again, it sends `SKEW`; the sender's thresholds follow.
+
+use crate::Fault;
+use crate::packet;
+use crate::state::State;
+use mica_channel::shm::Packet;
+use mica_policy::{SkewChange, SkewMonitor, SkewPolicy};
+
+/// What this rank knows of those who send to it.
+#[derive(Debug)]
+pub(crate) struct Skew {
+    /// `None`: skew is not watched.
+    policy: Option<SkewPolicy>,
+    monitors: Vec<SkewMonitor>,
+}
+
+impl Skew {
+    pub fn new(policy: Option<SkewPolicy>, ranks: usize) -> Skew {
+        Skew {
+            policy,
+            monitors: vec![SkewMonitor::default(); ranks],
+        }
+    }
+}
+
+impl State {
+    /// A message from `source` that was not short has arrived, and is matched or queued.
+    #[inline]
+    pub(crate) fn watch_skew(&mut self, source: u32) -> Result<(), Fault> {
+        let Some(policy) = &self.skew.policy else {
+            return Ok(());
+        };
+        let unexpected = self.unexpected.len_from(source);
+        match self.skew.monitors[source as usize].observe(policy, unexpected) {
+            None => Ok(()),
+            Some(change) => self.send_control(source, packet::skew(change == SkewChange::Skewed)),
+        }
+    }
+
+    /// The receiver tells whether it lags behind.
+    pub(crate) fn on_skew(&mut self, source: u32, packet: &Packet) {
+        self.selection.set_skewed(source, packet::read_skew(packet));
+    }
+}
