@@ -77,14 +77,18 @@ pub fn series(quick: bool) -> Vec<Series> {
         samples.push(PIECES);
         samples
     };
-    let asked = |way, word, counted_as| Series {
+    let asked = |way, word, direct, counted_as| Series {
         way,
         environment: vec![
             ("MICA_WAY", word),
+            ("MICA_DIRECT", direct),
             ("MICA_RING_MAX", "0"),
             ("MICA_EAGER_MAX", "0"),
             ("MICA_DIRECT_MIN", "0"),
             ("MICA_DIRECT_RUN_MIN", "0"),
+            // Short messages count too, and so does a buffer's first use.
+            ("MICA_MAPPED_MIN", "0"),
+            ("MICA_MAPPED_AFTER", "0"),
         ],
         counted_as,
         samples: long(),
@@ -124,10 +128,15 @@ pub fn series(quick: bool) -> Vec<Series> {
             counted_as: &["cells"],
             samples: long(),
         },
-        asked(Way::Pull, "pull", &["direct"]),
-        asked(Way::Cooperate, "cooperate", &["direct"]),
-        asked(Way::Mapped, "mapped", &["mapped"]),
-        asked(Way::MappedCooperate, "mapped-cooperate", &["mapped"]),
+        asked(Way::Pull, "pull", "cma", &["direct"]),
+        asked(Way::Cooperate, "cooperate", "cma", &["direct"]),
+        asked(Way::Mapped, "mapped", "auto", &["mapped"]),
+        asked(
+            Way::MappedCooperate,
+            "mapped-cooperate",
+            "auto",
+            &["mapped"],
+        ),
     ]
 }
 
