@@ -141,5 +141,20 @@ fn a_malformed_file_is_named_with_its_line() {
         .run()
         .expect_failure()
         .says("bad.toml, line 4: start_ns: \"fast\"");
+    // The library says the same, and does not go on with other figures.
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let program = install.program("tools/job");
+    for args in [
+        &["-n", "2", text(&program), "hello"][..],
+        &[text(&program), "hello"],
+    ] {
+        install
+            .mpiexec(args)
+            .env("MICA_TUNING", text(&file))
+            .run()
+            .expect_failure()
+            .says("bad.toml, line 4: start_ns: \"fast\"");
+    }
     fs::remove_dir_all(folder).expect("the folder is ours");
 }

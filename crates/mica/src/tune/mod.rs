@@ -181,12 +181,15 @@ fn measure(
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
     bar.set_style(style.expect("the template is valid"));
     let mut outcomes = Vec::new();
+    let mut costs = before.clone();
     for &pair in pairs {
         for series in &all {
             bar.set_message(format!("{}, {}", level_name(pair.level), series.way.name()));
             let done = bar.position();
-            let cost = before.of(pair.level, series.way);
-            let result = measure_one(installation, pair, series, seconds, cost, || bar.inc(1));
+            let result = measure_one(installation, pair, series, seconds, &costs, || bar.inc(1));
+            if let Ok(measured) = &result {
+                costs.set(pair.level, series.way, measured.cost);
+            }
             // A series that ended early is done all the same.
             bar.set_position(done + series.samples.len() as u64);
             outcomes.push(Outcome {
@@ -205,7 +208,7 @@ fn measure_one(
     pair: Pair,
     series: &Series,
     seconds: f64,
-    before: &Cost,
+    costs: &Costs,
     mut tick: impl FnMut(),
 ) -> Result<Measured, String> {
     let say = |error: RunError| error.to_string();
@@ -225,7 +228,9 @@ fn measure_one(
         tick();
     }
     let noisy = points.iter().filter(|(_, p)| p.spread > NOISY).count();
-    let (cost, error) = cost(series.way, &points, before)?;
+    let before = costs.of(pair.level, series.way);
+    let least = least_start(pair.level, series.way, costs);
+    let (cost, error) = cost(series.way, &points, before, least)?;
     Ok(Measured {
         cost,
         error,
@@ -247,8 +252,26 @@ fn calm(mut measure: impl FnMut() -> Result<Point, RunError>) -> Result<Point, R
     })
 }
 
-/// The cost that the points of a way come to, and how far it is from one of them at most.
-fn cost(way: Way, points: &[(Sample, Point)], before: &Cost) -> Result<(Cost, f64), String> {
+/// What a way takes to start at least: what it begins with takes that.
+fn least_start(level: Level, way: Way, costs: &Costs) -> f64 {
+    let beginning = match way {
+        Way::Inline => return 0.0,
+        // The head, or the request, goes like a short message.
+        Way::Ring | Way::Cells | Way::Pull | Way::Mapped | Way::Offload => Way::Inline,
+        Way::Streamed => Way::Cells,
+        Way::Cooperate => Way::Pull,
+        Way::MappedCooperate => Way::Mapped,
+    };
+    costs.of(level, beginning).start_ns
+}
+
+/// The cost that the points of a way come to, with a start of `least` at least, and how far it is from one of them at most.
+fn cost(
+    way: Way,
+    points: &[(Sample, Point)],
+    before: &Cost,
+    least: f64,
+) -> Result<(Cost, f64), String> {
     let contiguous: Vec<Point> = points
         .iter()
         .filter(|(sample, _)| sample.block == 0)
@@ -258,7 +281,7 @@ fn cost(way: Way, points: &[(Sample, Point)], before: &Cost) -> Result<(Cost, f6
         // The slot is one cache line, full or not: only the start is there to be measured.
         start_only(&contiguous, before)
     } else {
-        fit::fit(&contiguous).map_err(|error| error.to_string())?
+        fit::fit(&contiguous, least).map_err(|error| error.to_string())?
     };
     let prices: Vec<(u64, f64)> = fit
         .prices

@@ -29,7 +29,7 @@ fn what_is_true_is_found() {
             start_ns: 2.0 * before.start_ns,
             ..before
         };
-        let (found, error) = cost(way, &points(&series, &truth), &before).unwrap();
+        let (found, error) = cost(way, &points(&series, &truth), &before, 0.0).unwrap();
         assert!(error < fit::GOOD, "{way:?}: {error}");
         assert!(
             (found.start_ns / truth.start_ns - 1.0).abs() < 0.15,
@@ -60,7 +60,10 @@ fn pieces_below_the_noise_cost_nothing() {
     let truth = Cost::new(1000.0, &[(0, 0.1)]);
     let mut points = points(&series, &truth);
     points.last_mut().unwrap().1.ns *= 0.99;
-    assert_eq!(cost(Way::Pull, &points, &before).unwrap().0.piece_ns, 0.0);
+    assert_eq!(
+        cost(Way::Pull, &points, &before, 0.0).unwrap().0.piece_ns,
+        0.0
+    );
 }
 
 #[test]
@@ -77,7 +80,7 @@ fn times_that_fall_are_refused() {
     for ((_, point), ns) in points.iter_mut().zip(times) {
         point.ns = ns;
     }
-    let error = cost(Way::Pull, &points, &before).unwrap_err();
+    let error = cost(Way::Pull, &points, &before, 0.0).unwrap_err();
     assert!(error.contains("less time"), "{error}");
 }
 
@@ -188,4 +191,16 @@ fn a_noisy_message_gets_a_second_chance() {
         noise(&[outcome(Way::Pull, 4, 0.1), outcome(Way::Ring, 1, 0.1)]),
         (5, 20)
     );
+}
+
+#[test]
+fn no_way_starts_before_what_it_begins_with() {
+    let costs = Costs::default();
+    for level in mica_policy::costs::LEVELS {
+        for way in Way::ALL {
+            let least = least_start(level, way, &costs);
+            assert!(least <= costs.of(level, way).start_ns, "{level:?} {way:?}");
+            assert_eq!(least == 0.0, way == Way::Inline);
+        }
+    }
 }
