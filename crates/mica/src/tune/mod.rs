@@ -13,7 +13,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use comfy_table::{Table, presets};
@@ -175,7 +175,11 @@ fn measure(
     before: &Costs,
 ) -> Vec<Outcome> {
     let all = plan::series(quick);
-    let seconds = if quick { 0.04 } else { 0.15 };
+    let start = Instant::now();
+    // All of it ends within two minutes, however many levels there are and however noisy they are.
+    let share = 2.0 / (1 + pairs.len()) as f64;
+    let seconds = share * if quick { 0.04 } else { 0.15 };
+    let patience = Duration::from_secs(if quick { 15 } else { 45 });
     let samples: usize = all.iter().map(|series| series.samples.len()).sum();
     let bar = ProgressBar::new((samples * pairs.len()) as u64);
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
@@ -186,7 +190,21 @@ fn measure(
         for series in &all {
             bar.set_message(format!("{}, {}", level_name(pair.level), series.way.name()));
             let done = bar.position();
-            let result = measure_one(installation, pair, series, seconds, &costs, || bar.inc(1));
+            let tries = |sample: &Sample| {
+                let run = || installation.run(pair, series, sample, seconds);
+                if start.elapsed() < patience {
+                    calm(run)
+                } else {
+                    run()
+                }
+            };
+            let result = probe(installation, pair, series).and_then(|()| {
+                measure_one(pair.level, series, &costs, |sample| {
+                    let point = tries(sample);
+                    bar.inc(1);
+                    point
+                })
+            });
             if let Ok(measured) = &result {
                 costs.set(pair.level, series.way, measured.cost);
             }
@@ -203,33 +221,36 @@ fn measure(
     outcomes
 }
 
-fn measure_one(
-    installation: &Installation,
-    pair: Pair,
-    series: &Series,
-    seconds: f64,
-    costs: &Costs,
-    mut tick: impl FnMut(),
-) -> Result<Measured, String> {
-    let say = |error: RunError| error.to_string();
-    // Whether the way is there at all is found out with one message, of a length that any of them carries.
+/// Finds out with one message, of a length that the way carries if any, whether the way is there.
+fn probe(installation: &Installation, pair: Pair, series: &Series) -> Result<(), String> {
     let typical = |sample: &&Sample| sample.block == 0 && sample.len <= 1 << 20;
-    if let Some(sample) = series.samples.iter().rfind(typical) {
-        installation.run(pair, series, sample, 0.005).map_err(say)?;
+    match series.samples.iter().rfind(typical) {
+        Some(sample) => match installation.run(pair, series, sample, 0.005) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        },
+        None => Ok(()),
     }
+}
+
+fn measure_one(
+    level: Level,
+    series: &Series,
+    costs: &Costs,
+    mut run: impl FnMut(&Sample) -> Result<Point, RunError>,
+) -> Result<Measured, String> {
     let mut points = Vec::new();
     for sample in &series.samples {
-        match calm(|| installation.run(pair, series, sample, seconds)) {
+        match run(sample) {
             Ok(point) => points.push((*sample, point)),
             // Too short to be divided, or in pieces: the other messages still tell what the way costs.
             Err(RunError::OtherWay(_)) => {}
-            Err(error) => return Err(say(error)),
+            Err(error) => return Err(error.to_string()),
         }
-        tick();
     }
     let noisy = points.iter().filter(|(_, p)| p.spread > NOISY).count();
-    let before = costs.of(pair.level, series.way);
-    let least = least_start(pair.level, series.way, costs);
+    let before = costs.of(level, series.way);
+    let least = least_start(level, series.way, costs);
     let (cost, error) = cost(series.way, &points, before, least)?;
     Ok(Measured {
         cost,

@@ -204,3 +204,28 @@ fn no_way_starts_before_what_it_begins_with() {
         }
     }
 }
+
+#[test]
+fn messages_that_went_another_way_do_not_count() {
+    let series = series(Way::Cooperate);
+    let costs = Costs::default();
+    let truth = *costs.of(Level::Node, Way::Cooperate);
+    let known = points(&series, &truth);
+    let run = |from: u64| {
+        measure_one(Level::Node, &series, &costs, |sample| {
+            // As a library that divides only contiguous messages, from some length on.
+            if sample.len < from || sample.block > 0 {
+                return Err(RunError::OtherWay("cells".to_owned()));
+            }
+            let point = known.iter().find(|(known, _)| known == sample);
+            Ok(point.expect("a sample of the series").1)
+        })
+    };
+    let measured = run(64 << 10).unwrap();
+    assert_eq!(measured.cost.piece_ns, truth.piece_ns, "as before");
+    for len in [64 << 10, 16 << 20] {
+        let ratio = measured.cost.ns(len, 1) / truth.ns(len, 1);
+        assert!((ratio - 1.0).abs() <= fit::GOOD, "{len}: {ratio}");
+    }
+    assert!(run(1 << 40).is_err_and(|why| why.contains("a line needs two")));
+}
