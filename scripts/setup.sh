@@ -36,6 +36,19 @@ else
     say "system packages: all there"
 fi
 
+# valgrind counts instructions for one test (tests/tests/instructions.rs), which says so when it is
+# skipped; nothing else needs it, and not every machine has it.
+if ! command -v valgrind >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update && apt-get install -y --no-install-recommends valgrind; } \
+        >"$LOGS/apt-valgrind.log" 2>&1 </dev/null || true
+fi
+if command -v valgrind >/dev/null; then
+    say "$(valgrind --version)"
+else
+    say "valgrind: not there, and cannot be installed here: the test of instruction counts will be skipped"
+fi
+
 if ! command -v cargo >/dev/null; then
     fail "there is no Rust: install it from https://rustup.rs and start again"
 fi

@@ -1,4 +1,5 @@
-/* Shared by the benchmark programs: batches of a fixed length, their median, one JSON line. */
+/* Shared by the benchmark programs: batches of a fixed length, their median, one JSON line for each
+ * figure. bench_mpi.h holds what needs MPI. */
 #ifndef BENCH_H
 #define BENCH_H
 #include <stdio.h>
@@ -6,21 +7,35 @@
 
 enum { BATCHES = 15 };
 
-static int bench_order(const void *a, const void *b)
+static inline int bench_order(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* `batch` holds BATCHES values of one operation each, in `unit`. */
-static void bench_print(const char *measure, long bytes, int ranks, double *batch, const char *unit,
-                        long iterations)
+/* One figure. `more` is empty or holds further keys, each as `, "key": value`. */
+static inline void bench_line(const char *measure, long bytes, int ranks, double value, double min,
+                              double max, const char *unit, long iterations, const char *more)
+{
+    printf("{\"measure\": \"%s\", \"bytes\": %ld, \"ranks\": %d, \"value\": %.6g, \"min\": %.6g, "
+           "\"max\": %.6g, \"unit\": \"%s\", \"iterations\": %ld%s}\n",
+           measure, bytes, ranks, value, min, max, unit, iterations, more);
+    fflush(stdout);
+}
+
+/* The median of a measure. `batch` holds BATCHES values of one operation each, in `unit`. */
+static inline void bench_print_more(const char *measure, long bytes, int ranks, double *batch,
+                                    const char *unit, long iterations, const char *more)
 {
     qsort(batch, BATCHES, sizeof *batch, bench_order);
-    printf("{\"measure\": \"%s\", \"bytes\": %ld, \"ranks\": %d, \"value\": %.6g, \"min\": %.6g, "
-           "\"max\": %.6g, \"unit\": \"%s\", \"iterations\": %ld}\n",
-           measure, bytes, ranks, batch[BATCHES / 2], batch[0], batch[BATCHES - 1], unit, iterations);
-    fflush(stdout);
+    bench_line(measure, bytes, ranks, batch[BATCHES / 2], batch[0], batch[BATCHES - 1], unit,
+               iterations, more);
+}
+
+static inline void bench_print(const char *measure, long bytes, int ranks, double *batch,
+                               const char *unit, long iterations)
+{
+    bench_print_more(measure, bytes, ranks, batch, unit, iterations, "");
 }
 
 #endif

@@ -1,7 +1,7 @@
 //! The test list: one line a test, in the manner of MPICH's.
 //!
 //! ```text
-//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD] [nocma=no] [KEY=VALUE ...] [-- ARGS ...]
+//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD] [nocma=no] [basic=no] [KEY=VALUE ...] [-- ARGS ...]
 //! ```
 
 use std::path::PathBuf;
@@ -22,6 +22,8 @@ pub struct Entry {
     pub fail: Option<String>,
     /// Run again with process_vm_readv and process_vm_writev refused?
     pub nocma: bool,
+    /// Run again under the basic design of the shared-memory channel?
+    pub basic: bool,
     /// Variables in the environment.
     pub env: Vec<(String, String)>,
     /// The program's arguments.
@@ -53,6 +55,7 @@ fn parse_line(line: &str) -> Result<Entry, String> {
         timeout: WATCHDOG,
         fail: None,
         nocma: true,
+        basic: true,
         env: Vec::new(),
         args: Vec::new(),
     };
@@ -70,7 +73,8 @@ fn parse_line(line: &str) -> Result<Entry, String> {
             "timeout" => entry.timeout = Duration::from_secs(number(value)?.into()),
             "fail" => entry.fail = Some(value.to_owned()),
             "nocma" if value == "no" => entry.nocma = false,
-            "nocma" => return Err(format!("nocma={value}: only 'no' has a meaning")),
+            "basic" if value == "no" => entry.basic = false,
+            "nocma" | "basic" => return Err(format!("{key}={value}: only 'no' has a meaning")),
             _ if key
                 .chars()
                 .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_') =>
@@ -139,7 +143,8 @@ mod tests {
 
     #[test]
     fn a_line_with_everything() {
-        let text = "# comment\n\nprog ranks=1,8 timeout=5 MICA_DIRECT=off nocma=no -- 3 x=y\n";
+        let text =
+            "# comment\n\nprog ranks=1,8 timeout=5 MICA_DIRECT=off nocma=no basic=no -- 3 x=y\n";
         let list = parse_list(text).unwrap();
         assert_eq!(list.len(), 1);
         assert_eq!(list[0].program, "prog");
@@ -147,7 +152,7 @@ mod tests {
         assert_eq!(list[0].timeout, Duration::from_secs(5));
         assert_eq!(list[0].env, [("MICA_DIRECT".to_owned(), "off".to_owned())]);
         assert_eq!(list[0].args, ["3", "x=y"]);
-        assert!(!list[0].nocma);
+        assert!(!list[0].nocma && !list[0].basic);
     }
 
     #[test]
@@ -157,6 +162,10 @@ mod tests {
             ("prog ranks=0", "line 1: ranks= needs numbers"),
             ("prog ranks=x", "line 1: ranks=x"),
             ("prog ranks=1 bogus=2", "line 1: unknown key 'bogus'"),
+            (
+                "prog ranks=1 basic=1",
+                "line 1: basic=1: only 'no' has a meaning",
+            ),
             ("prog ranks=1 word", "line 1: 'word' is not KEY=VALUE"),
         ] {
             let message = parse_list(text).unwrap_err();

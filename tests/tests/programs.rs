@@ -1,5 +1,6 @@
-//! The programs of `tests/c`, as `tests/c/testlist` says, once as they are and once with
-//! process_vm_readv and process_vm_writev refused by a seccomp filter.
+//! The programs of `tests/c`, as `tests/c/testlist` says, once as they are, once with
+//! process_vm_readv and process_vm_writev refused by a seccomp filter, and those that move messages
+//! once under the basic design of the shared-memory channel.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,14 +28,45 @@ fn family(entry: &Entry) -> &str {
         .expect("split yields one at least")
 }
 
+/// What is different from the plain run of a line.
+#[derive(Clone, Copy, PartialEq)]
+enum Pass {
+    Plain,
+    WithoutCma,
+    /// The basic design, with FIFOs so small that many messages do not fit and come in chunks.
+    Basic,
+}
+
+impl Pass {
+    fn has(self, entry: &Entry) -> bool {
+        match self {
+            Pass::Plain => true,
+            Pass::WithoutCma => entry.nocma,
+            // Lines that set thresholds are variants of a line that does not.
+            Pass::Basic => entry.basic && entry.env.is_empty(),
+        }
+    }
+
+    fn environment(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Pass::Basic => &[("MICA_SHM", "basic"), ("MICA_BASIC_FIFO", "16K")],
+            Pass::Plain | Pass::WithoutCma => &[],
+        }
+    }
+}
+
 /// Runs every line of a family on every number of ranks; all failures are reported together.
-fn run(name: &str, refuse_cma: bool) {
+fn run(name: &str, pass: Pass) {
     let install = Install::find();
-    let wrapper: Option<PathBuf> = refuse_cma.then(|| install.program("tools/nocma"));
+    let wrapper: Option<PathBuf> =
+        (pass == Pass::WithoutCma).then(|| install.program("tools/nocma"));
     let (mut passed, mut skipped, mut failures) = (0, Vec::new(), Vec::new());
-    for entry in list() {
-        if family(&entry) != name || (refuse_cma && !entry.nocma) {
+    for mut entry in list() {
+        if family(&entry) != name || !pass.has(&entry) {
             continue;
+        }
+        for &(key, value) in pass.environment() {
+            entry.env.push((key.to_owned(), value.to_owned()));
         }
         for &ranks in &entry.ranks {
             let _turn = one_at_a_time();
@@ -63,12 +95,12 @@ macro_rules! families {
     ($($test:ident $refused:ident $name:literal;)*) => {$(
         #[test]
         fn $test() {
-            run($name, false);
+            run($name, Pass::Plain);
         }
 
         #[test]
         fn $refused() {
-            run($name, true);
+            run($name, Pass::WithoutCma);
         }
     )*};
 }
@@ -89,19 +121,37 @@ families! {
     topologies topologies_without_cma "topo";
 }
 
+macro_rules! basic_design {
+    ($($test:ident $name:literal;)*) => {$(
+        #[test]
+        fn $test() {
+            run($name, Pass::Basic);
+        }
+    )*};
+}
+
+basic_design! {
+    point_to_point_by_the_basic_design "pt2pt";
+    datatypes_by_the_basic_design "type";
+    collectives_by_the_basic_design "coll";
+    intercommunicators_by_the_basic_design "inter";
+    threads_by_the_basic_design "thr";
+    nonblocking_collectives_by_the_basic_design "nbc";
+}
+
 #[test]
 fn info_objects() {
-    run("info", false);
+    run("info", Pass::Plain);
 }
 
 #[test]
 fn generalized_requests() {
-    run("req", false);
+    run("req", Pass::Plain);
 }
 
 #[test]
 fn abi_queries() {
-    run("abi", false);
+    run("abi", Pass::Plain);
 }
 
 /// A program that nobody lists would never run; a line without a program is a mistake.
@@ -139,4 +189,31 @@ fn the_filter_refuses_cma() {
     );
     let refused = Job::new(&nocma).args([&probe]).run().expect_code(1);
     assert_eq!(refused.stdout, "Operation not permitted\n");
+}
+
+/// The pass under the basic design would prove nothing if the advanced one carried it.
+#[test]
+fn the_launcher_sets_the_design_for_all_ranks() {
+    let install = Install::find();
+    let program = install.program("pt2pt_sendrecv");
+    for (design, has_cells) in [("advanced", true), ("basic", false)] {
+        let _turn = one_at_a_time();
+        let job = install.mpiexec(["-n", "2"]).args([&program]);
+        let outcome = job
+            .env("MICA_SHM", design)
+            .env("MICA_RING_MAX", "1K")
+            .env("MICA_STATS", "table")
+            .run()
+            .expect_code(0);
+        let messages = |way: &str| {
+            let line = outcome.stderr.lines().find_map(|line| {
+                let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
+                (words.next() == Some(way)).then(|| words.next())?
+            });
+            let count = line.and_then(|n| n.parse::<u64>().ok());
+            count.unwrap_or_else(|| panic!("no '{way}' in\n{}", outcome.report()))
+        };
+        assert!(messages("ring") > 0, "{design}");
+        assert_eq!(messages("cells") > 0, has_cells, "{design}");
+    }
 }

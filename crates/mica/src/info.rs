@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use mica_node::topology::{Machine, SYNTHETIC_VARIABLE, TopologyError};
-use mica_node::tunables::Kind;
+use mica_node::topology::{Machine, SYNTHETIC_VARIABLE, TopologyError, readable_bytes};
+use mica_node::tunables::{Kind, SegmentShape};
 use mica_node::{park, process, topology, tunables};
 use serde::Serialize;
 
@@ -75,6 +75,9 @@ pub struct Available {
 pub struct Channel {
     pub name: &'static str,
     pub purpose: &'static str,
+    /// Which of several ways to do it is in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub design: Option<String>,
     pub usable: bool,
     /// Why not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,7 +173,8 @@ fn shared_memory() -> Channel {
     let refusal = process::memfd().err();
     Channel {
         name: "shm",
-        purpose: "messages through rings and cells in shared memory",
+        purpose: "messages through shared memory",
+        design: Some(shared_memory_design()),
         usable: refusal.is_none(),
         remedy: refusal
             .as_ref()
@@ -179,10 +183,30 @@ fn shared_memory() -> Channel {
     }
 }
 
+fn shared_memory_design() -> String {
+    match tunables::segment_shape() {
+        SegmentShape {
+            fifo_bytes: Some(bytes),
+            ..
+        } => format!(
+            "basic: a FIFO of {} for each pair of ranks, allocated at MPI_Init ({}=basic)",
+            readable_bytes(u64::from(bytes)),
+            tunables::SHM.env
+        ),
+        SegmentShape {
+            cells, cell_bytes, ..
+        } => format!(
+            "advanced: a ring for each pair that talks, {cells} cells of {} for each rank",
+            readable_bytes(u64::from(cell_bytes))
+        ),
+    }
+}
+
 fn direct() -> Channel {
     let channel = |usable, reason, remedy| Channel {
         name: "direct",
         purpose: "long messages copied once, from process to process (CMA)",
+        design: None,
         usable,
         reason,
         remedy,
@@ -203,6 +227,7 @@ fn parking() -> Channel {
     Channel {
         name: "membarrier",
         purpose: "lets a waiting rank park at no cost to its senders",
+        design: None,
         usable,
         reason: (!usable)
             .then(|| "the kernel offers no global expedited membarrier to this process".into()),

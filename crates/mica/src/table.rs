@@ -105,6 +105,7 @@ fn channels(info: &Info) -> String {
     for Channel {
         name,
         purpose,
+        design,
         usable,
         reason,
         remedy,
@@ -112,7 +113,7 @@ fn channels(info: &Info) -> String {
     {
         let answer = if *usable { "yes" } else { "no" };
         let _ = writeln!(text, "  {name:<11} {answer:<4} {purpose}");
-        for (label, line) in [("because", reason), ("change", remedy)] {
+        for (label, line) in [("design", design), ("because", reason), ("change", remedy)] {
             if let Some(line) = line {
                 let _ = writeln!(text, "  {:<16} {label}: {line}", "");
             }

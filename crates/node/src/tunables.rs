@@ -57,6 +57,10 @@ macro_rules! tunables {
 }
 
 tunables! {
+    SHM: "shm", "MICA_SHM", "advanced", Kind::Choice(&["advanced", "basic"]),
+        "Design of the shared-memory channel: rings, cells and doorbells, or one large FIFO for each pair; the launcher's value holds for the job.";
+    BASIC_FIFO: "basic_fifo", "MICA_BASIC_FIFO", "1M", Kind::Bytes,
+        "Size of a pair's FIFO under the basic design (a multiple of 64, at least 4K), allocated for all pairs at MPI_Init; the launcher's value holds for the job.";
     RING_MAX: "ring_max", "MICA_RING_MAX", "4K", Kind::Bytes,
         "Largest message that is copied straight into the receiver's ring (at most 8K).";
     EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "64K", Kind::Bytes,
@@ -64,7 +68,7 @@ tunables! {
     CELLS: "cells", "MICA_CELLS", "128", Kind::Count,
         "Cells in each rank's send buffer pool.";
     CELL_BYTES: "cell_bytes", "MICA_CELL_BYTES", "8K", Kind::Bytes,
-        "Size of a cell (a multiple of 64).";
+        "Size of a cell (a multiple of 64); under the basic design, of the chunks of a long message.";
     DIRECT: "direct", "MICA_DIRECT", "auto", Kind::Choice(&["auto", "cma", "mapped", "xpmem", "off"]),
         "Single-copy transfer: by process_vm_readv (cma), by load and store in buffers moved to shared memory (mapped) or attached (xpmem); auto is all that work.";
     DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "32M", Kind::Bytes,
@@ -209,15 +213,21 @@ pub struct SegmentShape {
     pub cells: u32,
     /// Bytes of a cell.
     pub cell_bytes: u32,
+    /// Bytes of a pair's FIFO under the basic design; `None` for the advanced one.
+    pub fifo_bytes: Option<u32>,
 }
 
 /// The segment's shape in force; values that are no numbers fall back to the defaults here, and are reported where
 /// the environment is checked ([`check_all`]).
 pub fn segment_shape() -> SegmentShape {
     static SHAPE: OnceLock<SegmentShape> = OnceLock::new();
+    let number = |tunable: &Tunable, default: u64| {
+        tunable.number().unwrap_or(default).min(u64::from(u32::MAX)) as u32
+    };
     *SHAPE.get_or_init(|| SegmentShape {
-        cells: CELLS.number().unwrap_or(128).min(u64::from(u32::MAX)) as u32,
-        cell_bytes: CELL_BYTES.number().unwrap_or(8192).min(u64::from(u32::MAX)) as u32,
+        cells: number(&CELLS, 128),
+        cell_bytes: number(&CELL_BYTES, 8192),
+        fifo_bytes: (SHM.choice() == Ok("basic")).then(|| number(&BASIC_FIFO, 1 << 20)),
     })
 }
 

@@ -7,11 +7,13 @@
 //! | `CELLS` | total length | cell numbers (`aux` of them), the first of the message |
 //! | `MORE_CELLS` | 0, or receiver's op + 1 | cell numbers, the next of the message |
 //! | `REQUEST` | length, split and kind of memory; sender's op and number of runs; address; exposure (2 words) | |
-//! | `CLEAR` | sender's op, receiver's op | |
+//! | `CLEAR` | sender's op, receiver's op, position to go on from | |
 //! | `DONE` | sender's op | |
 //! | `JOIN` | sender's and receiver's op; length; address; exposure (2 words) | |
 //! | `PUSHED` | receiver's op | |
 //! | `SKEW` | | |
+//! | `CHUNK` | receiver's op + 1 | the next bytes of the message, as payload |
+//! | `REQUEST_MORE` | sender's op, receiver's op | |
 //!
 //! `JOIN`, `PUSHED`, `DONE` and `SKEW` have a flag in `aux`.
 
@@ -29,11 +31,14 @@ pub const CELLS: u8 = 3;
 pub const MORE_CELLS: u8 = 4;
 /// Request to send: the message is still with the sender.
 pub const REQUEST: u8 = 5;
-/// Clear to send: the receiver wants the message through cells.
+/// Clear to send: the receiver wants the message through cells, or in chunks.
 pub const CLEAR: u8 = 6;
 /// The receiver has, or has matched, the message.
 pub const DONE: u8 = 7;
-
+/// Basic design: the next bytes of a message that the receiver asked for.
+pub const CHUNK: u8 = 11;
+/// Basic design: request to send again, as the FIFO is used up before the message is complete.
+pub const REQUEST_MORE: u8 = 12;
 /// The receiver's buffer is open to the sender, who may copy from the message's end.
 pub const JOIN: u8 = 8;
 /// The sender has copied what it took of a message that both copy.
@@ -181,8 +186,25 @@ pub fn read_skew(p: &Packet) -> bool {
     p.aux == 1
 }
 
-pub fn clear(sender_op: u32, receiver_op: u32) -> Packet {
+pub fn clear(sender_op: u32, receiver_op: u32, position: usize) -> Packet {
     let mut p = Packet::of_kind(CLEAR);
+    p.set_word(0, u64::from(sender_op));
+    p.set_word(1, u64::from(receiver_op));
+    p.set_word(2, position as u64);
+    p
+}
+
+pub fn chunk(target: u64, bytes: usize) -> Packet {
+    let mut p = Packet {
+        payload: bytes as u32,
+        ..Packet::of_kind(CHUNK)
+    };
+    p.set_word(0, target);
+    p
+}
+
+pub fn request_more(sender_op: u32, receiver_op: u32) -> Packet {
+    let mut p = Packet::of_kind(REQUEST_MORE);
     p.set_word(0, u64::from(sender_op));
     p.set_word(1, u64::from(receiver_op));
     p

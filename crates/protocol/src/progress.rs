@@ -44,11 +44,12 @@ impl State {
         let result = match packet.kind {
             packet::EAGER | packet::EAGER_SYNC => self.on_eager(source, packet),
             packet::CELLS => self.on_cells(source, packet),
-            packet::MORE_CELLS => {
+            packet::MORE_CELLS | packet::CHUNK => {
                 self.on_more_cells(source, packet);
                 Ok(())
             }
             packet::REQUEST => self.on_request(source, packet),
+            packet::REQUEST_MORE => self.on_request_more(source, packet),
             packet::CLEAR => self.on_clear(packet),
             packet::DONE => {
                 self.on_done(packet);

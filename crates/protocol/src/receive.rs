@@ -410,7 +410,7 @@ impl State {
         self.watch_skew(source)
     }
 
-    /// More cells of a message have arrived from `source`.
+    /// More cells, or a chunk, of a message have arrived from `source`.
     pub(crate) fn on_more_cells(&mut self, source: u32, packet: &Packet) {
         match packet.word(0) {
             0 => self.unload_inbound(source, packet),
@@ -443,7 +443,7 @@ impl State {
         }
     }
 
-    /// Unloads the cells of a message that receive `id` asked for.
+    /// Unloads the cells, or the chunk, of a message that receive `id` asked for.
     fn unload_streamed(&mut self, source: u32, packet: &Packet, id: RecvId) {
         let op = &self.recvs[id.0 as usize];
         let Stage::Incoming {
@@ -475,12 +475,27 @@ impl State {
         mut position: usize,
         total: usize,
     ) -> usize {
+        if packet.kind == packet::CHUNK {
+            self.shm.read_payload(source, packet, view, position);
+            return position + packet.payload as usize;
+        }
         for cell in packet::read_cells(packet) {
             let bytes = self.shm.cell_bytes().min(total - position);
             self.shm.unload_cell(source, cell, bytes, view, position);
             position += bytes;
         }
         position
+    }
+
+    /// A sender has used up the basic design's FIFO before its message was complete; now that it has been read, the sender
+    /// may go on (chai-2009, 3.1.1, step 3).
+    pub(crate) fn on_request_more(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
+        let (sender_op, receiver_op) = (packet.word(0) as u32, packet.word(1) as u32);
+        let Stage::Incoming { position, .. } = self.recvs[receiver_op as usize].stage else {
+            debug_assert!(false, "more for a receive that is not under way");
+            return Ok(());
+        };
+        self.send_control(source, packet::clear(sender_op, receiver_op, position))
     }
 
     /// A sender asks to send.

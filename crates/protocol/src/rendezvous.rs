@@ -435,7 +435,7 @@ impl State {
         peer: u32,
         sender_op: u32,
     ) -> Result<(), Fault> {
-        self.send_control(peer, packet::clear(sender_op, id.0))
+        self.send_control(peer, packet::clear(sender_op, id.0, 0))
     }
 
     /// Opens `len` bytes of this rank's `view` to peers, if it lies in one piece.

@@ -67,7 +67,8 @@ pub(crate) struct Buffers {
 }
 
 impl Selection {
-    /// For a rank whose peers are at `levels`.
+    /// For a rank whose peers are at `levels`. `fifo_payload_max`: under the basic design of shared memory, what fits a pair's
+    /// FIFO and so goes through it at once (chai-2009, 3.1.1), unless `MICA_EAGER_MAX` says less.
     ///
     /// # Errors
     /// When a tunable's value does not fit.
@@ -75,6 +76,7 @@ impl Selection {
         costs: Costs,
         levels: impl Iterator<Item = Level>,
         oversubscribed: bool,
+        fifo_payload_max: Option<usize>,
     ) -> Result<Selection, BadValue> {
         let allowed = Ways::forced(tunables::WAY.choice()?).unwrap_or(Ways::ALL);
         let limits = Limits {
@@ -100,8 +102,20 @@ impl Selection {
                 connections.push(*known);
                 continue;
             }
+            let mut thresholds = derive(level, kernel)?;
+            if let Some(fits) = fifo_payload_max {
+                let set = tunables::EAGER_MAX.is_set();
+                let eager = if set {
+                    thresholds.eager_max.min(fits)
+                } else {
+                    fits
+                };
+                thresholds.ring_max = eager;
+                thresholds.eager_max = eager;
+                thresholds.eager_max_skewed = eager;
+            }
             let connection = Connection {
-                thresholds: derive(level, kernel)?,
+                thresholds,
                 mapped_min: derive(level, mapped)?.eager_max.saturating_add(1),
                 level,
                 skewed: false,
@@ -219,3 +233,87 @@ impl Selection {
 
 /// Shortest message that is divided: below, a claim costs more than the copy that it saves.
 const COOPERATE_MIN: usize = 2 * 16 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NEAR: u32 = 0;
+    const FAR: u32 = 1;
+
+    fn selection() -> Selection {
+        let levels = [Level::SharedCache, Level::Node].into_iter();
+        Selection::new(Costs::default(), levels, false, None).expect("defaults fit")
+    }
+
+    fn readable(len: usize) -> Buffers {
+        Buffers {
+            len,
+            pieces: 1,
+            readable: true,
+            ..Buffers::default()
+        }
+    }
+
+    #[test]
+    fn plans_follow_the_thresholds_of_the_peers_level() {
+        let s = selection();
+        assert_eq!(s.plan(NEAR, INLINE, false), Plan::Inline);
+        assert_eq!(s.plan(NEAR, INLINE, true), Plan::Ring);
+        assert_eq!(s.plan(NEAR, INLINE + 1, false), Plan::Ring);
+        assert_eq!(s.plan(NEAR, 32 << 10, false), Plan::Cells);
+        assert_eq!(s.plan(NEAR, 32 << 10, true), Plan::Rendezvous);
+        assert_eq!(s.plan(NEAR, 1 << 20, false), Plan::Rendezvous);
+        // The farther the peer, the sooner one copy is worth a request (chai-2009, 6.3.1).
+        assert_eq!(s.plan(FAR, 32 << 10, false), Plan::Rendezvous);
+    }
+
+    #[test]
+    fn a_skewed_peer_gets_medium_messages_unasked() {
+        let mut s = selection();
+        assert_eq!(s.plan(FAR, 32 << 10, false), Plan::Rendezvous);
+        s.set_skewed(FAR, true);
+        assert_eq!(s.plan(FAR, 32 << 10, false), Plan::Cells);
+        assert!(!s.is_worth_mapping(FAR, 64 << 10));
+        s.set_skewed(FAR, false);
+        assert_eq!(s.plan(FAR, 32 << 10, false), Plan::Rendezvous);
+        assert!(s.is_worth_mapping(FAR, 64 << 10));
+    }
+
+    #[test]
+    fn mapped_buffers_go_before_the_kernel() {
+        let s = selection();
+        let mut b = readable(1 << 20);
+        b.theirs_mapped = true;
+        assert_eq!(s.choose(NEAR, &b), Way::Mapped);
+        b.mine_mapped = true;
+        b.divisible = true;
+        assert_eq!(s.choose(NEAR, &b), Way::MappedCooperate);
+        b.theirs_mapped = false;
+        assert_eq!(s.choose(NEAR, &b), Way::Mapped, "the sender pushes");
+    }
+
+    #[test]
+    fn what_cannot_be_reached_goes_through_cells() {
+        let s = selection();
+        let mut b = readable(1 << 20);
+        b.readable = false;
+        for peer in [NEAR, FAR] {
+            assert_eq!(s.choose(peer, &b), Way::Streamed);
+        }
+        assert_eq!(s.choose(FAR, &readable(1 << 20)), Way::Pull);
+        b = readable(1 << 20);
+        b.divisible = true;
+        assert_eq!(s.choose(FAR, &b), Way::Cooperate);
+    }
+
+    #[test]
+    fn ranks_that_share_cores_do_not_cooperate() {
+        let levels = [Level::Node; 2].into_iter();
+        let s = Selection::new(Costs::default(), levels, true, None).expect("defaults fit");
+        let mut b = readable(1 << 20);
+        b.divisible = true;
+        assert_eq!(s.choose(FAR, &b), Way::Pull);
+        assert!(!s.may_cooperate(1 << 20));
+    }
+}

@@ -30,7 +30,7 @@ pub(crate) struct SendOp {
 pub(crate) enum Phase {
     /// In the outbox; goes this way when its turn comes.
     Queued(Plan, Sync),
-    /// In the outbox; so many bytes have left through cells. `target`: see `MORE_CELLS`.
+    /// In the outbox; so many bytes have left through cells or in chunks. `target`: see `MORE_CELLS`.
     Streaming { position: usize, target: u64 },
     /// Waits for `DONE`, or for `CLEAR`.
     Asked,
@@ -294,7 +294,10 @@ impl State {
             }
             Phase::Queued(Plan::Rendezvous, _) => self.send_request(id),
             Phase::Queued(Plan::Cells, _) => self.stream(id, 0, None),
-            Phase::Streaming { position, target } => self.stream(id, position, Some(target)),
+            Phase::Streaming { position, target } => match self.shm.chunk_bytes() {
+                Some(chunk) => self.stream_chunks(id, position, target, chunk),
+                None => self.stream(id, position, Some(target)),
+            },
             Phase::Asked | Phase::Done => Ok(true),
         }
     }
@@ -404,13 +407,47 @@ impl State {
         Ok(false)
     }
 
-    /// The receiver asks for a message through cells.
+    /// The basic design: sends a message's bytes from `position` on in chunks of `chunk` bytes until the FIFO is used up,
+    /// and then asks again (chai-2009, 3.1.1, step 3).
+    fn stream_chunks(
+        &mut self,
+        id: u32,
+        mut position: usize,
+        target: u64,
+        chunk: usize,
+    ) -> Result<bool, Fault> {
+        let op = &self.sends[id as usize];
+        let (peer, view) = (op.peer, op.view.clone());
+        let len = view.len();
+        while position < len {
+            let bytes = chunk.min(len - position);
+            let head = packet::chunk(target, bytes);
+            if !self.shm.send_chunk(peer, &head, &view, position) {
+                let again = packet::request_more(id, (target - 1) as u32);
+                let asked = self.shm.send(peer, &again, None)?;
+                self.sends[id as usize].phase = if asked {
+                    Phase::Asked
+                } else {
+                    Phase::Streaming { position, target }
+                };
+                return Ok(asked);
+            }
+            position += bytes;
+        }
+        self.sends[id as usize].phase = Phase::Done;
+        self.forget_asking(id);
+        self.stir();
+        self.traffic.count(Way::Ring, len);
+        Ok(true)
+    }
+
+    /// The receiver asks for a message through cells or in chunks, or for the rest of one.
     pub(crate) fn on_clear(&mut self, packet: &Packet) -> Result<(), Fault> {
         let (id, receiver_op) = (packet.word(0) as u32, packet.word(1));
         let op = &mut self.sends[id as usize];
         let peer = op.peer;
         op.phase = Phase::Streaming {
-            position: 0,
+            position: packet.word(2) as usize,
             target: receiver_op + 1,
         };
         let in_turn = self.outboxes[peer as usize].ordered.is_empty();

@@ -11,6 +11,7 @@ use crate::rendezvous::Splits;
 use crate::select::Selection;
 use crate::skew::Skew;
 use crate::state::State;
+use mica_channel::ChannelError;
 use mica_channel::direct::{Direct, Options};
 use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
@@ -60,6 +61,9 @@ pub enum StartError {
     /// The job segment cannot be joined.
     #[error(transparent)]
     Segment(#[from] SegmentError),
+    /// The basic design's FIFOs cannot get their memory.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
 }
 
 /// Environment variables that launchers of other MPIs set for each process.
@@ -147,12 +151,18 @@ impl Engine {
         // A sender that is not reached by the others' membarriers fences itself.
         let registered = fencing == Fencing::Sender || park::membarrier_register();
         let wake_fencing = if registered { fencing } else { Fencing::Sender };
+        let shm = Shm::new(segment, rank, wake_fencing)?;
         let (costs, _) = mica_policy::tuning::in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
         let here = segment.place(rank);
         let levels = (0..segment.ranks()).map(|peer| level_between(&here, &segment.place(peer)));
-        let selection = Selection::new(costs, levels, segment.is_oversubscribed())?;
+        let selection = Selection::new(
+            costs,
+            levels,
+            segment.is_oversubscribed(),
+            shm.fifo_payload_max(),
+        )?;
         let (spin, yields) = if segment.is_oversubscribed() {
             (
                 tunables::SPIN_SHARED.number()?,
@@ -163,7 +173,6 @@ impl Engine {
         };
         let times = |n: u64| n.min(1 << 30) as u32;
         let direct = Direct::new(segment, rank, &Options::in_force()?);
-        let shm = Shm::new(segment, rank, wake_fencing);
         let ranks = segment.ranks() as usize;
         let mut state = State::new(
             rank,

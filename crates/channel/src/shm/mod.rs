@@ -1,13 +1,17 @@
-//! The shared-memory channel: the advanced design of chai-2009, 3.2.
+//! The shared-memory channel, in the two designs of chai-2009, chapter 3.
 //!
-//! Small messages go straight into the receiver's ring. Larger ones go through cells of the sender's pool, which control
-//! messages in the ring announce, several cells by one message; so all messages of a pair arrive in order
-//! through one queue, and the receiver polls nothing else. A receiver finds who has sent by doorbells: an array of counters in
-//! its own memory, each written by one sender with a plain store. After each step that may unblock a peer, the peer
-//! is woken if it is parked.
+//! - [`advanced`]: rings for short messages, cells of the sender's pool for longer ones, doorbells to find who has
+//!   sent (3.2). The one to use.
+//! - [`basic`]: one large FIFO for each pair (3.1), to compare with (`MICA_SHM=basic`).
+//!
+//! The launcher chooses for the whole job and says so in the segment. A rank asks the advanced design first; under the basic
+//! one it never has an outlet or an inlet, and the branch that otherwise opens the first one, or finds that there is
+//! none, leads to the FIFOs. So that there is a choice costs the advanced design nothing.
+//!
+//! Both carry packets in order from one rank to another, and wake a parked peer after each step that may unblock it.
 
-mod inlet;
-mod outlet;
+mod advanced;
+mod basic;
 
 #[cfg(test)]
 mod tests;
@@ -16,39 +20,21 @@ pub use mica_node::ring::{INLINE, PAYLOAD_MAX, Packet};
 
 use crate::memory::View;
 use crate::{Capabilities, Channel, ChannelError, Cost};
-use inlet::Inlet;
-use mica_node::cells::CellPool;
+use advanced::Advanced;
+use basic::Basic;
 use mica_node::doorbell::Knocks;
 use mica_node::park::Fencing;
-use mica_node::ring::RingStorage;
 use mica_node::segment::JobSegment;
 use mica_node::topology::Level;
-use outlet::Outlet;
-
-/// Marks a rank without an inlet.
-const CLOSED: u32 = u32::MAX;
-
-/// Cells that are allocated at a time, as a pool comes into use.
-const POOL_STEP: u32 = 16;
 
 /// One rank's end of the shared-memory channel.
 #[derive(Debug)]
 pub struct Shm {
-    segment: &'static JobSegment,
-    me: u32,
-    fencing: Fencing,
-    /// Rings to those this rank has sent to.
-    outlets: Vec<Option<Box<Outlet>>>,
-    /// Rings from those who have knocked.
-    inlets: Vec<Inlet>,
-    /// Index into `inlets` by rank.
-    inlet_of: Vec<u32>,
+    advanced: Advanced,
+    /// Set if the job runs the basic design; `advanced` stays empty then.
+    basic: Option<Box<Basic>>,
+    /// Who has something for this rank: each sender knocks before its first message.
     knocks: Knocks<'static>,
-    /// The inlet to look at next.
-    cursor: usize,
-    pool: CellPool<'static>,
-    pool_allocated: u32,
-    cell_bytes: usize,
 }
 
 impl Channel for Shm {
@@ -75,31 +61,47 @@ impl Channel for Shm {
 }
 
 impl Shm {
-    /// The channel of rank `me`, who has [claimed](JobSegment::claim) it.
-    pub fn new(segment: &'static JobSegment, me: u32, fencing: Fencing) -> Shm {
-        let ranks = segment.ranks() as usize;
-        Shm {
-            segment,
-            me,
-            fencing,
-            outlets: (0..ranks).map(|_| None).collect(),
-            inlets: Vec::new(),
-            inlet_of: vec![CLOSED; ranks],
+    /// The channel of rank `me`, who has [claimed](JobSegment::claim) it, in the segment's design.
+    ///
+    /// # Errors
+    /// Under the basic design, when the FIFOs to the other ranks cannot get their memory.
+    pub fn new(
+        segment: &'static JobSegment,
+        me: u32,
+        fencing: Fencing,
+    ) -> Result<Shm, ChannelError> {
+        let basic = if segment.geometry().is_basic() {
+            Some(Box::new(Basic::open(segment, me, fencing)?))
+        } else {
+            None
+        };
+        Ok(Shm {
+            advanced: Advanced::new(segment, me, fencing),
+            basic,
             knocks: Knocks::new(segment.knocks(me)),
-            cursor: 0,
-            pool: CellPool::new(segment.marks(me), ranks),
-            pool_allocated: 0,
-            cell_bytes: segment.geometry().cell_bytes as usize,
-        }
+        })
     }
 
     /// Bytes of a cell.
     #[inline]
     pub fn cell_bytes(&self) -> usize {
-        self.cell_bytes
+        self.advanced.cell_bytes()
     }
 
-    /// Sends a packet whose payload is all of `view`, at most [`INLINE`] bytes. False when the ring is full: try again
+    /// Under the basic design, the largest payload of a packet: what fits a FIFO. `None` under the advanced design, where it
+    /// is [`PAYLOAD_MAX`] and longer messages go through cells.
+    pub fn fifo_payload_max(&self) -> Option<usize> {
+        self.basic.as_ref().map(|basic| basic.payload_max())
+    }
+
+    /// Under the basic design, how many bytes of a long message go into one packet: as many as a cell holds, so that the
+    /// two designs differ in where the bytes lie and not in how they are cut. `None` under the advanced design.
+    pub fn chunk_bytes(&self) -> Option<usize> {
+        self.fifo_payload_max()
+            .map(|max| max.min(self.cell_bytes()))
+    }
+
+    /// Sends a packet whose payload is all of `view`, at most [`INLINE`] bytes. False when there is no room: try again
     /// after the receiver has made progress.
     ///
     /// # Errors
@@ -113,21 +115,31 @@ impl Shm {
         tag: i32,
         view: &View,
     ) -> Result<bool, ChannelError> {
-        let fencing = self.fencing;
-        let outlet = self.outlet(peer)?;
-        let sent = outlet
-            .ring
-            .push_inline(kind, 0, context, tag, view.len(), |inline| {
-                view.pack(0, inline);
-            });
-        if sent {
-            outlet.ring_the_bell(fencing);
+        match self.advanced.send_inline(peer, kind, context, tag, view) {
+            Some(sent) => Ok(sent),
+            None => self.send_inline_elsewhere(peer, kind, context, tag, view),
         }
-        Ok(sent)
     }
 
-    /// Sends `packet`; its `payload` bytes, at most [`PAYLOAD_MAX`], are those of `view` from the start on. False when
-    /// the ring is full.
+    #[cold]
+    fn send_inline_elsewhere(
+        &mut self,
+        peer: u32,
+        kind: u8,
+        context: u64,
+        tag: i32,
+        view: &View,
+    ) -> Result<bool, ChannelError> {
+        if let Some(basic) = &mut self.basic {
+            return Ok(basic.send_inline(peer, kind, context, tag, view));
+        }
+        self.advanced.open_outlet(peer)?;
+        let sent = self.advanced.send_inline(peer, kind, context, tag, view);
+        Ok(sent.expect("just opened"))
+    }
+
+    /// Sends `packet`; its `payload` bytes, at most [`PAYLOAD_MAX`] (under the basic design
+    /// [`Shm::fifo_payload_max`]), are those of `view` from the start on. False when there is no room.
     ///
     /// # Errors
     /// When the first message to `peer` cannot get its memory.
@@ -138,77 +150,70 @@ impl Shm {
         packet: &Packet,
         view: Option<&View>,
     ) -> Result<bool, ChannelError> {
-        let (segment, me, fencing) = (self.segment, self.me, self.fencing);
-        let outlet = self.outlet(peer)?;
-        if packet.payload > 0 && !outlet.has_arena {
-            outlet.allocate_arena(segment, me, peer)?;
+        if self.advanced.has_outlet(peer) {
+            self.advanced.send(peer, packet, view)
+        } else {
+            self.send_elsewhere(peer, packet, view)
         }
-        let len = packet.payload as usize;
-        let sent = outlet.ring.push(packet, |to| {
-            if let Some(view) = view {
-                // SAFETY: 1. the ring hands out `len` bytes of its arena; 2. which no view of a caller lies in.
-                unsafe { view.pack_into(0, to, len) };
-            }
-        });
-        if sent {
-            outlet.ring_the_bell(fencing);
-        }
-        Ok(sent)
-    }
-
-    /// True when a packet with `payload` arena bytes can be sent to `peer` now.
-    #[inline]
-    pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
-        self.outlets[peer as usize]
-            .as_mut()
-            .is_none_or(|outlet| outlet.ring.has_room(payload))
-    }
-
-    /// True when [`Shm::load_cell`] would find a cell for `receiver`.
-    pub fn has_cell(&mut self, receiver: u32) -> bool {
-        self.pool.can_take(receiver, self.cells_each())
-    }
-
-    /// One slow receiver must not starve the others of cells.
-    fn cells_each(&self) -> usize {
-        (self.pool.capacity() / 2).max(1)
-    }
-
-    #[inline(always)]
-    fn outlet(&mut self, peer: u32) -> Result<&mut Outlet, ChannelError> {
-        // Two look-ups, but the borrow checker does not follow one through an early return.
-        if self.outlets[peer as usize].is_none() {
-            self.open_outlet(peer)?;
-        }
-        Ok(self.outlets[peer as usize].as_mut().expect("just opened"))
     }
 
     #[cold]
-    fn open_outlet(&mut self, peer: u32) -> Result<(), ChannelError> {
-        let offset = self.segment.geometry().ring(self.me, peer);
-        self.segment.allocate(offset, RingStorage::HEAD_BYTES)?;
-        self.outlets[peer as usize] = Some(Box::new(Outlet::open(self.segment, self.me, peer)));
-        Ok(())
+    fn send_elsewhere(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: Option<&View>,
+    ) -> Result<bool, ChannelError> {
+        if let Some(basic) = &mut self.basic {
+            return Ok(basic.send(peer, packet, view, 0));
+        }
+        self.advanced.open_outlet(peer)?;
+        self.advanced.send(peer, packet, view)
+    }
+
+    /// Sends `packet` with `payload` bytes of `view` from `position` on, through the basic design's FIFO. False when there
+    /// is no room.
+    ///
+    /// # Panics
+    /// Under the advanced design, where [cells](Shm::load_cell) carry the parts of a message.
+    pub fn send_chunk(&mut self, peer: u32, packet: &Packet, view: &View, position: usize) -> bool {
+        let basic = self.basic.as_mut().expect("chunks go through FIFOs");
+        basic.send(peer, packet, Some(view), position)
+    }
+
+    /// True when a packet with `payload` bytes beside its head can be sent to `peer` now.
+    #[inline]
+    pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
+        match &mut self.basic {
+            Some(basic) => basic.has_room(peer, payload),
+            None => self.advanced.has_room(peer, payload),
+        }
+    }
+
+    /// True when [`Shm::load_cell`] would find a cell for `receiver`; always under the basic design, which needs none.
+    pub fn has_cell(&mut self, receiver: u32) -> bool {
+        self.basic.is_some() || self.advanced.has_cell(receiver)
     }
 
     /// The next packet from `source`, without a look at anybody else.
     #[inline(always)]
     pub fn peek_from(&self, source: u32) -> Option<Packet> {
-        let inlet = self.inlet_of[source as usize];
-        if inlet == CLOSED {
-            None
-        } else {
-            self.inlets[inlet as usize].ring.peek()
+        match self.advanced.inlet(source) {
+            Some(inlet) => inlet.ring.peek(),
+            None => self.peek_fifo_from(source),
         }
     }
 
+    #[cold]
+    fn peek_fifo_from(&self, source: u32) -> Option<Packet> {
+        self.basic.as_ref()?.peek_from(source)
+    }
+
     /// Gives the next sender its turn: to be called after some packets of one, so that a flood does not hold up the others.
+    /// (The basic design changes turns with every packet.)
     #[inline]
     pub fn next_turn(&mut self) {
-        self.cursor += 1;
-        if self.cursor >= self.inlets.len() {
-            self.cursor = 0;
-        }
+        self.advanced.next_turn();
     }
 
     /// The next packet: of the sender whose turn it is, or of the next one who has something.
@@ -217,36 +222,26 @@ impl Shm {
         if self.knocks.is_heard() {
             self.open_inlets();
         }
-        for _ in 0..self.inlets.len() {
-            let inlet = &self.inlets[self.cursor];
-            if inlet.has_rung()
-                && let Some(packet) = inlet.ring.peek()
-            {
-                return Some((inlet.source, packet));
-            }
-            self.next_turn();
+        match self.advanced.peek() {
+            None => self.basic.as_mut()?.peek(),
+            found => found,
         }
-        None
     }
 
     /// True when [`Shm::peek`] would find something. For the last look before parking.
     pub fn has_arrivals(&self) -> bool {
-        self.knocks.is_heard() || self.inlets.iter().any(Inlet::has_rung)
+        self.knocks.is_heard()
+            || match &self.basic {
+                Some(basic) => basic.has_arrivals(),
+                None => self.advanced.has_arrivals(),
+            }
     }
 
     #[cold]
     fn open_inlets(&mut self) {
-        let Shm {
-            knocks,
-            inlet_of,
-            inlets,
-            segment,
-            me,
-            ..
-        } = self;
-        knocks.answer(|source| {
-            inlet_of[source as usize] = inlets.len() as u32;
-            inlets.push(Inlet::open(segment, source, *me));
+        self.knocks.answer(|source| match &mut self.basic {
+            Some(basic) => basic.open_inlet(source),
+            None => self.advanced.open_inlet(source),
         });
     }
 
@@ -260,26 +255,33 @@ impl Shm {
         view: &View,
         position: usize,
     ) -> usize {
-        let inlet = &self.inlets[self.inlet_of[source as usize] as usize];
-        inlet.ring.with_payload(packet, |from| {
-            // SAFETY: 1. the packet has that many bytes in the arena; 2. which no view of a caller lies in.
-            unsafe { view.unpack_from(position, from, packet.payload as usize) }
-        })
+        match self.advanced.inlet(source) {
+            Some(inlet) => inlet.read_payload(packet, view, position),
+            None => self.fifos().read_payload(source, packet, view, position),
+        }
     }
 
     /// Removes `packet`, the one just peeked from `source`.
     #[inline]
     pub fn consume(&mut self, source: u32, packet: &Packet) {
-        let fencing = self.fencing;
-        let inlet = &mut self.inlets[self.inlet_of[source as usize] as usize];
-        if inlet.ring.consume(packet) {
-            // The sender may wait for room.
-            inlet.parking.wake(fencing);
+        if !self.advanced.consume(source, packet) {
+            self.consume_fifo(source, packet);
         }
     }
 
+    #[cold]
+    fn consume_fifo(&mut self, source: u32, packet: &Packet) {
+        let basic = self.basic.as_mut().expect("a packet came by some way");
+        basic.consume(source, packet);
+    }
+
+    #[cold]
+    fn fifos(&self) -> &Basic {
+        self.basic.as_ref().expect("a packet came by some way")
+    }
+
     /// Takes a free cell for `receiver` and loads it with the bytes of `view` from `position` on. Returns the cell and how
-    /// many bytes it holds; `None` when no cell is free.
+    /// many bytes it holds; `None` when no cell is free. Not for the basic design.
     ///
     /// # Errors
     /// When the pool cannot get its memory.
@@ -289,47 +291,19 @@ impl Shm {
         view: &View,
         position: usize,
     ) -> Result<Option<(u16, usize)>, ChannelError> {
-        let limit = self.cells_each();
-        let Some(cell) = self.pool.take(receiver, limit) else {
-            return Ok(None);
-        };
-        while u32::from(cell) >= self.pool_allocated {
-            self.grow_pool()?;
-        }
-        let to = self.segment.cell(self.me, cell);
-        // SAFETY: 1. the pool gave us the cell, its memory is allocated; 2. no view of a caller lies in it.
-        let bytes = unsafe { view.pack_into(position, to, self.cell_bytes) };
-        Ok(Some((cell, bytes)))
-    }
-
-    #[cold]
-    fn grow_pool(&mut self) -> Result<(), ChannelError> {
-        let geometry = self.segment.geometry();
-        let first = self.pool_allocated;
-        let last = (first + POOL_STEP).min(geometry.cells);
-        let bytes = (last - first) as usize * self.cell_bytes;
-        self.segment
-            .allocate(geometry.cell(self.me, first), bytes)?;
-        self.pool_allocated = last;
-        Ok(())
+        debug_assert!(self.basic.is_none());
+        self.advanced.load_cell(receiver, view, position)
     }
 
     /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as it has room, and gives
-    /// the cell back.
+    /// the cell back. Not for the basic design.
     pub fn unload_cell(&self, source: u32, cell: u16, bytes: usize, view: &View, position: usize) {
-        debug_assert!(bytes <= self.cell_bytes);
-        let from = self.segment.cell(source, cell);
-        // SAFETY: 1. `source` announced the cell with this many bytes and leaves it alone until it is marked free; 2. no
-        // view of a caller lies in it.
-        unsafe { view.unpack_from(position, from, bytes) };
-        let inlet = &self.inlets[self.inlet_of[source as usize] as usize];
-        inlet.marks.free(cell);
-        // The owner may wait for a cell.
-        inlet.parking.wake(self.fencing);
+        self.advanced
+            .unload_cell(source, cell, bytes, view, position);
     }
 
     /// True when all that this rank has sent through cells has been read.
     pub fn is_drained(&mut self) -> bool {
-        self.pool.is_idle()
+        self.advanced.is_drained()
     }
 }

@@ -1,22 +1,67 @@
-//! The channel between two ends in one process.
+//! The channel between ends in one process. What both designs promise is tested on both.
 
 use super::*;
 use crate::memory::{Block, Shape};
-use mica_node::segment::JobSpec;
+use mica_node::segment::{JobSpec, PAGE};
 use mica_node::topology::Place;
+use mica_node::tunables::SegmentShape;
 
-fn pair() -> (Shm, Shm) {
+const ADVANCED: SegmentShape = SegmentShape {
+    cells: 128,
+    cell_bytes: 8192,
+    fifo_bytes: None,
+};
+
+const FIFO_BYTES: usize = 256 * 1024;
+
+const BASIC: SegmentShape = SegmentShape {
+    fifo_bytes: Some(FIFO_BYTES as u32),
+    ..ADVANCED
+};
+
+fn segment(shape: SegmentShape, ranks: usize) -> &'static JobSegment {
     let spec = JobSpec {
-        places: &[Place::UNKNOWN; 2],
+        places: &vec![Place::UNKNOWN; ranks],
         available_cores: 2,
         appnum: &[],
     };
-    let segment: &'static JobSegment =
-        Box::leak(Box::new(JobSegment::create(&spec).expect("segment")));
-    (
-        Shm::new(segment, 0, Fencing::Sender),
-        Shm::new(segment, 1, Fencing::Sender),
-    )
+    let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
+    Box::leak(Box::new(segment))
+}
+
+fn end(segment: &'static JobSegment, me: u32) -> Shm {
+    Shm::new(segment, me, Fencing::Sender).expect("memory")
+}
+
+fn pair(shape: SegmentShape) -> (Shm, Shm) {
+    let segment = segment(shape, 2);
+    (end(segment, 0), end(segment, 1))
+}
+
+/// Bytes of memory behind a segment.
+fn memory(segment: &JobSegment) -> usize {
+    use std::os::unix::fs::MetadataExt;
+    let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("dup"));
+    file.metadata().expect("fstat").blocks() as usize * 512
+}
+
+macro_rules! on_both_designs {
+    ($($test:ident)*) => {
+        mod advanced_design {
+            $(#[test] fn $test() { super::$test(super::ADVANCED); })*
+        }
+        mod basic_design {
+            $(#[test] fn $test() { super::$test(super::BASIC); })*
+        }
+    };
+}
+
+on_both_designs! {
+    inline_messages_arrive_in_order
+    payloads_arrive_whole_and_no_room_is_said
+    payloads_land_where_they_should
+    every_sender_is_heard
+    the_first_message_may_come_before_its_receiver
 }
 
 fn view(bytes: &[u8]) -> View {
@@ -31,9 +76,9 @@ fn bytes(view: &View) -> Vec<u8> {
     v
 }
 
-#[test]
-fn inline_messages_arrive_in_order() {
-    let (mut a, mut b) = pair();
+fn inline_messages_arrive_in_order(shape: SegmentShape) {
+    let (mut a, mut b) = pair(shape);
+    b.peek(); // opens the way in
     assert!(!b.has_arrivals() && b.peek().is_none());
     for i in 0..100u8 {
         assert!(
@@ -55,31 +100,165 @@ fn inline_messages_arrive_in_order() {
     assert!(b.peek().is_none() && !b.has_arrivals());
 }
 
-#[test]
-fn payloads_arrive_whole_and_a_full_ring_says_so() {
-    let (mut a, mut b) = pair();
-    let data: Vec<u8> = (0..PAYLOAD_MAX).map(|i| (i * 7) as u8).collect();
-    let v = view(&data);
+fn payloads_arrive_whole_and_no_room_is_said(shape: SegmentShape) {
+    let (mut a, mut b) = pair(shape);
+    let max = a.fifo_payload_max().unwrap_or(PAYLOAD_MAX) / 3;
+    let mut message = 0;
+    let mut expected = 0;
+    // Many laps, so that payloads meet the end of the buffer at many places.
+    for _ in 0..40 {
+        loop {
+            let len = max - message % 777;
+            let v = view(&pattern(message, len));
+            let mut packet = Packet::of_kind(1);
+            packet.payload = len as u32;
+            packet.tag = message as i32;
+            let room = a.has_room(1, len);
+            assert_eq!(a.send(1, &packet, Some(&v)).expect("memory"), room);
+            if !room {
+                break;
+            }
+            message += 1;
+        }
+        assert!(message > expected + 1, "room for several");
+        while let Some((source, p)) = b.peek() {
+            assert_eq!((source, p.tag), (0, expected as i32));
+            let len = max - expected % 777;
+            let to = view(&vec![0; len]);
+            assert_eq!(b.read_payload(source, &p, &to, 0), len);
+            assert_eq!(bytes(&to), pattern(expected, len));
+            b.consume(source, &p);
+            expected += 1;
+        }
+        assert_eq!(expected, message);
+    }
+}
+
+fn pattern(seed: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i * 7 + seed * 13) as u8).collect()
+}
+
+/// Payload that lands behind others, of which the view holds but a part, or nothing.
+fn payloads_land_where_they_should(shape: SegmentShape) {
+    let (mut a, mut b) = pair(shape);
+    let data = pattern(5, 3000);
     let mut packet = Packet::of_kind(1);
-    packet.payload = PAYLOAD_MAX as u32;
-    let mut sent = 0;
-    while a.send(1, &packet, Some(&v)).expect("memory") {
-        sent += 1;
+    packet.payload = 3000;
+    assert!(a.send(1, &packet, Some(&view(&data))).expect("memory"));
+    let (source, p) = b.peek().expect("sent");
+    let to = view(&[0; 4000]);
+    assert_eq!(b.read_payload(source, &p, &to, 1500), 2500);
+    assert_eq!(bytes(&to)[1500..], data[..2500]);
+    assert_eq!(bytes(&to)[..1500], [0; 1500]);
+    assert_eq!(b.read_payload(source, &p, &view(&[0; 10]), 20), 0);
+}
+
+fn every_sender_is_heard(shape: SegmentShape) {
+    let segment = segment(shape, 4);
+    let mut ends: Vec<Shm> = (0..4).map(|me| end(segment, me)).collect();
+    for round in 0..10 {
+        for me in [2, 0, 3] {
+            for tag in 0..5 {
+                let v = view(&[me as u8; 8]);
+                assert!(
+                    ends[me as usize]
+                        .send_inline(1, 1, round, tag, &v)
+                        .expect("memory")
+                );
+            }
+        }
+        let mut next = [0; 4];
+        while let Some((source, packet)) = ends[1].peek() {
+            assert_eq!(packet.context, round);
+            assert_eq!(packet.tag, next[source as usize], "in each sender's order");
+            assert_eq!(packet.inline[..8], [source as u8; 8]);
+            next[source as usize] += 1;
+            ends[1].consume(source, &packet);
+        }
+        assert_eq!(next, [5, 0, 5, 5]);
+        assert!(!ends[1].has_arrivals());
     }
-    assert_eq!(sent, 4, "the arena holds four of the largest payloads");
-    for _ in 0..sent {
-        let (source, p) = b.peek().expect("sent");
-        let to = view(&vec![0; PAYLOAD_MAX]);
-        assert_eq!(b.read_payload(source, &p, &to, 0), PAYLOAD_MAX);
-        assert_eq!(bytes(&to), data);
-        b.consume(source, &p);
+}
+
+fn the_first_message_may_come_before_its_receiver(shape: SegmentShape) {
+    let segment = segment(shape, 2);
+    let mut a = end(segment, 0);
+    assert!(a.send_inline(1, 1, 0, 9, &view(&[1; 8])).expect("memory"));
+    let mut b = end(segment, 1);
+    assert!(b.has_arrivals());
+    assert_eq!(b.peek().expect("sent").1.tag, 9);
+}
+
+#[test]
+fn the_largest_payload_needs_all_of_a_fifo_and_an_arena_holds_four() {
+    for (shape, fit) in [(ADVANCED, 4), (BASIC, 1)] {
+        let (mut a, mut b) = pair(shape);
+        let max = a.fifo_payload_max().unwrap_or(PAYLOAD_MAX);
+        let v = view(&pattern(1, max));
+        let mut packet = Packet::of_kind(1);
+        packet.payload = max as u32;
+        for _ in 0..3 {
+            let mut sent = 0;
+            while a.send(1, &packet, Some(&v)).expect("memory") {
+                sent += 1;
+            }
+            assert_eq!(sent, fit);
+            while let Some((source, p)) = b.peek() {
+                b.consume(source, &p);
+            }
+        }
     }
-    assert!(a.send(1, &packet, Some(&v)).expect("memory"), "room again");
+}
+
+#[test]
+fn a_long_message_goes_through_a_fifo_in_chunks() {
+    let (mut a, mut b) = pair(BASIC);
+    let chunk = a.chunk_bytes().expect("the basic design has chunks");
+    assert_eq!(chunk, 8192);
+    let data = pattern(3, 3 * FIFO_BYTES + 1000);
+    let (from, to) = (view(&data), view(&vec![0; data.len()]));
+    let (mut sent, mut received, mut stalls) = (0, 0, 0);
+    while received < data.len() {
+        while sent < data.len() {
+            let mut packet = Packet::of_kind(1);
+            packet.payload = chunk.min(data.len() - sent) as u32;
+            if !a.send_chunk(1, &packet, &from, sent) {
+                stalls += 1;
+                break;
+            }
+            sent += packet.payload as usize;
+        }
+        while let Some((source, packet)) = b.peek() {
+            received += b.read_payload(source, &packet, &to, received);
+            b.consume(source, &packet);
+        }
+    }
+    assert_eq!(stalls, 3);
+    assert_eq!(bytes(&to), data);
+}
+
+#[test]
+fn memory_of_the_basic_design_is_there_from_the_start_and_grows_with_the_pairs() {
+    for ranks in [1, 2, 5] {
+        let (basic, advanced) = (segment(BASIC, ranks), segment(ADVANCED, ranks));
+        let before = (memory(basic), memory(advanced));
+        for me in 0..ranks as u32 {
+            drop((end(basic, me), end(advanced, me)));
+        }
+        let pairs = ranks * (ranks - 1);
+        let grown = memory(basic) - before.0;
+        let expected = pairs * FIFO_BYTES;
+        assert!(
+            (expected..=expected + pairs * PAGE).contains(&grown),
+            "{ranks} ranks: {grown} bytes"
+        );
+        assert_eq!(memory(advanced), before.1, "nobody has talked yet");
+    }
 }
 
 #[test]
 fn cells_travel_and_come_home() {
-    let (mut a, mut b) = pair();
+    let (mut a, mut b) = pair(ADVANCED);
     let data: Vec<u8> = (0..20_000u32).map(|i| (i * 3) as u8).collect();
     let (from, to) = (view(&data), view(&vec![0; data.len()]));
     let mut cells = Vec::new();
@@ -107,7 +286,7 @@ fn cells_travel_and_come_home() {
 
 #[test]
 fn one_receiver_gets_at_most_half_of_the_pool() {
-    let (mut a, _b) = pair();
+    let (mut a, _b) = pair(ADVANCED);
     let v = view(&[1; 64]);
     let mut taken = 0;
     while a.load_cell(1, &v, 0).expect("memory").is_some() {

@@ -1,6 +1,8 @@
-//! Where everything lies in a job segment: computed from the number of ranks and the pool's size, the same by all.
+//! Where everything lies in a job segment: computed from the number of ranks, the pool's size and the design, the same by
+//! all.
 
-use crate::ring::RingStorage;
+use crate::fifo::FifoHead;
+use crate::ring::{LINE, RingStorage};
 use crate::split::Split;
 
 /// File space of one slot: far more than a buffer ever grows to, so that a buffer which its owner enlarges in place
@@ -26,7 +28,8 @@ pub struct Geometry {
     pub cells: u32,
     /// Bytes of a cell.
     pub cell_bytes: u32,
-    _pad: u32,
+    /// Bytes of a FIFO's buffer under the basic design; 0 under the advanced one.
+    pub fifo_bytes: u32,
 }
 
 impl Geometry {
@@ -37,19 +40,38 @@ impl Geometry {
             ranks,
             cells,
             cell_bytes,
-            _pad: 0,
+            fifo_bytes: 0,
         };
-        let fits = (g.ring_stride() as u64)
-            .checked_mul(u64::from(ranks))?
-            .checked_mul(u64::from(ranks))?
-            .checked_add(u64::from(cells) * u64::from(cell_bytes) * u64::from(ranks))?
-            < 1 << 46;
         (ranks > 0
             && (1..=65_535).contains(&cells)
             && cell_bytes > 0
             && cell_bytes.is_multiple_of(64)
-            && fits)
-            .then_some(g)
+            && g.fits()?)
+        .then_some(g)
+    }
+
+    /// The same for the basic design, with FIFOs of `fifo_bytes` bytes in the place of the rings. `None` if this exceeds
+    /// the address space or the limits of the format (4 KiB to 1 GiB, a multiple of 64 bytes).
+    pub fn with_fifos(self, fifo_bytes: u32) -> Option<Geometry> {
+        let g = Geometry { fifo_bytes, ..self };
+        ((4096..=1 << 30).contains(&fifo_bytes)
+            && fifo_bytes.is_multiple_of(LINE as u32)
+            && g.fits()?)
+        .then_some(g)
+    }
+
+    fn fits(&self) -> Option<bool> {
+        let ranks = u64::from(self.ranks);
+        let total = (self.pair_stride() as u64)
+            .checked_mul(ranks)?
+            .checked_mul(ranks)?
+            .checked_add(u64::from(self.cells) * u64::from(self.cell_bytes) * ranks)?;
+        Some(total < 1 << 46)
+    }
+
+    /// True under the basic design: pairs have FIFOs, and neither rings nor cells are used.
+    pub fn is_basic(&self) -> bool {
+        self.fifo_bytes != 0
     }
 
     /// Offset of rank `rank`'s block of control data.
@@ -97,14 +119,23 @@ impl Geometry {
         self.cell(self.ranks, 0) + rank as usize * PAGE
     }
 
-    /// Offset of the ring from `from` to `to`.
-    pub fn ring(&self, from: u32, to: u32) -> usize {
+    /// Offset of the ring, or the FIFO, from `from` to `to`.
+    pub fn pair(&self, from: u32, to: u32) -> usize {
         let pair = from as usize * self.ranks as usize + to as usize;
-        self.splits(self.ranks) + pair * self.ring_stride()
+        self.splits(self.ranks) + pair * self.pair_stride()
     }
 
-    fn ring_stride(&self) -> usize {
-        size_of::<RingStorage>().next_multiple_of(PAGE)
+    /// Bytes of a pair's ring, or of its FIFO.
+    pub fn pair_bytes(&self) -> usize {
+        if self.is_basic() {
+            size_of::<FifoHead>() + self.fifo_bytes as usize
+        } else {
+            size_of::<RingStorage>()
+        }
+    }
+
+    fn pair_stride(&self) -> usize {
+        self.pair_bytes().next_multiple_of(PAGE)
     }
 
     /// Offset of slot `slot` of rank `rank`: file space beyond all that is mapped as the segment, for buffers whose pages
@@ -121,7 +152,7 @@ impl Geometry {
 
     /// Bytes of address space of the whole segment.
     pub fn total_bytes(&self) -> usize {
-        self.ring(self.ranks, 0)
+        self.pair(self.ranks, 0)
     }
 }
 
@@ -132,14 +163,19 @@ mod tests {
     #[test]
     fn parts_do_not_overlap_and_are_aligned() {
         for ranks in [1, 2, 7, 64, 128, 1000] {
-            let g = Geometry::new(ranks, 128, 8192).expect("fits");
-            assert!(g.marks_in_block() + 128 * 4 <= g.block(1) - g.block(0));
-            assert!(g.cell(0, 127) + 8192 <= g.cell(1, 0));
-            assert!(g.splits(0) >= g.cell(ranks - 1, 127) + 8192);
-            assert!(g.ring(0, 0) >= g.splits(ranks - 1) + SPLITS * size_of::<Split>());
-            assert_eq!(g.ring(0, 0) % PAGE, 0);
-            assert_eq!(g.block(ranks - 1) % PAGE, 0);
-            assert!(g.total_bytes() >= g.ring(ranks - 1, ranks - 1) + size_of::<RingStorage>());
+            let advanced = Geometry::new(ranks, 128, 8192).expect("fits");
+            let basic = advanced.with_fifos(1 << 20).expect("fits");
+            for g in [advanced, basic] {
+                assert!(g.marks_in_block() + 128 * 4 <= g.block(1) - g.block(0));
+                assert!(g.cell(0, 127) + 8192 <= g.cell(1, 0));
+                assert!(g.splits(0) >= g.cell(ranks - 1, 127) + 8192);
+                assert!(g.pair(0, 0) >= g.splits(ranks - 1) + SPLITS * size_of::<Split>());
+                assert!(g.pair(0, 0) + g.pair_bytes() <= g.pair(0, 1));
+                assert_eq!(g.pair(0, 0) % PAGE, 0);
+                assert_eq!(g.block(ranks - 1) % PAGE, 0);
+                assert!(g.total_bytes() >= g.pair(ranks - 1, ranks - 1) + g.pair_bytes());
+            }
+            assert!(!advanced.is_basic() && basic.is_basic());
         }
     }
 
@@ -160,5 +196,9 @@ mod tests {
         assert_eq!(Geometry::new(2, 70_000, 64), None);
         assert_eq!(Geometry::new(2, 4, 100), None);
         assert_eq!(Geometry::new(u32::MAX, 4, 64), None);
+        let g = Geometry::new(1000, 4, 64).expect("fits");
+        for fifo_bytes in [0, 64, 4095, 4097, u32::MAX, 1 << 30] {
+            assert_eq!(g.with_fifos(fifo_bytes), None, "{fifo_bytes}");
+        }
     }
 }

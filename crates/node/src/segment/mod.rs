@@ -14,12 +14,14 @@ pub use block::{
 pub use geometry::{Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
 
 use crate::doorbell::Doorbell;
+use crate::fifo::{FifoHead, FifoStorage};
 use crate::park::Fencing;
-use crate::ring::RingStorage;
+use crate::ring::{LINE, RingStorage};
 use crate::split::Split;
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::tokens::Tokens;
 use crate::topology::Place;
+use crate::tunables::{SegmentShape, segment_shape};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -50,6 +52,16 @@ pub enum SegmentError {
         cells: u32,
         /// Bytes a cell.
         cell_bytes: u32,
+    },
+    /// The FIFOs asked for are beyond the format or the address space.
+    #[error(
+        "FIFOs of {fifo_bytes} bytes for {ranks} ranks cannot be laid out: a FIFO has 4096 bytes to 1 GiB, a multiple of 64, and all together less than 64 TiB"
+    )]
+    Fifos {
+        /// Ranks on the node.
+        ranks: u32,
+        /// Bytes a FIFO.
+        fifo_bytes: u32,
     },
     /// A system call on the segment failed.
     #[error("{call} of {bytes} bytes for the job segment failed: {source}")]
@@ -134,14 +146,19 @@ impl JobSegment {
     /// # Errors
     /// When memory or descriptors cannot be had, with the number of bytes wanted.
     pub fn create(spec: &JobSpec<'_>) -> Result<JobSegment, SegmentError> {
+        JobSegment::create_shaped(spec, segment_shape())
+    }
+
+    /// The same with another shape than the environment's.
+    ///
+    /// # Errors
+    /// As [`JobSegment::create`].
+    pub fn create_shaped(
+        spec: &JobSpec<'_>,
+        shape: SegmentShape,
+    ) -> Result<JobSegment, SegmentError> {
         let ranks = spec.places.len() as u32;
-        let tunables = crate::tunables::segment_shape();
-        let (cells, cell_bytes) = (tunables.cells, tunables.cell_bytes);
-        let geometry = Geometry::new(ranks, cells, cell_bytes).ok_or(SegmentError::Geometry {
-            ranks,
-            cells,
-            cell_bytes,
-        })?;
+        let geometry = geometry(ranks, shape)?;
         // SAFETY: the name is a NUL-terminated string; the call touches no other memory.
         let fd = unsafe { libc::memfd_create(c"mica-job".as_ptr(), libc::MFD_CLOEXEC) };
         let bytes = geometry.total_bytes();
@@ -410,11 +427,36 @@ impl JobSegment {
     }
 
     /// The ring from `from` to `to`. It must have been [allocated](JobSegment::allocate) by its sender before use.
+    ///
+    /// # Panics
+    /// If there are no such ranks, or under the basic design.
     pub fn ring(&self, from: u32, to: u32) -> &RingStorage {
-        assert!(from < self.geometry.ranks && to < self.geometry.ranks);
+        assert!(
+            from < self.geometry.ranks && to < self.geometry.ranks && !self.geometry.is_basic()
+        );
         // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty ring; all access goes through its
         // atomics and cells.
-        unsafe { &*self.at(self.geometry.ring(from, to)).cast::<RingStorage>() }
+        unsafe { &*self.at(self.geometry.pair(from, to)).cast::<RingStorage>() }
+    }
+
+    /// The FIFO from `from` to `to`. It must have been [allocated](JobSegment::allocate) by its sender before use.
+    ///
+    /// # Panics
+    /// If there are no such ranks, or under the advanced design.
+    pub fn fifo(&self, from: u32, to: u32) -> FifoStorage<'_> {
+        assert!(from < self.geometry.ranks && to < self.geometry.ranks && self.geometry.is_basic());
+        let head = self.at(self.geometry.pair(from, to));
+        // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty FIFO; all access goes through its
+        // atomics and cells. The geometry reserves so many bytes after the head.
+        unsafe {
+            FifoStorage {
+                head: &*head.cast::<FifoHead>(),
+                lines: std::slice::from_raw_parts(
+                    head.wrapping_add(size_of::<FifoHead>()).cast(),
+                    self.geometry.fifo_bytes as usize / LINE,
+                ),
+            }
+        }
     }
 
     /// The messages of rank `rank` that both sides copy. They must have been [allocated](JobSegment::allocate) by that rank
@@ -454,6 +496,22 @@ impl JobSegment {
         }
     }
 
+    /// Maps `bytes` [allocated](JobSegment::allocate) bytes from `offset` on for writing, so that the first touch of a page
+    /// is no fault later. A kernel that cannot (before Linux 5.14) leaves it at the fault.
+    pub fn populate(&self, offset: usize, bytes: usize) {
+        let end = offset + bytes;
+        let start = offset / PAGE * PAGE;
+        debug_assert!(end <= self.geometry.total_bytes());
+        // SAFETY: the range lies in our mapping; populating does not change its bytes.
+        unsafe {
+            libc::madvise(
+                self.at(start).cast(),
+                end - start,
+                libc::MADV_POPULATE_WRITE,
+            )
+        };
+    }
+
     fn header(&self) -> &Header {
         // SAFETY: written by `create` before anybody else saw the segment, never changed.
         unsafe { self.base.cast::<Header>().as_ref() }
@@ -481,6 +539,25 @@ fn file_may_have(bytes: u64) -> bool {
     // SAFETY: writes to `limit` only.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
     known && (limit.rlim_cur == libc::RLIM_INFINITY || limit.rlim_cur >= bytes)
+}
+
+fn geometry(ranks: u32, shape: SegmentShape) -> Result<Geometry, SegmentError> {
+    let SegmentShape {
+        cells,
+        cell_bytes,
+        fifo_bytes,
+    } = shape;
+    let geometry = Geometry::new(ranks, cells, cell_bytes).ok_or(SegmentError::Geometry {
+        ranks,
+        cells,
+        cell_bytes,
+    })?;
+    match fifo_bytes {
+        None => Ok(geometry),
+        Some(fifo_bytes) => geometry
+            .with_fifos(fifo_bytes)
+            .ok_or(SegmentError::Fifos { ranks, fifo_bytes }),
+    }
 }
 
 /// Parking is rare, and membarrier cheaper than a fence on every send, where each rank has a core.
@@ -613,7 +690,7 @@ mod tests {
             "{empty} bytes"
         );
         segment
-            .allocate(segment.geometry().ring(3, 4), RingStorage::HEAD_BYTES)
+            .allocate(segment.geometry().pair(3, 4), RingStorage::HEAD_BYTES)
             .expect("memory");
         assert!(blocks(&segment) - empty <= RingStorage::HEAD_BYTES + 2 * PAGE);
     }

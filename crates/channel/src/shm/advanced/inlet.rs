@@ -1,5 +1,7 @@
 //! The way in from one peer.
 
+use super::Packet;
+use crate::memory::View;
 use mica_node::cells::Marks;
 use mica_node::doorbell::Doorbell;
 use mica_node::park::ParkingSpot;
@@ -7,7 +9,7 @@ use mica_node::ring::Consumer;
 use mica_node::segment::JobSegment;
 
 #[derive(Debug)]
-pub(super) struct Inlet {
+pub(in crate::shm) struct Inlet {
     pub source: u32,
     pub ring: Consumer<'static>,
     /// Marks of the sender's cells.
@@ -32,5 +34,14 @@ impl Inlet {
     #[inline(always)]
     pub fn has_rung(&self) -> bool {
         self.doorbell.has_rung(self.ring.position())
+    }
+    /// Copies payload bytes of `packet`, the one just peeked, to `view` from `position` on; as many as the view has room
+    /// for. Returns how many.
+    #[inline]
+    pub fn read_payload(&self, packet: &Packet, view: &View, position: usize) -> usize {
+        self.ring.with_payload(packet, |from| {
+            // SAFETY: 1. the packet has that many bytes in the arena; 2. which no view of a caller lies in.
+            unsafe { view.unpack_from(position, from, packet.payload as usize) }
+        })
     }
 }

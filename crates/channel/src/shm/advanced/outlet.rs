@@ -34,7 +34,7 @@ impl Outlet {
         me: u32,
         peer: u32,
     ) -> Result<(), ChannelError> {
-        let offset = segment.geometry().ring(me, peer) + RingStorage::HEAD_BYTES;
+        let offset = segment.geometry().pair(me, peer) + RingStorage::HEAD_BYTES;
         segment.allocate(offset, ARENA)?;
         self.has_arena = true;
         Ok(())

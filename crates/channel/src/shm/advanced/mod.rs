@@ -1,0 +1,273 @@
+//! The advanced design of chai-2009, 3.2.
+//!
+//! Small messages go straight into the receiver's ring. Larger ones go through cells of the sender's pool, which control
+//! messages in the ring announce, several cells by one message; so all messages of a pair arrive in order
+//! through one queue, and the receiver polls nothing else. A receiver finds who has sent by doorbells: an array of counters in
+//! its own memory, each written by one sender with a plain store.
+
+mod inlet;
+mod outlet;
+
+use super::Packet;
+use crate::ChannelError;
+use crate::memory::View;
+use inlet::Inlet;
+use mica_node::cells::CellPool;
+use mica_node::park::Fencing;
+use mica_node::ring::RingStorage;
+use mica_node::segment::JobSegment;
+use outlet::Outlet;
+
+/// Marks a rank without an inlet.
+const CLOSED: u32 = u32::MAX;
+
+/// Cells that are allocated at a time, as a pool comes into use.
+const POOL_STEP: u32 = 16;
+
+/// One rank's end of the rings and cells.
+#[derive(Debug)]
+pub(super) struct Advanced {
+    segment: &'static JobSegment,
+    me: u32,
+    fencing: Fencing,
+    /// Rings to those this rank has sent to.
+    outlets: Vec<Option<Box<Outlet>>>,
+    /// Rings from those who have knocked.
+    inlets: Vec<Inlet>,
+    /// Index into `inlets` by rank.
+    inlet_of: Vec<u32>,
+    /// The inlet to look at next.
+    cursor: usize,
+    pool: CellPool<'static>,
+    pool_allocated: u32,
+    cell_bytes: usize,
+}
+
+impl Advanced {
+    /// The channel of rank `me`, who has [claimed](JobSegment::claim) it.
+    pub fn new(segment: &'static JobSegment, me: u32, fencing: Fencing) -> Advanced {
+        let ranks = segment.ranks() as usize;
+        Advanced {
+            segment,
+            me,
+            fencing,
+            outlets: (0..ranks).map(|_| None).collect(),
+            inlets: Vec::new(),
+            inlet_of: vec![CLOSED; ranks],
+            cursor: 0,
+            pool: CellPool::new(segment.marks(me), ranks),
+            pool_allocated: 0,
+            cell_bytes: segment.geometry().cell_bytes as usize,
+        }
+    }
+
+    /// Bytes of a cell.
+    #[inline]
+    pub fn cell_bytes(&self) -> usize {
+        self.cell_bytes
+    }
+
+    /// Sends a packet whose payload is all of `view`, at most [`INLINE`](super::INLINE) bytes; false when the ring is full,
+    /// `None` when `peer` has no outlet yet.
+    #[inline(always)]
+    pub fn send_inline(
+        &mut self,
+        peer: u32,
+        kind: u8,
+        context: u64,
+        tag: i32,
+        view: &View,
+    ) -> Option<bool> {
+        let fencing = self.fencing;
+        let outlet = self.outlets[peer as usize].as_deref_mut()?;
+        let sent = outlet
+            .ring
+            .push_inline(kind, 0, context, tag, view.len(), |inline| {
+                view.pack(0, inline);
+            });
+        if sent {
+            outlet.ring_the_bell(fencing);
+        }
+        Some(sent)
+    }
+
+    /// True once the way to `peer` is open.
+    #[inline(always)]
+    pub fn has_outlet(&self, peer: u32) -> bool {
+        self.outlets[peer as usize].is_some()
+    }
+
+    /// Sends `packet` to `peer`, who has an outlet; its `payload` bytes are those of `view` from the start on. False when
+    /// the ring is full.
+    ///
+    /// # Errors
+    /// When the ring's arena cannot get its memory.
+    #[inline]
+    pub fn send(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: Option<&View>,
+    ) -> Result<bool, ChannelError> {
+        let (segment, me, fencing) = (self.segment, self.me, self.fencing);
+        let outlet = self.outlets[peer as usize]
+            .as_deref_mut()
+            .expect("an outlet");
+        if packet.payload > 0 && !outlet.has_arena {
+            outlet.allocate_arena(segment, me, peer)?;
+        }
+        let len = packet.payload as usize;
+        let sent = outlet.ring.push(packet, |to| {
+            if let Some(view) = view {
+                // SAFETY: 1. the ring hands out `len` bytes of its arena; 2. which no view of a caller lies in.
+                unsafe { view.pack_into(0, to, len) };
+            }
+        });
+        if sent {
+            outlet.ring_the_bell(fencing);
+        }
+        Ok(sent)
+    }
+
+    /// True when a packet with `payload` arena bytes can be sent to `peer` now.
+    #[inline]
+    pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
+        self.outlets[peer as usize]
+            .as_mut()
+            .is_none_or(|outlet| outlet.ring.has_room(payload))
+    }
+
+    /// True when [`Advanced::load_cell`] would find a cell for `receiver`.
+    pub fn has_cell(&mut self, receiver: u32) -> bool {
+        self.pool.can_take(receiver, self.cells_each())
+    }
+
+    /// One slow receiver must not starve the others of cells.
+    fn cells_each(&self) -> usize {
+        (self.pool.capacity() / 2).max(1)
+    }
+
+    /// Opens the way to `peer`.
+    ///
+    /// # Errors
+    /// When its ring cannot get its memory.
+    #[cold]
+    pub fn open_outlet(&mut self, peer: u32) -> Result<(), ChannelError> {
+        let offset = self.segment.geometry().pair(self.me, peer);
+        self.segment.allocate(offset, RingStorage::HEAD_BYTES)?;
+        self.outlets[peer as usize] = Some(Box::new(Outlet::open(self.segment, self.me, peer)));
+        Ok(())
+    }
+
+    /// The way in from `source`, if it has knocked and been heard.
+    #[inline(always)]
+    pub fn inlet(&self, source: u32) -> Option<&Inlet> {
+        // `CLOSED` is no index: one check serves both.
+        self.inlets.get(self.inlet_of[source as usize] as usize)
+    }
+
+    /// Gives the next sender its turn: to be called after some packets of one, so that a flood does not hold up the others.
+    #[inline]
+    pub fn next_turn(&mut self) {
+        self.cursor += 1;
+        if self.cursor >= self.inlets.len() {
+            self.cursor = 0;
+        }
+    }
+
+    /// The next packet: of the sender whose turn it is, or of the next one who has something.
+    #[inline]
+    pub fn peek(&mut self) -> Option<(u32, Packet)> {
+        for _ in 0..self.inlets.len() {
+            let inlet = &self.inlets[self.cursor];
+            if inlet.has_rung()
+                && let Some(packet) = inlet.ring.peek()
+            {
+                return Some((inlet.source, packet));
+            }
+            self.next_turn();
+        }
+        None
+    }
+
+    /// True when [`Advanced::peek`] would find something. For the last look before parking.
+    pub fn has_arrivals(&self) -> bool {
+        self.inlets.iter().any(Inlet::has_rung)
+    }
+
+    /// Opens the way in from `source`, who has knocked.
+    #[cold]
+    pub fn open_inlet(&mut self, source: u32) {
+        self.inlet_of[source as usize] = self.inlets.len() as u32;
+        self.inlets.push(Inlet::open(self.segment, source, self.me));
+    }
+
+    /// Removes `packet`, the one just peeked from `source`. False when `source` has no inlet.
+    #[inline(always)]
+    pub fn consume(&mut self, source: u32, packet: &Packet) -> bool {
+        let fencing = self.fencing;
+        let Some(inlet) = self.inlets.get_mut(self.inlet_of[source as usize] as usize) else {
+            return false;
+        };
+        if inlet.ring.consume(packet) {
+            // The sender may wait for room.
+            inlet.parking.wake(fencing);
+        }
+        true
+    }
+
+    /// Takes a free cell for `receiver` and loads it with the bytes of `view` from `position` on. Returns the cell and how
+    /// many bytes it holds; `None` when no cell is free.
+    ///
+    /// # Errors
+    /// When the pool cannot get its memory.
+    pub fn load_cell(
+        &mut self,
+        receiver: u32,
+        view: &View,
+        position: usize,
+    ) -> Result<Option<(u16, usize)>, ChannelError> {
+        let limit = self.cells_each();
+        let Some(cell) = self.pool.take(receiver, limit) else {
+            return Ok(None);
+        };
+        while u32::from(cell) >= self.pool_allocated {
+            self.grow_pool()?;
+        }
+        let to = self.segment.cell(self.me, cell);
+        // SAFETY: 1. the pool gave us the cell, its memory is allocated; 2. no view of a caller lies in it.
+        let bytes = unsafe { view.pack_into(position, to, self.cell_bytes) };
+        Ok(Some((cell, bytes)))
+    }
+
+    #[cold]
+    fn grow_pool(&mut self) -> Result<(), ChannelError> {
+        let geometry = self.segment.geometry();
+        let first = self.pool_allocated;
+        let last = (first + POOL_STEP).min(geometry.cells);
+        let bytes = (last - first) as usize * self.cell_bytes;
+        self.segment
+            .allocate(geometry.cell(self.me, first), bytes)?;
+        self.pool_allocated = last;
+        Ok(())
+    }
+
+    /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as it has room, and gives
+    /// the cell back.
+    pub fn unload_cell(&self, source: u32, cell: u16, bytes: usize, view: &View, position: usize) {
+        debug_assert!(bytes <= self.cell_bytes);
+        let from = self.segment.cell(source, cell);
+        // SAFETY: 1. `source` announced the cell with this many bytes and leaves it alone until it is marked free; 2. no
+        // view of a caller lies in it.
+        unsafe { view.unpack_from(position, from, bytes) };
+        let inlet = &self.inlets[self.inlet_of[source as usize] as usize];
+        inlet.marks.free(cell);
+        // The owner may wait for a cell.
+        inlet.parking.wake(self.fencing);
+    }
+
+    /// True when all that this rank has sent through cells has been read.
+    pub fn is_drained(&mut self) -> bool {
+        self.pool.is_idle()
+    }
+}

@@ -1,0 +1,219 @@
+//! The basic design of chai-2009, 3.1, kept to compare the advanced one with.
+//!
+//! Each ordered pair of ranks has one large FIFO, and everything goes through it: short messages and long ones, whole if
+//! they fit it and in chunks otherwise; the bytes are copied in, and when the sender has done so the receiver copies them out.
+//! As in the paper, a rank allocates and touches its FIFOs to *all* others when it starts, so that they lie in the
+//! sender's memory (3.1.2) and the job's memory grows with the square of its ranks (3.2.3); and a receiver finds messages by a
+//! look at every FIFO in turn, whose counters lie with their buffers.
+
+use super::{INLINE, Packet};
+use crate::ChannelError;
+use crate::memory::View;
+use mica_node::doorbell::knock;
+use mica_node::fifo::{Consumer, Producer};
+use mica_node::park::{Fencing, ParkingSpot};
+use mica_node::segment::JobSegment;
+
+/// Marks a rank that has not started yet.
+const CLOSED: u32 = u32::MAX;
+
+/// One rank's end of the FIFOs.
+#[derive(Debug)]
+pub(super) struct Basic {
+    segment: &'static JobSegment,
+    me: u32,
+    fencing: Fencing,
+    /// By rank; none to this rank itself.
+    outlets: Vec<Option<Outlet>>,
+    /// FIFOs from those who have started.
+    inlets: Vec<Inlet>,
+    /// Index into `inlets` by rank.
+    inlet_of: Vec<u32>,
+    /// The inlet to look at next.
+    cursor: usize,
+    payload_max: usize,
+}
+
+#[derive(Debug)]
+struct Outlet {
+    fifo: Producer<'static>,
+    /// Where the receiver parks when it waits for messages.
+    parking: &'static ParkingSpot,
+}
+
+#[derive(Debug)]
+struct Inlet {
+    source: u32,
+    fifo: Consumer<'static>,
+    /// Where the sender parks when it waits for room.
+    parking: &'static ParkingSpot,
+}
+
+impl Basic {
+    /// Allocates the FIFOs from `me` to all others, touches them, and tells the others that they are there.
+    ///
+    /// # Errors
+    /// When there is no memory for one.
+    pub fn open(
+        segment: &'static JobSegment,
+        me: u32,
+        fencing: Fencing,
+    ) -> Result<Basic, ChannelError> {
+        let ranks = segment.ranks();
+        let geometry = segment.geometry();
+        let mut outlets = Vec::with_capacity(ranks as usize);
+        for peer in 0..ranks {
+            if peer == me {
+                outlets.push(None);
+                continue;
+            }
+            segment.allocate(geometry.pair(me, peer), geometry.pair_bytes())?;
+            segment.populate(geometry.pair(me, peer), geometry.pair_bytes());
+            outlets.push(Some(Outlet {
+                fifo: Producer::new(segment.fifo(me, peer)),
+                parking: &segment.block(peer).parking.0,
+            }));
+            knock(segment.knocks(peer), me);
+        }
+        Ok(Basic {
+            segment,
+            me,
+            fencing,
+            outlets,
+            inlets: Vec::new(),
+            inlet_of: vec![CLOSED; ranks as usize],
+            cursor: 0,
+            payload_max: geometry.fifo_bytes as usize - size_of::<Packet>(),
+        })
+    }
+
+    /// Largest payload of a packet, in bytes.
+    pub fn payload_max(&self) -> usize {
+        self.payload_max
+    }
+
+    fn outlet(&mut self, peer: u32) -> &mut Outlet {
+        let outlet = self.outlets[peer as usize].as_mut();
+        outlet.expect("a rank has no FIFO to itself")
+    }
+
+    fn inlet(&self, source: u32) -> Option<&Inlet> {
+        self.inlets.get(self.inlet_of[source as usize] as usize)
+    }
+
+    /// Sends a packet whose payload is all of `view`, at most [`INLINE`] bytes, beside its head. False when there is no
+    /// room.
+    pub fn send_inline(
+        &mut self,
+        peer: u32,
+        kind: u8,
+        context: u64,
+        tag: i32,
+        view: &View,
+    ) -> bool {
+        debug_assert!(view.len() <= INLINE);
+        let mut packet = Packet {
+            context,
+            tag,
+            inline_len: view.len() as u8,
+            ..Packet::of_kind(kind)
+        };
+        view.pack(0, &mut packet.inline);
+        self.send(peer, &packet, None, 0)
+    }
+
+    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. False when there is no room.
+    pub fn send(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: Option<&View>,
+        position: usize,
+    ) -> bool {
+        let fencing = self.fencing;
+        let outlet = self.outlet(peer);
+        let sent = outlet.fifo.push(packet, |offset, to, bytes| {
+            if let Some(view) = view {
+                // SAFETY: 1. the FIFO hands out `bytes` bytes of its buffer; 2. which no view of a caller lies in.
+                unsafe { view.pack_into(position + offset, to, bytes) };
+            }
+        });
+        if sent {
+            outlet.parking.wake(fencing);
+        }
+        sent
+    }
+
+    /// True when a packet with `payload` bytes of payload can be sent to `peer` now.
+    pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
+        self.outlet(peer).fifo.has_room(payload)
+    }
+
+    /// The next packet from `source`, without a look at anybody else.
+    pub fn peek_from(&self, source: u32) -> Option<Packet> {
+        self.inlet(source)?.fifo.peek()
+    }
+
+    /// The next packet: of the sender whose turn it is, or of the next one who has something.
+    pub fn peek(&mut self) -> Option<(u32, Packet)> {
+        for _ in 0..self.inlets.len() {
+            let inlet = &self.inlets[self.cursor];
+            if let Some(packet) = inlet.fifo.peek() {
+                return Some((inlet.source, packet));
+            }
+            self.next_turn();
+        }
+        None
+    }
+
+    fn next_turn(&mut self) {
+        self.cursor += 1;
+        if self.cursor >= self.inlets.len() {
+            self.cursor = 0;
+        }
+    }
+
+    /// Opens the way in from `source`, who has knocked: its FIFO is there.
+    pub fn open_inlet(&mut self, source: u32) {
+        self.inlet_of[source as usize] = self.inlets.len() as u32;
+        self.inlets.push(Inlet {
+            source,
+            fifo: Consumer::new(self.segment.fifo(source, self.me)),
+            parking: &self.segment.block(source).parking.0,
+        });
+    }
+
+    /// True when [`Basic::peek`] would find something.
+    pub fn has_arrivals(&self) -> bool {
+        self.inlets.iter().any(|inlet| inlet.fifo.has_arrived())
+    }
+
+    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from `position` on; as many as the
+    /// view has room for. Returns how many.
+    pub fn read_payload(
+        &self,
+        source: u32,
+        packet: &Packet,
+        view: &View,
+        position: usize,
+    ) -> usize {
+        let inlet = self.inlet(source).expect("a packet came from there");
+        let mut copied = 0;
+        inlet.fifo.with_payload(packet, |offset, from, bytes| {
+            // SAFETY: 1. the packet has that many bytes there; 2. which no view of a caller lies in.
+            copied += unsafe { view.unpack_from(position + offset, from, bytes) };
+        });
+        copied
+    }
+
+    /// Removes `packet`, the one just peeked from `source`, and gives the next sender its turn.
+    pub fn consume(&mut self, source: u32, packet: &Packet) {
+        let fencing = self.fencing;
+        self.cursor = self.inlet_of[source as usize] as usize;
+        let inlet = &mut self.inlets[self.cursor];
+        inlet.fifo.consume(packet);
+        // The sender may wait for room.
+        inlet.parking.wake(fencing);
+        self.next_turn();
+    }
+}

@@ -1,0 +1,96 @@
+//! The receiving end of a FIFO.
+
+use super::{FifoStorage, record_lines};
+use crate::ring::{LINE, Packet};
+use crate::sync::Ordering;
+
+/// The only reader of a FIFO.
+#[derive(Debug)]
+pub struct Consumer<'a> {
+    fifo: FifoStorage<'a>,
+    /// Line of the next record.
+    at: usize,
+    total_out: u64,
+}
+
+impl<'a> Consumer<'a> {
+    /// The consumer of a FIFO that nobody has read from yet.
+    pub fn new(fifo: FifoStorage<'a>) -> Consumer<'a> {
+        Consumer {
+            fifo,
+            at: 0,
+            total_out: 0,
+        }
+    }
+
+    /// True when more has entered the FIFO than has left it.
+    #[inline]
+    pub fn has_arrived(&self) -> bool {
+        // SYNC fifo-in: pairs with the Release store in Producer::push; acquires packet and payload.
+        self.fifo.head.total_in.0.load(Ordering::Acquire) != self.total_out
+    }
+
+    /// The next packet, if it has arrived. It stays in the FIFO until [`Consumer::consume`].
+    #[inline]
+    pub fn peek(&self) -> Option<Packet> {
+        if !self.has_arrived() {
+            return None;
+        }
+        Some(self.fifo.lines[self.at].0.with(|line| {
+            // SAFETY: total-in says that the producer wrote a packet to this line, and it will not write it again
+            // before our total-out passes it. Any bytes are a packet.
+            unsafe { line.cast::<Packet>().read_unaligned() }
+        }))
+    }
+
+    /// Calls `f(offset, from, bytes)` with the address of `bytes` bytes of the payload of `packet`, which [`Consumer::peek`]
+    /// returned just now, from `offset` on; twice where the payload meets the buffer's end.
+    pub fn with_payload(&self, packet: &Packet, mut f: impl FnMut(usize, *const u8, usize)) {
+        let len = packet.payload as usize;
+        debug_assert!(len <= self.fifo.payload_max());
+        let start = self.fifo.after(self.at, 1);
+        let first = self.fifo.before_end(start, len);
+        if first > 0 {
+            read_lines(self.fifo, start, first, |from| f(0, from, first));
+        }
+        if first < len {
+            read_lines(self.fifo, 0, len - first, |from| {
+                f(first, from, len - first)
+            });
+        }
+    }
+
+    /// Removes `packet`, the one that [`Consumer::peek`] returned. Its room goes back to the producer, who may be parked
+    /// and waiting for it.
+    #[inline]
+    pub fn consume(&mut self, packet: &Packet) {
+        let lines = record_lines(packet.payload as usize);
+        self.at = self.fifo.after(self.at, lines);
+        self.total_out += (lines * LINE) as u64;
+        // SYNC fifo-out: pairs with the Acquire load in Producer::refresh; our reads are done.
+        self.fifo
+            .head
+            .total_out
+            .0
+            .store(self.total_out, Ordering::Release);
+    }
+}
+
+#[cfg(not(loom))]
+#[inline(always)]
+fn read_lines(fifo: FifoStorage<'_>, line: usize, _len: usize, f: impl FnOnce(*const u8)) {
+    let base = fifo.lines.as_ptr().cast::<u8>();
+    f(base.wrapping_add(line * LINE));
+}
+
+#[cfg(loom)]
+fn read_lines(fifo: FifoStorage<'_>, line: usize, len: usize, f: impl FnOnce(*const u8)) {
+    let mut bytes = Vec::new();
+    for i in 0..len.div_ceil(LINE) {
+        fifo.lines[line + i].0.with(|from| {
+            // SAFETY: total-in published these lines to us; the producer waits for our total-out.
+            bytes.extend_from_slice(unsafe { &*from });
+        });
+    }
+    f(bytes.as_ptr());
+}

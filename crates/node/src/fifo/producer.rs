@@ -1,0 +1,111 @@
+//! The sending end of a FIFO.
+
+use super::{FifoStorage, record_lines};
+use crate::ring::{LINE, Packet};
+use crate::sync::Ordering;
+
+/// The only writer of a FIFO.
+#[derive(Debug)]
+pub struct Producer<'a> {
+    fifo: FifoStorage<'a>,
+    /// Line of the next record.
+    at: usize,
+    total_in: u64,
+    /// What the consumer had read when this end last lacked room.
+    total_out: u64,
+}
+
+impl<'a> Producer<'a> {
+    /// The producer of a FIFO that nobody has written to yet.
+    pub fn new(fifo: FifoStorage<'a>) -> Producer<'a> {
+        Producer {
+            fifo,
+            at: 0,
+            total_in: 0,
+            total_out: 0,
+        }
+    }
+
+    /// Largest payload of one packet, in bytes.
+    #[inline]
+    pub fn payload_max(&self) -> usize {
+        self.fifo.payload_max()
+    }
+
+    /// True when a packet with `payload` bytes of payload can be pushed now.
+    #[inline]
+    pub fn has_room(&mut self, payload: usize) -> bool {
+        self.fits(payload) || self.refresh(payload)
+    }
+
+    fn fits(&self, payload: usize) -> bool {
+        let unread = (self.total_in - self.total_out) as usize;
+        record_lines(payload) * LINE <= self.fifo.capacity() - unread
+    }
+
+    #[cold]
+    fn refresh(&mut self, payload: usize) -> bool {
+        // SYNC fifo-out: pairs with the Release store in Consumer::consume; what the consumer has read may be written
+        // over from here on.
+        self.total_out = self.fifo.head.total_out.0.load(Ordering::Acquire);
+        self.fits(payload)
+    }
+
+    /// Pushes `packet` with `packet.payload` bytes after it. `fill(offset, to, bytes)` writes `bytes` bytes of the payload,
+    /// from `offset` on, to the address it is given; it is called twice where the payload meets the buffer's end. False,
+    /// and nothing written, when the FIFO lacks room.
+    ///
+    /// # Panics
+    /// If the payload is larger than [`Producer::payload_max`].
+    pub fn push(&mut self, packet: &Packet, mut fill: impl FnMut(usize, *mut u8, usize)) -> bool {
+        let len = packet.payload as usize;
+        let max = self.payload_max();
+        assert!(len <= max, "payload of {len} bytes exceeds a FIFO's {max}");
+        if !self.has_room(len) {
+            return false;
+        }
+        self.fifo.lines[self.at].0.with_mut(|line| {
+            // SAFETY: the line lies within our room: the consumer has read it and waits for total-in, and we are the
+            // only producer. A packet fills a line.
+            unsafe { line.cast::<Packet>().write_unaligned(*packet) }
+        });
+        let start = self.fifo.after(self.at, 1);
+        let first = self.fifo.before_end(start, len);
+        if first > 0 {
+            write_lines(self.fifo, start, first, |to| fill(0, to, first));
+        }
+        if first < len {
+            write_lines(self.fifo, 0, len - first, |to| fill(first, to, len - first));
+        }
+        let lines = record_lines(len);
+        self.at = self.fifo.after(self.at, lines);
+        self.total_in += (lines * LINE) as u64;
+        // SYNC fifo-in: pairs with the Acquire loads in Consumer; publishes packet and payload.
+        self.fifo
+            .head
+            .total_in
+            .0
+            .store(self.total_in, Ordering::Release);
+        true
+    }
+}
+
+#[cfg(not(loom))]
+#[inline(always)]
+fn write_lines(fifo: FifoStorage<'_>, line: usize, _len: usize, fill: impl FnOnce(*mut u8)) {
+    // Provenance of the whole buffer, not of one line: the range may span many.
+    let base = fifo.lines.as_ptr().cast_mut().cast::<u8>();
+    fill(base.wrapping_add(line * LINE));
+}
+
+#[cfg(loom)]
+fn write_lines(fifo: FifoStorage<'_>, line: usize, len: usize, fill: impl FnOnce(*mut u8)) {
+    let mut bytes = vec![0u8; len.next_multiple_of(LINE)];
+    fill(bytes.as_mut_ptr());
+    for (i, chunk) in bytes.chunks(LINE).enumerate() {
+        fifo.lines[line + i].0.with_mut(|to| {
+            // SAFETY: the line lies within our room and we are the only producer.
+            unsafe { (*to).copy_from_slice(chunk) }
+        });
+    }
+}

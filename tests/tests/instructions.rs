@@ -1,0 +1,169 @@
+//! The guard of instruction counts (DESIGN, section 8): an 8-byte `MPI_Send`, and an `MPI_Recv` that
+//! finds its message in the ring, cost what `tests/instructions.txt` records, give or take 3 %.
+//!
+//! valgrind's callgrind counts what a rank executes inside the two calls, in two jobs of different
+//! length; the difference leaves out start-up and first calls. The program
+//! (`tests/c/tools/instructions.c`) takes care that no call waits, because only waiting depends on time:
+//! the counts of two jobs of one build are equal to the last instruction.
+
+use std::collections::BTreeMap;
+use std::env::consts::ARCH;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use mica_tests::{Install, one_at_a_time, target, workspace};
+
+/// The calls as they are recorded; the index is the rank that makes only this call.
+const CALLS: [&str; 2] = ["MPI_Send", "MPI_Recv"];
+/// Messages in a batch of the program.
+const BATCH: u64 = 32;
+/// Batches of the two jobs.
+const BATCHES: [u64; 2] = [50, 250];
+/// Growth that fails.
+const GROWTH: f64 = 1.03;
+/// A count below this part of the record is worth a new record.
+const GAIN: f64 = 0.9;
+
+fn record_path() -> PathBuf {
+    workspace().join("tests/instructions.txt")
+}
+
+/// The recorded counts of this architecture.
+fn records(text: &str, arch: &str) -> BTreeMap<String, f64> {
+    let mut found = BTreeMap::new();
+    for line in text.lines().map(|l| l.split('#').next().unwrap_or(l)) {
+        let words: Vec<_> = line.split_whitespace().collect();
+        match words[..] {
+            [] => {}
+            [of, call, count] => {
+                let count: f64 = count
+                    .parse()
+                    .unwrap_or_else(|e| panic!("'{line}': count '{count}': {e}"));
+                assert!(CALLS.contains(&call), "'{line}': unknown call '{call}'");
+                if of == arch {
+                    let before = found.insert(call.to_owned(), count);
+                    assert!(before.is_none(), "'{line}': recorded twice");
+                }
+            }
+            _ => panic!("'{line}': not architecture, call, count"),
+        }
+    }
+    found
+}
+
+/// What a count says about its record: an error that fails the test, advice, or nothing.
+fn judge(call: &str, count: f64, record: f64) -> Result<Option<String>, String> {
+    let change = 100.0 * (count / record - 1.0);
+    let line = format!("{ARCH} {call} {count:.1}");
+    let told = format!("{call}: {count:.1} instructions, recorded {record:.1} ({change:+.1} %)");
+    if count > record * GROWTH {
+        Err(format!(
+            "{told}. See where they go: valgrind --tool=callgrind as in this test, then \
+             callgrind_annotate. If they are worth it, write '{line}' into {}",
+            record_path().display()
+        ))
+    } else if count < record * GAIN {
+        Ok(Some(format!(
+            "{told}: keep the gain, write '{line}' into {}",
+            record_path().display()
+        )))
+    } else {
+        Ok(None)
+    }
+}
+
+/// What each rank collected in a job of this many batches.
+fn collected(install: &Install, batches: u64) -> [u64; 2] {
+    let program = install.program("tools/instructions");
+    let dir = target().join(format!("instructions-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("target is writable");
+    let turn = dir.join("turn");
+    fs::write(&turn, [0; 64]).expect("target is writable");
+    let out = install
+        .mpiexec(["-n", "2", "valgrind", "-q", "--tool=callgrind"])
+        .args(["--toggle-collect=counted_*"])
+        .args([format!("--callgrind-out-file={}/%p", dir.display())])
+        .args([program.as_os_str()])
+        .args([batches.to_string().as_ref(), turn.as_os_str()])
+        .run()
+        .expect_success();
+    let mut counts = [0; 2];
+    for line in out.stdout.lines() {
+        let (rank, pid) = line.split_once(' ').expect("the program prints RANK PID");
+        let path = dir.join(pid);
+        let profile =
+            fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let total = profile
+            .lines()
+            .find_map(|l| l.strip_prefix("totals: "))
+            .unwrap_or_else(|| panic!("{}: no totals", path.display()));
+        counts[rank.parse::<usize>().expect("a rank")] = total.trim().parse().expect("a count");
+    }
+    fs::remove_dir_all(&dir).expect("target is writable");
+    counts
+}
+
+/// The difference of two jobs, for each message.
+fn each(short: u64, long: u64) -> f64 {
+    (long - short) as f64 / ((BATCHES[1] - BATCHES[0]) * BATCH) as f64
+}
+
+#[test]
+fn ping_pong_costs_what_is_recorded() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    if !install.is_mica() {
+        println!("skipped: {} is not Mica", install.prefix().display());
+        return;
+    }
+    if let Err(error) = Command::new("valgrind").arg("--version").output() {
+        println!(
+            "skipped: valgrind cannot be started ({error}); scripts/setup.sh installs it as root"
+        );
+        return;
+    }
+    let path = record_path();
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let records = records(&text, ARCH);
+    let [short, long] = BATCHES.map(|batches| collected(&install, batches));
+    let mut failures = Vec::new();
+    for (rank, call) in CALLS.into_iter().enumerate() {
+        let count = each(short[rank], long[rank]);
+        assert!(
+            count > 10.0,
+            "{call}: {count} instructions cannot be: nothing was collected"
+        );
+        let Some(&record) = records.get(call) else {
+            println!(
+                "{call}: nothing is recorded for {ARCH}; write '{ARCH} {call} {count:.1}' into {}",
+                path.display()
+            );
+            continue;
+        };
+        println!("{call}: {count:.1} instructions, recorded {record:.1}");
+        match judge(call, count, record) {
+            Ok(Some(advice)) => println!("{advice}"),
+            Ok(None) => {}
+            Err(failure) => failures.push(failure),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn a_count_that_grew_fails() {
+    assert!(judge("MPI_Send", 103.1, 100.0).is_err());
+    assert_eq!(judge("MPI_Send", 102.9, 100.0), Ok(None));
+    assert_eq!(judge("MPI_Send", 91.0, 100.0), Ok(None));
+    assert!(judge("MPI_Send", 89.0, 100.0).is_ok_and(|advice| advice.is_some()));
+}
+
+#[test]
+fn records_of_other_architectures_do_not_count() {
+    let text = "# head\nx86_64 MPI_Send 10.5 # why\n\naarch64 MPI_Send 20\n";
+    assert_eq!(
+        records(text, "x86_64"),
+        BTreeMap::from([("MPI_Send".to_owned(), 10.5)])
+    );
+}
