@@ -29,6 +29,9 @@ pub struct Question {
     /// The ways to choose from: here (those that work on this machine), all, or a list such as cells,streamed,pull.
     #[arg(long, value_name = "WAYS", value_parser = ways, default_value = "here", requires = "explain")]
     ways: Choice,
+    /// Its buffers have been moved to shared memory, or attached, so that the other rank can load and store there.
+    #[arg(long, requires = "explain")]
+    mapped: bool,
     /// The receiver lags behind.
     #[arg(long, requires = "explain")]
     skewed: bool,
@@ -115,7 +118,7 @@ impl Question {
             synchronous: self.synchronous,
         };
         let available = match self.ways {
-            Choice::Here => ways_here()?,
+            Choice::Here => self.ways_here(len)?,
             Choice::These(ways) => ways,
         };
         let situation = Situation {
@@ -129,6 +132,27 @@ impl Question {
         };
         let explicit = Thresholds::derive(&costs, &situation).in_force(situation.limits.ring)?;
         Ok(render(&message, &situation, &costs, &source, &explicit))
+    }
+
+    /// The ways that work between two ranks on this machine, and that the environment allows.
+    fn ways_here(&self, len: usize) -> Result<Ways, tunables::BadValue> {
+        let direct = tunables::DIRECT.choice()?;
+        let engine = tunables::COPY_ENGINE.choice()? != "inline";
+        let long = len as u64 >= tunables::OFFLOAD_MIN.number()?;
+        let kernel = direct != "off" && process::cma_between_ranks().is_ok();
+        let mapped = self.mapped && !matches!(direct, "off" | "cma");
+        let offload = self.nonblocking && engine && long && (kernel || mapped);
+        let works = [
+            (kernel, Way::Pull),
+            (kernel, Way::Cooperate),
+            (mapped, Way::Mapped),
+            (mapped, Way::MappedCooperate),
+            (offload, Way::Offload),
+        ];
+        let works = works.into_iter().filter_map(|(is, way)| is.then_some(way));
+        let allowed = Ways::forced(tunables::WAY.choice()?).unwrap_or(Ways::ALL);
+        let works: Ways = works.collect();
+        Ok(works.union(Ways::SHARED_MEMORY).intersection(allowed))
     }
 }
 
@@ -144,20 +168,6 @@ fn nearest_level(machine: &Machine) -> Level {
         [a, b] => level_between(&a.place, &b.place),
         _ => Level::Node,
     }
-}
-
-/// The ways that work between two ranks on this machine, and that the environment allows. Whether a buffer can be
-/// mapped is known only in the program; a copy engine only to the job that has one.
-fn ways_here() -> Result<Ways, tunables::BadValue> {
-    let kernel = Ways::NONE.with(Way::Pull).with(Way::Cooperate);
-    let refused = tunables::DIRECT.choice()? == "off" || process::cma_between_ranks().is_err();
-    let works = if refused {
-        Ways::SHARED_MEMORY
-    } else {
-        Ways::SHARED_MEMORY.union(kernel)
-    };
-    let allowed = Ways::forced(tunables::WAY.choice()?).unwrap_or(Ways::ALL);
-    Ok(works.intersection(allowed))
 }
 
 fn render(

@@ -279,7 +279,7 @@ mod tests {
             // By the kernel, that is; who loads and stores has less to pay for a piece.
             let kernel = Situation::waiting(level, Ways::SHARED_MEMORY.with(Way::Pull));
             let run = Thresholds::derive(&Costs::default(), &kernel).direct_run_min;
-            assert!((128..8 << 10).contains(&run), "{level:?}: {run}");
+            assert!((128..16 << 10).contains(&run), "{level:?}: {run}");
             assert!(t.direct_run_min <= run, "{t:?}");
             assert!(t.offload_min > 8 << 10 && t.offload_min < 16 << 20, "{t:?}");
         }

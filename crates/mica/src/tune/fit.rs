@@ -49,8 +49,9 @@ pub enum FitError {
 /// A fit whose points are all within this share of it is good enough.
 pub const GOOD: f64 = 0.1;
 
-/// Fits start and prices to `points`, which are in the order of their sizes.
-pub fn fit(points: &[Point]) -> Result<Fit, FitError> {
+/// Fits start and prices to `points`, which are in the order of their sizes. The start is not below `least_ns`: where only
+/// long messages were measured, noise would have it anywhere.
+pub fn fit(points: &[Point], least_ns: f64) -> Result<Fit, FitError> {
     if let Some(point) = points.iter().find(|p| !(p.ns.is_finite() && p.ns > 0.0)) {
         let Point { len, ns, .. } = *point;
         return Err(FitError::Nonsense { len, ns });
@@ -58,14 +59,14 @@ pub fn fit(points: &[Point]) -> Result<Fit, FitError> {
     if points.len() < 2 {
         return Err(FitError::TooFew(points.len()));
     }
-    let mut best = with_knots(points, &[])?;
+    let mut best = with_knots(points, &[], least_ns)?;
     for spans in 2..=SPANS {
         if best.error <= GOOD {
             break;
         }
         for knots in choices(points.len(), spans - 1) {
             // A knot where the next stretch would fall is none.
-            if let Ok(fit) = with_knots(points, &knots)
+            if let Ok(fit) = with_knots(points, &knots, least_ns)
                 && fit.error < best.error
             {
                 best = fit;
@@ -93,12 +94,12 @@ fn choices(points: usize, n: usize) -> Vec<Vec<usize>> {
 }
 
 /// The fit whose spans begin at 0 and at the sizes of these points.
-fn with_knots(points: &[Point], knots: &[usize]) -> Result<Fit, FitError> {
+fn with_knots(points: &[Point], knots: &[usize], least_ns: f64) -> Result<Fit, FitError> {
     let first = match knots.first() {
         Some(&knot) => &points[..=knot],
         None => points,
     };
-    let (start_ns, byte_ns) = line(first)?;
+    let (start_ns, byte_ns) = line(first, least_ns)?;
     let mut prices = vec![(0, byte_ns)];
     for (n, &knot) in knots.iter().enumerate() {
         let end = knots.get(n + 1).map_or(points.len() - 1, |&next| next);
@@ -121,8 +122,8 @@ fn with_knots(points: &[Point], knots: &[usize]) -> Result<Fit, FitError> {
     })
 }
 
-/// The line through the points: start, which is not negative, and slope, which is positive.
-fn line(points: &[Point]) -> Result<(f64, f64), FitError> {
+/// The line through the points: start, which is not below `least_ns`, and slope, which is positive.
+fn line(points: &[Point], least_ns: f64) -> Result<(f64, f64), FitError> {
     let (mut w, mut wx, mut wy, mut wxx, mut wxy) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for p in points {
         let (x, y) = (p.len as f64, p.ns);
@@ -138,10 +139,12 @@ fn line(points: &[Point]) -> Result<(f64, f64), FitError> {
         return Err(FitError::Falls(slope));
     }
     let start = (wy - slope * wx) / w;
-    if start >= 0.0 {
-        Ok((start, slope))
-    } else {
-        Ok((0.0, through(0.0, 0.0, points)))
+    if start >= least_ns {
+        return Ok((start, slope));
+    }
+    match through(0.0, least_ns, points) {
+        slope if slope > 0.0 => Ok((least_ns, slope)),
+        slope => Err(FitError::Falls(slope)),
     }
 }
 
@@ -193,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_line_is_found_exactly() {
-        let fit = fit(&points(|len| 800.0 + 0.065 * len as f64, &LENS)).unwrap();
+        let fit = fit(&points(|len| 800.0 + 0.065 * len as f64, &LENS), 0.0).unwrap();
         assert_eq!(fit.prices.len(), 1);
         assert!((fit.start_ns - 800.0).abs() < 1e-6 && (fit.prices[0].1 - 0.065).abs() < 1e-9);
         assert!(fit.error < 1e-9);
@@ -202,7 +205,7 @@ mod tests {
     #[test]
     fn a_cache_that_is_too_small_is_a_span() {
         let cost = Cost::new(300.0, &[(0, 0.02), (64 << 10, 0.2)]);
-        let fit = fit(&points(|len| cost.ns(len as usize, 1), &LENS)).unwrap();
+        let fit = fit(&points(|len| cost.ns(len as usize, 1), &LENS), 0.0).unwrap();
         assert_eq!(fit.prices.len(), 2, "{fit:?}");
         assert_eq!(fit.prices[1].0, 64 << 10);
         assert!(fit.error < 1e-6, "{fit:?}");
@@ -212,31 +215,41 @@ mod tests {
     fn noise_within_bounds_needs_no_spans() {
         let noisy =
             |len: u64| (500.0 + 0.1 * len as f64) * if len.is_multiple_of(3) { 1.04 } else { 0.96 };
-        let fit = fit(&points(noisy, &LENS)).unwrap();
+        let fit = fit(&points(noisy, &LENS), 0.0).unwrap();
         assert_eq!(fit.prices.len(), 1);
         assert!((fit.prices[0].1 / 0.1 - 1.0).abs() < 0.05, "{fit:?}");
     }
 
     #[test]
-    fn a_negative_start_becomes_none() {
-        let fit = fit(&points(
+    fn a_start_below_the_least_becomes_that() {
+        let measured = points(
             |len| (0.1 * len as f64 - 50.0).max(1.0),
             &[1000, 2000, 4000],
-        ))
-        .unwrap();
-        assert!(fit.start_ns >= 0.0 && fit.prices[0].1 > 0.0, "{fit:?}");
+        );
+        let found = fit(&measured, 0.0).unwrap();
+        assert!(
+            found.start_ns == 0.0 && found.prices[0].1 > 0.0,
+            "{found:?}"
+        );
+        let found = fit(&measured, 20.0).unwrap();
+        assert!(
+            found.start_ns == 20.0 && found.prices[0].1 > 0.0,
+            "{found:?}"
+        );
+        // All of them took less than the least: no price could be positive.
+        assert!(matches!(fit(&measured, 1e6), Err(FitError::Falls(_))));
     }
 
     #[test]
     fn nonsense_is_refused() {
         let falling = points(|len| 1e6 / (1 + len) as f64, &LENS);
-        assert!(matches!(fit(&falling), Err(FitError::Falls(slope)) if slope < 0.0));
-        assert_eq!(fit(&points(|_| 5.0, &[8])), Err(FitError::TooFew(1)));
-        assert_eq!(fit(&[]), Err(FitError::TooFew(0)));
+        assert!(matches!(fit(&falling, 0.0), Err(FitError::Falls(slope)) if slope < 0.0));
+        assert_eq!(fit(&points(|_| 5.0, &[8]), 0.0), Err(FitError::TooFew(1)));
+        assert_eq!(fit(&[], 0.0), Err(FitError::TooFew(0)));
         let same = points(|_| 5.0, &[8, 8]);
-        assert!(matches!(fit(&same), Err(FitError::Falls(_))));
+        assert!(matches!(fit(&same, 0.0), Err(FitError::Falls(_))));
         for ns in [f64::NAN, 0.0, -3.0, f64::INFINITY] {
-            let found = fit(&points(|_| ns, &LENS));
+            let found = fit(&points(|_| ns, &LENS), 0.0);
             assert!(
                 matches!(found, Err(FitError::Nonsense { len: 64, .. })),
                 "{found:?}"

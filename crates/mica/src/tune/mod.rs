@@ -13,7 +13,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use comfy_table::{Table, presets};
@@ -41,6 +41,9 @@ pub struct Options {
     /// Measure fewer and shorter messages (seconds rather than a minute or so).
     #[arg(long)]
     quick: bool,
+    /// Write the file even if most measurements are noise.
+    #[arg(long)]
+    force: bool,
     /// Use the installation below this folder rather than this command's.
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
@@ -116,6 +119,12 @@ pub fn tune(options: &Options) -> Result<String, Box<dyn Error>> {
     for warning in warnings(&outcomes) {
         let _ = writeln!(text, "Warning: {warning}");
     }
+    let (noisy, all) = noise(&outcomes);
+    if noisy * 2 > all && !options.dry_run && !options.force {
+        let refusal =
+            "nothing written: most of what was measured is noise (--force writes it all the same)";
+        return Err(format!("{text}\n{refusal}").into());
+    }
     if options.dry_run {
         let _ = writeln!(
             text,
@@ -166,23 +175,44 @@ fn measure(
     before: &Costs,
 ) -> Vec<Outcome> {
     let all = plan::series(quick);
-    let seconds = if quick { 0.05 } else { 0.25 };
+    let start = Instant::now();
+    // All of it ends within two minutes, however many levels there are and however noisy they are.
+    let share = 2.0 / (1 + pairs.len()) as f64;
+    let seconds = share * if quick { 0.04 } else { 0.15 };
+    let patience = Duration::from_secs(if quick { 15 } else { 45 });
     let samples: usize = all.iter().map(|series| series.samples.len()).sum();
     let bar = ProgressBar::new((samples * pairs.len()) as u64);
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {msg}");
     bar.set_style(style.expect("the template is valid"));
     let mut outcomes = Vec::new();
+    let mut costs = before.clone();
     for &pair in pairs {
-        for (at, series) in all.iter().enumerate() {
+        for series in &all {
             bar.set_message(format!("{}, {}", level_name(pair.level), series.way.name()));
             let done = bar.position();
-            let cost = before.of(pair.level, series.way);
-            let result = measure_one(installation, pair, series, seconds, cost, || bar.inc(1));
+            let tries = |sample: &Sample| {
+                let run = || installation.run(pair, series, sample, seconds);
+                if start.elapsed() < patience {
+                    calm(run)
+                } else {
+                    run()
+                }
+            };
+            let result = probe(installation, pair, series).and_then(|()| {
+                measure_one(pair.level, series, &costs, |sample| {
+                    let point = tries(sample);
+                    bar.inc(1);
+                    point
+                })
+            });
+            if let Ok(measured) = &result {
+                costs.set(pair.level, series.way, measured.cost);
+            }
             // A series that ended early is done all the same.
             bar.set_position(done + series.samples.len() as u64);
             outcomes.push(Outcome {
                 level: pair.level,
-                way: all[at].way,
+                way: series.way,
                 result,
             });
         }
@@ -191,26 +221,37 @@ fn measure(
     outcomes
 }
 
+/// Finds out with one message, of a length that the way carries if any, whether the way is there.
+fn probe(installation: &Installation, pair: Pair, series: &Series) -> Result<(), String> {
+    let typical = |sample: &&Sample| sample.block == 0 && sample.len <= 1 << 20;
+    match series.samples.iter().rfind(typical) {
+        Some(sample) => match installation.run(pair, series, sample, 0.005) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        },
+        None => Ok(()),
+    }
+}
+
 fn measure_one(
-    installation: &Installation,
-    pair: Pair,
+    level: Level,
     series: &Series,
-    seconds: f64,
-    before: &Cost,
-    tick: impl FnMut(),
+    costs: &Costs,
+    mut run: impl FnMut(&Sample) -> Result<Point, RunError>,
 ) -> Result<Measured, String> {
-    let say = |error: RunError| error.to_string();
-    // Whether the way is there at all is found out with one message.
-    let contiguous = series.samples.iter().filter(|sample| sample.block == 0);
-    let probe: Vec<Sample> = contiguous.skip(2).take(1).copied().collect();
-    installation
-        .run(pair, series, &probe, 0.005, || {})
-        .map_err(say)?;
-    let points = installation
-        .run(pair, series, &series.samples, seconds, tick)
-        .map_err(say)?;
-    let noisy = points.iter().filter(|point| point.spread > NOISY).count();
-    let (cost, error) = cost(series, &points, before)?;
+    let mut points = Vec::new();
+    for sample in &series.samples {
+        match run(sample) {
+            Ok(point) => points.push((*sample, point)),
+            // Too short to be divided, or in pieces: the other messages still tell what the way costs.
+            Err(RunError::OtherWay(_)) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    let noisy = points.iter().filter(|(_, p)| p.spread > NOISY).count();
+    let before = costs.of(level, series.way);
+    let least = least_start(level, series.way, costs);
+    let (cost, error) = cost(series.way, &points, before, least)?;
     Ok(Measured {
         cost,
         error,
@@ -218,19 +259,50 @@ fn measure_one(
     })
 }
 
-/// The cost that a series' points come to, and how far it is from one of them at most.
-fn cost(series: &Series, points: &[Point], before: &Cost) -> Result<(Cost, f64), String> {
-    let with_pieces = series.samples.iter().zip(points);
-    let contiguous: Vec<Point> = with_pieces
-        .clone()
+/// What `measure` answers, or the calmer of two answers if the first is noisy.
+fn calm(mut measure: impl FnMut() -> Result<Point, RunError>) -> Result<Point, RunError> {
+    let first = measure()?;
+    if first.spread <= NOISY {
+        return Ok(first);
+    }
+    let second = measure()?;
+    Ok(if second.spread < first.spread {
+        second
+    } else {
+        first
+    })
+}
+
+/// What a way takes to start at least: what it begins with takes that.
+fn least_start(level: Level, way: Way, costs: &Costs) -> f64 {
+    let beginning = match way {
+        Way::Inline => return 0.0,
+        // The head, or the request, goes like a short message.
+        Way::Ring | Way::Cells | Way::Pull | Way::Mapped | Way::Offload => Way::Inline,
+        Way::Streamed => Way::Cells,
+        Way::Cooperate => Way::Pull,
+        Way::MappedCooperate => Way::Mapped,
+    };
+    costs.of(level, beginning).start_ns
+}
+
+/// The cost that the points of a way come to, with a start of `least` at least, and how far it is from one of them at most.
+fn cost(
+    way: Way,
+    points: &[(Sample, Point)],
+    before: &Cost,
+    least: f64,
+) -> Result<(Cost, f64), String> {
+    let contiguous: Vec<Point> = points
+        .iter()
         .filter(|(sample, _)| sample.block == 0)
         .map(|(_, point)| *point)
         .collect();
-    let fit = if series.way == Way::Inline {
+    let fit = if way == Way::Inline {
         // The slot is one cache line, full or not: only the start is there to be measured.
         start_only(&contiguous, before)
     } else {
-        fit::fit(&contiguous).map_err(|error| error.to_string())?
+        fit::fit(&contiguous, least).map_err(|error| error.to_string())?
     };
     let prices: Vec<(u64, f64)> = fit
         .prices
@@ -239,7 +311,7 @@ fn cost(series: &Series, points: &[Point], before: &Cost) -> Result<(Cost, f64),
         .collect();
     let mut cost = Cost::new(rounded(fit.start_ns), &prices).shares(before.sender, before.receiver);
     cost.piece_ns = before.piece_ns;
-    if let Some((sample, point)) = with_pieces.clone().find(|(sample, _)| sample.block > 0)
+    if let Some((sample, point)) = points.iter().find(|(sample, _)| sample.block > 0)
         && let Some(whole) = contiguous.iter().find(|whole| whole.len == sample.len)
     {
         let pieces = sample.len / sample.block;
@@ -345,6 +417,14 @@ fn thresholds(outcomes: &[Outcome], before: &Costs, after: &Costs) -> String {
     table.trim_fmt()
 }
 
+/// Messages that varied by more than [`NOISY`], and all.
+fn noise(outcomes: &[Outcome]) -> (usize, usize) {
+    let measured = outcomes.iter().filter_map(|o| o.result.as_ref().ok());
+    measured.fold((0, 0), |(noisy, all), measured| {
+        (noisy + measured.noisy.0, all + measured.noisy.1)
+    })
+}
+
 fn warnings(outcomes: &[Outcome]) -> Vec<String> {
     let mut warnings = Vec::new();
     let measured = || {
@@ -352,9 +432,7 @@ fn warnings(outcomes: &[Outcome]) -> Vec<String> {
             .iter()
             .filter_map(|o| Some((o, o.result.as_ref().ok()?)))
     };
-    let (noisy, all) = measured().fold((0, 0), |(noisy, all), (_, measured)| {
-        (noisy + measured.noisy.0, all + measured.noisy.1)
-    });
+    let (noisy, all) = noise(outcomes);
     if noisy * 10 > all {
         warnings.push(format!(
             "{noisy} of {all} measurements varied by more than {:.0} %: is something else running? Measure again when \

@@ -1,6 +1,5 @@
 //! Runs `calibrate` under `mpiexec` and reads what it says, and whether the messages went the way that is measured.
 
-use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -17,7 +16,7 @@ pub struct Installation {
     calibrate: PathBuf,
 }
 
-/// A series could not be measured.
+/// A message could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The installation lacks a program.
@@ -50,7 +49,7 @@ pub enum RunError {
         reason: String,
     },
     /// The messages went another way.
-    #[error("not available here: the messages went by {0}")]
+    #[error("not available: the messages went by {0}")]
     OtherWay(String),
 }
 
@@ -80,26 +79,22 @@ impl Installation {
         })
     }
 
-    /// Measures `samples` of a series between a pair, `seconds` each; calls `tick` after each. Points in the order of the
-    /// samples.
+    /// Measures one message of a series between a pair, which takes some `seconds`. A job of its own, so that its counters
+    /// tell of this message alone.
     pub fn run(
         &self,
         pair: Pair,
         series: &Series,
-        samples: &[Sample],
+        sample: &Sample,
         seconds: f64,
-        mut tick: impl FnMut(),
-    ) -> Result<Vec<Point>, RunError> {
+    ) -> Result<Point, RunError> {
         let mut command = Command::new(&self.mpiexec);
         command
             .args(["-n", "2", "--bind-to", "core", "--map-by", pair.map_by])
-            .args(["--timeout", "60"])
+            .args(["--timeout", "30"])
             .arg(&self.calibrate)
-            .arg(seconds.to_string())
-            .args(samples.iter().map(Sample::argument))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+            .args([seconds.to_string(), sample.argument()])
+            .stdin(Stdio::null());
         // What the user has set is not to be measured.
         for tunable in tunables::all() {
             command.env_remove(tunable.env);
@@ -108,61 +103,39 @@ impl Installation {
             .env("MICA_TUNING", "off")
             .env("MICA_STATS", "table")
             .envs(series.environment.iter().copied());
-        let failed = |reason| RunError::Start {
+        let output = command.output().map_err(|reason| RunError::Start {
             program: self.mpiexec.clone(),
             reason,
-        };
-        let mut job = command.spawn().map_err(failed)?;
-        let mut errors = job.stderr.take().expect("stderr is piped");
-        let errors = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            let _ = errors.read_to_end(&mut text);
-            String::from_utf8_lossy(&text).into_owned()
-        });
-        let mut lines = Vec::new();
-        for line in BufReader::new(job.stdout.take().expect("stdout is piped")).lines() {
-            lines.push(line.map_err(failed)?);
-            tick();
+        })?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            return Err(RunError::Failed {
+                status: output.status,
+                stderr: stderr.trim().to_owned(),
+            });
         }
-        let status = job.wait().map_err(failed)?;
-        let stderr = errors.join().unwrap_or_default();
-        if !status.success() {
-            let stderr = stderr.trim().to_owned();
-            return Err(RunError::Failed { status, stderr });
+        match other_way(&stderr, series.counted_as) {
+            Some(other) => Err(RunError::OtherWay(other)),
+            None => point(&String::from_utf8_lossy(&output.stdout), sample),
         }
-        if let Some(other) = other_way(&stderr, series.counted_as) {
-            return Err(RunError::OtherWay(other));
-        }
-        points(&lines, samples)
     }
 }
 
-/// The points that the lines are, one for each sample.
-fn points(lines: &[String], samples: &[Sample]) -> Result<Vec<Point>, RunError> {
-    let mut points = Vec::new();
-    for line in lines {
-        let wrong = |reason: String| RunError::Output {
-            line: line.clone(),
-            reason,
-        };
-        let read: Line = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
-        let sample = samples.get(points.len());
-        if sample.is_none_or(|s| (s.len, s.block) != (read.bytes, read.block)) {
-            return Err(wrong("another message than the one asked for".to_owned()));
-        }
-        points.push(Point {
-            len: read.bytes,
-            ns: read.value * 1000.0,
-            spread: (read.high - read.low) / read.value,
-        });
+/// The point in `calibrate`'s output about one message.
+fn point(output: &str, sample: &Sample) -> Result<Point, RunError> {
+    let wrong = |reason: String| RunError::Output {
+        line: output.trim().to_owned(),
+        reason,
+    };
+    let read: Line = serde_json::from_str(output).map_err(|error| wrong(error.to_string()))?;
+    if (sample.len, sample.block) != (read.bytes, read.block) {
+        return Err(wrong("another message than the one asked for".to_owned()));
     }
-    match samples.get(points.len()) {
-        None => Ok(points),
-        Some(missing) => Err(RunError::Output {
-            line: String::new(),
-            reason: format!("nothing of the message {}", missing.argument()),
-        }),
-    }
+    Ok(Point {
+        len: read.bytes,
+        ns: read.value * 1000.0,
+        spread: (read.high - read.low) / read.value,
+    })
 }
 
 /// The ways that most bytes went by according to the table of `MICA_STATS`, if those `wanted` have less than nine tenths of
@@ -210,27 +183,21 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_samples_in_order() {
-        let line = |bytes: u64, block: u64| {
-            format!(
-                "{{\"measure\": \"calibrate\", \"bytes\": {bytes}, \"block\": {block}, \"value\": 2.0, \
-                 \"low\": 1.9, \"high\": 2.2, \"min\": 1, \"max\": 3}}"
-            )
-        };
-        let samples = [Sample { len: 8, block: 0 }, Sample { len: 64, block: 16 }];
-        let found = points(&[line(8, 0), line(64, 16)], &samples).unwrap();
-        assert_eq!((found[0].len, found[0].ns), (8, 2000.0));
-        assert!((found[1].spread - 0.15).abs() < 1e-9);
-        for (lines, word) in [
-            (vec![line(8, 0)], "nothing of the message 64/16"),
-            (vec![line(8, 0), line(64, 0)], "another message"),
-            (vec!["hello".to_owned()], "hello"),
-            (
-                vec![line(8, 0), line(64, 16), line(8, 0)],
-                "another message",
-            ),
+    fn a_line_is_the_sample_that_was_asked_for() {
+        let line = "{\"measure\": \"calibrate\", \"bytes\": 64, \"block\": 16, \"value\": 2.0, \"low\": 1.9, \
+                    \"high\": 2.2, \"min\": 1, \"max\": 3}\n";
+        let sample = Sample { len: 64, block: 16 };
+        let found = point(line, &sample).unwrap();
+        assert_eq!((found.len, found.ns), (64, 2000.0));
+        assert!((found.spread - 0.15).abs() < 1e-9);
+        let twice = format!("{line}{line}");
+        for (output, sample, word) in [
+            (line, Sample { len: 64, block: 0 }, "another message"),
+            ("hello", sample, "hello"),
+            ("", sample, "EOF"),
+            (&twice, sample, "trailing"),
         ] {
-            let error = points(&lines, &samples).unwrap_err().to_string();
+            let error = point(output, &sample).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
     }

@@ -1,0 +1,160 @@
+//! `mica tune` and `mica info --explain` as they are installed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mica_tests::{Install, Job, one_at_a_time, target};
+
+fn mica(args: &[&str]) -> Job {
+    Job::new(Install::find().bin("mica"))
+        .args(args)
+        .limit(Duration::from_secs(240))
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = target()
+        .join("tmp")
+        .join(format!("{name}-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("target is writable");
+    folder
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("target's path is text")
+}
+
+#[test]
+fn a_choice_is_explained() {
+    let out = mica(&[
+        "info",
+        "--explain",
+        "1M",
+        "--ways",
+        "all",
+        "--level",
+        "node",
+        "--peer-waiting",
+    ])
+    .env("MICA_TUNING", "off")
+    .run()
+    .expect_success();
+    for part in [
+        "1048576 bytes",
+        "shipped defaults",
+        "mapped-cooperate",
+        "chosen",
+        "eager up to",
+    ] {
+        assert!(out.stdout.contains(part), "{part}: {}", out.report());
+    }
+    mica(&["info", "--explain", "1M", "--level", "moon"])
+        .run()
+        .expect_failure()
+        .says("moon");
+}
+
+/// Measures, writes a file, and finds its figures in force; on a machine with one core, says why not.
+#[test]
+fn a_machine_is_tuned() {
+    let _turn = one_at_a_time();
+    let folder = scratch("tuning");
+    let file = folder.join("here.toml");
+    let out = mica(&["tune", "--quick", "--force", "--output", text(&file)])
+        .env("MICA_TUNING", "off")
+        .run();
+    if out.stderr.contains("two cores") {
+        out.expect_failure();
+        assert!(!file.exists());
+    } else {
+        let out = out.expect_success();
+        // Of the ways that are there on every machine.
+        let rows = |way: &str| {
+            let rows = out
+                .stdout
+                .lines()
+                .filter(|line| line.split_whitespace().nth(1) == Some(way));
+            rows.map(str::to_owned).collect::<Vec<_>>()
+        };
+        for way in ["inline", "ring", "cells", "streamed"] {
+            assert!(!rows(way).is_empty(), "{way}: {}", out.report());
+            for row in rows(way) {
+                assert!(!row.contains("not available"), "{row}\n{}", out.report());
+            }
+        }
+        let written = fs::read_to_string(&file).expect("the file was written");
+        assert!(
+            written.contains("[machine]") && written.contains(".inline]"),
+            "{written}"
+        );
+        let explained = mica(&["info", "--explain", "64K"])
+            .env("MICA_TUNING", text(&file))
+            .run()
+            .expect_success();
+        assert!(
+            explained.stdout.contains("here.toml"),
+            "{}",
+            explained.report()
+        );
+
+        // The same figures from a machine with another kernel are not this machine's.
+        let other = folder.join("other.toml");
+        let altered = written.replacen("kernel = \"", "kernel = \"not-", 1);
+        fs::write(&other, altered).expect("target is writable");
+        mica(&["info", "--explain", "64K"])
+            .env("MICA_TUNING", text(&other))
+            .run()
+            .expect_failure()
+            .says("other.toml is of another machine: its kernel");
+    }
+    fs::remove_dir_all(folder).expect("the folder is ours");
+}
+
+#[test]
+fn an_installation_that_is_not_there_is_named() {
+    let _turn = one_at_a_time();
+    let folder = scratch("dry");
+    let out = mica(&["tune", "--quick", "--prefix", "/no/such/place"])
+        .env("XDG_CONFIG_HOME", text(&folder))
+        .run()
+        .expect_failure();
+    let told = ["/no/such/place/bin/mpiexec", "two cores"];
+    assert!(
+        told.iter().any(|words| out.stderr.contains(words)),
+        "{}",
+        out.report()
+    );
+    assert_eq!(
+        fs::read_dir(&folder).expect("the folder is there").count(),
+        0
+    );
+    fs::remove_dir_all(folder).expect("the folder is ours");
+}
+
+#[test]
+fn a_malformed_file_is_named_with_its_line() {
+    let folder = scratch("malformed");
+    let file = folder.join("bad.toml");
+    fs::write(&file, "version = 1\n\n[node.pull]\nstart_ns = fast\n").expect("target is writable");
+    mica(&["info", "--explain", "1K"])
+        .env("MICA_TUNING", text(&file))
+        .run()
+        .expect_failure()
+        .says("bad.toml, line 4: start_ns: \"fast\"");
+    // The library says the same, and does not go on with other figures.
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let program = install.program("tools/job");
+    for args in [
+        &["-n", "2", text(&program), "hello"][..],
+        &[text(&program), "hello"],
+    ] {
+        install
+            .mpiexec(args)
+            .env("MICA_TUNING", text(&file))
+            .run()
+            .expect_failure()
+            .says("bad.toml, line 4: start_ns: \"fast\"");
+    }
+    fs::remove_dir_all(folder).expect("the folder is ours");
+}
