@@ -1,7 +1,9 @@
-//! The `mica` command: what the library finds on this machine and how it is set.
+//! The `mica` command: what the library finds on this machine and how it is set (`info`), and how fast it is beside
+//! its peers (`bench`).
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod info;
 mod table;
 
@@ -29,10 +31,18 @@ enum Command {
         #[arg(long)]
         topology: bool,
     },
+    /// Measure Mica beside MPICH, Open MPI and Intel MPI on this machine.
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
-    let Command::Info { json, topology } = Arguments::parse().command;
+    match Arguments::parse().command {
+        Command::Info { json, topology } => info(json, topology),
+        Command::Bench(options) => bench::main(options),
+    }
+}
+
+fn info(json: bool, topology: bool) -> ExitCode {
     let info = match info::Info::gather(topology) {
         Ok(info) => info,
         Err(error) => {
