@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs into the directory given: bin, lib, include, lib/pkgconfig. Builds first.
+# Installs into the directory given: bin, lib, include, lib/pkgconfig, share/mica/bench. Builds first.
 . "$(dirname "$0")/common.sh"
 
 prefix=${1:?usage: install.sh PREFIX}
@@ -32,4 +32,12 @@ put 644 include/mpi.h "$prefix/include/mpi.h"
 for name in mica mpi_abi; do
     filled 644 "wrappers/$name.pc" "$prefix/lib/pkgconfig/$name.pc"
 done
+# The suite of `mica bench`. It replaces the one that was there, so that no file of an older one stays.
+mkdir -p "$prefix/share/mica"
+rm -rf "$prefix/share/mica/bench.new"
+mkdir -p "$prefix/share/mica/bench.new/src"
+install -m 644 bench/suite.toml "$prefix/share/mica/bench.new/suite.toml"
+install -m 644 bench/src/* "$prefix/share/mica/bench.new/src/"
+rm -rf "$prefix/share/mica/bench"
+mv "$prefix/share/mica/bench.new" "$prefix/share/mica/bench"
 say "installed into $prefix"

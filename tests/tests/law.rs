@@ -36,7 +36,14 @@ const LIBRARY: &[&str] = &[
 const UNSAFE: &[&str] = &["mica-node", "mica-channel", "mica-abi"];
 
 /// What only tools may use, never the library.
-const TOOLS_ONLY: &[&str] = &["hwlocality", "clap", "comfy-table", "serde_json"];
+const TOOLS_ONLY: &[&str] = &[
+    "hwlocality",
+    "clap",
+    "comfy-table",
+    "indicatif",
+    "serde_json",
+    "toml",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

@@ -19,10 +19,6 @@ const FLAGS: [&str; 3] = ["-std=gnu11", "-O2", "-pthread"];
 const VERSION: &str = "#include <mpi.h>\n#include <stdio.h>\n\
     int main(void) { char v[MPI_MAX_LIBRARY_VERSION_STRING]; int n; MPI_Get_library_version(v, &n); puts(v); return 0; }\n";
 
-/// An MPI program that does nothing else: its cache misses are those of start-up.
-const EMPTY: &str =
-    "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); MPI_Finalize(); return 0; }\n";
-
 /// Compiles.
 pub struct Builder<'a> {
     pub work: &'a Path,
@@ -47,14 +43,14 @@ impl Builder<'_> {
         self.compile(executor, None, &source, &program.flags)
     }
 
-    /// A program that does nothing between start-up and end.
-    pub fn empty(
+    /// A file of the suite, compiled by the library's mpicc.
+    pub fn source(
         &self,
         executor: &mut Executor,
         contestant: &Contestant,
+        file: &str,
     ) -> Result<PathBuf, String> {
-        let source = written(executor.scratch(), "empty.c", EMPTY)?;
-        self.compile(executor, Some(contestant), &source, &[])
+        self.compile(executor, Some(contestant), &self.sources.join(file), &[])
     }
 
     /// The first line of what the library says of itself.

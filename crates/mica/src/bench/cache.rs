@@ -3,32 +3,29 @@
 //! Where the processor's counters can be had, `perf stat` counts around the launcher. Elsewhere every rank runs
 //! under valgrind's cachegrind, which simulates a first and a last level for the instructions of the process: it
 //! sees what a library's own copies do, and not what the kernel does for it (a single copy by the kernel costs it
-//! nothing). Either way the misses of a job that only starts and ends are taken off.
+//! nothing). Either way start and end are counted too, so a program runs with few and with many messages, and the
+//! difference of the two is what the messages in between cost.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::build::Builder;
-use super::contestant::Contestant;
+use super::contestant::{Contestant, Cores};
 use super::execute::{Executor, Job, tail};
-use super::figure;
-use super::suite::Program;
+use super::suite::CacheWalk;
 
-/// How many batches a program times (`BATCHES` in bench/src/bench.h); a figure gives the iterations of one.
-const BATCHES: u64 = 15;
 /// Cachegrind is some fifty times slower than the processor.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// What one contestant's run of a program missed.
 #[derive(Debug, Clone, Serialize)]
 pub struct Misses {
-    pub program: String,
+    pub name: String,
     pub contestant: String,
-    /// Data, per message, of all ranks.
+    /// Data, per message, of both ranks.
     pub first_level: f64,
     pub last_level: f64,
     pub messages: u64,
@@ -80,61 +77,49 @@ impl Counter {
         }
     }
 
-    /// Runs one program under one contestant.
+    /// Counts for one contestant.
     pub fn measure(
         self,
         executor: &mut Executor,
         builder: &Builder<'_>,
         contestant: &Contestant,
-        program: &Program,
+        walk: &CacheWalk,
         cores: usize,
     ) -> Result<Misses, String> {
-        let binary = builder.program(executor, contestant, program)?;
-        let empty = builder.empty(executor, contestant)?;
+        let binary = builder.source(executor, contestant, &walk.source)?;
         let mut environment = contestant.environment();
-        environment.extend(program.env.clone());
-        if contestant.is_mica() {
-            environment.extend(program.mica_env.clone());
-            environment.extend(contestant.settings.clone());
-        }
-        let arguments = program
-            .cache_args
-            .as_deref()
-            .unwrap_or(program.arguments(true));
-        let ranks = program.ranks[0];
-        let mut run = |path: &Path, arguments: &[String]| {
-            let mut program = vec![path.display().to_string()];
-            program.extend(arguments.iter().cloned());
-            let launcher = contestant.launch(ranks, cores, Vec::new()).0;
+        environment.extend(contestant.settings.clone());
+        let mut run = |messages: u64| {
+            let mut program = vec![binary.display().to_string()];
+            let arguments = walk.args.iter();
+            program.extend(arguments.map(|word| word.replace("{messages}", &messages.to_string())));
+            let launcher = contestant
+                .launch(walk.ranks, &Cores::Any(cores), Vec::new())
+                .command;
             self.count(executor, &[launcher, program], &environment)
         };
-        let (all, output) = run(&binary, arguments)?;
-        let (start_up, _) = run(&empty, &[])?;
-        let figures = figure::parse(&output)?;
-        let iterations: u64 = figures.iter().filter_map(|figure| figure.iterations).sum();
-        let messages = iterations * BATCHES * u64::from(program.messages);
-        if messages == 0 {
-            return Err("it does not say how many iterations it made".to_owned());
-        }
-        let each = |all: f64, start_up: f64| (all - start_up).max(0.0) / messages as f64;
+        let (few, many) = (run(walk.few)?, run(walk.many)?);
+        // Each rank sends so many.
+        let messages = (walk.many - walk.few) * u64::from(walk.ranks);
+        let each = |few: f64, many: f64| (many - few) / messages as f64;
         Ok(Misses {
-            program: program.name.clone(),
+            name: walk.name.clone(),
             contestant: contestant.name.clone(),
-            first_level: each(all.0, start_up.0),
-            last_level: each(all.1, start_up.1),
+            first_level: each(few.0, many.0),
+            last_level: each(few.1, many.1),
             messages,
             by: self.name(),
         })
     }
 
-    /// The misses of a command and its output. The counter goes before the launcher (perf) or between it and the
+    /// The misses of a command. The counter goes before the launcher (perf) or between it and the
     /// program (cachegrind): `parts` are these two, or a single command.
     fn count(
         self,
         executor: &mut Executor,
         parts: &[Vec<String>],
         env: &BTreeMap<String, String>,
-    ) -> Result<(Counts, String), String> {
+    ) -> Result<Counts, String> {
         let folder = executor.scratch().join("misses");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -182,7 +167,7 @@ impl Counter {
         }
         match files {
             0 => Err("the counter wrote nothing".to_owned()),
-            _ => Ok((sum, done.stdout)),
+            _ => Ok(sum),
         }
     }
 }

@@ -21,6 +21,9 @@ struct Known {
     /// Launch options if every rank has a core, and if cores are shared: then as the library does by default.
     pinned: &'static [&'static str],
     shared: &'static [&'static str],
+    /// What keeps it from binding at all.
+    unbound: &'static [&'static str],
+    unbound_env: &'static [(&'static str, &'static str)],
     /// A variable that its tools need to hold the installation's path.
     root_variable: Option<&'static str>,
 }
@@ -31,6 +34,8 @@ const KNOWN: [Known; 4] = [
         packages: &[],
         pinned: &["--bind-to", "core"],
         shared: &[],
+        unbound: &["--bind-to", "none"],
+        unbound_env: &[],
         root_variable: None,
     },
     Known {
@@ -38,6 +43,8 @@ const KNOWN: [Known; 4] = [
         packages: &["mpich==5.0.2"],
         pinned: &["-bind-to", "core"],
         shared: &[],
+        unbound: &["-bind-to", "none"],
+        unbound_env: &[],
         root_variable: None,
     },
     Known {
@@ -50,14 +57,23 @@ const KNOWN: [Known; 4] = [
             "core",
         ],
         shared: &["--allow-run-as-root", "--oversubscribe"],
+        unbound: &[
+            "--allow-run-as-root",
+            "--oversubscribe",
+            "--bind-to",
+            "none",
+        ],
+        unbound_env: &[],
         root_variable: None,
     },
     // It pins each rank to a core by default.
     Known {
         name: "impi",
-        packages: &["impi-rt==2021.18.1", "impi-devel==2021.18.1"],
+        packages: &["impi-rt==2021.19.0", "impi-devel==2021.19.0"],
         pinned: &[],
         shared: &[],
+        unbound: &[],
+        unbound_env: &[("I_MPI_PIN", "off")],
         root_variable: Some("I_MPI_ROOT"),
     },
 ];
@@ -72,22 +88,27 @@ pub struct Contestant {
     pub settings: BTreeMap<String, String>,
     /// The programs that it runs, if not all.
     pub programs: Option<Vec<String>>,
-    pinned: &'static [&'static str],
-    shared: &'static [&'static str],
-    root_variable: Option<&'static str>,
+    known: &'static Known,
+}
+
+/// Where the ranks of a run may be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cores {
+    /// On so many cores, each on one of its own if there are enough.
+    Any(usize),
+    /// All of them on these.
+    Only(CpuSet),
 }
 
 impl Contestant {
     /// The library of this name in this folder.
-    fn new(known: &Known, prefix: PathBuf) -> Contestant {
+    fn new(known: &'static Known, prefix: PathBuf) -> Contestant {
         Contestant {
             name: known.name.to_owned(),
             prefix,
             settings: BTreeMap::new(),
             programs: None,
-            pinned: known.pinned,
-            shared: known.shared,
-            root_variable: known.root_variable,
+            known,
         }
     }
 
@@ -125,29 +146,60 @@ impl Contestant {
         let path = std::env::var("PATH").unwrap_or_default();
         let bin = self.prefix.join("bin");
         let mut env = BTreeMap::from([("PATH".to_owned(), format!("{}:{path}", bin.display()))]);
-        if let Some(variable) = self.root_variable {
+        if let Some(variable) = self.known.root_variable {
             env.insert(variable.to_owned(), self.prefix.display().to_string());
         }
         env
     }
 
-    /// The command that starts `ranks` ranks of `words` on so many cores, and how the ranks are bound.
-    pub fn launch(&self, ranks: u32, cores: usize, words: Vec<String>) -> (Vec<String>, String) {
-        let alone = ranks as usize <= cores;
-        let options = if alone { self.pinned } else { self.shared };
-        let binding = match (alone, options.is_empty()) {
-            (true, false) => format!("a core each: mpiexec {}", options.join(" ")),
-            (true, true) => "the library's default, which is a core each".to_owned(),
-            (false, _) => {
-                format!("{ranks} ranks share {cores} cores as the library does by default")
+    /// The command that starts `ranks` ranks of `words`, what its environment needs, and how the ranks are bound.
+    pub fn launch(&self, ranks: u32, cores: &Cores, mut words: Vec<String>) -> Launch {
+        let known = self.known;
+        let mut env: &[(&str, &str)] = &[];
+        let (options, binding) = match cores {
+            Cores::Only(cpus) => {
+                let taskset = ["taskset", "-c", &cpus.to_string()].map(str::to_owned);
+                words.splice(0..0, taskset);
+                env = known.unbound_env;
+                (
+                    known.unbound,
+                    format!("{ranks} ranks on processors {cpus}, by taskset"),
+                )
+            }
+            Cores::Any(cores) if ranks as usize > *cores => {
+                let shared = "as the library does by default";
+                (
+                    known.shared,
+                    format!("{ranks} ranks share {cores} cores {shared}"),
+                )
+            }
+            Cores::Any(_) if known.pinned.is_empty() => (
+                known.pinned,
+                "the library's default, which is a core each".to_owned(),
+            ),
+            Cores::Any(_) => {
+                let options = known.pinned.join(" ");
+                (known.pinned, format!("a core each: mpiexec {options}"))
             }
         };
         let mut command = vec![self.prefix.join("bin/mpiexec").display().to_string()];
         command.extend(options.iter().map(|option| option.to_string()));
         command.extend(["-n".to_owned(), ranks.to_string()]);
         command.extend(words);
-        (command, binding)
+        let pair = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        Launch {
+            command,
+            env: env.iter().map(pair).collect(),
+            binding,
+        }
     }
+}
+
+/// How a job is started.
+pub struct Launch {
+    pub command: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub binding: String,
 }
 
 /// How a variant of Mica is called among the contestants.
@@ -226,7 +278,32 @@ fn install(
         command.extend(known.packages);
         run(executor, &command)?;
     }
-    present(prefix)
+    let prefix = present(prefix)?;
+    for package in known
+        .packages
+        .iter()
+        .filter(|package| !has(&prefix, package))
+    {
+        say(&format!(
+            "{}: what is in {} is not {package}; remove it to have that installed",
+            known.name,
+            prefix.display()
+        ));
+    }
+    Ok(prefix)
+}
+
+/// Whether a virtual environment has a package in this version: `name==version` is a folder
+/// `lib/python*/site-packages/name-version.dist-info`.
+fn has(prefix: &Path, package: &str) -> bool {
+    let folder = package.replace('-', "_").replace("==", "-") + ".dist-info";
+    let pythons = std::fs::read_dir(prefix.join("lib"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    pythons
+        .map(|python| python.path().join("site-packages").join(&folder))
+        .any(|path| path.is_dir())
 }
 
 fn run(executor: &mut Executor, command: &[&str]) -> Result<(), String> {
@@ -270,15 +347,37 @@ mod tests {
     #[test]
     fn ranks_are_bound_only_if_there_is_a_core_for_each() {
         let mpich = Contestant::new(&KNOWN[1], PathBuf::from("/p"));
-        let (command, binding) = mpich.launch(2, 2, vec!["x".into()]);
+        let launch = |ranks, cores| mpich.launch(ranks, &cores, vec!["x".into()]);
+        let apart = launch(2, Cores::Any(2));
         assert_eq!(
-            command,
+            apart.command,
             ["/p/bin/mpiexec", "-bind-to", "core", "-n", "2", "x"]
         );
-        assert!(binding.contains("-bind-to core"), "{binding}");
-        let (command, binding) = mpich.launch(4, 2, vec!["x".into()]);
-        assert_eq!(command, ["/p/bin/mpiexec", "-n", "4", "x"]);
-        assert!(binding.contains("4 ranks share 2"), "{binding}");
+        assert!(apart.binding.contains("-bind-to core"), "{}", apart.binding);
+        let shared = launch(4, Cores::Any(2));
+        assert_eq!(shared.command, ["/p/bin/mpiexec", "-n", "4", "x"]);
+        assert!(
+            shared.binding.contains("4 ranks share 2"),
+            "{}",
+            shared.binding
+        );
+        let only = Cores::Only(CpuSet::from_cpus([3]));
+        assert_eq!(
+            launch(2, only.clone()).command[1..],
+            ["-bind-to", "none", "-n", "2", "taskset", "-c", "3", "x"]
+        );
+        let impi = Contestant::new(&KNOWN[3], PathBuf::from("/p"));
+        assert_eq!(impi.launch(2, &only, vec![]).env["I_MPI_PIN"], "off");
+        assert!(impi.launch(2, &Cores::Any(2), vec![]).env.is_empty());
+    }
+
+    #[test]
+    fn the_version_of_a_peer_is_seen() {
+        let prefix = std::env::temp_dir().join(format!("mica-bench-venv-{}", std::process::id()));
+        let info = prefix.join("lib/python3.11/site-packages/impi_rt-2021.19.0.dist-info");
+        std::fs::create_dir_all(&info).unwrap();
+        assert!(has(&prefix, "impi-rt==2021.19.0") && !has(&prefix, "impi-rt==2021.18.1"));
+        std::fs::remove_dir_all(&prefix).unwrap();
     }
 
     #[test]

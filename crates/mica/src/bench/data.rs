@@ -101,13 +101,17 @@ impl Data {
                     let value = figure.more.get(name)?;
                     Some((name.clone(), At::of(value)))
                 };
-                let key = Key {
+                let mut key = Key {
                     program: run.program.clone(),
                     measure: figure.measure.clone(),
                     ranks: figure.ranks,
                     at: keys.iter().filter_map(more).collect(),
                     bytes: figure.bytes,
                 };
+                if let Some((measure, parameter, number)) = suite.parameter(&figure.measure) {
+                    key.measure = measure.to_owned();
+                    key.at.push((parameter.to_owned(), At::Number(number)));
+                }
                 data.units.insert(key.clone(), figure.unit.clone());
                 let contestants = data.values.entry(key).or_default();
                 let values = contestants.entry(run.contestant.clone()).or_default();
@@ -165,6 +169,34 @@ pub fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_parameter_in_a_name_is_a_key() {
+        let text = "[measure.\"matching posted\"]\nparameter = \"depth\"\n[measure.skew]\nparameter = \"c2\"";
+        let suite: Suite = toml::from_str(text).unwrap();
+        let names = [
+            "matching posted 10",
+            "skew c2=50",
+            "matching posted",
+            "skew x",
+        ];
+        let run = |name: &&str| crate::bench::results::tests::run(0, "mica", name, 8, 1.0, "us");
+        let runs: Vec<Run> = names.iter().map(run).collect();
+        let data = Data::of(&runs, &suite);
+        let found: Vec<String> = data
+            .keys()
+            .map(|k| format!("{} ({})", k.measure, k.place()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "matching posted (8 B, 2 ranks)",
+                "matching posted (8 B, depth 10, 2 ranks)",
+                "skew (8 B, c2 50, 2 ranks)",
+                "skew x (8 B, 2 ranks)",
+            ]
+        );
+    }
 
     #[test]
     fn sizes_are_exact() {

@@ -66,7 +66,7 @@ pub struct Options {
     /// One round and few sizes: shows that everything works, not how fast it is.
     #[arg(long)]
     quick: bool,
-    /// Count cache misses per message, in a run of its own.
+    /// Count cache misses per message instead of time (perf, or else cachegrind).
     #[arg(long)]
     cache_misses: bool,
     /// Print the results as JSON.
@@ -95,7 +95,7 @@ fn run(mut options: Options) -> Result<ExitCode, String> {
         print!("{}", list(&suite));
         return Ok(ExitCode::SUCCESS);
     }
-    if options.bars || options.what.is_empty() {
+    if options.bars || (options.what.is_empty() && !options.cache_misses) {
         options.what.push(BARS.to_owned());
     }
     let executor = Executor::new(&places.work);

@@ -10,7 +10,6 @@ use super::stats::three_digits;
 /// Shown on stderr; stdout is for results.
 pub struct Progress {
     bar: Option<ProgressBar>,
-    silent: bool,
     round: String,
 }
 
@@ -27,17 +26,6 @@ impl Progress {
         });
         Progress {
             bar,
-            silent: false,
-            round: String::new(),
-        }
-    }
-
-    /// For tests.
-    #[cfg(test)]
-    pub fn silent() -> Progress {
-        Progress {
-            bar: None,
-            silent: true,
             round: String::new(),
         }
     }
@@ -92,8 +80,7 @@ impl Progress {
     pub fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
-            None if !self.silent => eprintln!("{line}"),
-            None => {}
+            None => eprintln!("{line}"),
         }
     }
 

@@ -101,9 +101,13 @@ impl Report {
             "mica / best peer",
         ]));
         let row = |row: &Row| {
-            let name = match row.key.program == row.key.measure {
-                true => row.key.measure.clone(),
-                false => format!("{}: {}", row.key.program, row.key.measure),
+            let other = |other: &Row| {
+                other.key.measure == row.key.measure && other.key.program != row.key.program
+            };
+            // A measure that several programs have is told apart by theirs.
+            let name = match self.rows.iter().any(other) {
+                false => row.key.measure.clone(),
+                true => format!("{} ({})", row.key.measure, row.key.program),
             };
             let mut cells = vec![name, row.key.place(), row.unit.clone()];
             for name in &self.contestants {
@@ -143,7 +147,7 @@ impl Report {
     fn cache(&self) -> Cells {
         let row = |misses: &Misses| {
             vec![
-                misses.program.clone(),
+                misses.name.clone(),
                 misses.contestant.clone(),
                 three_digits(misses.first_level),
                 three_digits(misses.last_level),
@@ -153,7 +157,7 @@ impl Report {
         };
         Cells {
             title: "Cache misses per message",
-            note: "Of all ranks together, those of start-up and end taken off.".to_owned(),
+            note: "Data misses of sender and receiver together; start and end of the job are not in it.".to_owned(),
             header: words(&[
                 "program",
                 "contestant",

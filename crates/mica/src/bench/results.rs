@@ -118,9 +118,9 @@ fn by_round(data: &Data, a: &str, b: &str, key: &Key) -> Option<Stats> {
     Stats::of(&ratios)
 }
 
-/// The floor of a figure, by the first rule that fits.
+/// The floor of a figure, by the first rule that fits and has been measured.
 pub fn floor(data: &Data, suite: &Suite, key: &Key, unit: &str) -> Option<Bound> {
-    let rule = suite.floors.iter().find(|rule| {
+    let mut rules = suite.floors.iter().filter(|rule| {
         rule.measure == key.measure
             && rule
                 .program
@@ -128,14 +128,16 @@ pub fn floor(data: &Data, suite: &Suite, key: &Key, unit: &str) -> Option<Bound>
                 .is_none_or(|name| *name == key.program)
             && rule.ranks.is_none_or(|ranks| ranks == key.ranks)
             && (rule.min_bytes..=rule.max_bytes.unwrap_or(u64::MAX)).contains(&key.bytes)
-    })?;
-    let bytes = rule.from_bytes.unwrap_or(key.bytes);
-    let (from, stats) = data
-        .floors(&rule.from)
-        .find(|(key, _)| key.bytes == bytes)?;
-    Some(Bound {
-        value: convert(stats.median, data.unit(from), key.bytes, unit)?,
-        label: rule.label.clone(),
+    });
+    rules.find_map(|rule| {
+        let bytes = rule.from_bytes.unwrap_or(key.bytes);
+        let (from, stats) = data
+            .floors(&rule.from)
+            .find(|(key, _)| key.bytes == bytes)?;
+        Some(Bound {
+            value: convert(stats.median, data.unit(from), key.bytes, unit)?,
+            label: rule.label.clone(),
+        })
     })
 }
 
@@ -145,8 +147,7 @@ fn convert(value: f64, from: &str, bytes: u64, unit: &str) -> Option<f64> {
         (from, unit) if from == unit => Some(value),
         ("us", "MB/s") => Some(bytes as f64 / value),
         ("us", "GB/s") => Some(bytes as f64 / value / 1e3),
-        ("us", "msg/s") => Some(1e6 / value),
-        ("us", "Mmsg/s" | "million msg/s") => Some(1.0 / value),
+        ("us", "messages/s") => Some(1e6 / value),
         _ => None,
     }
 }

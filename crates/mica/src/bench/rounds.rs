@@ -10,7 +10,7 @@ use std::time::Duration;
 use mica_node::topology::CpuSet;
 use serde::Serialize;
 
-use super::contestant::{Contestant, confine};
+use super::contestant::{Contestant, Cores, Launch, confine};
 use super::execute::{End, Executor, Job, tail};
 use super::figure::{self, Figure};
 use super::progress::Progress;
@@ -115,20 +115,29 @@ impl Rounds<'_> {
 
     fn start<'c>(&self, entry: &Entry<'_>, contestant: &'c Contestant, binary: &str) -> Start<'c> {
         let program = entry.program;
-        let cpus = program
-            .cpus
-            .as_deref()
-            .map(|text| parse_cpus(text).and_then(|indices| confine(&indices, &self.allowed)));
-        let cores = match &cpus {
-            Some(Ok(cpus)) => self.cores.min(cpus.len()),
-            _ => self.cores,
+        let confined = |text: &String| confine(&parse_cpus(text)?, &self.allowed);
+        let cpus = program.cpus.as_ref().map(confined);
+        let cores = match (&program.ranks_on, &cpus) {
+            (Some(text), _) => confined(text).map(Cores::Only),
+            (None, Some(Ok(cpus))) => Ok(Cores::Any(self.cores.min(cpus.len()))),
+            (None, _) => Ok(Cores::Any(self.cores)),
+        };
+        // A machine without these processors cannot run it: the run fails and says so.
+        let (cores, cpus) = match cores {
+            Ok(cores) => (cores, cpus),
+            Err(error) => (Cores::Any(self.cores), Some(Err(error))),
         };
         let words = words(binary, program.arguments(self.quick));
-        let (command, mut binding) = contestant.launch(entry.ranks, cores, words);
+        let Launch {
+            command,
+            env,
+            mut binding,
+        } = contestant.launch(entry.ranks, &cores, words);
         if let Some(Ok(cpus)) = &cpus {
-            binding += &format!(", confined to processors {cpus}");
+            binding += &format!(", the job confined to processors {cpus}");
         }
         let mut environment = contestant.environment();
+        environment.extend(env);
         environment.extend(program.env.clone());
         if contestant.is_mica() {
             environment.extend(program.mica_env.clone());

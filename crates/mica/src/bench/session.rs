@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::bars;
 use super::build::Builder;
-use super::cache::Counter;
+use super::cache::{Counter, Misses};
 use super::contestant::{self, Contestant, MICA};
 use super::data::Data;
 use super::execute::Executor;
@@ -34,7 +34,10 @@ pub fn run(
     mut executor: Executor,
 ) -> Result<ExitCode, String> {
     let say = |line: &str| eprintln!("{line}");
-    let programs = suite.select(&options.what)?;
+    let programs = match options.cache_misses {
+        true => Vec::new(),
+        false => suite.select(&options.what)?,
+    };
     let (mut contestants, mut left_out) =
         contestant::find(&options.with, &places.peers, &mut executor, &say)?;
     add_variants(&mut contestants, options, suite, &programs);
@@ -67,7 +70,7 @@ pub fn run(
             &mut executor,
             &builder,
             &contestants,
-            &programs,
+            (suite, &options.what),
             &mut left_out,
         )?;
         (Vec::new(), misses, false)
@@ -125,10 +128,10 @@ pub fn run(
         left_out,
     };
     let out = options.out.clone().unwrap_or_else(|| {
-        let mut name = options.what.join("-");
-        if options.cache_misses {
-            name += "-cache-misses";
-        }
+        let name = match options.cache_misses {
+            true => "cache-misses".to_owned(),
+            false => options.what.join("-"),
+        };
         unused(&places.results, &format!("{}-{name}", report.host.day()))
     });
     write(&out, &report, &runs)?;
@@ -232,26 +235,34 @@ fn prepare<'a>(
     })
 }
 
+/// Counts cache misses: all that the suite declares, or those that were named.
 fn misses(
     executor: &mut Executor,
     builder: &Builder<'_>,
     contestants: &[Contestant],
-    programs: &[&Program],
+    (suite, names): (&Suite, &[String]),
     left_out: &mut Vec<String>,
-) -> Result<Vec<super::cache::Misses>, String> {
+) -> Result<Vec<Misses>, String> {
+    let known = |name: &String| suite.caches.iter().any(|walk| walk.name == *name);
+    if let Some(name) = names.iter().find(|name| !known(name)) {
+        let all: Vec<&str> = suite.caches.iter().map(|walk| walk.name.as_str()).collect();
+        let all = all.join(", ");
+        return Err(format!("--cache-misses has no '{name}'; there are: {all}"));
+    }
     let counter = Counter::find(executor)?;
     let mut found = Vec::new();
     let cores = topology::available_cores();
-    for program in programs {
-        for contestant in contestants
-            .iter()
-            .filter(|contestant| contestant.runs(program))
-        {
-            eprintln!("{} {}", contestant.name, program.name);
-            match counter.measure(executor, builder, contestant, program, cores) {
+    for walk in suite
+        .caches
+        .iter()
+        .filter(|walk| names.is_empty() || names.contains(&walk.name))
+    {
+        for contestant in contestants {
+            eprintln!("{} {}", contestant.name, walk.name);
+            match counter.measure(executor, builder, contestant, walk, cores) {
                 Ok(misses) => found.push(misses),
                 Err(error) => {
-                    let line = format!("{} {}: {error}", contestant.name, program.name);
+                    let line = format!("{} {}: {error}", contestant.name, walk.name);
                     eprintln!("{line}");
                     left_out.push(line);
                 }
@@ -276,6 +287,7 @@ fn title(options: &Options, suite: &Suite) -> String {
         .iter()
         .find(|set| options.what == [set.name.as_str()]);
     match set {
+        _ if options.cache_misses => "Cache misses per message".to_owned(),
         Some(set) => set.title.clone(),
         None => format!("mica bench: {}", options.what.join(", ")),
     }

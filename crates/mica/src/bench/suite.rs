@@ -29,6 +29,8 @@ pub struct Suite {
     pub bars: Vec<Bar>,
     #[serde(rename = "variant", default)]
     pub variants: Vec<Variant>,
+    #[serde(rename = "cache", default)]
+    pub caches: Vec<CacheWalk>,
     /// The folder of the C sources, beside the declaration.
     #[serde(skip)]
     pub sources: PathBuf,
@@ -66,8 +68,11 @@ pub struct Program {
     /// Environment for Mica only.
     #[serde(default)]
     pub mica_env: BTreeMap<String, String>,
-    /// Which of the processors that this process may use the job is confined to, by index: `"0"`, `"0-1,3"`.
+    /// Which of the processors that this process may use the whole job is confined to, by index: `"0"`, `"0-1,3"`.
     pub cpus: Option<String>,
+    /// The processors of the ranks alone, each on all of these; the launcher, and a helper thread that looks for a
+    /// free core as the launcher has it, may use the others.
+    pub ranks_on: Option<String>,
     /// A plain program without MPI: it is compiled by `cc`, runs once in each round, and its figures are floors.
     #[serde(default)]
     pub floor: bool,
@@ -79,15 +84,6 @@ pub struct Program {
     /// Further keys of its figures that, with measure, bytes and ranks, say which figure it is (`peers`, `depth`).
     #[serde(default)]
     pub keys: Vec<String>,
-    /// Arguments for `--cache-misses`: few and short messages, because cachegrind is slow.
-    pub cache_args: Option<Vec<String>>,
-    /// How many messages one of its iterations is, for `--cache-misses`: 2 for a round trip.
-    #[serde(default = "one")]
-    pub messages: u32,
-}
-
-fn one() -> u32 {
-    1
 }
 
 fn default_timeout() -> u64 {
@@ -102,6 +98,9 @@ pub struct Measure {
     pub better: Option<Better>,
     /// What a plot has on its x axis: `bytes`, `ranks`, or a key of the program. The one that varies unless given.
     pub axis: Option<String>,
+    /// What a number after the measure's name is: `depth` makes "matching posted 100" the measure "matching posted"
+    /// at depth 100 (and of "skew c2=10" the measure "skew" at c2 10).
+    pub parameter: Option<String>,
 }
 
 /// Which of two values is the better one.
@@ -173,6 +172,19 @@ pub struct Variant {
     pub programs: Option<Vec<String>>,
 }
 
+/// A run whose cache misses are counted.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheWalk {
+    pub name: String,
+    pub source: String,
+    pub ranks: u32,
+    /// `{messages}` stands for how many each rank sends.
+    pub args: Vec<String>,
+    pub few: u64,
+    pub many: u64,
+}
+
 impl Suite {
     /// Reads `FOLDER/suite.toml`.
     pub fn read(folder: &Path) -> Result<Suite, String> {
@@ -207,8 +219,16 @@ impl Suite {
                     "program '{name}' needs 'ranks', each at least 1, and a floor must have none"
                 ));
             }
-            if let Some(cpus) = &program.cpus {
+            for cpus in program.cpus.iter().chain(&program.ranks_on) {
                 parse_cpus(cpus).map_err(|error| format!("program '{}': {error}", program.name))?;
+            }
+        }
+        for walk in &self.caches {
+            if walk.few >= walk.many || !walk.args.iter().any(|word| word.contains("{messages}")) {
+                let name = &walk.name;
+                return Err(format!(
+                    "cache '{name}' needs '{{messages}}' in its arguments, and 'few' below 'many'"
+                ));
             }
         }
         for bar in &self.bars {
@@ -297,6 +317,19 @@ impl Suite {
     /// How a measure is read.
     pub fn measure(&self, name: &str) -> Measure {
         self.measures.get(name).cloned().unwrap_or_default()
+    }
+
+    /// A measure's name as printed: the name as declared, and its parameter if it has one.
+    pub fn parameter(&self, printed: &str) -> Option<(&str, &str, i64)> {
+        self.measures.iter().find_map(|(name, measure)| {
+            let parameter = measure.parameter.as_deref()?;
+            let rest = printed.strip_prefix(name)?.strip_prefix(' ')?;
+            let number = rest
+                .strip_prefix(parameter)
+                .and_then(|rest| rest.strip_prefix('='));
+            let number = number.unwrap_or(rest).parse().ok()?;
+            Some((name.as_str(), parameter, number))
+        })
     }
 
     /// Which direction is better: as declared, else by the unit (something per second: higher).

@@ -189,7 +189,7 @@ fn libraries_are_run_in_turn_and_judged() {
     assert_eq!(runs[2]["environment"]["MICA_SLOW"], "1");
     assert_eq!(runs[1]["figures"][2]["bytes"], 512);
     for part in [
-        "| p: time | 8 B, 2 ranks | us | 1.00 [1.00, 1.00, 1.00, 1.00] | 5.00 [5.00, 5.00, 5.00, 5.00] | \
+        "| time | 8 B, 2 ranks | us | 1.00 [1.00, 1.00, 1.00, 1.00] | 5.00 [5.00, 5.00, 5.00, 5.00] | \
          2.00 [2.00, 2.00, 2.00, 2.00] | 0.500 (a flag) | 2.00 | mpich | 0.500 [0.500, 0.500] |",
         "| fast | 8 B, 2 ranks | 1.00 us | 2.00 us | mpich | 0.500 | at most 0.650 | reached |",
         "| not slow | 8 B, 2 ranks | 5.00 us | 1.00 us | mica | 5.00 | at most 1.50 | missed |",
@@ -237,7 +237,7 @@ fn a_contestant_that_hangs_is_ended_and_named() {
     assert!(failed["output"].as_str().unwrap().contains("stuck here"));
     assert!(summary.contains("mpich failed in p (2 ranks), round 1: no end after 1 s; killed"));
     assert!(
-        summary.contains("| p: time | 8 B, 2 ranks | us | 1.00 | 5.00 | - |"),
+        summary.contains("| time | 8 B, 2 ranks | us | 1.00 | 5.00 | - |"),
         "{summary}"
     );
     let pid = fs::read_to_string(&pids).unwrap();
@@ -273,7 +273,7 @@ fn what_cannot_be_had_is_left_out_and_said() {
         "{summary}"
     );
     assert!(
-        summary.contains("| p: time | 8 B, 2 ranks | us | 1.00 |"),
+        summary.contains("| time | 8 B, 2 ranks | us | 1.00 |"),
         "{summary}"
     );
 

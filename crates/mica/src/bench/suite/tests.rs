@@ -36,18 +36,18 @@ fn the_real_suite_is_sound() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
     let suite = Suite::read(&folder).unwrap();
     assert!(!suite.bars.is_empty());
-    let listed: BTreeSet<&String> = suite.sets.iter().flat_map(|set| &set.programs).collect();
+
     for program in &suite.programs {
         let source = suite.sources.join(program.source());
         assert!(source.is_file(), "{} is missing", source.display());
-        assert!(
-            program.floor || listed.contains(&program.name),
-            "{} is in no set",
-            program.name
-        );
     }
-    let floors: Vec<&Program> = suite.programs.iter().filter(|p| p.floor).collect();
-    assert!(!floors.is_empty());
+    for walk in &suite.caches {
+        let source = suite.sources.join(&walk.source);
+        assert!(source.is_file(), "{} is missing", source.display());
+    }
+    assert!(suite.programs.iter().any(|program| program.floor));
+    let needed = suite.select(&[BARS.to_owned()]).unwrap();
+    assert!(needed.len() > 5 && needed.len() < suite.programs.len());
 }
 
 #[test]
