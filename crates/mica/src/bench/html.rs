@@ -69,7 +69,7 @@ fn table(html: &mut String, cells: &super::report::Cells) {
     let _ = writeln!(
         html,
         "<h2>{}</h2>\n<p class=\"note\">{}</p>\n<div class=\"table\"><table><tr>",
-        escape(cells.title),
+        escape(&cells.title),
         escape(&cells.note)
     );
     for name in &cells.header {

@@ -80,7 +80,10 @@ fn family(rows: &[&Row], suite: &Suite) -> Vec<Plot> {
                 "{} {} {rest}",
                 first.key.program, first.key.measure
             )),
-            title: format!("{what} ({rest})"),
+            title: match rest.is_empty() {
+                true => what,
+                false => format!("{what} ({rest})"),
+            },
             note: format!("{}, {better} is better", first.unit),
             axis: axis.clone(),
             series: series(&rows, &axis),

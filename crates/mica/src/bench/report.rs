@@ -34,7 +34,7 @@ pub struct Report {
 
 /// A table as plain cells: what every form of the report is made from.
 pub struct Cells {
-    pub title: &'static str,
+    pub title: String,
     pub note: String,
     pub header: Vec<String>,
     pub rows: Vec<Vec<String>>,
@@ -43,16 +43,18 @@ pub struct Cells {
 impl Report {
     /// The tables that are not empty. `spread` adds minimum, quartiles and maximum to the medians.
     pub fn tables(&self, spread: bool) -> Vec<Cells> {
-        let tables = [
-            self.bars(),
-            self.figures(spread),
-            self.cache(),
-            self.floor(spread),
-        ];
+        let mut programs: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            if !programs.contains(&row.key.program.as_str()) {
+                programs.push(&row.key.program);
+            }
+        }
+        let figures = programs.iter().map(|program| self.figures(program, spread));
+        let mut tables = vec![self.bars()];
+        tables.extend(figures);
+        tables.extend([self.cache(), self.floor(spread)]);
+        tables.retain(|cells| !cells.rows.is_empty());
         tables
-            .into_iter()
-            .filter(|cells| !cells.rows.is_empty())
-            .collect()
     }
 
     fn bars(&self) -> Cells {
@@ -74,7 +76,7 @@ impl Report {
             ]
         };
         Cells {
-            title: "Bars",
+            title: "Bars".to_owned(),
             note: "Mica's median, what it is compared with, and the quotient of the two."
                 .to_owned(),
             header: words(&[
@@ -91,9 +93,13 @@ impl Report {
         }
     }
 
-    fn figures(&self, spread: bool) -> Cells {
+    /// The figures of one program, with a column for each contestant that has any.
+    fn figures(&self, program: &str, spread: bool) -> Cells {
+        let rows = || self.rows.iter().filter(|row| row.key.program == program);
+        let takes_part = |name: &&String| rows().any(|row| row.contestants.contains_key(*name));
+        let contestants: Vec<&String> = self.contestants.iter().filter(takes_part).collect();
         let mut header = words(&["measure", "at", "unit"]);
-        header.extend(self.contestants.iter().cloned());
+        header.extend(contestants.iter().map(|name| name.to_string()));
         header.extend(words(&[
             "floor",
             "x floor",
@@ -101,17 +107,9 @@ impl Report {
             "mica / best peer",
         ]));
         let row = |row: &Row| {
-            let other = |other: &Row| {
-                other.key.measure == row.key.measure && other.key.program != row.key.program
-            };
-            // A measure that several programs have is told apart by theirs.
-            let name = match self.rows.iter().any(other) {
-                false => row.key.measure.clone(),
-                true => format!("{} ({})", row.key.measure, row.key.program),
-            };
-            let mut cells = vec![name, row.key.place(), row.unit.clone()];
-            for name in &self.contestants {
-                let stats = row.contestants.get(name);
+            let mut cells = vec![row.key.measure.clone(), row.key.place(), row.unit.clone()];
+            for name in &contestants {
+                let stats = row.contestants.get(*name);
                 cells.push(stats.map_or_else(|| "-".to_owned(), |stats| shown(stats, spread)));
             }
             cells.push(row.floor.as_ref().map_or_else(
@@ -137,10 +135,10 @@ impl Report {
             false => "Medians of the rounds.",
         };
         Cells {
-            title: "Figures",
+            title: program.to_owned(),
             note: of.to_owned(),
             header,
-            rows: self.rows.iter().map(row).collect(),
+            rows: rows().map(row).collect(),
         }
     }
 
@@ -156,7 +154,7 @@ impl Report {
             ]
         };
         Cells {
-            title: "Cache misses per message",
+            title: "Cache misses per message".to_owned(),
             note: "Data misses of sender and receiver together; start and end of the job are not in it.".to_owned(),
             header: words(&[
                 "program",
@@ -175,7 +173,7 @@ impl Report {
             vec![name.clone(), unit.clone(), shown(stats, spread)]
         };
         Cells {
-            title: "The hardware's floor",
+            title: "The hardware's floor".to_owned(),
             note: "Without MPI, in every round.".to_owned(),
             header: words(&["measure", "unit", "value"]),
             rows: self.hardware.iter().map(row).collect(),
