@@ -157,7 +157,7 @@ impl Report {
             title: "Cache misses per message".to_owned(),
             note: "Data misses of sender and receiver together; start and end of the job are not in it.".to_owned(),
             header: words(&[
-                "program",
+                "messages of",
                 "contestant",
                 "first level",
                 "last level",

@@ -76,44 +76,46 @@ impl Rounds<'_> {
         let mut runs = Vec::new();
         for round in 0..self.rounds {
             progress.round(round, self.rounds);
-            for (program, binary) in &self.floors {
-                let command = words(binary, program.arguments(self.quick));
-                let start = Start {
-                    command,
-                    environment: program.env.clone(),
-                    binding: "the program itself".to_owned(),
-                    cpus: None,
-                    name: FLOOR,
-                };
-                if !self.one(round, program, 1, start, executor, progress, &mut runs) {
+            for start in self.starts(round) {
+                progress.step(&format!("{} {}", start.program.name, start.name));
+                let Some(run) = start.run(round, executor) else {
                     return (runs, true);
-                }
-            }
-            for entry in &self.entries {
-                for index in order(round, self.contestants.len()) {
-                    let Some(binary) = entry.binaries.get(&index) else {
-                        continue;
-                    };
-                    let start = self.start(entry, &self.contestants[index], binary);
-                    let program = entry.program;
-                    if !self.one(
-                        round,
-                        program,
-                        entry.ranks,
-                        start,
-                        executor,
-                        progress,
-                        &mut runs,
-                    ) {
-                        return (runs, true);
-                    }
-                }
+                };
+                progress.done(&run);
+                runs.push(run);
             }
         }
         (runs, false)
     }
 
-    fn start<'c>(&self, entry: &Entry<'_>, contestant: &'c Contestant, binary: &str) -> Start<'c> {
+    /// All runs of a round, in order.
+    fn starts(&self, round: usize) -> Vec<Start<'_>> {
+        let floors = self.floors.iter().map(|(program, binary)| Start {
+            program,
+            ranks: 1,
+            command: words(binary, program.arguments(self.quick)),
+            environment: program.env.clone(),
+            binding: "the program itself".to_owned(),
+            cpus: None,
+            name: FLOOR,
+        });
+        let mut starts: Vec<Start<'_>> = floors.collect();
+        for entry in &self.entries {
+            for index in order(round, self.contestants.len()) {
+                if let Some(binary) = entry.binaries.get(&index) {
+                    starts.push(self.start(entry, &self.contestants[index], binary));
+                }
+            }
+        }
+        starts
+    }
+
+    fn start<'a>(
+        &'a self,
+        entry: &'a Entry<'_>,
+        contestant: &'a Contestant,
+        binary: &str,
+    ) -> Start<'a> {
         let program = entry.program;
         let confined = |text: &String| confine(&parse_cpus(text)?, &self.allowed);
         let cpus = program.cpus.as_ref().map(confined);
@@ -144,6 +146,8 @@ impl Rounds<'_> {
             environment.extend(contestant.settings.clone());
         }
         Start {
+            program,
+            ranks: entry.ranks,
             command,
             environment,
             binding,
@@ -151,37 +155,40 @@ impl Rounds<'_> {
             name: &contestant.name,
         }
     }
+}
 
-    /// One run; false if the user wants to stop.
-    #[allow(clippy::too_many_arguments)]
-    fn one(
-        &self,
-        round: usize,
-        program: &Program,
-        ranks: u32,
-        start: Start<'_>,
-        executor: &mut Executor,
-        progress: &mut Progress,
-        runs: &mut Vec<Run>,
-    ) -> bool {
-        progress.step(&format!("{} {}", program.name, start.name));
-        let done = match &start.cpus {
+/// How a run is started.
+struct Start<'a> {
+    program: &'a Program,
+    ranks: u32,
+    command: Vec<String>,
+    environment: BTreeMap<String, String>,
+    binding: String,
+    /// What the job is confined to, or why it cannot be.
+    cpus: Option<Result<CpuSet, String>>,
+    name: &'a str,
+}
+
+impl Start<'_> {
+    /// One run; `None` if the user wants to stop.
+    fn run(self, round: usize, executor: &mut Executor) -> Option<Run> {
+        let done = match &self.cpus {
             Some(Err(error)) => Err(error.clone()),
             cpus => Ok(executor.run(&Job {
-                command: &start.command,
-                env: &start.environment,
+                command: &self.command,
+                env: &self.environment,
                 cpus: cpus.as_ref().and_then(|cpus| cpus.as_ref().ok()),
-                limit: Duration::from_secs(program.timeout),
+                limit: Duration::from_secs(self.program.timeout),
             })),
         };
         let mut run = Run {
             round,
-            program: program.name.clone(),
-            ranks,
-            contestant: start.name.to_owned(),
-            command: start.command,
-            environment: start.environment,
-            binding: start.binding,
+            program: self.program.name.clone(),
+            ranks: self.ranks,
+            contestant: self.name.to_owned(),
+            command: self.command,
+            environment: self.environment,
+            binding: self.binding,
             seconds: 0.0,
             figures: Vec::new(),
             error: None,
@@ -191,7 +198,7 @@ impl Rounds<'_> {
         run.environment.remove("PATH");
         match done {
             Err(error) => run.error = Some(error),
-            Ok(done) if done.end == End::Interrupted => return false,
+            Ok(done) if done.end == End::Interrupted => return None,
             Ok(done) => {
                 run.seconds = done.seconds;
                 let figures = figure::parse(&done.stdout);
@@ -206,19 +213,8 @@ impl Rounds<'_> {
                 }
             }
         }
-        progress.done(&run);
-        runs.push(run);
-        true
+        Some(run)
     }
-}
-
-/// How a run is started.
-struct Start<'a> {
-    command: Vec<String>,
-    environment: BTreeMap<String, String>,
-    binding: String,
-    cpus: Option<Result<CpuSet, String>>,
-    name: &'a str,
 }
 
 fn words(binary: &str, arguments: &[String]) -> Vec<String> {
