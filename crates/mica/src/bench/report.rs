@@ -96,7 +96,13 @@ impl Report {
     /// The figures of one program, with a column for each contestant that has any.
     fn figures(&self, program: &str, spread: bool) -> Cells {
         let rows = || self.rows.iter().filter(|row| row.key.program == program);
-        let takes_part = |name: &&String| rows().any(|row| row.contestants.contains_key(*name));
+        let failed = |name: &String, ranks: u32| {
+            let mut failures = self.failures.iter();
+            failures.any(|f| f.contestant == *name && f.program == program && f.ranks == ranks)
+        };
+        let takes_part = |name: &&String| {
+            rows().any(|row| row.contestants.contains_key(*name) || failed(name, row.key.ranks))
+        };
         let contestants: Vec<&String> = self.contestants.iter().filter(takes_part).collect();
         let mut header = words(&["measure", "at", "unit"]);
         header.extend(contestants.iter().map(|name| name.to_string()));
@@ -109,8 +115,11 @@ impl Report {
         let row = |row: &Row| {
             let mut cells = vec![row.key.measure.clone(), row.key.place(), row.unit.clone()];
             for name in &contestants {
-                let stats = row.contestants.get(*name);
-                cells.push(stats.map_or_else(|| "-".to_owned(), |stats| shown(stats, spread)));
+                cells.push(match row.contestants.get(*name) {
+                    Some(stats) => shown(stats, spread),
+                    None if failed(name, row.key.ranks) => "failed".to_owned(),
+                    None => "-".to_owned(),
+                });
             }
             cells.push(row.floor.as_ref().map_or_else(
                 || "-".to_owned(),

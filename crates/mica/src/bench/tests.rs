@@ -237,7 +237,7 @@ fn a_contestant_that_hangs_is_ended_and_named() {
     assert!(failed["output"].as_str().unwrap().contains("stuck here"));
     assert!(summary.contains("mpich failed in p (2 ranks), round 1: no end after 1 s; killed"));
     assert!(
-        summary.contains("| time | 8 B, 2 ranks | us | 1.00 | 5.00 | - |"),
+        summary.contains("| time | 8 B, 2 ranks | us | 1.00 | 5.00 | failed |"),
         "{summary}"
     );
     let pid = fs::read_to_string(&pids).unwrap();
