@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs into the directory given: bin, lib, include, lib/pkgconfig, libexec. Builds first.
+# Installs into the directory given: bin, lib, include, lib/pkgconfig, libexec, share/mica/bench. Builds first.
 . "$(dirname "$0")/common.sh"
 
 prefix=${1:?usage: install.sh PREFIX}
@@ -36,4 +36,12 @@ done
 mkdir -p "$prefix/libexec/mica"
 "$prefix/bin/mpicc" -O2 -std=c99 -o "$prefix/libexec/mica/calibrate.new" bench/src/calibrate.c
 mv -f "$prefix/libexec/mica/calibrate.new" "$prefix/libexec/mica/calibrate"
+# The suite of `mica bench`. It replaces the one that was there, so that no file of an older one stays.
+mkdir -p "$prefix/share/mica"
+rm -rf "$prefix/share/mica/bench.new"
+mkdir -p "$prefix/share/mica/bench.new/src"
+install -m 644 bench/suite.toml "$prefix/share/mica/bench.new/suite.toml"
+install -m 644 bench/src/* "$prefix/share/mica/bench.new/src/"
+rm -rf "$prefix/share/mica/bench"
+mv "$prefix/share/mica/bench.new" "$prefix/share/mica/bench"
 say "installed into $prefix"

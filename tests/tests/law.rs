@@ -57,6 +57,7 @@ const TOOLS_ONLY: &[&str] = &[
     "comfy-table",
     "indicatif",
     "serde_json",
+    "toml",
 ];
 
 fn root() -> PathBuf {

@@ -1,7 +1,9 @@
-//! The `mica` command: what the library finds on this machine, how it is set, and how to tune it.
+//! The `mica` command: what the library finds on this machine and how it is set (`info`), what its ways cost here (`tune`), and
+//! how fast it is beside its peers (`bench`).
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod explain;
 mod info;
 mod table;
@@ -35,6 +37,8 @@ enum Command {
     },
     /// Measure what each way of a message costs on this machine, and write its tuning file.
     Tune(tune::Options),
+    /// Measure Mica beside MPICH, Open MPI and Intel MPI on this machine.
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         Command::Info { question, .. } if question.is_asked() => question.answer(),
         Command::Info { json, topology, .. } => info_text(json, topology),
         Command::Tune(options) => tune::tune(&options),
+        Command::Bench(options) => return bench::main(options),
     };
     match text {
         Ok(text) => {

@@ -1,0 +1,291 @@
+//! What Mica has to reach, and whether it does.
+
+use serde::Serialize;
+
+use super::contestant::{MICA, variant_name};
+use super::data::{At, Data, Key};
+use super::results::{self, Row, quotient};
+use super::stats::three_digits;
+use super::suite::{Bar, Suite, Than};
+
+/// A bar at one size, judged.
+#[derive(Debug, Clone, Serialize)]
+pub struct Judged {
+    pub text: String,
+    pub place: String,
+    pub unit: String,
+    /// Mica's median.
+    pub value: Option<f64>,
+    /// What it is compared with, and the name of that.
+    pub reference: Option<f64>,
+    pub against: String,
+    pub ratio: Option<f64>,
+    pub limit: String,
+    /// `None` if there is nothing to judge by; `note` says why.
+    pub pass: Option<bool>,
+    pub note: String,
+}
+
+/// Judges every bar, each size a row.
+pub fn judge(suite: &Suite, data: &Data, rows: &[Row]) -> Vec<Judged> {
+    let mut judged = Vec::new();
+    for bar in &suite.bars {
+        let sizes: Vec<Option<u64>> = match bar.bytes.is_empty() {
+            true => vec![None],
+            false => bar.bytes.iter().copied().map(Some).collect(),
+        };
+        judged.extend(
+            sizes
+                .into_iter()
+                .map(|bytes| one(bar, bytes, suite, data, rows)),
+        );
+    }
+    judged
+}
+
+/// Which figures a bar means: what is `None` may be anything.
+struct Wanted<'a> {
+    program: &'a str,
+    measure: &'a str,
+    bytes: Option<u64>,
+    ranks: Option<u32>,
+    at: &'a std::collections::BTreeMap<String, toml::Value>,
+}
+
+impl Wanted<'_> {
+    /// The one row that fits.
+    fn find<'r>(&self, rows: &'r [Row]) -> Result<&'r Row, String> {
+        let fits = |key: &Key| {
+            key.program == self.program
+                && key.measure == self.measure
+                && self.bytes.is_none_or(|bytes| bytes == key.bytes)
+                && self.ranks.is_none_or(|ranks| ranks == key.ranks)
+                && self
+                    .at
+                    .iter()
+                    .all(|(name, value)| key.at(name) == Some(&At::from(value)))
+        };
+        let found: Vec<&Row> = rows.iter().filter(|row| fits(&row.key)).collect();
+        match found[..] {
+            [row] => Ok(row),
+            [] => Err("not measured".to_owned()),
+            _ => Err(format!(
+                "the bar fits {} figures: it has to say which",
+                found.len()
+            )),
+        }
+    }
+}
+
+fn one(bar: &Bar, bytes: Option<u64>, suite: &Suite, data: &Data, rows: &[Row]) -> Judged {
+    let limit = match (bar.at_most, bar.at_least) {
+        (Some(most), _) => format!("at most {}", three_digits(most)),
+        (_, least) => format!("at least {}", three_digits(least.unwrap_or_default())),
+    };
+    let mut judged = Judged {
+        text: bar.text.clone(),
+        place: bytes.map(super::data::size).unwrap_or_default(),
+        unit: String::new(),
+        value: None,
+        reference: None,
+        against: bar.against.clone(),
+        ratio: None,
+        limit,
+        pass: None,
+        note: String::new(),
+    };
+    let wanted = Wanted {
+        program: &bar.program,
+        measure: &bar.measure,
+        bytes,
+        ranks: bar.ranks,
+        at: &bar.at,
+    };
+    if let Err(note) = fill(&mut judged, bar, &wanted, suite, data, rows) {
+        judged.note = note;
+    }
+    judged
+}
+
+fn fill(
+    judged: &mut Judged,
+    bar: &Bar,
+    wanted: &Wanted<'_>,
+    suite: &Suite,
+    data: &Data,
+    rows: &[Row],
+) -> Result<(), String> {
+    let row = wanted.find(rows)?;
+    judged.place = row.key.place();
+    judged.unit = row.unit.clone();
+    let who = bar.variant.as_deref().map_or(MICA.to_owned(), variant_name);
+    let median = |row: &Row, name: &str| row.contestants.get(name).map(|stats| stats.median);
+    judged.value = median(row, &who);
+    if judged.value.is_none() {
+        return Err(format!("no figure of {who}"));
+    }
+    match bar.against.as_str() {
+        "best-peer" => {
+            let peer = row.best_peer.as_deref().ok_or("no figure of a peer")?;
+            judged.against = peer.to_owned();
+            judged.reference = median(row, peer);
+        }
+        "floor" => {
+            let bound = results::floor(data, suite, &row.key, &row.unit);
+            let bound = bound.ok_or("no figure of the floor")?;
+            judged.against = format!("floor: {}", bound.label);
+            judged.reference = Some(bound.value);
+        }
+        "value" => {}
+        "own" => {
+            let than = bar.than.clone().unwrap_or_default();
+            let other = other(wanted, &than).find(rows);
+            let other = other.map_err(|error| format!("what it is compared with: {error}"))?;
+            judged.against = format!("own {}, {}", other.key.measure, other.key.place());
+            judged.reference = median(other, &who);
+        }
+        against => {
+            let name = match against.split_once(' ') {
+                Some((_, variant)) => variant_name(variant),
+                None => MICA.to_owned(),
+            };
+            judged.reference = median(row, &name);
+            judged.against = name;
+        }
+    }
+    let compared = match bar.against.as_str() {
+        "value" => judged.value,
+        _ => {
+            judged.ratio = quotient(judged.value, judged.reference);
+            judged.ratio
+        }
+    };
+    let compared = compared.ok_or_else(|| format!("no figure of {}", judged.against))?;
+    judged.pass = Some(
+        bar.at_most.is_none_or(|most| compared <= most)
+            && bar.at_least.is_none_or(|least| compared >= least),
+    );
+    Ok(())
+}
+
+/// The figure that `own` compares with: what `than` does not say is as in the bar.
+fn other<'a>(wanted: &Wanted<'a>, than: &'a Than) -> Wanted<'a> {
+    Wanted {
+        program: than.program.as_deref().unwrap_or(wanted.program),
+        measure: than.measure.as_deref().unwrap_or(wanted.measure),
+        bytes: than.bytes.or(wanted.bytes),
+        ranks: wanted.ranks,
+        at: than.at.as_ref().unwrap_or(wanted.at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::results::{rows, tests as made};
+    use crate::bench::rounds::{FLOOR, Run};
+
+    fn judged(bar: &str, runs: &[Run]) -> Judged {
+        let mut suite = made::suite();
+        let text = format!("text = \"t\"\nprogram = \"p\"\n{bar}");
+        suite.bars = vec![toml::from_str(&text).unwrap()];
+        let data = Data::of(runs, &suite);
+        let names = ["mica", "mica+v", "x", "y"].map(str::to_owned);
+        judge(&suite, &data, &rows(&data, &suite, &names)).remove(0)
+    }
+
+    fn runs() -> Vec<Run> {
+        let mut runs = vec![
+            made::run(0, "mica", "time", 8, 1.0, "us"),
+            made::run(0, "mica+v", "time", 8, 0.8, "us"),
+            made::run(0, "x", "time", 8, 2.0, "us"),
+            made::run(0, "y", "time", 8, 1.6, "us"),
+            made::run(0, FLOOR, "flag", 8, 0.5, "us"),
+            made::run(0, "mica", "hidden", 8, 85.0, "%"),
+        ];
+        for (depth, value) in [(1, 1.0), (10_000, 1.4)] {
+            let mut run = made::run(0, "mica", "match", 8, value, "us");
+            run.figures[0].more.insert("depth".into(), depth.into());
+            runs.push(run);
+        }
+        runs
+    }
+
+    #[test]
+    fn bars_are_judged_against_what_they_name() {
+        let time = "measure = \"time\"\nbytes = [8]\n";
+        let depth = "measure = \"match\"\nat = { depth = 10000 }\nagainst = \"own\"\n\
+            than = { at = { depth = 1 } }\n";
+        for (bar, against, ratio, pass) in [
+            (
+                format!("{time}against = \"best-peer\"\nat_most = 0.65"),
+                "y",
+                Some(0.625),
+                true,
+            ),
+            (
+                format!("{time}against = \"best-peer\"\nat_most = 0.6"),
+                "y",
+                Some(0.625),
+                false,
+            ),
+            (
+                format!("{time}against = \"floor\"\nat_most = 1.7"),
+                "floor: a flag",
+                Some(2.0),
+                false,
+            ),
+            (
+                format!("{time}against = \"variant v\"\nat_most = 1.3"),
+                "mica+v",
+                Some(1.25),
+                true,
+            ),
+            (
+                format!("{time}variant = \"v\"\nagainst = \"mica\"\nat_least = 0.9"),
+                "mica",
+                Some(0.8),
+                false,
+            ),
+            (
+                format!("{depth}at_most = 1.5"),
+                "own match, 8 B, depth 1, 2 ranks",
+                Some(1.4),
+                true,
+            ),
+            (
+                "measure = \"hidden\"\nagainst = \"value\"\nat_least = 80.0".into(),
+                "value",
+                None,
+                true,
+            ),
+            (
+                "measure = \"hidden\"\nagainst = \"value\"\nat_least = 90.0".into(),
+                "value",
+                None,
+                false,
+            ),
+        ] {
+            let judged = judged(&bar, &runs());
+            assert_eq!(judged.pass, Some(pass), "{bar}: {judged:?}");
+            assert_eq!(judged.against, against, "{bar}");
+            assert_eq!(judged.ratio, ratio, "{bar}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_judged_is_neither_reached_nor_missed() {
+        let unknown = "measure = \"none\"\nagainst = \"best-peer\"\nat_most = 1.0";
+        let vague = "measure = \"match\"\nagainst = \"best-peer\"\nat_most = 1.0";
+        let alone = "measure = \"hidden\"\nagainst = \"best-peer\"\nat_most = 1.0";
+        for (bar, note) in [
+            (unknown, "not measured"),
+            (vague, "fits 2 figures"),
+            (alone, "no figure of a peer"),
+        ] {
+            let judged = judged(bar, &runs());
+            assert_eq!(judged.pass, None, "{bar}");
+            assert!(judged.note.contains(note), "{bar}: {}", judged.note);
+        }
+    }
+}

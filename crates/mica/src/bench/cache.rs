@@ -1,0 +1,245 @@
+//! Cache misses per message (chai 3.3.2, 6.2.3).
+//!
+//! Where the processor's counters can be had, `perf stat` counts around the launcher. Elsewhere every rank runs
+//! under valgrind's cachegrind, which simulates two levels ([`CACHES`]) for the instructions of the process: it
+//! sees what a library's own copies do, and not what the kernel does for it (a single copy by the kernel costs it
+//! nothing). Either way start and end are counted too, so a program runs with few and with many messages, and the
+//! difference of the two is what the messages in between cost.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::build::Builder;
+use super::contestant::{Contestant, Cores};
+use super::execute::{Executor, Job, tail};
+use super::suite::CacheWalk;
+
+/// What cachegrind simulates on every machine, so that figures compare: 48 KiB and 1 MiB, a core of today.
+const CACHES: [&str; 2] = ["--D1=49152,12,64", "--LL=1048576,16,64"];
+/// Cachegrind is some fifty times slower than the processor.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// What one contestant's run of a program missed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Misses {
+    pub name: String,
+    pub contestant: String,
+    /// Data, per message, of both ranks.
+    pub first_level: f64,
+    pub last_level: f64,
+    pub messages: u64,
+    pub by: String,
+}
+
+/// Who counts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Counter {
+    /// With the kernel's share, or without it where the system allows no more.
+    Perf {
+        kernel: bool,
+    },
+    Cachegrind,
+}
+
+/// First and last level.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Counts(f64, f64);
+
+impl Counter {
+    /// The best that this machine has.
+    pub fn find(executor: &mut Executor) -> Result<Counter, String> {
+        for kernel in [true, false] {
+            let counter = Counter::Perf { kernel };
+            if counter
+                .count(executor, &[words(&["true"])], &BTreeMap::new())
+                .is_ok()
+            {
+                return Ok(counter);
+            }
+        }
+        let command = words(&["valgrind", "--version"]);
+        let done = executor.run(&job(&command, &BTreeMap::new()));
+        match done.end.complaint() {
+            None => Ok(Counter::Cachegrind),
+            Some(_) => Err(
+                "cache misses need processor counters (perf) or valgrind; there is neither"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    fn name(self) -> String {
+        match self {
+            Counter::Perf { kernel: true } => "perf, with the kernel".to_owned(),
+            Counter::Perf { kernel: false } => "perf, without the kernel".to_owned(),
+            Counter::Cachegrind => "cachegrind, without the kernel".to_owned(),
+        }
+    }
+
+    /// Counts for one contestant.
+    pub fn measure(
+        self,
+        executor: &mut Executor,
+        builder: &Builder<'_>,
+        contestant: &Contestant,
+        walk: &CacheWalk,
+        cores: usize,
+    ) -> Result<Misses, String> {
+        let binary = builder.source(executor, contestant, &walk.source)?;
+        let mut environment = contestant.environment();
+        environment.extend(contestant.settings.clone());
+        let mut run = |messages: u64| {
+            let mut program = vec![binary.display().to_string()];
+            let arguments = walk.args.iter();
+            program.extend(arguments.map(|word| word.replace("{messages}", &messages.to_string())));
+            let launcher = contestant
+                .launch(walk.ranks, &Cores::Any(cores), Vec::new())
+                .command;
+            self.count(executor, &[launcher, program], &environment)
+        };
+        let (few, many) = (run(walk.few)?, run(walk.many)?);
+        // Each rank sends so many.
+        let messages = (walk.many - walk.few) * u64::from(walk.ranks);
+        let each = |few: f64, many: f64| (many - few) / messages as f64;
+        Ok(Misses {
+            name: walk.name.clone(),
+            contestant: contestant.name.clone(),
+            first_level: each(few.0, many.0),
+            last_level: each(few.1, many.1),
+            messages,
+            by: self.name(),
+        })
+    }
+
+    /// The misses of a command. The counter goes before the launcher (perf) or between it and the
+    /// program (cachegrind): `parts` are these two, or a single command.
+    fn count(
+        self,
+        executor: &mut Executor,
+        parts: &[Vec<String>],
+        env: &BTreeMap<String, String>,
+    ) -> Result<Counts, String> {
+        let folder = executor.scratch().join("misses");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let out = folder.join("count").display().to_string();
+        let mut command = Vec::new();
+        match self {
+            Counter::Perf { kernel } => {
+                let level = if kernel { "" } else { ":u" };
+                let events = format!("L1-dcache-load-misses{level},cache-misses{level}");
+                command.extend(words(&[
+                    "perf", "stat", "-x,", "-e", &events, "-o", &out, "--",
+                ]));
+                command.extend(parts.concat());
+            }
+            Counter::Cachegrind => {
+                let file = format!("--cachegrind-out-file={out}.%p");
+                let valgrind = [
+                    "valgrind",
+                    "-q",
+                    "--tool=cachegrind",
+                    "--cache-sim=yes",
+                    &file,
+                ];
+                let (program, launcher) = parts.split_last().expect("there is a program");
+                command.extend(launcher.concat());
+                command.extend(words(&valgrind));
+                command.extend(words(&CACHES));
+                command.extend(program.iter().cloned());
+            }
+        }
+        let done = executor.run(&job(&command, env));
+        if let Some(complaint) = done.end.complaint() {
+            let command = command.join(" ");
+            return Err(format!("`{command}`: {complaint}\n{}", tail(&done, 8)));
+        }
+        let mut sum = Counts::default();
+        let mut files = 0;
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let text = fs::read_to_string(entry.path()).unwrap_or_default();
+            let counts = match self {
+                Counter::Perf { .. } => from_perf(&text)?,
+                Counter::Cachegrind => from_cachegrind(&text)?,
+            };
+            sum = Counts(sum.0 + counts.0, sum.1 + counts.1);
+            files += 1;
+        }
+        match files {
+            0 => Err("the counter wrote nothing".to_owned()),
+            _ => Ok(sum),
+        }
+    }
+}
+
+fn job<'a>(command: &'a [String], env: &'a BTreeMap<String, String>) -> Job<'a> {
+    Job {
+        command,
+        env,
+        cpus: None,
+        limit: LIMIT,
+    }
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|word| word.to_string()).collect()
+}
+
+/// `perf stat -x,`: lines `value,unit,event,...`; a counter that is not there has text for a value.
+fn from_perf(text: &str) -> Result<Counts, String> {
+    let value = |event: &str| {
+        let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let line = lines.find(|fields| fields.get(2).is_some_and(|name| name.starts_with(event)));
+        let line = line.ok_or_else(|| format!("perf says nothing of {event}"))?;
+        line[0]
+            .parse::<f64>()
+            .map_err(|_| format!("perf says '{}' of {event}", line[0]))
+    };
+    Ok(Counts(
+        value("L1-dcache-load-misses")?,
+        value("cache-misses")?,
+    ))
+}
+
+/// The `summary:` line, in the order that `events:` gives.
+fn from_cachegrind(text: &str) -> Result<Counts, String> {
+    let line = |label: &str| {
+        let mut lines = text.lines().filter_map(|line| line.strip_prefix(label));
+        let line = lines
+            .next()
+            .ok_or_else(|| format!("cachegrind's file has no '{label}'"))?;
+        Ok::<Vec<&str>, String>(line.split_whitespace().collect())
+    };
+    let (events, values) = (line("events:")?, line("summary:")?);
+    let value = |event: &str| {
+        let place = events.iter().position(|name| *name == event);
+        let value = place.and_then(|place| values.get(place)?.parse::<f64>().ok());
+        value.ok_or_else(|| format!("cachegrind's file has no {event}"))
+    };
+    let first = value("D1mr")? + value("D1mw")?;
+    Ok(Counts(first, value("DLmr")? + value("DLmw")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read() {
+        let file = "desc: I1 cache: 32768 B\nevents: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw\nfn=x\n1 2 3\n\
+            summary: 100 9 9 50 7 3 40 5 2\n";
+        assert_eq!(from_cachegrind(file).unwrap(), Counts(12.0, 5.0));
+        assert!(
+            from_cachegrind("events: Ir\n")
+                .unwrap_err()
+                .contains("summary:")
+        );
+        let perf = "# started\n\n1200,,L1-dcache-load-misses:u,99,100.00,,\n34,,cache-misses:u,99,100.00,,\n";
+        assert_eq!(from_perf(perf).unwrap(), Counts(1200.0, 34.0));
+        let none = "<not supported>,,L1-dcache-load-misses,0,100.00,,\n";
+        assert!(from_perf(none).unwrap_err().contains("not supported"));
+    }
+}

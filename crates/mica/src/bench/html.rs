@@ -1,0 +1,91 @@
+//! The results as one HTML page with its plots inside.
+
+use std::fmt::Write as _;
+
+use super::plot::escape;
+use super::report::Report;
+
+const STYLE: &str = "
+body { font: 15px/1.5 system-ui, Helvetica, Arial, sans-serif; color: #111; background: #fff; margin: 2rem auto;
+       max-width: 84rem; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
+p.note, details { color: #555; }
+div.table { overflow-x: auto; }
+table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; padding: .3rem .7rem; border-bottom: 1px solid #e4e4e4; vertical-align: top; }
+th { font-weight: 600; border-bottom: 1px solid #999; }
+td.reached { color: #00694c; font-weight: 600; } td.missed { color: #b3261e; font-weight: 600; }
+div.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(34rem, 1fr)); gap: 1rem; }
+div.plots svg { width: 100%; height: auto; border: 1px solid #eee; }
+pre { white-space: pre-wrap; font-size: 12px; }
+";
+
+/// The page.
+pub fn page(report: &Report) -> String {
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{0}</title>\n<style>{STYLE}</style>\n<h1>{0}</h1>\n<p>{1}.<br><code>{2}</code>, {3} interleaved \
+         rounds.</p>\n",
+        escape(&report.title),
+        escape(&report.host.line()),
+        escape(&report.command),
+        report.rounds
+    );
+    let complaints = report.complaints();
+    if !complaints.is_empty() {
+        html += "<h2>What failed or was left out</h2>\n<ul>\n";
+        for line in complaints {
+            let _ = writeln!(html, "<li>{}</li>", escape(&line));
+        }
+        html += "</ul>\n";
+    }
+    let tables = report.tables(false);
+    let (bars, others): (Vec<_>, Vec<_>) = tables.iter().partition(|cells| cells.title == "Bars");
+    for cells in bars {
+        table(&mut html, cells);
+    }
+    if !report.plots.is_empty() {
+        html += "<h2>Plots</h2>\n<p class=\"note\">Lines join the medians of the rounds; bands hold the middle half. \
+                 Point at a mark for its numbers.</p>\n<div class=\"plots\">\n";
+        for plot in &report.plots {
+            html += &plot.svg();
+        }
+        html += "</div>\n";
+    }
+    for cells in others {
+        table(&mut html, cells);
+    }
+    let host = serde_json::to_string_pretty(&report.host).expect("plain data is valid JSON");
+    let _ = writeln!(
+        html,
+        "<details><summary>The machine and the libraries</summary><pre>{}</pre></details>\n</html>",
+        escape(&host)
+    );
+    html
+}
+
+fn table(html: &mut String, cells: &super::report::Cells) {
+    let _ = writeln!(
+        html,
+        "<h2>{}</h2>\n<p class=\"note\">{}</p>\n<div class=\"table\"><table><tr>",
+        escape(&cells.title),
+        escape(&cells.note)
+    );
+    for name in &cells.header {
+        let _ = write!(html, "<th>{}</th>", escape(name));
+    }
+    html.push_str("</tr>\n");
+    for row in &cells.rows {
+        html.push_str("<tr>");
+        for cell in row {
+            let class = match cell.as_str() {
+                verdict @ ("reached" | "missed") => format!(" class=\"{verdict}\""),
+                _ => String::new(),
+            };
+            let _ = write!(html, "<td{class}>{}</td>", escape(cell));
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</table></div>\n");
+}

@@ -1,0 +1,290 @@
+//! The results as a table on a terminal and as Markdown.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use super::bars::Judged;
+use super::cache::Misses;
+use super::host::Host;
+use super::plot::Plot;
+use super::results::{Failure, Row};
+use super::stats::{Stats, three_digits};
+
+/// All that a report shows.
+#[derive(Serialize)]
+pub struct Report {
+    pub command: String,
+    pub title: String,
+    pub rounds: usize,
+    pub contestants: Vec<String>,
+    pub host: Host,
+    pub rows: Vec<Row>,
+    pub bars: Vec<Judged>,
+    pub misses: Vec<Misses>,
+    #[serde(skip)]
+    pub hardware: Vec<(String, String, Stats)>,
+    pub failures: Vec<Failure>,
+    /// Contestants that could not take part, programs that could not be compiled.
+    pub left_out: Vec<String>,
+    #[serde(skip)]
+    pub plots: Vec<Plot>,
+}
+
+/// A table as plain cells: what every form of the report is made from.
+pub struct Cells {
+    pub title: String,
+    pub note: String,
+    pub header: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Report {
+    /// The tables that are not empty. `spread` adds minimum, quartiles and maximum to the medians.
+    pub fn tables(&self, spread: bool) -> Vec<Cells> {
+        let mut programs: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            if !programs.contains(&row.key.program.as_str()) {
+                programs.push(&row.key.program);
+            }
+        }
+        let figures = programs.iter().map(|program| self.figures(program, spread));
+        let mut tables = vec![self.bars()];
+        tables.extend(figures);
+        tables.extend([self.cache(), self.floor(spread)]);
+        tables.retain(|cells| !cells.rows.is_empty());
+        tables
+    }
+
+    fn bars(&self) -> Cells {
+        let row = |bar: &Judged| {
+            let verdict = match bar.pass {
+                Some(true) => "reached".to_owned(),
+                Some(false) => "missed".to_owned(),
+                None => format!("not judged: {}", bar.note),
+            };
+            vec![
+                bar.text.clone(),
+                bar.place.clone(),
+                value(bar.value, &bar.unit),
+                value(bar.reference, &bar.unit),
+                bar.against.clone(),
+                bar.ratio.map_or_else(|| "-".to_owned(), three_digits),
+                bar.limit.clone(),
+                verdict,
+            ]
+        };
+        Cells {
+            title: "Bars".to_owned(),
+            note: "Mica's median, what it is compared with, and the quotient of the two."
+                .to_owned(),
+            header: words(&[
+                "bar",
+                "at",
+                "mica",
+                "reference",
+                "against",
+                "ratio",
+                "limit",
+                "verdict",
+            ]),
+            rows: self.bars.iter().map(row).collect(),
+        }
+    }
+
+    /// The figures of one program, with a column for each contestant that has any.
+    fn figures(&self, program: &str, spread: bool) -> Cells {
+        let rows = || self.rows.iter().filter(|row| row.key.program == program);
+        let failed = |name: &String, ranks: u32| {
+            let mut failures = self.failures.iter();
+            failures.any(|f| f.contestant == *name && f.program == program && f.ranks == ranks)
+        };
+        let takes_part = |name: &&String| {
+            rows().any(|row| row.contestants.contains_key(*name) || failed(name, row.key.ranks))
+        };
+        let contestants: Vec<&String> = self.contestants.iter().filter(takes_part).collect();
+        let mut header = words(&["measure", "at", "unit"]);
+        header.extend(contestants.iter().map(|name| name.to_string()));
+        header.extend(words(&[
+            "floor",
+            "x floor",
+            "best peer",
+            "mica / best peer",
+        ]));
+        let row = |row: &Row| {
+            let mut cells = vec![row.key.measure.clone(), row.key.place(), row.unit.clone()];
+            for name in &contestants {
+                cells.push(match row.contestants.get(*name) {
+                    Some(stats) => shown(stats, spread),
+                    None if failed(name, row.key.ranks) => "failed".to_owned(),
+                    None => "-".to_owned(),
+                });
+            }
+            cells.push(row.floor.as_ref().map_or_else(
+                || "-".to_owned(),
+                |bound| format!("{} ({})", three_digits(bound.value), bound.label),
+            ));
+            cells.push(row.floor_ratio.map_or_else(|| "-".to_owned(), three_digits));
+            cells.push(row.best_peer.clone().unwrap_or_else(|| "-".to_owned()));
+            let by_round = row
+                .ratio_by_round
+                .filter(|stats| spread && stats.rounds > 1);
+            let by_round = by_round.map_or_else(String::new, |stats| {
+                format!(" [{}, {}]", three_digits(stats.q1), three_digits(stats.q3))
+            });
+            let ratio = row.ratio.map_or_else(|| "-".to_owned(), three_digits);
+            cells.push(ratio + &by_round);
+            cells
+        };
+        let of = match spread {
+            true => {
+                "Medians [minimum, quartiles, maximum] of the rounds; the ratio's quartiles are those of the rounds' own ratios."
+            }
+            false => "Medians of the rounds.",
+        };
+        Cells {
+            title: program.to_owned(),
+            note: of.to_owned(),
+            header,
+            rows: rows().map(row).collect(),
+        }
+    }
+
+    fn cache(&self) -> Cells {
+        let row = |misses: &Misses| {
+            vec![
+                misses.name.clone(),
+                misses.contestant.clone(),
+                three_digits(misses.first_level),
+                three_digits(misses.last_level),
+                misses.messages.to_string(),
+                misses.by.clone(),
+            ]
+        };
+        Cells {
+            title: "Cache misses per message".to_owned(),
+            note: "Data misses of sender and receiver together; start and end of the job are not in it.".to_owned(),
+            header: words(&[
+                "messages of",
+                "contestant",
+                "first level",
+                "last level",
+                "messages",
+                "counted by",
+            ]),
+            rows: self.misses.iter().map(row).collect(),
+        }
+    }
+
+    fn floor(&self, spread: bool) -> Cells {
+        let row = |(name, unit, stats): &(String, String, Stats)| {
+            vec![name.clone(), unit.clone(), shown(stats, spread)]
+        };
+        Cells {
+            title: "The hardware's floor".to_owned(),
+            note: "Without MPI, in every round.".to_owned(),
+            header: words(&["measure", "unit", "value"]),
+            rows: self.hardware.iter().map(row).collect(),
+        }
+    }
+
+    /// For a terminal.
+    pub fn terminal(&self) -> String {
+        let mut text = format!("{}\n{}\n", self.title, self.host.line());
+        for cells in self.tables(false) {
+            let mut table = Table::new();
+            table.load_preset(presets::NOTHING);
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            if table.width().is_none() {
+                table.set_width(180);
+            }
+            table.set_header(&cells.header);
+            table.add_rows(&cells.rows);
+            for (index, name) in cells.header.iter().enumerate() {
+                let number = self.contestants.contains(name)
+                    || ["ratio", "x floor"].contains(&name.as_str());
+                if let Some(column) = table.column_mut(index).filter(|_| number) {
+                    column.set_cell_alignment(CellAlignment::Right);
+                }
+            }
+            let _ = write!(text, "\n{}\n{}\n", cells.title, table.trim_fmt());
+        }
+        for line in self.complaints() {
+            let _ = write!(text, "\n{line}");
+        }
+        text.trim_end().to_owned() + "\n"
+    }
+
+    /// As `summary.md`.
+    pub fn markdown(&self) -> String {
+        let mut text = format!("# {}\n\n{}.\n\n", self.title, self.host.line());
+        let _ = writeln!(
+            text,
+            "`{}`: {} interleaved rounds. How each run was started and bound is in raw.json.\n",
+            self.command, self.rounds
+        );
+        for (name, version) in &self.host.versions {
+            let _ = writeln!(text, "- {name}: {version}");
+        }
+        for cells in self.tables(true) {
+            let _ = write!(text, "\n## {}\n\n{}\n\n", cells.title, cells.note);
+            let _ = writeln!(text, "| {} |", cells.header.join(" | "));
+            let _ = writeln!(text, "|{}", "---|".repeat(cells.header.len()));
+            for row in &cells.rows {
+                let row: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
+                let _ = writeln!(text, "| {} |", row.join(" | "));
+            }
+        }
+        if !self.plots.is_empty() {
+            text += "\n## Plots\n\n";
+            for plot in &self.plots {
+                let _ = writeln!(text, "![{}]({}.svg)", plot.title, plot.name);
+            }
+        }
+        let complaints = self.complaints();
+        if !complaints.is_empty() {
+            text += "\n## What failed or was left out\n\n";
+            for line in complaints {
+                let _ = writeln!(text, "- {}", line.replace('\n', "\n  "));
+            }
+        }
+        text
+    }
+
+    /// What failed and what was left out, a line each.
+    pub fn complaints(&self) -> Vec<String> {
+        let failed = self.failures.iter().map(|failure| {
+            let rounds: Vec<String> = failure.rounds.iter().map(usize::to_string).collect();
+            format!(
+                "{} failed in {} ({} ranks), round {}: {}",
+                failure.contestant,
+                failure.program,
+                failure.ranks,
+                rounds.join(", "),
+                failure.error
+            )
+        });
+        failed.chain(self.left_out.iter().cloned()).collect()
+    }
+}
+
+fn words(list: &[&str]) -> Vec<String> {
+    list.iter().map(|word| word.to_string()).collect()
+}
+
+fn value(value: Option<f64>, unit: &str) -> String {
+    value.map_or_else(
+        || "-".to_owned(),
+        |value| format!("{} {unit}", three_digits(value)),
+    )
+}
+
+fn shown(stats: &Stats, spread: bool) -> String {
+    let median = three_digits(stats.median);
+    if !spread || stats.rounds == 1 {
+        return median;
+    }
+    let rest = [stats.min, stats.q1, stats.q3, stats.max].map(three_digits);
+    format!("{median} [{}]", rest.join(", "))
+}

@@ -1,0 +1,239 @@
+//! The rounds: who runs what when.
+//!
+//! A round runs the floors once and then each program under each contestant, side by side; the contestant that
+//! begins moves on by one from round to round (A B C D, B C D A, ...). So what the machine does meanwhile hits all
+//! alike, and nobody always runs in another's wake.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mica_node::topology::CpuSet;
+use serde::Serialize;
+
+use super::contestant::{Contestant, Cores, Launch, confine};
+use super::execute::{End, Executor, Job, tail};
+use super::figure::{self, Figure};
+use super::progress::Progress;
+use super::suite::{Program, parse_cpus};
+
+/// The contestant whose figures are the hardware's.
+pub const FLOOR: &str = "floor";
+
+/// What there is to run in every round, compiled.
+pub struct Entry<'a> {
+    pub program: &'a Program,
+    pub ranks: u32,
+    /// The compiled program of each contestant that runs it, by the contestant's index.
+    pub binaries: BTreeMap<usize, String>,
+}
+
+/// One run of one program by one contestant: what `raw.json` holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct Run {
+    pub round: usize,
+    pub program: String,
+    pub ranks: u32,
+    pub contestant: String,
+    pub command: Vec<String>,
+    /// What was set for it beyond the caller's environment.
+    pub environment: BTreeMap<String, String>,
+    pub binding: String,
+    pub seconds: f64,
+    pub figures: Vec<Figure>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The end of what a failed run printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+}
+
+/// Everything that a run of the rounds needs.
+pub struct Rounds<'a> {
+    pub floors: Vec<(&'a Program, String)>,
+    pub entries: Vec<Entry<'a>>,
+    pub contestants: &'a [Contestant],
+    pub allowed: CpuSet,
+    /// How many ranks can run at once.
+    pub cores: usize,
+    pub rounds: usize,
+    pub quick: bool,
+}
+
+/// The contestants' indices in the order of a round.
+pub fn order(round: usize, contestants: usize) -> impl Iterator<Item = usize> {
+    (0..contestants).map(move |i| (i + round) % contestants)
+}
+
+impl Rounds<'_> {
+    /// How many runs there are in all.
+    pub fn steps(&self) -> usize {
+        let entries: usize = self.entries.iter().map(|entry| entry.binaries.len()).sum();
+        self.rounds * (self.floors.len() + entries)
+    }
+
+    /// Runs all rounds; the second is true if the user cut it short.
+    pub fn run(&self, executor: &mut Executor, progress: &mut Progress) -> (Vec<Run>, bool) {
+        let mut runs = Vec::new();
+        for round in 0..self.rounds {
+            progress.round(round, self.rounds);
+            for start in self.starts(round) {
+                progress.step(&format!("{} {}", start.program.name, start.name));
+                let Some(run) = start.run(round, executor) else {
+                    return (runs, true);
+                };
+                progress.done(&run);
+                runs.push(run);
+            }
+        }
+        (runs, false)
+    }
+
+    /// All runs of a round, in order.
+    fn starts(&self, round: usize) -> Vec<Start<'_>> {
+        let floors = self.floors.iter().map(|(program, binary)| Start {
+            program,
+            ranks: 1,
+            command: words(binary, program.arguments(self.quick)),
+            environment: program.env.clone(),
+            binding: "the program itself".to_owned(),
+            cpus: None,
+            name: FLOOR,
+        });
+        let mut starts: Vec<Start<'_>> = floors.collect();
+        for entry in &self.entries {
+            for index in order(round, self.contestants.len()) {
+                if let Some(binary) = entry.binaries.get(&index) {
+                    starts.push(self.start(entry, &self.contestants[index], binary));
+                }
+            }
+        }
+        starts
+    }
+
+    fn start<'a>(
+        &'a self,
+        entry: &'a Entry<'_>,
+        contestant: &'a Contestant,
+        binary: &str,
+    ) -> Start<'a> {
+        let program = entry.program;
+        let confined = |text: &String| confine(&parse_cpus(text)?, &self.allowed);
+        let cpus = program.cpus.as_ref().map(confined);
+        let cores = match (&program.ranks_on, &cpus) {
+            (Some(text), _) => confined(text).map(Cores::Only),
+            (None, Some(Ok(cpus))) => Ok(Cores::Any(self.cores.min(cpus.len()))),
+            (None, _) => Ok(Cores::Any(self.cores)),
+        };
+        // A machine without these processors cannot run it: the run fails and says so.
+        let (cores, cpus) = match cores {
+            Ok(cores) => (cores, cpus),
+            Err(error) => (Cores::Any(self.cores), Some(Err(error))),
+        };
+        let words = words(binary, program.arguments(self.quick));
+        let Launch {
+            command,
+            env,
+            mut binding,
+        } = contestant.launch(entry.ranks, &cores, words);
+        if let Some(Ok(cpus)) = &cpus {
+            binding += &format!(", the job confined to processors {cpus}");
+        }
+        let mut environment = contestant.environment();
+        environment.extend(env);
+        environment.extend(program.env.clone());
+        if contestant.is_mica() {
+            environment.extend(program.mica_env.clone());
+            environment.extend(contestant.settings.clone());
+        }
+        Start {
+            program,
+            ranks: entry.ranks,
+            command,
+            environment,
+            binding,
+            cpus,
+            name: &contestant.name,
+        }
+    }
+}
+
+/// How a run is started.
+struct Start<'a> {
+    program: &'a Program,
+    ranks: u32,
+    command: Vec<String>,
+    environment: BTreeMap<String, String>,
+    binding: String,
+    /// What the job is confined to, or why it cannot be.
+    cpus: Option<Result<CpuSet, String>>,
+    name: &'a str,
+}
+
+impl Start<'_> {
+    /// One run; `None` if the user wants to stop.
+    fn run(self, round: usize, executor: &mut Executor) -> Option<Run> {
+        let done = match &self.cpus {
+            Some(Err(error)) => Err(error.clone()),
+            cpus => Ok(executor.run(&Job {
+                command: &self.command,
+                env: &self.environment,
+                cpus: cpus.as_ref().and_then(|cpus| cpus.as_ref().ok()),
+                limit: Duration::from_secs(self.program.timeout),
+            })),
+        };
+        let mut run = Run {
+            round,
+            program: self.program.name.clone(),
+            ranks: self.ranks,
+            contestant: self.name.to_owned(),
+            command: self.command,
+            environment: self.environment,
+            binding: self.binding,
+            seconds: 0.0,
+            figures: Vec::new(),
+            error: None,
+            output: None,
+        };
+        // Long, and the same for everybody.
+        run.environment.remove("PATH");
+        match done {
+            Err(error) => run.error = Some(error),
+            Ok(done) if done.end == End::Interrupted => return None,
+            Ok(done) => {
+                run.seconds = done.seconds;
+                let figures = figure::parse(&done.stdout);
+                run.error = done.end.complaint().or_else(|| match &figures {
+                    Err(error) => Some(error.clone()),
+                    Ok(figures) if figures.is_empty() => Some("it printed no figure".to_owned()),
+                    Ok(_) => None,
+                });
+                match run.error {
+                    Some(_) => run.output = Some(tail(&done, 15)),
+                    None => run.figures = figures.unwrap_or_default(),
+                }
+            }
+        }
+        Some(run)
+    }
+}
+
+fn words(binary: &str, arguments: &[String]) -> Vec<String> {
+    let mut words = vec![binary.to_owned()];
+    words.extend(arguments.iter().cloned());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_contestant_begins_in_its_turn() {
+        let rounds: Vec<Vec<usize>> = (0..5).map(|round| order(round, 4).collect()).collect();
+        assert_eq!(rounds[0], [0, 1, 2, 3]);
+        assert_eq!(rounds[1], [1, 2, 3, 0]);
+        assert_eq!(rounds[3], [3, 0, 1, 2]);
+        assert_eq!(rounds[4], rounds[0]);
+        assert_eq!(order(3, 0).count(), 0);
+    }
+}

@@ -1,0 +1,87 @@
+//! What a handful of rounds say: median, quartiles, extremes.
+
+use serde::Serialize;
+
+/// The five numbers of a sample. Medians and quartiles are interpolated (Hyndman and Fan's type 7, as in R).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Stats {
+    pub min: f64,
+    pub q1: f64,
+    pub median: f64,
+    pub q3: f64,
+    pub max: f64,
+    /// How many values there were.
+    pub rounds: usize,
+}
+
+impl Stats {
+    /// `None` if there is no value. The values must be finite.
+    pub fn of(values: &[f64]) -> Option<Stats> {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let last = sorted.len().checked_sub(1)?;
+        let at = |share: f64| {
+            let place = share * last as f64;
+            let (low, high) = (
+                sorted[place.floor() as usize],
+                sorted[place.ceil() as usize],
+            );
+            low + (high - low) * place.fract()
+        };
+        Some(Stats {
+            min: sorted[0],
+            q1: at(0.25),
+            median: at(0.5),
+            q3: at(0.75),
+            max: sorted[last],
+            rounds: sorted.len(),
+        })
+    }
+}
+
+/// Three significant digits, without an exponent: `0.0747`, `8.72`, `16000`.
+pub fn three_digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let digits = |value: f64| 2 - value.abs().log10().floor() as i32;
+    let unit = 10f64.powi(digits(value));
+    let rounded = (value * unit).round() / unit;
+    // Rounding may have made a further digit of it: 99.96 is 100, not 100.0.
+    let digits = digits(rounded);
+    format!("{rounded:.*}", digits.clamp(0, 12) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_are_interpolated() {
+        let stats = Stats::of(&[4.0, 1.0, 3.0, 2.0]).unwrap();
+        assert_eq!(
+            (stats.min, stats.q1, stats.median, stats.q3, stats.max),
+            (1.0, 1.75, 2.5, 3.25, 4.0)
+        );
+        let one = Stats::of(&[7.0]).unwrap();
+        assert_eq!(
+            (one.min, one.q1, one.median, one.q3, one.max, one.rounds),
+            (7.0, 7.0, 7.0, 7.0, 7.0, 1)
+        );
+        assert_eq!(Stats::of(&[]), None);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        for (value, text) in [
+            (0.07467, "0.0747"),
+            (8.7249, "8.72"),
+            (15_987.0, "16000"),
+            (99.96, "100"),
+            (0.0, "0"),
+            (-1.2345, "-1.23"),
+        ] {
+            assert_eq!(three_digits(value), text);
+        }
+    }
+}

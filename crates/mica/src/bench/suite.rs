@@ -1,0 +1,396 @@
+//! The suite as `bench/suite.toml` declares it: programs, sets, floors, bars, variants.
+//!
+//! Everything that can be wrong in the declaration is found when it is read, not after an hour of rounds.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// The set that is made of what the bars need.
+pub const BARS: &str = "bars";
+/// The set of all programs.
+pub const ALL: &str = "all";
+
+/// The declaration.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    #[serde(rename = "set", default)]
+    pub sets: Vec<Set>,
+    #[serde(rename = "program", default)]
+    pub programs: Vec<Program>,
+    #[serde(rename = "measure", default)]
+    pub measures: BTreeMap<String, Measure>,
+    #[serde(rename = "floor", default)]
+    pub floors: Vec<Floor>,
+    #[serde(rename = "bar", default)]
+    pub bars: Vec<Bar>,
+    #[serde(rename = "variant", default)]
+    pub variants: Vec<Variant>,
+    #[serde(rename = "cache", default)]
+    pub caches: Vec<CacheWalk>,
+    /// The folder of the C sources, beside the declaration.
+    #[serde(skip)]
+    pub sources: PathBuf,
+}
+
+/// Programs that a user would want to run together.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Set {
+    pub name: String,
+    pub title: String,
+    pub programs: Vec<String>,
+}
+
+/// One program with its arguments and how it is run. Several entries may share a source.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    pub name: String,
+    /// The file in `src/`; `NAME.c` unless given.
+    pub source: Option<String>,
+    /// The numbers of ranks to run it with, one run each.
+    #[serde(default)]
+    pub ranks: Vec<u32>,
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Arguments for `--quick`; the same unless given.
+    pub quick_args: Option<Vec<String>>,
+    /// Seconds a run may take.
+    #[serde(default = "default_timeout")]
+    pub timeout: u64,
+    /// Environment for every contestant.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Environment for Mica only.
+    #[serde(default)]
+    pub mica_env: BTreeMap<String, String>,
+    /// Which of the processors that this process may use the whole job is confined to, by index: `"0"`, `"0-1,3"`.
+    pub cpus: Option<String>,
+    /// The processors of the ranks alone, each on all of these; the launcher, and a helper thread that looks for a
+    /// free core as the launcher has it, may use the others.
+    pub ranks_on: Option<String>,
+    /// A plain program without MPI: it is compiled by `cc`, runs once in each round, and its figures are floors.
+    #[serde(default)]
+    pub floor: bool,
+    /// What else the compiler is told.
+    #[serde(default)]
+    pub flags: Vec<String>,
+    /// Contestants that run it; all unless given.
+    pub only: Option<Vec<String>>,
+    /// Further keys of its figures that, with measure, bytes and ranks, say which figure it is (`peers`, `depth`).
+    #[serde(default)]
+    pub keys: Vec<String>,
+}
+
+fn default_timeout() -> u64 {
+    120
+}
+
+/// How the figures of a measure are read. A measure that is not declared is a time: lower is better.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    pub title: Option<String>,
+    pub better: Option<Better>,
+    /// What a plot has on its x axis: `bytes`, `ranks`, or a key of the program. The one that varies unless given.
+    pub axis: Option<String>,
+    /// What a number after the measure's name is: `depth` makes "matching posted 100" the measure "matching posted"
+    /// at depth 100 (and of "skew c2=10" the measure "skew" at c2 10).
+    pub parameter: Option<String>,
+}
+
+/// Which of two values is the better one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    Lower,
+    Higher,
+}
+
+/// What the hardware allows at best for a measure: figures of the floor program. The first that fits holds.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Floor {
+    pub measure: String,
+    pub program: Option<String>,
+    pub ranks: Option<u32>,
+    #[serde(default)]
+    pub min_bytes: u64,
+    pub max_bytes: Option<u64>,
+    /// The measure of the floor program.
+    pub from: String,
+    /// The size of that figure; the same size unless given.
+    pub from_bytes: Option<u64>,
+    pub label: String,
+}
+
+/// What Mica has to reach.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bar {
+    pub text: String,
+    pub program: String,
+    pub measure: String,
+    /// Sizes, one row each; any size (there must be one only) unless given.
+    #[serde(default)]
+    pub bytes: Vec<u64>,
+    pub ranks: Option<u32>,
+    /// Values of the program's further keys.
+    #[serde(default)]
+    pub at: BTreeMap<String, toml::Value>,
+    /// The variant of Mica that has to reach it; Mica as it comes unless given.
+    pub variant: Option<String>,
+    /// `best-peer`, `floor`, `variant NAME`, `mica` (as it comes), `own` (another figure, see `than`), `value` (the limit itself).
+    pub against: String,
+    /// For `own`: the other figure, by what differs.
+    pub than: Option<Than>,
+    pub at_most: Option<f64>,
+    pub at_least: Option<f64>,
+}
+
+/// The figure that a bar against `own` compares with: what is not given is as in the bar.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Than {
+    pub program: Option<String>,
+    pub measure: Option<String>,
+    pub bytes: Option<u64>,
+    pub at: Option<BTreeMap<String, toml::Value>>,
+}
+
+/// Mica with other settings, as a contestant of its own.
+#[derive(Debug, Clone, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct Variant {
+    pub name: String,
+    pub env: BTreeMap<String, String>,
+    /// The programs that it runs; all unless given.
+    pub programs: Option<Vec<String>>,
+}
+
+/// A run whose cache misses are counted.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheWalk {
+    pub name: String,
+    pub source: String,
+    pub ranks: u32,
+    /// `{messages}` stands for how many each rank sends.
+    pub args: Vec<String>,
+    pub few: u64,
+    pub many: u64,
+}
+
+impl Suite {
+    /// Reads `FOLDER/suite.toml`.
+    pub fn read(folder: &Path) -> Result<Suite, String> {
+        let path = folder.join("suite.toml");
+        let name = path.display();
+        let text = fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
+        let mut suite: Suite = toml::from_str(&text).map_err(|error| format!("{name}: {error}"))?;
+        suite.sources = folder.join("src");
+        suite.check().map_err(|error| format!("{name}: {error}"))?;
+        Ok(suite)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let mut names = BTreeSet::from([BARS, ALL]);
+        let all = self.sets.iter().map(|set| &set.name);
+        for name in all.chain(self.programs.iter().map(|program| &program.name)) {
+            if !names.insert(name) {
+                return Err(format!("two sets or programs are called '{name}'"));
+            }
+        }
+        for set in &self.sets {
+            self.all_known(&format!("set '{}'", set.name), &set.programs)?;
+        }
+        for variant in &self.variants {
+            let programs = variant.programs.as_deref().unwrap_or_default();
+            self.all_known(&format!("variant '{}'", variant.name), programs)?;
+        }
+        for program in &self.programs {
+            if program.floor != program.ranks.is_empty() || program.ranks.contains(&0) {
+                let name = &program.name;
+                return Err(format!(
+                    "program '{name}' needs 'ranks', each at least 1, and a floor must have none"
+                ));
+            }
+            for cpus in program.cpus.iter().chain(&program.ranks_on) {
+                parse_cpus(cpus).map_err(|error| format!("program '{}': {error}", program.name))?;
+            }
+        }
+        for walk in &self.caches {
+            if walk.few >= walk.many || !walk.args.iter().any(|word| word.contains("{messages}")) {
+                let name = &walk.name;
+                return Err(format!(
+                    "cache '{name}' needs '{{messages}}' in its arguments, and 'few' below 'many'"
+                ));
+            }
+        }
+        for bar in &self.bars {
+            self.check_bar(bar)
+                .map_err(|error| format!("bar '{}': {error}", bar.text))?;
+        }
+        Ok(())
+    }
+
+    fn check_bar(&self, bar: &Bar) -> Result<(), String> {
+        let than = bar.than.as_ref().and_then(|than| than.program.clone());
+        self.all_known("it", [&bar.program].into_iter().chain(&than))?;
+        if bar.at_most.is_some() == bar.at_least.is_some() {
+            return Err("needs either 'at_most' or 'at_least'".to_owned());
+        }
+        match bar.against.split_once(' ') {
+            Some(("variant", name)) => self.known_variant(name)?,
+            None if bar.against == "own" && bar.than.is_none() => {
+                return Err("against 'own' needs 'than'".to_owned());
+            }
+            None if ["best-peer", "floor", "own", "value", "mica"].contains(&&*bar.against) => {}
+            _ => return Err(format!("against '{}' is not known", bar.against)),
+        }
+        match &bar.variant {
+            Some(name) => self.known_variant(name),
+            None => Ok(()),
+        }
+    }
+
+    fn known_variant(&self, name: &str) -> Result<(), String> {
+        let known = self.variants.iter().any(|variant| variant.name == name);
+        known
+            .then_some(())
+            .ok_or_else(|| format!("variant '{name}' is not declared"))
+    }
+
+    fn all_known<'a>(
+        &self,
+        who: &str,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> Result<(), String> {
+        match names.into_iter().find(|name| self.program(name).is_none()) {
+            Some(name) => Err(format!(
+                "{who} names program '{name}', which is not declared"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// The program of this name.
+    pub fn program(&self, name: &str) -> Option<&Program> {
+        self.programs.iter().find(|program| program.name == name)
+    }
+
+    /// The programs that these sets and programs stand for, in the order of the declaration, each once, floors apart.
+    pub fn select(&self, words: &[String]) -> Result<Vec<&Program>, String> {
+        let mut chosen = BTreeSet::new();
+        for word in words {
+            if word == ALL {
+                chosen.extend(self.programs.iter().map(|program| program.name.as_str()));
+            } else if word == BARS {
+                for bar in &self.bars {
+                    chosen.insert(bar.program.as_str());
+                    let than = bar.than.as_ref().and_then(|than| than.program.as_deref());
+                    chosen.extend(than);
+                }
+            } else if let Some(set) = self.sets.iter().find(|set| set.name == *word) {
+                chosen.extend(set.programs.iter().map(String::as_str));
+            } else if let Some(program) = self.program(word) {
+                chosen.insert(&program.name);
+            } else {
+                let sets = self.sets.iter().map(|set| set.name.as_str());
+                let sets: Vec<&str> = sets.chain([BARS, ALL]).collect();
+                let list = sets.join(", ");
+                return Err(format!(
+                    "'{word}' is neither a set nor a program of the suite (sets: {list}; --list shows all)"
+                ));
+            }
+        }
+        let programs = self.programs.iter();
+        Ok(programs
+            .filter(|program| !program.floor && chosen.contains(program.name.as_str()))
+            .collect())
+    }
+
+    /// How a measure is read.
+    pub fn measure(&self, name: &str) -> Measure {
+        self.measures.get(name).cloned().unwrap_or_default()
+    }
+
+    /// A measure's name as printed: the name as declared, and its parameter if it has one.
+    pub fn parameter(&self, printed: &str) -> Option<(&str, &str, i64)> {
+        self.measures.iter().find_map(|(name, measure)| {
+            let parameter = measure.parameter.as_deref()?;
+            let rest = printed.strip_prefix(name)?.strip_prefix(' ')?;
+            let number = rest
+                .strip_prefix(parameter)
+                .and_then(|rest| rest.strip_prefix('='));
+            let number = number.unwrap_or(rest).parse().ok()?;
+            Some((name.as_str(), parameter, number))
+        })
+    }
+
+    /// Which direction is better: as declared, else by the unit (something per second: higher).
+    pub fn better(&self, measure: &str, unit: &str) -> Better {
+        let by_unit = match unit.ends_with("/s") {
+            true => Better::Higher,
+            false => Better::Lower,
+        };
+        self.measure(measure).better.unwrap_or(by_unit)
+    }
+}
+
+impl Program {
+    /// The file in `src/`.
+    pub fn source(&self) -> String {
+        self.source
+            .clone()
+            .unwrap_or_else(|| format!("{}.c", self.name))
+    }
+
+    /// Its arguments.
+    pub fn arguments(&self, quick: bool) -> &[String] {
+        match &self.quick_args {
+            Some(args) if quick => args,
+            _ => &self.args,
+        }
+    }
+}
+
+/// `0-1,3` as numbers.
+pub fn parse_cpus(text: &str) -> Result<Vec<usize>, String> {
+    let mut cpus = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |word: &str| {
+            let parsed = word.trim().parse::<usize>();
+            parsed.map_err(|_| format!("cpus '{text}': expected numbers and ranges as in 0-1,3"))
+        };
+        cpus.extend(number(first)?..=number(last)?);
+    }
+    Ok(cpus)
+}
+
+/// `NAME:MICA_X=1,MICA_Y=2` from the command line.
+pub fn parse_variant(text: &str) -> Result<Variant, String> {
+    let expected = || format!("'{text}': expected NAME:VARIABLE=VALUE,...");
+    let (name, settings) = text.split_once(':').ok_or_else(expected)?;
+    let setting = |pair: &str| {
+        let (variable, value) = pair.split_once('=')?;
+        (!variable.is_empty()).then(|| (variable.to_owned(), value.to_owned()))
+    };
+    let env: Option<BTreeMap<String, String>> = settings.split(',').map(setting).collect();
+    if name.is_empty() {
+        return Err(expected());
+    }
+    Ok(Variant {
+        name: name.to_owned(),
+        env: env.ok_or_else(expected)?,
+        programs: None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+use super::*;
+
+fn parse(text: &str) -> Result<Suite, String> {
+    let suite: Suite = toml::from_str(text).map_err(|error| error.to_string())?;
+    suite.check().map(|()| suite)
+}
+
+const SMALL: &str = r#"
+[[program]]
+name = "floor"
+floor = true
+[[program]]
+name = "a"
+ranks = [2]
+[[program]]
+name = "b"
+source = "a.c"
+ranks = [2, 4]
+args = ["1", "2"]
+quick_args = ["1"]
+[[set]]
+name = "one"
+title = "One"
+programs = ["b"]
+[[bar]]
+text = "t"
+program = "a"
+measure = "m"
+against = "best-peer"
+at_most = 1.0
+"#;
+
+/// The suite that is shipped.
+#[test]
+fn the_real_suite_is_sound() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
+    let suite = Suite::read(&folder).unwrap();
+    assert!(!suite.bars.is_empty());
+
+    for program in &suite.programs {
+        let source = suite.sources.join(program.source());
+        assert!(source.is_file(), "{} is missing", source.display());
+    }
+    for walk in &suite.caches {
+        let source = suite.sources.join(&walk.source);
+        assert!(source.is_file(), "{} is missing", source.display());
+    }
+    assert!(suite.programs.iter().any(|program| program.floor));
+    let needed = suite.select(&[BARS.to_owned()]).unwrap();
+    assert!(needed.len() > 5 && needed.len() < suite.programs.len());
+}
+
+#[test]
+fn sets_and_programs_are_selected_once_in_order() {
+    let suite = parse(SMALL).unwrap();
+    let names = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| word.to_string()).collect();
+        let programs = suite.select(&words);
+        programs.map(|list| list.iter().map(|p| p.name.clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(names(&["b", "one", "a"]).unwrap(), ["a", "b"]);
+    assert_eq!(names(&["bars"]).unwrap(), ["a"]);
+    assert_eq!(names(&["all"]).unwrap(), ["a", "b"]);
+    let error = names(&["two"]).unwrap_err();
+    assert!(
+        error.contains("'two'") && error.contains("one, bars, all"),
+        "{error}"
+    );
+    let b = suite.program("b").unwrap();
+    assert_eq!((b.arguments(false).len(), b.arguments(true).len()), (2, 1));
+    assert_eq!(b.source(), "a.c");
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let cases = [
+        (
+            "[[set]]\nname = \"a\"\ntitle = \"A\"\nprograms = []",
+            "called 'a'",
+        ),
+        (
+            "[[set]]\nname = \"x\"\ntitle = \"X\"\nprograms = [\"none\"]",
+            "program 'none'",
+        ),
+        ("[[program]]\nname = \"c\"", "program 'c' needs 'ranks'"),
+        (
+            "[[program]]\nname = \"c\"\nranks = [2]\ncpus = \"x\"",
+            "cpus 'x'",
+        ),
+        (
+            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"luck\"\nat_most = 1.0",
+            "against 'luck'",
+        ),
+        (
+            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"variant v\"\nat_most = 1.0",
+            "variant 'v'",
+        ),
+        (
+            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"floor\"",
+            "'at_most' or",
+        ),
+        (
+            "[[bar]]\ntext = \"t\"\nprogram = \"a\"\nmeasure = \"m\"\nagainst = \"own\"\nat_most = 1.0",
+            "needs 'than'",
+        ),
+        ("[[program]]\nname = \"c\"\nranks = [2]\nrangs = 2", "rangs"),
+    ];
+    for (text, expected) in cases {
+        let error = parse(&format!("{SMALL}\n{text}")).unwrap_err();
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+}
+
+#[test]
+fn cpus_and_variants_are_parsed() {
+    assert_eq!(parse_cpus("0-2,5").unwrap(), [0, 1, 2, 5]);
+    assert!(parse_cpus("").is_err());
+    let variant = parse_variant("basic:MICA_SHM=basic,MICA_SPIN=5").unwrap();
+    assert_eq!(variant.name, "basic");
+    assert_eq!(variant.env["MICA_SPIN"], "5");
+    for text in ["basic", ":A=1", "basic:A", "basic:=1"] {
+        assert!(parse_variant(text).unwrap_err().contains(text), "{text}");
+    }
+}

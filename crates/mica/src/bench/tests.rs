@@ -1,0 +1,293 @@
+//! The whole command with fake libraries: shell scripts for mpicc, mpiexec and the programs.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use serde_json::Value;
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    options: Options,
+}
+
+fn options(words: &[&str]) -> Options {
+    let words = [&["bench"], words].concat();
+    Line::try_parse_from(words).unwrap().options
+}
+
+/// A folder that goes when the test is over.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("mica-bench-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn script(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, format!("#!/bin/sh\n{text}")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Copies the source, which is a script, to what follows -o.
+const MPICC: &str = r#"
+while [ $# -gt 0 ]; do
+    case $1 in
+        -o) shift; out=$1 ;;
+        */version.c) version=1 ;;
+        *.c) source=$1 ;;
+    esac
+    shift
+done
+if [ "${version:-}" ]; then
+    printf '#!/bin/sh\necho Fake   1.0\n' >"$out"
+else
+    grep -q broken "$source" && { echo "no such thing" >&2; exit 1; }
+    cp "$source" "$out"
+fi
+chmod 755 "$out"
+"#;
+
+/// Skips options up to -n, and says to the program who started it.
+fn mpiexec(name: &str, before: &str) -> String {
+    format!(
+        "while [ \"$1\" != -n ]; do shift; done\nranks=$2; shift 2\n{before}\n\
+         WHO={name} RANKS=$ranks exec \"$@\"\n"
+    )
+}
+
+const SUITE: &str = r#"
+[[program]]
+name = "floor"
+floor = true
+[[program]]
+name = "p"
+ranks = [2]
+args = ["8", "64", "512"]
+quick_args = ["8"]
+timeout = 1
+[[program]]
+name = "q"
+source = "broken.c"
+ranks = [2]
+[[set]]
+name = "one"
+title = "A set of one"
+programs = ["p"]
+[[floor]]
+measure = "time"
+from = "flag"
+from_bytes = 8
+label = "a flag"
+[[variant]]
+name = "slow"
+env = { MICA_SLOW = "1" }
+programs = ["p"]
+[[bar]]
+text = "fast"
+program = "p"
+measure = "time"
+bytes = [8]
+against = "best-peer"
+at_most = 0.65
+[[bar]]
+text = "not slow"
+program = "p"
+measure = "time"
+bytes = [8]
+variant = "slow"
+against = "mica"
+at_most = 1.5
+"#;
+
+/// Mica takes 1, mpich 2, and Mica slowed down 5 microseconds.
+const PROGRAM: &str = r#"
+case $WHO in mica) v=1 ;; *) v=2 ;; esac
+[ "${MICA_SLOW:-}" ] && v=5
+echo "a line of somebody's"
+for bytes in "$@"; do
+    echo "{\"measure\": \"time\", \"bytes\": $bytes, \"ranks\": $RANKS, \"value\": $v, \"unit\": \"us\"}"
+done
+"#;
+
+const FLOOR: &str = r#"#include <stdio.h>
+int main(void) { puts("{\"measure\": \"flag\", \"bytes\": 8, \"ranks\": 2, \"value\": 0.5, \"unit\": \"us\"}"); return 0; }
+"#;
+
+/// Makes the suite and two libraries, the second with `trouble` in its mpiexec.
+fn stage(folder: &Path, trouble: &str) -> Places {
+    let suite = folder.join("suite");
+    script(&suite.join("src/p.c"), PROGRAM);
+    script(&suite.join("src/broken.c"), "# broken");
+    fs::write(suite.join("src/floor.c"), FLOOR).unwrap();
+    fs::write(suite.join("suite.toml"), SUITE).unwrap();
+    for (name, trouble) in [("mica", ""), ("mpich", trouble)] {
+        let bin = folder.join(name).join("bin");
+        script(&bin.join("mpicc"), MPICC);
+        script(&bin.join("mpiexec"), &mpiexec(name, trouble));
+    }
+    Places {
+        suite,
+        work: folder.join("work"),
+        peers: folder.join("peers"),
+        results: folder.join("results"),
+        tree: None,
+    }
+}
+
+fn run_in(folder: &Path, trouble: &str, words: &[&str]) -> (ExitCode, Value, String) {
+    let places = stage(folder, trouble);
+    let with = format!("mica={0}/mica,mpich={0}/mpich", folder.display());
+    let out = folder.join("out");
+    let fixed = ["--with", &with, "--out", out.to_str().unwrap()];
+    let options = options(&[words, &fixed].concat());
+    let suite = Suite::read(&places.suite).unwrap();
+    let executor = Executor::plain(&places.work).unwrap();
+    let code = session::run(&options, &places, &suite, executor).unwrap();
+    let raw = fs::read_to_string(out.join("raw.json")).unwrap();
+    let summary = fs::read_to_string(out.join("summary.md")).unwrap();
+    (code, serde_json::from_str(&raw).unwrap(), summary)
+}
+
+#[test]
+fn libraries_are_run_in_turn_and_judged() {
+    let folder = Folder::new("sound");
+    let (code, raw, summary) = run_in(&folder.0, "", &["bars", "--rounds", "2"]);
+    assert_eq!(code, ExitCode::SUCCESS);
+    let runs = raw["runs"].as_array().unwrap();
+    let names: Vec<&str> = runs
+        .iter()
+        .map(|run| run["contestant"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "floor",
+            "mica",
+            "mica+slow",
+            "mpich",
+            "floor",
+            "mica+slow",
+            "mpich",
+            "mica"
+        ]
+    );
+    assert_eq!(runs[2]["environment"]["MICA_SLOW"], "1");
+    assert_eq!(runs[1]["figures"][2]["bytes"], 512);
+    for part in [
+        "| time | 8 B, 2 ranks | us | 1.00 [1.00, 1.00, 1.00, 1.00] | 5.00 [5.00, 5.00, 5.00, 5.00] | \
+         2.00 [2.00, 2.00, 2.00, 2.00] | 0.500 (a flag) | 2.00 | mpich | 0.500 [0.500, 0.500] |",
+        "| fast | 8 B, 2 ranks | 1.00 us | 2.00 us | mpich | 0.500 | at most 0.650 | reached |",
+        "| not slow | 8 B, 2 ranks | 5.00 us | 1.00 us | mica | 5.00 | at most 1.50 | missed |",
+        "- mpich: Fake 1.0",
+    ] {
+        assert!(summary.contains(part), "{part}\n{summary}");
+    }
+    let out = folder.0.join("out");
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(
+        page.contains("<svg") && page.contains("class=\"missed\""),
+        "{page}"
+    );
+    for file in ["command", "host.json", "summary.json", "p-time-2-ranks.svg"] {
+        assert!(out.join(file).is_file(), "{file}");
+    }
+    let left: Vec<_> = fs::read_dir(folder.0.join("work"))
+        .unwrap()
+        .flatten()
+        .collect();
+    assert!(
+        left.iter()
+            .all(|e| !e.file_name().to_string_lossy().starts_with("run-"))
+    );
+}
+
+/// A launcher that hangs and has started something in a session of its own: the round fails, the run goes on, and
+/// nothing of it is left.
+#[test]
+fn a_contestant_that_hangs_is_ended_and_named() {
+    let folder = Folder::new("hangs");
+    let pids = folder.0.join("pids");
+    let trouble = format!(
+        "echo stuck here >&2\nsetsid sh -c 'echo $$ >{0}; sleep 600' &\nsleep 600",
+        pids.display()
+    );
+    let (code, raw, summary) = run_in(&folder.0, &trouble, &["p", "--quick", "--no-plots"]);
+    assert_eq!(code, ExitCode::FAILURE);
+    let runs = raw["runs"].as_array().unwrap();
+    let failed = runs
+        .iter()
+        .find(|run| run["contestant"] == "mpich")
+        .unwrap();
+    assert_eq!(failed["error"], "no end after 1 s; killed");
+    assert!(failed["output"].as_str().unwrap().contains("stuck here"));
+    assert!(summary.contains("mpich failed in p (2 ranks), round 1: no end after 1 s; killed"));
+    assert!(
+        summary.contains("| time | 8 B, 2 ranks | us | 1.00 | 5.00 | failed |"),
+        "{summary}"
+    );
+    let pid = fs::read_to_string(&pids).unwrap();
+    assert!(
+        !Path::new("/proc").join(pid.trim()).exists(),
+        "process {pid} is left"
+    );
+}
+
+#[test]
+fn what_cannot_be_had_is_left_out_and_said() {
+    let folder = Folder::new("without");
+    let places = stage(&folder.0, "exit 3");
+    let out = folder.0.join("out");
+    let with = format!("mica={0}/mica,mpich={0}/nowhere", folder.0.display());
+    let fixed = [
+        "q",
+        "p",
+        "--quick",
+        "--with",
+        &with,
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let suite = Suite::read(&places.suite).unwrap();
+    let executor = || Executor::plain(&places.work).unwrap();
+    let code = session::run(&options(&fixed), &places, &suite, executor()).unwrap();
+    assert_eq!(code, ExitCode::FAILURE);
+    let summary = fs::read_to_string(out.join("summary.md")).unwrap();
+    assert!(summary.contains("mpich is left out: no "), "{summary}");
+    assert!(
+        summary.contains("mica does not run q: ") && summary.contains("no such thing"),
+        "{summary}"
+    );
+    assert!(
+        summary.contains("| time | 8 B, 2 ranks | us | 1.00 |"),
+        "{summary}"
+    );
+
+    let error = session::run(
+        &options(&["p", "--with", "lam"]),
+        &places,
+        &suite,
+        executor(),
+    )
+    .unwrap_err();
+    assert!(
+        error.contains("'lam'") && error.contains("openmpi"),
+        "{error}"
+    );
+    let error = session::run(&options(&["nothing"]), &places, &suite, executor()).unwrap_err();
+    assert!(error.contains("'nothing' is neither"), "{error}");
+}
