@@ -74,3 +74,41 @@ fn an_unreadable_address_is_an_error() {
         })
     );
 }
+
+#[test]
+fn ranges_are_pulled_and_pushed_at_their_position() {
+    let mut direct = Direct::new(segment(), 0, &Options::CMA);
+    assert!(direct.is_usable(0), "{:?}", direct.refusal(0));
+    let bytes = 10_000;
+    let shape = Shape::Contiguous { bytes };
+    let [mine, theirs] = [0, 1].map(|_| Block::allocate(bytes).expect("memory"));
+    let pattern: Vec<u8> = (0..bytes).map(|i| (i * 7 + 1) as u8).collect();
+    mine.write_bytes(&pattern);
+    let view = mine.clone().view(shape);
+    let address = theirs.address() as u64;
+    direct
+        .push_range(0, address, &view, 3000, 2001)
+        .expect("writable");
+    let mut got = vec![0; bytes];
+    theirs.read_bytes(&mut got);
+    assert_eq!(got[3000..5001], pattern[3000..5001]);
+    assert!(got[..3000].iter().chain(&got[5001..]).all(|&b| b == 0));
+
+    mine.write_bytes(&vec![0; bytes]);
+    direct
+        .pull_range(0, address, &view, 4000, 500)
+        .expect("readable");
+    mine.read_bytes(&mut got);
+    assert_eq!(got[4000..4500], pattern[4000..4500]);
+    assert!(got[..4000].iter().chain(&got[4500..]).all(|&b| b == 0));
+}
+
+#[test]
+#[should_panic(expected = "are not within a view")]
+fn a_range_beyond_the_view_is_refused() {
+    let mut direct = Direct::new(segment(), 0, &Options::CMA);
+    let view = Block::allocate(8)
+        .expect("memory")
+        .view(Shape::Contiguous { bytes: 8 });
+    let _ = direct.push_range(0, 8, &view, 5, 4);
+}
