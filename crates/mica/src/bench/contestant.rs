@@ -324,6 +324,39 @@ fn run(executor: &mut Executor, command: &[&str]) -> Result<(), String> {
     }
 }
 
+/// What this installation of Mica says is wrong with a variant's settings: without the question a variable that it
+/// does not know would be ignored, and the variant would be Mica as it comes under another name.
+pub fn refused(contestant: &Contestant, executor: &mut Executor) -> Option<String> {
+    let command = contestant.prefix.join("bin/mica");
+    if contestant.settings.is_empty() || !command.exists() {
+        return None;
+    }
+    let words = ["info", "--json"].map(str::to_owned);
+    let command: Vec<String> = [command.display().to_string()]
+        .into_iter()
+        .chain(words)
+        .collect();
+    let done = executor.run(&Job {
+        command: &command,
+        env: &contestant.settings,
+        cpus: None,
+        limit: Duration::from_secs(60),
+    });
+    let info: serde_json::Value = serde_json::from_str(&done.stdout).ok()?;
+    let complaints = info["complaints"]
+        .as_array()?
+        .iter()
+        .filter_map(|line| line.as_str());
+    let names = |line: &&str| {
+        contestant
+            .settings
+            .keys()
+            .any(|name| line.starts_with(name.as_str()))
+    };
+    let about: Vec<&str> = complaints.filter(names).collect();
+    (!about.is_empty()).then(|| about.join("; "))
+}
+
 /// The processors of `indices` among those that this process may use.
 pub fn confine(indices: &[usize], allowed: &CpuSet) -> Result<CpuSet, String> {
     let all: Vec<u32> = allowed.iter().collect();

@@ -196,7 +196,8 @@ impl Report {
             let mut table = Table::new();
             table.load_preset(presets::NOTHING);
             table.set_content_arrangement(ContentArrangement::Dynamic);
-            if table.width().is_none() {
+            // No terminal, or one that does not say its width (0): wide enough for all columns.
+            if table.width().is_none_or(|width| width < 40) {
                 table.set_width(180);
             }
             table.set_header(&cells.header);

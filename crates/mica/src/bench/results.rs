@@ -190,11 +190,9 @@ pub fn hardware(data: &Data, runs: &[Run], suite: &Suite) -> Vec<(String, String
         for (key, stats) in data.floors(measure) {
             let title = suite.measure(measure).title;
             let name = title.unwrap_or_else(|| measure.to_owned());
-            list.push((
-                format!("{name}, {}", size(key.bytes)),
-                data.unit(key).to_owned(),
-                stats,
-            ));
+            let cores = if key.ranks == 1 { "core" } else { "cores" };
+            let what = format!("{name}, {}, {} {cores}", size(key.bytes), key.ranks);
+            list.push((what, data.unit(key).to_owned(), stats));
         }
     }
     list

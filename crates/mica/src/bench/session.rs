@@ -46,8 +46,12 @@ pub fn run(
         sources: &suite.sources,
     };
     let mut host = Host::gather(places.tree.as_deref());
-    contestants.retain(
-        |contestant| match builder.version(&mut executor, contestant) {
+    contestants.retain(|contestant| {
+        let version = match contestant::refused(contestant, &mut executor) {
+            Some(complaint) => Err(complaint),
+            None => builder.version(&mut executor, contestant),
+        };
+        match version {
             Ok(version) => {
                 host.versions.insert(contestant.name.clone(), version);
                 true
@@ -56,8 +60,8 @@ pub fn run(
                 left_out.push(format!("{} is left out: {error}", contestant.name));
                 false
             }
-        },
-    );
+        }
+    });
     for line in &left_out {
         say(line);
     }
