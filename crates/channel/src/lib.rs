@@ -13,6 +13,7 @@ pub mod offload;
 pub mod shm;
 
 use mica_node::topology::Level;
+use shm::Packet;
 
 bitflags::bitflags! {
     /// What a channel can do.
@@ -50,6 +51,14 @@ pub trait Channel {
     fn capabilities(&self) -> Capabilities;
     /// What it costs between ranks at this level.
     fn cost(&self, level: Level) -> Cost;
+}
+
+/// A channel that brings messages: what polling asks of it, so that several can be looked at in turn (chai-2009, 7.1).
+pub trait Messages {
+    /// One look: the next packet and who sent it. Does not block. The packet stays until it is consumed.
+    fn peek(&mut self) -> Option<(u32, Packet)>;
+    /// True when [`Messages::peek`] would find something. For the last look before parking.
+    fn has_arrivals(&self) -> bool;
 }
 
 /// A channel could not do what it was asked to.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use mica_node::topology::{Machine, SYNTHETIC_VARIABLE, TopologyError, readable_bytes};
 use mica_node::tunables::{Kind, SegmentShape};
 use mica_node::{park, process, topology, tunables};
+use mica_policy::PollPolicy;
 use serde::Serialize;
 
 /// Everything.
@@ -174,7 +175,7 @@ fn shared_memory() -> Channel {
     Channel {
         name: "shm",
         purpose: "messages through shared memory",
-        design: Some(shared_memory_design()),
+        design: Some(shared_memory_design(tunables::segment_shape())),
         usable: refusal.is_none(),
         remedy: refusal
             .as_ref()
@@ -183,8 +184,18 @@ fn shared_memory() -> Channel {
     }
 }
 
-fn shared_memory_design() -> String {
-    match tunables::segment_shape() {
+fn shared_memory_design(shape: SegmentShape) -> String {
+    match shape {
+        SegmentShape {
+            fifo_bytes: Some(bytes),
+            mixed: true,
+            ..
+        } => format!(
+            "mixed: a FIFO of {} for each pair of ranks of the same parity, rings and cells for the others ({}=mixed); {}",
+            readable_bytes(u64::from(bytes)),
+            tunables::SHM.env,
+            polling()
+        ),
         SegmentShape {
             fifo_bytes: Some(bytes),
             ..
@@ -199,6 +210,23 @@ fn shared_memory_design() -> String {
             "advanced: a ring for each pair that talks, {cells} cells of {} for each rank",
             readable_bytes(u64::from(cell_bytes))
         ),
+    }
+}
+
+/// When the second channel is looked at; only where there is one does it matter.
+fn polling() -> String {
+    match PollPolicy::from_environment() {
+        Ok(PollPolicy::Static { ratio }) => format!(
+            "a look at the FIFOs for every {} at the rings ({}=static)",
+            ratio.max(1),
+            tunables::POLL.env
+        ),
+        Ok(PollPolicy::Dynamic { history }) => format!(
+            "looks at the FIFOs by the last {} messages ({}=dynamic)",
+            history.max(1),
+            tunables::POLL.env
+        ),
+        Err(error) => error.to_string(),
     }
 }
 
@@ -286,6 +314,31 @@ mod tests {
         let sources = ["environment", "default"];
         assert!(info.tunables.iter().all(|t| sources.contains(&t.source)));
         assert!(info.machine.cores >= 1 && info.available.cores >= 1);
+    }
+
+    #[test]
+    fn the_design_says_who_has_what_and_when_it_is_looked_at() {
+        let advanced = SegmentShape {
+            cells: 128,
+            cell_bytes: 8192,
+            fifo_bytes: None,
+            mixed: false,
+        };
+        let basic = SegmentShape {
+            fifo_bytes: Some(1 << 20),
+            ..advanced
+        };
+        let mixed = SegmentShape {
+            mixed: true,
+            ..basic
+        };
+        assert!(shared_memory_design(advanced).starts_with("advanced: a ring"));
+        assert!(shared_memory_design(basic).starts_with("basic: a FIFO"));
+        let text = shared_memory_design(mixed);
+        assert!(
+            text.starts_with("mixed: ") && text.ends_with(&polling()),
+            "{text}"
+        );
     }
 
     #[test]

@@ -57,10 +57,10 @@ macro_rules! tunables {
 }
 
 tunables! {
-    SHM: "shm", "MICA_SHM", "advanced", Kind::Choice(&["advanced", "basic"]),
-        "Design of the shared-memory channel: rings, cells and doorbells, or one large FIFO for each pair; the launcher's value holds for the job.";
+    SHM: "shm", "MICA_SHM", "advanced", Kind::Choice(&["advanced", "basic", "mixed"]),
+        "Design of the shared-memory channel: rings, cells and doorbells, or one large FIFO for each pair; mixed has FIFOs between ranks of the same parity only, as a second channel; the launcher's value holds for the job.";
     BASIC_FIFO: "basic_fifo", "MICA_BASIC_FIFO", "1M", Kind::Bytes,
-        "Size of a pair's FIFO under the basic design (a multiple of 64, at least 4K), allocated for all pairs at MPI_Init; the launcher's value holds for the job.";
+        "Size of a pair's FIFO under the basic design (a multiple of 64, at least 4K), allocated for all pairs that have one at MPI_Init; the launcher's value holds for the job.";
     RING_MAX: "ring_max", "MICA_RING_MAX", "4K", Kind::Bytes,
         "Largest message that is copied straight into the receiver's ring (at most 8K).";
     EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "64K", Kind::Bytes,
@@ -215,6 +215,8 @@ pub struct SegmentShape {
     pub cell_bytes: u32,
     /// Bytes of a pair's FIFO under the basic design; `None` for the advanced one.
     pub fifo_bytes: Option<u32>,
+    /// Pairs of ranks with the same parity have FIFOs, all others the advanced design's rings.
+    pub mixed: bool,
 }
 
 /// The segment's shape in force; values that are no numbers fall back to the defaults here, and are reported where
@@ -227,7 +229,9 @@ pub fn segment_shape() -> SegmentShape {
     *SHAPE.get_or_init(|| SegmentShape {
         cells: number(&CELLS, 128),
         cell_bytes: number(&CELL_BYTES, 8192),
-        fifo_bytes: (SHM.choice() == Ok("basic")).then(|| number(&BASIC_FIFO, 1 << 20)),
+        fifo_bytes: matches!(SHM.choice(), Ok("basic" | "mixed"))
+            .then(|| number(&BASIC_FIFO, 1 << 20)),
+        mixed: SHM.choice() == Ok("mixed"),
     })
 }
 

@@ -15,7 +15,7 @@ use mica_node::segment::{JobSegment, WaitKind, Waiting};
 use mica_node::topology::Place;
 
 /// How often a blocking receive looks at its sender's ring alone before it posts itself and looks at all.
-const GLANCES: u32 = 200;
+pub(crate) const GLANCES: u32 = 200;
 
 /// One rank's messages: sends, receives, progress and waiting. Any thread may call; how many at once is settled by
 /// [`Engine::elide_lock`].
@@ -25,6 +25,8 @@ pub struct Engine {
     pub(crate) segment: &'static JobSegment,
     pub(crate) rank: u32,
     pub(crate) launched: bool,
+    /// Looks of a blocking receive at its sender alone; none where polling follows a schedule.
+    pub(crate) glances: u32,
     /// Polls before it yields, and yields before it parks.
     pub(crate) spin: u32,
     pub(crate) yields: u32,
@@ -257,7 +259,7 @@ impl Engine {
         if let Some(source) = pattern.source
             && source != self.rank
         {
-            for _ in 0..GLANCES.min(self.spin) {
+            for _ in 0..self.glances {
                 match self.enter(|state| state.glance(&pattern, source, view, true))? {
                     Glance::Received(completion) => return Ok(completion),
                     Glance::Nothing => std::hint::spin_loop(),

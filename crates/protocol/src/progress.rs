@@ -1,10 +1,53 @@
 //! Progress: taking in what has arrived, sending what waits.
+//!
+//! The rings are looked at in every round. Where there are FIFOs as well, that is a second channel, and `mica_policy`'s schedule
+//! says in which rounds it is looked at (chai-2009, 7.1). Every packet counts as a message there, as each has to be discovered.
+//! Under the basic design the FIFOs are the one channel that brings anything, and are looked at in every round.
+//!
+//! A rank that is about to park looks at all channels; what it finds there it takes in in its next round, whatever the schedule
+//! says, so that nobody goes round on the brink of sleep.
 
 use crate::packet;
 use crate::{Fault, State};
+use mica_channel::Messages;
+use mica_policy::{PollPolicy, PollSchedule};
 
 /// Packets that one round takes in before it looks at the waiting operation again.
 const ROUND: usize = 32;
+
+/// Numbers of the channels in the schedule.
+const RINGS: usize = 0;
+const FIFOS: usize = 1;
+
+/// Which channels are looked at beside the rings, and when.
+#[derive(Debug)]
+pub(crate) struct Polling {
+    schedule: PollSchedule,
+    /// Something is there: the next round looks at all.
+    hastened: bool,
+}
+
+impl Polling {
+    pub fn new(policy: PollPolicy) -> Polling {
+        Polling {
+            schedule: PollSchedule::new(policy, FIFOS + 1),
+            hastened: false,
+        }
+    }
+
+    /// A round in which `taken` packets came by the first channel: whether the FIFOs are to be looked at in it.
+    fn is_due(&mut self, taken: usize) -> bool {
+        let due = self.schedule.begin_round().contains(FIFOS);
+        self.note(RINGS, taken);
+        std::mem::take(&mut self.hastened) || due
+    }
+
+    fn note(&mut self, channel: usize, taken: usize) {
+        for _ in 0..taken {
+            self.schedule.arrived(channel);
+        }
+    }
+}
 
 impl State {
     /// One round of progress. True when something arrived.
@@ -13,15 +56,18 @@ impl State {
     /// When memory for a message cannot be had.
     #[inline]
     pub fn progress(&mut self) -> Result<bool, Fault> {
-        let mut arrived = false;
-        for _ in 0..ROUND {
-            let Some((source, packet)) = self.shm.peek() else {
-                break;
-            };
-            arrived = true;
+        let mut taken = 0;
+        while taken < ROUND
+            && let Some((source, packet)) = self.shm.peek()
+        {
             self.take_in(source, &packet)?;
+            taken += 1;
         }
         self.shm.next_turn();
+        let mut arrived = taken > 0;
+        if self.shm.has_fifos() {
+            arrived |= self.look_at_fifos(taken)?;
+        }
         if self.has_offloaded() {
             arrived |= self.follow_offload()?;
         }
@@ -32,6 +78,36 @@ impl State {
             self.follow_up();
         }
         Ok(arrived)
+    }
+
+    /// The part of a round that is about the FIFOs, after `taken` packets came through rings. True when something arrived.
+    #[inline(never)]
+    fn look_at_fifos(&mut self, taken: usize) -> Result<bool, Fault> {
+        if let Some(polling) = &mut self.polling
+            && !polling.is_due(taken)
+        {
+            return Ok(false);
+        }
+        let mut taken = 0;
+        while taken < ROUND
+            && let Some((source, packet)) = self.shm.fifos().and_then(Messages::peek)
+        {
+            self.take_in(source, &packet)?;
+            taken += 1;
+        }
+        if let Some(polling) = &mut self.polling {
+            polling.note(FIFOS, taken);
+        }
+        Ok(taken > 0)
+    }
+
+    /// True when any channel has something. For the last look before parking.
+    pub(crate) fn has_arrivals(&mut self) -> bool {
+        let arrived = self.shm.has_arrivals();
+        if arrived && let Some(polling) = &mut self.polling {
+            polling.hastened = true;
+        }
+        arrived
     }
 
     /// Handles the packet that was just peeked from `source`, and removes it.
@@ -68,5 +144,52 @@ impl State {
         };
         self.shm.consume(source, packet);
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds until the FIFOs are due, with `taken` packets through rings in each.
+    fn rounds(polling: &mut Polling, taken: usize) -> u32 {
+        let mut rounds = 1;
+        while !polling.is_due(taken) {
+            rounds += 1;
+        }
+        rounds
+    }
+
+    #[test]
+    fn the_fifos_are_looked_at_in_every_round_that_the_ratio_says() {
+        for ratio in [1, 50, 1000] {
+            let mut polling = Polling::new(PollPolicy::Static { ratio });
+            for taken in [0, 1, ROUND] {
+                assert_eq!(rounds(&mut polling, taken), ratio);
+            }
+        }
+    }
+
+    #[test]
+    fn the_dynamic_ratio_counts_what_came_by_each_channel() {
+        let mut polling = Polling::new(PollPolicy::Dynamic { history: 10 });
+        assert_eq!(rounds(&mut polling, 0), 2, "it begins as if even");
+        polling.note(RINGS, 8);
+        polling.note(FIFOS, 2);
+        assert_eq!(polling.schedule.ratio(FIFOS), 5);
+        rounds(&mut polling, 0);
+        assert_eq!(rounds(&mut polling, 0), 5);
+        polling.note(FIFOS, 10);
+        rounds(&mut polling, 0);
+        assert_eq!(rounds(&mut polling, 0), 1);
+    }
+
+    #[test]
+    fn a_rank_that_would_park_looks_in_its_next_round() {
+        let mut polling = Polling::new(PollPolicy::Static { ratio: 1000 });
+        assert!(!polling.is_due(0));
+        polling.hastened = true;
+        assert!(polling.is_due(0));
+        assert_eq!(rounds(&mut polling, 0), 998, "its turn stays where it was");
     }
 }

@@ -67,16 +67,15 @@ pub(crate) struct Buffers {
 }
 
 impl Selection {
-    /// For a rank whose peers are at `levels`. `fifo_payload_max`: under the basic design of shared memory, what fits a pair's
-    /// FIFO and so goes through it at once (chai-2009, 3.1.1), unless `MICA_EAGER_MAX` says less.
+    /// For a rank with these peers: the level of each and, under the basic design of shared memory, what fits the pair's FIFO
+    /// and so goes through it at once (chai-2009, 3.1.1), unless `MICA_EAGER_MAX` says less.
     ///
     /// # Errors
     /// When a tunable's value does not fit.
     pub fn new(
         costs: Costs,
-        levels: impl Iterator<Item = Level>,
+        peers: impl Iterator<Item = (Level, Option<usize>)>,
         oversubscribed: bool,
-        fifo_payload_max: Option<usize>,
     ) -> Result<Selection, BadValue> {
         let allowed = Ways::forced(tunables::WAY.choice()?).unwrap_or(Ways::ALL);
         let limits = Limits {
@@ -95,10 +94,11 @@ impl Selection {
             };
             Thresholds::derive(&costs, &situation).in_force(PAYLOAD_MAX)
         };
-        let mut of_level: Vec<(Level, Connection)> = Vec::new();
+        let mut of_kind: Vec<((Level, Option<usize>), Connection)> = Vec::new();
         let mut connections = Vec::new();
-        for level in levels {
-            if let Some((_, known)) = of_level.iter().find(|(l, _)| *l == level) {
+        for (level, fifo_payload_max) in peers {
+            let kind = (level, fifo_payload_max);
+            if let Some((_, known)) = of_kind.iter().find(|(k, _)| *k == kind) {
                 connections.push(*known);
                 continue;
             }
@@ -120,7 +120,7 @@ impl Selection {
                 level,
                 skewed: false,
             };
-            of_level.push((level, connection));
+            of_kind.push((kind, connection));
             connections.push(connection);
         }
         let direct_min = if tunables::DIRECT_MIN.is_set() {

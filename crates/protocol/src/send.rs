@@ -294,7 +294,7 @@ impl State {
             }
             Phase::Queued(Plan::Rendezvous, _) => self.send_request(id),
             Phase::Queued(Plan::Cells, _) => self.stream(id, 0, None),
-            Phase::Streaming { position, target } => match self.shm.chunk_bytes() {
+            Phase::Streaming { position, target } => match self.shm.chunk_bytes(peer) {
                 Some(chunk) => self.stream_chunks(id, position, target, chunk),
                 None => self.stream(id, position, Some(target)),
             },

@@ -6,7 +6,9 @@ use std::sync::atomic::AtomicU32;
 
 use crate::Engine;
 use crate::attendant::Attendant;
+use crate::engine::GLANCES;
 use crate::offloading::Offload;
+use crate::progress::Polling;
 use crate::rendezvous::Splits;
 use crate::select::Selection;
 use crate::skew::Skew;
@@ -23,7 +25,7 @@ use mica_node::segment::{
 };
 use mica_node::topology::{Place, available_cores, level_between};
 use mica_node::tunables::{self, BadValue};
-use mica_policy::SkewPolicy;
+use mica_policy::{PollPolicy, SkewPolicy};
 
 /// Why a process cannot join its job.
 #[derive(Debug, thiserror::Error)]
@@ -156,13 +158,15 @@ impl Engine {
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
         let here = segment.place(rank);
-        let levels = (0..segment.ranks()).map(|peer| level_between(&here, &segment.place(peer)));
-        let selection = Selection::new(
-            costs,
-            levels,
-            segment.is_oversubscribed(),
-            shm.fifo_payload_max(),
-        )?;
+        let peers = (0..segment.ranks()).map(|peer| {
+            let level = level_between(&here, &segment.place(peer));
+            (level, shm.fifo_payload_max(peer))
+        });
+        let selection = Selection::new(costs, peers, segment.is_oversubscribed())?;
+        let poll_policy = PollPolicy::from_environment()?;
+        let polling = shm.is_mixed().then(|| Box::new(Polling::new(poll_policy)));
+        // A glance at one peer's ring or FIFO would go past the schedule.
+        let glances = if polling.is_some() { 0 } else { GLANCES };
         let (spin, yields) = if segment.is_oversubscribed() {
             (
                 tunables::SPIN_SHARED.number()?,
@@ -183,6 +187,7 @@ impl Engine {
             selection,
             Skew::new(SkewPolicy::from_environment()?, ranks),
         );
+        state.polling = polling;
         state.offload = copy_engine(segment, rank, wake_fencing)?;
         let offloads = state.offload.is_some();
         let attended = offloads && tunables::COPY_ENGINE.choice()?.ends_with("thread");
@@ -193,6 +198,7 @@ impl Engine {
             rank,
             launched,
             spin: times(spin),
+            glances: glances.min(times(spin)),
             yields: times(yields),
             crowd: (
                 times(tunables::SPIN_SHARED.number()?),

@@ -3,6 +3,7 @@
 use crate::matching::{Envelope, Posted, Unexpected};
 use crate::offloading::Offload;
 use crate::packet::Request;
+use crate::progress::Polling;
 use crate::reaction::Reaction;
 use crate::receive::{RecvId, RecvOp};
 use crate::rendezvous::Splits;
@@ -45,6 +46,8 @@ pub struct State {
     pub(crate) traffic: Traffic,
     /// What others are to be told when the lock is given back: [`STIRRED`], [`SUMMON`].
     pub(crate) calls: u8,
+    /// When to look at the FIFOs, where there are rings as well.
+    pub(crate) polling: Option<Box<Polling>>,
     pub(crate) offload: Option<Offload>,
     /// Threads of the program that wait in MPI. Counted only where there is a copy engine.
     pub(crate) waiting_threads: u32,
@@ -149,6 +152,7 @@ impl State {
             abandoned: Abandoned::default(),
             traffic: Traffic::default(),
             calls: 0,
+            polling: None,
             offload: None,
             waiting_threads: 0,
             attention: None,
@@ -220,6 +224,6 @@ impl State {
 
     /// True when this rank has anything to do but wait. For the last look before parking.
     pub(crate) fn has_work(&mut self) -> bool {
-        self.shm.has_arrivals() || self.can_send_backlog() || self.offload_has_work()
+        self.has_arrivals() || self.can_send_backlog() || self.offload_has_work()
     }
 }

@@ -4,8 +4,11 @@
 //!   sent (3.2). The one to use.
 //! - [`basic`]: one large FIFO for each pair (3.1), to compare with (`MICA_SHM=basic`).
 //!
-//! The launcher chooses for the whole job and says so in the segment. A rank asks the advanced design first; under the basic
-//! one it never has an outlet or an inlet, and the branch that otherwise opens the first one, or finds that there is
+//! Where they are mixed (`MICA_SHM=mixed`), ranks of the same parity talk through FIFOs and all others through rings: two
+//! channels to be polled, as of chapter 7.
+//!
+//! The launcher chooses for the whole job and says so in the segment. A rank asks the advanced design first; for a peer who
+//! has a FIFO it never has an outlet or an inlet, and the branch that otherwise opens the first one, or finds that there is
 //! none, leads to the FIFOs. So that there is a choice costs the advanced design nothing.
 //!
 //! Both carry packets in order from one rank to another, and wake a parked peer after each step that may unblock it.
@@ -19,7 +22,7 @@ mod tests;
 pub use mica_node::ring::{INLINE, PAYLOAD_MAX, Packet};
 
 use crate::memory::View;
-use crate::{Capabilities, Channel, ChannelError, Cost};
+use crate::{Capabilities, Channel, ChannelError, Cost, Messages};
 use advanced::Advanced;
 use basic::Basic;
 use mica_node::doorbell::Knocks;
@@ -31,10 +34,12 @@ use mica_node::topology::Level;
 #[derive(Debug)]
 pub struct Shm {
     advanced: Advanced,
-    /// Set if the job runs the basic design; `advanced` stays empty then.
+    /// Set if any peers have FIFOs; `advanced` stays empty for those.
     basic: Option<Box<Basic>>,
     /// Who has something for this rank: each sender knocks before its first message.
     knocks: Knocks<'static>,
+    segment: &'static JobSegment,
+    me: u32,
 }
 
 impl Channel for Shm {
@@ -70,7 +75,7 @@ impl Shm {
         me: u32,
         fencing: Fencing,
     ) -> Result<Shm, ChannelError> {
-        let basic = if segment.geometry().is_basic() {
+        let basic = if segment.geometry().has_fifos() {
             Some(Box::new(Basic::open(segment, me, fencing)?))
         } else {
             None
@@ -79,6 +84,8 @@ impl Shm {
             advanced: Advanced::new(segment, me, fencing),
             basic,
             knocks: Knocks::new(segment.knocks(me)),
+            segment,
+            me,
         })
     }
 
@@ -88,16 +95,29 @@ impl Shm {
         self.advanced.cell_bytes()
     }
 
-    /// Under the basic design, the largest payload of a packet: what fits a FIFO. `None` under the advanced design, where it
-    /// is [`PAYLOAD_MAX`] and longer messages go through cells.
-    pub fn fifo_payload_max(&self) -> Option<usize> {
-        self.basic.as_ref().map(|basic| basic.payload_max())
+    /// True where some peers have FIFOs and others have rings.
+    pub fn is_mixed(&self) -> bool {
+        self.segment.geometry().is_mixed()
     }
 
-    /// Under the basic design, how many bytes of a long message go into one packet: as many as a cell holds, so that the
-    /// two designs differ in where the bytes lie and not in how they are cut. `None` under the advanced design.
-    pub fn chunk_bytes(&self) -> Option<usize> {
-        self.fifo_payload_max()
+    /// The FIFOs to `peer` and others, if `peer` has one.
+    fn fifo_to(&mut self, peer: u32) -> Option<&mut Basic> {
+        self.basic
+            .as_deref_mut()
+            .filter(|basic| basic.has_outlet(peer))
+    }
+
+    /// Where there is a FIFO to `peer`, the largest payload of a packet: what fits it. `None` under the advanced design, where
+    /// it is [`PAYLOAD_MAX`] and longer messages go through cells.
+    pub fn fifo_payload_max(&self, peer: u32) -> Option<usize> {
+        let basic = self.basic.as_ref()?;
+        basic.has_outlet(peer).then(|| basic.payload_max())
+    }
+
+    /// Where there is a FIFO to `peer`, how many bytes of a long message go into one packet: as many as a cell holds, so that
+    /// the two designs differ in where the bytes lie and not in how they are cut. `None` under the advanced design.
+    pub fn chunk_bytes(&self, peer: u32) -> Option<usize> {
+        self.fifo_payload_max(peer)
             .map(|max| max.min(self.cell_bytes()))
     }
 
@@ -130,7 +150,7 @@ impl Shm {
         tag: i32,
         view: &View,
     ) -> Result<bool, ChannelError> {
-        if let Some(basic) = &mut self.basic {
+        if let Some(basic) = self.fifo_to(peer) {
             return Ok(basic.send_inline(peer, kind, context, tag, view));
         }
         self.advanced.open_outlet(peer)?;
@@ -138,7 +158,7 @@ impl Shm {
         Ok(sent.expect("just opened"))
     }
 
-    /// Sends `packet`; its `payload` bytes, at most [`PAYLOAD_MAX`] (under the basic design
+    /// Sends `packet`; its `payload` bytes, at most [`PAYLOAD_MAX`] (through a FIFO
     /// [`Shm::fifo_payload_max`]), are those of `view` from the start on. False when there is no room.
     ///
     /// # Errors
@@ -164,35 +184,35 @@ impl Shm {
         packet: &Packet,
         view: Option<&View>,
     ) -> Result<bool, ChannelError> {
-        if let Some(basic) = &mut self.basic {
+        if let Some(basic) = self.fifo_to(peer) {
             return Ok(basic.send(peer, packet, view, 0));
         }
         self.advanced.open_outlet(peer)?;
         self.advanced.send(peer, packet, view)
     }
 
-    /// Sends `packet` with `payload` bytes of `view` from `position` on, through the basic design's FIFO. False when there
-    /// is no room.
+    /// Sends `packet` with `payload` bytes of `view` from `position` on, through the FIFO to `peer`. False when there is no
+    /// room.
     ///
     /// # Panics
-    /// Under the advanced design, where [cells](Shm::load_cell) carry the parts of a message.
+    /// If there is none: [cells](Shm::load_cell) carry the parts of a message then.
     pub fn send_chunk(&mut self, peer: u32, packet: &Packet, view: &View, position: usize) -> bool {
-        let basic = self.basic.as_mut().expect("chunks go through FIFOs");
+        let basic = self.fifo_to(peer).expect("chunks go through FIFOs");
         basic.send(peer, packet, Some(view), position)
     }
 
     /// True when a packet with `payload` bytes beside its head can be sent to `peer` now.
     #[inline]
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
-        match &mut self.basic {
+        match self.fifo_to(peer) {
             Some(basic) => basic.has_room(peer, payload),
             None => self.advanced.has_room(peer, payload),
         }
     }
 
-    /// True when [`Shm::load_cell`] would find a cell for `receiver`; always under the basic design, which needs none.
+    /// True when [`Shm::load_cell`] would find a cell for `receiver`; always if it has a FIFO and needs none.
     pub fn has_cell(&mut self, receiver: u32) -> bool {
-        self.basic.is_some() || self.advanced.has_cell(receiver)
+        self.fifo_to(receiver).is_some() || self.advanced.has_cell(receiver)
     }
 
     /// The next packet from `source`, without a look at anybody else.
@@ -216,32 +236,42 @@ impl Shm {
         self.advanced.next_turn();
     }
 
-    /// The next packet: of the sender whose turn it is, or of the next one who has something.
+    /// The next packet that came through a ring: of the sender whose turn it is, or of the next one who has something. Also
+    /// hears who has knocked, for rings and FIFOs.
     #[inline]
     pub fn peek(&mut self) -> Option<(u32, Packet)> {
         if self.knocks.is_heard() {
             self.open_inlets();
         }
-        match self.advanced.peek() {
-            None => self.basic.as_mut()?.peek(),
-            found => found,
-        }
+        self.advanced.peek()
     }
 
-    /// True when [`Shm::peek`] would find something. For the last look before parking.
+    /// True if any peers have FIFOs: then a look at the rings is not all.
+    #[inline(always)]
+    pub fn has_fifos(&self) -> bool {
+        self.basic.is_some()
+    }
+
+    /// The FIFOs of those who have knocked and were heard by [`Shm::peek`]; `None` under the advanced design.
+    pub fn fifos(&mut self) -> Option<&mut dyn Messages> {
+        self.basic
+            .as_deref_mut()
+            .map(|basic| basic as &mut dyn Messages)
+    }
+
+    /// True when a look at the rings or at the FIFOs would find something. For the last look before parking.
     pub fn has_arrivals(&self) -> bool {
         self.knocks.is_heard()
-            || match &self.basic {
-                Some(basic) => basic.has_arrivals(),
-                None => self.advanced.has_arrivals(),
-            }
+            || self.advanced.has_arrivals()
+            || self.basic.as_ref().is_some_and(|b| b.has_arrivals())
     }
 
     #[cold]
     fn open_inlets(&mut self) {
+        let (geometry, me) = (self.segment.geometry(), self.me);
         self.knocks.answer(|source| match &mut self.basic {
-            Some(basic) => basic.open_inlet(source),
-            None => self.advanced.open_inlet(source),
+            Some(basic) if geometry.is_fifo(source, me) => basic.open_inlet(source),
+            _ => self.advanced.open_inlet(source),
         });
     }
 
@@ -257,7 +287,7 @@ impl Shm {
     ) -> usize {
         match self.advanced.inlet(source) {
             Some(inlet) => inlet.read_payload(packet, view, position),
-            None => self.fifos().read_payload(source, packet, view, position),
+            None => self.basic().read_payload(source, packet, view, position),
         }
     }
 
@@ -276,12 +306,12 @@ impl Shm {
     }
 
     #[cold]
-    fn fifos(&self) -> &Basic {
+    fn basic(&self) -> &Basic {
         self.basic.as_ref().expect("a packet came by some way")
     }
 
     /// Takes a free cell for `receiver` and loads it with the bytes of `view` from `position` on. Returns the cell and how
-    /// many bytes it holds; `None` when no cell is free. Not for the basic design.
+    /// many bytes it holds; `None` when no cell is free. Not for a receiver who has a FIFO.
     ///
     /// # Errors
     /// When the pool cannot get its memory.
@@ -291,12 +321,12 @@ impl Shm {
         view: &View,
         position: usize,
     ) -> Result<Option<(u16, usize)>, ChannelError> {
-        debug_assert!(self.basic.is_none());
+        debug_assert!(self.fifo_to(receiver).is_none());
         self.advanced.load_cell(receiver, view, position)
     }
 
     /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as it has room, and gives
-    /// the cell back. Not for the basic design.
+    /// the cell back. Not for a source that has a FIFO.
     pub fn unload_cell(&self, source: u32, cell: u16, bytes: usize, view: &View, position: usize) {
         self.advanced
             .unload_cell(source, cell, bytes, view, position);

@@ -1,4 +1,4 @@
-//! The channel between ends in one process. What both designs promise is tested on both.
+//! The channel between ends in one process. What all designs promise is tested on all.
 
 use super::*;
 use crate::memory::{Block, Shape};
@@ -10,6 +10,7 @@ const ADVANCED: SegmentShape = SegmentShape {
     cells: 128,
     cell_bytes: 8192,
     fifo_bytes: None,
+    mixed: false,
 };
 
 const FIFO_BYTES: usize = 256 * 1024;
@@ -17,6 +18,11 @@ const FIFO_BYTES: usize = 256 * 1024;
 const BASIC: SegmentShape = SegmentShape {
     fifo_bytes: Some(FIFO_BYTES as u32),
     ..ADVANCED
+};
+
+const MIXED: SegmentShape = SegmentShape {
+    mixed: true,
+    ..BASIC
 };
 
 fn segment(shape: SegmentShape, ranks: usize) -> &'static JobSegment {
@@ -38,6 +44,11 @@ fn pair(shape: SegmentShape) -> (Shm, Shm) {
     (end(segment, 0), end(segment, 1))
 }
 
+/// The next packet by any channel.
+fn any(end: &mut Shm) -> Option<(u32, Packet)> {
+    end.peek().or_else(|| end.fifos()?.peek())
+}
+
 /// Bytes of memory behind a segment.
 fn memory(segment: &JobSegment) -> usize {
     use std::os::unix::fs::MetadataExt;
@@ -45,7 +56,7 @@ fn memory(segment: &JobSegment) -> usize {
     file.metadata().expect("fstat").blocks() as usize * 512
 }
 
-macro_rules! on_both_designs {
+macro_rules! on_all_designs {
     ($($test:ident)*) => {
         mod advanced_design {
             $(#[test] fn $test() { super::$test(super::ADVANCED); })*
@@ -53,10 +64,13 @@ macro_rules! on_both_designs {
         mod basic_design {
             $(#[test] fn $test() { super::$test(super::BASIC); })*
         }
+        mod mixed_designs {
+            $(#[test] fn $test() { super::$test(super::MIXED); })*
+        }
     };
 }
 
-on_both_designs! {
+on_all_designs! {
     inline_messages_arrive_in_order
     payloads_arrive_whole_and_no_room_is_said
     payloads_land_where_they_should
@@ -79,7 +93,7 @@ fn bytes(view: &View) -> Vec<u8> {
 fn inline_messages_arrive_in_order(shape: SegmentShape) {
     let (mut a, mut b) = pair(shape);
     b.peek(); // opens the way in
-    assert!(!b.has_arrivals() && b.peek().is_none());
+    assert!(!b.has_arrivals() && any(&mut b).is_none());
     for i in 0..100u8 {
         assert!(
             a.send_inline(1, 3, 2, i32::from(i), &view(&[i; 8]))
@@ -88,7 +102,7 @@ fn inline_messages_arrive_in_order(shape: SegmentShape) {
     }
     assert!(b.has_arrivals());
     for i in 0..100u8 {
-        let (source, packet) = b.peek().expect("sent");
+        let (source, packet) = any(&mut b).expect("sent");
         assert_eq!(
             (source, packet.kind, packet.tag, packet.inline_len),
             (0, 3, i32::from(i), 8)
@@ -97,12 +111,12 @@ fn inline_messages_arrive_in_order(shape: SegmentShape) {
         assert_eq!(b.peek_from(0), Some(packet));
         b.consume(source, &packet);
     }
-    assert!(b.peek().is_none() && !b.has_arrivals());
+    assert!(any(&mut b).is_none() && !b.has_arrivals());
 }
 
 fn payloads_arrive_whole_and_no_room_is_said(shape: SegmentShape) {
     let (mut a, mut b) = pair(shape);
-    let max = a.fifo_payload_max().unwrap_or(PAYLOAD_MAX) / 3;
+    let max = a.fifo_payload_max(1).unwrap_or(PAYLOAD_MAX) / 3;
     let mut message = 0;
     let mut expected = 0;
     // Many laps, so that payloads meet the end of the buffer at many places.
@@ -121,7 +135,7 @@ fn payloads_arrive_whole_and_no_room_is_said(shape: SegmentShape) {
             message += 1;
         }
         assert!(message > expected + 1, "room for several");
-        while let Some((source, p)) = b.peek() {
+        while let Some((source, p)) = any(&mut b) {
             assert_eq!((source, p.tag), (0, expected as i32));
             let len = max - expected % 777;
             let to = view(&vec![0; len]);
@@ -145,7 +159,7 @@ fn payloads_land_where_they_should(shape: SegmentShape) {
     let mut packet = Packet::of_kind(1);
     packet.payload = 3000;
     assert!(a.send(1, &packet, Some(&view(&data))).expect("memory"));
-    let (source, p) = b.peek().expect("sent");
+    let (source, p) = any(&mut b).expect("sent");
     let to = view(&[0; 4000]);
     assert_eq!(b.read_payload(source, &p, &to, 1500), 2500);
     assert_eq!(bytes(&to)[1500..], data[..2500]);
@@ -168,7 +182,7 @@ fn every_sender_is_heard(shape: SegmentShape) {
             }
         }
         let mut next = [0; 4];
-        while let Some((source, packet)) = ends[1].peek() {
+        while let Some((source, packet)) = any(&mut ends[1]) {
             assert_eq!(packet.context, round);
             assert_eq!(packet.tag, next[source as usize], "in each sender's order");
             assert_eq!(packet.inline[..8], [source as u8; 8]);
@@ -186,14 +200,14 @@ fn the_first_message_may_come_before_its_receiver(shape: SegmentShape) {
     assert!(a.send_inline(1, 1, 0, 9, &view(&[1; 8])).expect("memory"));
     let mut b = end(segment, 1);
     assert!(b.has_arrivals());
-    assert_eq!(b.peek().expect("sent").1.tag, 9);
+    assert_eq!(any(&mut b).expect("sent").1.tag, 9);
 }
 
 #[test]
 fn the_largest_payload_needs_all_of_a_fifo_and_an_arena_holds_four() {
     for (shape, fit) in [(ADVANCED, 4), (BASIC, 1)] {
         let (mut a, mut b) = pair(shape);
-        let max = a.fifo_payload_max().unwrap_or(PAYLOAD_MAX);
+        let max = a.fifo_payload_max(1).unwrap_or(PAYLOAD_MAX);
         let v = view(&pattern(1, max));
         let mut packet = Packet::of_kind(1);
         packet.payload = max as u32;
@@ -203,7 +217,7 @@ fn the_largest_payload_needs_all_of_a_fifo_and_an_arena_holds_four() {
                 sent += 1;
             }
             assert_eq!(sent, fit);
-            while let Some((source, p)) = b.peek() {
+            while let Some((source, p)) = any(&mut b) {
                 b.consume(source, &p);
             }
         }
@@ -213,7 +227,7 @@ fn the_largest_payload_needs_all_of_a_fifo_and_an_arena_holds_four() {
 #[test]
 fn a_long_message_goes_through_a_fifo_in_chunks() {
     let (mut a, mut b) = pair(BASIC);
-    let chunk = a.chunk_bytes().expect("the basic design has chunks");
+    let chunk = a.chunk_bytes(1).expect("the basic design has chunks");
     assert_eq!(chunk, 8192);
     let data = pattern(3, 3 * FIFO_BYTES + 1000);
     let (from, to) = (view(&data), view(&vec![0; data.len()]));
@@ -228,13 +242,53 @@ fn a_long_message_goes_through_a_fifo_in_chunks() {
             }
             sent += packet.payload as usize;
         }
-        while let Some((source, packet)) = b.peek() {
+        while let Some((source, packet)) = any(&mut b) {
             received += b.read_payload(source, &packet, &to, received);
             b.consume(source, &packet);
         }
     }
     assert_eq!(stalls, 3);
     assert_eq!(bytes(&to), data);
+}
+
+#[test]
+fn a_pair_has_the_design_of_its_parity_and_each_channel_is_looked_at_alone() {
+    let segment = segment(MIXED, 3);
+    let mut ends: Vec<Shm> = (0..3).map(|me| end(segment, me)).collect();
+    assert!(ends[0].is_mixed() && ends[0].has_fifos());
+    let fifo = Some(FIFO_BYTES - size_of::<Packet>());
+    let maxima = [0, 1, 2].map(|peer| ends[0].fifo_payload_max(peer));
+    assert_eq!(maxima, [None, None, fifo]);
+    assert_eq!(ends[0].chunk_bytes(1), None);
+    assert!(ends[1].fifo_payload_max(0).is_none() && ends[1].fifo_payload_max(2).is_none());
+
+    for me in [1, 2] {
+        let v = view(&[me as u8; 8]);
+        assert!(ends[me].send_inline(0, 1, 0, 7, &v).expect("memory"));
+    }
+    let root = &mut ends[0];
+    let (source, packet) = root.peek().expect("by the ring");
+    assert_eq!((source, packet.inline[0]), (1, 1));
+    root.consume(source, &packet);
+    assert_eq!(root.peek(), None, "the FIFOs are another channel");
+    assert!(root.has_arrivals(), "but to park would be wrong");
+    assert!(root.fifos().expect("mixed").has_arrivals());
+    assert_eq!(root.peek_from(1), None);
+    let (source, packet) = root.fifos().expect("mixed").peek().expect("by the FIFO");
+    assert_eq!((source, packet.inline[0]), (2, 2));
+    assert_eq!(root.peek_from(2), Some(packet));
+    root.consume(source, &packet);
+    assert!(!root.has_arrivals());
+}
+
+#[test]
+fn cells_are_for_those_who_have_rings() {
+    let segment = segment(MIXED, 3);
+    let mut root = end(segment, 0);
+    let v = view(&[1; 64]);
+    while root.load_cell(1, &v, 0).expect("memory").is_some() {}
+    assert!(!root.has_cell(1));
+    assert!(root.has_cell(2), "who has a FIFO needs none");
 }
 
 #[test]
@@ -273,7 +327,7 @@ fn cells_travel_and_come_home() {
     }
     assert!(!a.is_drained());
     assert!(a.send_inline(1, 1, 0, 0, &view(&[])).expect("memory"));
-    let (source, packet) = b.peek().expect("announced");
+    let (source, packet) = any(&mut b).expect("announced");
     b.consume(source, &packet);
     let mut position = 0;
     for (cell, n) in cells {

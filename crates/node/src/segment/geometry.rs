@@ -30,6 +30,8 @@ pub struct Geometry {
     pub cell_bytes: u32,
     /// Bytes of a FIFO's buffer under the basic design; 0 under the advanced one.
     pub fifo_bytes: u32,
+    /// 1: only pairs of ranks with the same parity have FIFOs; 0: all have, if any.
+    mixed: u32,
 }
 
 impl Geometry {
@@ -41,6 +43,7 @@ impl Geometry {
             cells,
             cell_bytes,
             fifo_bytes: 0,
+            mixed: 0,
         };
         (ranks > 0
             && (1..=65_535).contains(&cells)
@@ -60,6 +63,13 @@ impl Geometry {
         .then_some(g)
     }
 
+    /// The same where `mixed`: the FIFOs are in the place of the rings between ranks of the same parity only. `None` if there
+    /// are no FIFOs, or if this exceeds the address space.
+    pub fn mixed(self) -> Option<Geometry> {
+        let g = Geometry { mixed: 1, ..self };
+        (g.has_fifos() && g.fits()?).then_some(g)
+    }
+
     fn fits(&self) -> Option<bool> {
         let ranks = u64::from(self.ranks);
         let total = (self.pair_stride() as u64)
@@ -69,9 +79,19 @@ impl Geometry {
         Some(total < 1 << 46)
     }
 
-    /// True under the basic design: pairs have FIFOs, and neither rings nor cells are used.
-    pub fn is_basic(&self) -> bool {
+    /// True if any pairs have FIFOs: under the basic design all, where designs are mixed some.
+    pub fn has_fifos(&self) -> bool {
         self.fifo_bytes != 0
+    }
+
+    /// True where some pairs have FIFOs and others have rings.
+    pub fn is_mixed(&self) -> bool {
+        self.mixed != 0
+    }
+
+    /// Whether messages from `from` to `to` go through a FIFO (the basic design), or a ring and cells (the advanced one).
+    pub fn is_fifo(&self, from: u32, to: u32) -> bool {
+        self.has_fifos() && (!self.is_mixed() || (from ^ to) & 1 == 0)
     }
 
     /// Offset of rank `rank`'s block of control data.
@@ -125,12 +145,18 @@ impl Geometry {
         self.splits(self.ranks) + pair * self.pair_stride()
     }
 
-    /// Bytes of a pair's ring, or of its FIFO.
+    /// Bytes of a FIFO with its head.
+    pub fn fifo_area(&self) -> usize {
+        size_of::<FifoHead>() + self.fifo_bytes as usize
+    }
+
+    /// Bytes of a pair's ring, or of its FIFO; of the larger one where there are both.
     pub fn pair_bytes(&self) -> usize {
-        if self.is_basic() {
-            size_of::<FifoHead>() + self.fifo_bytes as usize
-        } else {
-            size_of::<RingStorage>()
+        let ring = size_of::<RingStorage>();
+        match (self.has_fifos(), self.is_mixed()) {
+            (false, _) => ring,
+            (true, false) => self.fifo_area(),
+            (true, true) => self.fifo_area().max(ring),
         }
     }
 
@@ -165,7 +191,9 @@ mod tests {
         for ranks in [1, 2, 7, 64, 128, 1000] {
             let advanced = Geometry::new(ranks, 128, 8192).expect("fits");
             let basic = advanced.with_fifos(1 << 20).expect("fits");
-            for g in [advanced, basic] {
+            let small = advanced.with_fifos(4096).expect("fits");
+            let mixed = [basic, small].map(|g| g.mixed().expect("fits"));
+            for g in [advanced, basic, mixed[0], mixed[1]] {
                 assert!(g.marks_in_block() + 128 * 4 <= g.block(1) - g.block(0));
                 assert!(g.cell(0, 127) + 8192 <= g.cell(1, 0));
                 assert!(g.splits(0) >= g.cell(ranks - 1, 127) + 8192);
@@ -175,8 +203,23 @@ mod tests {
                 assert_eq!(g.block(ranks - 1) % PAGE, 0);
                 assert!(g.total_bytes() >= g.pair(ranks - 1, ranks - 1) + g.pair_bytes());
             }
-            assert!(!advanced.is_basic() && basic.is_basic());
+            for g in mixed {
+                assert!(g.pair_bytes() >= g.fifo_area().max(size_of::<RingStorage>()));
+            }
         }
+    }
+
+    #[test]
+    fn each_pair_has_a_ring_or_a_fifo() {
+        let advanced = Geometry::new(3, 4, 64).expect("fits");
+        let basic = advanced.with_fifos(4096).expect("fits");
+        let mixed = basic.mixed().expect("fits");
+        assert_eq!(advanced.mixed(), None, "without FIFOs nothing is mixed");
+        for (from, to, same_parity) in [(0, 1, false), (0, 2, true), (1, 2, false), (2, 0, true)] {
+            assert!(!advanced.is_fifo(from, to) && basic.is_fifo(from, to));
+            assert_eq!(mixed.is_fifo(from, to), same_parity, "{from} to {to}");
+        }
+        assert!(mixed.is_mixed() && !basic.is_mixed() && !advanced.has_fifos());
     }
 
     #[test]

@@ -429,10 +429,12 @@ impl JobSegment {
     /// The ring from `from` to `to`. It must have been [allocated](JobSegment::allocate) by its sender before use.
     ///
     /// # Panics
-    /// If there are no such ranks, or under the basic design.
+    /// If there are no such ranks, or they have a FIFO.
     pub fn ring(&self, from: u32, to: u32) -> &RingStorage {
         assert!(
-            from < self.geometry.ranks && to < self.geometry.ranks && !self.geometry.is_basic()
+            from < self.geometry.ranks
+                && to < self.geometry.ranks
+                && !self.geometry.is_fifo(from, to)
         );
         // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty ring; all access goes through its
         // atomics and cells.
@@ -442,9 +444,13 @@ impl JobSegment {
     /// The FIFO from `from` to `to`. It must have been [allocated](JobSegment::allocate) by its sender before use.
     ///
     /// # Panics
-    /// If there are no such ranks, or under the advanced design.
+    /// If there are no such ranks, or they have a ring.
     pub fn fifo(&self, from: u32, to: u32) -> FifoStorage<'_> {
-        assert!(from < self.geometry.ranks && to < self.geometry.ranks && self.geometry.is_basic());
+        assert!(
+            from < self.geometry.ranks
+                && to < self.geometry.ranks
+                && self.geometry.is_fifo(from, to)
+        );
         let head = self.at(self.geometry.pair(from, to));
         // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty FIFO; all access goes through its
         // atomics and cells. The geometry reserves so many bytes after the head.
@@ -546,6 +552,7 @@ fn geometry(ranks: u32, shape: SegmentShape) -> Result<Geometry, SegmentError> {
         cells,
         cell_bytes,
         fifo_bytes,
+        mixed,
     } = shape;
     let geometry = Geometry::new(ranks, cells, cell_bytes).ok_or(SegmentError::Geometry {
         ranks,
@@ -556,6 +563,7 @@ fn geometry(ranks: u32, shape: SegmentShape) -> Result<Geometry, SegmentError> {
         None => Ok(geometry),
         Some(fifo_bytes) => geometry
             .with_fifos(fifo_bytes)
+            .and_then(|g| if mixed { g.mixed() } else { Some(g) })
             .ok_or(SegmentError::Fifos { ranks, fifo_bytes }),
     }
 }

@@ -9,8 +9,8 @@ mod inlet;
 mod outlet;
 
 use super::Packet;
-use crate::ChannelError;
 use crate::memory::View;
+use crate::{ChannelError, Messages};
 use inlet::Inlet;
 use mica_node::cells::CellPool;
 use mica_node::park::Fencing;
@@ -175,26 +175,6 @@ impl Advanced {
         }
     }
 
-    /// The next packet: of the sender whose turn it is, or of the next one who has something.
-    #[inline]
-    pub fn peek(&mut self) -> Option<(u32, Packet)> {
-        for _ in 0..self.inlets.len() {
-            let inlet = &self.inlets[self.cursor];
-            if inlet.has_rung()
-                && let Some(packet) = inlet.ring.peek()
-            {
-                return Some((inlet.source, packet));
-            }
-            self.next_turn();
-        }
-        None
-    }
-
-    /// True when [`Advanced::peek`] would find something. For the last look before parking.
-    pub fn has_arrivals(&self) -> bool {
-        self.inlets.iter().any(Inlet::has_rung)
-    }
-
     /// Opens the way in from `source`, who has knocked.
     #[cold]
     pub fn open_inlet(&mut self, source: u32) {
@@ -269,5 +249,26 @@ impl Advanced {
     /// True when all that this rank has sent through cells has been read.
     pub fn is_drained(&mut self) -> bool {
         self.pool.is_idle()
+    }
+}
+
+impl Messages for Advanced {
+    /// The next packet: of the sender whose turn it is, or of the next one who has something.
+    #[inline]
+    fn peek(&mut self) -> Option<(u32, Packet)> {
+        for _ in 0..self.inlets.len() {
+            let inlet = &self.inlets[self.cursor];
+            if inlet.has_rung()
+                && let Some(packet) = inlet.ring.peek()
+            {
+                return Some((inlet.source, packet));
+            }
+            self.next_turn();
+        }
+        None
+    }
+
+    fn has_arrivals(&self) -> bool {
+        self.inlets.iter().any(Inlet::has_rung)
     }
 }

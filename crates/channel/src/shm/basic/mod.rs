@@ -7,8 +7,8 @@
 //! look at every FIFO in turn, whose counters lie with their buffers.
 
 use super::{INLINE, Packet};
-use crate::ChannelError;
 use crate::memory::View;
+use crate::{ChannelError, Messages};
 use mica_node::doorbell::knock;
 use mica_node::fifo::{Consumer, Producer};
 use mica_node::park::{Fencing, ParkingSpot};
@@ -23,7 +23,7 @@ pub(super) struct Basic {
     segment: &'static JobSegment,
     me: u32,
     fencing: Fencing,
-    /// By rank; none to this rank itself.
+    /// By rank; none to this rank itself, nor to those who are reached by the other design.
     outlets: Vec<Option<Outlet>>,
     /// FIFOs from those who have started.
     inlets: Vec<Inlet>,
@@ -50,7 +50,7 @@ struct Inlet {
 }
 
 impl Basic {
-    /// Allocates the FIFOs from `me` to all others, touches them, and tells the others that they are there.
+    /// Allocates the FIFOs from `me` to all others that have one, touches them, and tells the others that they are there.
     ///
     /// # Errors
     /// When there is no memory for one.
@@ -63,12 +63,12 @@ impl Basic {
         let geometry = segment.geometry();
         let mut outlets = Vec::with_capacity(ranks as usize);
         for peer in 0..ranks {
-            if peer == me {
+            if peer == me || !geometry.is_fifo(me, peer) {
                 outlets.push(None);
                 continue;
             }
-            segment.allocate(geometry.pair(me, peer), geometry.pair_bytes())?;
-            segment.populate(geometry.pair(me, peer), geometry.pair_bytes());
+            segment.allocate(geometry.pair(me, peer), geometry.fifo_area())?;
+            segment.populate(geometry.pair(me, peer), geometry.fifo_area());
             outlets.push(Some(Outlet {
                 fifo: Producer::new(segment.fifo(me, peer)),
                 parking: &segment.block(peer).parking.0,
@@ -92,9 +92,14 @@ impl Basic {
         self.payload_max
     }
 
+    /// Whether there is a FIFO to `peer`.
+    pub fn has_outlet(&self, peer: u32) -> bool {
+        self.outlets[peer as usize].is_some()
+    }
+
     fn outlet(&mut self, peer: u32) -> &mut Outlet {
         let outlet = self.outlets[peer as usize].as_mut();
-        outlet.expect("a rank has no FIFO to itself")
+        outlet.expect("the caller has asked whether there is a FIFO")
     }
 
     fn inlet(&self, source: u32) -> Option<&Inlet> {
@@ -154,18 +159,6 @@ impl Basic {
         self.inlet(source)?.fifo.peek()
     }
 
-    /// The next packet: of the sender whose turn it is, or of the next one who has something.
-    pub fn peek(&mut self) -> Option<(u32, Packet)> {
-        for _ in 0..self.inlets.len() {
-            let inlet = &self.inlets[self.cursor];
-            if let Some(packet) = inlet.fifo.peek() {
-                return Some((inlet.source, packet));
-            }
-            self.next_turn();
-        }
-        None
-    }
-
     fn next_turn(&mut self) {
         self.cursor += 1;
         if self.cursor >= self.inlets.len() {
@@ -181,11 +174,6 @@ impl Basic {
             fifo: Consumer::new(self.segment.fifo(source, self.me)),
             parking: &self.segment.block(source).parking.0,
         });
-    }
-
-    /// True when [`Basic::peek`] would find something.
-    pub fn has_arrivals(&self) -> bool {
-        self.inlets.iter().any(|inlet| inlet.fifo.has_arrived())
     }
 
     /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from `position` on; as many as the
@@ -215,5 +203,23 @@ impl Basic {
         // The sender may wait for room.
         inlet.parking.wake(fencing);
         self.next_turn();
+    }
+}
+
+impl Messages for Basic {
+    /// The next packet: of the sender whose turn it is, or of the next one who has something.
+    fn peek(&mut self) -> Option<(u32, Packet)> {
+        for _ in 0..self.inlets.len() {
+            let inlet = &self.inlets[self.cursor];
+            if let Some(packet) = inlet.fifo.peek() {
+                return Some((inlet.source, packet));
+            }
+            self.next_turn();
+        }
+        None
+    }
+
+    fn has_arrivals(&self) -> bool {
+        self.inlets.iter().any(|inlet| inlet.fifo.has_arrived())
     }
 }
