@@ -242,8 +242,8 @@ mod tests {
     const FAR: u32 = 1;
 
     fn selection() -> Selection {
-        let levels = [Level::SharedCache, Level::Node].into_iter();
-        Selection::new(Costs::default(), levels, false, None).expect("defaults fit")
+        let levels = [(Level::SharedCache, None), (Level::Node, None)].into_iter();
+        Selection::new(Costs::default(), levels, false).expect("defaults fit")
     }
 
     fn readable(len: usize) -> Buffers {
@@ -270,8 +270,8 @@ mod tests {
 
     #[test]
     fn a_fifo_takes_all_that_fits_it_and_nothing_goes_through_cells() {
-        let levels = [Level::Node].into_iter();
-        let s = Selection::new(Costs::default(), levels, false, Some(100_000)).expect("fits");
+        let levels = [(Level::Node, Some(100_000))].into_iter();
+        let s = Selection::new(Costs::default(), levels, false).expect("fits");
         for (len, sync, expected) in [
             (INLINE, false, Plan::Inline),
             (INLINE + 1, false, Plan::Ring),
@@ -324,8 +324,8 @@ mod tests {
 
     #[test]
     fn ranks_that_share_cores_do_not_cooperate() {
-        let levels = [Level::Node; 2].into_iter();
-        let s = Selection::new(Costs::default(), levels, true, None).expect("defaults fit");
+        let levels = [(Level::Node, None); 2].into_iter();
+        let s = Selection::new(Costs::default(), levels, true).expect("defaults fit");
         let mut b = readable(1 << 20);
         b.divisible = true;
         assert_eq!(s.choose(FAR, &b), Way::Pull);
