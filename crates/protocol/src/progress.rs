@@ -56,6 +56,24 @@ impl State {
     /// When memory for a message cannot be had.
     #[inline]
     pub fn progress(&mut self) -> Result<bool, Fault> {
+        if self.shm.has_fifos() {
+            return self.progress_with_fifos();
+        }
+        let mut arrived = false;
+        for _ in 0..ROUND {
+            let Some((source, packet)) = self.shm.peek() else {
+                break;
+            };
+            arrived = true;
+            self.take_in(source, &packet)?;
+        }
+        self.shm.next_turn();
+        self.go_on(arrived)
+    }
+
+    /// A round where rings are not all.
+    #[inline(never)]
+    fn progress_with_fifos(&mut self) -> Result<bool, Fault> {
         let mut taken = 0;
         while taken < ROUND
             && let Some((source, packet)) = self.shm.peek()
@@ -64,10 +82,13 @@ impl State {
             taken += 1;
         }
         self.shm.next_turn();
-        let mut arrived = taken > 0;
-        if self.shm.has_fifos() {
-            arrived |= self.look_at_fifos(taken)?;
-        }
+        let arrived = self.look_at_fifos(taken)?;
+        self.go_on(arrived || taken > 0)
+    }
+
+    /// The rest of a round, in which something has `arrived` or not: what does not wait for packets.
+    #[inline(always)]
+    fn go_on(&mut self, mut arrived: bool) -> Result<bool, Fault> {
         if self.has_offloaded() {
             arrived |= self.follow_offload()?;
         }
@@ -81,7 +102,6 @@ impl State {
     }
 
     /// The part of a round that is about the FIFOs, after `taken` packets came through rings. True when something arrived.
-    #[inline(never)]
     fn look_at_fifos(&mut self, taken: usize) -> Result<bool, Fault> {
         if let Some(polling) = &mut self.polling
             && !polling.is_due(taken)
