@@ -104,6 +104,14 @@ impl Group {
         }
     }
 
+    /// First rank and size, if the members are consecutive ranks of the job.
+    pub(crate) fn as_run(&self) -> Option<(u32, u32)> {
+        match self.members {
+            Members::Run { first, size } => Some((first, size)),
+            Members::List(_) => None,
+        }
+    }
+
     /// This group as one that comes from the session with this handle (`MPI_SESSION_NULL`: from the world model).
     pub fn of_session(self, session: u32) -> Group {
         Group { session, ..self }

@@ -3,7 +3,7 @@
 use mica_channel::memory::View;
 use mica_protocol::{Completion, Envelope, Fault, MessageId, Pattern, SendId, Started};
 
-use crate::comm::Comm;
+use crate::comm::{self, Comm, Route};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::{Kind, Table};
@@ -187,6 +187,110 @@ pub(crate) fn outcome(comm: &Comm, done: &Completion) -> (Status, Option<Error>)
         tag: status.tag,
     };
     (status, Some(error))
+}
+
+/// [`send`] in standard mode to rank `dest` of a communicator that has a [`Route`]. `None`: something is not as it
+/// should be; nothing has happened, and [`send`] says what.
+#[inline(always)]
+pub fn send_by_route(comm: u32, view: &View, dest: i32, tag: i32) -> Option<Result<()>> {
+    let route = Route::of(comm)?;
+    let peer = route.peer(dest).filter(|_| tag >= 0)?;
+    let engine = process::engine().ok()?;
+    Some(
+        engine
+            .send(peer, route.context(), tag, view, false)
+            .map_err(Error::from),
+    )
+}
+
+/// [`isend_handle`] in standard mode, as [`send_by_route`].
+#[inline(always)]
+pub fn isend_by_route(comm: u32, view: &View, dest: i32, tag: i32) -> Option<Result<u32>> {
+    let route = Route::of(comm)?;
+    let peer = route.peer(dest).filter(|_| tag >= 0)?;
+    let engine = process::engine().ok()?;
+    Some(
+        match engine.enter(|state| state.send(peer, route.context(), tag, view, false)) {
+            Ok(None) => Ok(SENT_HANDLE),
+            Ok(Some(id)) => comm::with(comm, |comm| Request::send(comm, id).register()),
+            Err(fault) => Err(fault.into()),
+        },
+    )
+}
+
+/// [`recv_outcome`] from rank `source` of a communicator that has a [`Route`], with a tag or any, as [`send_by_route`].
+/// `deliver` is given the status of a message that fits; the result is that of the others.
+#[inline(always)]
+pub fn recv_by_route(
+    comm: u32,
+    view: &View,
+    source: i32,
+    tag: i32,
+    deliver: impl Fn(&Status),
+) -> Option<Result<()>> {
+    let (route, pattern) = routed_pattern(comm, source, tag)?;
+    let engine = process::engine().ok()?;
+    let received = engine.receive(pattern, view);
+    if let Ok(done) = &received
+        && done.sent <= done.capacity
+    {
+        deliver(&routed_status(&route, done));
+        return Some(Ok(()));
+    }
+    Some(recv_failed(comm, received, deliver))
+}
+
+#[cold]
+fn recv_failed(
+    comm: u32,
+    received: std::result::Result<Completion, Fault>,
+    deliver: impl Fn(&Status),
+) -> Result<()> {
+    let done = received?;
+    let (status, error) = comm::with(comm, |comm| outcome(comm, &done))?;
+    deliver(&status);
+    error.map_or(Ok(()), Err)
+}
+
+/// [`irecv`] with the request's handle, as [`recv_by_route`].
+#[inline(always)]
+pub fn irecv_by_route(comm: u32, view: &View, source: i32, tag: i32) -> Option<Result<u32>> {
+    let (route, pattern) = routed_pattern(comm, source, tag)?;
+    let engine = process::engine().ok()?;
+    Some(match engine.start_receive(pattern, view) {
+        Ok(Started::Received(done)) => Ok(Request::done(routed_status(&route, &done)).register()),
+        Ok(Started::Posted(id)) => comm::with(comm, |comm| Request::receive(comm, id).register()),
+        Err(fault) => Err(fault.into()),
+    })
+}
+
+#[inline(always)]
+fn routed_pattern(comm: u32, source: i32, tag: i32) -> Option<(Route, Pattern)> {
+    let route = Route::of(comm)?;
+    let source = route.peer(source)?;
+    let tag = match tag {
+        c::ANY_TAG => None,
+        tag if tag >= 0 => Some(tag),
+        _ => return None,
+    };
+    let pattern = Pattern {
+        context: route.context(),
+        source: Some(source),
+        tag,
+    };
+    Some((route, pattern))
+}
+
+/// The status of a message that fits its buffer.
+#[inline(always)]
+fn routed_status(route: &Route, done: &Completion) -> Status {
+    Status {
+        source: route.rank_of(done.envelope.source),
+        tag: done.envelope.tag,
+        bytes: done.sent as u64,
+        cancelled: false,
+        error: c::SUCCESS,
+    }
 }
 
 /// Sends `view`. Blocks until the buffer is free (and, if synchronous, the receive has started).

@@ -259,8 +259,12 @@ impl Engine {
         if let Some(source) = pattern.source
             && source != self.rank
         {
-            for _ in 0..self.glances {
-                match self.enter(|state| state.glance(&pattern, source, view, true))? {
+            let glances = self.enter(|state| {
+                let posts = state.selection.expects_mapped(source, view.len());
+                if posts { 0 } else { self.glances }
+            });
+            for _ in 0..glances {
+                match self.enter(|state| state.glance(&pattern, source, view, true)) {
                     Glance::Received(completion) => return Ok(completion),
                     Glance::Nothing => std::hint::spin_loop(),
                     Glance::Busy => break,
@@ -279,9 +283,12 @@ impl Engine {
         self.enter(|state| {
             if let Some(source) = pattern.source
                 && source != self.rank
-                && let Glance::Received(done) = state.glance(&pattern, source, view, false)?
+                && self.glances > 0
             {
-                return Ok(Started::Received(done));
+                state.take_in_posted(source)?;
+                if let Glance::Received(done) = state.glance(&pattern, source, view, false) {
+                    return Ok(Started::Received(done));
+                }
             }
             state.receive(pattern, view).map(Started::Posted)
         })

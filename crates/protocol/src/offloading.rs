@@ -83,13 +83,13 @@ impl State {
             }
             (None, None) => return false,
         };
-        self.recvs[id.0 as usize].copying = Some(Copying {
+        self.recvs[id.0 as usize].copying = Some(Box::new(Copying {
             cookie: offload.engine.start(job),
             peer,
             sender_op: request.op,
             way,
             _window: window,
-        });
+        }));
         offload.under_way.push(id);
         true
     }
@@ -120,7 +120,7 @@ impl State {
                     sender_op,
                     way,
                     ..
-                } = copying;
+                } = *copying;
                 if matches!(progress, Progress::Failed(_)) {
                     self.ask_for_cells(id, peer, sender_op)?;
                 } else {

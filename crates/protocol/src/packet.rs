@@ -15,7 +15,7 @@
 //! | `CHUNK` | receiver's op + 1 | the next bytes of the message, as payload |
 //! | `REQUEST_MORE` | sender's op, receiver's op | |
 //!
-//! `JOIN`, `PUSHED`, `DONE` and `SKEW` have a flag in `aux`.
+//! `REQUEST`, `JOIN`, `PUSHED`, `DONE` and `SKEW` have a flag in `aux`.
 
 use crate::traffic::Way;
 use mica_channel::direct::{Exposure, Remote};
@@ -63,6 +63,8 @@ pub struct Request {
     pub remote: Option<Remote>,
     /// How the receiver can load from it, if it lies in one piece that can be mapped.
     pub exposure: Option<Exposure>,
+    /// The exposure is from memory: the split will tell whether it is right.
+    pub recalled: bool,
 }
 
 /// A receiver's buffer, open to the sender of the message.
@@ -104,6 +106,7 @@ pub fn request(context: u64, tag: i32, r: &Request) -> Packet {
     let mut p = Packet {
         context,
         tag,
+        aux: u16::from(r.recalled),
         ..Packet::of_kind(REQUEST)
     };
     let (kind, address, runs) = match r.remote {
@@ -136,6 +139,7 @@ pub fn read_request(p: &Packet) -> Request {
             _ => None,
         },
         exposure: exposure(p),
+        recalled: p.aux == 1,
     }
 }
 
@@ -272,6 +276,7 @@ mod tests {
                     split,
                     remote,
                     exposure,
+                    recalled: split.is_some(),
                 };
                 assert_eq!(read_request(&request(2, 3, &r)), r);
             }

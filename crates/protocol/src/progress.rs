@@ -121,6 +121,18 @@ impl State {
         Ok(taken > 0)
     }
 
+    /// Takes in what `source` has sent for receives that were started before, so that the next one may find its message first in
+    /// the ring and need not be posted.
+    #[inline]
+    pub(crate) fn take_in_posted(&mut self, source: u32) -> Result<(), Fault> {
+        while !self.posted.is_empty()
+            && let Some(packet) = self.shm.peek_from(source)
+        {
+            self.take_in(source, &packet)?;
+        }
+        Ok(())
+    }
+
     /// True when any channel has something. For the last look before parking.
     pub(crate) fn has_arrivals(&mut self) -> bool {
         let arrived = self.shm.has_arrivals();

@@ -59,7 +59,7 @@ pub(crate) struct RecvOp {
     /// The buffer, as long as the sender may copy to it.
     pub exposed: Option<Exposed>,
     /// The copy engine's part, as long as it is at work.
-    pub copying: Option<Copying>,
+    pub copying: Option<Box<Copying>>,
     /// It counts among the long messages under way.
     long: bool,
 }
@@ -106,8 +106,15 @@ impl State {
             None => {
                 let ticket = self.posted.post(pattern, id);
                 let long = self.is_long(view.len()) && self.begin_long();
+                let exposed = match pattern.source {
+                    Some(source) if self.selection.expects_mapped(source, view.len()) => {
+                        self.expose(view, view.len())
+                    }
+                    _ => None,
+                };
                 let op = &mut self.recvs[id.0 as usize];
                 op.stage = Stage::Posted { ticket };
+                op.exposed = exposed;
                 op.long = long;
             }
             Some(ticket) => {
@@ -415,6 +422,7 @@ impl State {
             position: 0,
             target,
         });
+        self.selection.note_mapped(source, false);
         self.unload_inbound(source, packet);
         self.watch_skew(source)
     }
@@ -550,12 +558,12 @@ impl State {
         source: u32,
         view: &View,
         any_length: bool,
-    ) -> Result<Glance, Fault> {
+    ) -> Glance {
         if !(self.unexpected.is_empty() && self.posted.is_empty() && self.backlog.is_empty()) {
-            return Ok(Glance::Busy);
+            return Glance::Busy;
         }
         let Some(packet) = self.shm.peek_from(source) else {
-            return Ok(Glance::Nothing);
+            return Glance::Nothing;
         };
         let envelope = Envelope {
             context: packet.context,
@@ -563,12 +571,12 @@ impl State {
             tag: packet.tag,
         };
         if packet.kind != packet::EAGER || !pattern.matches(&envelope) {
-            return Ok(Glance::Busy);
+            return Glance::Busy;
         }
         let inline = usize::from(packet.inline_len);
         let sent = inline.max(packet.payload as usize);
         if sent > view.len() && !any_length {
-            return Ok(Glance::Busy);
+            return Glance::Busy;
         }
         if packet.payload == 0 {
             view.unpack(0, &packet.inline[..inline]);
@@ -576,11 +584,11 @@ impl State {
             self.shm.read_payload(source, &packet, view, 0);
         }
         self.shm.consume(source, &packet);
-        Ok(Glance::Received(Completion {
+        Glance::Received(Completion {
             envelope,
             sent,
             capacity: view.len(),
             cancelled: false,
-        }))
+        })
     }
 }

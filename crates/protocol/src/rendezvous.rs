@@ -38,6 +38,8 @@ use std::ops::Range;
 pub(crate) struct Asking {
     /// The message's memory, if it lies in one piece.
     exposed: Option<Exposed>,
+    /// That is from memory, and to be confirmed when the request has left.
+    recalled: bool,
     /// The message's pieces otherwise, for the receiver to read while it pulls.
     pieces: Vec<RemoteRun>,
     split: Option<u8>,
@@ -49,9 +51,10 @@ pub(crate) struct Asking {
 
 impl Asking {
     /// Of a message whose memory is open to the receiver.
-    pub fn of(exposed: Option<Exposed>) -> Asking {
+    pub fn of(exposed: Option<Exposed>, recalled: bool) -> Asking {
         Asking {
             exposed,
+            recalled,
             ..Asking::default()
         }
     }
@@ -107,6 +110,8 @@ struct Reach {
     peer: u32,
     address: u64,
     window: Option<Window>,
+    /// Where the peer answers whether the window shows its buffer; nothing must be read before.
+    answer: Option<&'static Split>,
 }
 
 impl Reach {
@@ -124,6 +129,24 @@ impl Reach {
             peer,
             address,
             window,
+            answer: None,
+        }
+    }
+
+    /// Waits for the peer's answer, which is but a system call away. False if the window shows something else.
+    fn is_confirmed(&self) -> bool {
+        let Some(split) = self.answer else {
+            return true;
+        };
+        let mut looks = 0u32;
+        loop {
+            match split.confirmed() {
+                Some(answer) => return answer,
+                None if looks < 2000 => std::hint::spin_loop(),
+                // The peer is not running just now.
+                None => std::thread::yield_now(),
+            }
+            looks += 1;
         }
     }
 
@@ -212,16 +235,33 @@ impl State {
         if contiguous && self.selection.may_cooperate(len) {
             op.asking.split = self.splits.take()?;
         }
+        if op.asking.recalled && op.asking.split.is_none() {
+            // There is no place for the answer.
+            op.asking.recalled = false;
+            let (address, _) = op.view.as_contiguous().expect("recalled");
+            op.asking.exposed = self.direct.expose(address, len);
+        }
         let request = Request {
             len: len as u64,
             op: id,
             split: op.asking.split,
             remote,
             exposure: op.asking.exposed.as_ref().map(Exposed::exposure),
+            recalled: op.asking.recalled,
         };
         let head = packet::request(op.context, op.tag, &request);
         let sent = self.shm.send(peer, &head, None)?;
         debug_assert!(sent, "there was room and nobody else uses it");
+        if let (true, Some(split), Some(exposed), Some((address, _))) = (
+            op.asking.recalled,
+            op.asking.split,
+            &op.asking.exposed,
+            op.view.as_contiguous(),
+        ) {
+            // While the request is on its way.
+            let is_right = self.direct.confirm(address, len, exposed);
+            self.splits.of(self.me, split).confirm(is_right);
+        }
         let long = self.is_long(len) && self.begin_long();
         let op = &mut self.sends[id as usize];
         op.phase = Phase::Asked;
@@ -250,16 +290,20 @@ impl State {
             return self.send_control(peer, packet::done(request.op, Way::Direct));
         }
         let reach = match request.remote {
-            Some(Remote::Contiguous { address }) => Some(Reach::open(
-                &mut self.direct,
-                peer,
-                address,
-                request.exposure,
-                total,
-            )),
+            Some(Remote::Contiguous { address }) => {
+                let mut reach =
+                    Reach::open(&mut self.direct, peer, address, request.exposure, total);
+                if let Some(split) = request.split.filter(|_| request.recalled) {
+                    reach.answer = Some(self.splits.of(peer, split));
+                }
+                Some(reach)
+            }
             _ => None,
         };
-        let mine = self.expose(&view, len);
+        let mine = match self.recvs[id.0 as usize].exposed.take() {
+            Some(exposed) => Some(exposed),
+            None => self.expose(&view, len),
+        };
         let runs = match request.remote {
             Some(Remote::Runs { count, .. }) => count as usize,
             _ => 1,
@@ -275,7 +319,10 @@ impl State {
             divisible: request.split.is_some() && mine.is_some(),
             offload: self.may_offload(len),
         };
-        match (self.selection.choose(peer, &buffers), reach, request.remote) {
+        let way = self.selection.choose(peer, &buffers);
+        let mapped = matches!(way, policy::Way::Mapped | policy::Way::MappedCooperate);
+        self.selection.note_mapped(peer, mapped);
+        match (way, reach, request.remote) {
             (policy::Way::Mapped, Some(reach), _) if buffers.theirs_mapped => {
                 self.pull(id, &request, &reach, &view, len)
             }
@@ -289,6 +336,9 @@ impl State {
                 self.end_pull(id, peer, &request, pulled, Way::Direct)
             }
             (policy::Way::Offload, reach, _) => {
+                if !reach.as_ref().is_none_or(Reach::is_confirmed) {
+                    return self.ask_for_cells(id, peer, request.op);
+                }
                 let window = reach
                     .and_then(|r| r.window)
                     .filter(|_| buffers.theirs_mapped);
@@ -311,6 +361,9 @@ impl State {
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
+        if !reach.is_confirmed() {
+            return self.ask_for_cells(id, reach.peer, request.op);
+        }
         let pulled = reach.load(&mut self.direct, view, 0..len);
         self.end_pull(id, reach.peer, request, pulled, reach.way())
     }
@@ -370,7 +423,7 @@ impl State {
         };
         self.invite(id, request, view, len, mine, false)?;
         let split = self.splits.of(reach.peer, split);
-        let mut failed = false;
+        let mut failed = !reach.is_confirmed();
         while let Some(piece) = split.take(End::Front, len) {
             failed = failed || reach.load(&mut self.direct, view, piece).is_err();
         }

@@ -110,10 +110,19 @@ impl State {
 
     /// Opens the buffer of a long message to its receiver. One that is mapped makes a request worthwhile earlier.
     fn prepare(&mut self, peer: u32, view: &View, plan: Plan) -> (Plan, Asking) {
+        let len = view.len();
+        if matches!(plan, Plan::Cells | Plan::Rendezvous)
+            && self.selection.is_worth_mapping(peer, len)
+            && self.selection.may_cooperate(len)
+            && let Some((address, _)) = view.as_contiguous()
+            && let Some(exposed) = self.direct.recall(address, len)
+        {
+            return (Plan::Rendezvous, Asking::of(Some(exposed), true));
+        }
         let exposed = match plan {
-            Plan::Rendezvous => self.expose(view, view.len()),
-            Plan::Cells if self.selection.is_worth_mapping(peer, view.len()) => self
-                .expose(view, view.len())
+            Plan::Rendezvous => self.expose(view, len),
+            Plan::Cells if self.selection.is_worth_mapping(peer, len) => self
+                .expose(view, len)
                 .filter(|e| e.exposure().backend() != Backend::Cma),
             _ => None,
         };
@@ -122,7 +131,7 @@ impl State {
         } else {
             plan
         };
-        (plan, Asking::of(exposed))
+        (plan, Asking::of(exposed, false))
     }
 
     /// True when the send is complete; it is forgotten then.

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_channel::memory::{Region, View};
+use mica_channel::memory::{Region, Shape, View};
 use mica_mpi::constants as c;
 use mica_mpi::pt2pt::{self, Mode, Plane, Status};
 use mica_mpi::request::Request;
@@ -51,6 +51,18 @@ pub(crate) unsafe fn message(
     datatype::view_of(datatype.raw(), region, count)
 }
 
+/// As [`message`], if the datatype is a predefined one without gaps and the arguments are right.
+///
+/// # Safety
+/// The obligations of [`Region::user`] for `count` elements of `datatype` at `buf`.
+#[inline(always)]
+unsafe fn dense(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Option<View> {
+    // SAFETY: passed on to the caller.
+    let region = unsafe { Region::user(buf) };
+    let bytes = datatype::dense_bytes(datatype.raw(), &region, count)?;
+    Some(region.view(Shape::Contiguous { bytes }))
+}
+
 /// A blocking send.
 ///
 /// # Safety
@@ -65,6 +77,13 @@ unsafe fn send(
     tag: c_int,
     comm: MPI_Comm,
 ) -> Result<()> {
+    if mode == Mode::Standard
+        // SAFETY: as the caller promises; the send is over when this returns.
+        && let Some(view) = unsafe { dense(buf, count, datatype) }
+        && let Some(result) = pt2pt::send_by_route(comm.raw(), &view, dest, tag)
+    {
+        return result;
+    }
     comm::with(comm.raw(), |comm| {
         // SAFETY: as the caller promises; the send is over when this returns.
         let view = unsafe { message(buf, count, datatype)? };
@@ -89,6 +108,14 @@ unsafe fn start(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let request = unsafe { Out::new(request, "request")? };
+    if mode == Mode::Standard
+        // SAFETY: as the caller promises.
+        && let Some(view) = unsafe { dense(buf, count, datatype) }
+        && let Some(handle) = pt2pt::isend_by_route(comm.raw(), &view, dest, tag)
+    {
+        request.set(MPI_Request::from_raw(handle?));
+        return Ok(());
+    }
     comm::with(comm.raw(), |comm| {
         // SAFETY: as the caller promises.
         let view = unsafe { message(buf, count, datatype)? };
@@ -239,6 +266,15 @@ pub unsafe fn mpi_recv(
     comm: MPI_Comm,
     status: *mut MPI_Status,
 ) -> Result<()> {
+    // SAFETY: as the caller promises; the receive is over when this returns.
+    if let Some(view) = unsafe { dense(buf, count, datatype) }
+        // SAFETY: as the caller promises.
+        && let Some(received) = pt2pt::recv_by_route(comm.raw(), &view, source, tag, |got| unsafe {
+            put_status(status, got)
+        })
+    {
+        return received;
+    }
     comm::with(comm.raw(), |comm| {
         // SAFETY: as the caller promises; the receive is over when this returns.
         let view = unsafe { message(buf, count, datatype)? };
@@ -264,6 +300,13 @@ pub unsafe fn mpi_irecv(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let request = unsafe { Out::new(request, "request")? };
+    // SAFETY: as the caller promises.
+    if let Some(view) = unsafe { dense(buf, count, datatype) }
+        && let Some(handle) = pt2pt::irecv_by_route(comm.raw(), &view, source, tag)
+    {
+        request.set(MPI_Request::from_raw(handle?));
+        return Ok(());
+    }
     comm::with(comm.raw(), |comm| {
         // SAFETY: as the caller promises.
         let view = unsafe { message(buf, count, datatype)? };

@@ -344,6 +344,19 @@ impl Direct {
         })
     }
 
+    /// As [`expose`](Self::expose) for a buffer that was exposed before, without asking the kernel whether it still lies there.
+    /// A peer may open a window on it, but must not copy before [`confirm`](Self::confirm) has said yes. `None` for a buffer that
+    /// is not known, or not to be reached whole.
+    pub fn recall(&mut self, address: usize, len: usize) -> Option<Exposed> {
+        self.mapped.as_ref().ok()?.recall(address, len)
+    }
+
+    /// Whether a buffer that was [recalled](Self::recall) lies where it was. One short system call.
+    pub fn confirm(&mut self, address: usize, len: usize, exposed: &Exposed) -> bool {
+        let mapped = self.mapped.as_ref();
+        mapped.is_ok_and(|mapped| mapped.confirm(address, len, exposed))
+    }
+
     /// `peer`'s buffer of `len` bytes that it has exposed, mapped here. `None` when it cannot be: then by CMA, or another way.
     /// The first window on a buffer blocks while pages are mapped; later ones are found in a cache.
     pub fn window(&mut self, peer: u32, exposure: &Exposure, len: usize) -> Option<Window> {

@@ -55,7 +55,7 @@ pub struct Run {
 }
 
 impl View {
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(region: Region, shape: Shape) -> View {
         let len = match &shape {
             Shape::Contiguous { bytes } => {
@@ -114,7 +114,7 @@ impl View {
 
     /// Copies the message's bytes from `position` on into `to`; returns how many, fewer than `to` holds only at the
     /// message's end.
-    #[inline]
+    #[inline(always)]
     pub fn pack(&self, position: usize, to: &mut [u8]) -> usize {
         // SAFETY: `to` is writable for its length and, being exclusive, disjoint from the message.
         unsafe { self.pack_into(position, to.as_mut_ptr(), to.len()) }
@@ -122,7 +122,7 @@ impl View {
 
     /// Copies `from` to the message's bytes from `position` on; returns how many, fewer than `from` holds only at the
     /// message's end.
-    #[inline]
+    #[inline(always)]
     pub fn unpack(&self, position: usize, from: &[u8]) -> usize {
         // SAFETY: `from` is readable for its length; by the region's promise the message's bytes are nobody else's.
         unsafe { self.unpack_from(position, from.as_ptr(), from.len()) }
@@ -133,7 +133,7 @@ impl View {
     /// # Safety
     /// 1. `to` is writable for `len` bytes;
     /// 2. these bytes do not overlap the message's.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn pack_into(&self, position: usize, to: *mut u8, len: usize) -> usize {
         let n = len.min(self.len.saturating_sub(position));
         // SAFETY: `position + n` lies within the message, whose bytes the region promises; obligations 1 and 2.
@@ -152,7 +152,7 @@ impl View {
     /// # Safety
     /// 1. `from` is readable for `len` bytes;
     /// 2. these bytes do not overlap the message's.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn unpack_from(&self, position: usize, from: *const u8, len: usize) -> usize {
         let n = len.min(self.len.saturating_sub(position));
         // SAFETY: as in `pack_into`; `typed::<false>` only reads from its packed side.
@@ -171,6 +171,7 @@ impl View {
     /// # Safety
     /// 1. `position + n <= self.len()`;
     /// 2. `packed` is writable (`PACK`) or readable (otherwise) for `n` bytes, which do not overlap the message's.
+    #[inline(never)]
     unsafe fn typed<const PACK: bool>(&self, position: usize, packed: *mut u8, n: usize) {
         if let Shape::Typed { layout, count } = &self.shape
             && n > 0

@@ -12,10 +12,12 @@ pub(crate) mod exchange;
 mod from_group;
 mod inter;
 mod predefined;
+mod route;
 mod split_type;
 
 pub(crate) use create::{BLOCK, context, fresh_context};
 pub use predefined::AttributeValue;
+pub use route::Route;
 pub use split_type::hardware_resources;
 
 use std::cell::RefCell;
@@ -115,6 +117,7 @@ fn resolve_and_cache(handle: u32) -> Result<Comm> {
     // Read before the look-up: a free that comes between the two leaves a cache that is out of date at once.
     let generation = GENERATION.load(Ordering::Acquire);
     let comm = Comm::resolve(handle)?;
+    Route::remember(&comm);
     // The cache is in use when a callback inside `with` calls MPI, and gone while the thread ends: then do without.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
@@ -379,6 +382,7 @@ impl Comm {
 
     /// Takes the handle away.
     fn discard(&self) {
+        Route::forget(self.handle());
         COMMS.remove(self.handle());
         forget_cached();
     }

@@ -79,16 +79,20 @@ static NAMED: LazyLock<Vec<Option<Datatype>>> = LazyLock::new(|| {
 /// `count` elements of the datatype `handle` at `region`. The datatype must be committed.
 #[inline]
 pub fn view_of(handle: u32, region: Region, count: i64) -> Result<View> {
-    if let Some(&size) = DENSE.get(handle.wrapping_sub(FIRST) as usize)
-        && size > 0
-        && (0..=i64::from(i32::MAX)).contains(&count)
-        && (region.address() != 0 || count == 0)
-    {
-        return Ok(region.view(Shape::Contiguous {
-            bytes: count as usize * usize::from(size),
-        }));
+    match dense_bytes(handle, &region, count) {
+        Some(bytes) => Ok(region.view(Shape::Contiguous { bytes })),
+        None => view_of_derived(handle, region, count),
     }
-    view_of_derived(handle, region, count)
+}
+
+/// Length in bytes of `count` elements at `region`, if the datatype is a predefined one without gaps and the arguments are right.
+#[inline(always)]
+pub fn dense_bytes(handle: u32, region: &Region, count: i64) -> Option<usize> {
+    let size = usize::from(*DENSE.get(handle.wrapping_sub(FIRST) as usize)?);
+    // A negative count is a large one here; a length below 2^39 does not overflow.
+    let right =
+        size > 0 && count as u64 <= i32::MAX as u64 && (region.address() != 0 || count == 0);
+    right.then(|| count as usize * size)
 }
 
 #[inline(never)]

@@ -70,7 +70,7 @@ impl<'a> Consumer<'a> {
 
     /// Removes `packet`, the one that [`Consumer::peek`] returned. True when credits were given back to the producer,
     /// who may be parked and waiting for them.
-    #[inline]
+    #[inline(always)]
     pub fn consume(&mut self, packet: &Packet) -> bool {
         self.slot = self.slot.wrapping_add(1);
         if packet.payload > 0 {
@@ -86,6 +86,7 @@ impl<'a> Consumer<'a> {
         false
     }
 
+    #[inline(never)]
     fn publish(&mut self) {
         // SYNC ring-credits: pairs with the Acquire load in Producer::refresh; our reads are done.
         self.ring.credits.0.store(

@@ -6,17 +6,20 @@
 //!
 //! | who | writes |
 //! |---|---|
-//! | sender | resets the word before it announces the message; takes from the back |
+//! | sender | resets the words before it announces the message; takes from the back; confirms |
 //! | receiver | takes from the front |
 //!
 //! The word orders nothing: what one side has copied is published by the packet in which it says so.
+//!
+//! A second word carries a late answer: a sender that has told from memory where its buffer lies asks the kernel only after the
+//! announcement is on its way, and the receiver must not read before the answer is there.
 
 #[cfg(all(test, loom))]
 mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::ops::Range;
 
 /// Bytes that are taken as one: a page, so that no line of memory is written by both sides of a page-aligned message.
@@ -34,7 +37,13 @@ const PIECE_MAX: u64 = 256 * 1024 / UNIT as u64;
 pub struct Split {
     /// Units taken from the front, low half; from the back, high half.
     taken: AtomicU64,
+    /// [`OPEN`], [`RIGHT`] or [`WRONG`].
+    answer: AtomicU32,
 }
+
+const OPEN: u32 = 0;
+const RIGHT: u32 = 1;
+const WRONG: u32 = 2;
 
 /// The end of a message from which a side takes its pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,12 +60,30 @@ impl Split {
     pub fn new() -> Split {
         Split {
             taken: AtomicU64::new(0),
+            answer: AtomicU32::new(OPEN),
         }
     }
 
     /// Nothing is taken. To be called before the message is announced.
     pub fn reset(&self) {
         self.taken.store(0, Ordering::Relaxed);
+        self.answer.store(OPEN, Ordering::Relaxed);
+    }
+
+    /// The sender answers whether its buffer lies where it said.
+    pub fn confirm(&self, is_right: bool) {
+        let answer = if is_right { RIGHT } else { WRONG };
+        // SYNC answer: pairs with the Acquire in `confirmed`. The buffer's bytes were published by the announcement.
+        self.answer.store(answer, Ordering::Release);
+    }
+
+    /// The sender's answer, once it is there.
+    pub fn confirmed(&self) -> Option<bool> {
+        // SYNC answer
+        match self.answer.load(Ordering::Acquire) {
+            OPEN => None,
+            answer => Some(answer == RIGHT),
+        }
     }
 
     /// Takes the next piece of a message of `len` bytes from `end`. Returns its bytes; `None` when nothing is left.

@@ -48,6 +48,12 @@ fn a_reset_starts_anew() {
     let split = Split::new();
     assert_eq!(split.take(End::Back, 100), Some(0..100));
     assert_eq!(split.take(End::Front, 100), None);
+    assert_eq!(split.confirmed(), None);
+    split.confirm(false);
+    assert_eq!(split.confirmed(), Some(false));
     split.reset();
+    assert_eq!(split.confirmed(), None);
     assert_eq!(split.take(End::Front, 100), Some(0..100));
+    split.confirm(true);
+    assert_eq!(split.confirmed(), Some(true));
 }

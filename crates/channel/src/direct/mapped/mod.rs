@@ -108,6 +108,16 @@ impl Registry {
             .unwrap_or_else(|| owner.lend(address, len))
     }
 
+    /// See [`Owner::recall`].
+    pub fn recall(&self, address: usize, len: usize) -> Option<Exposed> {
+        OWNERS.lock().list[self.index].recall(address, len)
+    }
+
+    /// See [`Owner::confirm`].
+    pub fn confirm(&self, address: usize, len: usize, exposed: &Exposed) -> bool {
+        OWNERS.lock().list[self.index].confirm(address, len, &exposed.exposure)
+    }
+
     pub fn usage(&self) -> Usage {
         OWNERS.lock().list[self.index].usage()
     }

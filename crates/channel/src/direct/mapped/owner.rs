@@ -45,6 +45,22 @@ pub(super) struct Hint {
     slot: u32,
 }
 
+/// Where a buffer lay when the kernel was asked last.
+#[derive(Debug, Clone)]
+struct Recalled {
+    address: usize,
+    len: usize,
+    exposure: Exposure,
+}
+
+/// Entries of the table of [`Recalled`] buffers.
+const RECALLED: usize = 64;
+
+fn recalled_index(address: usize, len: usize) -> usize {
+    let key = (address >> 6) as u64 ^ (len as u64) << 32;
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 58) as usize % RECALLED
+}
+
 /// Uses of one buffer that is not moved yet.
 #[derive(Debug, Default, Clone)]
 struct Count {
@@ -92,6 +108,7 @@ pub(super) struct Owner {
     /// Ordered by address.
     pub hints: Vec<Hint>,
     counts: Vec<Count>,
+    recalled: Vec<Option<Recalled>>,
     lent: Vec<Lent>,
     /// Length of `lent` at which it is looked through.
     lent_limit: usize,
@@ -141,6 +158,7 @@ impl Owner {
             slots: (0..SLOTS).map(|_| Slot::default()).collect(),
             hints: Vec::new(),
             counts: vec![Count::default(); COUNTS],
+            recalled: vec![None; RECALLED],
             lent: Vec::new(),
             lent_limit: 64,
             exposures: 0,
@@ -224,6 +242,35 @@ impl Owner {
         self.reach(address, len, &whole)
     }
 
+    /// A buffer where it was when it was exposed last, without a look whether it still is: only what [`confirm`](Self::confirm)
+    /// confirms afterwards may be read. `None` if that is not known, or some of it is out of reach.
+    pub fn recall(&mut self, address: usize, len: usize) -> Option<Exposed> {
+        let recalled = self.recalled[recalled_index(address, len)].as_ref()?;
+        if self.is_off || recalled.address != address || recalled.len != len {
+            return None;
+        }
+        let exposure = recalled.exposure;
+        Some(Exposed {
+            exposure,
+            _pins: [
+                Some(Arc::clone(&self.slots[exposure.slot as usize].pin)),
+                None,
+            ],
+        })
+    }
+
+    /// Whether a buffer that was recalled lies where it was.
+    pub fn confirm(&mut self, address: usize, len: usize, exposure: &Exposure) -> bool {
+        let found = self
+            .whole(address, len)
+            .and_then(|whole| self.reach(address, len, &whole));
+        let is_right = found.is_some_and(|found| found.exposure == *exposure);
+        if !is_right {
+            self.recalled[recalled_index(address, len)] = None;
+        }
+        is_right
+    }
+
     /// The pages that lie wholly in the buffer, if any.
     fn whole(&self, address: usize, len: usize) -> Option<Range<usize>> {
         let first = address.checked_next_multiple_of(self.page)?;
@@ -303,14 +350,22 @@ impl Owner {
         // What no window reaches, goes by address.
         let is_whole = start == address && end == address + len;
         let lent = (!is_whole).then(|| self.lend_pages(address, len));
+        let exposure = Exposure {
+            backend: Backend::Mapped,
+            head: (start - address) as u16,
+            tail: (address + len - end) as u16,
+            slot: place.slot,
+            place: (start as u64).wrapping_add(place.anchor()) - slot,
+        };
+        if is_whole {
+            self.recalled[recalled_index(address, len)] = Some(Recalled {
+                address,
+                len,
+                exposure,
+            });
+        }
         Some(Exposed {
-            exposure: Exposure {
-                backend: Backend::Mapped,
-                head: (start - address) as u16,
-                tail: (address + len - end) as u16,
-                slot: place.slot,
-                place: (start as u64).wrapping_add(place.anchor()) - slot,
-            },
+            exposure,
             _pins: [Some(Arc::clone(&self.slots[place.slot as usize].pin)), lent],
         })
     }

@@ -1,0 +1,119 @@
+//! The short way from a handle to where messages go.
+//!
+//! Most communicators' ranks are consecutive ranks of the job, and all that a message needs of such a communicator fits a
+//! cache line. A table of these lines is filled as communicators come into use; a message finds its line by the handle, without a
+//! lock, a reference or a thread's own memory. What is not there takes [`with`](super::with).
+//!
+//! A line is written once in the life of its communicator: whoever claims it writes its fields and then the handle
+//! (SYNC route: Release, paired with the Acquire in [`Route::of`]); whoever frees the communicator takes the handle out. A
+//! program that still sends there is wrong, and may meet either.
+
+use super::Comm;
+use crate::constants as c;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Lines of the table. Handles count up, so that as many communicators have a line each.
+const LINES: usize = 64;
+
+/// In place of a handle: the line is free, or being written.
+const FREE: u32 = 0;
+const CLAIMED: u32 = 1;
+
+#[derive(Debug)]
+#[repr(align(64))]
+struct Line {
+    handle: AtomicU32,
+    first: AtomicU32,
+    reach: AtomicU32,
+    context: AtomicU64,
+}
+
+static TABLE: [Line; LINES] = [const {
+    Line {
+        handle: AtomicU32::new(FREE),
+        first: AtomicU32::new(0),
+        reach: AtomicU32::new(0),
+        context: AtomicU64::new(0),
+    }
+}; LINES];
+
+/// What a message of the program needs to know of its communicator.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
+    context: u64,
+    first: u32,
+    reach: u32,
+}
+
+#[inline(always)]
+fn line(handle: u32) -> &'static Line {
+    &TABLE[handle as usize % LINES]
+}
+
+impl Route {
+    /// That of the communicator `handle`, if it has a line.
+    #[inline(always)]
+    pub fn of(handle: u32) -> Option<Route> {
+        let line = line(handle);
+        // SYNC route
+        if line.handle.load(Ordering::Acquire) != handle {
+            return None;
+        }
+        Some(Route {
+            context: line.context.load(Ordering::Relaxed),
+            first: line.first.load(Ordering::Relaxed),
+            reach: line.reach.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Context of the program's messages.
+    #[inline(always)]
+    pub fn context(&self) -> u64 {
+        self.context
+    }
+
+    /// Job-wide rank of `rank`, if there is such a rank.
+    #[inline(always)]
+    pub fn peer(&self, rank: i32) -> Option<u32> {
+        let rank = rank as u32;
+        (rank < self.reach).then(|| self.first.wrapping_add(rank))
+    }
+
+    /// Rank of the process with this job-wide rank.
+    #[inline(always)]
+    pub fn rank_of(&self, peer: u32) -> i32 {
+        peer.wrapping_sub(self.first) as i32
+    }
+
+    /// Gives a communicator a line, if it is one that fits and its line is free.
+    pub(super) fn remember(comm: &Comm) {
+        let handle = comm.handle();
+        let Some((first, reach)) = comm.0.peers.as_run() else {
+            return;
+        };
+        if handle == c::COMM_NULL || handle <= CLAIMED {
+            return;
+        }
+        let line = line(handle);
+        // Relaxed: a claim orders nothing, the handle does.
+        let claimed =
+            line.handle
+                .compare_exchange(FREE, CLAIMED, Ordering::Relaxed, Ordering::Relaxed);
+        if claimed.is_ok() {
+            line.context.store(comm.context(), Ordering::Relaxed);
+            line.first.store(first, Ordering::Relaxed);
+            line.reach.store(reach, Ordering::Relaxed);
+            // SYNC route
+            line.handle.store(handle, Ordering::Release);
+        }
+    }
+
+    /// The communicator `handle` is being freed.
+    pub(super) fn forget(handle: u32) {
+        let line = line(handle);
+        // Relaxed: to be ordered against uses is the program's duty.
+        let _ = line
+            .handle
+            .compare_exchange(handle, FREE, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
