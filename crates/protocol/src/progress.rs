@@ -72,7 +72,7 @@ impl State {
     }
 
     /// A round where rings are not all.
-    #[inline(never)]
+    #[cold]
     fn progress_with_fifos(&mut self) -> Result<bool, Fault> {
         let by_rings = self.take_in_from(RINGS)?;
         self.shm.next_turn();
