@@ -72,18 +72,39 @@ impl State {
     }
 
     /// A round where rings are not all.
-    #[inline(never)]
+    #[cold]
     fn progress_with_fifos(&mut self) -> Result<bool, Fault> {
-        let mut taken = 0;
-        while taken < ROUND
-            && let Some((source, packet)) = self.shm.peek()
-        {
-            self.take_in(source, &packet)?;
-            taken += 1;
-        }
+        let by_rings = self.take_in_from(RINGS)?;
         self.shm.next_turn();
-        let arrived = self.look_at_fifos(taken)?;
-        self.go_on(arrived || taken > 0)
+        let mut arrived = by_rings > 0;
+        if self
+            .polling
+            .as_mut()
+            .is_none_or(|polling| polling.is_due(by_rings))
+        {
+            let by_fifos = self.take_in_from(FIFOS)?;
+            arrived |= by_fifos > 0;
+            if let Some(polling) = &mut self.polling {
+                polling.note(FIFOS, by_fifos);
+            }
+        }
+        self.go_on(arrived)
+    }
+
+    /// Takes in what one channel has, up to a round's packets. Returns how many there were.
+    #[inline(never)]
+    fn take_in_from(&mut self, channel: usize) -> Result<usize, Fault> {
+        for taken in 0..ROUND {
+            let found = match channel {
+                RINGS => self.shm.peek(),
+                _ => self.shm.fifos().and_then(Messages::peek),
+            };
+            let Some((source, packet)) = found else {
+                return Ok(taken);
+            };
+            self.take_in(source, &packet)?;
+        }
+        Ok(ROUND)
     }
 
     /// The rest of a round, in which something has `arrived` or not: what does not wait for packets.
@@ -99,26 +120,6 @@ impl State {
             self.follow_up();
         }
         Ok(arrived)
-    }
-
-    /// The part of a round that is about the FIFOs, after `taken` packets came through rings. True when something arrived.
-    fn look_at_fifos(&mut self, taken: usize) -> Result<bool, Fault> {
-        if let Some(polling) = &mut self.polling
-            && !polling.is_due(taken)
-        {
-            return Ok(false);
-        }
-        let mut taken = 0;
-        while taken < ROUND
-            && let Some((source, packet)) = self.shm.fifos().and_then(Messages::peek)
-        {
-            self.take_in(source, &packet)?;
-            taken += 1;
-        }
-        if let Some(polling) = &mut self.polling {
-            polling.note(FIFOS, taken);
-        }
-        Ok(taken > 0)
     }
 
     /// Takes in what `source` has sent for receives that were started before, so that the next one may find its message first in
@@ -143,7 +144,7 @@ impl State {
     }
 
     /// Handles the packet that was just peeked from `source`, and removes it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_in(
         &mut self,
         source: u32,
