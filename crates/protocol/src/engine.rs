@@ -259,11 +259,7 @@ impl Engine {
         if let Some(source) = pattern.source
             && source != self.rank
         {
-            let glances = self.enter(|state| {
-                let posts = state.selection.expects_mapped(source, view.len());
-                if posts { 0 } else { self.glances }
-            });
-            for _ in 0..glances {
+            for _ in 0..self.glances {
                 match self.enter(|state| state.glance(&pattern, source, view, true)) {
                     Glance::Received(completion) => return Ok(completion),
                     Glance::Nothing => std::hint::spin_loop(),

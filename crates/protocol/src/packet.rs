@@ -15,7 +15,7 @@
 //! | `CHUNK` | receiver's op + 1 | the next bytes of the message, as payload |
 //! | `REQUEST_MORE` | sender's op, receiver's op | |
 //!
-//! `REQUEST`, `JOIN`, `PUSHED`, `DONE` and `SKEW` have a flag in `aux`.
+//! `REQUEST`, `JOIN`, `PUSHED`, `DONE` and `SKEW` have flags in `aux`.
 
 use crate::traffic::Way;
 use mica_channel::direct::{Exposure, Remote};
@@ -82,6 +82,8 @@ pub struct Join {
     pub exposure: Option<Exposure>,
     /// The sender copies all of the message, and ends it.
     pub alone: bool,
+    /// The exposure is from memory: the split will tell whether it is right.
+    pub recalled: bool,
 }
 
 /// `REQUEST`'s head word: length in the low bits, split, kind of memory.
@@ -145,7 +147,7 @@ pub fn read_request(p: &Packet) -> Request {
 
 pub fn join(j: &Join) -> Packet {
     let mut p = Packet {
-        aux: u16::from(j.alone),
+        aux: u16::from(j.alone) | u16::from(j.recalled) << 1,
         ..Packet::of_kind(JOIN)
     };
     p.set_word(0, u64::from(j.sender_op) | u64::from(j.receiver_op) << 32);
@@ -162,7 +164,8 @@ pub fn read_join(p: &Packet) -> Join {
         len: p.word(1),
         address: p.word(2),
         exposure: exposure(p),
-        alone: p.aux == 1,
+        alone: p.aux & 1 == 1,
+        recalled: p.aux >> 1 == 1,
     }
 }
 
@@ -293,6 +296,7 @@ mod tests {
                 address: 0x7fff_0000_1000,
                 exposure,
                 alone,
+                recalled: !alone,
             };
             assert_eq!(read_join(&join(&j)), j);
         }

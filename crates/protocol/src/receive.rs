@@ -106,15 +106,8 @@ impl State {
             None => {
                 let ticket = self.posted.post(pattern, id);
                 let long = self.is_long(view.len()) && self.begin_long();
-                let exposed = match pattern.source {
-                    Some(source) if self.selection.expects_mapped(source, view.len()) => {
-                        self.expose(view, view.len())
-                    }
-                    _ => None,
-                };
                 let op = &mut self.recvs[id.0 as usize];
                 op.stage = Stage::Posted { ticket };
-                op.exposed = exposed;
                 op.long = long;
             }
             Some(ticket) => {
@@ -422,7 +415,6 @@ impl State {
             position: 0,
             target,
         });
-        self.selection.note_mapped(source, false);
         self.unload_inbound(source, packet);
         self.watch_skew(source)
     }

@@ -110,7 +110,8 @@ struct Reach {
     peer: u32,
     address: u64,
     window: Option<Window>,
-    /// Where the peer answers whether the window shows its buffer; nothing must be read before.
+    /// Where the peer answers whether the window shows its buffer. What is copied before the answer is there means nothing
+    /// until it is yes.
     answer: Option<&'static Split>,
 }
 
@@ -133,21 +134,10 @@ impl Reach {
         }
     }
 
-    /// Waits for the peer's answer, which is but a system call away. False if the window shows something else.
-    fn is_confirmed(&self) -> bool {
-        let Some(split) = self.answer else {
-            return true;
-        };
-        let mut looks = 0u32;
-        loop {
-            match split.confirmed() {
-                Some(answer) => return answer,
-                None if looks < 2000 => std::hint::spin_loop(),
-                // The peer is not running just now.
-                None => std::thread::yield_now(),
-            }
-            looks += 1;
-        }
+    /// False if the window shows something else than the peer's buffer.
+    fn is_confirmed(&self, peers_side: End) -> bool {
+        self.answer
+            .is_none_or(|split| await_answer(split, peers_side))
     }
 
     /// The part of `range` that the window reaches, and what lies before and behind it.
@@ -201,6 +191,27 @@ impl Reach {
         }
         Ok(())
     }
+}
+
+/// Waits for the answer of `side`, which is but a system call away.
+fn await_answer(split: &Split, side: End) -> bool {
+    let mut looks = 0u32;
+    loop {
+        match split.confirmed(side) {
+            Some(answer) => return answer,
+            None if looks < 2000 => std::hint::spin_loop(),
+            // The peer is not running just now.
+            None => std::thread::yield_now(),
+        }
+        looks += 1;
+    }
+}
+
+/// A receive buffer that is open to the sender.
+struct Opened {
+    exposed: Exposed,
+    /// It is from memory, and to be confirmed when the sender has been told.
+    recalled: bool,
 }
 
 impl State {
@@ -260,7 +271,7 @@ impl State {
         ) {
             // While the request is on its way.
             let is_right = self.direct.confirm(address, len, exposed);
-            self.splits.of(self.me, split).confirm(is_right);
+            self.splits.of(self.me, split).confirm(End::Back, is_right);
         }
         let long = self.is_long(len) && self.begin_long();
         let op = &mut self.sends[id as usize];
@@ -300,10 +311,7 @@ impl State {
             }
             _ => None,
         };
-        let mine = match self.recvs[id.0 as usize].exposed.take() {
-            Some(exposed) => Some(exposed),
-            None => self.expose(&view, len),
-        };
+        let mine = self.open_receive(&view, len, request.split.is_some());
         let runs = match request.remote {
             Some(Remote::Runs { count, .. }) => count as usize,
             _ => 1,
@@ -314,14 +322,12 @@ impl State {
             theirs_mapped: reach.as_ref().is_some_and(|r| r.is_mapped(total)),
             mine_mapped: mine
                 .as_ref()
-                .is_some_and(|m| m.exposure().reachable(len) == (0..len)),
+                .is_some_and(|m| m.exposed.exposure().reachable(len) == (0..len)),
             readable: request.remote.is_some() && self.direct.is_usable(peer),
             divisible: request.split.is_some() && mine.is_some(),
             offload: self.may_offload(len),
         };
         let way = self.selection.choose(peer, &buffers);
-        let mapped = matches!(way, policy::Way::Mapped | policy::Way::MappedCooperate);
-        self.selection.note_mapped(peer, mapped);
         match (way, reach, request.remote) {
             (policy::Way::Mapped, Some(reach), _) if buffers.theirs_mapped => {
                 self.pull(id, &request, &reach, &view, len)
@@ -336,7 +342,7 @@ impl State {
                 self.end_pull(id, peer, &request, pulled, Way::Direct)
             }
             (policy::Way::Offload, reach, _) => {
-                if !reach.as_ref().is_none_or(Reach::is_confirmed) {
+                if !reach.as_ref().is_none_or(|r| r.is_confirmed(End::Back)) {
                     return self.ask_for_cells(id, peer, request.op);
                 }
                 let window = reach
@@ -361,10 +367,10 @@ impl State {
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
-        if !reach.is_confirmed() {
+        let pulled = reach.load(&mut self.direct, view, 0..len);
+        if !reach.is_confirmed(End::Back) {
             return self.ask_for_cells(id, reach.peer, request.op);
         }
-        let pulled = reach.load(&mut self.direct, view, 0..len);
         self.end_pull(id, reach.peer, request, pulled, reach.way())
     }
 
@@ -401,7 +407,7 @@ impl State {
         request: &Request,
         view: &View,
         len: usize,
-        mine: Option<Exposed>,
+        mine: Option<Opened>,
     ) -> Result<(), Fault> {
         self.invite(id, request, view, len, mine, true)?;
         self.await_push(id, request.op, false);
@@ -416,17 +422,18 @@ impl State {
         reach: &Reach,
         view: &View,
         len: usize,
-        mine: Option<Exposed>,
+        mine: Option<Opened>,
     ) -> Result<(), Fault> {
         let Some(split) = request.split else {
             return self.pull(id, request, reach, view, len);
         };
         self.invite(id, request, view, len, mine, false)?;
         let split = self.splits.of(reach.peer, split);
-        let mut failed = !reach.is_confirmed();
+        let mut failed = false;
         while let Some(piece) = split.take(End::Front, len) {
             failed = failed || reach.load(&mut self.direct, view, piece).is_err();
         }
+        failed |= !reach.is_confirmed(End::Back);
         if split.is_shared_with(End::Back) {
             self.await_push(id, request.op, failed);
         } else if failed {
@@ -447,7 +454,7 @@ impl State {
         request: &Request,
         view: &View,
         len: usize,
-        mine: Option<Exposed>,
+        mine: Option<Opened>,
         alone: bool,
     ) -> Result<(), Fault> {
         let join = Join {
@@ -455,15 +462,39 @@ impl State {
             receiver_op: id.0,
             len: len as u64,
             address: view.as_contiguous().map_or(0, |(a, _)| a as u64),
-            exposure: mine.as_ref().map(Exposed::exposure),
+            exposure: mine.as_ref().map(|m| m.exposed.exposure()),
             alone,
+            recalled: mine.as_ref().is_some_and(|m| m.recalled),
         };
         let op = &mut self.recvs[id.0 as usize];
-        op.exposed = mine;
+        op.exposed = mine.map(|m| m.exposed);
         let Stage::Incoming { envelope, .. } = op.stage else {
             unreachable!("a message that is fetched is incoming")
         };
-        self.send_control(envelope.source, packet::join(&join))
+        let peer = envelope.source;
+        self.send_control(peer, packet::join(&join))?;
+        if let (true, Some(split), Some(exposed)) = (
+            join.recalled,
+            request.split,
+            &self.recvs[id.0 as usize].exposed,
+        ) {
+            // While the invitation is on its way.
+            let is_right = self.direct.confirm(join.address as usize, len, exposed);
+            self.splits.of(peer, split).confirm(End::Front, is_right);
+        }
+        Ok(())
+    }
+
+    /// Opens the buffer of a receive to the sender; from memory, if the two have a split for the answer.
+    fn open_receive(&mut self, view: &View, len: usize, answers: bool) -> Option<Opened> {
+        let (address, _) = view.as_contiguous()?;
+        if answers && let Some(exposed) = self.direct.recall(address, len) {
+            let recalled = true;
+            return Some(Opened { exposed, recalled });
+        }
+        let exposed = self.expose(view, len)?;
+        let recalled = false;
+        Some(Opened { exposed, recalled })
     }
 
     /// This side has done its part of receive `id`.
@@ -504,12 +535,17 @@ impl State {
         let op = &self.sends[id as usize];
         let (peer, view) = (op.peer, op.view.clone());
         let reach = Reach::open(&mut self.direct, peer, join.address, join.exposure, len);
-        let usable = reach.is_mapped(len) || self.direct.is_usable(peer);
+        let right = match op.asking.split.filter(|_| join.recalled) {
+            Some(split) => await_answer(self.splits.of(self.me, split), End::Front),
+            None => true,
+        };
+        let usable = right && (reach.is_mapped(len) || self.direct.is_usable(peer));
         let mut failed = false;
         if join.alone {
             failed = !usable || reach.store(&mut self.direct, &view, 0..len).is_err();
         } else {
-            let split = op.asking.split.expect("the receiver joins by the split");
+            let split = self.sends[id as usize].asking.split;
+            let split = split.expect("the receiver joins by the split");
             let split = self.splits.of(self.me, split);
             let mut took = false;
             while usable

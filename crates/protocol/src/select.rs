@@ -32,8 +32,6 @@ struct Connection {
     level: Level,
     /// The peer has told that it lags behind.
     skewed: bool,
-    /// The last long message from the peer came through mapped memory.
-    maps: bool,
 }
 
 /// What decides about this rank's messages.
@@ -121,7 +119,6 @@ impl Selection {
                 mapped_min: derive(level, mapped)?.eager_max.saturating_add(1),
                 level,
                 skewed: false,
-                maps: false,
             };
             of_kind.push((kind, connection));
             connections.push(connection);
@@ -226,19 +223,6 @@ impl Selection {
             ..Situation::waiting(connection.level, available)
         };
         mica_policy::choose(&message, &situation, &self.costs)
-    }
-
-    /// Notes whether a long message from `peer` came through mapped memory.
-    pub(crate) fn note_mapped(&mut self, peer: u32, mapped: bool) {
-        self.connections[peer as usize].maps = mapped;
-    }
-
-    /// Whether the next message of up to `len` bytes from `peer` may well come through mapped memory: then the buffer is opened
-    /// while it is waited for.
-    #[inline]
-    pub(crate) fn expects_mapped(&self, peer: u32, len: usize) -> bool {
-        let connection = &self.connections[peer as usize];
-        connection.maps && len >= connection.mapped_min
     }
 
     /// `peer` has told whether it lags behind.

@@ -6,13 +6,14 @@
 //!
 //! | who | writes |
 //! |---|---|
-//! | sender | resets the words before it announces the message; takes from the back; confirms |
-//! | receiver | takes from the front |
+//! | sender | resets the words before it announces the message; takes from the back; its answer |
+//! | receiver | takes from the front; its answer |
 //!
 //! The word orders nothing: what one side has copied is published by the packet in which it says so.
 //!
-//! A second word carries a late answer: a sender that has told from memory where its buffer lies asks the kernel only after the
-//! announcement is on its way, and the receiver must not read before the answer is there.
+//! Two more words carry late answers: a side that has told from memory where its buffer lies asks the kernel only after its packet is on
+//! its way. What the receiver has copied means nothing before the sender's answer is there; the sender copies nothing before the
+//! receiver's is.
 
 #[cfg(all(test, loom))]
 mod model;
@@ -37,8 +38,8 @@ const PIECE_MAX: u64 = 256 * 1024 / UNIT as u64;
 pub struct Split {
     /// Units taken from the front, low half; from the back, high half.
     taken: AtomicU64,
-    /// [`OPEN`], [`RIGHT`] or [`WRONG`].
-    answer: AtomicU32,
+    /// By side: [`OPEN`], [`RIGHT`] or [`WRONG`].
+    answers: [AtomicU32; 2],
 }
 
 const OPEN: u32 = 0;
@@ -60,27 +61,29 @@ impl Split {
     pub fn new() -> Split {
         Split {
             taken: AtomicU64::new(0),
-            answer: AtomicU32::new(OPEN),
+            answers: [AtomicU32::new(OPEN), AtomicU32::new(OPEN)],
         }
     }
 
     /// Nothing is taken. To be called before the message is announced.
     pub fn reset(&self) {
         self.taken.store(0, Ordering::Relaxed);
-        self.answer.store(OPEN, Ordering::Relaxed);
+        for answer in &self.answers {
+            answer.store(OPEN, Ordering::Relaxed);
+        }
     }
 
-    /// The sender answers whether its buffer lies where it said.
-    pub fn confirm(&self, is_right: bool) {
+    /// `side` answers whether its buffer lies where it said.
+    pub fn confirm(&self, side: End, is_right: bool) {
         let answer = if is_right { RIGHT } else { WRONG };
-        // SYNC answer: pairs with the Acquire in `confirmed`. The buffer's bytes were published by the announcement.
-        self.answer.store(answer, Ordering::Release);
+        // SYNC answer: pairs with the Acquire in `confirmed`. The buffer itself was published by the packet that names it.
+        self.answers[side as usize].store(answer, Ordering::Release);
     }
 
-    /// The sender's answer, once it is there.
-    pub fn confirmed(&self) -> Option<bool> {
+    /// The answer of `side`, once it is there.
+    pub fn confirmed(&self, side: End) -> Option<bool> {
         // SYNC answer
-        match self.answer.load(Ordering::Acquire) {
+        match self.answers[side as usize].load(Ordering::Acquire) {
             OPEN => None,
             answer => Some(answer == RIGHT),
         }
@@ -96,7 +99,7 @@ impl Split {
             if left == 0 {
                 return None;
             }
-            let piece = (left / 4).clamp(PIECE_MIN, PIECE_MAX).min(left);
+            let piece = (left / 2).clamp(PIECE_MIN, PIECE_MAX).min(left);
             let (next, first) = match end {
                 End::Front => (taken + piece, front),
                 End::Back => (taken + (piece << 32), units - back - piece),

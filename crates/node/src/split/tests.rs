@@ -48,12 +48,13 @@ fn a_reset_starts_anew() {
     let split = Split::new();
     assert_eq!(split.take(End::Back, 100), Some(0..100));
     assert_eq!(split.take(End::Front, 100), None);
-    assert_eq!(split.confirmed(), None);
-    split.confirm(false);
-    assert_eq!(split.confirmed(), Some(false));
+    assert_eq!(split.confirmed(End::Back), None);
+    split.confirm(End::Back, false);
+    assert_eq!(split.confirmed(End::Back), Some(false));
     split.reset();
-    assert_eq!(split.confirmed(), None);
+    assert_eq!(split.confirmed(End::Back), None);
     assert_eq!(split.take(End::Front, 100), Some(0..100));
-    split.confirm(true);
-    assert_eq!(split.confirmed(), Some(true));
+    split.confirm(End::Front, true);
+    assert_eq!(split.confirmed(End::Front), Some(true));
+    assert_eq!(split.confirmed(End::Back), None);
 }
