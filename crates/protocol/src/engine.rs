@@ -17,6 +17,9 @@ use mica_node::topology::Place;
 /// How often a blocking receive looks at its sender's ring alone before it posts itself and looks at all.
 pub(crate) const GLANCES: u32 = 200;
 
+/// The same where ranks share cores.
+pub(crate) const GLANCES_SHARED: u32 = 4;
+
 /// One rank's messages: sends, receives, progress and waiting. Any thread may call; how many at once is settled by
 /// [`Engine::elide_lock`].
 #[derive(Debug)]
@@ -27,6 +30,8 @@ pub struct Engine {
     pub(crate) launched: bool,
     /// Looks of a blocking receive at its sender alone; none where polling follows a schedule.
     pub(crate) glances: u32,
+    /// Ranks outnumber cores: between two glances others get this rank's.
+    pub(crate) shares_core: bool,
     /// Polls before it yields, and yields before it parks.
     pub(crate) spin: u32,
     pub(crate) yields: u32,
@@ -262,6 +267,8 @@ impl Engine {
             for _ in 0..self.glances {
                 match self.enter(|state| state.glance(&pattern, source, view, true)) {
                     Glance::Received(completion) => return Ok(completion),
+                    // The sender may be next in this core's queue.
+                    Glance::Nothing if self.shares_core => std::thread::yield_now(),
                     Glance::Nothing => std::hint::spin_loop(),
                     Glance::Busy => break,
                 }

@@ -243,7 +243,7 @@ impl State {
             None
         };
         let contiguous = matches!(remote, Some(Remote::Contiguous { .. }));
-        if contiguous && self.selection.may_cooperate(len) {
+        if contiguous && self.selection.is_worth_splitting(len) {
             op.asking.split = self.splits.take()?;
         }
         if op.asking.recalled && op.asking.split.is_none() {
@@ -311,7 +311,13 @@ impl State {
             }
             _ => None,
         };
-        let mine = self.open_receive(&view, len, request.split.is_some());
+        let theirs_mapped = reach.as_ref().is_some_and(|r| r.is_mapped(total));
+        // Opening this side's buffer is in vain where the other side's is enough.
+        let mine = if theirs_mapped && !self.selection.may_cooperate() {
+            None
+        } else {
+            self.open_receive(&view, len, request.split.is_some())
+        };
         let runs = match request.remote {
             Some(Remote::Runs { count, .. }) => count as usize,
             _ => 1,
@@ -319,7 +325,7 @@ impl State {
         let buffers = Buffers {
             len,
             pieces: runs.max(view.run_count_hint()),
-            theirs_mapped: reach.as_ref().is_some_and(|r| r.is_mapped(total)),
+            theirs_mapped,
             mine_mapped: mine
                 .as_ref()
                 .is_some_and(|m| m.exposed.exposure().reachable(len) == (0..len)),

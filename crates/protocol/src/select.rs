@@ -179,9 +179,14 @@ impl Selection {
         len >= t.direct_min && len / view.run_count_hint().max(1) >= t.direct_run_min
     }
 
-    /// Whether `peer` and this rank could both copy a message of this length.
-    pub fn may_cooperate(&self, len: usize) -> bool {
-        !self.oversubscribed && len >= COOPERATE_MIN
+    /// Whether a message of this length gets a split, for the answers of both sides and for the copying by both.
+    pub fn is_worth_splitting(&self, len: usize) -> bool {
+        len >= SPLIT_MIN
+    }
+
+    /// Whether both sides of a message may copy at once.
+    pub fn may_cooperate(&self) -> bool {
+        !self.oversubscribed
     }
 
     /// The way of a message that `peer` has announced and this rank has matched.
@@ -231,8 +236,8 @@ impl Selection {
     }
 }
 
-/// Shortest message that is divided: below, a claim costs more than the copy that it saves.
-const COOPERATE_MIN: usize = 2 * 16 * 1024;
+/// Shortest message that gets a split: below, cells are faster whatever the buffers.
+const SPLIT_MIN: usize = 16 * 1024;
 
 #[cfg(test)]
 mod tests {
@@ -329,6 +334,6 @@ mod tests {
         let mut b = readable(1 << 20);
         b.divisible = true;
         assert_eq!(s.choose(FAR, &b), Way::Pull);
-        assert!(!s.may_cooperate(1 << 20));
+        assert!(!s.may_cooperate());
     }
 }

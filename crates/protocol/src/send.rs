@@ -113,7 +113,7 @@ impl State {
         let len = view.len();
         if matches!(plan, Plan::Cells | Plan::Rendezvous)
             && self.selection.is_worth_mapping(peer, len)
-            && self.selection.may_cooperate(len)
+            && self.selection.is_worth_splitting(len)
             && let Some((address, _)) = view.as_contiguous()
             && let Some(exposed) = self.direct.recall(address, len)
         {

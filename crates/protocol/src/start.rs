@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU32;
 
 use crate::Engine;
 use crate::attendant::Attendant;
-use crate::engine::GLANCES;
+use crate::engine::{GLANCES, GLANCES_SHARED};
 use crate::offloading::Offload;
 use crate::progress::Polling;
 use crate::rendezvous::Splits;
@@ -166,7 +166,12 @@ impl Engine {
         let poll_policy = PollPolicy::from_environment()?;
         let polling = shm.is_mixed().then(|| Box::new(Polling::new(poll_policy)));
         // A glance at one peer's ring or FIFO would go past the schedule.
-        let glances = if polling.is_some() { 0 } else { GLANCES };
+        let shares_core = segment.is_oversubscribed();
+        let glances = match (polling.is_some(), shares_core) {
+            (true, _) => 0,
+            (false, true) => GLANCES_SHARED,
+            (false, false) => GLANCES,
+        };
         let (spin, yields) = if segment.is_oversubscribed() {
             (
                 tunables::SPIN_SHARED.number()?,
@@ -198,7 +203,8 @@ impl Engine {
             rank,
             launched,
             spin: times(spin),
-            glances: glances.min(times(spin)),
+            glances: glances.min(times(spin).max(GLANCES_SHARED)),
+            shares_core,
             yields: times(yields),
             crowd: (
                 times(tunables::SPIN_SHARED.number()?),

@@ -43,8 +43,13 @@ impl<'a> Marks<'a> {
 #[derive(Debug)]
 pub struct CellPool<'a> {
     marks: &'a [AtomicU32],
-    /// Cells that can be loaded. Last in, first out: the cell used last is the one most likely still in a cache.
+    /// Cells that can be loaded and were used before. Last in, first out: the cell used last is the one most likely still in a
+    /// cache.
     free: Vec<u16>,
+    /// The first of the cells that were never used: they cost memory, and come last.
+    fresh: usize,
+    /// So many cells may come into use before it is looked whether others are back.
+    ready: usize,
     /// Cells that are out with a receiver, and which.
     out: Vec<(u16, u32)>,
     /// How many cells each receiver holds.
@@ -52,11 +57,14 @@ pub struct CellPool<'a> {
 }
 
 impl<'a> CellPool<'a> {
-    /// The owner's view of a pool whose cells are all free, for `receivers` possible receivers.
-    pub fn new(marks: &'a [AtomicU32], receivers: usize) -> CellPool<'a> {
+    /// The owner's view of a pool whose cells are all free, for `receivers` possible receivers. `ready` cells come into use
+    /// without a look whether others are back: a look moves a cache line between cores.
+    pub fn new(marks: &'a [AtomicU32], receivers: usize, ready: usize) -> CellPool<'a> {
         CellPool {
             marks,
-            free: (0..marks.len() as u16).rev().collect(),
+            free: Vec::with_capacity(marks.len()),
+            fresh: 0,
+            ready,
             out: Vec::with_capacity(marks.len()),
             held: vec![0; receivers],
         }
@@ -70,10 +78,12 @@ impl<'a> CellPool<'a> {
     /// True when [`CellPool::take`] would find a cell; sweeps when none is at hand.
     pub fn can_take(&mut self, receiver: u32, limit: usize) -> bool {
         let allowed = |pool: &Self| usize::from(pool.held[receiver as usize]) < limit;
-        if self.free.is_empty() || !allowed(self) {
+        if !allowed(self)
+            || (self.free.is_empty() && self.fresh >= self.ready && self.has_returned())
+        {
             self.sweep();
         }
-        !self.free.is_empty() && allowed(self)
+        allowed(self) && (!self.free.is_empty() || self.fresh < self.capacity())
     }
 
     /// Takes a free cell for `receiver`, who may hold at most `limit` at once.
@@ -81,12 +91,27 @@ impl<'a> CellPool<'a> {
         if !self.can_take(receiver, limit) {
             return None;
         }
-        let index = self.free.pop()?;
+        let index = self.free.pop().or_else(|| {
+            let fresh = self.fresh;
+            self.fresh += 1;
+            u16::try_from(fresh).ok()
+        })?;
         // Relaxed: the announcement that follows (SYNC ring-stamp) publishes the mark with the data.
         self.marks[usize::from(index)].store(BUSY, Ordering::Relaxed);
         self.out.push((index, receiver));
         self.held[receiver as usize] += 1;
         Some(index)
+    }
+
+    /// True when a sweep would bring something home: the cell that has been out for longest is back, or there is no other way to
+    /// get one.
+    fn has_returned(&self) -> bool {
+        let oldest = self.out.first();
+        self.fresh >= self.capacity()
+            || oldest.is_some_and(|&(index, _)| {
+                // Relaxed: only a hint; the sweep orders.
+                self.marks[usize::from(index)].load(Ordering::Relaxed) == FREE
+            })
     }
 
     /// Reclaims the cells that their receivers have marked free.

@@ -31,7 +31,7 @@ fn a_cell_is_rewritten_only_after_it_was_read() {
                 Marks::new(&theirs.marks).free(0);
             }
         });
-        let mut pool = CellPool::new(&shared.marks, 1);
+        let mut pool = CellPool::new(&shared.marks, 1, 0);
         for round in 1..=2 {
             while pool.take(0, 1).is_none() {
                 loom::thread::yield_now();

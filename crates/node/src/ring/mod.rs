@@ -87,6 +87,12 @@ unsafe impl Send for RingStorage {}
 impl RingStorage {
     /// Bytes that a pair needs before its first packet: credits and slots, without the arena.
     pub const HEAD_BYTES: usize = LINE + SLOTS * LINE;
+    /// Bytes of a slot.
+    pub const SLOT_BYTES: usize = LINE;
+    /// Bytes of the part before slot `slot`.
+    pub const fn bytes_before(slot: usize) -> usize {
+        LINE + slot * LINE
+    }
 
     /// An empty ring on the heap, for tests.
     pub fn boxed() -> Box<RingStorage> {

@@ -12,6 +12,8 @@ pub struct Producer<'a> {
     arena: u32,
     slots_read: u32,
     arena_read: u32,
+    /// Slots that memory stands behind.
+    backed: u32,
 }
 
 impl<'a> Producer<'a> {
@@ -23,7 +25,32 @@ impl<'a> Producer<'a> {
             arena: 0,
             slots_read: 0,
             arena_read: 0,
+            backed: SLOTS as u32,
         }
+    }
+
+    /// The same, with memory behind the first `backed` slots only: [`back`](Self::back) gives it more.
+    pub fn with_backing(ring: &'a RingStorage, backed: usize) -> Producer<'a> {
+        let mut producer = Producer::new(ring);
+        producer.back(backed);
+        producer
+    }
+
+    /// Memory stands behind the first `backed` slots now.
+    pub fn back(&mut self, backed: usize) {
+        self.backed = backed.min(SLOTS) as u32;
+        self.take_credits();
+    }
+
+    /// True when the ring has no room for want of memory, and not because it is full.
+    #[cold]
+    pub fn wants_memory(&self) -> bool {
+        self.backed < SLOTS as u32 && self.slot + 1 >= self.backed
+    }
+
+    /// Slots that memory stands behind.
+    pub fn backed(&self) -> usize {
+        self.backed as usize
     }
 
     /// Position after the last packet; its low half is what the doorbell shows.
@@ -50,12 +77,21 @@ impl<'a> Producer<'a> {
 
     #[cold]
     fn refresh(&mut self, payload: usize) -> bool {
+        self.take_credits();
+        self.fits(payload)
+    }
+
+    fn take_credits(&mut self) {
         // SYNC ring-credits: pairs with the Release store in Consumer::publish; what the consumer has read may be
         // written over from here on.
         let credits = self.ring.credits.0.load(Ordering::Acquire);
         self.slots_read = credits as u32;
         self.arena_read = (credits >> 32) as u32;
-        self.fits(payload)
+        if self.backed < SLOTS as u32 {
+            // The first lap: as if the slot after the last that may be written were still unread. The one before the end of
+            // memory stays free, since the consumer looks at the slot after the last packet.
+            self.slots_read = (self.backed - 1).wrapping_sub(SLOTS as u32);
+        }
     }
 
     /// Pushes a packet whose inline bytes `fill` writes; false when the ring is full. No payload in the arena.

@@ -14,15 +14,20 @@ use crate::{ChannelError, Messages};
 use inlet::Inlet;
 use mica_node::cells::CellPool;
 use mica_node::park::Fencing;
-use mica_node::ring::RingStorage;
-use mica_node::segment::JobSegment;
+use mica_node::segment::{JobSegment, PAGE};
 use outlet::Outlet;
 
 /// Marks a rank without an inlet.
 const CLOSED: u32 = u32::MAX;
 
+/// Cells that one receiver may hold where ranks share cores.
+const CELLS_SHARED: usize = 4;
+
+/// Cells that come into use before it is looked whether others are back.
+const CELLS_READY: usize = 16;
+
 /// Cells that are allocated at a time, as a pool comes into use.
-const POOL_STEP: u32 = 16;
+const POOL_STEP: u32 = 4;
 
 /// One rank's end of the rings and cells.
 #[derive(Debug)]
@@ -40,6 +45,8 @@ pub(super) struct Advanced {
     cursor: usize,
     pool: CellPool<'static>,
     pool_allocated: u32,
+    /// Most cells that one receiver may hold.
+    cells_each: usize,
     cell_bytes: usize,
 }
 
@@ -47,6 +54,13 @@ impl Advanced {
     /// The channel of rank `me`, who has [claimed](JobSegment::claim) it.
     pub fn new(segment: &'static JobSegment, me: u32, fencing: Fencing) -> Advanced {
         let ranks = segment.ranks() as usize;
+        let cells = segment.geometry().cells as usize;
+        let (cells_each, ready) = if segment.is_oversubscribed() {
+            // The receiver may not run before this rank waits: what is loaded beyond a few cells only grows old.
+            (CELLS_SHARED.min(cells), 0)
+        } else {
+            ((cells / 2).max(1), CELLS_READY)
+        };
         Advanced {
             segment,
             me,
@@ -55,7 +69,8 @@ impl Advanced {
             inlets: Vec::new(),
             inlet_of: vec![CLOSED; ranks],
             cursor: 0,
-            pool: CellPool::new(segment.marks(me), ranks),
+            pool: CellPool::new(segment.marks(me), ranks, ready),
+            cells_each,
             pool_allocated: 0,
             cell_bytes: segment.geometry().cell_bytes as usize,
         }
@@ -68,7 +83,7 @@ impl Advanced {
     }
 
     /// Sends a packet whose payload is all of `view`, at most [`INLINE`](super::INLINE) bytes; false when the ring is full,
-    /// `None` when `peer` has no outlet yet.
+    /// `None` when `peer` has no outlet yet, or one that needs more memory.
     #[inline(always)]
     pub fn send_inline(
         &mut self,
@@ -87,6 +102,8 @@ impl Advanced {
             });
         if sent {
             outlet.ring_the_bell(fencing);
+        } else if outlet.ring.wants_memory() {
+            return None;
         }
         Some(sent)
     }
@@ -117,6 +134,9 @@ impl Advanced {
             outlet.allocate_arena(segment, me, peer)?;
         }
         let len = packet.payload as usize;
+        if !outlet.ring.has_room(len) && outlet.ring.wants_memory() {
+            outlet.allocate_slots(segment, me, peer)?;
+        }
         let sent = outlet.ring.push(packet, |to| {
             if let Some(view) = view {
                 // SAFETY: 1. the ring hands out `len` bytes of its arena; 2. which no view of a caller lies in.
@@ -134,7 +154,7 @@ impl Advanced {
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
         self.outlets[peer as usize]
             .as_mut()
-            .is_none_or(|outlet| outlet.ring.has_room(payload))
+            .is_none_or(|outlet| outlet.ring.has_room(payload) || outlet.ring.wants_memory())
     }
 
     /// True when [`Advanced::load_cell`] would find a cell for `receiver`.
@@ -144,17 +164,21 @@ impl Advanced {
 
     /// One slow receiver must not starve the others of cells.
     fn cells_each(&self) -> usize {
-        (self.pool.capacity() / 2).max(1)
+        self.cells_each
     }
 
-    /// Opens the way to `peer`.
+    /// Opens the way to `peer`, or gives it the memory it wants.
     ///
     /// # Errors
     /// When its ring cannot get its memory.
     #[cold]
     pub fn open_outlet(&mut self, peer: u32) -> Result<(), ChannelError> {
-        let offset = self.segment.geometry().pair(self.me, peer);
-        self.segment.allocate(offset, RingStorage::HEAD_BYTES)?;
+        let (segment, me) = (self.segment, self.me);
+        if let Some(outlet) = &mut self.outlets[peer as usize] {
+            return outlet.allocate_slots(segment, me, peer);
+        }
+        let offset = segment.geometry().pair(me, peer);
+        segment.allocate(offset, PAGE)?;
         self.outlets[peer as usize] = Some(Box::new(Outlet::open(self.segment, self.me, peer)));
         Ok(())
     }

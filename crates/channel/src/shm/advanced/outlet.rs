@@ -4,7 +4,11 @@ use crate::ChannelError;
 use mica_node::doorbell::{Doorbell, knock};
 use mica_node::park::{Fencing, ParkingSpot};
 use mica_node::ring::{ARENA, Producer, RingStorage};
-use mica_node::segment::JobSegment;
+use mica_node::segment::{JobSegment, PAGE};
+
+/// Slots of the first page of a ring: all that a pair which hardly talks ever touches.
+pub(super) const FIRST_SLOTS: usize =
+    (PAGE - RingStorage::bytes_before(0)) / RingStorage::SLOT_BYTES;
 
 #[derive(Debug)]
 pub(super) struct Outlet {
@@ -15,16 +19,30 @@ pub(super) struct Outlet {
 }
 
 impl Outlet {
-    /// Opens the ring from `me` to `peer`, whose head is allocated, and knocks.
+    /// Opens the ring from `me` to `peer`, whose first page is allocated, and knocks.
     pub fn open(segment: &'static JobSegment, me: u32, peer: u32) -> Outlet {
         let outlet = Outlet {
-            ring: Producer::new(segment.ring(me, peer)),
+            ring: Producer::with_backing(segment.ring(me, peer), FIRST_SLOTS),
             has_arena: false,
             doorbell: &segment.doorbells(peer)[me as usize],
             parking: &segment.block(peer).parking.0,
         };
         knock(segment.knocks(peer), me);
         outlet
+    }
+
+    /// Allocates all of the ring's head.
+    #[cold]
+    pub fn allocate_slots(
+        &mut self,
+        segment: &JobSegment,
+        me: u32,
+        peer: u32,
+    ) -> Result<(), ChannelError> {
+        let offset = segment.geometry().pair(me, peer);
+        segment.allocate(offset, RingStorage::HEAD_BYTES)?;
+        self.ring.back(usize::MAX);
+        Ok(())
     }
 
     #[cold]
