@@ -6,8 +6,12 @@
 //! sleeps where no message wakes it, and short messages do not pay for it but for the engine's lock, which it needs.
 
 use crate::engine::Engine;
+use crate::state::State;
 use mica_channel::offload;
 use std::sync::{Condvar, Mutex, PoisonError};
+
+/// Looks for something to do before the thread parks while a long message is under way: some 100 us.
+const LOOKS: u32 = 2000;
 
 /// The thread's bed.
 #[derive(Debug, Default)]
@@ -55,9 +59,15 @@ impl Engine {
     fn serve(&self, attendant: &Attendant) {
         loop {
             attendant.sleep();
+            let mut idle = 0;
             while self.enter(|state| state.needs_attention()) {
-                match self.enter(|state| state.progress()) {
-                    Ok(true) => {}
+                match self.attending(State::progress) {
+                    Ok(true) => idle = 0,
+                    // Its core has nothing better to do, and to be woken takes longer than many a copy.
+                    Ok(false) if idle < LOOKS => {
+                        idle += 1;
+                        std::hint::spin_loop();
+                    }
                     Ok(false) => self.park_attendant(),
                     // The program meets the same fault at its next call, and can tell its user.
                     Err(_) => break,
@@ -66,10 +76,20 @@ impl Engine {
         }
     }
 
+    /// As [`enter`](Engine::enter), by the attendant.
+    fn attending<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        self.enter(|state| {
+            state.attending = true;
+            let result = f(state);
+            state.attending = false;
+            result
+        })
+    }
+
     fn park_attendant(&self) {
         let parking = &self.segment.block(self.rank).parking.0;
         parking.park(self.fencing, None, || {
-            self.enter(|state| state.has_work() || !state.needs_attention())
+            self.attending(|state| state.has_work() || !state.needs_attention())
         });
     }
 }

@@ -20,6 +20,9 @@ pub(crate) const GLANCES: u32 = 200;
 /// The same where ranks share cores.
 pub(crate) const GLANCES_SHARED: u32 = 4;
 
+/// Of so many polls one gives others the core, even where every rank has one for itself as far as is known.
+const COURTESY: u32 = 512;
+
 /// One rank's messages: sends, receives, progress and waiting. Any thread may call; how many at once is settled by
 /// [`Engine::elide_lock`].
 #[derive(Debug)]
@@ -196,8 +199,11 @@ impl Engine {
             } else {
                 (self.spin, self.yields)
             };
-            if polls < spin {
+            if polls < spin && !polls.is_multiple_of(COURTESY) {
                 std::hint::spin_loop();
+            } else if polls < spin {
+                // Nobody knows all that runs on this core: whom this rank waits for may be among them.
+                std::thread::yield_now();
             } else if polls - spin < yields {
                 // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
                 // costs less than to sleep and to be woken.

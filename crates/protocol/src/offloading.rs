@@ -3,7 +3,7 @@
 use crate::Fault;
 use crate::packet::Request;
 use crate::receive::RecvId;
-use crate::state::State;
+use crate::state::{STIRRED, State};
 use crate::traffic::Way;
 use mica_channel::direct::{Remote, Window};
 use mica_channel::memory::View;
@@ -49,9 +49,10 @@ impl State {
         self.offload.as_ref().is_some_and(|o| len >= o.min)
     }
 
-    /// True if a message of `len` bytes may be left to the copy engine: the program does not wait in MPI.
+    /// True if a message of `len` bytes may be left to the copy engine: the program does not wait in MPI, or has asked for a
+    /// thread that copies for it; then its own core may have others to serve while it waits.
     pub(crate) fn may_offload(&self, len: usize) -> bool {
-        self.is_long(len) && self.waiting_threads == 0
+        self.is_long(len) && (self.waiting_threads == 0 || self.attention.is_some())
     }
 
     /// Has the message copied by the copy engine: through `window`, or else by the kernel. False if its place in the sender's
@@ -91,16 +92,21 @@ impl State {
             _window: window,
         }));
         offload.under_way.push(id);
+        // The attendant may sleep, and is the one to look after it.
+        if !self.recvs[id.0 as usize].long {
+            self.recvs[id.0 as usize].long = self.begin_long();
+        }
+        self.calls |= STIRRED;
         true
     }
 
-    /// Looks at what the copy engine is at; helps it if the program waits.
+    /// Looks at what the copy engine is at; helps it if the calling thread is the attendant, or one that waits and nobody attends.
     #[cold]
     pub(crate) fn follow_offload(&mut self) -> Result<bool, Fault> {
         let mut ended = false;
         let mut at = 0;
         while let Some(&id) = self.offload.as_ref().and_then(|o| o.under_way.get(at)) {
-            let help = self.waiting_threads > 0;
+            let help = self.attending || (self.waiting_threads > 0 && self.attention.is_none());
             let progress = match &self.recvs[id.0 as usize].copying {
                 Some(copying) if help => copying.cookie.assist(),
                 Some(copying) => copying.cookie.check(),
@@ -131,23 +137,25 @@ impl State {
         Ok(ended)
     }
 
-    /// True while the copy engine is at work for this rank.
+    /// True while the copy engine is at work for this rank, and the calling thread is one to look after it: the attendant where
+    /// there is one, any other else.
     #[inline]
-    pub(crate) fn has_offloaded(&self) -> bool {
-        self.offload
-            .as_ref()
-            .is_some_and(|o| !o.under_way.is_empty())
+    pub(crate) fn looks_after_offload(&self) -> bool {
+        let offload = self.offload.as_ref();
+        offload.is_some_and(|o| !o.under_way.is_empty())
+            && (self.attention.is_none() || self.attending)
     }
 
     /// True if the copy engine has ended something, or would stop if nobody looked.
     pub(crate) fn offload_has_work(&self) -> bool {
-        self.offload.as_ref().is_some_and(|o| {
-            o.under_way.iter().any(|id| {
-                let copying = &self.recvs[id.0 as usize].copying;
-                copying.as_ref().is_none_or(|c| {
-                    !c.cookie.is_self_driven() || c.cookie.check() != Progress::Pending
+        self.looks_after_offload()
+            && self.offload.as_ref().is_some_and(|o| {
+                o.under_way.iter().any(|id| {
+                    let copying = &self.recvs[id.0 as usize].copying;
+                    copying.as_ref().is_none_or(|c| {
+                        !c.cookie.is_self_driven() || c.cookie.check() != Progress::Pending
+                    })
                 })
             })
-        })
     }
 }

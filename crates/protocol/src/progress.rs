@@ -110,7 +110,7 @@ impl State {
     /// The rest of a round, in which something has `arrived` or not: what does not wait for packets.
     #[inline(always)]
     fn go_on(&mut self, mut arrived: bool) -> Result<bool, Fault> {
-        if self.has_offloaded() {
+        if self.looks_after_offload() {
             arrived |= self.follow_offload()?;
         }
         if !self.backlog.is_empty() {

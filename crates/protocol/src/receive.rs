@@ -61,7 +61,7 @@ pub(crate) struct RecvOp {
     /// The copy engine's part, as long as it is at work.
     pub copying: Option<Box<Copying>>,
     /// It counts among the long messages under way.
-    long: bool,
+    pub long: bool,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -53,6 +53,8 @@ pub struct State {
     pub(crate) waiting_threads: u32,
     /// Long messages under way, if somebody attends to them while the program computes.
     pub(crate) attention: Option<usize>,
+    /// The attendant has the lock.
+    pub(crate) attending: bool,
     /// The same since schedules and reactions were last looked at.
     pub(crate) completed: bool,
     pub(crate) schedules: Slab<Running>,
@@ -156,6 +158,7 @@ impl State {
             offload: None,
             waiting_threads: 0,
             attention: None,
+            attending: false,
             completed: false,
             schedules: Slab::new(),
             under_way: Vec::new(),
