@@ -286,7 +286,11 @@ mod tests {
         let node = derive(Level::Node);
         assert!(node.eager_max < derive(Level::Package).eager_max);
         assert!(derive(Level::Package).eager_max < shared.eager_max);
-        assert!(node.direct_min < shared.direct_min);
+        let by_kernel = |level| {
+            let kernel = Situation::waiting(level, Ways::SHARED_MEMORY.with(Way::Pull));
+            Thresholds::derive(&Costs::default(), &kernel).direct_min
+        };
+        assert!(by_kernel(Level::Node) < by_kernel(Level::SharedCache));
     }
 
     #[test]

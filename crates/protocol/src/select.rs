@@ -85,6 +85,8 @@ impl Selection {
         };
         let kernel = Ways::NONE.with(Way::Pull).with(Way::Cooperate);
         let mapped = Ways::NONE.with(Way::Mapped).with(Way::MappedCooperate);
+        // Shorter buffers are not moved.
+        let movable = tunables::MAPPED_MIN.number()? as usize;
         let derive = |level, ways: Ways| {
             let available = Ways::SHARED_MEMORY.union(ways).intersection(allowed);
             let situation = Situation {
@@ -116,7 +118,10 @@ impl Selection {
             }
             let connection = Connection {
                 thresholds,
-                mapped_min: derive(level, mapped)?.eager_max.saturating_add(1),
+                mapped_min: derive(level, mapped)?
+                    .eager_max
+                    .saturating_add(1)
+                    .max(movable),
                 level,
                 skewed: false,
             };
