@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use mica_node::maps::Maps;
 use mica_node::topology::{Machine, SYNTHETIC_VARIABLE, TopologyError, readable_bytes};
 use mica_node::tunables::{Kind, SegmentShape};
 use mica_node::{park, process, topology, tunables};
@@ -167,7 +168,7 @@ fn machine_info(machine: &Machine, drawing: bool) -> MachineInfo {
 }
 
 fn channels() -> Vec<Channel> {
-    vec![shared_memory(), direct(), parking()]
+    vec![shared_memory(), direct(), mapped(), xpmem(), parking()]
 }
 
 fn shared_memory() -> Channel {
@@ -247,6 +248,44 @@ fn direct() -> Channel {
     match process::cma_between_ranks() {
         Ok(()) => channel(true, None, None),
         Err(refusal) => channel(false, Some(refusal.reason), Some(refusal.remedy)),
+    }
+}
+
+/// Buffers that move to shared memory: what the process itself can see of their conditions (docs/design/mapped.md).
+fn mapped() -> Channel {
+    let channel = |refusal: Option<(String, String)>| {
+        let (reason, remedy) = refusal.unzip();
+        Channel {
+            name: "mapped",
+            purpose: "long messages from and to buffers in reuse, by load and store",
+            design: None,
+            usable: reason.is_none(),
+            reason,
+            remedy,
+        }
+    };
+    let choice = tunables::DIRECT.text();
+    if !matches!(choice.as_str(), "auto" | "mapped") {
+        let reason = format!("switched off by {}={choice}", tunables::DIRECT.env);
+        return channel(Some((reason, format!("unset {}", tunables::DIRECT.env))));
+    }
+    channel(Maps::open().err().map(|error| {
+        let reason = format!("PROCMAP_QUERY on /proc/self/maps: {error}");
+        (reason, "Linux 6.11 or newer, with /proc mounted".to_owned())
+    }))
+}
+
+fn xpmem() -> Channel {
+    let there = std::path::Path::new("/dev/xpmem").exists();
+    Channel {
+        name: "xpmem",
+        purpose: "long messages by load and store in any memory of a peer",
+        design: None,
+        usable: there,
+        reason: (!there).then(|| "there is no /dev/xpmem".into()),
+        remedy: (!there).then(|| {
+            "load the XPMEM kernel module, if the machine has it; nothing is lost without".into()
+        }),
     }
 }
 

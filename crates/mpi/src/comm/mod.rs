@@ -129,6 +129,9 @@ fn resolve_and_cache(handle: u32) -> Result<Comm> {
 
 /// Makes every thread look its communicator up again.
 pub(crate) fn forget_cached() {
+    // These end with MPI_Finalize; what goes on finds its way again.
+    Route::forget(c::COMM_WORLD);
+    Route::forget(c::COMM_SELF);
     // Release: pairs with the load in `with`; publishes the removal that came before.
     GENERATION.fetch_add(1, Ordering::Release);
 }
