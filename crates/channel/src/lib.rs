@@ -12,7 +12,6 @@ pub mod memory;
 pub mod offload;
 pub mod shm;
 
-use mica_node::topology::Level;
 use shm::Packet;
 
 bitflags::bitflags! {
@@ -32,7 +31,7 @@ bitflags::bitflags! {
     }
 }
 
-/// What a channel costs, as far as it is known without calibration.
+/// What a copy engine costs, as far as it is known without calibration. (What the ways of a message cost is `mica_policy`'s.)
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
     /// Nanoseconds to start a transfer.
@@ -49,8 +48,6 @@ pub trait Channel {
     fn name(&self) -> &'static str;
     /// What it can do.
     fn capabilities(&self) -> Capabilities;
-    /// What it costs between ranks at this level.
-    fn cost(&self, level: Level) -> Cost;
 }
 
 /// A channel that brings messages: what polling asks of it, so that several can be looked at in turn (chai-2009, 7.1).

@@ -25,9 +25,8 @@ mod tests;
 use std::sync::Arc;
 
 use crate::memory::View;
-use crate::{Capabilities, Channel, Cost};
+use crate::{Capabilities, Channel};
 use mica_node::segment::JobSegment;
-use mica_node::topology::Level;
 
 pub use cma::RemoteRun;
 pub use exposure::{Backend, Exposed, Exposure};
@@ -108,14 +107,6 @@ impl Channel for Direct {
             capabilities |= Capabilities::LOAD_STORE;
         }
         capabilities
-    }
-
-    fn cost(&self, _level: Level) -> Cost {
-        Cost {
-            start_ns: 800.0,
-            byte_ns: 0.09,
-            copies: 1,
-        }
     }
 }
 

@@ -22,13 +22,12 @@ mod tests;
 pub use mica_node::ring::{INLINE, PAYLOAD_MAX, Packet};
 
 use crate::memory::View;
-use crate::{Capabilities, Channel, ChannelError, Cost, Messages};
+use crate::{Capabilities, Channel, ChannelError, Messages};
 use advanced::Advanced;
 use basic::Basic;
 use mica_node::doorbell::Knocks;
 use mica_node::park::Fencing;
 use mica_node::segment::JobSegment;
-use mica_node::topology::Level;
 
 /// One rank's end of the shared-memory channel.
 #[derive(Debug)]
@@ -49,19 +48,6 @@ impl Channel for Shm {
 
     fn capabilities(&self) -> Capabilities {
         Capabilities::MESSAGES | Capabilities::USER_SPACE
-    }
-
-    fn cost(&self, level: Level) -> Cost {
-        let start_ns = match level {
-            Level::SharedCache => 100.0,
-            Level::Package => 150.0,
-            Level::Node | Level::Network => 300.0,
-        };
-        Cost {
-            start_ns,
-            byte_ns: 0.1,
-            copies: 2,
-        }
     }
 }
 
