@@ -2,7 +2,6 @@
  * again, moved away, enlarged, freed and allocated anew, by sender and receiver in turn. A library
  * that remembers where a buffer lies (mapped pages, registrations) must notice every time. Each
  * message carries bytes of its own; 256 KiB (or argv[1]) each. */
-#define _GNU_SOURCE
 #include "test.h"
 
 #include <sys/mman.h>
