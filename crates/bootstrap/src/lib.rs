@@ -1,0 +1,11 @@
+//! How a process learns who it is and meets the others of its job: under launchers of others, our own, or alone.
+#![forbid(unsafe_code)]
+
+mod error;
+mod manager;
+mod nodes;
+pub mod pmi1;
+
+pub use error::BootstrapError;
+pub use manager::{ProcessManager, exchange};
+pub use nodes::{Joined, Nodes};

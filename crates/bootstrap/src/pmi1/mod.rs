@@ -1,0 +1,3 @@
+//! PMI-1 over PMI_FD.
+
+pub mod message;
