@@ -236,9 +236,9 @@ fn copy_engine(
 }
 
 fn alone() -> Result<JobSegment, SegmentError> {
-    JobSegment::create(&JobSpec {
-        places: &[Place::UNKNOWN],
-        available_cores: available_cores() as u32,
-        appnum: &[0],
-    })
+    JobSegment::create(&JobSpec::on_one_node(
+        &[Place::UNKNOWN],
+        available_cores() as u32,
+        &[0],
+    ))
 }
