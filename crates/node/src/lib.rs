@@ -7,6 +7,7 @@ pub mod cells;
 pub mod claims;
 pub mod doorbell;
 pub mod fifo;
+pub mod handover;
 pub mod identity;
 pub mod lock;
 pub mod maps;
