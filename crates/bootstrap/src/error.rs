@@ -54,6 +54,14 @@ pub enum BootstrapError {
         /// What it answered.
         answer: String,
     },
+    /// A key or a value that cannot be given to a process manager.
+    #[error("{key:?} = {value:?} cannot be published through a process manager")]
+    NotStorable {
+        /// The key.
+        key: String,
+        /// The value, or its beginning.
+        value: String,
+    },
     /// No PMIx library was found.
     #[error(
         "this process was started by a PMIx launcher, but no PMIx library can be loaded ({tried}); install libpmix2 (Debian) or pmix, or name libpmix.so.2 in MICA_PMIX_LIBRARY"

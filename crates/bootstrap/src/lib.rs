@@ -4,7 +4,9 @@
 mod error;
 mod manager;
 mod nodes;
+mod parts;
 pub mod pmi1;
+pub mod pmi2;
 
 pub use error::BootstrapError;
 pub use manager::{ProcessManager, exchange};

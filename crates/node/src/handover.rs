@@ -355,9 +355,8 @@ impl Wire {
         // SAFETY: plain system call on an open descriptor.
         check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
         // SAFETY: it is open, and by the launcher's convention nobody else in this process uses it.
-        Ok(Wire {
-            fd: unsafe { OwnedFd::from_raw_fd(number) },
-        })
+        let fd = unsafe { OwnedFd::from_raw_fd(number) };
+        Ok(Wire { fd })
     }
 
     /// Sends all bytes. Blocks while the other side does not take them.
