@@ -12,6 +12,7 @@ pub mod identity;
 pub mod lock;
 pub mod maps;
 pub mod park;
+pub mod pmix;
 #[cfg(feature = "launcher")]
 pub mod process;
 pub mod ring;
