@@ -12,9 +12,10 @@ const LAW: &[(&str, &[&str])] = &[
     ("mica-node", &[]),
     ("mica-channel", &["mica-node"]),
     ("mica-policy", &["mica-node"]),
+    ("mica-bootstrap", &["mica-node"]),
     (
         "mica-protocol",
-        &["mica-channel", "mica-policy", "mica-node"],
+        &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node"],
     ),
     (
         "mica-mpi",
