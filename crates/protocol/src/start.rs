@@ -55,6 +55,9 @@ pub enum StartError {
     /// The network's own way of waiting cannot be had.
     #[error("cannot make the socket by which a rank is woken that waits for the network: {0}")]
     Bell(std::io::Error),
+    /// The system has no random bytes.
+    #[error("no random bytes for the job's cookie: {0}")]
+    Random(std::io::Error),
     /// The ranks of a job on one node have nobody to exchange network addresses through.
     #[error(
         "MICA_NET=loopback: the launcher of this job offers no exchange of addresses; set it for mpiexec, too"
@@ -188,7 +191,8 @@ fn open_net(
     }
     let manager = manager.ok_or(StartError::NoExchange)?;
     let mut net = Net::open(&net::Options::in_force(nodes.all_on_one_machine)?)?;
-    let mut mine = mica_node::identity::random_word().to_le_bytes().to_vec();
+    let nonce = mica_node::handover::nonce().map_err(StartError::Random)?;
+    let mut mine = nonce[..COOKIE].to_vec();
     mine.extend_from_slice(net.address());
     let all = mica_bootstrap::exchange(manager, ADDRESS_KEY, &mine)?;
     // The first rank's word is the whole job's.
