@@ -47,11 +47,6 @@ impl Polling {
         })
     }
 
-    /// Whether the schedule leaves anything out.
-    pub fn is_scheduled(&self) -> bool {
-        self.schedule.is_some()
-    }
-
     /// Lets the next round look at all.
     pub fn hasten(&mut self) {
         self.hastened = true;
@@ -261,7 +256,7 @@ mod tests {
         let policy = PollPolicy::Static { ratio: 50 };
         let mut polling = Polling::new(vec![Bringer::Fifos, Bringer::Net], false, policy)
             .expect("further channels");
-        assert!(!polling.is_scheduled());
+        assert!(polling.schedule.is_none());
         for _ in 0..3 {
             assert_eq!(polling.begin_round(0), 0b11);
         }
