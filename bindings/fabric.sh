@@ -32,7 +32,7 @@ done >"$headers"
     --opaque-type 'fi_msg(|_atomic)' --opaque-type 'fid_(eq|pep|stx|cntr|wait|poll|av_set|mc)' --opaque-type 'fi_ioc' \
     --opaque-type 'fi_ops_(tagged|collective)' \
     --blocklist-type 'iovec|size_t|ssize_t|__ssize_t|__size_t|__u?int(8|16|32|64)_t|u?int(8|16|32|64)_t' \
-    --raw-line 'use libc::{iovec, ssize_t};' \
+    --raw-line 'use libc::iovec;' \
     --allowlist-var 'FI_(ADDR_STR|FORMAT_UNSPEC|SOCKADDR|SOCKADDR_IN|SOCKADDR_IN6)' \
     --allowlist-var 'FI_(GETWAIT|ENABLE)' \
     >"$to.tmp"

@@ -9,7 +9,7 @@
 )]
 #![allow(clippy::all, clippy::undocumented_unsafe_blocks)]
 
-use libc::{iovec, ssize_t};
+use libc::iovec;
 
 #[derive(PartialEq, Eq, Copy, Clone, Debug, Hash)]
 #[repr(C, align(8))]
