@@ -69,8 +69,9 @@ pub(crate) fn choose(
         _ => {}
     }
     if is_set(PMI_FD) {
-        // Hydra under Slurm speaks both.
-        return Ok(match is_set("SLURM_STEP_ID") {
+        // Slurm's own plugin names the job. Hydra may run under Slurm too, and that of Intel MPI does not get over PMI-2.
+        let by_slurm = is_set("SLURM_STEP_ID") && is_set("PMI_JOBID") && !is_set("HYDI_CONTROL_FD");
+        return Ok(match by_slurm {
             true => Launcher::Pmi2,
             false => Launcher::Pmi1,
         });
@@ -188,11 +189,14 @@ mod tests {
         assert_eq!(chosen(&pmi, "auto").expect("known"), Launcher::Pmi1);
         let slurm = [
             ("PMI_FD", "9"),
+            ("PMI_JOBID", "7.0"),
             ("SLURM_STEP_ID", "0"),
             ("SLURM_STEP_NUM_TASKS", "2"),
             ("SLURM_PROCID", "1"),
         ];
         assert_eq!(chosen(&slurm, "auto").expect("known"), Launcher::Pmi2);
+        let hydra = [("PMI_FD", "9"), ("SLURM_STEP_ID", "0")];
+        assert_eq!(chosen(&hydra, "auto").expect("known"), Launcher::Pmi1);
         let pmix = [
             ("PMIX_NAMESPACE", "x"),
             ("PMIX_RANK", "0"),

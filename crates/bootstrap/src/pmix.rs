@@ -1,9 +1,9 @@
 //! PMIx, through the library that the launcher's installation or the system has.
 //!
-//! Spoken by Open MPI's mpirun, by prterun and by Slurm (`srun --mpi=pmix`). The store is by rank already, and takes
-//! values of any length.
+//! Spoken by Open MPI's mpirun, by prterun and by Slurm (`srun --mpi=pmix`). The store is by rank already. Long values are
+//! cut here too: the library compresses them, and returns what it compressed.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,9 @@ use crate::choose::text;
 use crate::{BootstrapError, ProcessManager, parts};
 
 const MANAGER: &str = "PMIx";
+/// Longest value: the library compresses from 4096 bytes on, by default.
+const VALUE_MAX: usize = 2000;
+
 const LIBRARY: &str = "libpmix.so.2";
 
 /// How long the launcher may look for a value that was put before a fence.
@@ -172,10 +175,11 @@ impl ProcessManager for Pmix {
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
         parts::check(key, value)?;
-        // A value may be empty, which not every version tells from none.
-        let value = c_string(&format!("1:{value}"));
-        let put = self.client.put(&key_of(key), &value);
-        put.map_err(|failure| error(&format!("PMIx_Put of {key}"), failure))
+        for (name, part) in parts::cut(key, value, VALUE_MAX) {
+            let put = self.client.put(&key_of(&name), &c_string(&part));
+            put.map_err(|failure| error(&format!("PMIx_Put of {name}"), failure))?;
+        }
+        Ok(())
     }
 
     fn fence(&mut self) -> Result<(), BootstrapError> {
@@ -185,11 +189,11 @@ impl ProcessManager for Pmix {
     }
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
-        let name: &CStr = &key_of(key);
-        let value = self.client.text(rank, name, GET_SECONDS);
-        let call = || format!("PMIx_Get of {key} of rank {rank}");
-        let value = value.map_err(|failure| error(&call(), failure))?;
-        let value = value.strip_prefix("1:").map(str::to_owned);
+        let value = parts::join(key, |name| {
+            let value = self.client.text(rank, &key_of(name), GET_SECONDS);
+            let call = || format!("PMIx_Get of {name} of rank {rank}");
+            value.map_err(|failure| error(&call(), failure))
+        })?;
         value.ok_or_else(|| BootstrapError::Stranger {
             rank,
             what: format!("published something else than Mica does under {key}"),
