@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::attendant::Attendant;
 use crate::matching::Pattern;
+use crate::nodes::Nodes;
 use crate::offloading::Offload;
 use crate::receive::{Completion, Started};
 use crate::state::{STIRRED, SUMMON, State};
@@ -31,6 +32,8 @@ pub struct Engine {
     pub(crate) segment: &'static JobSegment,
     pub(crate) rank: u32,
     pub(crate) launched: bool,
+    /// Where the job's ranks run.
+    pub(crate) nodes: Nodes,
     /// Looks of a blocking receive at its sender alone; none where polling follows a schedule.
     pub(crate) glances: u32,
     /// Ranks outnumber cores: between two glances others get this rank's.
@@ -111,7 +114,23 @@ impl Engine {
         self.size()
     }
 
-    /// Where a rank runs.
+    /// The node that job rank `rank` runs on, below [`nodes`](Self::nodes).
+    #[inline]
+    pub fn node_of(&self, rank: u32) -> u32 {
+        self.nodes.of(rank)
+    }
+
+    /// Number of nodes that the job spans.
+    pub fn nodes(&self) -> u32 {
+        self.nodes.count()
+    }
+
+    /// The name of a node; empty where the launcher gave none.
+    pub fn node_name(&self, node: u32) -> &str {
+        self.nodes.name(node)
+    }
+
+    /// Where a rank of this node runs. Places of different nodes cannot be compared.
     pub fn place(&self, rank: u32) -> Place {
         self.segment.place(rank)
     }

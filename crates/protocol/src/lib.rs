@@ -15,6 +15,7 @@
 mod attendant;
 mod engine;
 pub mod matching;
+mod nodes;
 mod offloading;
 mod packet;
 mod progress;
@@ -33,6 +34,7 @@ pub use engine::Engine;
 pub use matching::{Envelope, Pattern};
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock};
 pub use mica_node::segment::{WaitKind, Waiting};
+pub use nodes::Nodes;
 pub use reaction::Reaction;
 pub use receive::{Arrival, Completion, MessageId, RecvId, Started};
 pub use schedule::{Failure, Local, ScheduleId, Stage, Step};

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU32;
 use crate::Engine;
 use crate::attendant::Attendant;
 use crate::engine::{GLANCES, GLANCES_SHARED};
+use crate::nodes::Nodes;
 use crate::offloading::Offload;
 use crate::progress::Polling;
 use crate::rendezvous::Splits;
@@ -202,6 +203,7 @@ impl Engine {
             segment,
             rank,
             launched,
+            nodes: Nodes::default(),
             spin: times(spin),
             glances: glances.min(times(spin).max(GLANCES_SHARED)),
             shares_core,
