@@ -3,10 +3,11 @@
 
 use mica_channel::memory::{Block, Region, View};
 
+use super::super::place::Blocks;
 use super::super::schedule::Schedule;
 use super::super::thresholds::{TwoLevel, Way};
 use super::super::{allgather as ag, bcast as bc};
-use super::{Layout, Team, offsets, piece};
+use super::{Layout, Team, offsets, piece, place};
 use crate::error::Result;
 
 /// Allgather into `blocks`; in place, `send` is absent and this rank's block is there.
@@ -23,6 +24,19 @@ pub fn allgather(
         Way::Columns => Ok(columns(layout, send, blocks)),
         Way::Flat => Ok(ring(layout, send, blocks)),
     }
+}
+
+/// The same with blocks of one length.
+pub fn allgather_blocks(
+    layout: &Layout,
+    limits: &TwoLevel,
+    send: Option<View>,
+    receive: &Blocks,
+) -> Result<Schedule> {
+    if layout.is_flat() {
+        return ag::build(place(layout), &limits.across, send, receive);
+    }
+    allgather(layout, limits, send, &receive.each(layout.size())?)
 }
 
 /// The ring by nodes: on each node one rank only receives from another node.

@@ -11,7 +11,7 @@ mod alltoall;
 mod gather;
 mod reduce;
 
-pub use allgather::allgather;
+pub use allgather::{allgather, allgather_blocks};
 pub use alltoall::{alltoall, exchange};
 pub use gather::{gather, scatter};
 pub use reduce::{allreduce, reduce, reduce_scatter};
