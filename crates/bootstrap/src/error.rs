@@ -34,6 +34,26 @@ pub enum BootstrapError {
     /// A tunable's value is wrong.
     #[error(transparent)]
     BadTunable(#[from] BadValue),
+    /// The connection that the launcher promised is not there.
+    #[error(
+        "{variable}={value} names no connection to a launcher ({source}); was this program started from inside an MPI program?"
+    )]
+    NoConnection {
+        /// The variable that names it.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A system call failed.
+    #[error("{call} failed: {source}")]
+    System {
+        /// The call.
+        call: &'static str,
+        /// Its error.
+        source: io::Error,
+    },
     /// The process manager cannot be reached any more.
     #[error("the process manager ({manager}) went away at {call}: {source}")]
     Lost {
@@ -53,6 +73,14 @@ pub enum BootstrapError {
         call: String,
         /// What it answered.
         answer: String,
+    },
+    /// A key or a value that cannot be given to a process manager.
+    #[error("{key:?} = {value:?} cannot be published through a process manager")]
+    NotStorable {
+        /// The key.
+        key: String,
+        /// The value, or its beginning.
+        value: String,
     },
     /// No PMIx library was found.
     #[error(

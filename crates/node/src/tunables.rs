@@ -119,6 +119,12 @@ tunables! {
         "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by membarrier.";
     STATS: "stats", "MICA_STATS", "off", Kind::Choice(&["off", "table"]),
         "table: rank 0 prints at MPI_Finalize what moved over which channel.";
+    PMI: "pmi", "MICA_PMI", "auto", Kind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
+        "The interface to another MPI's launcher: the one whose variables are set (auto), or this one.";
+    PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", Kind::Path(&["auto"]),
+        "The PMIx library, for PMIx launchers: the launcher's own or the system's (auto), or the file given.";
+    VIRTUAL_NODES: "virtual_nodes", "MICA_VIRTUAL_NODES", "0", Kind::Count,
+        "More than 0: treats the job's ranks, in blocks, as if they were on this many nodes (for tests).";
 }
 
 /// Every tunable's declaration.

@@ -66,8 +66,14 @@ pub enum MessageError {
         /// The value.
         value: String,
     },
-    /// A key or value cannot be written as one word of a line.
-    #[error("{key}={value:?} cannot be written as a word of a PMI-1 line")]
+    /// The bytes before a message of PMI-2 do not say how long it is.
+    #[error("{head:?} where the length of a message should be")]
+    NoLength {
+        /// The bytes.
+        head: String,
+    },
+    /// A key or value cannot be written as one word of a message.
+    #[error("{key}={value:?} cannot be written into a message")]
     NotAWord {
         /// The key.
         key: String,
