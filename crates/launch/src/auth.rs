@@ -85,7 +85,13 @@ pub struct Keys {
 
 impl Keys {
     fn new(secret: &Secret, agent: &Bytes, head: &Bytes) -> Keys {
-        let key = |label| secret.mac(label, agent, head).finalize().into_bytes().into();
+        let key = |label| {
+            secret
+                .mac(label, agent, head)
+                .finalize()
+                .into_bytes()
+                .into()
+        };
         Keys {
             up: key("up"),
             down: key("down"),
@@ -177,13 +183,20 @@ impl AgentSide {
     }
 
     /// Checks the head's proof and gives this side's; `None` if that is not the head.
-    pub fn prove(self, secret: &Secret, challenge: &[u8; CHALLENGE]) -> Option<([u8; LENGTH], Keys)> {
+    pub fn prove(
+        self,
+        secret: &Secret,
+        challenge: &[u8; CHALLENGE],
+    ) -> Option<([u8; LENGTH], Keys)> {
         let (head, proof) = challenge.split_at(LENGTH);
         let head: Bytes = head.try_into().ok()?;
         let mac = secret.mac("head", &self.own, &head);
         mac.verify_slice(proof).ok()?;
         let proof = secret.mac("agent", &self.own, &head).finalize();
-        Some((proof.into_bytes().into(), Keys::new(secret, &self.own, &head)))
+        Some((
+            proof.into_bytes().into(),
+            Keys::new(secret, &self.own, &head),
+        ))
     }
 }
 
@@ -192,7 +205,10 @@ mod tests {
     use super::*;
 
     /// A handshake, and what went over the wire.
-    fn shake(at_agent: &Secret, at_head: &Secret) -> Option<(Keys, Keys, [u8; HELLO], [u8; LENGTH])> {
+    fn shake(
+        at_agent: &Secret,
+        at_head: &Secret,
+    ) -> Option<(Keys, Keys, [u8; HELLO], [u8; LENGTH])> {
         let (agent, hello) = AgentSide::new().unwrap();
         let (head, challenge) = HeadSide::answer(at_head, &hello)?;
         let (proof, agent_keys) = agent.prove(at_agent, &challenge)?;
@@ -241,7 +257,10 @@ mod tests {
         let (agent, hello) = AgentSide::new().unwrap();
         let (head, challenge) = HeadSide::answer(&right, &hello).unwrap();
         let nonce: Bytes = challenge[..LENGTH].try_into().unwrap();
-        let forged = wrong.mac("agent", &agent.own, &nonce).finalize().into_bytes();
+        let forged = wrong
+            .mac("agent", &agent.own, &nonce)
+            .finalize()
+            .into_bytes();
         assert!(head.accept(&right, &forged.into()).is_none());
     }
 

@@ -250,7 +250,11 @@ mod tests {
             stream.write_all(&proof).unwrap();
             let mut link = Link::of_agent(stream, keys).unwrap();
             let (node, slurm, machine) = (Some(3), None, String::new());
-            link.send(&Up::Hello { node, slurm, machine });
+            link.send(&Up::Hello {
+                node,
+                slurm,
+                machine,
+            });
             let fds = [link.as_fd()];
             wait_readable(&fds, None).unwrap();
             true
@@ -262,7 +266,10 @@ mod tests {
         let (mut door, address, secret) = open();
         let agent = agent(address, secret);
         let entered = attend(&mut door);
-        assert!(matches!(entered[0].1[..], [Up::Hello { node: Some(3), .. }]));
+        assert!(matches!(
+            entered[0].1[..],
+            [Up::Hello { node: Some(3), .. }]
+        ));
         drop(entered);
         assert!(agent.join().unwrap());
     }
@@ -279,7 +286,10 @@ mod tests {
     #[test]
     fn garbage_is_dropped_without_an_answer() {
         let (mut door, address, _) = open();
-        for bytes in [&b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"[..], &[0xff; 5000]] {
+        for bytes in [
+            &b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"[..],
+            &[0xff; 5000],
+        ] {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(bytes).unwrap();
             assert!(attend(&mut door).is_empty());
@@ -303,7 +313,11 @@ mod tests {
         stream.write_all(&proof).unwrap();
         let mut link = Link::of_agent(stream, keys).unwrap();
         let (node, slurm, machine) = (Some(0), None, String::new());
-        link.send(&Up::Hello { node, slurm, machine });
+        link.send(&Up::Hello {
+            node,
+            slurm,
+            machine,
+        });
         assert_eq!(attend(&mut door).len(), 1, "the agent itself");
 
         let mut thief = TcpStream::connect(address).unwrap();

@@ -49,10 +49,24 @@ mod tests {
     #[test]
     fn what_goes_along() {
         let goes = |name: &str, launcher| goes_along(OsStr::new(name), launcher);
-        for name in ["PATH", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "MICA_NET", "FI_PROVIDER", "HOSTS"] {
+        for name in [
+            "PATH",
+            "LD_LIBRARY_PATH",
+            "OMP_NUM_THREADS",
+            "MICA_NET",
+            "FI_PROVIDER",
+            "HOSTS",
+        ] {
             assert!(goes(name, Launcher::Srun), "{name}");
         }
-        for name in ["PWD", "HOSTNAME", "PMI_FD", "SSH_AUTH_SOCK", "MICA_RANK", "_"] {
+        for name in [
+            "PWD",
+            "HOSTNAME",
+            "PMI_FD",
+            "SSH_AUTH_SOCK",
+            "MICA_RANK",
+            "_",
+        ] {
             assert!(!goes(name, Launcher::Ssh), "{name}");
         }
         assert!(goes("SLURM_JOB_ID", Launcher::Ssh) && !goes("SLURM_NODEID", Launcher::Srun));

@@ -750,7 +750,10 @@ impl Head<'_> {
         let end = Instant::now() + FAREWELL;
         for shell in &mut self.shells {
             // One that has not brought its agent has nothing to finish.
-            if matches!(self.ending, Some(Ending::NotStarted { .. } | Ending::HostLost)) {
+            if matches!(
+                self.ending,
+                Some(Ending::NotStarted { .. } | Ending::HostLost)
+            ) {
                 let _ = shell.wait(BEAT / 5);
             }
             while !shell.has_ended() && Instant::now() < end {

@@ -321,7 +321,17 @@ mod tests {
         );
         assert_eq!(parse_host("[fe80::1]:2"), Some(host("fe80::1", Some(2))));
         assert_eq!(parse_host("user@h"), Some(host("user@h", None)));
-        for bad in ["a,,b", "a:0", "a:x", "-oProxyCommand=x", "a b", "a;b", "[1", "[1]x", "$(x)"] {
+        for bad in [
+            "a,,b",
+            "a:0",
+            "a:x",
+            "-oProxyCommand=x",
+            "a b",
+            "a;b",
+            "[1",
+            "[1]x",
+            "$(x)",
+        ] {
             assert!(parse_list(bad).is_err(), "{bad}");
         }
         assert_eq!(parse_list("a,b:q").unwrap_err(), "b:q");
@@ -334,7 +344,12 @@ mod tests {
         assert_eq!(parse_file(text).unwrap(), wanted);
         assert_eq!(parse_file("a\nb two").unwrap_err(), (2, "b two".to_owned()));
         assert_eq!(parse_file("a slots=0").unwrap_err().0, 1);
-        assert!(read_file(Path::new("/no/such")).unwrap_err().to_string().contains("/no/such"));
+        assert!(
+            read_file(Path::new("/no/such"))
+                .unwrap_err()
+                .to_string()
+                .contains("/no/such")
+        );
     }
 
     #[test]
@@ -371,17 +386,35 @@ mod tests {
         ok("a", "a");
         ok("n[1-3]", "n1 n2 n3");
         ok("n[08-10,3]", "n08 n09 n10 n3");
-        ok("login,r[1-2]n[1,3]-ib,x", "login r1n1-ib r1n3-ib r2n1-ib r2n3-ib x");
+        ok(
+            "login,r[1-2]n[1,3]-ib,x",
+            "login r1n1-ib r1n3-ib r2n1-ib r2n3-ib x",
+        );
         for bad in [
-            "", "a,", "n[1", "n]1", "n[3-1]", "n[a-b]", "n[]", "n[[1]]", "n[0-9999999999]", "n[1-2", "n[-1]",
-            "n[0-9999]m[0-9999]", "n[99999999999999999999]",
+            "",
+            "a,",
+            "n[1",
+            "n]1",
+            "n[3-1]",
+            "n[a-b]",
+            "n[]",
+            "n[[1]]",
+            "n[0-9999999999]",
+            "n[1-2",
+            "n[-1]",
+            "n[0-9999]m[0-9999]",
+            "n[99999999999999999999]",
         ] {
             assert_eq!(names(bad), None, "{bad}");
         }
         let hosts = of_slurm("n[1-3]", Some("2(x2),1")).unwrap();
         assert_eq!(
             hosts,
-            [host("n1", Some(2)), host("n2", Some(2)), host("n3", Some(1))]
+            [
+                host("n1", Some(2)),
+                host("n2", Some(2)),
+                host("n3", Some(1))
+            ]
         );
         for bad in ["2", "2(x4)", "x", "2(x", "0(x3)"] {
             let error = of_slurm("n[1-3]", Some(bad)).unwrap_err().to_string();

@@ -22,9 +22,7 @@ use crate::options::Options;
 use crate::output::{Stream, Target, print};
 use crate::plan::{Plan, command_line};
 use crate::ranks::{Connect, Ranks};
-use crate::report::{
-    Ending, Failure, first_failure, hang_report, say, signal_name, signal_status,
-};
+use crate::report::{Ending, Failure, first_failure, hang_report, say, signal_name, signal_status};
 use crate::traffic;
 use crate::wire::{Down, NodeJob, Puts, RankEnd, Up};
 
@@ -276,16 +274,32 @@ impl<'a> Job<'a> {
         reads.extend(alive.iter().map(|&index| self.ranks.process_fd(index)));
         let first_stream = reads.len();
         let room = self.master.has_room();
-        reads.extend(self.ranks.streams.iter().filter(|_| room).map(Stream::as_fd));
+        reads.extend(
+            self.ranks
+                .streams
+                .iter()
+                .filter(|_| room)
+                .map(Stream::as_fd),
+        );
         let first_client = reads.len();
-        let clients: Vec<_> = self.ranks.pmi.iter().flat_map(|s| s.connections()).collect();
+        let clients: Vec<_> = self
+            .ranks
+            .pmi
+            .iter()
+            .flat_map(|s| s.connections())
+            .collect();
         reads.extend(clients.iter().map(|(_, fd, _)| *fd));
         let numbers: Vec<usize> = clients.iter().map(|(index, ..)| *index).collect();
         if read_input {
             reads.push(stdin.as_fd());
         }
         let mut writes = Vec::new();
-        writes.extend(clients.iter().filter(|(.., unsent)| *unsent).map(|(_, fd, _)| *fd));
+        writes.extend(
+            clients
+                .iter()
+                .filter(|(.., unsent)| *unsent)
+                .map(|(_, fd, _)| *fd),
+        );
         if let Some(input) = self.ranks.input.as_ref().filter(|input| input.is_pending()) {
             writes.push(input.as_fd());
         }
@@ -302,15 +316,21 @@ impl<'a> Job<'a> {
         let mut stream_ready = ready[first_stream..first_client].iter();
         let master = &mut self.master;
         let mut sink = |target, text| master.write(target, text);
-        self.ranks.streams.retain_mut(|stream| match stream_ready.next() {
-            Some(true) => stream.pump(&mut sink),
-            _ => true,
-        });
+        self.ranks
+            .streams
+            .retain_mut(|stream| match stream_ready.next() {
+                Some(true) => stream.pump(&mut sink),
+                _ => true,
+            });
         let client_ready = ready[first_client..first_client + numbers.len()].iter();
         if let Some(server) = &mut self.ranks.pmi {
             server.flush();
         }
-        for (&index, _) in numbers.iter().zip(client_ready).filter(|(_, ready)| **ready) {
+        for (&index, _) in numbers
+            .iter()
+            .zip(client_ready)
+            .filter(|(_, ready)| **ready)
+        {
             self.on_client(index);
         }
         let ended = alive.iter().zip(&ready[1..]).filter(|(_, ready)| **ready);
@@ -563,7 +583,11 @@ impl<'a> Job<'a> {
                 return;
             }
             let fd = [uplink.link.as_fd()];
-            let writes = if uplink.link.has_unsent() { &fd[..] } else { &[] };
+            let writes = if uplink.link.has_unsent() {
+                &fd[..]
+            } else {
+                &[]
+            };
             if wait_ready(&fd, writes, Some(BEAT)).is_err() {
                 return;
             }

@@ -299,7 +299,11 @@ mod tests {
             bytes.extend_from_slice(&[0; LENGTH]);
             bytes
         };
-        for bytes in [frame(b"\x02up"), frame(b""), u32::MAX.to_le_bytes().to_vec()] {
+        for bytes in [
+            frame(b"\x02up"),
+            frame(b""),
+            u32::MAX.to_le_bytes().to_vec(),
+        ] {
             let (mut head, _agent, mut raw) = pair();
             raw.write_all(&bytes).unwrap();
             let (messages, end) = receive(&mut head, 1);

@@ -109,8 +109,15 @@ impl Options {
 
     /// Whether ranks will find this value in their environment; the command line comes before this process's own.
     pub fn sets(&self, name: &str, value: &str) -> bool {
-        let sections = self.sections.iter().flat_map(|section| &section.environment);
-        let mut given = self.environment.iter().chain(sections).filter(|(known, _)| known == name);
+        let sections = self
+            .sections
+            .iter()
+            .flat_map(|section| &section.environment);
+        let mut given = self
+            .environment
+            .iter()
+            .chain(sections)
+            .filter(|(known, _)| known == name);
         match given.next_back() {
             Some((_, given)) => given == value,
             None => std::env::var_os(name).is_some_and(|own| own == *value),
@@ -353,7 +360,8 @@ const OPTIONS: &[Spec] = &[
                equal share, before the next has its turn; when all are full it goes on with the first.",
         apply: |parser, option, values| {
             let hosts = parse_list(&values[0].to_string_lossy());
-            let hosts = hosts.map_err(|bad| wrong(option, OsStr::new(&bad), "a host (NAME or NAME:SLOTS)"))?;
+            let hosts = hosts
+                .map_err(|bad| wrong(option, OsStr::new(&bad), "a host (NAME or NAME:SLOTS)"))?;
             parser.options.hosts.extend(hosts);
             Ok(())
         },
@@ -392,7 +400,8 @@ const OPTIONS: &[Spec] = &[
         apply: |parser, option, values| {
             let launcher = values[0].to_str().and_then(Launcher::parse);
             let wanted = || format!("one of {}", Launcher::NAMES);
-            parser.options.launcher = Some(launcher.ok_or_else(|| wrong(option, &values[0], &wanted()))?);
+            parser.options.launcher =
+                Some(launcher.ok_or_else(|| wrong(option, &values[0], &wanted()))?);
             Ok(())
         },
     },
@@ -420,7 +429,11 @@ const OPTIONS: &[Spec] = &[
         apply: |parser, option, values| {
             let time = seconds(option, &values[0])?;
             if time < Duration::from_secs(2) {
-                return Err(wrong(option, &values[0], "2 seconds or more: hosts are heard of once a second"));
+                return Err(wrong(
+                    option,
+                    &values[0],
+                    "2 seconds or more: hosts are heard of once a second",
+                ));
             }
             parser.options.host_timeout = time;
             Ok(())
@@ -505,7 +518,9 @@ pub fn parse(arguments: &[OsString]) -> Result<Request, UsageError> {
     if let Some((first, rest)) = arguments.split_first()
         && first == AGENT
     {
-        return Agent::parse(rest).ok_or(UsageError::Agent).map(Request::Agent);
+        return Agent::parse(rest)
+            .ok_or(UsageError::Agent)
+            .map(Request::Agent);
     }
     let mut parser = Parser {
         options: Options {
@@ -537,7 +552,12 @@ pub fn parse(arguments: &[OsString]) -> Result<Request, UsageError> {
     }
     // Other hosts may have other directories.
     if parser.options.names_no_hosts() {
-        for directory in parser.options.sections.iter().filter_map(|s| s.directory.as_ref()) {
+        for directory in parser
+            .options
+            .sections
+            .iter()
+            .filter_map(|s| s.directory.as_ref())
+        {
             if !directory.is_dir() {
                 return Err(wrong("-wdir", directory.as_os_str(), "a directory"));
             }
@@ -553,13 +573,20 @@ impl Agent {
     /// The command line that [`Agent::parse`] reads, without the program.
     pub fn arguments(&self) -> Vec<String> {
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-        let node = self.node.map_or("slurm".to_owned(), |node| node.to_string());
+        let node = self
+            .node
+            .map_or("slurm".to_owned(), |node| node.to_string());
         vec![AGENT.to_owned(), addresses.join(","), node]
     }
 
     fn parse(arguments: &[OsString]) -> Option<Agent> {
-        let [addresses, node] = arguments else { return None };
-        let addresses = addresses.to_str()?.split(',').map(|address| address.parse().ok());
+        let [addresses, node] = arguments else {
+            return None;
+        };
+        let addresses = addresses
+            .to_str()?
+            .split(',')
+            .map(|address| address.parse().ok());
         let node = match node.to_str()? {
             "slurm" => None,
             number => Some(number.parse().ok()?),
@@ -798,11 +825,18 @@ mod tests {
     fn hosts_and_how_to_reach_them() {
         let line = "-hosts a,b:4 -H c -f /hosts -ppn 3 --launcher fork -iface lo --host-timeout 2.5 -wdir /no/such p";
         let options = run(line);
-        let names: Vec<&str> = options.hosts.iter().map(|host| host.name.as_str()).collect();
+        let names: Vec<&str> = options
+            .hosts
+            .iter()
+            .map(|host| host.name.as_str())
+            .collect();
         assert_eq!(names, ["a", "b", "c"]);
         assert_eq!(options.hosts[1].slots, Some(4));
         assert_eq!(options.host_file, Some(PathBuf::from("/hosts")));
-        assert_eq!((options.per_host, options.launcher), (Some(3), Some(Launcher::Fork)));
+        assert_eq!(
+            (options.per_host, options.launcher),
+            (Some(3), Some(Launcher::Fork))
+        );
         assert_eq!(options.interface.as_deref(), Some("lo"));
         assert_eq!(options.host_timeout, Duration::from_millis(2500));
         for name in ["-f", "-hostfile", "--hostfile", "-machinefile"] {
@@ -819,7 +853,10 @@ mod tests {
     fn an_agents_command_line() {
         for node in [Some(3), None] {
             let addresses = ["10.0.0.1:400", "[fd00::1]:5"].map(|a| a.parse().unwrap());
-            let agent = Agent { addresses: addresses.to_vec(), node };
+            let agent = Agent {
+                addresses: addresses.to_vec(),
+                node,
+            };
             let words: Vec<OsString> = agent.arguments().into_iter().map(OsString::from).collect();
             match parse(&words) {
                 Ok(Request::Agent(read)) => assert_eq!(read, agent),

@@ -44,7 +44,9 @@ pub enum PlacementError {
     #[error("MICA_VIRTUAL_NODES={0:?} is not a number of nodes from 1 to 65536")]
     Virtual(String),
     /// The launcher is Slurm's, and this is no allocation.
-    #[error("--launcher srun: this is no Slurm allocation (SLURM_JOB_NODELIST is not set) and no hosts are given")]
+    #[error(
+        "--launcher srun: this is no Slurm allocation (SLURM_JOB_NODELIST is not set) and no hosts are given"
+    )]
     NoAllocation,
     /// There is no such interface.
     #[error("--interface {0}: no network interface of this name or address is up (there are: {1})")]
@@ -79,7 +81,10 @@ fn place_unnamed(
     let launcher = options.launcher;
     let count = variable("MICA_VIRTUAL_NODES").filter(|text| !text.is_empty());
     if let (Some(text), None | Some(Launcher::Fork)) = (count, launcher) {
-        let count = text.parse().ok().filter(|count| (1..=65536).contains(count));
+        let count = text
+            .parse()
+            .ok()
+            .filter(|count| (1..=65536).contains(count));
         let count: usize = count.ok_or(PlacementError::Virtual(text))?;
         let (hosts, members) = hosts::virtual_nodes(count, options.ranks());
         return Ok(nodes(Launcher::Fork, hosts, members));
@@ -153,7 +158,10 @@ pub fn head_addresses(
             if found.is_empty() {
                 let mut names: Vec<&str> = all.iter().map(|i| i.name.as_str()).collect();
                 names.dedup();
-                return Err(PlacementError::Interface(wanted.to_owned(), names.join(", ")));
+                return Err(PlacementError::Interface(
+                    wanted.to_owned(),
+                    names.join(", "),
+                ));
             }
             found
         }
@@ -200,7 +208,12 @@ mod tests {
 
     #[test]
     fn one_host_that_is_this_machine() {
-        for line in ["p", "-hosts localhost p", "-H localhost:4,127.0.0.1 p", "--launcher ssh p"] {
+        for line in [
+            "p",
+            "-hosts localhost p",
+            "-H localhost:4,127.0.0.1 p",
+            "--launcher ssh p",
+        ] {
             assert_eq!(placed(line, &[]).unwrap(), "here 1", "{line}");
         }
         let forked = placed("--launcher fork -hosts localhost p", &[]);
@@ -212,11 +225,18 @@ mod tests {
     #[test]
     fn hosts_of_the_command_line() {
         assert_eq!(placed("-hosts a,b -n 3 p", &[]).unwrap(), "Ssh a:0+1 b:2");
-        assert_eq!(placed("-hosts a,b -ppn 2 p", &[]).unwrap(), "Ssh a:0+1 b:2+3");
+        assert_eq!(
+            placed("-hosts a,b -ppn 2 p", &[]).unwrap(),
+            "Ssh a:0+1 b:2+3"
+        );
         assert_eq!(placed("-hosts a:1,b:3 p", &[]).unwrap(), "Ssh a:0 b:1+2+3");
         assert_eq!(placed("-hosts a,b -n 1 p", &[]).unwrap(), "Ssh a:0");
         let two = placed("-hosts a,b p : q", &[]);
-        assert_eq!(two.unwrap(), "Ssh a:0 b:1", "programs without -n have one rank each");
+        assert_eq!(
+            two.unwrap(),
+            "Ssh a:0 b:1",
+            "programs without -n have one rank each"
+        );
         let slurm = [("SLURM_JOB_NODELIST", "n1"), ("MICA_VIRTUAL_NODES", "3")];
         assert_eq!(placed("-hosts a p", &slurm).unwrap(), "Ssh a:0");
     }
@@ -231,15 +251,25 @@ mod tests {
 
     #[test]
     fn slurm_allocations() {
-        let two = [("SLURM_JOB_NODELIST", "n[1-2]"), ("SLURM_TASKS_PER_NODE", "2,1")];
+        let two = [
+            ("SLURM_JOB_NODELIST", "n[1-2]"),
+            ("SLURM_TASKS_PER_NODE", "2,1"),
+        ];
         assert_eq!(placed("p", &two).unwrap(), "Srun n1:0+1 n2:2");
         assert_eq!(placed("-n 2 p", &two).unwrap(), "Srun n1:0+1");
         assert_eq!(placed("--launcher ssh p", &two).unwrap(), "here 1");
         let here = host_name();
         let one = [("SLURM_JOB_NODELIST", here.as_str())];
         assert_eq!(placed("p", &one).unwrap(), "here 1");
-        assert_eq!(placed("--launcher srun p", &one).unwrap(), format!("Srun {here}:0"));
-        assert!(placed("--launcher srun p", &[]).unwrap_err().contains("no Slurm allocation"));
+        assert_eq!(
+            placed("--launcher srun p", &one).unwrap(),
+            format!("Srun {here}:0")
+        );
+        assert!(
+            placed("--launcher srun p", &[])
+                .unwrap_err()
+                .contains("no Slurm allocation")
+        );
     }
 
     #[test]
@@ -249,21 +279,39 @@ mod tests {
             address: address.parse().unwrap(),
             is_loopback: name == "lo",
         };
-        let all = [interface("lo", "127.0.0.1"), interface("ib0", "10.0.0.1"), interface("eth0", "10.1.0.1")];
+        let all = [
+            interface("lo", "127.0.0.1"),
+            interface("ib0", "10.0.0.1"),
+            interface("eth0", "10.1.0.1"),
+        ];
         let nodes = |launcher, host: &str| Nodes {
             launcher,
-            nodes: vec![NodeRanks { host: host.to_owned(), members: vec![0] }],
+            nodes: vec![NodeRanks {
+                host: host.to_owned(),
+                members: vec![0],
+            }],
         };
         let of = |launcher, host, wanted| {
             let addresses = head_addresses(&nodes(launcher, host), wanted, &all);
-            addresses.map(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+            addresses.map(|all| {
+                all.iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            })
         };
         assert_eq!(of(Launcher::Fork, "a", None).unwrap(), "127.0.0.1");
         assert_eq!(of(Launcher::Ssh, "localhost", None).unwrap(), "127.0.0.1");
         assert_eq!(of(Launcher::Ssh, "a", None).unwrap(), "10.0.0.1 10.1.0.1");
         assert_eq!(of(Launcher::Ssh, "a", Some("ib0")).unwrap(), "10.0.0.1");
-        assert_eq!(of(Launcher::Srun, "a", Some("10.1.0.1")).unwrap(), "10.1.0.1");
+        assert_eq!(
+            of(Launcher::Srun, "a", Some("10.1.0.1")).unwrap(),
+            "10.1.0.1"
+        );
         let none = of(Launcher::Ssh, "a", Some("ib1")).unwrap_err().to_string();
-        assert!(none.contains("ib1") && none.contains("lo, ib0, eth0"), "{none}");
+        assert!(
+            none.contains("ib1") && none.contains("lo, ib0, eth0"),
+            "{none}"
+        );
     }
 }

@@ -134,8 +134,11 @@ mod tests {
         job.section_of = vec![0, 0];
         job.machine_first = 2;
         let plan = Plan::on(&machine, &job);
-        let cores: Vec<(u32, u32)> =
-            plan.ranks.iter().map(|r| (r.rank, r.slot.place.core)).collect();
+        let cores: Vec<(u32, u32)> = plan
+            .ranks
+            .iter()
+            .map(|r| (r.rank, r.slot.place.core))
+            .collect();
         assert_eq!(cores, [(2, 2), (3, 3)]);
         assert_eq!(plan.available_cores, (available_cores() / 2).max(1));
     }

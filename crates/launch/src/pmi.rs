@@ -17,7 +17,11 @@ use mica_bootstrap::pmi1::message::{Lines, Message, MessageError};
 use crate::wire::Puts;
 
 /// The longest names and values that ranks may use, as Hydra has them: other libraries' buffers are made for these.
-const MAXES: [(&str, u32); 3] = [("kvsname_max", 256), ("keylen_max", 64), ("vallen_max", 1024)];
+const MAXES: [(&str, u32); 3] = [
+    ("kvsname_max", 256),
+    ("keylen_max", 64),
+    ("vallen_max", 1024),
+];
 /// Bytes of answers kept for a rank that does not read them.
 const UNREAD_MAX: usize = 1 << 20;
 
@@ -108,7 +112,9 @@ impl Server {
         }
         self.clients[index].flush();
         if !self.clients[index].open {
-            let _ = self.clients[index].socket.shutdown(std::net::Shutdown::Both);
+            let _ = self.clients[index]
+                .socket
+                .shutdown(std::net::Shutdown::Both);
         }
     }
 
@@ -137,7 +143,9 @@ impl Server {
                 done("put_result").with("msg", "success")
             }
             "get" => match self.values.get(message.text("key")?) {
-                Some(value) => done("get_result").with("msg", "success").with("value", value),
+                Some(value) => done("get_result")
+                    .with("msg", "success")
+                    .with("value", value),
                 None => Message::new("get_result")
                     .with("rc", -1)
                     .with("msg", "key_not_found")
@@ -277,7 +285,10 @@ mod tests {
             "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024"
         );
         assert_eq!(asked("cmd=get_appnum"), "cmd=appnum rc=0 appnum=3");
-        assert_eq!(asked("cmd=get_universe_size"), "cmd=universe_size rc=0 size=5");
+        assert_eq!(
+            asked("cmd=get_universe_size"),
+            "cmd=universe_size rc=0 size=5"
+        );
         assert!(asked("cmd=get_my_kvsname").starts_with("cmd=my_kvsname rc=0 kvsname=kvs_"));
         assert!(asked("cmd=get kvsname=k").contains("rc=-1"), "no key");
         assert!(asked("cmd=lookup_name service=x").starts_with("cmd=lookup_name_result rc=-1"));
@@ -288,7 +299,12 @@ mod tests {
     fn values_are_there_after_the_barrier() {
         let mut server = Server::new(3);
         let mut ranks = [0, 0].map(|appnum| Rank(server.add(appnum).unwrap()));
-        let put = ask(&mut server, &mut ranks[0], 0, "cmd=put kvsname=k key=a value=x=y");
+        let put = ask(
+            &mut server,
+            &mut ranks[0],
+            0,
+            "cmd=put kvsname=k key=a value=x=y",
+        );
         assert_eq!(put, "cmd=put_result rc=0 msg=success");
         let get = "cmd=get kvsname=k key=a";
         assert!(ask(&mut server, &mut ranks[0], 0, get).contains("rc=-1"));

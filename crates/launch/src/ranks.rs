@@ -146,7 +146,9 @@ impl<'a> Ranks<'a> {
         }
         if let Some(interface) = &self.job.interface {
             let given = self.job.environment.iter().chain(&section.environment);
-            let is_set = given.into_iter().any(|(name, _)| name == INTERFACE_VARIABLE);
+            let is_set = given
+                .into_iter()
+                .any(|(name, _)| name == INTERFACE_VARIABLE);
             if !is_set && std::env::var_os(INTERFACE_VARIABLE).is_none() {
                 let value = match interface.as_str() {
                     "" => self.address.as_ref(),
@@ -269,7 +271,10 @@ impl<'a> Ranks<'a> {
             let rank = self.plan.ranks[index].rank;
             let pid = self.ranks[index].process.pid();
             let waits_for = self.segment.wait_report(rank);
-            (rank, hang_line(rank, pid, host, self.stage(index), waits_for))
+            (
+                rank,
+                hang_line(rank, pid, host, self.stage(index), waits_for),
+            )
         };
         self.alive().into_iter().map(line).collect()
     }

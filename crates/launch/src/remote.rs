@@ -74,7 +74,9 @@ pub fn commands(
             };
         }
         let mut command = words(&SSH);
-        let is_ssh = Path::new(&command[0]).file_name().is_some_and(|name| name == "ssh");
+        let is_ssh = Path::new(&command[0])
+            .file_name()
+            .is_some_and(|name| name == "ssh");
         command.push(OsString::from(&node.host));
         match is_ssh {
             // ssh makes one line of all words, and a shell on the host takes it apart again.
@@ -228,8 +230,15 @@ impl Shell {
         let ended = self.ended().unwrap_or_else(|| "still runs".to_owned());
         let mut text = format!("mpiexec:   `{}` {ended}", self.name);
         let said = String::from_utf8_lossy(&self.said);
-        let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
-        text.push_str(if lines.is_empty() { " and said nothing.\n" } else { " and said:\n" });
+        let lines: Vec<&str> = said
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        text.push_str(if lines.is_empty() {
+            " and said nothing.\n"
+        } else {
+            " and said:\n"
+        });
         for line in lines {
             text.push_str(&format!("mpiexec:     {}\n", line.trim_end()));
         }
@@ -267,9 +276,15 @@ mod tests {
         let wanted = r"ssh -x -o BatchMode=yes h exec '/a b/it'\''s' '--agent' '10.0.0.1:5' '0'";
         assert_eq!(lines(Launcher::Ssh, &["h"], None), [wanted]);
         let own = lines(Launcher::Ssh, &["h"], Some("/usr/bin/ssh -p 2222"));
-        assert!(own[0].starts_with("/usr/bin/ssh -p 2222 h exec '/a b"), "{own:?}");
+        assert!(
+            own[0].starts_with("/usr/bin/ssh -p 2222 h exec '/a b"),
+            "{own:?}"
+        );
         let mixed = lines(Launcher::Ssh, &["h", "localhost"], None);
-        assert_eq!(mixed[1], "/a b/it's --agent 10.0.0.1:5 1", "this machine needs no ssh");
+        assert_eq!(
+            mixed[1], "/a b/it's --agent 10.0.0.1:5 1",
+            "this machine needs no ssh"
+        );
     }
 
     #[test]
@@ -285,8 +300,10 @@ mod tests {
         let words = lines(Launcher::Srun, &["n1", "n2"], None);
         assert_eq!(
             words,
-            ["srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2 --mpi=none \
-              --cpu-bind=none --overlap /a b/it's --agent 10.0.0.1:5 slurm"]
+            [
+                "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2 --mpi=none \
+              --cpu-bind=none --overlap /a b/it's --agent 10.0.0.1:5 slurm"
+            ]
         );
     }
 }

@@ -246,12 +246,20 @@ pub fn hang_report(size: u32, lines: &[(u32, String)]) -> String {
 
 /// The failure that counts of those found at the same time.
 pub fn first_failure(ends: &[RankEnd]) -> Option<(u32, u32, Cause)> {
-    let failures = ends.iter().filter_map(|end| Some((end.rank, end.pid, end.cause?)));
+    let failures = ends
+        .iter()
+        .filter_map(|end| Some((end.rank, end.pid, end.cause?)));
     failures.min_by_key(|(rank, _, cause)| (cause.order(), *rank))
 }
 
 /// One line of the hang report.
-pub fn hang_line(rank: u32, pid: u32, host: Option<&str>, stage: Stage, waits_for: Option<String>) -> String {
+pub fn hang_line(
+    rank: u32,
+    pid: u32,
+    host: Option<&str>,
+    stage: Stage,
+    waits_for: Option<String>,
+) -> String {
     let place = host.map(|host| format!(" on {host}")).unwrap_or_default();
     let state = match (stage, waits_for) {
         (Stage::NotInitialized, _) => "has not called MPI_Init".to_owned(),

@@ -110,11 +110,6 @@ impl NodeJob {
         }
     }
 
-    /// The program of the rank with this number on the node.
-    pub fn section(&self, index: usize) -> &Section {
-        &self.sections[self.section_of[index] as usize]
-    }
-
     /// Whether the parts fit together, so that no index into them can fail.
     pub fn is_sound(&self) -> bool {
         let sections = self.sections.len() as u32;
@@ -273,7 +268,7 @@ mod tests {
     fn a_part_knows_its_programs() {
         let job = job();
         assert_eq!((job.size, &job.section_of[..]), (5, &[0, 1][..]));
-        assert_eq!(job.section(1).command, ["c"]);
+        assert_eq!(job.sections[1].command, ["c"]);
         assert!(!job.takes_input && job.is_sound());
     }
 
@@ -287,13 +282,22 @@ mod tests {
     fn ups() -> impl Strategy<Value = Up> {
         let text = "[ -~\n]{0,40}";
         prop_oneof![
-            (any::<Option<u32>>(), proptest::option::of(text), text)
-                .prop_map(|(node, slurm, machine)| Up::Hello { node, slurm, machine }),
+            (any::<Option<u32>>(), proptest::option::of(text), text).prop_map(
+                |(node, slurm, machine)| Up::Hello {
+                    node,
+                    slurm,
+                    machine
+                }
+            ),
             any::<Vec<u8>>().prop_map(|bytes| Up::Output(Target::Err, bytes)),
             any::<u32>().prop_map(Up::InputTaken),
             (any::<u32>(), any::<i32>()).prop_map(|(rank, code)| {
                 let cause = Some(Cause::Aborted { code });
-                Up::Ended(vec![RankEnd { rank, pid: 1, cause }])
+                Up::Ended(vec![RankEnd {
+                    rank,
+                    pid: 1,
+                    cause,
+                }])
             }),
             proptest::collection::vec((any::<u32>(), text), 0..4).prop_map(Up::Hang),
             proptest::collection::vec((text, text), 0..4).prop_map(Up::BarrierIn),

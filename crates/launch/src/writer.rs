@@ -49,7 +49,9 @@ impl Writer {
     /// Gives the thread a text to write.
     pub fn write(&mut self, target: Target, text: Vec<u8>, node: Option<usize>) {
         if let Some(items) = &self.items
-            && items.send((target, text, node.map(|node| node as u32))).is_ok()
+            && items
+                .send((target, text, node.map(|node| node as u32)))
+                .is_ok()
         {
             self.pending += 1;
         }

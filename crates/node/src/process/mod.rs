@@ -14,7 +14,7 @@ mod interfaces;
 mod keeper;
 mod probe;
 
-pub use events::{Signals, is_foreground, set_nonblocking, wait_ready, wait_readable};
+pub use events::{Signals, is_foreground, set_nonblocking, wait_readable, wait_ready};
 pub use interfaces::{Interface, interfaces};
 pub use keeper::Keeper;
 pub use probe::{CmaRefusal, cma_between_ranks, memfd};
