@@ -147,18 +147,29 @@ fn owner(name: &str) -> Option<u32> {
         .then_some(process)
 }
 
-/// Removes what processes have left that are no more.
+/// Removes what processes have left that are no more: namespaces of our names with no interfaces but ours.
 fn remove_left() -> Result<(), String> {
     for line in ip(&["netns", "list"])?.lines() {
         let Some(name) = line.split_whitespace().next() else {
             continue;
         };
         let gone = |process: u32| !Path::new("/proc").join(process.to_string()).exists();
-        if owner(name).is_some_and(gone) && ip(&["-n", name, "link", "show", INTERFACE]).is_ok() {
+        if owner(name).is_some_and(gone)
+            && ip(&["-n", name, "-brief", "link"]).is_ok_and(|links| only_ours(&links))
+        {
             remove(name);
         }
     }
     Ok(())
+}
+
+/// Whether `ip -brief link` shows no interface but loopback and the end of a pair.
+fn only_ours(links: &str) -> bool {
+    let mut names = links.lines().filter_map(|line| {
+        let name = line.split_whitespace().next()?;
+        name.split('@').next()
+    });
+    names.all(|name| name == "lo" || name == INTERFACE)
 }
 
 fn remove(name: &str) {
@@ -193,6 +204,12 @@ mod tests {
         for other in ["a", "10.0.0.7", "10.0.0.4", "11.0.0.5", "10.0.0.5x"] {
             assert_eq!(owner(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn only_what_is_ours_is_removed() {
+        assert!(only_ours("lo DOWN\nmica0@if2 UP 1a:2b\n") && only_ours("lo UP\n"));
+        assert!(!only_ours("lo UP\neth0 UP\n"));
     }
 
     #[test]
