@@ -246,10 +246,10 @@ impl Shm {
     }
 
     /// True when a look at the rings or at the FIFOs would find something. For the last look before parking.
-    pub fn has_arrivals(&self) -> bool {
+    pub fn has_arrivals(&mut self) -> bool {
         self.knocks.is_heard()
             || self.advanced.has_arrivals()
-            || self.basic.as_ref().is_some_and(|b| b.has_arrivals())
+            || self.basic.as_mut().is_some_and(|b| b.has_arrivals())
     }
 
     #[cold]
