@@ -85,11 +85,11 @@ pub fn run(options: &Options, plan: &Plan<'_>) -> Result<u8, LaunchError> {
     .map_err(doing("cannot watch signals"))?;
     let places: Vec<Place> = plan.ranks.iter().map(|rank| rank.slot.place).collect();
     let appnum: Vec<u32> = plan.ranks.iter().map(|rank| rank.section_number).collect();
-    let segment = JobSegment::create(&JobSpec {
-        places: &places,
-        available_cores: plan.available_cores as u32,
-        appnum: &appnum,
-    })?;
+    let segment = JobSegment::create(&JobSpec::on_one_node(
+        &places,
+        plan.available_cores as u32,
+        &appnum,
+    ))?;
     let mut job = Job {
         options,
         plan,

@@ -129,6 +129,12 @@ tunables! {
         "The file of libfabric; auto is libfabric.so.1 as the dynamic linker finds it.";
     NET_EAGER_MAX: "net_eager_max", "MICA_NET_EAGER_MAX", "64K", Kind::Bytes,
         "Largest payload of one packet on the network; the smallest value among the job's ranks holds.";
+    PMI: "pmi", "MICA_PMI", "auto", Kind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
+        "The interface to another MPI's launcher: the one whose variables are set (auto), or this one.";
+    PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", Kind::Path(&["auto"]),
+        "The PMIx library, for PMIx launchers: the launcher's own or the system's (auto), or the file given.";
+    VIRTUAL_NODES: "virtual_nodes", "MICA_VIRTUAL_NODES", "0", Kind::Count,
+        "More than 0: treats the job's ranks, in blocks, as if they were on this many nodes (for tests).";
 }
 
 /// Every tunable's declaration.

@@ -1,6 +1,7 @@
 //! The engine of a process: its state behind a lock, and how a thread waits for it to change.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::attendant::Attendant;
 use crate::matching::Pattern;
@@ -8,6 +9,7 @@ use crate::offloading::Offload;
 use crate::receive::{Completion, Started};
 use crate::state::{STIRRED, SUMMON, State};
 use crate::{Fault, Traffic};
+use mica_bootstrap::ProcessManager;
 use mica_channel::memory::View;
 use mica_node::lock::{OneThreadAtATime, ThreadLock};
 use mica_node::park::Fencing;
@@ -31,6 +33,8 @@ pub struct Engine {
     pub(crate) segment: &'static JobSegment,
     pub(crate) rank: u32,
     pub(crate) launched: bool,
+    /// The launcher, where it is not Mica's mpiexec on one node; until the farewell.
+    pub(crate) manager: Mutex<Option<Box<dyn ProcessManager>>>,
     /// Looks of a blocking receive at its sender alone; none where polling follows a schedule.
     pub(crate) glances: u32,
     /// Ranks outnumber cores: between two glances others get this rank's.
@@ -349,7 +353,16 @@ impl Engine {
         let block = self.segment.block(self.rank);
         block.publish_traffic(&self.traffic().sent);
         block.finalize();
+        // A launcher that is gone ends the job by its own means: nothing more is owed to it.
+        if let Some(mut manager) = self.manager().take() {
+            let _ = manager.finalize();
+        }
         Ok(())
+    }
+
+    fn manager(&self) -> MutexGuard<'_, Option<Box<dyn ProcessManager>>> {
+        // What panicked while it held this left a launcher that can still be talked to.
+        self.manager.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes part again after [`finish`](Self::finish).
@@ -360,6 +373,12 @@ impl Engine {
     /// Ends the whole job with error code `code`: the launcher sees this rank's end and ends the others.
     pub fn abort(&self, code: i32) -> ! {
         self.segment.block(self.rank).abort(code);
+        // A thread that is in the launcher's hands will not come back; the exit status then tells.
+        if let Ok(mut manager) = self.manager.try_lock()
+            && let Some(manager) = manager.as_mut()
+        {
+            let _ = manager.abort(code, &format!("MPI_Abort by rank {}", self.rank));
+        }
         // A process can report eight bits; none of them set would read as success.
         let status = match code & 0xff {
             0 => 1,

@@ -81,9 +81,9 @@ impl Splits {
     /// A split of which nothing is taken; `None` when all are in use.
     fn take(&mut self) -> Result<Option<u8>, ChannelError> {
         if self.free.is_none() {
-            let geometry = self.segment.geometry();
             let bytes = SPLITS * size_of::<Split>();
-            self.segment.allocate(geometry.splits(self.me), bytes)?;
+            self.segment
+                .allocate(self.segment.splits_offset(self.me), bytes)?;
             self.free = Some((0..SPLITS as u8).collect());
         }
         let index = self.free.as_mut().and_then(Vec::pop);

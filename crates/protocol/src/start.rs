@@ -1,8 +1,8 @@
 //! Joining the job: by the launcher's environment, or alone.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex};
 
 use crate::Engine;
 use crate::attendant::Attendant;
@@ -13,17 +13,15 @@ use crate::rendezvous::Splits;
 use crate::select::Selection;
 use crate::skew::Skew;
 use crate::state::State;
+use mica_bootstrap::BootstrapError;
 use mica_channel::ChannelError;
 use mica_channel::direct::{Direct, Options};
 use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Fencing};
-use mica_node::segment::{
-    JobSegment, JobSpec, PREFIX_VARIABLE, RANK_VARIABLE, SEGMENT_FD_VARIABLE, SegmentError,
-    inherited_descriptor,
-};
-use mica_node::topology::{Place, available_cores, level_between};
+use mica_node::segment::{JobSegment, PREFIX_VARIABLE, SegmentError};
+use mica_node::topology::level_between;
 use mica_node::tunables::{self, BadValue};
 use mica_policy::{PollPolicy, SkewPolicy};
 
@@ -31,26 +29,9 @@ use mica_policy::{PollPolicy, SkewPolicy};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// It was started by a launcher of another MPI.
-    #[error(
-        "this program runs on Mica but was started by {launcher} ({variable} is set), which this version of Mica does not speak; start it with Mica's mpiexec"
-    )]
-    ForeignLauncher {
-        /// Whose launcher.
-        launcher: &'static str,
-        /// The environment variable that shows it.
-        variable: &'static str,
-    },
-    /// The launcher's variables make no sense.
-    #[error("{variable}={value}: {reason}")]
-    BadEnvironment {
-        /// The variable.
-        variable: &'static str,
-        /// Its value.
-        value: String,
-        /// What is wrong.
-        reason: &'static str,
-    },
+    /// The job cannot be met.
+    #[error(transparent)]
+    Bootstrap(#[from] BootstrapError),
     /// A tunable's value is wrong.
     #[error(transparent)]
     BadTunable(#[from] BadValue),
@@ -68,58 +49,6 @@ pub enum StartError {
     Channel(#[from] ChannelError),
 }
 
-/// Environment variables that launchers of other MPIs set for each process.
-const FOREIGN: [(&str, &str); 6] = [
-    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
-    (
-        "PMIX_RANK",
-        "a PMIx launcher (Open MPI's mpirun, prterun, or Slurm's srun)",
-    ),
-    (
-        "PMIX_NAMESPACE",
-        "a PMIx launcher (Open MPI's mpirun, prterun, or Slurm's srun)",
-    ),
-    (
-        "PMI_RANK",
-        "a PMI launcher (mpiexec of MPICH or Intel MPI, or Slurm's srun)",
-    ),
-    (
-        "PMI_FD",
-        "a PMI launcher (mpiexec of MPICH or Intel MPI, or Slurm's srun)",
-    ),
-    ("PALS_RANKID", "HPE's PALS"),
-];
-
-fn foreign_launcher() -> Option<StartError> {
-    // srun without a PMI. In a batch script the step's variables are not set; a step of one task is a job of one.
-    let tasks = std::env::var("SLURM_STEP_NUM_TASKS")
-        .ok()
-        .and_then(|n| n.parse::<u32>().ok());
-    if tasks.is_some_and(|n| n > 1) && std::env::var_os("SLURM_PROCID").is_some() {
-        let (variable, launcher) = ("SLURM_STEP_NUM_TASKS", "Slurm's srun");
-        return Some(StartError::ForeignLauncher { launcher, variable });
-    }
-    FOREIGN
-        .iter()
-        .find(|(variable, _)| std::env::var_os(variable).is_some())
-        .map(|&(variable, launcher)| StartError::ForeignLauncher { launcher, variable })
-}
-
-fn number(variable: &'static str) -> Result<Option<u32>, StartError> {
-    let Some(value) = std::env::var_os(variable) else {
-        return Ok(None);
-    };
-    let value = value.to_string_lossy().into_owned();
-    value
-        .parse()
-        .map(Some)
-        .map_err(|_| StartError::BadEnvironment {
-            variable,
-            value,
-            reason: "expected a number, as Mica's mpiexec sets it",
-        })
-}
-
 impl Engine {
     /// Joins the job that the environment names, or makes a job of this process alone.
     ///
@@ -128,21 +57,10 @@ impl Engine {
     /// when the job's memory cannot be had.
     pub fn start() -> Result<Engine, StartError> {
         tunables::check_all()?;
-        match number(SEGMENT_FD_VARIABLE)? {
-            Some(fd) => {
-                let rank = number(RANK_VARIABLE)?.ok_or(StartError::BadEnvironment {
-                    variable: RANK_VARIABLE,
-                    value: String::new(),
-                    reason: "is not set, but the job segment is",
-                })?;
-                let segment = JobSegment::attach(inherited_descriptor(fd)?)?;
-                Engine::join(segment, rank, true)
-            }
-            None => match foreign_launcher() {
-                Some(refusal) => Err(refusal),
-                None => Engine::join(alone()?, 0, false),
-            },
-        }
+        let joined = mica_bootstrap::join()?;
+        let mut engine = Engine::join(joined.segment, joined.rank, joined.launched)?;
+        engine.manager = Mutex::new(joined.manager);
+        Ok(engine)
     }
 
     fn join(segment: JobSegment, rank: u32, launched: bool) -> Result<Engine, StartError> {
@@ -202,6 +120,7 @@ impl Engine {
             segment,
             rank,
             launched,
+            manager: Mutex::new(None),
             spin: times(spin),
             glances: glances.min(times(spin).max(GLANCES_SHARED)),
             shares_core,
@@ -233,12 +152,4 @@ fn copy_engine(
         .capabilities()
         .intersects(own_manner)
         .then(|| Offload::new(engine, min)))
-}
-
-fn alone() -> Result<JobSegment, SegmentError> {
-    JobSegment::create(&JobSpec {
-        places: &[Place::UNKNOWN],
-        available_cores: available_cores() as u32,
-        appnum: &[0],
-    })
 }

@@ -69,7 +69,7 @@ impl Shm {
         Ok(Shm {
             advanced: Advanced::new(segment, me, fencing),
             basic,
-            knocks: Knocks::new(segment.knocks(me)),
+            knocks: segment.knocks(me),
             segment,
             me,
         })
@@ -254,10 +254,13 @@ impl Shm {
 
     #[cold]
     fn open_inlets(&mut self) {
-        let (geometry, me) = (self.segment.geometry(), self.me);
-        self.knocks.answer(|source| match &mut self.basic {
-            Some(basic) if geometry.is_fifo(source, me) => basic.open_inlet(source),
-            _ => self.advanced.open_inlet(source),
+        let (segment, me) = (self.segment, self.me);
+        self.knocks.answer(|index| {
+            let source = segment.members()[index as usize];
+            match &mut self.basic {
+                Some(basic) if segment.is_fifo(source, me) => basic.open_inlet(source),
+                _ => self.advanced.open_inlet(source),
+            }
         });
     }
 

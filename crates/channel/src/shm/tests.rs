@@ -26,11 +26,8 @@ const MIXED: SegmentShape = SegmentShape {
 };
 
 fn segment(shape: SegmentShape, ranks: usize) -> &'static JobSegment {
-    let spec = JobSpec {
-        places: &vec![Place::UNKNOWN; ranks],
-        available_cores: 2,
-        appnum: &[],
-    };
+    let places = vec![Place::UNKNOWN; ranks];
+    let spec = JobSpec::on_one_node(&places, 2, &[]);
     let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
     Box::leak(Box::new(segment))
 }
