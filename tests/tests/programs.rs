@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use mica_tests::{Entry, Install, Job, Outcome, Verdict, one_at_a_time, parse_list, workspace};
+use mica_tests::{
+    Entry, Install, Job, Outcome, TWO_NODES, Verdict, one_at_a_time, parse_list, workspace,
+};
 
 fn list() -> Vec<Entry> {
     let path = workspace().join("tests/c/testlist");
@@ -39,13 +41,6 @@ enum Pass {
     /// Two nodes made of this one: half of the ranks each, network between them.
     Nodes,
 }
-
-/// What makes two nodes of this machine that talk over its loopback interface.
-const TWO_NODES: [(&str, &str); 3] = [
-    ("MICA_VIRTUAL_NODES", "2"),
-    ("MICA_NET_PROVIDER", "tcp"),
-    ("MICA_NET_INTERFACE", "lo"),
-];
 
 impl Pass {
     fn has(self, entry: &Entry) -> bool {
@@ -238,8 +233,12 @@ fn the_filter_refuses_cma() {
 fn virtual_nodes_talk_over_the_network() {
     let install = Install::find();
     let _turn = one_at_a_time();
-    let job = install.mpiexec(["-n", "4"]).args([&install.program("coll_data")]);
-    let job = TWO_NODES.iter().fold(job, |job, (name, value)| job.env(name, value));
+    let job = install
+        .mpiexec(["-n", "4"])
+        .args([&install.program("coll_data")]);
+    let job = TWO_NODES
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value));
     let outcome = job.env("MICA_STATS", "table").run().expect_code(0);
     assert!(messages(&outcome, "net") > 0, "{}", outcome.report());
     assert!(messages(&outcome, "inline") > 0, "{}", outcome.report());
