@@ -132,6 +132,16 @@ impl Remote {
         !self.ends.is_empty()
     }
 
+    /// Whether any operation is under way.
+    pub fn has_transfers(&self) -> bool {
+        self.transfers.len() > self.free_transfers.len()
+    }
+
+    /// Whether an operation on `peer` is under way.
+    pub fn is_busy_with(&self, peer: u32) -> bool {
+        self.transfers.iter().flatten().any(|t| t.peer == peer)
+    }
+
     /// Whether there is something to post that the provider did not take.
     pub fn is_stuck(&self) -> bool {
         !self.unposted.is_empty()
@@ -557,6 +567,23 @@ impl Net {
         }
     }
 
+    /// Ends everything that is under way with a lost peer. Parts that the provider has not ended stay taken.
+    pub(super) fn give_up_on(&mut self, peer: u32, error: &NetError) {
+        for at in 0..self.remote.transfers.len() {
+            if let Some(transfer) = &mut self.remote.transfers[at]
+                && transfer.peer == peer
+            {
+                transfer.result = Err(error.clone());
+                for of_part in &mut self.remote.of_part {
+                    if *of_part == at {
+                        *of_part = usize::MAX;
+                    }
+                }
+                self.finish(at);
+            }
+        }
+    }
+
     /// A part has ended.
     pub(super) fn part_has_ended(&mut self, part: u32, result: Result<(), Failure>) {
         let at = self.remote.of_part[part as usize];
@@ -567,6 +594,7 @@ impl Net {
             return;
         };
         transfer.under_way -= 1;
+        self.peers.moves(transfer.peer);
         if let (Action::Atomic(datatype, _), Ok(())) = (transfer.action, &result) {
             // SAFETY: the part's own word, which the library has done with.
             let found = unsafe { value.read() };
@@ -586,7 +614,7 @@ impl Net {
             let (peer, action) = (transfer.peer, transfer.action);
             let detail = format!("{} failed: {}", action.name(), failure.words);
             let error = if is_loss(failure.code) {
-                self.peers.lose(peer, detail)
+                self.lose(peer, detail)
             } else {
                 NetError::Call {
                     call: action.name(),
