@@ -40,7 +40,7 @@ fn main() {
             all_on_one_machine: true,
         },
         library: std::env::var("MICA_NET_LIBRARY").ok(),
-        payload_max: 1 << 20,
+        payload_max: Some(1 << 20),
     };
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let at = listener.local_addr().expect("an address");

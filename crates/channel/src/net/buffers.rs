@@ -99,6 +99,20 @@ impl Pools {
         (&self.list[(index / self.each) as usize], index % self.each)
     }
 
+    /// Buffer `index`, to be filled.
+    ///
+    /// # Safety
+    /// As of [`Buffers::to_fill`].
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "each buffer is its own memory, and the caller vouches for it"
+    )]
+    pub unsafe fn to_fill(&self, index: u32) -> &mut [u8] {
+        let (pool, index) = self.of(index);
+        // SAFETY: the caller's promise.
+        unsafe { pool.to_fill(index) }
+    }
+
     /// Gives the registrations back.
     pub fn close(&mut self, endpoint: &Endpoint) {
         self.list.iter_mut().for_each(|pool| pool.close(endpoint));

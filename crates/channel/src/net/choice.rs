@@ -117,7 +117,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Providers by preference. Those with a layer are followed by it.
+/// Providers by preference. `net`, of libfabric 1.16 and 1.17 only, is what became `tcp` in 1.18: faster than `tcp;ofi_rxm`.
 const PREFERENCE: &[&str] = &[
     "cxi",
     "efa",
@@ -127,8 +127,8 @@ const PREFERENCE: &[&str] = &[
     "verbs",
     "psm2",
     "tcp",
-    "tcp;ofi_rxm",
     "net",
+    "tcp;ofi_rxm",
     "net;ofi_rxm",
     "sockets",
 ];
@@ -192,14 +192,17 @@ fn unfit(offer: &Offer, wish: &Wish) -> Option<String> {
     }
 }
 
-/// What is compared, in this order; the least is the best. Named so that [`difference`] can say which it was.
-type Rank = (usize, bool, bool, bool, std::cmp::Reverse<u64>, bool);
+/// What is compared, in this order; the least is the best. [`difference`] says which it was.
+type Rank = (usize, bool, usize, bool, bool, std::cmp::Reverse<u64>, bool);
 
 fn rank(offer: &Offer, wish: &Wish) -> Rank {
-    let sockets = matches!(offer.address, Address::V4(_) | Address::V6(_));
+    let place = preference(&offer.provider);
+    let sockets = matches!(offer.core(), "tcp" | "net" | "sockets");
     (
-        preference(&offer.provider),
+        // Where a job on one machine goes through sockets, it stays on the machine whatever drives them.
+        if sockets { PREFERENCE.len() } else { place },
         sockets && wish.all_on_one_machine && !offer.is_loopback(),
+        place,
         !offer.capabilities.contains(Capabilities::READ),
         !offer.capabilities.contains(Capabilities::ATOMIC_ADD),
         std::cmp::Reverse(offer.speed.unwrap_or(0)),
@@ -210,22 +213,22 @@ fn rank(offer: &Offer, wish: &Wish) -> Rank {
 /// Why `offer` comes after `best`.
 fn difference(offer: &Offer, best: &Offer, wish: &Wish) -> String {
     let (ours, theirs) = (rank(offer, wish), rank(best, wish));
-    if ours.0 != theirs.0 {
-        return format!("{} is preferred", best.provider);
-    }
-    if ours.1 != theirs.1 {
+    if ours.0 == theirs.0 && ours.1 != theirs.1 {
         return "loopback is nearer, and all ranks are on this machine".to_owned();
     }
     if ours.2 != theirs.2 {
-        return "no remote memory access".to_owned();
+        return format!("{} is preferred", best.provider);
     }
     if ours.3 != theirs.3 {
-        return "no atomic operations".to_owned();
+        return "no remote memory access".to_owned();
     }
     if ours.4 != theirs.4 {
-        return format!("{} is faster", best.domain);
+        return "no atomic operations".to_owned();
     }
     if ours.5 != theirs.5 {
+        return format!("{} is faster", best.domain);
+    }
+    if ours.6 != theirs.6 {
         return "IPv4 is preferred".to_owned();
     }
     format!(
@@ -300,17 +303,13 @@ mod tests {
     }
 
     #[test]
-    fn tcp_by_the_card_where_there_is_nothing_better() {
-        assert_eq!(
-            chosen(&debian(), &wish()).unwrap(),
-            "tcp;ofi_rxm eth0 192.0.2.2"
-        );
+    fn sockets_by_the_card_where_there_is_nothing_better() {
+        assert_eq!(chosen(&debian(), &wish()).unwrap(), "net eth0 192.0.2.2");
         for (at, why) in [
-            (0, "tcp;ofi_rxm is preferred"),
+            (0, "net is preferred"),
             (1, "fe80::1 holds on its own link only"),
-            (2, "IPv4 is preferred"),
+            (2, "net is preferred"),
             (4, "loopback does not leave this machine"),
-            (6, "tcp;ofi_rxm is preferred"),
             (
                 7,
                 "reaches this machine only, where shared memory is faster",
@@ -331,8 +330,8 @@ mod tests {
             "verbs;ofi_rxm",
             "psm2",
             "tcp",
-            "tcp;ofi_rxm",
             "net",
+            "tcp;ofi_rxm",
             "sockets",
         ];
         for (better, worse) in order.iter().zip(&order[1..]) {
@@ -391,6 +390,7 @@ mod tests {
         for (name, found) in [
             ("tcp", Some("tcp;ofi_rxm eth0 192.0.2.2")),
             ("tcp;ofi_rxm", Some("tcp;ofi_rxm eth0 192.0.2.2")),
+            ("net;ofi_rxm", None),
             ("net", Some("net eth0 192.0.2.2")),
             ("sockets", Some("sockets eth0 192.0.2.2")),
             ("shm", None),
@@ -404,6 +404,9 @@ mod tests {
             };
             assert_eq!(chosen(&debian(), &wish).as_deref(), found, "{name}");
         }
+        let mut asked = debian();
+        asked.remove(6);
+        assert_eq!(words(&asked, &wish(), 2), "IPv4 is preferred");
         let native = [
             offer("tcp;ofi_rxm", "eth0", "10.0.0.1"),
             offer("tcp", "eth0", "10.0.0.1"),
@@ -420,8 +423,8 @@ mod tests {
         for (name, found) in [
             ("fd00::1", Some("tcp;ofi_rxm eth0 fd00::1")),
             ("::1", Some("tcp;ofi_rxm lo ::1")),
-            ("192.0.2.2", Some("tcp;ofi_rxm eth0 192.0.2.2")),
-            ("eth0", Some("tcp;ofi_rxm eth0 192.0.2.2")),
+            ("192.0.2.2", Some("net eth0 192.0.2.2")),
+            ("eth0", Some("net eth0 192.0.2.2")),
             ("eth1", None),
         ] {
             let wish = Wish {

@@ -54,7 +54,7 @@ impl Net {
                 return Ok(false);
             };
             // SAFETY: a free buffer is under no operation.
-            let bytes = unsafe { self.sends.of(buffer).0.to_fill(self.sends.of(buffer).1) };
+            let bytes = unsafe { self.sends.to_fill(buffer) };
             let head = wire::write_head(bytes, self.cookie, self.me, count, Some(packet));
             if let Some(view) = view.filter(|_| payload > 0) {
                 view.pack(position, &mut bytes[head..len]);
@@ -66,9 +66,9 @@ impl Net {
 
     /// Sends the first `len` bytes of `buffer`.
     fn post_send(&mut self, peer: u32, number: u64, buffer: u32, len: usize) -> isize {
+        let (sends, index) = self.sends.of(buffer);
         // SAFETY: 1. the buffer is not free until the operation's end has been read, and freed after the endpoint; 2. its
         // own registration; 3. its own context.
-        let (sends, index) = self.sends.of(buffer);
         let code = unsafe {
             self.endpoint.send(
                 sends.start(index).cast::<c_void>(),
@@ -368,7 +368,7 @@ impl Net {
             return;
         };
         // SAFETY: a free buffer is under no operation.
-        let bytes = unsafe { self.sends.of(buffer).0.to_fill(self.sends.of(buffer).1) };
+        let bytes = unsafe { self.sends.to_fill(buffer) };
         let len = wire::write_head(bytes, self.cookie, self.me, count, None);
         let code = self.post_send(peer, number, buffer, len);
         // A loss is remembered; for want of room there will be another time.

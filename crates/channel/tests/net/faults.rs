@@ -9,6 +9,9 @@ use mica_channel::net::{Net, NetError, Wait};
 /// Set for the child of a test: what it is to do.
 const ROLE: &str = "MICA_TEST_NET_ROLE";
 
+/// And by which provider.
+const PROVIDER: &str = "MICA_TEST_NET_PROVIDER";
+
 /// Rank 1 of a job of two, in a process of its own.
 struct Other {
     child: Child,
@@ -27,6 +30,10 @@ impl Other {
                 "--nocapture",
             ])
             .env(ROLE, role)
+            .env(
+                PROVIDER,
+                net.offer().provider.split(';').next().expect("a name"),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -87,7 +94,8 @@ fn the_other_rank() {
     // Whatever becomes of the test, this process goes.
     // SAFETY: no obligations.
     unsafe { libc::alarm(100) };
-    let mut net = open(&options("tcp")).expect("the parent has it too");
+    let provider = std::env::var(PROVIDER).expect("set by the parent");
+    let mut net = open(&options(&provider)).expect("the parent has it too");
     println!("address {}", to_hex(net.address()));
     let mut theirs = String::new();
     std::io::stdin()
@@ -147,8 +155,8 @@ fn assert_is_rank_1(error: &NetError) {
     assert!(error.to_string().starts_with("rank 1 is lost: "), "{error}");
 }
 
-fn send_to_the_dead(payload: usize) {
-    let Some(mut net) = open(&options("tcp")) else {
+fn send_to_the_dead(provider: &str, payload: usize) {
+    let Some(mut net) = open(&options(provider)) else {
         return;
     };
     let mut other = Other::start(&mut net, "talk");
@@ -172,12 +180,18 @@ fn send_to_the_dead(payload: usize) {
 
 #[test]
 fn short_packets_to_a_killed_peer_are_an_error_with_its_rank() {
-    send_to_the_dead(0);
+    send_to_the_dead("tcp", 0);
 }
 
 #[test]
 fn long_packets_to_a_killed_peer_are_an_error_with_its_rank() {
-    send_to_the_dead(60_000);
+    send_to_the_dead("tcp", 60_000);
+}
+
+#[test]
+fn packets_to_a_killed_peer_are_so_by_the_provider_net() {
+    send_to_the_dead("net", 0);
+    send_to_the_dead("net", 60_000);
 }
 
 #[test]
@@ -217,7 +231,16 @@ fn who_only_waits_finds_out_by_probing() {
 
 #[test]
 fn a_read_of_a_killed_peer_ends_with_its_rank() {
-    let Some(net) = open(&options("tcp")) else {
+    read_from_the_dead("tcp");
+}
+
+#[test]
+fn so_it_does_by_the_provider_net() {
+    read_from_the_dead("net");
+}
+
+fn read_from_the_dead(provider: &str) {
+    let Some(net) = open(&options(provider)) else {
         return;
     };
     let mut nets = [net];
@@ -300,6 +323,40 @@ fn a_rank_that_sleeps_while_it_sends_is_woken_by_the_death_of_its_peer() {
     }
 }
 
+/// The provider keeps the buffers of what it could not send: they are replaced.
+#[test]
+fn a_lost_peer_takes_no_room_from_the_others() {
+    let Some(net) = open(&options("tcp")) else {
+        return;
+    };
+    let mut nets = [net];
+    let mut other = Other::start(&mut nets[0], "stall");
+    send(&mut nets, 0, 1, &packet(0, 0), None);
+    line(&mut other.out, "stalled");
+    let payload = filled(60_000, 1);
+    let mut taken = 0;
+    let mut refused = 0;
+    while refused < 1000 {
+        let sent = nets[0].has_room(1, 60_000)
+            && nets[0]
+                .send(1, &packet(1, 60_000), Some(&payload), 0)
+                .unwrap();
+        if sent {
+            taken += 1;
+        } else {
+            refused += 1;
+        }
+        nets[0].look();
+    }
+    assert!(taken >= 64, "all buffers are under way");
+    other.kill();
+    until(&mut nets, "the loss", |nets| nets[0].take_loss());
+    for number in 0..200 {
+        send(&mut nets, 0, 0, &packet(number, 60_000), Some(&payload));
+        assert_eq!(receive(&mut nets, 0).1, packet(number, 60_000));
+    }
+}
+
 /// An end that reaches `net` as rank 1, but says what it likes.
 fn stranger(nets: &mut Vec<Net>, cookie: u64, me: u32) {
     let mut other = open(&options("tcp")).expect("opened before");
@@ -341,7 +398,7 @@ fn packets_of_no_rank_of_the_job_are_dropped() {
 #[test]
 fn packets_that_are_longer_than_any_are_dropped() {
     let short = mica_channel::net::Options {
-        payload_max: 1000,
+        payload_max: Some(1000),
         ..options("tcp")
     };
     let Some(net) = open(&short) else { return };
@@ -372,7 +429,7 @@ fn packets_that_are_longer_than_any_are_dropped() {
 #[test]
 fn the_smallest_payload_among_the_ranks_holds() {
     let small = mica_channel::net::Options {
-        payload_max: 1000,
+        payload_max: Some(1000),
         ..options("tcp")
     };
     let (Some(one), Some(two)) = (open(&small), open(&options("tcp"))) else {
