@@ -84,6 +84,12 @@ impl Offer {
         self.provider.split(';').next().unwrap_or("")
     }
 
+    /// Driven through the kernel's TCP sockets, at whose port it listens. (Others have addresses of the Internet protocols too,
+    /// but as names only.)
+    pub fn is_sockets(&self) -> bool {
+        matches!(self.core(), "tcp" | "net" | "sockets")
+    }
+
     fn is_loopback(&self) -> bool {
         match self.address {
             Address::V4(a) => a.is_loopback(),
@@ -197,7 +203,7 @@ type Rank = (usize, bool, usize, bool, bool, std::cmp::Reverse<u64>, bool);
 
 fn rank(offer: &Offer, wish: &Wish) -> Rank {
     let place = preference(&offer.provider);
-    let sockets = matches!(offer.core(), "tcp" | "net" | "sockets");
+    let sockets = offer.is_sockets();
     (
         // Where a job on one machine goes through sockets, it stays on the machine whatever drives them.
         if sockets { PREFERENCE.len() } else { place },

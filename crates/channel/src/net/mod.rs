@@ -36,6 +36,7 @@ mod peers;
 mod registration;
 mod remote;
 mod watch;
+mod windows;
 mod wire;
 
 pub use error::{Lost, NetError};

@@ -48,3 +48,30 @@ impl Options {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_asked_for_where_the_environment_says_nothing() {
+        if tunables::all()
+            .iter()
+            .any(|t| t.env.starts_with("MICA_NET") && t.is_set())
+        {
+            println!("skipped: the environment sets MICA_NET variables");
+            return;
+        }
+        for all_on_one_machine in [false, true] {
+            let wish = Wish {
+                all_on_one_machine,
+                ..Wish::default()
+            };
+            let options = Options::in_force(all_on_one_machine).unwrap();
+            assert_eq!(
+                (options.wish, options.library, options.payload_max),
+                (wish, None, None)
+            );
+        }
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! A provider is to end the operations on a lost peer with errors, and most do. tcp;ofi_rxm does not always: what it has not begun
 //! to send waits for a new connection, which it tries to make for ever, and says "try again" to what is sent after it. So a peer
-//! with which something is under way, and nothing has moved for a while, is asked directly where it has an address of the Internet
-//! protocols: a connection to its endpoint's port is tried and closed. If nobody listens there any more, or no way leads there,
+//! with which something is under way, and nothing has moved for a while, is asked directly where the provider works through
+//! sockets: a connection to its endpoint's port is tried and closed. If nobody listens there any more, or no way leads there,
 //! the peer is lost. A peer that computes and does not look answers all the same, as its kernel does so for it; a peer whose kernel
 //! does not answer at all is left to the provider, and to the launcher.
 
@@ -11,7 +11,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use super::Net;
-use super::bindings as fi;
 
 /// Looks between two glances at the clock.
 const GLANCE: u64 = 256;
@@ -122,14 +121,12 @@ impl Net {
     /// Begins to ask a peer whether it is there.
     fn knock(&mut self, peer: u32) {
         let known = self.watch.knocks.iter().any(|k| k.peer == peer);
-        let format = self.endpoint.info.get().addr_format;
-        let internet = matches!(
-            format,
-            fi::FI_SOCKADDR | fi::FI_SOCKADDR_IN | fi::FI_SOCKADDR_IN6
-        );
-        let Some(found) = self.peers.get(peer).filter(|_| internet && !known) else {
+        let Some(found) = self.peers.get(peer) else {
             return;
         };
+        if known || !self.offer.is_sockets() {
+            return;
+        }
         match connect(&found.address) {
             Ok(socket) => self.watch.knocks.push(Knock { peer, socket }),
             Err(code) => self.answered(peer, code),
