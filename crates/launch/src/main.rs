@@ -79,6 +79,7 @@ fn run(mut options: Options) -> u8 {
         Ok(Placement::Nodes(nodes)) => head::run(&options, &nodes).map_err(|error| {
             let status = match &error {
                 HeadError::Launch(error) => error.status(),
+                HeadError::Placement(_) => USAGE,
                 _ => INTERNAL,
             };
             (error.to_string(), status)
