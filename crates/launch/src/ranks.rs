@@ -81,7 +81,7 @@ impl<'a> Ranks<'a> {
             ranks: Vec::with_capacity(plan.ranks.len()),
             streams: Vec::new(),
             input: None,
-            pmi: job.pmi.then(|| pmi::Server::new(job.size)),
+            pmi: job.pmi.then(|| pmi::Server::new(job.size, &job.name)),
             address,
         })
     }
