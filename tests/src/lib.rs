@@ -8,6 +8,7 @@
 //! Tests assert what happened, never how fast: the watchdog's limit is only there to end a hang.
 
 mod list;
+pub mod netns;
 
 pub use list::{Entry, Verdict, parse_list};
 

@@ -290,7 +290,10 @@ mod tests {
             asked("cmd=get_universe_size"),
             "cmd=universe_size rc=0 size=5"
         );
-        assert_eq!(asked("cmd=get_my_kvsname"), "cmd=my_kvsname rc=0 kvsname=kvs_1");
+        assert_eq!(
+            asked("cmd=get_my_kvsname"),
+            "cmd=my_kvsname rc=0 kvsname=kvs_1"
+        );
         assert!(asked("cmd=get kvsname=k").contains("rc=-1"), "no key");
         assert!(asked("cmd=lookup_name service=x").starts_with("cmd=lookup_name_result rc=-1"));
         assert_eq!(asked("cmd=finalize"), "cmd=finalize_ack rc=0");

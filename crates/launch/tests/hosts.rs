@@ -259,8 +259,8 @@ fn a_reader_that_waits_costs_no_host() {
         .spawn()
         .unwrap();
     std::thread::sleep(Duration::from_secs(4));
-    let output = child.stdout.take().unwrap();
-    let bytes = output.bytes().map(Result::unwrap).count();
+    let mut output = child.stdout.take().unwrap();
+    let bytes = std::io::copy(&mut output, &mut std::io::sink()).unwrap();
     assert_eq!(stderr_of(&mut child), "");
     assert!(child.wait().unwrap().success());
     assert_eq!(bytes, 8_000_000);
@@ -390,6 +390,21 @@ fn a_killed_agent_is_a_lost_host() {
     assert!(report.contains("killed by signal 9"), "{report}");
     assert!(report.contains("ending the 2 other ranks"), "{report}");
     for pid in lines.iter().flat_map(|line| line.split(' ')) {
+        wait_until_gone(pid);
+    }
+}
+
+#[test]
+fn an_agent_that_is_told_to_end_says_so() {
+    let (mut child, lines) = start(&["-n", "2"], "echo $$; exec sleep 1000", 2);
+    send("-TERM", agents(child.id())[1].0);
+    let report = stderr_of(&mut child);
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    assert!(
+        report.contains("host right: its agent got signal 15 (SIGTERM)"),
+        "{report}"
+    );
+    for pid in &lines {
         wait_until_gone(pid);
     }
 }
