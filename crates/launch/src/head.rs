@@ -710,6 +710,12 @@ impl Head<'_> {
         };
         report.lines.sort_by_key(|(rank, _)| *rank);
         self.writer.say(hang_report(self.size, &report.lines));
+        for node in self.missing(&(0..self.nodes.len()).collect::<Vec<_>>()) {
+            let name = self.names(&[node]);
+            self.writer.say(format_args!(
+                "mpiexec:   {name}: its agent has not connected yet\n"
+            ));
+        }
         if report.then_end && self.ending.is_none() {
             self.end(Ending::TimedOut, signal::SIGTERM);
         }
