@@ -291,7 +291,7 @@ impl Messages for Advanced {
         None
     }
 
-    fn has_arrivals(&self) -> bool {
+    fn has_arrivals(&mut self) -> bool {
         self.inlets.iter().any(Inlet::has_rung)
     }
 }

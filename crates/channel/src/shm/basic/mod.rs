@@ -218,7 +218,7 @@ impl Messages for Basic {
         None
     }
 
-    fn has_arrivals(&self) -> bool {
+    fn has_arrivals(&mut self) -> bool {
         self.inlets.iter().any(|inlet| inlet.fifo.has_arrived())
     }
 }
