@@ -7,10 +7,14 @@
 //!
 //! Tests assert what happened, never how fast: the watchdog's limit is only there to end a hang.
 
+mod launchers;
 mod list;
+mod machine;
 pub mod netns;
 
+pub use launchers::Launcher;
 pub use list::{Entry, Verdict, parse_list};
+pub use machine::Machine;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

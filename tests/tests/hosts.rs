@@ -5,7 +5,7 @@
 use std::fs;
 
 use mica_tests::netns::Namespaces;
-use mica_tests::{Install, Job, Outcome, one_at_a_time, processes_with_mark};
+use mica_tests::{Install, Job, Machine, Outcome, one_at_a_time, processes_with_mark};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A job of four ranks on two virtual nodes.
@@ -170,4 +170,31 @@ fn a_cut_cable_ends_the_job() {
     let words = ["--label", &job, "pids", "100000"];
     let out = disturbed(on_hosts(&install, &hosts, &words), |_| hosts.cut());
     names_the_host(&out, &hosts.names[1]);
+}
+
+/// A real allocation, on a machine of one node: the agent is started by srun.
+#[test]
+fn in_a_slurm_allocation() {
+    let _turn = one_at_a_time();
+    let (install, machine) = (Install::find(), Machine::with_slurm());
+    let job = install.job().to_string_lossy().into_owned();
+    let allocated = |words: &[&str]| {
+        let mpiexec = install.bin("mpiexec").to_string_lossy().into_owned();
+        let salloc = machine.job("salloc").args(["-Q", "-n", "3", &mpiexec]);
+        salloc.args(words)
+    };
+    // As many ranks as the allocation has tasks.
+    let words = ["--launcher", "srun", &job, "hello"];
+    let out = allocated(&words).run().expect_success();
+    let wanted = [
+        "hello from 0 of 3",
+        "hello from 1 of 3",
+        "hello from 2 of 3",
+    ];
+    assert_eq!(out.sorted(), wanted, "{}", out.report());
+    let words = ["--launcher", "srun", &job, "abort", "42", "1"];
+    allocated(&words).run().expect_code(42).says("rank 1 (pid ");
+    // The only node is this one: no agent is needed.
+    let words = ["-n", "2", &job, "hello"];
+    allocated(&words).run().expect_success();
 }
