@@ -10,6 +10,7 @@
 mod launchers;
 mod list;
 mod machine;
+pub mod netns;
 
 pub use launchers::Launcher;
 pub use list::{Entry, Verdict, parse_list};
