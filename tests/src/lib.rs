@@ -7,9 +7,14 @@
 //!
 //! Tests assert what happened, never how fast: the watchdog's limit is only there to end a hang.
 
+mod launchers;
 mod list;
+mod machine;
+pub mod netns;
 
+pub use launchers::Launcher;
 pub use list::{Entry, Verdict, parse_list};
+pub use machine::Machine;
 
 /// What makes two nodes of this machine that talk over its loopback interface.
 pub const TWO_NODES: [(&str, &str); 3] = [

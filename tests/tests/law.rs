@@ -64,8 +64,11 @@ const TOOLS_ONLY: &[&str] = &[
     "hwlocality",
     "clap",
     "comfy-table",
+    "hmac",
     "indicatif",
+    "postcard",
     "serde_json",
+    "sha2",
     "toml",
 ];
 

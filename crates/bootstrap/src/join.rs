@@ -55,7 +55,7 @@ pub fn join() -> Result<Joined, BootstrapError> {
             let forced = tunables::PMI.choice()?;
             let launcher = choose::choose(&choose::text, forced)?;
             match choose::connect(launcher)? {
-                Some(manager) => launched(manager),
+                Some(manager) => launched(manager, &Road::in_force()?),
                 None => alone(),
             }
         }
@@ -133,17 +133,43 @@ fn exchange_cards(
         .collect()
 }
 
+/// What the road under a launcher of another MPI depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Road {
+    /// Nodes to make out of one machine; 0: none.
+    pub virtual_nodes: u64,
+    /// How long the processes of a node wait for each other.
+    pub patience: Duration,
+}
+
+impl Road {
+    fn in_force() -> Result<Road, BootstrapError> {
+        Ok(Road {
+            virtual_nodes: tunables::VIRTUAL_NODES.number()?,
+            patience: PATIENCE,
+        })
+    }
+
+    /// The word that tells a rank's virtual node from others: blocks of ranks, as equal as can be.
+    pub fn part(&self, rank: u32, size: u32) -> String {
+        if self.virtual_nodes == 0 {
+            return String::new();
+        }
+        let nodes = self.virtual_nodes.min(u64::from(size));
+        format!("virtual {}", u64::from(rank) * nodes / u64::from(size))
+    }
+}
+
 /// The road under a launcher of another MPI.
 ///
 /// # Errors
 /// As [`join`].
-pub(crate) fn launched(mut manager: Box<dyn ProcessManager>) -> Result<Joined, BootstrapError> {
+pub(crate) fn launched(
+    mut manager: Box<dyn ProcessManager>,
+    road: &Road,
+) -> Result<Joined, BootstrapError> {
     let (rank, size) = (manager.rank(), manager.size());
-    let virtual_nodes = tunables::VIRTUAL_NODES.number()?;
-    let part = match virtual_nodes {
-        0 => String::new(),
-        nodes => format!("virtual {}", virtual_node(rank, size, nodes)),
-    };
+    let part = road.part(rank, size);
     let card = Card::own(&part, None, manager.appnum().unwrap_or(0))?;
     let listener = Listener::bind(&name(&card.nonce)).map_err(|source| BootstrapError::System {
         call: "bind",
@@ -151,7 +177,7 @@ pub(crate) fn launched(mut manager: Box<dyn ProcessManager>) -> Result<Joined, B
     })?;
     let cards = exchange_cards(manager.as_mut(), &card)?;
     let nodes = Nodes::from_cards(&cards);
-    let segment = meet(listener, &cards, &nodes, rank, Instant::now() + PATIENCE)?;
+    let segment = meet(listener, &cards, &nodes, rank, road.patience)?;
     Ok(Joined {
         segment,
         rank,
@@ -162,20 +188,15 @@ pub(crate) fn launched(mut manager: Box<dyn ProcessManager>) -> Result<Joined, B
     })
 }
 
-/// The virtual node of a rank: blocks of ranks, as equal as can be.
-fn virtual_node(rank: u32, size: u32, nodes: u64) -> u64 {
-    let nodes = nodes.min(u64::from(size));
-    u64::from(rank) * nodes / u64::from(size)
-}
-
 /// Gets the node's segment: makes it and hands it out, or fetches it.
 fn meet(
     listener: Listener,
     cards: &[Card],
     nodes: &Nodes,
     rank: u32,
-    deadline: Instant,
+    patience: Duration,
 ) -> Result<JobSegment, BootstrapError> {
+    let deadline = Instant::now() + patience;
     let own = &cards[rank as usize];
     let node = nodes.of[rank as usize];
     let members = nodes.members(node);
@@ -194,7 +215,7 @@ fn meet(
         let descriptor = fetch(nonce, guest(rank), own.uid, deadline).map_err(|error| {
             failed(format!(
                 "rank {rank} got no job segment from rank {leader}, which makes it: {}",
-                told(&error)
+                told(&error, patience)
             ))
         })?;
         let segment = JobSegment::attach(descriptor)?;
@@ -213,19 +234,21 @@ fn meet(
     let places: Vec<Place> = of_members().map(|card| card.place).collect();
     let appnum: Vec<u32> = of_members().map(|card| card.appnum).collect();
     let cpus = CpuSet::from_cpus(of_members().flat_map(|card| card.cpus.iter()));
-    let segment = JobSegment::create(&JobSpec {
+    let spec = JobSpec {
         places: &places,
         available_cores: cores(&cpus, cpu_quota()),
         appnum: &appnum,
         job_size: cards.len() as u32,
         members: &members,
-    })?;
+    };
+    // What the ranks of a node descend from, as a rule: its descendants may read each other's memory under Yama.
+    let segment = JobSegment::create_under(&spec, std::os::unix::process::parent_id())?;
     let guests: Vec<Guest> = members[1..].iter().map(|&rank| guest(rank)).collect();
     match hand_out(&listener, segment.as_fd(), &guests, own.uid, deadline) {
         Ok(()) => Ok(segment),
         Err(Absence::Missing(ranks)) => Err(failed(format!(
             "of ranks {members:?}, {ranks:?} did not come for the job segment within {} s",
-            PATIENCE.as_secs()
+            patience.as_secs_f64()
         ))),
         Err(Absence::Failed(error)) => Err(failed(format!(
             "rank {rank} could not hand out the job segment: {error}"
@@ -239,9 +262,9 @@ fn cores(cpus: &CpuSet, quota: Option<f64>) -> u32 {
     (cpus.len() as u32).min(quota).max(1)
 }
 
-fn told(error: &io::Error) -> String {
+fn told(error: &io::Error, patience: Duration) -> String {
     match error.kind() {
-        io::ErrorKind::TimedOut => format!("no answer within {} s", PATIENCE.as_secs()),
+        io::ErrorKind::TimedOut => format!("no answer within {} s", patience.as_secs_f64()),
         io::ErrorKind::ConnectionRefused => "it no longer waits for the others".to_owned(),
         _ => error.to_string(),
     }
@@ -253,14 +276,20 @@ mod tests {
 
     #[test]
     fn virtual_nodes_are_blocks() {
-        let of = |size: u32, nodes: u64| -> Vec<u64> {
-            (0..size)
-                .map(|rank| virtual_node(rank, size, nodes))
-                .collect()
+        let of = |size: u32, virtual_nodes: u64| -> Vec<String> {
+            let road = Road {
+                virtual_nodes,
+                patience: PATIENCE,
+            };
+            (0..size).map(|rank| road.part(rank, size)).collect()
         };
-        assert_eq!(of(4, 2), [0, 0, 1, 1]);
-        assert_eq!(of(5, 2), [0, 0, 0, 1, 1]);
-        assert_eq!(of(3, 8), [0, 1, 2]);
+        let blocks = |numbers: &[u32]| -> Vec<String> {
+            numbers.iter().map(|n| format!("virtual {n}")).collect()
+        };
+        assert_eq!(of(4, 2), blocks(&[0, 0, 1, 1]));
+        assert_eq!(of(5, 2), blocks(&[0, 0, 0, 1, 1]));
+        assert_eq!(of(3, 8), blocks(&[0, 1, 2]));
+        assert_eq!(of(2, 0), ["", ""]);
     }
 
     #[test]

@@ -8,6 +8,8 @@
 mod card;
 mod choose;
 mod error;
+#[cfg(test)]
+mod fake;
 mod join;
 mod manager;
 mod meeting;
@@ -16,6 +18,8 @@ mod parts;
 pub mod pmi1;
 pub mod pmi2;
 pub mod pmix;
+#[cfg(test)]
+mod tests;
 
 pub use error::BootstrapError;
 pub use join::{Joined, join};

@@ -72,11 +72,11 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
         slurm: std::env::var("SLURMD_NODENAME").ok(),
         machine: machine(),
     });
-    let node = wait_for_plan(&mut link, &signals)?;
+    let (node, orders) = wait_for_plan(&mut link, &signals)?;
     if !node.is_sound() {
         return Err(AgentError::Unsound);
     }
-    let uplink = Uplink::new(link);
+    let uplink = Uplink::new(link, orders);
     Ok(job::run_part(uplink, &node, keeper, signals, address)?)
 }
 
@@ -130,8 +130,8 @@ fn shake_hands(mut stream: TcpStream, secret: &Secret) -> io::Result<Link> {
     Link::of_agent(stream, keys)
 }
 
-/// Until the head has heard from all hosts.
-fn wait_for_plan(link: &mut Link, signals: &Signals) -> Result<NodeJob, AgentError> {
+/// Until the head has heard from all hosts. Answers the plan, and orders that came with it.
+fn wait_for_plan(link: &mut Link, signals: &Signals) -> Result<(NodeJob, Vec<Down>), AgentError> {
     let mut orders = Vec::new();
     loop {
         let fds = [signals.as_fd(), link.as_fd()];
@@ -144,13 +144,13 @@ fn wait_for_plan(link: &mut Link, signals: &Signals) -> Result<NodeJob, AgentErr
         }
         link.flush();
         let heard = link.receive(&mut orders);
-        for order in orders.drain(..) {
-            match order {
-                Down::Plan(node) => return Ok(*node),
-                Down::Pause => link.pardon(),
-                _ => {}
+        let mut all = orders.drain(..);
+        while let Some(order) = all.next() {
+            if let Down::Plan(node) = order {
+                return Ok((*node, all.collect()));
             }
         }
+        drop(all);
         heard?;
         link.beat(&Up::Beat);
         link.check(BEFORE_THE_PLAN)?;

@@ -36,10 +36,8 @@ pub fn for_agents(options: &Options, launcher: Launcher) -> Vec<(OsString, OsStr
 
 fn goes_along(name: &OsStr, launcher: Launcher) -> bool {
     let begins = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
-    let of_slurm = launcher == Launcher::Srun && SLURM.iter().any(|prefix| begins(&prefix));
-    !OF_THE_HOST.iter().any(|known| name == *known)
-        && !PREFIXES.iter().any(|prefix| begins(&prefix))
-        && !of_slurm
+    let of_slurm = launcher == Launcher::Srun && SLURM.iter().any(&begins);
+    !OF_THE_HOST.iter().any(|known| name == *known) && !PREFIXES.iter().any(&begins) && !of_slurm
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use crate::options::{Agent, Launcher, Options};
 use crate::placement::{Nodes, PlacementError, head_addresses};
 use crate::plan::command_line;
 use crate::remote::{Shell, commands};
-use crate::report::{Ending, Failure, first_failure, hang_report, signal_name};
+use crate::report::{Cause, Ending, Failure, first_failure, hang_report, signal_name};
 use crate::traffic::{self, Sent};
 use crate::wire::{Down, NodeJob, Puts, RankEnd, Up};
 use crate::writer::Writer;
@@ -57,6 +57,9 @@ const START_FACTOR: u32 = 6;
 const INPUT_WINDOW: usize = 1 << 16;
 /// Time for agents to answer when what ranks wait for is asked.
 const REPORT_TIME: Duration = Duration::from_secs(2);
+/// A rank that gave up may have done so because it lost another: if a host is lost or a rank killed within this time,
+/// that is to blame.
+const DOUBT: Duration = Duration::from_millis(250);
 /// Time for agents and remote shells to go when the job is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -82,6 +85,7 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
         input: Some(InputWindow(0)),
         alive: vec![true; options.ranks()],
         report: None,
+        suspect: None,
         ending: None,
         kill_at: None,
         give_up_at: None,
@@ -110,8 +114,9 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
 fn wait_for_writer(writer: &mut Writer, ending: Option<&Ending>) {
     let impatient = matches!(ending, Some(Ending::Signalled(_)));
     let end = Instant::now() + FAREWELL;
-    while !writer.is_idle() && !(impatient && Instant::now() > end) {
-        if wait_ready(&[writer.as_fd()], &[], Some(BEAT)).is_err() {
+    while !writer.is_idle() {
+        let is_late = impatient && Instant::now() > end;
+        if is_late || wait_ready(&[writer.as_fd()], &[], Some(BEAT)).is_err() {
             return;
         }
         writer.written();
@@ -200,6 +205,8 @@ struct Head<'a> {
     /// By rank: whether it may still run.
     alive: Vec<bool>,
     report: Option<Report>,
+    /// A failure that may follow from another, and when it is taken for what it is.
+    suspect: Option<(Failure, Instant)>,
     /// Why the job is being ended, once it is.
     ending: Option<Ending>,
     /// When agents that still run are told to kill their ranks.
@@ -269,7 +276,8 @@ impl Head<'_> {
     fn goes_on(&self) -> bool {
         let given_up = self.give_up_at.is_some_and(|at| at <= Instant::now());
         let awaited = self.ending.is_none() && self.nodes.iter().any(Node::is_awaited);
-        !given_up && (awaited || self.nodes.iter().any(Node::is_running))
+        let doubt = self.suspect.is_some();
+        !given_up && (awaited || doubt || self.nodes.iter().any(Node::is_running))
     }
 
     /// Waits until something happens, and serves all. What is not ready costs a failing read.
@@ -316,6 +324,7 @@ impl Head<'_> {
             self.timeout_at,
             self.report_at,
             self.report.as_ref().map(|report| report.until),
+            self.suspect.as_ref().map(|(_, until)| *until),
         ];
         let next = deadlines.into_iter().flatten().min();
         let left = next.map(|at| at.saturating_duration_since(Instant::now()));
@@ -479,8 +488,18 @@ impl Head<'_> {
             host: self.nodes[node].host.clone(),
             program: command_line(self.command_of(rank)),
             cause,
-            others: self.running_ranks(),
+            others: 0,
         };
+        if matches!(cause, Cause::Killed { .. }) {
+            self.blame(failure);
+        } else if self.suspect.is_none() {
+            self.suspect = Some((failure, Instant::now() + DOUBT));
+        }
+    }
+
+    /// Ends the job because of this failure.
+    fn blame(&mut self, mut failure: Failure) {
+        failure.others = self.running_ranks();
         self.writer.say(&failure);
         self.end(Ending::Failed(failure), signal::SIGTERM);
     }
@@ -657,6 +676,9 @@ impl Head<'_> {
             }
             self.finish_report();
         }
+        if let Some((failure, _)) = self.suspect.take_if(|(_, until)| *until <= now) {
+            self.blame(failure);
+        }
         if passed(self.start_by) && self.ending.is_none() {
             self.on_start_timeout();
         }
@@ -688,6 +710,12 @@ impl Head<'_> {
         };
         report.lines.sort_by_key(|(rank, _)| *rank);
         self.writer.say(hang_report(self.size, &report.lines));
+        for node in self.missing(&(0..self.nodes.len()).collect::<Vec<_>>()) {
+            let name = self.names(&[node]);
+            self.writer.say(format_args!(
+                "mpiexec:   {name}: its agent has not connected yet\n"
+            ));
+        }
         if report.then_end && self.ending.is_none() {
             self.end(Ending::TimedOut, signal::SIGTERM);
         }
@@ -697,6 +725,7 @@ impl Head<'_> {
     fn end(&mut self, ending: Ending, number: i32) {
         let now = Instant::now();
         self.ending = Some(ending);
+        self.suspect = None;
         self.timeout_at = None;
         self.report_at = None;
         self.start_by = None;

@@ -85,6 +85,8 @@ pub enum Master<'a> {
 pub struct Uplink {
     /// The connection.
     pub link: Link,
+    /// What the head said before there was somebody to do it.
+    orders: Vec<Down>,
     /// Bytes of output that the head has not written yet.
     unwritten: usize,
     /// The head said that it will be silent.
@@ -94,10 +96,11 @@ pub struct Uplink {
 }
 
 impl Uplink {
-    /// A connection over which the plan has come.
-    pub fn new(link: Link) -> Uplink {
+    /// A connection over which the plan has come, and `orders` after it.
+    pub fn new(link: Link, orders: Vec<Down>) -> Uplink {
         Uplink {
             link,
+            orders,
             unwritten: 0,
             paused: false,
             dismissed: false,
@@ -351,6 +354,7 @@ impl<'a> Job<'a> {
     fn time_to_wait(&self) -> Option<Duration> {
         let beat = match self.master {
             Master::User(_) => None,
+            Master::Head(ref uplink) if !uplink.orders.is_empty() => Some(Instant::now()),
             Master::Head(_) => Some(Instant::now() + BEAT),
         };
         let deadlines = [self.kill_at, self.timeout_at, self.report_at, beat];
@@ -439,10 +443,10 @@ impl<'a> Job<'a> {
 
     /// Does what the head says. Without the head, the ranks are killed.
     fn serve_head(&mut self) {
-        let mut orders = Vec::new();
         let Master::Head(uplink) = &mut self.master else {
             return;
         };
+        let mut orders = std::mem::take(&mut uplink.orders);
         uplink.link.flush();
         let mut heard = uplink.link.receive(&mut orders);
         uplink.link.beat(&Up::Beat);

@@ -1,9 +1,11 @@
-//! `mpiexec`: starts the ranks of a job on this node, watches them, and leaves nothing behind.
+//! `mpiexec`: starts the ranks of a job, watches them, and leaves nothing behind.
 //!
-//! [`options`] reads the command line (one table drives parsing, `--help` and the manual),
-//! [`plan`] gives every rank its program, environment and place, [`job`] starts the ranks and waits
-//! for what happens to them, [`report`] says it in words. MPI 5.0 section 11.5 describes the
-//! portable part of the command. See `docs/design/launching.md`.
+//! [`options`] reads the command line (one table drives parsing, `--help` and the manual), [`placement`] decides whether
+//! the job runs here or on several nodes. On a node, [`plan`] gives every rank its program and place, [`job`] starts the
+//! [`ranks`] and waits for what happens to them, [`report`] says it in words. For several nodes the [`head`] starts an
+//! [`agent`] on each, that runs the same [`job`] for its ranks; they speak the messages of [`wire`] over a [`link`] that
+//! [`auth`] made safe. MPI 5.0 section 11.5 describes the portable part of the command. See
+//! `docs/design/launching.md`.
 
 #![forbid(unsafe_code)]
 
@@ -79,6 +81,7 @@ fn run(mut options: Options) -> u8 {
         Ok(Placement::Nodes(nodes)) => head::run(&options, &nodes).map_err(|error| {
             let status = match &error {
                 HeadError::Launch(error) => error.status(),
+                HeadError::Placement(_) => USAGE,
                 _ => INTERNAL,
             };
             (error.to_string(), status)

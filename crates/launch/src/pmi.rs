@@ -49,11 +49,12 @@ struct Client {
 }
 
 impl Server {
-    /// A manager for a job of `size` ranks.
-    pub fn new(size: u32) -> Server {
+    /// A manager for a job of `size` ranks. All nodes' managers must give it the same name: ranks name what they share
+    /// after it.
+    pub fn new(size: u32, name: &str) -> Server {
         Server {
             size,
-            name: format!("kvs_{}", std::process::id()),
+            name: name.to_owned(),
             values: BTreeMap::new(),
             puts: Vec::new(),
             clients: Vec::new(),
@@ -272,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_ranks_ask() {
-        let mut server = Server::new(5);
+        let mut server = Server::new(5, "kvs_1");
         let mut rank = Rank(server.add(3).unwrap());
         let mut asked = |line| ask(&mut server, &mut rank, 0, line);
         assert_eq!(
@@ -289,7 +290,10 @@ mod tests {
             asked("cmd=get_universe_size"),
             "cmd=universe_size rc=0 size=5"
         );
-        assert!(asked("cmd=get_my_kvsname").starts_with("cmd=my_kvsname rc=0 kvsname=kvs_"));
+        assert_eq!(
+            asked("cmd=get_my_kvsname"),
+            "cmd=my_kvsname rc=0 kvsname=kvs_1"
+        );
         assert!(asked("cmd=get kvsname=k").contains("rc=-1"), "no key");
         assert!(asked("cmd=lookup_name service=x").starts_with("cmd=lookup_name_result rc=-1"));
         assert_eq!(asked("cmd=finalize"), "cmd=finalize_ack rc=0");
@@ -297,7 +301,7 @@ mod tests {
 
     #[test]
     fn values_are_there_after_the_barrier() {
-        let mut server = Server::new(3);
+        let mut server = Server::new(3, "kvs_1");
         let mut ranks = [0, 0].map(|appnum| Rank(server.add(appnum).unwrap()));
         let put = ask(
             &mut server,
@@ -329,7 +333,7 @@ mod tests {
 
     #[test]
     fn aborts_and_nonsense() {
-        let mut server = Server::new(2);
+        let mut server = Server::new(2, "kvs_1");
         let mut rank = Rank(server.add(0).unwrap());
         rank.say("cmd=abort exitcode=7");
         server.serve(0);

@@ -81,7 +81,7 @@ impl<'a> Ranks<'a> {
             ranks: Vec::with_capacity(plan.ranks.len()),
             streams: Vec::new(),
             input: None,
-            pmi: job.pmi.then(|| pmi::Server::new(job.size)),
+            pmi: job.pmi.then(|| pmi::Server::new(job.size, &job.name)),
             address,
         })
     }
@@ -130,7 +130,7 @@ impl<'a> Ranks<'a> {
         command.args(&section.command[1..]);
         for (name, _) in std::env::vars_os() {
             let foreign = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
-            if connect == Connect::Pipes && FOREIGN.iter().any(|prefix| foreign(&prefix)) {
+            if FOREIGN.iter().any(&foreign) {
                 command.env_remove(&name);
             }
         }

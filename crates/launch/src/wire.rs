@@ -64,6 +64,8 @@ pub struct NodeJob {
     pub traffic: bool,
     /// Ranks need a process manager to meet (PMI).
     pub pmi: bool,
+    /// What tells this job from others that ranks may have on the same hosts.
+    pub name: String,
     /// The interface that ranks shall use: its name, or "" for the one by which the head is reached.
     pub interface: Option<String>,
     /// The head is lost when it is silent for so long.
@@ -104,6 +106,7 @@ impl NodeJob {
             traffic: false,
             // Over a network, even on one node, ranks have addresses to tell each other.
             pmi: options.sets(NET, "loopback"),
+            name: format!("kvs_{}_{}", host_name(), std::process::id()),
             interface: None,
             host_timeout: options.host_timeout,
             members,

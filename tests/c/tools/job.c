@@ -11,12 +11,14 @@
  *   spin                   prints "ready" on rank 0 when all are up, then exchanges for ever
  *   kill SIGNAL RANK BYTES as spin, with large messages; rank RANK kills itself in the middle
  *   silent                 exchanges and prints nothing at all
+ *   run PROGRAM ARGS...    every rank starts this program inside MPI and leaves with its exit code
  *   pids                   every rank prints its process id, then as spin */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int rank, size;
@@ -113,6 +115,17 @@ int main(int argc, char **argv)
         exchange(a ? (size_t)a : 1 << 20, -1, -1, 0);
     } else if (!strcmp(verb, "kill")) {
         exchange(argc > 4 ? (size_t)strtoul(argv[4], NULL, 0) : 1 << 20, 5, b, a);
+    } else if (!strcmp(verb, "run")) {
+        int status = 0;
+        pid_t child = fork();
+        if (child == 0) {
+            execv(argv[2], argv + 2);
+            _exit(127);
+        }
+        if (child < 0 || waitpid(child, &status, 0) < 0)
+            code = 126;
+        else
+            code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     } else if (!strcmp(verb, "silent")) {
         exchange(100000, 3, -1, 0);
     } else {

@@ -1,0 +1,655 @@
+//! `mpiexec` over several hosts, with programs that know nothing of MPI. The hosts are virtual nodes on this machine
+//! (`--launcher fork`), or reached by a made-up remote shell; all traffic is on 127.0.0.1.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const MPIEXEC: &str = env!("CARGO_BIN_EXE_mpiexec");
+const FORK: [&str; 4] = ["--launcher", "fork", "-hosts", "left,right"];
+
+fn mpiexec(arguments: &[&str]) -> Command {
+    let mut command = Command::new(MPIEXEC);
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs a script on two virtual nodes.
+fn run(options: &[&str], script: &str) -> Output {
+    let arguments = [&FORK[..], options, &["sh", "-c", script]].concat();
+    mpiexec(&arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn sorted_lines(bytes: &[u8]) -> Vec<String> {
+    let mut lines: Vec<String> = text(bytes).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
+fn is_gone(pid: &str) -> bool {
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Err(_) => true,
+        Ok(stat) => stat.rsplit(") ").next().unwrap().starts_with('Z'),
+    }
+}
+
+fn wait_until_gone(pid: &str) {
+    while !is_gone(pid) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Starts `mpiexec` on two virtual nodes and reads as many lines of its output as asked.
+fn start(options: &[&str], script: &str, lines: usize) -> (Child, Vec<String>) {
+    let arguments = [&FORK[..], options, &["sh", "-c", script]].concat();
+    let mut command = mpiexec(&arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let reader = BufReader::new(child.stdout.as_mut().unwrap());
+    let lines = reader.lines().take(lines).map(Result::unwrap).collect();
+    (child, lines)
+}
+
+fn send(signal: &str, pid: u32) {
+    let status = Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+/// The agents of this mpiexec: its children whose command line says so, with the node's number.
+fn agents(head: u32) -> Vec<(u32, String)> {
+    let children = fs::read_to_string(format!("/proc/{head}/task/{head}/children")).unwrap();
+    let mut agents = Vec::new();
+    for pid in children.split_whitespace() {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&str> = line.trim_end_matches('\0').split('\0').collect();
+        if let [.., "--agent", _, node] = words[..] {
+            agents.push((pid.parse().unwrap(), node.to_owned()));
+        }
+    }
+    agents.sort_by(|a, b| a.1.cmp(&b.1));
+    agents
+}
+
+fn stderr_of(child: &mut Child) -> String {
+    let mut text = String::new();
+    let mut pipe = child.stderr.take().unwrap();
+    pipe.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn ranks_of_two_nodes_make_one_job() {
+    let script = "echo $MICA_RANK/$MICA_SIZE $MPI_LOCALRANKID/$MPI_LOCALNRANKS $PMI_RANK/$PMI_SIZE; \
+                  test -e /proc/self/fd/$MICA_SEGMENT_FD && test -e /proc/self/fd/$PMI_FD";
+    let output = run(&["-n", "5"], script);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(
+        sorted_lines(&output.stdout),
+        [
+            "0/5 0/3 0/5",
+            "1/5 1/3 1/5",
+            "2/5 2/3 2/5",
+            "3/5 0/2 3/5",
+            "4/5 1/2 4/5"
+        ]
+    );
+    assert_eq!(text(&output.stderr), "");
+    let output = run(
+        &["-ppn", "2"],
+        "echo $MICA_RANK/$MICA_SIZE $MPI_LOCALRANKID",
+    );
+    assert_eq!(
+        sorted_lines(&output.stdout),
+        ["0/4 0", "1/4 1", "2/4 0", "3/4 1"]
+    );
+}
+
+#[test]
+fn virtual_nodes_by_the_environment() {
+    let output = mpiexec(&["-n", "3", "sh", "-c", "echo $MICA_RANK $MPI_LOCALNRANKS"])
+        .env("MICA_VIRTUAL_NODES", "2")
+        .output()
+        .unwrap();
+    assert_eq!(sorted_lines(&output.stdout), ["0 2", "1 2", "2 1"]);
+    let output = mpiexec(&["true"]).env("MICA_VIRTUAL_NODES", "two").output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("MICA_VIRTUAL_NODES=\"two\""));
+}
+
+#[test]
+fn a_single_host_that_is_this_machine_needs_no_agent() {
+    let output = mpiexec(&["-hosts", "localhost", "-n", "2", "sh", "-c", "echo $PMI_FD"])
+        .output()
+        .unwrap();
+    assert_eq!(text(&output.stdout), "\n\n");
+    let output = mpiexec(&["-n", "1", "sh", "-c", "echo $PMI_RANK/$PMI_SIZE"])
+        .env("MICA_NET", "loopback")
+        .output()
+        .unwrap();
+    assert_eq!(
+        text(&output.stdout),
+        "0/1\n",
+        "over the network ranks must meet"
+    );
+}
+
+#[test]
+fn environment_and_directory() {
+    let arguments = [
+        &FORK[..],
+        &[
+            "-x",
+            "ALL=a",
+            "-n",
+            "1",
+            "-env",
+            "ONE",
+            "1",
+            "sh",
+            "-c",
+            "echo 0 $ALL $ONE $OWN $(pwd)",
+            ":",
+            "-n",
+            "1",
+            "-wdir",
+            "/usr",
+            "sh",
+            "-c",
+            "echo 1 $ALL $ONE $OWN $(pwd) $PWD $MICA_NET_INTERFACE",
+        ],
+    ];
+    let output = mpiexec(&arguments.concat())
+        .env("OWN", "o")
+        .env_remove("ONE")
+        .current_dir("/etc")
+        .output()
+        .unwrap();
+    assert_eq!(
+        sorted_lines(&output.stdout),
+        ["0 a 1 o /etc", "1 a o /usr /usr 127.0.0.1"],
+        "{}",
+        text(&output.stderr)
+    );
+    let output = run(&["-wdir", "/no/such", "-n", "2"], "true");
+    assert_eq!(output.status.code(), Some(127));
+    let report = text(&output.stderr);
+    assert!(
+        report.contains(": cannot start \"sh\" for rank "),
+        "{report}"
+    );
+    assert!(report.contains("no directory /no/such"), "{report}");
+}
+
+#[test]
+fn standard_input_goes_to_rank_0_whole() {
+    let bytes: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
+    let script = "if [ $MICA_RANK = 0 ]; then cat; else test -z \"$(cat)\"; fi";
+    let arguments = [&FORK[..], &["-n", "2", "sh", "-c", script]].concat();
+    let mut child = mpiexec(&arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let sent = bytes.clone();
+    let writer = std::thread::spawn(move || stdin.write_all(&sent));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success());
+    assert!(
+        output.stdout == bytes,
+        "{} bytes came back",
+        output.stdout.len()
+    );
+}
+
+#[test]
+fn a_rank_that_does_not_read_its_input_does_not_matter() {
+    let mut command = mpiexec(
+        &[
+            &FORK[..],
+            &["-n", "2", "sh", "-c", "exec <&-; echo $MICA_RANK"],
+        ]
+        .concat(),
+    );
+    let zero = fs::File::open("/dev/zero").unwrap();
+    let output = command.stdin(zero).output().unwrap();
+    assert_eq!(sorted_lines(&output.stdout), ["0", "1"]);
+}
+
+#[test]
+fn output_keeps_its_order_and_lines_their_label() {
+    let script = "i=0; while [ $i -lt 3000 ]; do echo $i; i=$((i + 1)); done; printf end";
+    let output = run(&["-n", "2", "--label"], script);
+    assert!(output.status.success());
+    for rank in 0..2 {
+        let label = format!("[{rank}] ");
+        let all = text(&output.stdout);
+        let own: Vec<&str> = all.lines().filter_map(|l| l.strip_prefix(&label)).collect();
+        let mut wanted: Vec<String> = (0..3000).map(|i| i.to_string()).collect();
+        wanted.push("end".to_owned());
+        assert_eq!(own, wanted);
+    }
+}
+
+/// More output than fits anywhere, while nobody reads for longer than a silent host is given.
+#[test]
+fn a_reader_that_waits_costs_no_host() {
+    let script = "head -c 4000000 /dev/zero";
+    let arguments = [
+        &FORK[..],
+        &["-n", "2", "--host-timeout", "2", "sh", "-c", script],
+    ]
+    .concat();
+    let mut child = mpiexec(&arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    let mut output = child.stdout.take().unwrap();
+    let bytes = std::io::copy(&mut output, &mut std::io::sink()).unwrap();
+    assert_eq!(stderr_of(&mut child), "");
+    assert!(child.wait().unwrap().success());
+    assert_eq!(bytes, 8_000_000);
+}
+
+#[test]
+fn the_first_failing_rank_is_named_with_its_host() {
+    let output = run(&["-n", "4"], "test $MICA_RANK = 2 && exit 7; sleep 1000");
+    assert_eq!(output.status.code(), Some(7));
+    let report = text(&output.stderr);
+    assert!(report.contains("rank 2 (pid "), "{report}");
+    assert!(report.contains(" on right) exited with code 7"), "{report}");
+    assert!(report.contains("program: sh -c test"), "{report}");
+    assert!(report.contains("ending the 3 other ranks"), "{report}");
+    let output = run(
+        &["-n", "2"],
+        "test $MICA_RANK = 0 && kill -9 $$; sleep 1000",
+    );
+    assert_eq!(output.status.code(), Some(128 + 9));
+    assert!(text(&output.stderr).contains(" on left) was killed by signal 9 (SIGKILL)"));
+}
+
+#[test]
+fn what_a_rank_wrote_comes_before_its_end() {
+    for _ in 0..5 {
+        let output = run(
+            &["-n", "2"],
+            "test $MICA_RANK = 1 && echo last words && exit 3; sleep 1000",
+        );
+        assert_eq!(
+            (output.status.code(), &output.stdout[..]),
+            (Some(3), &b"last words\n"[..])
+        );
+    }
+}
+
+#[test]
+fn signals_reach_all_nodes() {
+    for (signal, number) in [("INT", 2), ("TERM", 15)] {
+        let script =
+            format!("trap 'echo got; exit 0' {signal}; echo $$; while :; do sleep 0.05; done");
+        let (mut child, lines) = start(&["-n", "2", "--grace", "1000"], &script, 2);
+        assert_eq!(lines.len(), 2);
+        send(&format!("-{signal}"), child.id());
+        assert_eq!(child.wait().unwrap().code(), Some(128 + number));
+        let mut rest = String::new();
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "got\ngot\n");
+    }
+}
+
+#[test]
+fn the_second_signal_kills() {
+    let script = "trap '' INT; echo $$; while :; do sleep 1; done";
+    let (mut child, _) = start(&["-n", "2", "--grace", "100000"], script, 2);
+    let mut report = BufReader::new(child.stderr.take().unwrap()).lines();
+    send("-INT", child.id());
+    assert!(report.next().unwrap().unwrap().contains("ending the job"));
+    send("-INT", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn stopping_and_going_on() {
+    let script = "echo $$; sleep 0.3; read line; echo $line";
+    let (mut child, pids) = start(&["-n", "2", "--host-timeout", "2"], script, 2);
+    let state = |pid: &str| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit(") ").next().unwrap().chars().next().unwrap()
+    };
+    send("-TSTP", child.id());
+    for pid in pids.iter().chain([&child.id().to_string()]) {
+        while state(pid) != 'T' {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    // Longer than a host may be silent.
+    std::thread::sleep(Duration::from_secs(4));
+    send("-CONT", child.id());
+    assert_eq!(stderr_of(&mut child), "");
+    // `read` finds no input: status 0 of the last echo.
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn time_over_and_reports() {
+    let output = run(&["-n", "3", "--timeout", "0.3"], "sleep 1000");
+    assert_eq!(output.status.code(), Some(124));
+    let report = text(&output.stderr);
+    assert!(report.contains("time of 0.3 s is over"), "{report}");
+    let lines: Vec<&str> = report.lines().collect();
+    assert_eq!(lines[1], "mpiexec: 3 of 3 ranks are running:");
+    assert!(
+        lines[2].contains("rank 0 (pid ") && lines[2].contains(" on left): "),
+        "{report}"
+    );
+    assert!(
+        lines[4].contains("rank 2 (pid ") && lines[4].contains(" on right): "),
+        "{report}"
+    );
+
+    let (mut child, _) = start(&["-n", "2"], "echo $$; sleep 1000", 2);
+    let mut report = BufReader::new(child.stderr.take().unwrap()).lines();
+    send("-USR1", child.id());
+    let first = report.next().unwrap().unwrap();
+    assert_eq!(first, "mpiexec: 2 of 2 ranks are running:");
+    send("-TERM", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+#[test]
+fn a_killed_agent_is_a_lost_host() {
+    let script = "sleep 1000 & echo $$ $!; wait";
+    let (mut child, lines) = start(&["-n", "4"], script, 4);
+    let agents = agents(child.id());
+    assert_eq!(agents.len(), 2);
+    let began = Instant::now();
+    send("-KILL", agents[1].0);
+    let report = stderr_of(&mut child);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(began.elapsed() < Duration::from_secs(60), "a watchdog");
+    assert!(
+        report.contains("host right (ranks 2-3) was lost"),
+        "{report}"
+    );
+    assert!(report.contains("killed by signal 9"), "{report}");
+    assert!(report.contains("ending the 2 other ranks"), "{report}");
+    for pid in lines.iter().flat_map(|line| line.split(' ')) {
+        wait_until_gone(pid);
+    }
+}
+
+#[test]
+fn an_agent_that_is_told_to_end_says_so() {
+    let (mut child, lines) = start(&["-n", "2"], "echo $$; exec sleep 1000", 2);
+    send("-TERM", agents(child.id())[1].0);
+    let report = stderr_of(&mut child);
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+    assert!(
+        report.contains("host right: its agent got signal 15 (SIGTERM)"),
+        "{report}"
+    );
+    for pid in &lines {
+        wait_until_gone(pid);
+    }
+}
+
+#[test]
+fn a_stopped_agent_is_a_lost_host() {
+    let (mut child, lines) = start(
+        &["-n", "2", "--host-timeout", "2"],
+        "echo $$; exec sleep 1000",
+        2,
+    );
+    let began = Instant::now();
+    send("-STOP", agents(child.id())[0].0);
+    let report = stderr_of(&mut child);
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(
+        began.elapsed() >= Duration::from_secs(1),
+        "not before its time"
+    );
+    assert!(
+        report.contains("host left (rank 0) was lost: nothing was heard of it for 2 s"),
+        "{report}"
+    );
+    for pid in &lines {
+        wait_until_gone(pid);
+    }
+}
+
+#[test]
+fn nothing_is_left_when_the_head_is_killed() {
+    // The first of each pair leaves the rank's group and session.
+    let script = "setsid sh -c 'echo $$; exec sleep 1000' & sleep 1000 & echo $!; wait";
+    let (mut child, lines) = start(&["-n", "2"], script, 4);
+    let agents = agents(child.id());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!((lines.len(), agents.len()), (4, 2));
+    for pid in &lines {
+        wait_until_gone(pid);
+    }
+    for (pid, _) in agents {
+        wait_until_gone(&pid.to_string());
+    }
+}
+
+#[test]
+fn daemons_of_ranks_are_ended_too() {
+    let script = "(setsid sh -c 'echo $$; exec sleep 1000' &) | head -n 1";
+    let output = run(&["-n", "2"], script);
+    assert!(output.status.success());
+    let pids = sorted_lines(&output.stdout);
+    assert_eq!(pids.len(), 2);
+    for pid in pids {
+        assert!(
+            !Path::new(&format!("/proc/{pid}")).exists(),
+            "{pid} is left behind"
+        );
+    }
+}
+
+#[test]
+fn programs_that_cannot_be_started() {
+    let output = mpiexec(&[&FORK[..], &["-n", "2", "mica-no-such"]].concat())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(127));
+    let report = text(&output.stderr);
+    assert!(report.contains("cannot start \"mica-no-such\""), "{report}");
+    assert!(
+        report.contains("host left") || report.contains("host right"),
+        "{report}"
+    );
+}
+
+/// A remote shell in a file, with the name that it shall have.
+fn remote_shell(name: &str, script: &str) -> PathBuf {
+    let folder =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("shells-{}", std::process::id()));
+    fs::create_dir_all(folder.join(name)).unwrap();
+    let path = folder.join(name).join(name);
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn a_remote_shell_that_fails_is_quoted() {
+    let shell = remote_shell("failing", "echo \"cannot resolve $1\" >&2; exit 255");
+    let output = mpiexec(&[
+        "-hosts",
+        "far1",
+        "--launcher-exec",
+        shell.to_str().unwrap(),
+        "true",
+    ]);
+    let mut output = output;
+    let output = output.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let report = text(&output.stderr);
+    assert!(
+        report.contains("cannot start an agent on host far1 (rank 0)"),
+        "{report}"
+    );
+    assert!(report.contains("exited with code 255"), "{report}");
+    assert!(report.contains("cannot resolve far1"), "{report}");
+    let output = mpiexec(&["-hosts", "far1", "--launcher-exec", "/no/shell", "true"]).output();
+    assert!(text(&output.unwrap().stderr).contains("\"/no/shell\""));
+}
+
+#[test]
+fn an_agent_that_never_comes_is_named() {
+    let shell = remote_shell("hanging", "echo thinking; exec sleep 1000");
+    let shell = shell.to_str().unwrap();
+    let began = Instant::now();
+    let arguments = [
+        "-hosts",
+        "far1,far2",
+        "--host-timeout",
+        "2",
+        "--launcher-exec",
+        shell,
+        "true",
+    ];
+    let output = mpiexec(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(began.elapsed() >= Duration::from_secs(12));
+    let report = text(&output.stderr);
+    assert!(
+        report.contains("host far1 (rank 0): its agent did not connect within 12 s"),
+        "{report}"
+    );
+    assert!(
+        report.contains("host far2 (rank 1): its agent did not connect"),
+        "{report}"
+    );
+    assert!(report.contains("thinking"), "{report}");
+}
+
+/// What ssh does: one line, taken apart by a shell on the host. Only the name is ssh's.
+#[test]
+fn ssh_is_given_a_line_for_a_shell() {
+    let shell = remote_shell("ssh", "host=$1; shift; HOST_NAME=$host exec sh -c \"$*\"");
+    let shell = format!("{} ", shell.display());
+    let script = "echo $HOST_NAME $MICA_RANK";
+    let arguments = [
+        "-iface",
+        "127.0.0.1",
+        "-hosts",
+        "far1,far2",
+        "--launcher-exec",
+        &shell,
+        "sh",
+        "-c",
+        script,
+    ];
+    let output = mpiexec(&arguments).output().unwrap();
+    assert_eq!(
+        sorted_lines(&output.stdout),
+        ["far1 0", "far2 1"],
+        "{}",
+        text(&output.stderr)
+    );
+    assert_eq!(text(&output.stderr), "");
+}
+
+/// A stand-in for srun: one command for all, each told its host; numbered in another order than asked for.
+#[test]
+fn slurm_starts_an_agent_on_each_host() {
+    let srun = remote_shell(
+        "srun",
+        "test \"$*\" = \"${*#*--nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2}\" && exit 9\n\
+         while [ \"${1#--}\" != \"$1\" ]; do shift; done\n\
+         read secret\n\
+         for node in 0 1; do\n\
+           echo $secret | SLURM_NODEID=$node SLURMD_NODENAME=n$((2 - node)) \"$@\" &\n\
+         done\n\
+         wait",
+    );
+    let path = format!(
+        "{}:{}",
+        srun.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let output = mpiexec(&[
+        "-iface",
+        "lo",
+        "-v",
+        "sh",
+        "-c",
+        "echo $MICA_RANK $SLURMD_NODENAME $MICA_NET_INTERFACE",
+    ])
+    .env("PATH", path)
+    .env("SLURM_JOB_NODELIST", "n[1-2]")
+    .env("SLURM_TASKS_PER_NODE", "2,1")
+    .output()
+    .unwrap();
+    assert_eq!(
+        sorted_lines(&output.stdout),
+        ["0 n1 lo", "1 n1 lo", "2 n2 lo"],
+        "{}",
+        text(&output.stderr)
+    );
+}
+
+/// Bytes of strangers on the head's port do not get in, do not end the job and do not delay it.
+#[test]
+fn strangers_at_the_port() {
+    let shell = remote_shell("slow", "shift; sleep 1; exec \"$@\"");
+    let shell = shell.to_str().unwrap();
+    let arguments = [
+        "-iface",
+        "127.0.0.1",
+        "-hosts",
+        "far1,far2",
+        "-v",
+        "--launcher-exec",
+        shell,
+        "echo",
+        "done",
+    ];
+    let mut child = mpiexec(&arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = said.next().unwrap().unwrap();
+    let address = line
+        .split(" --agent ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap();
+    let mut held = Vec::new();
+    for number in 0..200 {
+        let Ok(mut stream) = TcpStream::connect(address) else {
+            break;
+        };
+        let bytes: &[u8] = [&b"MICA-AG1"[..], &[0xff; 300], b"", b"\0\0\0\0"][number % 4];
+        let _ = stream.write_all(bytes);
+        held.push(stream);
+    }
+    assert!(held.len() > 100);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    assert_eq!(text(&output.stdout), "done\ndone\n");
+}

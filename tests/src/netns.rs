@@ -1,0 +1,83 @@
+//! Two hosts made of network namespaces: each with an address of its own, joined by a cable (a veth pair), cut off from
+//! everything else. For tests of jobs over several nodes; making them needs root.
+
+use std::process::Command;
+
+/// Two namespaces with a cable between them. They are gone when this is dropped.
+pub struct Namespaces {
+    /// Their names, which are the names of the hosts.
+    pub names: [String; 2],
+    cable: [String; 2],
+}
+
+impl Namespaces {
+    /// The remote shell that reaches such a host.
+    pub const SHELL: &'static str = "ip netns exec";
+
+    /// Makes the namespaces; `tag` tells tests of one process apart. `None`, with the reason printed, where that is not
+    /// allowed.
+    pub fn new(tag: &str) -> Option<Namespaces> {
+        // Interface names have 15 bytes at most.
+        let unique = format!("{}{tag}", std::process::id());
+        let names = ["a", "b"].map(|end| format!("mica{unique}{end}"));
+        let cable = ["a", "b"].map(|end| format!("mv{unique}{end}"));
+        if let Err(reason) = ip(&["netns", "add", &names[0]]) {
+            println!("skipped: cannot make network namespaces: {reason}");
+            return None;
+        }
+        // From here on what was made is removed, whatever happens.
+        let made = Namespaces { names, cable };
+        made.connect()
+            .expect("a namespace can be set up once it is there");
+        Some(made)
+    }
+
+    fn connect(&self) -> Result<(), String> {
+        let [a, b] = &self.names;
+        let [end_a, end_b] = &self.cable;
+        ip(&["netns", "add", b])?;
+        ip(&[
+            "-n", a, "link", "add", end_a, "type", "veth", "peer", "name", end_b, "netns", b,
+        ])?;
+        for (name, end, address) in [(a, end_a, "10.77.0.1/24"), (b, end_b, "10.77.0.2/24")] {
+            ip(&["-n", name, "address", "add", address, "dev", end])?;
+            ip(&["-n", name, "link", "set", end, "up"])?;
+            ip(&["-n", name, "link", "set", "lo", "up"])?;
+        }
+        Ok(())
+    }
+
+    /// The hosts as `-hosts` takes them.
+    pub fn hosts(&self) -> String {
+        self.names.join(",")
+    }
+
+    /// The words that run a program on the first host.
+    pub fn on_first(&self) -> [&str; 4] {
+        ["ip", "netns", "exec", &self.names[0]]
+    }
+
+    /// Cuts the cable at the second host.
+    pub fn cut(&self) {
+        ip(&["-n", &self.names[1], "link", "set", &self.cable[1], "down"]).expect("a cable to cut");
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for name in &self.names {
+            // The second may not have been made. The cable goes with its ends.
+            let _ = ip(&["netns", "del", name]);
+        }
+    }
+}
+
+fn ip(arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip").args(arguments).output();
+    let output = output.map_err(|error| format!("ip: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("ip {}: {}", arguments.join(" "), said.trim()))
+}

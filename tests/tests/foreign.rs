@@ -1,0 +1,133 @@
+//! One binary under launchers of others: MPICH's and Intel's Hydra (PMI-1, PMI-2), Open MPI's mpirun (PMIx), and a
+//! one-machine Slurm (PMI-2, PMIx). The ranks agree on size and rank and talk; whoever aborts or dies takes the
+//! job along.
+//!
+//! Each launcher runs in a machine of namespaces, so that whatever it listens on is loopback.
+
+use mica_tests::{Install, Job, Launcher, Machine, one_at_a_time};
+
+/// A launcher as it is to be used: how to start a job of so many ranks of what follows.
+struct Way<'a> {
+    name: &'static str,
+    start: Box<dyn Fn(u32) -> Job + 'a>,
+    /// The exit status of a job in which MPI_Abort was called with code 7; `None` where the launcher makes its own.
+    aborted: Option<i32>,
+}
+
+impl Way<'_> {
+    fn run(&self, ranks: u32, words: &[&str]) -> mica_tests::Outcome {
+        (self.start)(ranks).args(words).run()
+    }
+
+    /// All that is asked of a launcher.
+    fn check(&self, install: &Install) {
+        let (job, ring) = (install.job(), install.program("pt2pt_sendrecv"));
+        let (job, ring) = (job.display().to_string(), ring.display().to_string());
+        for ranks in 1..=4 {
+            let out = self.run(ranks, &[&job, "hello"]).expect_success();
+            let hello = (0..ranks).map(|rank| format!("hello from {rank} of {ranks}"));
+            let hello: Vec<_> = hello.collect();
+            assert_eq!(out.sorted(), hello, "{}: {}", self.name, out.report());
+        }
+        for ranks in [1, 3] {
+            let out = self.run(ranks, &[&ring]).expect_success();
+            assert_eq!(out.stdout.trim(), "No Errors", "{}", out.report());
+        }
+        let aborted = self.run(3, &[&job, "abort", "7", "1"]).expect_failure();
+        if let Some(code) = self.aborted {
+            assert_eq!(aborted.code(), code, "{}", aborted.report());
+        }
+        self.run(3, &[&job, "kill", "9", "1", "100000"])
+            .expect_failure();
+    }
+}
+
+fn under(name: &'static str, launcher: Launcher, pmi: &'static str, aborted: Option<i32>) {
+    let _turn = one_at_a_time();
+    let (install, machine) = (Install::find(), Machine::start());
+    let (program, options) = launcher.find();
+    let start = |ranks: u32| {
+        let job = machine.job(&program).args(options);
+        let job = job.args(["-n", &ranks.to_string()]);
+        job.env("MICA_PMI", pmi)
+    };
+    let way = Way {
+        name,
+        start: Box::new(start),
+        aborted,
+    };
+    way.check(&install);
+}
+
+#[test]
+fn under_mpich() {
+    under("MPICH by PMI-1", Launcher::Mpich, "auto", Some(7));
+}
+
+#[test]
+fn under_mpich_by_pmi2() {
+    under("MPICH by PMI-2", Launcher::Mpich, "pmi2", None);
+}
+
+#[test]
+fn under_intel() {
+    under("Intel MPI", Launcher::Intel, "auto", Some(7));
+}
+
+#[test]
+fn under_open_mpi() {
+    under("Open MPI", Launcher::OpenMpi, "auto", Some(7));
+}
+
+#[test]
+fn under_slurm() {
+    let _turn = one_at_a_time();
+    let (install, machine) = (Install::find(), Machine::with_slurm());
+    for (name, plugin) in [("Slurm by PMI-2", "pmi2"), ("Slurm by PMIx", "pmix")] {
+        let start = |ranks: u32| {
+            let job = machine.job("srun");
+            job.args([&format!("--mpi={plugin}"), "-n", &ranks.to_string()])
+        };
+        let way = Way {
+            name,
+            start: Box::new(start),
+            aborted: None,
+        };
+        way.check(&install);
+    }
+    // Without a PMI: one rank is a job of one, several are told what to do.
+    let srun = |ranks: &str| {
+        let job = machine.job("srun").args(["--mpi=none", "-n", ranks]);
+        job.args([install.job()]).args(["hello"]).run()
+    };
+    assert_eq!(srun("1").expect_success().sorted(), ["hello from 0 of 1"]);
+    let refused = srun("2").expect_failure().says("--mpi=pmi2");
+    assert!(!refused.stdout.contains("hello"), "{}", refused.report());
+}
+
+/// A program that a rank starts is not the rank a second time.
+#[test]
+fn a_program_started_by_a_rank_is_not_that_rank() {
+    let _turn = one_at_a_time();
+    let (install, machine) = (Install::find(), Machine::start());
+    for launcher in [Launcher::Mpich, Launcher::OpenMpi] {
+        let (program, options) = launcher.find();
+        let job = machine.job(program).args(options).args(["-n", "1"]);
+        let inner = install.job().display().to_string();
+        let out = job.args([install.job()]).args(["run", &inner, "hello"]);
+        let out = out.run().expect_failure().says("inside an MPI program");
+        assert!(!out.stdout.contains("hello"), "{}", out.report());
+    }
+}
+
+/// Nodes that are made up under a launcher of others: their ranks talk over the network.
+#[test]
+fn virtual_nodes_under_a_foreign_launcher() {
+    let _turn = one_at_a_time();
+    let (install, machine) = (Install::find(), Machine::start());
+    let (program, options) = Launcher::Mpich.find();
+    let job = machine.job(program).args(options).args(["-n", "4"]);
+    let out = job.args([install.program("pt2pt_sendrecv")]);
+    let out = out.env("MICA_VIRTUAL_NODES", "2").run().expect_success();
+    assert_eq!(out.stdout.trim(), "No Errors", "{}", out.report());
+}
