@@ -514,6 +514,35 @@ fn a_remote_shell_that_fails_is_quoted() {
     assert!(text(&output.unwrap().stderr).contains("\"/no/shell\""));
 }
 
+/// Nothing is started on the host that could be reached.
+#[test]
+fn one_host_of_two_that_cannot_be_reached() {
+    let shell = remote_shell(
+        "partial",
+        "test $1 = far2 && sleep 0.5 && exit 7; shift; exec \"$@\"",
+    );
+    let shell = shell.to_str().unwrap();
+    let arguments = [
+        "-iface",
+        "lo",
+        "-hosts",
+        "far1,far2",
+        "--launcher-exec",
+        shell,
+        "echo",
+        "started",
+    ];
+    let output = mpiexec(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "");
+    let report = text(&output.stderr);
+    assert!(
+        report.contains("cannot start an agent on host far2 (rank 1)"),
+        "{report}"
+    );
+    assert!(!report.contains("far1"), "{report}");
+}
+
 #[test]
 fn an_agent_that_never_comes_is_named() {
     let shell = remote_shell("hanging", "echo thinking; exec sleep 1000");
