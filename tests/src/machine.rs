@@ -66,7 +66,9 @@ impl Machine {
         let name = format!("mica-machine-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(folder.join("state")).expect("a temporary folder");
-        fs::create_dir_all(folder.join("spool")).expect("a temporary folder");
+        for inner in ["spool", "tmp"] {
+            fs::create_dir_all(folder.join(inner)).expect("a temporary folder");
+        }
         let mut script = format!("D={}; ", folder.display());
         if slurm {
             write_slurm_files(&folder);
@@ -184,6 +186,7 @@ MpiDefault=none
 KillOnBadExit=1
 ReturnToService=2
 MailProg=/bin/true
+TmpFS=@/tmp
 NodeName=localhost NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN
 PartitionName=test Nodes=localhost Default=YES MaxTime=INFINITE State=UP
 ";

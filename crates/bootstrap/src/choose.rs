@@ -167,7 +167,7 @@ fn required<T: std::str::FromStr>(variable: &'static str) -> Result<T, Bootstrap
     number(variable)?.ok_or_else(|| BootstrapError::BadEnvironment {
         variable,
         value: String::new(),
-        reason: "is not set, but the launcher's other variables are",
+        reason: "is not set, but the launcher's other variables, or MICA_PMI, say that it should be",
     })
 }
 

@@ -234,13 +234,15 @@ fn meet(
     let places: Vec<Place> = of_members().map(|card| card.place).collect();
     let appnum: Vec<u32> = of_members().map(|card| card.appnum).collect();
     let cpus = CpuSet::from_cpus(of_members().flat_map(|card| card.cpus.iter()));
-    let segment = JobSegment::create(&JobSpec {
+    let spec = JobSpec {
         places: &places,
         available_cores: cores(&cpus, cpu_quota()),
         appnum: &appnum,
         job_size: cards.len() as u32,
         members: &members,
-    })?;
+    };
+    // What the ranks of a node descend from, as a rule: its descendants may read each other's memory under Yama.
+    let segment = JobSegment::create_under(&spec, std::os::unix::process::parent_id())?;
     let guests: Vec<Guest> = members[1..].iter().map(|&rank| guest(rank)).collect();
     match hand_out(&listener, segment.as_fd(), &guests, own.uid, deadline) {
         Ok(()) => Ok(segment),

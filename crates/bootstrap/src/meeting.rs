@@ -228,6 +228,58 @@ mod tests {
         assert!(guest.join().expect("no panic").is_err());
     }
 
+    /// Between processes: the test runs itself again as the guest, which the variable tells.
+    #[test]
+    fn a_process_is_served_and_one_of_another_user_is_not() {
+        const ROLE: &str = "MICA_TEST_GUEST";
+        const SERVED: i32 = 42;
+        const REFUSED: i32 = 43;
+        if let Ok(role) = std::env::var(ROLE) {
+            let words: Vec<&str> = role.split(' ').collect();
+            let bytes = |hex: &str| -> [u8; 16] {
+                let bytes = crate::manager::unhex(hex).expect("a nonce");
+                bytes.try_into().expect("16 bytes")
+            };
+            let me = Guest {
+                rank: 1,
+                nonce: bytes(words[1]),
+            };
+            // Whoever it is, it takes the leader's user for its own: only the leader can turn it away.
+            let uid = words[2].parse().expect("a user");
+            let fetched = fetch(&bytes(words[0]), me, uid, soon());
+            std::process::exit(if fetched.is_ok() { SERVED } else { REFUSED });
+        }
+        let leader = leader();
+        let me = guest(1);
+        let come = |uid: u32| {
+            let nonces = [&leader.nonce, &me.nonce].map(|n| crate::manager::hex(n));
+            let role = format!("{} {} {}", nonces[0], nonces[1], own_uid());
+            let mut command = std::process::Command::new("/proc/self/exe");
+            command
+                .args(["a_process_is_served", "--test-threads=1"])
+                .env(ROLE, role)
+                .stdout(std::process::Stdio::null());
+            // Setting even the own user takes a right that only root has.
+            if uid != own_uid() {
+                std::os::unix::process::CommandExt::uid(&mut command, uid);
+            }
+            let mut child = command.spawn().expect("a second process");
+            let patience = Duration::from_secs(if uid == own_uid() { 30 } else { 1 });
+            let deadline = Instant::now() + patience;
+            let fd = leader.file.as_fd();
+            let out = hand_out(&leader.listener, fd, &[me], own_uid(), deadline);
+            let status = child.wait().expect("a child");
+            (out.is_ok(), status.code())
+        };
+        if own_uid() == 0 {
+            let (all_came, code) = come(65534);
+            assert!(!all_came && code == Some(REFUSED), "{code:?}");
+        } else {
+            println!("not root: that another user's process is refused was not tried");
+        }
+        assert_eq!(come(own_uid()), (true, Some(SERVED)));
+    }
+
     #[test]
     fn a_leader_that_is_gone_is_no_hang() {
         let nonce = leader().nonce;

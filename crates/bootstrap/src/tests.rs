@@ -199,6 +199,8 @@ fn ranks_of_a_node_share_a_segment() {
             assert_eq!(joined.segment.job_size(), size);
             assert!(joined.nodes.of.iter().all(|&node| node == 0));
             assert!(joined.manager.is_some());
+            let parent = std::os::unix::process::parent_id();
+            assert_eq!(joined.segment.launcher_pid(), parent);
         }
     }
 }

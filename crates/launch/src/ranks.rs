@@ -130,7 +130,7 @@ impl<'a> Ranks<'a> {
         command.args(&section.command[1..]);
         for (name, _) in std::env::vars_os() {
             let foreign = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
-            if connect == Connect::Pipes && FOREIGN.iter().any(&foreign) {
+            if FOREIGN.iter().any(&foreign) {
                 command.env_remove(&name);
             }
         }

@@ -80,12 +80,13 @@ impl Bell {
         // SAFETY: the address is valid for the length given; a family alone asks the kernel to choose a name.
         let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const name).cast(), length(0)) };
         let mut len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        if bound < 0 {
+            return Err(io::Error::last_os_error());
+        }
         // SAFETY: both pointers are to locals of the sizes given.
-        if bound < 0
-            || unsafe {
-                libc::getsockname(socket.as_raw_fd(), (&raw mut name).cast(), &raw mut len)
-            } < 0
-        {
+        let named =
+            unsafe { libc::getsockname(socket.as_raw_fd(), (&raw mut name).cast(), &raw mut len) };
+        if named < 0 {
             return Err(io::Error::last_os_error());
         }
         let digits: String = name.sun_path[1..=DIGITS]

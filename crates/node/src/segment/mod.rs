@@ -216,6 +216,14 @@ impl JobSegment {
         JobSegment::create_shaped(spec, segment_shape())
     }
 
+    /// The same for ranks that another process than this one has started: the process `launcher`.
+    ///
+    /// # Errors
+    /// As [`JobSegment::create`].
+    pub fn create_under(spec: &JobSpec<'_>, launcher: u32) -> Result<JobSegment, SegmentError> {
+        JobSegment::create_with(spec, segment_shape(), launcher)
+    }
+
     /// The same with another shape than the environment's.
     ///
     /// # Errors
@@ -223,6 +231,14 @@ impl JobSegment {
     pub fn create_shaped(
         spec: &JobSpec<'_>,
         shape: SegmentShape,
+    ) -> Result<JobSegment, SegmentError> {
+        JobSegment::create_with(spec, shape, std::process::id())
+    }
+
+    fn create_with(
+        spec: &JobSpec<'_>,
+        shape: SegmentShape,
+        launcher_pid: u32,
     ) -> Result<JobSegment, SegmentError> {
         let ranks = spec.places.len() as u32;
         let named = match spec.members {
@@ -263,7 +279,7 @@ impl JobSegment {
             magic: MAGIC,
             geometry,
             available_cores: spec.available_cores,
-            launcher_pid: std::process::id(),
+            launcher_pid,
             parker_fences: u32::from(parker_fences(ranks > spec.available_cores)),
             job_size: spec.job_size,
         };
@@ -452,7 +468,7 @@ impl JobSegment {
         unsafe { &*self.at(TOKENS_OFFSET).cast::<Tokens>() }
     }
 
-    /// Process that created the segment.
+    /// Process that started the ranks of this node, as far as is known; of a job of one, itself.
     pub fn launcher_pid(&self) -> u32 {
         self.header().launcher_pid
     }
