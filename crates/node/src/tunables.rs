@@ -119,8 +119,9 @@ tunables! {
         "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by membarrier.";
     STATS: "stats", "MICA_STATS", "off", Kind::Choice(&["off", "table"]),
         "table: rank 0 prints at MPI_Finalize what moved over which channel.";
-    COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto", Kind::Choice(&["auto", "on", "off"]),
-        "Collectives between nodes go by node leaders or by parallel columns: where that pays (auto), wherever it is correct (on), or never; the same for all ranks.";
+    COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto",
+        Kind::Choice(&["auto", "on", "off", "leaders", "columns"]),
+        "Collectives of ranks on several nodes work in two levels where that pays (auto), wherever it is correct (on, or by one of two kinds), or never; the same for all ranks.";
 }
 
 /// Every tunable's declaration.
