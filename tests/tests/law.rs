@@ -12,13 +12,20 @@ const LAW: &[(&str, &[&str])] = &[
     ("mica-node", &[]),
     ("mica-channel", &["mica-node"]),
     ("mica-policy", &["mica-node"]),
+    ("mica-bootstrap", &["mica-node"]),
     (
         "mica-protocol",
-        &["mica-channel", "mica-policy", "mica-node"],
+        &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node"],
     ),
     (
         "mica-mpi",
-        &["mica-protocol", "mica-channel", "mica-policy", "mica-node"],
+        &[
+            "mica-protocol",
+            "mica-channel",
+            "mica-policy",
+            "mica-bootstrap",
+            "mica-node",
+        ],
     ),
     (
         "mica-abi",
@@ -27,12 +34,13 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-protocol",
             "mica-channel",
             "mica-policy",
+            "mica-bootstrap",
             "mica-node",
         ],
     ),
     // Tools use the library through mpi.h as any tool would, `node` for the topology, or `policy` for what the library
     // would choose.
-    ("mica-launch", &["mica-node"]),
+    ("mica-launch", &["mica-bootstrap", "mica-node"]),
     ("mica", &["mica-policy", "mica-node"]),
     ("mica-tests", &["mica-node"]),
 ];
@@ -42,6 +50,7 @@ const LIBRARY: &[&str] = &[
     "mica-node",
     "mica-channel",
     "mica-policy",
+    "mica-bootstrap",
     "mica-protocol",
     "mica-mpi",
     "mica-abi",
@@ -166,6 +175,7 @@ fn the_law_notices_violations() {
         ("mica-channel", "mica-protocol"),
         ("mica-channel", "mica-policy"),
         ("mica-policy", "mica-channel"),
+        ("mica-bootstrap", "mica-channel"),
         ("mica-launch", "mica-mpi"),
         ("mica", "mica-protocol"),
         ("mica-mpi", "hwlocality"),

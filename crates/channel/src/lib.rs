@@ -3,15 +3,18 @@
 //! - [`shm`]: messages through the job segment, two copies and no system call: by rings and cells (chai-2009, 3.2), or
 //!   by FIFOs to compare with (3.1);
 //! - [`direct`]: one copy from the sender's memory to the receiver's, by the kernel or by load and store (chai-2009, 4, 6.1);
-//! - [`offload`]: copy engines, which do the copying while the program computes (chai-2009, 5).
+//! - [`offload`]: copy engines, which do the copying while the program computes (chai-2009, 5);
+//! - [`net`]: messages and one-sided operations over libfabric, between nodes (chai-2009, 7; jiang-2004, 2).
 //!
 //! [`memory`] says where a message's bytes lie in this process. What goes which way is the `protocol` crate's choice.
 
 pub mod direct;
 pub mod memory;
+pub mod net;
 pub mod offload;
 pub mod shm;
 
+use memory::View;
 use shm::Packet;
 
 bitflags::bitflags! {
@@ -28,6 +31,18 @@ bitflags::bitflags! {
         const SCATTERED = 1 << 3;
         /// Maps a peer's memory, once it is exposed, so that both load and store there.
         const LOAD_STORE = 1 << 4;
+        /// Reads a peer's registered memory without the peer's program: [`RemoteMemory::get`].
+        const READ = 1 << 5;
+        /// Writes a peer's registered memory without the peer's program: [`RemoteMemory::put`].
+        const WRITE = 1 << 6;
+        /// [`RemoteMemory::fetch_add`] on 8 bytes.
+        const ATOMIC_ADD = 1 << 7;
+        /// [`RemoteMemory::compare_swap`] on 8 bytes.
+        const ATOMIC_CAS = 1 << 8;
+        /// [`RemoteMemory::swap`] on 8 bytes.
+        const ATOMIC_SWAP = 1 << 9;
+        /// The atomic operations that it has work on 4 bytes as well.
+        const ATOMIC_4 = 1 << 10;
     }
 }
 
@@ -55,7 +70,113 @@ pub trait Messages {
     /// One look: the next packet and who sent it. Does not block. The packet stays until it is consumed.
     fn peek(&mut self) -> Option<(u32, Packet)>;
     /// True when [`Messages::peek`] would find something. For the last look before parking.
-    fn has_arrivals(&self) -> bool;
+    fn has_arrivals(&mut self) -> bool;
+}
+
+/// Bytes of a word that an atomic operation works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// 4 bytes; the upper half of the operands and of the result is 0.
+    Four,
+    /// 8 bytes.
+    Eight,
+}
+
+/// Memory of a peer that it has [registered](RemoteMemory::register), as its peers must name it. To be sent to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemoteRegion {
+    /// The registration.
+    pub key: u64,
+    /// Its first byte. Bytes further on are named by what is added to it.
+    pub address: u64,
+}
+
+/// A channel that works on a peer's memory without the peer's program: what windows are made of (jiang-2004, 2; MPI 5.0, 12).
+///
+/// Every operation takes a token, does not block, and answers true; its end comes later by [`next_end`](Self::next_end), once
+/// for each token, after looks at the channel ([`Messages::peek`]). It answers false, and has done nothing, when there is no room
+/// for it now: try again after a look. Operations on one peer may be carried out in any order; [`flush`](Self::flush) separates
+/// them. [`Channel::capabilities`] says which of them there are: the others are errors that say so.
+///
+/// The atomic operations are atomic towards each other, through this channel; not towards loads and stores of the memory's owner.
+///
+/// Where the peer's processor has to take part (tcp), it does so whenever the peer looks at its channel.
+pub trait RemoteMemory {
+    /// Registers this process's `len` bytes at `address` for peers to read, write and work on atomically.
+    ///
+    /// The memory must stay mapped until [`unregister`](Self::unregister).
+    ///
+    /// # Errors
+    /// When the provider refuses.
+    fn register(&mut self, address: usize, len: usize) -> Result<RemoteRegion, ChannelError>;
+    /// Gives a registration back. Peers must have done with it.
+    fn unregister(&mut self, region: RemoteRegion);
+    /// Copies the first `len` bytes of `view`, which lies in one piece, to `peer`'s memory from `to` on. At its end the bytes are
+    /// there, for the peer to see.
+    ///
+    /// # Errors
+    /// When the peer is lost, or this cannot be done at all.
+    fn put(
+        &mut self,
+        peer: u32,
+        to: RemoteRegion,
+        view: &View,
+        len: usize,
+        token: u64,
+    ) -> Result<bool, ChannelError>;
+    /// Copies `len` bytes of `peer`'s memory from `from` on to the start of `view`, which lies in one piece.
+    ///
+    /// # Errors
+    /// As of [`put`](Self::put).
+    fn get(
+        &mut self,
+        peer: u32,
+        from: RemoteRegion,
+        view: &View,
+        len: usize,
+        token: u64,
+    ) -> Result<bool, ChannelError>;
+    /// Adds `value` to the word at `at`, wrapping; the end has the word's value from before.
+    ///
+    /// # Errors
+    /// As of [`put`](Self::put).
+    fn fetch_add(
+        &mut self,
+        peer: u32,
+        at: RemoteRegion,
+        width: Width,
+        value: u64,
+        token: u64,
+    ) -> Result<bool, ChannelError>;
+    /// Sets the word at `at` to `value` if it is `expected`; the end has the word's value from before.
+    ///
+    /// # Errors
+    /// As of [`put`](Self::put).
+    fn compare_swap(
+        &mut self,
+        peer: u32,
+        at: RemoteRegion,
+        width: Width,
+        expected: u64,
+        value: u64,
+        token: u64,
+    ) -> Result<bool, ChannelError>;
+    /// Sets the word at `at` to `value`; the end has the word's value from before.
+    ///
+    /// # Errors
+    /// As of [`put`](Self::put).
+    fn swap(
+        &mut self,
+        peer: u32,
+        at: RemoteRegion,
+        width: Width,
+        value: u64,
+        token: u64,
+    ) -> Result<bool, ChannelError>;
+    /// Ends when all operations on `peer` that were started before have ended, in the peer's memory too.
+    fn flush(&mut self, peer: u32, token: u64);
+    /// The next operation that has ended. Does not look at the channel.
+    fn next_end(&mut self) -> Option<net::End>;
 }
 
 /// A channel could not do what it was asked to.
@@ -65,4 +186,7 @@ pub enum ChannelError {
     /// The job segment cannot grow by what a new pair or pool needs.
     #[error(transparent)]
     Segment(#[from] mica_node::segment::SegmentError),
+    /// The network failed, or a peer is lost.
+    #[error(transparent)]
+    Net(#[from] net::NetError),
 }

@@ -14,6 +14,7 @@ const MEANINGS: [&str; TRAFFIC_WAYS] = [
     "shared memory, through cells",
     "single copy by the kernel",
     "single copy in memory that both ranks map",
+    "over the network",
 ];
 
 /// The table for a job whose ranks have sent `ranks`.

@@ -7,10 +7,12 @@ pub mod cells;
 pub mod claims;
 pub mod doorbell;
 pub mod fifo;
+pub mod handover;
 pub mod identity;
 pub mod lock;
 pub mod maps;
 pub mod park;
+pub mod pmix;
 #[cfg(feature = "launcher")]
 pub mod process;
 pub mod ring;

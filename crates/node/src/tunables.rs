@@ -119,6 +119,22 @@ tunables! {
         "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by membarrier.";
     STATS: "stats", "MICA_STATS", "off", Kind::Choice(&["off", "table"]),
         "table: rank 0 prints at MPI_Finalize what moved over which channel.";
+    PMI: "pmi", "MICA_PMI", "auto", Kind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
+        "The interface to another MPI's launcher: the one whose variables are set (auto), or this one.";
+    PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", Kind::Path(&["auto"]),
+        "The PMIx library, for PMIx launchers: the launcher's own or the system's (auto), or the file given.";
+    VIRTUAL_NODES: "virtual_nodes", "MICA_VIRTUAL_NODES", "0", Kind::Count,
+        "More than 0: treats the job's ranks, in blocks, as if they were on this many nodes (for tests).";
+    NET: "net", "MICA_NET", "auto", Kind::Choice(&["auto", "loopback"]),
+        "auto: the network carries messages between nodes; loopback: between the ranks of one node as well, in place of shared memory.";
+    NET_PROVIDER: "net_provider", "MICA_NET_PROVIDER", "auto", Kind::Path(&["auto"]),
+        "libfabric's provider for the network: the best that is there (auto), or a name such as tcp, verbs, efa, cxi, opx, psm3.";
+    NET_INTERFACE: "net_interface", "MICA_NET_INTERFACE", "auto", Kind::Path(&["auto"]),
+        "The network interface, by its libfabric domain's name (such as eth0 or mlx5_0) or by its address; auto is the fastest that leads off the machine.";
+    NET_LIBRARY: "net_library", "MICA_NET_LIBRARY", "auto", Kind::Path(&["auto"]),
+        "The file of libfabric; auto is libfabric.so.1 as the dynamic linker finds it.";
+    NET_EAGER_MAX: "net_eager_max", "MICA_NET_EAGER_MAX", "64K", Kind::Bytes,
+        "Largest payload of one packet on the network; the smallest value among the job's ranks holds.";
     COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto",
         Kind::Choice(&["auto", "on", "off", "leaders", "columns"]),
         "Collectives of ranks on several nodes work in two levels where that pays (auto), wherever it is correct (on, or by one of two kinds), or never; the same for all ranks.";

@@ -13,9 +13,10 @@
 #![forbid(unsafe_code)]
 
 mod attendant;
+mod channels;
 mod engine;
+mod far;
 pub mod matching;
-mod nodes;
 mod offloading;
 mod packet;
 mod progress;
@@ -34,7 +35,6 @@ pub use engine::Engine;
 pub use matching::{Envelope, Pattern};
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock};
 pub use mica_node::segment::{WaitKind, Waiting};
-pub use nodes::Nodes;
 pub use reaction::Reaction;
 pub use receive::{Arrival, Completion, MessageId, RecvId, Started};
 pub use schedule::{Failure, Local, ScheduleId, Stage, Step};
@@ -51,6 +51,20 @@ pub enum Fault {
     #[error("{detail}")]
     Channel {
         /// What happened, with the bytes wanted.
+        detail: String,
+    },
+    /// A peer cannot be reached any more.
+    #[error("lost rank {rank}: {detail}")]
+    Lost {
+        /// The peer.
+        rank: u32,
+        /// What the network says.
+        detail: String,
+    },
+    /// The job's launcher does not answer.
+    #[error("{detail}")]
+    Launcher {
+        /// What happened.
         detail: String,
     },
     /// No memory for a message that nobody waits for yet.

@@ -182,7 +182,7 @@ impl Direct {
         Direct {
             segment,
             options: *options,
-            peers: vec![start; segment.ranks() as usize],
+            peers: vec![start; segment.job_size() as usize],
             mapped,
             slots: PeerSlots::default(),
             xpmem,

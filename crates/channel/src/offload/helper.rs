@@ -207,8 +207,10 @@ fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
 fn helper_mask(segment: &JobSegment) -> Option<CpuSet> {
     // The launcher is not bound: its mask is what the job may use.
     let allowed = topology::affinity_of(segment.launcher_pid()).ok()?;
-    let ranks: Vec<CpuSet> = (0..segment.ranks())
-        .filter_map(|rank| match segment.block(rank).pid() {
+    let ranks: Vec<CpuSet> = segment
+        .members()
+        .iter()
+        .filter_map(|&rank| match segment.block(rank).pid() {
             0 => None,
             pid => topology::affinity_of(pid).ok(),
         })

@@ -77,11 +77,7 @@ pub fn succeeds_in_child(body: impl FnOnce()) -> bool {
 /// A job of `ranks` ranks, known to this process and those it forks from now on.
 pub fn job(ranks: usize) -> &'static JobSegment {
     let places = vec![Place::UNKNOWN; ranks];
-    let spec = JobSpec {
-        places: &places,
-        available_cores: 2,
-        appnum: &[],
-    };
+    let spec = JobSpec::on_one_node(&places, 2, &[]);
     Box::leak(Box::new(JobSegment::create(&spec).expect("segment")))
 }
 

@@ -26,10 +26,10 @@ pub struct Judged {
     pub note: String,
 }
 
-/// Judges every bar, each size a row.
-pub fn judge(suite: &Suite, data: &Data, rows: &[Row]) -> Vec<Judged> {
+/// Judges these bars, each size a row.
+pub fn judge(bars: &[&Bar], suite: &Suite, data: &Data, rows: &[Row]) -> Vec<Judged> {
     let mut judged = Vec::new();
-    for bar in &suite.bars {
+    for &bar in bars {
         let sizes: Vec<Option<u64>> = match bar.bytes.is_empty() {
             true => vec![None],
             false => bar.bytes.iter().copied().map(Some).collect(),
@@ -191,7 +191,8 @@ mod tests {
         suite.bars = vec![toml::from_str(&text).unwrap()];
         let data = Data::of(runs, &suite);
         let names = ["mica", "mica+v", "x", "y"].map(str::to_owned);
-        judge(&suite, &data, &rows(&data, &suite, &names)).remove(0)
+        let bars: Vec<&Bar> = suite.bars.iter().collect();
+        judge(&bars, &suite, &data, &rows(&data, &suite, &names)).remove(0)
     }
 
     fn runs() -> Vec<Run> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use mica_node::topology::CpuSet;
 
 use super::execute::{Executor, Job, tail};
+use super::hosts::{HOSTS, Hosts, INTERFACE};
 use super::place;
 use super::suite::{Program, Variant};
 
@@ -24,6 +25,8 @@ struct Known {
     /// What keeps it from binding at all.
     unbound: &'static [&'static str],
     unbound_env: &'static [(&'static str, &'static str)],
+    /// What makes it talk between hosts over libfabric's tcp provider; `{interface}` and `{prefix}` are filled in.
+    hosts_env: &'static [(&'static str, &'static str)],
     /// A variable that its tools need to hold the installation's path.
     root_variable: Option<&'static str>,
 }
@@ -36,6 +39,7 @@ const KNOWN: [Known; 4] = [
         shared: &[],
         unbound: &["--bind-to", "none"],
         unbound_env: &[],
+        hosts_env: &[],
         root_variable: None,
     },
     Known {
@@ -45,6 +49,12 @@ const KNOWN: [Known; 4] = [
         shared: &[],
         unbound: &["-bind-to", "none"],
         unbound_env: &[],
+        // Without these it takes UCX, which moves bytes between namespaces of one machine through its memory.
+        hosts_env: &[
+            ("MPIR_CVAR_CH4_NETMOD", "ofi"),
+            ("FI_PROVIDER", "tcp"),
+            ("FI_TCP_IFACE", "{interface}"),
+        ],
         root_variable: None,
     },
     Known {
@@ -64,16 +74,25 @@ const KNOWN: [Known; 4] = [
             "none",
         ],
         unbound_env: &[],
+        hosts_env: &[],
         root_variable: None,
     },
-    // It pins each rank to a core by default.
+    // It pins each rank to a core by default. 2021.19.0 is not to be had without a package `libfabric` of its own.
     Known {
         name: "impi",
-        packages: &["impi-rt==2021.19.0", "impi-devel==2021.19.0"],
+        packages: &["impi-rt==2021.18.1", "impi-devel==2021.18.1"],
         pinned: &[],
         shared: &[],
         unbound: &[],
         unbound_env: &[("I_MPI_PIN", "off")],
+        // The libfabric that it comes with: another one, if the system has one, would go first.
+        hosts_env: &[
+            ("I_MPI_FABRICS", "shm:ofi"),
+            ("I_MPI_OFI_PROVIDER", "tcp"),
+            ("FI_TCP_IFACE", "{interface}"),
+            ("FI_PROVIDER_PATH", "{prefix}/lib"),
+            ("LD_LIBRARY_PATH", "{prefix}/lib"),
+        ],
         root_variable: Some("I_MPI_ROOT"),
     },
 ];
@@ -193,9 +212,52 @@ impl Contestant {
             binding,
         }
     }
+
+    /// The same on two hosts, with so many ranks on each; the launcher runs on the first one, and `shell` reaches either.
+    pub fn launch_on(
+        &self,
+        hosts: &Hosts,
+        shell: &Path,
+        ranks: &[u32],
+        cpus: &[CpuSet; HOSTS],
+        words: Vec<String>,
+    ) -> Launch {
+        let known = self.known;
+        let mut command = hosts.on_first(&cpus[0]);
+        command.push(self.prefix.join("bin/mpiexec").display().to_string());
+        command.extend(known.unbound.iter().map(|option| option.to_string()));
+        let on = hosts.names().iter().zip(ranks);
+        let list: Vec<String> = on.map(|(host, ranks)| format!("{host}:{ranks}")).collect();
+        let dashes = if known.name == MICA { "--" } else { "-" };
+        let (shell, ranks) = (shell.display().to_string(), ranks.iter().sum::<u32>());
+        command.extend([format!("{dashes}launcher"), "ssh".to_owned()]);
+        command.extend([format!("{dashes}launcher-exec"), shell]);
+        command.extend(["-hosts".to_owned(), list.join(",")]);
+        command.extend(["-n".to_owned(), ranks.to_string()]);
+        command.extend(words);
+        let prefix = self.prefix.display().to_string();
+        let filled = |value: &str| {
+            let value = value.replace("{interface}", INTERFACE);
+            value.replace("{prefix}", &prefix)
+        };
+        let env = known.unbound_env.iter().chain(known.hosts_env);
+        Launch {
+            command,
+            env: env
+                .map(|(name, value)| (name.to_string(), filled(value)))
+                .collect(),
+            binding: format!(
+                "two hosts ({}), the ranks of the first on processors {}, those of the second on {}",
+                list.join(", "),
+                cpus[0],
+                cpus[1]
+            ),
+        }
+    }
 }
 
 /// How a job is started.
+#[derive(Debug)]
 pub struct Launch {
     pub command: Vec<String>,
     pub env: BTreeMap<String, String>,
@@ -405,11 +467,40 @@ mod tests {
     }
 
     #[test]
+    fn a_job_on_two_hosts_is_told_their_names_and_the_remote_shell() {
+        // They are not there: nothing is removed.
+        let hosts = std::mem::ManuallyDrop::new(Hosts::named(["10.0.0.5", "10.0.0.6"]));
+        let cpus = [0, 1].map(|cpu| CpuSet::from_cpus([cpu]));
+        let launch = |known| {
+            let contestant = Contestant::new(known, PathBuf::from("/p"));
+            contestant.launch_on(&hosts, Path::new("/sh"), &[2, 1], &cpus, vec!["x".into()])
+        };
+        let mica = launch(&KNOWN[0]);
+        assert_eq!(
+            mica.command.join(" "),
+            "ip netns exec 10.0.0.5 taskset -c 0 /p/bin/mpiexec --bind-to none --launcher ssh --launcher-exec /sh \
+             -hosts 10.0.0.5:2,10.0.0.6:1 -n 3 x"
+        );
+        let impi = launch(&KNOWN[3]);
+        assert!(
+            impi.command
+                .join(" ")
+                .contains("mpiexec -launcher ssh -launcher-exec /sh -hosts")
+        );
+        assert_eq!(impi.env["FI_TCP_IFACE"], INTERFACE);
+        assert_eq!(impi.env["LD_LIBRARY_PATH"], "/p/lib");
+        assert!(
+            impi.binding
+                .contains("processors 0, those of the second on 1")
+        );
+    }
+
+    #[test]
     fn the_version_of_a_peer_is_seen() {
         let prefix = std::env::temp_dir().join(format!("mica-bench-venv-{}", std::process::id()));
-        let info = prefix.join("lib/python3.11/site-packages/impi_rt-2021.19.0.dist-info");
+        let info = prefix.join("lib/python3.11/site-packages/impi_rt-2021.18.1.dist-info");
         std::fs::create_dir_all(&info).unwrap();
-        assert!(has(&prefix, "impi-rt==2021.19.0") && !has(&prefix, "impi-rt==2021.18.1"));
+        assert!(has(&prefix, "impi-rt==2021.18.1") && !has(&prefix, "impi-rt==2021.19.0"));
         std::fs::remove_dir_all(&prefix).unwrap();
     }
 

@@ -95,11 +95,12 @@ impl Data {
     pub fn of(runs: &[Run], suite: &Suite) -> Data {
         let mut data = Data::default();
         for run in runs {
-            let keys = suite.program(&run.program).map_or(&[][..], |p| &p.keys);
+            let program = suite.program(&run.program);
+            let keys: Vec<&String> = program.iter().flat_map(|p| p.all_keys()).collect();
             for figure in &run.figures {
-                let more = |name: &String| {
-                    let value = figure.more.get(name)?;
-                    Some((name.clone(), At::of(value)))
+                let more = |name: &&String| {
+                    let value = figure.more.get(*name)?;
+                    Some(((*name).clone(), At::of(value)))
                 };
                 let mut key = Key {
                     program: run.program.clone(),

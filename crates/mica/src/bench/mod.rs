@@ -12,6 +12,7 @@ mod data;
 mod execute;
 mod figure;
 mod host;
+mod hosts;
 mod html;
 mod place;
 mod plot;
@@ -116,10 +117,14 @@ fn list(suite: &Suite) -> String {
     }
     text += "\nPrograms\n";
     for program in &suite.programs {
-        let ranks: Vec<String> = program.ranks.iter().map(u32::to_string).collect();
-        let ranks = match program.floor {
-            true => "the hardware's floor, in every round".to_owned(),
-            false => format!("{} ranks", ranks.join(", ")),
+        let list = |counts: &[u32], by: &str| {
+            let counts: Vec<String> = counts.iter().map(u32::to_string).collect();
+            counts.join(by)
+        };
+        let ranks = match (program.floor, program.on_hosts()) {
+            (true, _) => "the hardware's floor, in every round".to_owned(),
+            (_, true) => format!("{} ranks on two hosts", list(&program.nodes, " + ")),
+            (_, false) => format!("{} ranks", list(&program.ranks, ", ")),
         };
         let arguments = program.args.join(" ");
         text += &format!(

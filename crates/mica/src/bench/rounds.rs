@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::contestant::{Contestant, Cores, Launch, confine};
 use super::execute::{End, Executor, Job, tail};
 use super::figure::{self, Figure};
+use super::hosts::{Hosts, processors};
 use super::progress::Progress;
 use super::suite::{Program, parse_cpus};
 
@@ -23,6 +24,8 @@ pub const FLOOR: &str = "floor";
 pub struct Entry<'a> {
     pub program: &'a Program,
     pub ranks: u32,
+    /// The value of the program's sweep.
+    pub swept: Option<i64>,
     /// The compiled program of each contestant that runs it, by the contestant's index.
     pub binaries: BTreeMap<usize, String>,
 }
@@ -49,6 +52,8 @@ pub struct Run {
 
 /// Everything that a run of the rounds needs.
 pub struct Rounds<'a> {
+    /// For programs on two hosts.
+    pub hosts: Option<Hosts>,
     pub floors: Vec<(&'a Program, String)>,
     pub entries: Vec<Entry<'a>>,
     pub contestants: &'a [Contestant],
@@ -93,7 +98,8 @@ impl Rounds<'_> {
         let floors = self.floors.iter().map(|(program, binary)| Start {
             program,
             ranks: 1,
-            command: words(binary, program.arguments(self.quick)),
+            swept: None,
+            command: self.floor_words(program, binary),
             environment: program.env.clone(),
             binding: "the program itself".to_owned(),
             cpus: None,
@@ -110,13 +116,37 @@ impl Rounds<'_> {
         starts
     }
 
-    fn start<'a>(
-        &'a self,
-        entry: &'a Entry<'_>,
-        contestant: &'a Contestant,
-        binary: &str,
-    ) -> Start<'a> {
+    /// A floor on two hosts is told their names.
+    fn floor_words(&self, program: &Program, binary: &str) -> Vec<String> {
+        let mut words = words(binary, program.arguments(self.quick));
+        if let Some(hosts) = self.hosts.as_ref().filter(|_| program.on_hosts()) {
+            words.push("--hosts".to_owned());
+            words.extend(hosts.names().iter().cloned());
+        }
+        words
+    }
+
+    /// How a program starts, and what its job is confined to: on two hosts if it wants them, else here.
+    fn launch(
+        &self,
+        entry: &Entry<'_>,
+        contestant: &Contestant,
+        words: Vec<String>,
+    ) -> (Launch, Option<Result<CpuSet, String>>) {
         let program = entry.program;
+        if let Some(hosts) = self.hosts.as_ref().filter(|_| program.on_hosts()) {
+            let cpus = processors(&self.allowed, &program.nodes, program.share_cores);
+            return match hosts.remote_shell(&cpus) {
+                Ok(shell) => {
+                    let launch = contestant.launch_on(hosts, &shell, &program.nodes, &cpus, words);
+                    (launch, None)
+                }
+                Err(error) => {
+                    let launch = contestant.launch(entry.ranks, &Cores::Any(self.cores), words);
+                    (launch, Some(Err(error)))
+                }
+            };
+        }
         let confined = |text: &String| confine(&parse_cpus(text)?, &self.allowed);
         let cpus = program.cpus.as_ref().map(confined);
         let cores = match (&program.ranks_on, &cpus) {
@@ -129,15 +159,27 @@ impl Rounds<'_> {
             Ok(cores) => (cores, cpus),
             Err(error) => (Cores::Any(self.cores), Some(Err(error))),
         };
+        let mut launch = contestant.launch(entry.ranks, &cores, words);
+        if let Some(Ok(cpus)) = &cpus {
+            launch.binding += &format!(", the job confined to processors {cpus}");
+        }
+        (launch, cpus)
+    }
+
+    fn start<'a>(
+        &'a self,
+        entry: &'a Entry<'_>,
+        contestant: &'a Contestant,
+        binary: &str,
+    ) -> Start<'a> {
+        let program = entry.program;
         let words = words(binary, program.arguments(self.quick));
+        let (launch, cpus) = self.launch(entry, contestant, words);
         let Launch {
             command,
             env,
-            mut binding,
-        } = contestant.launch(entry.ranks, &cores, words);
-        if let Some(Ok(cpus)) = &cpus {
-            binding += &format!(", the job confined to processors {cpus}");
-        }
+            binding,
+        } = launch;
         let mut environment = contestant.environment();
         environment.extend(env);
         environment.extend(program.env.clone());
@@ -145,9 +187,13 @@ impl Rounds<'_> {
             environment.extend(program.mica_env.clone());
             environment.extend(contestant.settings.clone());
         }
+        if let (Some(sweep), Some(value)) = (&program.sweep, entry.swept) {
+            environment.insert(sweep.variable.clone(), value.to_string());
+        }
         Start {
             program,
             ranks: entry.ranks,
+            swept: entry.swept,
             command,
             environment,
             binding,
@@ -161,6 +207,7 @@ impl Rounds<'_> {
 struct Start<'a> {
     program: &'a Program,
     ranks: u32,
+    swept: Option<i64>,
     command: Vec<String>,
     environment: BTreeMap<String, String>,
     binding: String,
@@ -210,6 +257,11 @@ impl Start<'_> {
                 match run.error {
                     Some(_) => run.output = Some(tail(&done, 15)),
                     None => run.figures = figures.unwrap_or_default(),
+                }
+                if let (Some(sweep), Some(value)) = (&self.program.sweep, self.swept) {
+                    for figure in &mut run.figures {
+                        figure.more.insert(sweep.key.clone(), value.into());
+                    }
                 }
             }
         }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use mica_node::topology;
 use serde_json::json;
 
+use super::Options;
 use super::bars;
 use super::build::Builder;
 use super::cache::{Counter, Misses};
@@ -15,6 +16,7 @@ use super::contestant::{self, Contestant, MICA};
 use super::data::Data;
 use super::execute::Executor;
 use super::host::{self, Host};
+use super::hosts::Hosts;
 use super::html;
 use super::place::Places;
 use super::plot;
@@ -23,7 +25,6 @@ use super::report::Report;
 use super::results;
 use super::rounds::{Entry, Rounds, Run};
 use super::suite::{Program, Suite};
-use super::{BARS, Options};
 
 /// Runs what was asked for and writes the results. The first error is one of the caller (an unknown name, a folder
 /// that cannot be written); what goes wrong with a contestant is part of the results.
@@ -103,7 +104,10 @@ pub fn run(
     let names: Vec<String> = contestants.iter().map(|c| c.name.clone()).collect();
     let data = Data::of(&runs, suite);
     let rows = results::rows(&data, suite, &names);
-    let bars_wanted = options.what.iter().any(|word| word == BARS) && !options.cache_misses;
+    let bars = match options.cache_misses {
+        true => Vec::new(),
+        false => suite.bars_of(&options.what)?,
+    };
     if interrupted {
         left_out.push("interrupted: the rounds are not complete".to_owned());
     }
@@ -113,11 +117,7 @@ pub fn run(
             .fold("mica".to_owned(), |line, word| line + " " + &word),
         title: title(options, suite),
         rounds: rounds(options),
-        bars: if bars_wanted {
-            bars::judge(suite, &data, &rows)
-        } else {
-            Vec::new()
-        },
+        bars: bars::judge(&bars, suite, &data, &rows),
         plots: if options.no_plots {
             Vec::new()
         } else {
@@ -194,15 +194,38 @@ fn prepare<'a>(
     executor: &mut Executor,
     left_out: &mut Vec<String>,
 ) -> Result<Rounds<'a>, String> {
+    // The hosts first: without them there is nothing to compile for them.
+    let mut programs = programs.to_vec();
+    let on_hosts = programs.iter().any(|program| program.on_hosts());
+    let here = programs.iter().any(|program| !program.on_hosts());
+    let hosts = match on_hosts.then(|| Hosts::make(executor.scratch())) {
+        Some(Err(error)) if !here => return Err(error),
+        Some(Err(error)) => {
+            programs.retain(|program| {
+                if program.on_hosts() {
+                    left_out.push(format!("{} is left out: {error}", program.name));
+                }
+                !program.on_hosts()
+            });
+            None
+        }
+        Some(Ok(hosts)) => Some(hosts),
+        None => None,
+    };
     let mut floors = Vec::new();
-    for program in suite.programs.iter().filter(|program| program.floor) {
+    let wanted = |program: &&Program| match program.on_hosts() {
+        true => hosts.is_some(),
+        false => here,
+    };
+    let all = suite.programs.iter().filter(|program| program.floor);
+    for program in all.filter(wanted) {
         match builder.floor(executor, program) {
             Ok(binary) => floors.push((program, binary.display().to_string())),
             Err(error) => left_out.push(format!("{} is left out: {error}", program.name)),
         }
     }
     let mut entries = Vec::new();
-    for &program in programs {
+    for program in programs {
         let mut binaries = BTreeMap::new();
         for (index, contestant) in contestants.iter().enumerate() {
             if !contestant.runs(program) {
@@ -218,17 +241,26 @@ fn prepare<'a>(
                 }
             }
         }
-        for &ranks in &program.ranks {
-            let binaries = binaries.clone();
-            entries.push(Entry {
-                program,
-                ranks,
-                binaries,
-            });
+        let values = program.sweep.as_ref().map(|sweep| &sweep.values[..]);
+        let values: Vec<Option<i64>> = match values {
+            Some(values) => values.iter().copied().map(Some).collect(),
+            None => vec![None],
+        };
+        for ranks in program.counts() {
+            for &swept in &values {
+                let binaries = binaries.clone();
+                entries.push(Entry {
+                    program,
+                    ranks,
+                    swept,
+                    binaries,
+                });
+            }
         }
     }
     let allowed = topology::affinity().map_err(|error| format!("the affinity mask: {error}"))?;
     Ok(Rounds {
+        hosts,
         floors,
         entries,
         contestants,

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::contestant::MICA;
+use super::hosts::HOSTS;
+
 /// The set that is made of what the bars need.
 pub const BARS: &str = "bars";
 /// The set of all programs.
@@ -55,6 +58,12 @@ pub struct Program {
     /// The numbers of ranks to run it with, one run each.
     #[serde(default)]
     pub ranks: Vec<u32>,
+    /// How many ranks run on each of two hosts (see [`hosts`](super::hosts)): one run, instead of `ranks`.
+    #[serde(default)]
+    pub nodes: Vec<u32>,
+    /// On two hosts: each may use all processors, and not its share only. For programs of which some ranks nap.
+    #[serde(default)]
+    pub share_cores: bool,
     #[serde(default)]
     pub args: Vec<String>,
     /// Arguments for `--quick`; the same unless given.
@@ -68,6 +77,8 @@ pub struct Program {
     /// Environment for Mica only.
     #[serde(default)]
     pub mica_env: BTreeMap<String, String>,
+    /// A variable of Mica's that takes several values in turn, one run each.
+    pub sweep: Option<Sweep>,
     /// Which of the processors that this process may use the whole job is confined to, by index: `"0"`, `"0-1,3"`.
     pub cpus: Option<String>,
     /// The processors of the ranks alone, each on all of these; the launcher, and a helper thread that looks for a
@@ -84,6 +95,16 @@ pub struct Program {
     /// Further keys of its figures that, with measure, bytes and ranks, say which figure it is (`peers`, `depth`).
     #[serde(default)]
     pub keys: Vec<String>,
+}
+
+/// A variable of Mica's and its values. Each figure gets the value as a further key.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    pub variable: String,
+    pub values: Vec<i64>,
+    /// What the key is called.
+    pub key: String,
 }
 
 fn default_timeout() -> u64 {
@@ -213,12 +234,9 @@ impl Suite {
             self.all_known(&format!("variant '{}'", variant.name), programs)?;
         }
         for program in &self.programs {
-            if program.floor != program.ranks.is_empty() || program.ranks.contains(&0) {
-                let name = &program.name;
-                return Err(format!(
-                    "program '{name}' needs 'ranks', each at least 1, and a floor must have none"
-                ));
-            }
+            program
+                .check()
+                .map_err(|error| format!("program '{}' {error}", program.name))?;
             for cpus in program.cpus.iter().chain(&program.ranks_on) {
                 parse_cpus(cpus).map_err(|error| format!("program '{}': {error}", program.name))?;
             }
@@ -288,9 +306,10 @@ impl Suite {
         let mut chosen = BTreeSet::new();
         for word in words {
             if word == ALL {
-                chosen.extend(self.programs.iter().map(|program| program.name.as_str()));
+                let here = self.programs.iter().filter(|program| !program.on_hosts());
+                chosen.extend(here.map(|program| program.name.as_str()));
             } else if word == BARS {
-                for bar in &self.bars {
+                for bar in self.bars.iter().filter(|bar| !self.needs_hosts(bar)) {
                     chosen.insert(bar.program.as_str());
                     let than = bar.than.as_ref().and_then(|than| than.program.as_deref());
                     chosen.extend(than);
@@ -312,6 +331,23 @@ impl Suite {
         Ok(programs
             .filter(|program| !program.floor && chosen.contains(program.name.as_str()))
             .collect())
+    }
+
+    /// The bars that a run of these sets and programs is held to: those of the set `bars`, and those of every program on
+    /// two hosts that was chosen.
+    pub fn bars_of(&self, words: &[String]) -> Result<Vec<&Bar>, String> {
+        let chosen = self.select(words)?;
+        let all = words.iter().any(|word| word == BARS);
+        let held = |bar: &&Bar| match self.needs_hosts(bar) {
+            true => chosen.iter().any(|program| program.name == bar.program),
+            false => all,
+        };
+        Ok(self.bars.iter().filter(held).collect())
+    }
+
+    /// Whether a bar is about a program on two hosts.
+    fn needs_hosts(&self, bar: &Bar) -> bool {
+        self.program(&bar.program).is_some_and(Program::on_hosts)
     }
 
     /// How a measure is read.
@@ -343,6 +379,54 @@ impl Suite {
 }
 
 impl Program {
+    fn check(&self) -> Result<(), String> {
+        let counts: Vec<u32> = self.ranks.iter().chain(&self.nodes).copied().collect();
+        if counts.contains(&0) || (counts.is_empty() && !self.floor) {
+            return Err("needs 'ranks' or 'nodes', each at least 1".to_owned());
+        }
+        if !self.ranks.is_empty() && (self.floor || !self.nodes.is_empty()) {
+            return Err("has 'ranks' beside 'nodes', or is a floor, which has none".to_owned());
+        }
+        if !self.nodes.is_empty() && self.nodes.len() != HOSTS {
+            return Err(format!(
+                "has {} 'nodes': there are {HOSTS} hosts",
+                self.nodes.len()
+            ));
+        }
+        if self.on_hosts() && (self.cpus.is_some() || self.ranks_on.is_some()) {
+            return Err(
+                "has 'nodes', whose processors are theirs: no 'cpus', no 'ranks_on'".into(),
+            );
+        }
+        let ours = |only: &Vec<String>| only.iter().all(|name| name == MICA);
+        if self.sweep.is_some() && !self.only.as_ref().is_some_and(ours) {
+            return Err(format!(
+                "has a 'sweep', which is {MICA}'s only: say so by 'only'"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether it runs on two hosts.
+    pub fn on_hosts(&self) -> bool {
+        !self.nodes.is_empty()
+    }
+
+    /// The numbers of ranks to run it with.
+    pub fn counts(&self) -> Vec<u32> {
+        match self.on_hosts() {
+            true => vec![self.nodes.iter().sum()],
+            false => self.ranks.clone(),
+        }
+    }
+
+    /// The further keys of its figures.
+    pub fn all_keys(&self) -> impl Iterator<Item = &String> {
+        self.keys
+            .iter()
+            .chain(self.sweep.iter().map(|sweep| &sweep.key))
+    }
+
     /// The file in `src/`.
     pub fn source(&self) -> String {
         self.source

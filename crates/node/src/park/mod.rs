@@ -8,9 +8,14 @@
 //!
 //! | who | writes `parked` |
 //! |---|---|
-//! | the owner rank | 1 before it sleeps |
-//! | anyone who unblocks it | 0, and wakes it if it was 1 |
+//! | the owner rank | 1 before it sleeps, 2 before it listens |
+//! | anyone who unblocks it | 0; wakes it if it was 1, rings its [bell](Bell) if it was 2 |
+//!
+//! A rank that also waits for a descriptor, as of the network, cannot sleep in a futex: it [listens](ParkingSpot::listen) to the
+//! descriptor and to its bell. Of several threads of a rank one listens, the others sleep and are woken by it.
 
+#[cfg(not(loom))]
+mod bell;
 mod futex;
 mod membarrier;
 
@@ -19,6 +24,8 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
+#[cfg(not(loom))]
+pub use bell::{Bell, Watch};
 pub use membarrier::{is_available as membarrier_available, register as membarrier_register};
 
 use crate::sync::{AtomicU32, Ordering, fence};
@@ -33,14 +40,31 @@ pub enum Fencing {
     Parker,
 }
 
-/// The futex word of a rank.
+/// Nobody waits here.
+const AWAKE: u32 = 0;
+/// Somebody sleeps on the futex.
+const ASLEEP: u32 = 1;
+/// Somebody listens for the bell.
+#[cfg(not(loom))]
+const LISTENING: u32 = 2;
+
+/// Where a rank waits: a futex word, and the number of its bell if it has one.
 #[derive(Debug)]
-#[repr(transparent)]
-pub struct ParkingSpot(AtomicU32);
+#[repr(C)]
+pub struct ParkingSpot {
+    word: AtomicU32,
+    /// Written by the owner before the first LISTENING.
+    #[cfg(not(loom))]
+    bell: AtomicU32,
+}
 
 impl Default for ParkingSpot {
     fn default() -> ParkingSpot {
-        ParkingSpot(AtomicU32::new(0))
+        ParkingSpot {
+            word: AtomicU32::new(AWAKE),
+            #[cfg(not(loom))]
+            bell: AtomicU32::new(0),
+        }
     }
 }
 
@@ -48,46 +72,93 @@ impl ParkingSpot {
     /// Sleeps until [`ParkingSpot::wake`], unless `ready` says that there is something to do already. May return
     /// early. `limit` bounds the sleep; `None` sleeps for as long as it takes.
     pub fn park(&self, fencing: Fencing, limit: Option<Duration>, ready: impl FnOnce() -> bool) {
-        self.0.store(1, Ordering::Relaxed);
-        let mut limit = limit;
+        let limit = self.announce(ASLEEP, fencing, limit);
+        if ready() {
+            // The word stays 1: another thread of this rank may sleep on it. One later wake is in vain.
+            return;
+        }
+        futex::wait(&self.word, ASLEEP, limit);
+    }
+
+    /// Says that this rank is about to wait, before its last look. Returns how long it may then do so.
+    fn announce(&self, how: u32, fencing: Fencing, limit: Option<Duration>) -> Option<Duration> {
+        self.word.store(how, Ordering::Relaxed);
         match fencing {
-            // SYNC park: pairs with the fence in `wake`. Either our `ready` sees what was published, or the waker sees 1.
+            // SYNC park: pairs with the fence in `wake`. Either our `ready` sees what was published, or the waker sees this.
             Fencing::Sender => fence(Ordering::SeqCst),
             // SYNC park: membarrier fences this core and all cores that run senders.
             Fencing::Parker => {
                 if !membarrier::run() {
                     // Nothing orders the senders: never sleep long enough to matter.
-                    limit = Some(Duration::from_millis(1));
+                    return Some(Duration::from_millis(1));
                 }
             }
         }
-        if ready() {
-            // The word stays 1: another thread of this rank may sleep on it. One later wake is in vain.
-            return;
-        }
-        futex::wait(&self.0, 1, limit);
+        limit
     }
 
     /// Wakes the owner if it sleeps. To be called after what it waits for has been published.
     #[inline(always)]
     pub fn wake(&self, fencing: Fencing) {
         match fencing {
-            // SYNC park: pairs with the fence in `park`.
+            // SYNC park: pairs with the fence in `announce`.
             Fencing::Sender => fence(Ordering::SeqCst),
             // The parker's membarrier stands in for this core's fence; only the compiler must keep the order.
             Fencing::Parker => {
                 core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst)
             }
         }
-        if self.0.load(Ordering::Relaxed) != 0 {
+        if self.word.load(Ordering::Relaxed) != AWAKE {
             self.wake_now();
         }
     }
 
     #[cold]
     fn wake_now(&self) {
-        if self.0.swap(0, Ordering::Relaxed) != 0 {
-            futex::wake_all(&self.0);
+        match self.word.swap(AWAKE, Ordering::Relaxed) {
+            AWAKE => {}
+            #[cfg(not(loom))]
+            LISTENING => {
+                bell::ring(self.bell.load(Ordering::Relaxed));
+                // Other threads of that rank sleep until it is heard: `listen` sees to them.
+            }
+            _ => futex::wake_all(&self.word),
+        }
+    }
+}
+
+#[cfg(not(loom))]
+impl ParkingSpot {
+    /// Names the bell that wakers are to ring. To be called once, by the owner, before it first listens.
+    pub fn hang(&self, bell: &Bell) {
+        self.bell.store(bell.number(), Ordering::Relaxed);
+    }
+
+    /// Waits until [`ParkingSpot::wake`], or until what [`Watch`] names has something, unless `ready` says that there is something
+    /// to do already (`None`). May return early. Several threads of the rank may call at once.
+    pub fn listen(&self, fencing: Fencing, bell: &Bell, ready: impl FnOnce() -> Option<Watch>) {
+        let watches = bell.take_watch();
+        if watches {
+            // By nobody else: a ring may be meant for the one that listens.
+            bell.clear();
+        }
+        let limit = self.announce(LISTENING, fencing, None);
+        let watch = ready();
+        if watches {
+            if let Some(watch) = watch {
+                bell.await_ring(watch.shorter(limit));
+            }
+            // SYNC watch: whoever announces itself after the second store finds the watch free; whoever did before it is
+            // woken, or finds the word changed.
+            bell.give_up_watch();
+            self.word.store(AWAKE, Ordering::SeqCst);
+            futex::wake_all(&self.word);
+        } else if watch.is_some() {
+            // SYNC watch: see above. The watch may have been given up since the announcement.
+            self.word.store(LISTENING, Ordering::SeqCst);
+            if bell.is_watched() {
+                futex::wait(&self.word, LISTENING, limit);
+            }
         }
     }
 }

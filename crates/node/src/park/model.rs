@@ -7,7 +7,7 @@ use loom::sync::Arc;
 #[test]
 fn a_published_message_is_seen_or_the_sleeper_is_woken() {
     loom::model(|| {
-        let shared = Arc::new((ParkingSpot(AtomicU32::new(0)), AtomicU32::new(0)));
+        let shared = Arc::new((ParkingSpot::default(), AtomicU32::new(0)));
         let theirs = shared.clone();
         let sender = loom::thread::spawn(move || {
             theirs.1.store(1, Ordering::Release);

@@ -42,3 +42,78 @@ fn wakes_are_never_lost() {
         assert!(shared.2.load(Ordering::Acquire));
     }
 }
+
+#[test]
+fn a_ready_rank_does_not_listen() {
+    let (spot, bell) = (ParkingSpot::default(), Bell::new().expect("a socket"));
+    spot.hang(&bell);
+    spot.listen(Fencing::Sender, &bell, || None);
+}
+
+#[test]
+fn a_listener_is_woken_by_its_bell_and_by_what_it_watches() {
+    membarrier_register();
+    for fencing in [Fencing::Sender, Fencing::Parker] {
+        let bell = Bell::new().expect("a socket");
+        let spot = ParkingSpot::default();
+        spot.hang(&bell);
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        let watch = Watch {
+            descriptor: Some(std::os::fd::AsRawFd::as_raw_fd(&reader)),
+            limit: None,
+        };
+        let published = AtomicU32::new(0);
+        // Without a limit on the wait a lost wake-up would hang here.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for i in 1..=1000 {
+                    published.store(i, Ordering::Release);
+                    spot.wake(fencing);
+                    while published.load(Ordering::Acquire) == i {
+                        std::hint::spin_loop();
+                    }
+                }
+                std::io::Write::write_all(&mut writer, b"x").expect("room");
+            });
+            for i in 1..=1000 {
+                while published.load(Ordering::Acquire) != i {
+                    spot.listen(fencing, &bell, || {
+                        (published.load(Ordering::Acquire) != i).then_some(watch)
+                    });
+                }
+                published.store(0, Ordering::Release);
+            }
+            spot.listen(fencing, &bell, || Some(watch));
+        });
+    }
+}
+
+#[test]
+fn all_threads_of_a_listening_rank_are_woken() {
+    let bell = Bell::new().expect("a socket");
+    let spot = ParkingSpot::default();
+    spot.hang(&bell);
+    let round = AtomicU32::new(0);
+    let seen = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for wanted in 1..=500 {
+                    while round.load(Ordering::Acquire) < wanted {
+                        spot.listen(Fencing::Sender, &bell, || {
+                            (round.load(Ordering::Acquire) < wanted).then(Watch::default)
+                        });
+                    }
+                    seen.fetch_add(1, Ordering::AcqRel);
+                }
+            });
+        }
+        for wanted in 1..=500 {
+            round.store(wanted, Ordering::Release);
+            spot.wake(Fencing::Sender);
+            while seen.load(Ordering::Acquire) < 3 * wanted {
+                std::thread::yield_now();
+            }
+        }
+    });
+}

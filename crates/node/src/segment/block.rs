@@ -86,11 +86,11 @@ pub struct RankBlock {
 }
 
 /// Ways that a rank's messages can take, as the traffic table tells them apart.
-pub const TRAFFIC_WAYS: usize = 6;
+pub const TRAFFIC_WAYS: usize = 7;
 
 /// Their names, in the order of the counters.
 pub const TRAFFIC_NAMES: [&str; TRAFFIC_WAYS] =
-    ["own", "inline", "ring", "cells", "direct", "mapped"];
+    ["own", "inline", "ring", "cells", "direct", "mapped", "net"];
 
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -119,6 +119,8 @@ pub(super) struct LifeLine {
 pub(super) struct GivenLine {
     pub place: Place,
     pub appnum: u32,
+    /// Number of the rank in the job.
+    pub rank: u32,
 }
 
 const _: () = {

@@ -13,7 +13,7 @@ pub use block::{
 };
 pub use geometry::{Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
 
-use crate::doorbell::Doorbell;
+use crate::doorbell::{self, Doorbell, Knocks};
 use crate::fifo::{FifoHead, FifoStorage};
 use crate::park::Fencing;
 use crate::ring::{LINE, RingStorage};
@@ -79,13 +79,27 @@ pub enum SegmentError {
         /// Number of the descriptor.
         fd: i32,
     },
-    /// The rank does not exist in the job.
-    #[error("rank {rank} does not exist in a job of {ranks} ranks")]
+    /// The rank does not exist in the job, or not on this node.
+    #[error("rank {rank} is none of the {ranks} ranks on this node, of {job_size} in the job")]
     NoSuchRank {
         /// The rank asked for.
         rank: u32,
-        /// Size of the job.
+        /// Ranks on the node.
         ranks: u32,
+        /// Size of the job.
+        job_size: u32,
+    },
+    /// The list of the ranks on the node makes no sense.
+    #[error(
+        "{members} ranks are named for {places} places on this node, in a job of {job_size} ranks; they must be as many, in rising order, and ranks of the job"
+    )]
+    Members {
+        /// Ranks named.
+        members: usize,
+        /// Places given.
+        places: usize,
+        /// Size of the job.
+        job_size: u32,
     },
     /// Another process is that rank already.
     #[error(
@@ -99,15 +113,66 @@ pub enum SegmentError {
     },
 }
 
-/// What the launcher knows of a job when it creates the segment.
+/// What the launcher knows of a job when it creates a node's segment. Lists are by rank on the node.
 #[derive(Debug, Clone, Copy)]
 pub struct JobSpec<'a> {
-    /// Where each rank runs; its length is the number of ranks.
+    /// Where each rank runs; its length is the number of ranks on the node.
     pub places: &'a [Place],
-    /// Cores that the job may use.
+    /// Cores that the job may use on this node.
     pub available_cores: u32,
-    /// MPMD section of each rank.
+    /// MPMD section of each rank; 0 for those that it does not reach.
     pub appnum: &'a [u32],
+    /// Ranks of the job on all its nodes.
+    pub job_size: u32,
+    /// The job's ranks that are on this node, in rising order. None named: the job is on this node alone.
+    pub members: &'a [u32],
+}
+
+impl<'a> JobSpec<'a> {
+    /// A job that is on one node.
+    pub fn on_one_node(
+        places: &'a [Place],
+        available_cores: u32,
+        appnum: &'a [u32],
+    ) -> JobSpec<'a> {
+        JobSpec {
+            places,
+            available_cores,
+            appnum,
+            job_size: places.len() as u32,
+            members: &[],
+        }
+    }
+}
+
+/// The job's ranks that are on a node: their order there is their number in the segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Members {
+    ranks: Vec<u32>,
+    /// The first is 0 and none is left out: a rank is its own number.
+    are_all: bool,
+}
+
+impl Members {
+    fn new(ranks: Vec<u32>, job_size: u32) -> Option<Members> {
+        let ordered = ranks.is_sorted_by(|a, b| a < b);
+        let within = ranks.last().is_some_and(|&last| last < job_size);
+        let are_all = ranks
+            .last()
+            .is_some_and(|&last| last as usize + 1 == ranks.len());
+        (ordered && within).then_some(Members { ranks, are_all })
+    }
+
+    #[inline]
+    fn index(&self, rank: u32) -> Option<u32> {
+        if self.are_all {
+            return ((rank as usize) < self.ranks.len()).then_some(rank);
+        }
+        self.ranks
+            .binary_search(&rank)
+            .ok()
+            .map(|index| index as u32)
+    }
 }
 
 #[derive(Debug)]
@@ -119,6 +184,7 @@ struct Header {
     launcher_pid: u32,
     /// 1: the rank that parks fences, by membarrier; 0: every sender does.
     parker_fences: u32,
+    job_size: u32,
 }
 
 /// Offset of the helpers' tokens: in the header's page, in a line of their own.
@@ -133,6 +199,7 @@ pub struct JobSegment {
     base: NonNull<u8>,
     geometry: Geometry,
     has_slots: bool,
+    members: Members,
 }
 
 // SAFETY: the mapping is shared memory that is only accessed through atomics, or under the protocols of ring and cells.
@@ -158,6 +225,17 @@ impl JobSegment {
         shape: SegmentShape,
     ) -> Result<JobSegment, SegmentError> {
         let ranks = spec.places.len() as u32;
+        let named = match spec.members {
+            [] => (0..ranks).collect(),
+            named => named.to_vec(),
+        };
+        let members = Members::new(named, spec.job_size)
+            .filter(|m| m.ranks.len() == spec.places.len())
+            .ok_or(SegmentError::Members {
+                members: spec.members.len(),
+                places: spec.places.len(),
+                job_size: spec.job_size,
+            })?;
         let geometry = geometry(ranks, shape)?;
         // SAFETY: the name is a NUL-terminated string; the call touches no other memory.
         let fd = unsafe { libc::memfd_create(c"mica-job".as_ptr(), libc::MFD_CLOEXEC) };
@@ -178,6 +256,7 @@ impl JobSegment {
             fd,
             geometry,
             has_slots: with_slots.is_some(),
+            members,
         };
         segment.allocate(0, geometry.control_bytes())?;
         let header = Header {
@@ -186,15 +265,17 @@ impl JobSegment {
             available_cores: spec.available_cores,
             launcher_pid: std::process::id(),
             parker_fences: u32::from(parker_fences(ranks > spec.available_cores)),
+            job_size: spec.job_size,
         };
         // SAFETY: header and blocks lie in the part just allocated, zeroed and seen by no other process yet.
         unsafe {
             segment.base.cast::<Header>().write(header);
-            for rank in 0..ranks {
-                let block = segment.at(geometry.block(rank)).cast::<RankBlock>();
+            for (index, &rank) in segment.members.ranks.iter().enumerate() {
+                let block = segment.at(geometry.block(index as u32)).cast::<RankBlock>();
                 (*block).given = block::GivenLine {
-                    place: spec.places[rank as usize],
-                    appnum: spec.appnum.get(rank as usize).copied().unwrap_or(0),
+                    place: spec.places[index],
+                    appnum: spec.appnum.get(index).copied().unwrap_or(0),
+                    rank,
                 };
             }
         }
@@ -231,11 +312,21 @@ impl JobSegment {
         }
         // SAFETY: plain system call: programs that this process starts shall not inherit the job.
         unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
+        let base = map(&fd, bytes)?;
+        let ranks = (0..header.geometry.ranks).map(|index| {
+            // SAFETY: the block lies in the mapping, aligned to a page; its given line is not written any more.
+            unsafe {
+                let block = base.as_ptr().wrapping_add(header.geometry.block(index));
+                (*block.cast::<RankBlock>()).given.rank
+            }
+        });
+        let members = Members::new(ranks.collect(), header.job_size).ok_or(not_a_segment)?;
         Ok(JobSegment {
-            base: map(&fd, bytes)?,
+            base,
             fd,
             geometry: header.geometry,
             has_slots,
+            members,
         })
     }
 
@@ -244,9 +335,12 @@ impl JobSegment {
     /// # Errors
     /// When there is no such rank, or another process has it.
     pub fn claim(&self, rank: u32) -> Result<(), SegmentError> {
-        let ranks = self.geometry.ranks;
-        if rank >= ranks {
-            return Err(SegmentError::NoSuchRank { rank, ranks });
+        if !self.is_member(rank) {
+            return Err(SegmentError::NoSuchRank {
+                rank,
+                ranks: self.ranks(),
+                job_size: self.job_size(),
+            });
         }
         let block = self.block(rank);
         if block.claim(std::process::id()) {
@@ -299,9 +393,37 @@ impl JobSegment {
         &self.geometry
     }
 
-    /// Number of ranks.
+    /// Number of ranks on this node.
     pub fn ranks(&self) -> u32 {
         self.geometry.ranks
+    }
+
+    /// Number of ranks of the job, on all its nodes.
+    pub fn job_size(&self) -> u32 {
+        self.header().job_size
+    }
+
+    /// The ranks on this node, in rising order.
+    pub fn members(&self) -> &[u32] {
+        &self.members.ranks
+    }
+
+    /// Whether `rank` is on this node.
+    #[inline]
+    pub fn is_member(&self, rank: u32) -> bool {
+        self.members.index(rank).is_some()
+    }
+
+    /// Number of `rank` in the segment.
+    ///
+    /// # Panics
+    /// If it is not on this node.
+    #[inline]
+    fn index(&self, rank: u32) -> u32 {
+        match self.members.index(rank) {
+            Some(index) => index,
+            None => panic!("rank {rank} is not on this node"),
+        }
     }
 
     /// Cores that the job may use.
@@ -388,42 +510,75 @@ impl JobSegment {
     /// # Panics
     /// If there is no such rank.
     pub fn block(&self, rank: u32) -> &RankBlock {
-        assert!(rank < self.geometry.ranks);
+        let index = self.index(rank);
         // SAFETY: the block lies in the allocated part of the mapping, aligned to a page; all its fields are atomics
         // or are not written any more since `create`.
-        unsafe { &*self.at(self.geometry.block(rank)).cast::<RankBlock>() }
+        unsafe { &*self.at(self.geometry.block(index)).cast::<RankBlock>() }
     }
 
-    /// Doorbells of rank `rank`: one for each sender, each written by that sender only: the position that it has
-    /// reached in its ring to `rank`, low half.
-    pub fn doorbells(&self, rank: u32) -> &[Doorbell] {
-        assert!(rank < self.geometry.ranks);
-        let at = self.geometry.block(rank) + self.geometry.doorbells_in_block();
+    /// The doorbell of `sender` at `receiver`, written by the sender only: the position that it has reached in its ring to
+    /// `receiver`, low half.
+    pub fn doorbell(&self, receiver: u32, sender: u32) -> &Doorbell {
+        let at = self.geometry.block(self.index(receiver)) + self.geometry.doorbells_in_block();
         // SAFETY: in the allocated control part; the geometry reserves these bytes for nothing else.
-        unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.ranks as usize) }
+        let all: &[Doorbell] =
+            unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.ranks as usize) };
+        &all[self.index(sender) as usize]
     }
 
-    /// Knock bits of rank `rank`: a sender sets its bit once, before its first message, so that the receiver need not
-    /// look at the doorbells of ranks that never talk to it.
-    pub fn knocks(&self, rank: u32) -> &[AtomicU64] {
-        assert!(rank < self.geometry.ranks);
-        let at = self.geometry.block(rank) + self.geometry.knocks_in_block();
+    /// Sets `sender`'s knock bit at `receiver`: to be done once, before its first message, so that the receiver need not look
+    /// at the doorbells of ranks that never talk to it.
+    pub fn knock(&self, receiver: u32, sender: u32) {
+        doorbell::knock(self.knock_bits(receiver), self.index(sender));
+    }
+
+    /// Who has knocked at rank `rank`, by number in the segment: the order of [`JobSegment::members`].
+    pub fn knocks(&self, rank: u32) -> Knocks<'_> {
+        Knocks::new(self.knock_bits(rank))
+    }
+
+    fn knock_bits(&self, rank: u32) -> &[AtomicU64] {
+        let at = self.geometry.block(self.index(rank)) + self.geometry.knocks_in_block();
         // SAFETY: as for the doorbells.
         unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.knock_words()) }
     }
 
     /// Cell marks of rank `rank`.
     pub fn marks(&self, rank: u32) -> &[AtomicU32] {
-        assert!(rank < self.geometry.ranks);
-        let at = self.geometry.block(rank) + self.geometry.marks_in_block();
+        let at = self.geometry.block(self.index(rank)) + self.geometry.marks_in_block();
         // SAFETY: as for the doorbells.
         unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.cells as usize) }
     }
 
     /// Address of the bytes of cell `cell` of rank `rank`. They must have been [allocated](JobSegment::allocate).
     pub fn cell(&self, rank: u32, cell: u16) -> *mut u8 {
-        assert!(rank < self.geometry.ranks && u32::from(cell) < self.geometry.cells);
-        self.at(self.geometry.cell(rank, u32::from(cell)))
+        assert!(u32::from(cell) < self.geometry.cells);
+        self.at(self.cell_offset(rank, cell))
+    }
+
+    /// Offset of the bytes of cell `cell` of rank `rank`, for [`JobSegment::allocate`].
+    pub fn cell_offset(&self, rank: u32, cell: u16) -> usize {
+        self.geometry.cell(self.index(rank), u32::from(cell))
+    }
+
+    /// Offset of the ring, or the FIFO, from `from` to `to`, for [`JobSegment::allocate`].
+    pub fn pair_offset(&self, from: u32, to: u32) -> usize {
+        self.geometry.pair(self.index(from), self.index(to))
+    }
+
+    /// Offset of rank `rank`'s splits, for [`JobSegment::allocate`].
+    pub fn splits_offset(&self, rank: u32) -> usize {
+        self.geometry.splits(self.index(rank))
+    }
+
+    /// Offset in the file of slot `slot` of rank `rank`: see [`Geometry::slot`].
+    pub fn slot_offset(&self, rank: u32, slot: u32) -> u64 {
+        self.geometry.slot(self.index(rank), slot)
+    }
+
+    /// Whether messages from `from` to `to` go through a FIFO: see [`Geometry::is_fifo`].
+    pub fn is_fifo(&self, from: u32, to: u32) -> bool {
+        self.geometry.is_fifo(self.index(from), self.index(to))
     }
 
     /// The ring from `from` to `to`. It must have been [allocated](JobSegment::allocate) by its sender before use.
@@ -431,14 +586,10 @@ impl JobSegment {
     /// # Panics
     /// If there are no such ranks, or they have a FIFO.
     pub fn ring(&self, from: u32, to: u32) -> &RingStorage {
-        assert!(
-            from < self.geometry.ranks
-                && to < self.geometry.ranks
-                && !self.geometry.is_fifo(from, to)
-        );
+        assert!(!self.is_fifo(from, to));
         // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty ring; all access goes through its
         // atomics and cells.
-        unsafe { &*self.at(self.geometry.pair(from, to)).cast::<RingStorage>() }
+        unsafe { &*self.at(self.pair_offset(from, to)).cast::<RingStorage>() }
     }
 
     /// The FIFO from `from` to `to`. It must have been [allocated](JobSegment::allocate) by its sender before use.
@@ -446,12 +597,8 @@ impl JobSegment {
     /// # Panics
     /// If there are no such ranks, or they have a ring.
     pub fn fifo(&self, from: u32, to: u32) -> FifoStorage<'_> {
-        assert!(
-            from < self.geometry.ranks
-                && to < self.geometry.ranks
-                && self.geometry.is_fifo(from, to)
-        );
-        let head = self.at(self.geometry.pair(from, to));
+        assert!(self.is_fifo(from, to));
+        let head = self.at(self.pair_offset(from, to));
         // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty FIFO; all access goes through its
         // atomics and cells. The geometry reserves so many bytes after the head.
         unsafe {
@@ -468,9 +615,8 @@ impl JobSegment {
     /// The messages of rank `rank` that both sides copy. They must have been [allocated](JobSegment::allocate) by that rank
     /// before use.
     pub fn splits(&self, rank: u32) -> &[Split] {
-        assert!(rank < self.geometry.ranks);
         // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid split; all access goes through its atomic.
-        unsafe { std::slice::from_raw_parts(self.at(self.geometry.splits(rank)).cast(), SPLITS) }
+        unsafe { std::slice::from_raw_parts(self.at(self.splits_offset(rank)).cast(), SPLITS) }
     }
 
     /// Makes sure that memory stands behind `bytes` bytes from `offset` on, so that touching them cannot fail.
@@ -623,12 +769,7 @@ mod tests {
 
     fn job(ranks: usize) -> JobSegment {
         let places = vec![Place::UNKNOWN; ranks];
-        JobSegment::create(&JobSpec {
-            places: &places,
-            available_cores: 2,
-            appnum: &[],
-        })
-        .expect("segment")
+        JobSegment::create(&JobSpec::on_one_node(&places, 2, &[])).expect("segment")
     }
 
     #[test]
@@ -660,6 +801,39 @@ mod tests {
         assert!(matches!(segment.rank_state(3), RankState::Running { .. }));
         other.block(3).abort(7);
         assert_eq!(segment.rank_state(3), RankState::Aborted { code: 7 });
+    }
+
+    #[test]
+    fn a_node_of_several_is_addressed_by_the_jobs_ranks() {
+        let places = [Place::UNKNOWN; 3];
+        let on = |members, job_size| {
+            JobSegment::create(&JobSpec {
+                members,
+                job_size,
+                ..JobSpec::on_one_node(&places, 2, &[7, 8, 9])
+            })
+        };
+        let segment = on(&[1, 4, 5], 8).expect("segment");
+        let fd = segment.as_fd().try_clone_to_owned().expect("dup");
+        let other = JobSegment::attach(fd).expect("attach");
+        assert_eq!((other.ranks(), other.job_size()), (3, 8));
+        assert_eq!(other.members(), [1, 4, 5]);
+        assert!(other.is_member(4) && !other.is_member(0) && !other.is_member(6));
+        assert_eq!(other.appnum(5), 9);
+        other.claim(5).expect("free");
+        assert!(matches!(segment.rank_state(5), RankState::Running { .. }));
+        assert_eq!(segment.rank_state(4), RankState::Absent);
+        assert!(matches!(
+            other.claim(0),
+            Err(SegmentError::NoSuchRank { .. })
+        ));
+        assert_eq!(other.pair_offset(1, 5), other.geometry().pair(0, 2));
+        for (members, job_size) in [(&[1, 4][..], 8), (&[4, 1, 5], 8), (&[1, 4, 5], 5)] {
+            assert!(matches!(
+                on(members, job_size),
+                Err(SegmentError::Members { .. })
+            ));
+        }
     }
 
     // loom's atomics live in models only, not in a segment.

@@ -20,6 +20,21 @@ impl CpuSet {
         set
     }
 
+    /// The set that a list in the kernel's manner names (`0-3,8`); `None` if it is none, or names a processor that no
+    /// kernel has.
+    pub fn from_list(list: &str) -> Option<CpuSet> {
+        let mut set = CpuSet::default();
+        for run in list.trim().split(',').filter(|run| !run.is_empty()) {
+            let (first, last) = run.split_once('-').unwrap_or((run, run));
+            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+            if first > last || last >= 1 << 20 {
+                return None;
+            }
+            (first..=last).for_each(|cpu| set.insert(cpu));
+        }
+        Some(set)
+    }
+
     /// Adds a processor.
     pub fn insert(&mut self, cpu: u32) {
         let word = cpu as usize / 64;
@@ -234,6 +249,18 @@ mod tests {
         assert!(set.contains(66) && !set.contains(65) && !set.contains(1000));
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 8, 66, 67]);
         assert!(CpuSet::default().is_empty());
+    }
+
+    #[test]
+    fn lists_are_read_as_they_print() {
+        for list in ["", "0", "0-3,8", "1,3,5-7,64-127"] {
+            let set = CpuSet::from_list(list).expect("a list");
+            assert_eq!(set.to_string(), list);
+        }
+        assert_eq!(CpuSet::from_list("0-1\n"), Some(CpuSet::from_cpus([0, 1])));
+        for bad in ["x", "3-1", "0-", "-1", "0-4294967295"] {
+            assert_eq!(CpuSet::from_list(bad), None, "{bad}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod cpus;
 mod hwloc;
 #[cfg(feature = "hwloc")]
 mod mapping;
+mod sysfs;
 
 pub use cpus::{CpuSet, affinity, affinity_of, available_cores, bind_thread, cpu_quota};
 #[cfg(feature = "hwloc")]
@@ -18,6 +19,7 @@ pub use hwloc::{
 };
 #[cfg(feature = "hwloc")]
 pub use mapping::{BindTo, MapBy, Slot, map};
+pub use sysfs::{place_below, place_on};
 
 /// What stands in a [`Place`] for a part of the machine that is not known, or not fixed because the
 /// rank is not bound.

@@ -297,7 +297,7 @@ impl Owner {
         if area.inode != self.inode || area.device != self.device || !area.shared {
             return None;
         }
-        let first = self.segment.geometry().slot(self.me, 0);
+        let first = self.segment.slot_offset(self.me, 0);
         let slot = area.offset.checked_sub(first)? / SLOT_SPAN;
         let last = (area.offset + area.addresses.len() as u64 - 1).checked_sub(first)? / SLOT_SPAN;
         (slot < u64::from(SLOTS) && slot == last).then(|| Place {
@@ -346,7 +346,7 @@ impl Owner {
         }
         let start = address.max(place.addresses.start);
         let end = (address + len).min(end);
-        let slot = self.segment.geometry().slot(self.me, place.slot);
+        let slot = self.segment.slot_offset(self.me, place.slot);
         // What no window reaches, goes by address.
         let is_whole = start == address && end == address + len;
         let lent = (!is_whole).then(|| self.lend_pages(address, len));
@@ -549,7 +549,7 @@ impl Owner {
 
     /// Whether a slot has room for `pages` at their place, and nothing else of the process lies there.
     fn can_hold(&self, slot: u32, anchor: u64, pages: &Range<usize>, census: &[Place]) -> bool {
-        let base = self.segment.geometry().slot(self.me, slot);
+        let base = self.segment.slot_offset(self.me, slot);
         let first = (pages.start as u64).wrapping_add(anchor);
         let last = (pages.end as u64).wrapping_add(anchor);
         base <= first
@@ -565,7 +565,7 @@ impl Owner {
     fn fresh(&mut self, start: usize) -> Result<Target, Kept> {
         let free = |slot: &mut Slot| slot.extents.is_empty() && slot.is_idle();
         let slot = self.slots.iter_mut().position(free).ok_or(Kept::NoSlot)? as u32;
-        let base = self.segment.geometry().slot(self.me, slot);
+        let base = self.segment.slot_offset(self.me, slot);
         let offset = base + SLOT_SPAN / 2 + (start & (HUGE - 1)) as u64;
         Ok(Target {
             slot,
@@ -632,7 +632,7 @@ impl Owner {
 
     /// Gives back what a slot has beyond its extents.
     fn reclaim(&self, slot: u32) {
-        let base = self.segment.geometry().slot(self.me, slot);
+        let base = self.segment.slot_offset(self.me, slot);
         let extents = &self.slots[slot as usize].extents;
         self.punch_between(base..base + SLOT_SPAN, extents);
     }

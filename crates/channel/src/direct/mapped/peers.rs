@@ -56,7 +56,7 @@ impl PeerSlots {
         let reachable = exposure.reachable(len);
         let first = exposure.place;
         let last = first.checked_add(reachable.len() as u64)?;
-        if exposure.slot >= SLOTS || last > SLOT_SPAN || peer >= segment.ranks() {
+        if exposure.slot >= SLOTS || last > SLOT_SPAN || !segment.is_member(peer) {
             return None;
         }
         let mapping = self.mapping(segment, (peer, exposure.slot), first..last)?;
@@ -99,7 +99,7 @@ fn map(
     wanted: &Range<u64>,
 ) -> Option<SlotMapping> {
     let len = usize::try_from(offsets.end - offsets.start).ok()?;
-    let at = segment.geometry().slot(peer, slot) + offsets.start;
+    let at = segment.slot_offset(peer, slot) + offsets.start;
     // SAFETY: a fresh mapping at an address of the kernel's choice.
     let base = unsafe {
         libc::mmap(

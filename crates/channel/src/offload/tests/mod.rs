@@ -12,11 +12,7 @@ use mica_node::segment::{JobSegment, JobSpec};
 use mica_node::topology::Place;
 
 fn segment() -> &'static JobSegment {
-    let spec = JobSpec {
-        places: &[Place::UNKNOWN; 1],
-        available_cores: 2,
-        appnum: &[],
-    };
+    let spec = JobSpec::on_one_node(&[Place::UNKNOWN], 2, &[]);
     Box::leak(Box::new(JobSegment::create(&spec).expect("segment")))
 }
 

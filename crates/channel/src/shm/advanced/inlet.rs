@@ -26,7 +26,7 @@ impl Inlet {
             ring: Consumer::new(segment.ring(source, me)),
             marks: Marks::new(segment.marks(source)),
             parking: &segment.block(source).parking.0,
-            doorbell: &segment.doorbells(me)[source as usize],
+            doorbell: segment.doorbell(me, source),
         }
     }
 

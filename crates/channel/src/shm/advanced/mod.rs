@@ -53,7 +53,7 @@ pub(super) struct Advanced {
 impl Advanced {
     /// The channel of rank `me`, who has [claimed](JobSegment::claim) it.
     pub fn new(segment: &'static JobSegment, me: u32, fencing: Fencing) -> Advanced {
-        let ranks = segment.ranks() as usize;
+        let ranks = segment.job_size() as usize;
         let cells = segment.geometry().cells as usize;
         let (cells_each, ready) = if segment.is_oversubscribed() {
             // The receiver may not run before this rank waits: what is loaded beyond a few cells only grows old.
@@ -177,7 +177,7 @@ impl Advanced {
         if let Some(outlet) = &mut self.outlets[peer as usize] {
             return outlet.allocate_slots(segment, me, peer);
         }
-        let offset = segment.geometry().pair(me, peer);
+        let offset = segment.pair_offset(me, peer);
         segment.allocate(offset, PAGE)?;
         self.outlets[peer as usize] = Some(Box::new(Outlet::open(self.segment, self.me, peer)));
         Ok(())
@@ -246,12 +246,11 @@ impl Advanced {
 
     #[cold]
     fn grow_pool(&mut self) -> Result<(), ChannelError> {
-        let geometry = self.segment.geometry();
+        let segment = self.segment;
         let first = self.pool_allocated;
-        let last = (first + POOL_STEP).min(geometry.cells);
+        let last = (first + POOL_STEP).min(segment.geometry().cells);
         let bytes = (last - first) as usize * self.cell_bytes;
-        self.segment
-            .allocate(geometry.cell(self.me, first), bytes)?;
+        segment.allocate(segment.cell_offset(self.me, first as u16), bytes)?;
         self.pool_allocated = last;
         Ok(())
     }
@@ -292,7 +291,7 @@ impl Messages for Advanced {
         None
     }
 
-    fn has_arrivals(&self) -> bool {
+    fn has_arrivals(&mut self) -> bool {
         self.inlets.iter().any(Inlet::has_rung)
     }
 }

@@ -1,7 +1,7 @@
 //! The way out to one peer.
 
 use crate::ChannelError;
-use mica_node::doorbell::{Doorbell, knock};
+use mica_node::doorbell::Doorbell;
 use mica_node::park::{Fencing, ParkingSpot};
 use mica_node::ring::{ARENA, Producer, RingStorage};
 use mica_node::segment::{JobSegment, PAGE};
@@ -24,10 +24,10 @@ impl Outlet {
         let outlet = Outlet {
             ring: Producer::with_backing(segment.ring(me, peer), FIRST_SLOTS),
             has_arena: false,
-            doorbell: &segment.doorbells(peer)[me as usize],
+            doorbell: segment.doorbell(peer, me),
             parking: &segment.block(peer).parking.0,
         };
-        knock(segment.knocks(peer), me);
+        segment.knock(peer, me);
         outlet
     }
 
@@ -39,7 +39,7 @@ impl Outlet {
         me: u32,
         peer: u32,
     ) -> Result<(), ChannelError> {
-        let offset = segment.geometry().pair(me, peer);
+        let offset = segment.pair_offset(me, peer);
         segment.allocate(offset, RingStorage::HEAD_BYTES)?;
         self.ring.back(usize::MAX);
         Ok(())
@@ -52,7 +52,7 @@ impl Outlet {
         me: u32,
         peer: u32,
     ) -> Result<(), ChannelError> {
-        let offset = segment.geometry().pair(me, peer) + RingStorage::HEAD_BYTES;
+        let offset = segment.pair_offset(me, peer) + RingStorage::HEAD_BYTES;
         segment.allocate(offset, ARENA)?;
         self.has_arena = true;
         Ok(())

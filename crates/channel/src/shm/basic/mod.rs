@@ -9,7 +9,6 @@
 use super::{INLINE, Packet};
 use crate::memory::View;
 use crate::{ChannelError, Messages};
-use mica_node::doorbell::knock;
 use mica_node::fifo::{Consumer, Producer};
 use mica_node::park::{Fencing, ParkingSpot};
 use mica_node::segment::JobSegment;
@@ -59,21 +58,21 @@ impl Basic {
         me: u32,
         fencing: Fencing,
     ) -> Result<Basic, ChannelError> {
-        let ranks = segment.ranks();
+        let ranks = segment.job_size();
         let geometry = segment.geometry();
-        let mut outlets = Vec::with_capacity(ranks as usize);
-        for peer in 0..ranks {
-            if peer == me || !geometry.is_fifo(me, peer) {
-                outlets.push(None);
+        let mut outlets: Vec<Option<Outlet>> = (0..ranks).map(|_| None).collect();
+        for &peer in segment.members() {
+            if peer == me || !segment.is_fifo(me, peer) {
                 continue;
             }
-            segment.allocate(geometry.pair(me, peer), geometry.fifo_area())?;
-            segment.populate(geometry.pair(me, peer), geometry.fifo_area());
-            outlets.push(Some(Outlet {
+            let offset = segment.pair_offset(me, peer);
+            segment.allocate(offset, geometry.fifo_area())?;
+            segment.populate(offset, geometry.fifo_area());
+            outlets[peer as usize] = Some(Outlet {
                 fifo: Producer::new(segment.fifo(me, peer)),
                 parking: &segment.block(peer).parking.0,
-            }));
-            knock(segment.knocks(peer), me);
+            });
+            segment.knock(peer, me);
         }
         Ok(Basic {
             segment,
@@ -219,7 +218,7 @@ impl Messages for Basic {
         None
     }
 
-    fn has_arrivals(&self) -> bool {
+    fn has_arrivals(&mut self) -> bool {
         self.inlets.iter().any(|inlet| inlet.fifo.has_arrived())
     }
 }

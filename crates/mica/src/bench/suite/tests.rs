@@ -122,3 +122,72 @@ fn cpus_and_variants_are_parsed() {
         assert!(parse_variant(text).unwrap_err().contains(text), "{text}");
     }
 }
+
+const ON_HOSTS: &str = r#"
+[[program]]
+name = "far"
+source = "a.c"
+nodes = [2, 1]
+only = ["mica"]
+sweep = { variable = "MICA_X", values = [1, 10], key = "x" }
+[[bar]]
+text = "far"
+program = "far"
+measure = "m"
+against = "best-peer"
+at_most = 1.0
+"#;
+
+/// What needs two hosts runs only where it is asked for by name, and its bars are judged there.
+#[test]
+fn programs_on_two_hosts_are_asked_for() {
+    let suite = parse(&[SMALL, ON_HOSTS].concat()).unwrap();
+    let words = |words: &[&str]| -> Vec<String> { words.iter().map(|w| w.to_string()).collect() };
+    let names = |asked: &[&str]| -> Vec<String> {
+        let chosen = suite.select(&words(asked)).unwrap();
+        chosen.iter().map(|program| program.name.clone()).collect()
+    };
+    let bars = |asked: &[&str]| -> Vec<String> {
+        let bars = suite.bars_of(&words(asked)).unwrap();
+        bars.iter().map(|bar| bar.text.clone()).collect()
+    };
+    assert_eq!(names(&["all"]), ["a", "b"]);
+    assert_eq!(names(&["bars"]), ["a"]);
+    assert_eq!((bars(&["bars"]), bars(&["a"])), (vec!["t".into()], vec![]));
+    assert_eq!(names(&["far", "a"]), ["a", "far"]);
+    assert_eq!(bars(&["far", "a"]), ["far"]);
+    let far = suite.program("far").unwrap();
+    assert!(far.on_hosts() && far.counts() == [3]);
+    assert_eq!(far.all_keys().collect::<Vec<_>>(), ["x"]);
+    assert_eq!(suite.program("b").unwrap().counts(), [2, 4]);
+}
+
+#[test]
+fn a_program_on_hosts_is_checked() {
+    for (from, to, word) in [
+        ("[2, 1]", "[2, 1, 1]", "3 'nodes'"),
+        ("[2, 1]", "[2, 0]", "at least 1"),
+        (
+            "nodes = [2, 1]",
+            "nodes = [2, 1]\nranks = [3]",
+            "beside 'nodes'",
+        ),
+        (
+            "nodes = [2, 1]",
+            "nodes = [2, 1]\ncpus = \"0\"",
+            "no 'cpus'",
+        ),
+        (
+            "only = [\"mica\"]",
+            "only = [\"mica\", \"impi\"]",
+            "a 'sweep'",
+        ),
+    ] {
+        let text = [SMALL, &ON_HOSTS.replace(from, to)].concat();
+        let error = parse(&text).unwrap_err();
+        assert!(
+            error.contains("'far'") && error.contains(word),
+            "{to}: {error}"
+        );
+    }
+}

@@ -1,0 +1,216 @@
+//! What a process tells the others of its job about itself before they share anything else.
+//!
+//! The bytes begin with a format version, the width of pointers and the byte order, so that processes that could not
+//! share memory say so at once.
+
+use std::fs;
+
+use mica_node::handover::{self, own_uid};
+use mica_node::topology::{CpuSet, Place, affinity, place_on};
+
+use crate::BootstrapError;
+
+const MAGIC: [u8; 4] = *b"mica";
+const VERSION: u8 = 1;
+/// Bytes that mean a byte order: what a 16-bit 0x0102 is in memory.
+const ORDER: [u8; 2] = 0x0102u16.to_ne_bytes();
+const WIDTH: u8 = size_of::<usize>() as u8;
+
+/// One process, as the others see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Card {
+    /// What can reach each other over loopback: kernel instance and network namespace.
+    pub machine: String,
+    /// What shares memory: the same with PID namespace, virtual node or segment.
+    pub node: String,
+    /// The node's name for people.
+    pub host: String,
+    /// Under which name its socket waits, and proof that it is who it says.
+    pub nonce: [u8; 16],
+    /// Effective user.
+    pub uid: u32,
+    /// MPMD section.
+    pub appnum: u32,
+    /// Where it runs.
+    pub place: Place,
+    /// On which processors it may run.
+    pub cpus: CpuSet,
+}
+
+impl Card {
+    /// The calling process's card. `part` tells nodes of one machine apart (a virtual node, or which segment).
+    ///
+    /// # Errors
+    /// When the kernel gives no random bytes.
+    pub fn own(part: &str, host: Option<String>, appnum: u32) -> Result<Card, BootstrapError> {
+        let nonce = handover::nonce().map_err(|source| BootstrapError::System {
+            call: "getrandom",
+            source,
+        })?;
+        let line = |path| fs::read_to_string(path).map(|text| text.trim().to_owned());
+        let host = host.or_else(|| line("/proc/sys/kernel/hostname").ok());
+        let host = host.filter(|name| !name.is_empty());
+        let host = host.unwrap_or_else(|| "localhost".to_owned());
+        let kernel = line("/proc/sys/kernel/random/boot_id").unwrap_or_else(|_| host.clone());
+        let namespace = |name: &str| {
+            let link = fs::read_link(format!("/proc/self/ns/{name}"));
+            link.map(|link| link.to_string_lossy().into_owned())
+                .unwrap_or_default()
+        };
+        let machine = format!("{kernel} {}", namespace("net"));
+        // Made anew: the kernel's mask has zeros behind the last processor.
+        let cpus = CpuSet::from_cpus(affinity().unwrap_or_default().iter());
+        Ok(Card {
+            node: format!("{machine} {} {part}", namespace("pid")),
+            machine,
+            host,
+            nonce,
+            uid: own_uid(),
+            appnum,
+            place: place_on(&cpus),
+            cpus,
+        })
+    }
+
+    /// The card as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::from(MAGIC);
+        bytes.extend([VERSION, WIDTH]);
+        bytes.extend(ORDER);
+        bytes.extend(self.nonce);
+        let place = &self.place;
+        for number in [
+            self.uid,
+            self.appnum,
+            place.core,
+            place.shared_cache,
+            place.package,
+            place.numa,
+            place.processing_unit,
+        ] {
+            bytes.extend(number.to_le_bytes());
+        }
+        let cpus = self.cpus.to_string();
+        for text in [&self.machine, &self.node, &self.host, &cpus] {
+            bytes.extend((text.len() as u32).to_le_bytes());
+            bytes.extend(text.as_bytes());
+        }
+        bytes
+    }
+
+    /// Reads the card of rank `rank`.
+    ///
+    /// # Errors
+    /// When the bytes are no card of this version and this kind of machine.
+    pub fn decode(bytes: &[u8], rank: u32) -> Result<Card, BootstrapError> {
+        let stranger = |what: String| BootstrapError::Stranger { rank, what };
+        let broken = || stranger("has an introduction that is cut or damaged".to_owned());
+        let mut rest = Rest(bytes);
+        if rest.array() != Some(MAGIC) {
+            return Err(stranger("did not introduce itself as Mica does".to_owned()));
+        }
+        let [version, width] = rest.array().ok_or_else(broken)?;
+        if version != VERSION {
+            return Err(stranger(format!(
+                "runs another version of Mica (its introduction has format {version}, ours {VERSION})"
+            )));
+        }
+        let order: [u8; 2] = rest.array().ok_or_else(broken)?;
+        if width != WIDTH || order != ORDER {
+            return Err(stranger(format!(
+                "runs on another kind of machine ({} bits, {} byte order): one job cannot mix them",
+                u32::from(width) * 8,
+                if order == ORDER {
+                    "the same"
+                } else {
+                    "another"
+                },
+            )));
+        }
+        let mut read = || {
+            Some(Card {
+                nonce: rest.array()?,
+                uid: rest.number()?,
+                appnum: rest.number()?,
+                place: Place {
+                    core: rest.number()?,
+                    shared_cache: rest.number()?,
+                    package: rest.number()?,
+                    numa: rest.number()?,
+                    processing_unit: rest.number()?,
+                },
+                machine: rest.text()?,
+                node: rest.text()?,
+                host: rest.text()?,
+                cpus: CpuSet::from_list(&rest.text()?)?,
+            })
+        };
+        read().filter(|_| rest.0.is_empty()).ok_or_else(broken)
+    }
+}
+
+/// Bytes still to be read; everything is `None` once too few are left.
+struct Rest<'a>(&'a [u8]);
+
+impl Rest<'_> {
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn text(&mut self) -> Option<String> {
+        let length = self.number()? as usize;
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_card_survives_the_way() {
+        let card = Card::own("3", None, 7).expect("a card");
+        assert_eq!(Card::decode(&card.encode(), 0).expect("a card"), card);
+        assert_ne!(Card::own("3", None, 7).expect("another").nonce, card.nonce);
+        assert_ne!(Card::own("4", None, 7).expect("another").node, card.node);
+    }
+
+    #[test]
+    fn strangers_are_named() {
+        let card = Card::own("", None, 0).expect("a card").encode();
+        let refusal = |change: &dyn Fn(&mut Vec<u8>)| {
+            let mut bytes = card.clone();
+            change(&mut bytes);
+            Card::decode(&bytes, 5).expect_err("changed").to_string()
+        };
+        let is = |text: String, word: &str| {
+            assert!(text.contains(word) && text.contains("rank 5"), "{text}");
+        };
+        is(refusal(&|b| b[0] = 0), "did not introduce");
+        is(refusal(&|b| b[4] = 9), "another version");
+        is(refusal(&|b| b[5] = 4), "32 bits");
+        is(refusal(&|b| b.swap(6, 7)), "byte order");
+        is(refusal(&|b| b.push(0)), "damaged");
+    }
+
+    proptest! {
+        #[test]
+        fn cut_or_changed_bytes_do_no_harm(cut in 0usize..200, at in 0usize..200, to: u8) {
+            let mut bytes = Card::own("", None, 0).expect("a card").encode();
+            let length = bytes.len();
+            let cut = cut.min(length - 1);
+            prop_assert!(Card::decode(&bytes[..cut], 0).is_err());
+            bytes[at % length] = to;
+            let _ = Card::decode(&bytes, 0);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Which launcher started this process, by its environment.
+
+use mica_node::handover::Wire;
+
+use crate::BootstrapError;
+use crate::pmi1::Pmi1;
+use crate::pmi2::Pmi2;
+use crate::{ProcessManager, pmix};
+
+/// The number of the socket to the launcher, under PMI-1 and PMI-2.
+pub(crate) const PMI_FD: &str = "PMI_FD";
+
+/// What the environment says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Launcher {
+    Nobody,
+    Pmi1,
+    Pmi2,
+    Pmix,
+}
+
+const A_PMIX_LAUNCHER: &str = "a PMIx launcher (Open MPI's mpirun, prterun, or Slurm's srun)";
+const A_PMI_LAUNCHER: &str = "a PMI launcher (mpiexec of MPICH or Intel MPI, or Slurm's srun)";
+const NO_SOCKET: &str = "gives it no PMI_FD to speak PMI over";
+
+/// Variables of launchers that Mica does not speak, or not in this way: whose, and why not.
+const FOREIGN: [(&str, &str, &str); 6] = [
+    (
+        "PMI_PORT",
+        A_PMI_LAUNCHER,
+        "speaks PMI over a port, which this version of Mica does not",
+    ),
+    ("PMI_RANK", A_PMI_LAUNCHER, NO_SOCKET),
+    (
+        "OMPI_COMM_WORLD_SIZE",
+        "Open MPI's mpirun",
+        "gives it no PMIX_NAMESPACE and PMIX_RANK to speak PMIx by",
+    ),
+    (
+        "PMIX_RANK",
+        A_PMIX_LAUNCHER,
+        "gives it no PMIX_NAMESPACE to speak PMIx by",
+    ),
+    (
+        "PMIX_NAMESPACE",
+        A_PMIX_LAUNCHER,
+        "gives it no PMIX_RANK to speak PMIx by",
+    ),
+    (
+        "PALS_RANKID",
+        "HPE's PALS",
+        "this version of Mica does not speak",
+    ),
+];
+
+/// Decides by the variables that `is_set` knows; `forced` is the tunable's value.
+///
+/// # Errors
+/// When a launcher is there that Mica does not speak.
+pub(crate) fn choose(
+    get: &dyn Fn(&str) -> Option<String>,
+    forced: &str,
+) -> Result<Launcher, BootstrapError> {
+    let is_set = |variable: &str| get(variable).is_some();
+    match forced {
+        "pmi1" => return Ok(Launcher::Pmi1),
+        "pmi2" => return Ok(Launcher::Pmi2),
+        "pmix" => return Ok(Launcher::Pmix),
+        _ => {}
+    }
+    if is_set(PMI_FD) {
+        // Slurm's own plugin names the job. Hydra may run under Slurm too, and that of Intel MPI does not get over PMI-2.
+        let by_slurm = is_set("SLURM_STEP_ID") && is_set("PMI_JOBID") && !is_set("HYDI_CONTROL_FD");
+        return Ok(match by_slurm {
+            true => Launcher::Pmi2,
+            false => Launcher::Pmi1,
+        });
+    }
+    if is_set("PMIX_NAMESPACE") && is_set("PMIX_RANK") {
+        return Ok(Launcher::Pmix);
+    }
+    let foreign = FOREIGN.iter().find(|(variable, ..)| is_set(variable));
+    if let Some(&(variable, launcher, why)) = foreign {
+        return Err(BootstrapError::ForeignLauncher {
+            launcher,
+            variable,
+            why,
+        });
+    }
+    // srun without a PMI. In a batch script the step's variables are not set; a step of one task is a job of one.
+    let tasks = get("SLURM_STEP_NUM_TASKS").and_then(|n| n.parse::<u32>().ok());
+    if tasks.is_some_and(|n| n > 1) && is_set("SLURM_PROCID") {
+        return Err(BootstrapError::ForeignLauncher {
+            launcher: "Slurm's srun",
+            variable: "SLURM_STEP_NUM_TASKS",
+            why: "gives it no PMI: add --mpi=pmi2 or --mpi=pmix to srun's options",
+        });
+    }
+    Ok(Launcher::Nobody)
+}
+
+/// Connects to the launcher; `None` if there is none.
+///
+/// # Errors
+/// When there is one that cannot be spoken to.
+pub(crate) fn connect(
+    launcher: Launcher,
+) -> Result<Option<Box<dyn ProcessManager>>, BootstrapError> {
+    Ok(Some(match launcher {
+        Launcher::Nobody => return Ok(None),
+        Launcher::Pmi1 => Box::new(pmi1()?),
+        Launcher::Pmi2 => {
+            let (rank, job_id) = (required("PMI_RANK")?, text("PMI_JOBID"));
+            Box::new(Pmi2::connect(wire()?, rank, job_id.as_deref())?)
+        }
+        Launcher::Pmix => Box::new(pmix::Pmix::connect()?),
+    }))
+}
+
+/// Connects to the launcher by PMI-1.
+///
+/// # Errors
+/// When that is not possible.
+pub(crate) fn pmi1() -> Result<Pmi1, BootstrapError> {
+    let (rank, size): (u32, u32) = (required("PMI_RANK")?, required("PMI_SIZE")?);
+    if rank >= size {
+        return Err(BootstrapError::BadEnvironment {
+            variable: "PMI_RANK",
+            value: rank.to_string(),
+            reason: "is not below PMI_SIZE",
+        });
+    }
+    Pmi1::connect(wire()?, rank, size)
+}
+
+fn wire() -> Result<Wire, BootstrapError> {
+    let number: i32 = required(PMI_FD)?;
+    Wire::inherited(number).map_err(|source| BootstrapError::NoConnection {
+        variable: PMI_FD,
+        value: number.to_string(),
+        source,
+    })
+}
+
+/// A variable's value as text.
+pub(crate) fn text(variable: &str) -> Option<String> {
+    let value = std::env::var_os(variable)?;
+    Some(value.to_string_lossy().into_owned())
+}
+
+/// A variable's value as a number; `None` if it is not set.
+pub(crate) fn number<T: std::str::FromStr>(
+    variable: &'static str,
+) -> Result<Option<T>, BootstrapError> {
+    let Some(value) = text(variable) else {
+        return Ok(None);
+    };
+    let number = value.parse().ok();
+    number.map(Some).ok_or(BootstrapError::BadEnvironment {
+        variable,
+        value,
+        reason: "expected a number, as the launcher sets it",
+    })
+}
+
+fn required<T: std::str::FromStr>(variable: &'static str) -> Result<T, BootstrapError> {
+    number(variable)?.ok_or_else(|| BootstrapError::BadEnvironment {
+        variable,
+        value: String::new(),
+        reason: "is not set, but the launcher's other variables are",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(set: &[(&str, &str)], forced: &str) -> Result<Launcher, BootstrapError> {
+        let get = |name: &str| {
+            let found = set.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        choose(&get, forced)
+    }
+
+    #[test]
+    fn launchers_are_known_by_their_variables() {
+        let pmi = [("PMI_FD", "9"), ("PMI_RANK", "0"), ("PMI_SIZE", "2")];
+        assert_eq!(chosen(&pmi, "auto").expect("known"), Launcher::Pmi1);
+        let slurm = [
+            ("PMI_FD", "9"),
+            ("PMI_JOBID", "7.0"),
+            ("SLURM_STEP_ID", "0"),
+            ("SLURM_STEP_NUM_TASKS", "2"),
+            ("SLURM_PROCID", "1"),
+        ];
+        assert_eq!(chosen(&slurm, "auto").expect("known"), Launcher::Pmi2);
+        let hydra = [("PMI_FD", "9"), ("SLURM_STEP_ID", "0")];
+        assert_eq!(chosen(&hydra, "auto").expect("known"), Launcher::Pmi1);
+        let pmix = [
+            ("PMIX_NAMESPACE", "x"),
+            ("PMIX_RANK", "0"),
+            ("OMPI_COMM_WORLD_SIZE", "2"),
+        ];
+        assert_eq!(chosen(&pmix, "auto").expect("known"), Launcher::Pmix);
+        assert_eq!(chosen(&[], "auto").expect("known"), Launcher::Nobody);
+        let one = [("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_PROCID", "0")];
+        assert_eq!(
+            chosen(&one, "auto").expect("a job of one"),
+            Launcher::Nobody
+        );
+        assert_eq!(chosen(&pmi, "pmi2").expect("forced"), Launcher::Pmi2);
+        assert_eq!(chosen(&pmi, "pmix").expect("forced"), Launcher::Pmix);
+    }
+
+    #[test]
+    fn the_others_are_refused_by_name() {
+        for (set, name) in [
+            (&[("PMI_RANK", "0")][..], "MPICH"),
+            (&[("PMI_PORT", "host:1"), ("PMI_ID", "0")], "port"),
+            (&[("OMPI_COMM_WORLD_SIZE", "2")], "Open MPI"),
+            (&[("PMIX_RANK", "0")], "PMIX_NAMESPACE"),
+            (&[("PALS_RANKID", "0")], "PALS"),
+            (
+                &[("SLURM_STEP_NUM_TASKS", "2"), ("SLURM_PROCID", "1")],
+                "--mpi=pmi2",
+            ),
+        ] {
+            let error = chosen(set, "auto").expect_err(name).to_string();
+            assert!(error.contains(name) && error.contains("mpiexec"), "{error}");
+        }
+    }
+}

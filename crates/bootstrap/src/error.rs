@@ -1,0 +1,112 @@
+//! What can go wrong before a process has joined its job.
+
+use std::io;
+
+use mica_node::segment::SegmentError;
+use mica_node::tunables::BadValue;
+
+/// Why a process cannot join its job.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BootstrapError {
+    /// It was started by a launcher that Mica does not speak.
+    #[error(
+        "this program runs on Mica but was started by {launcher} ({variable} is set), which {why}; start it with Mica's mpiexec"
+    )]
+    ForeignLauncher {
+        /// Whose launcher.
+        launcher: &'static str,
+        /// The environment variable that shows it.
+        variable: &'static str,
+        /// Why that does not do.
+        why: &'static str,
+    },
+    /// The launcher's variables make no sense.
+    #[error("{variable}={value}: {reason}")]
+    BadEnvironment {
+        /// The variable.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A tunable's value is wrong.
+    #[error(transparent)]
+    BadTunable(#[from] BadValue),
+    /// The connection that the launcher promised is not there.
+    #[error(
+        "{variable}={value} names no connection to a launcher ({source}); was this program started from inside an MPI program?"
+    )]
+    NoConnection {
+        /// The variable that names it.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A system call failed.
+    #[error("{call} failed: {source}")]
+    System {
+        /// The call.
+        call: &'static str,
+        /// Its error.
+        source: io::Error,
+    },
+    /// The process manager cannot be reached any more.
+    #[error("the process manager ({manager}) went away at {call}: {source}")]
+    Lost {
+        /// Which interface: `PMI-1`, `PMI-2` or `PMIx`.
+        manager: &'static str,
+        /// The call, with its argument.
+        call: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The process manager refused, or answered something else than what was asked.
+    #[error("the process manager ({manager}) answered {call} with {answer}")]
+    Refused {
+        /// Which interface: `PMI-1`, `PMI-2` or `PMIx`.
+        manager: &'static str,
+        /// The call, with its argument.
+        call: String,
+        /// What it answered.
+        answer: String,
+    },
+    /// A key or a value that cannot be given to a process manager.
+    #[error("{key:?} = {value:?} cannot be published through a process manager")]
+    NotStorable {
+        /// The key.
+        key: String,
+        /// The value, or its beginning.
+        value: String,
+    },
+    /// No PMIx library was found.
+    #[error(
+        "this process was started by a PMIx launcher, but no PMIx library can be loaded ({tried}); install libpmix2 (Debian) or pmix, or name libpmix.so.2 in MICA_PMIX_LIBRARY"
+    )]
+    NoPmix {
+        /// What was tried, with the loader's answers.
+        tried: String,
+    },
+    /// What another rank of the job published cannot be used.
+    #[error("rank {rank} of this job {what}")]
+    Stranger {
+        /// The rank.
+        rank: u32,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The processes of a node did not meet.
+    #[error("the ranks of node {node} could not meet: {what}")]
+    Meeting {
+        /// The node's name.
+        node: String,
+        /// What happened, and who did not come.
+        what: String,
+    },
+    /// The job segment cannot be had.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+}

@@ -1,0 +1,273 @@
+//! Joining a job, on one of three roads.
+//!
+//! - **Inherited**: Mica's mpiexec has made the node's segment and gave it to this process. If the job spans nodes (or
+//!   mpiexec serves PMI-1 for another reason), the ranks exchange cards over that.
+//! - **Launched by another**: through its process manager the ranks exchange cards, which tell who shares a node; the
+//!   lowest rank of each node makes the segment and hands it to the others there.
+//! - **Alone**: a job of one.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use mica_node::handover::Listener;
+use mica_node::segment::{
+    JobSegment, JobSpec, RANK_VARIABLE, SEGMENT_FD_VARIABLE, inherited_descriptor,
+};
+use mica_node::topology::{CpuSet, Place, available_cores, cpu_quota};
+use mica_node::tunables;
+
+use crate::card::Card;
+use crate::choose::{self, PMI_FD};
+use crate::meeting::{Absence, Guest, fetch, hand_out, name};
+use crate::nodes::Nodes;
+use crate::{BootstrapError, ProcessManager, exchange};
+
+/// How long the processes of a node wait for each other. All of them are known to run by then.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process that has joined its job. The segment's rank is not claimed yet ([`JobSegment::claim`]).
+#[derive(Debug)]
+pub struct Joined {
+    /// What the ranks of this node share.
+    pub segment: JobSegment,
+    /// Rank of this process in the job.
+    pub rank: u32,
+    /// Number of processes of the job.
+    pub size: u32,
+    /// False for a process that was started alone.
+    pub launched: bool,
+    /// Where all ranks are.
+    pub nodes: Nodes,
+    /// The launcher's process manager; `None` when the node's segment is all there is.
+    pub manager: Option<Box<dyn ProcessManager>>,
+}
+
+/// Joins the job that the environment names, or makes a job of this process alone. Collective over the job, except where
+/// Mica's mpiexec started it on one node: blocks until every rank of the job has called it.
+///
+/// # Errors
+/// When a launcher is there that cannot be spoken to, when it goes away, when the environment is wrong, when a process of
+/// the node does not come within a minute after all have called this, or when memory cannot be had.
+pub fn join() -> Result<Joined, BootstrapError> {
+    match choose::number(SEGMENT_FD_VARIABLE)? {
+        Some(descriptor) => inherited(descriptor),
+        None => {
+            let forced = tunables::PMI.choice()?;
+            let launcher = choose::choose(&choose::text, forced)?;
+            match choose::connect(launcher)? {
+                Some(manager) => launched(manager),
+                None => alone(),
+            }
+        }
+    }
+}
+
+fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
+    let rank: u32 = choose::number(RANK_VARIABLE)?.ok_or(BootstrapError::BadEnvironment {
+        variable: RANK_VARIABLE,
+        value: String::new(),
+        reason: "is not set, but the job segment is",
+    })?;
+    let segment = JobSegment::attach(inherited_descriptor(descriptor)?)?;
+    let size = segment.job_size();
+    let spans = size > segment.ranks();
+    let told = [choose::text("PMI_RANK"), choose::text("PMI_SIZE")];
+    // A launcher of another MPI around mpiexec leaves its own variables in the environment.
+    let is_ours = told == [rank, size].map(|n| Some(n.to_string()));
+    let host = choose::text("PMI_HOSTNAME").filter(|_| is_ours);
+    let is_served = is_ours && choose::text(PMI_FD).is_some();
+    if !spans && !is_served {
+        let card = Card::own("", None, 0)?;
+        return Ok(Joined {
+            segment,
+            rank,
+            size,
+            launched: true,
+            nodes: Nodes::one(size, card.host),
+            manager: None,
+        });
+    }
+    if !is_ours {
+        let [pmi_rank, pmi_size] = told.map(Option::unwrap_or_default);
+        return Err(BootstrapError::BadEnvironment {
+            variable: "PMI_RANK",
+            value: format!("{pmi_rank} (PMI_SIZE={pmi_size})"),
+            reason: "is not what the job segment says, which spans nodes",
+        });
+    }
+    let mut manager: Box<dyn ProcessManager> = Box::new(choose::pmi1()?);
+    // Nodes are what mpiexec made: a segment is a node, by its lowest rank.
+    let part = format!("segment of rank {}", segment.members()[0]);
+    let card = Card::own(&part, host, segment.appnum(rank))?;
+    let cards = exchange_cards(manager.as_mut(), &card)?;
+    Ok(Joined {
+        segment,
+        rank,
+        size,
+        launched: true,
+        nodes: Nodes::from_cards(&cards),
+        manager: Some(manager),
+    })
+}
+
+fn alone() -> Result<Joined, BootstrapError> {
+    let cores = available_cores() as u32;
+    Ok(Joined {
+        segment: JobSegment::create(&JobSpec::on_one_node(&[Place::UNKNOWN], cores, &[0]))?,
+        rank: 0,
+        size: 1,
+        launched: false,
+        nodes: Nodes::one(1, Card::own("", None, 0)?.host),
+        manager: None,
+    })
+}
+
+fn exchange_cards(
+    manager: &mut dyn ProcessManager,
+    card: &Card,
+) -> Result<Vec<Card>, BootstrapError> {
+    let cards = exchange(manager, "card", &card.encode())?;
+    let cards = cards.iter().zip(0..);
+    cards
+        .map(|(bytes, rank)| Card::decode(bytes, rank))
+        .collect()
+}
+
+/// The road under a launcher of another MPI.
+///
+/// # Errors
+/// As [`join`].
+pub(crate) fn launched(mut manager: Box<dyn ProcessManager>) -> Result<Joined, BootstrapError> {
+    let (rank, size) = (manager.rank(), manager.size());
+    let virtual_nodes = tunables::VIRTUAL_NODES.number()?;
+    let part = match virtual_nodes {
+        0 => String::new(),
+        nodes => format!("virtual {}", virtual_node(rank, size, nodes)),
+    };
+    let card = Card::own(&part, None, manager.appnum().unwrap_or(0))?;
+    let listener = Listener::bind(&name(&card.nonce)).map_err(|source| BootstrapError::System {
+        call: "bind",
+        source,
+    })?;
+    let cards = exchange_cards(manager.as_mut(), &card)?;
+    let nodes = Nodes::from_cards(&cards);
+    let segment = meet(listener, &cards, &nodes, rank, Instant::now() + PATIENCE)?;
+    Ok(Joined {
+        segment,
+        rank,
+        size,
+        launched: true,
+        nodes,
+        manager: Some(manager),
+    })
+}
+
+/// The virtual node of a rank: blocks of ranks, as equal as can be.
+fn virtual_node(rank: u32, size: u32, nodes: u64) -> u64 {
+    let nodes = nodes.min(u64::from(size));
+    u64::from(rank) * nodes / u64::from(size)
+}
+
+/// Gets the node's segment: makes it and hands it out, or fetches it.
+fn meet(
+    listener: Listener,
+    cards: &[Card],
+    nodes: &Nodes,
+    rank: u32,
+    deadline: Instant,
+) -> Result<JobSegment, BootstrapError> {
+    let own = &cards[rank as usize];
+    let node = nodes.of[rank as usize];
+    let members = nodes.members(node);
+    let failed = |what: String| BootstrapError::Meeting {
+        node: nodes.names[node as usize].clone(),
+        what,
+    };
+    let guest = |rank: u32| Guest {
+        rank,
+        nonce: cards[rank as usize].nonce,
+    };
+    let leader = members[0];
+    if leader != rank {
+        drop(listener);
+        let nonce = &cards[leader as usize].nonce;
+        let descriptor = fetch(nonce, guest(rank), own.uid, deadline).map_err(|error| {
+            failed(format!(
+                "rank {rank} got no job segment from rank {leader}, which makes it: {}",
+                told(&error)
+            ))
+        })?;
+        let segment = JobSegment::attach(descriptor)?;
+        if segment.job_size() as usize != cards.len() || segment.members() != members {
+            let theirs = (segment.members(), segment.job_size());
+            return Err(failed(format!(
+                "rank {leader} made a job segment for ranks {:?} of {}, not for {members:?} of {}",
+                theirs.0,
+                theirs.1,
+                cards.len()
+            )));
+        }
+        return Ok(segment);
+    }
+    let of_members = || members.iter().map(|&rank| &cards[rank as usize]);
+    let places: Vec<Place> = of_members().map(|card| card.place).collect();
+    let appnum: Vec<u32> = of_members().map(|card| card.appnum).collect();
+    let cpus = CpuSet::from_cpus(of_members().flat_map(|card| card.cpus.iter()));
+    let segment = JobSegment::create(&JobSpec {
+        places: &places,
+        available_cores: cores(&cpus, cpu_quota()),
+        appnum: &appnum,
+        job_size: cards.len() as u32,
+        members: &members,
+    })?;
+    let guests: Vec<Guest> = members[1..].iter().map(|&rank| guest(rank)).collect();
+    match hand_out(&listener, segment.as_fd(), &guests, own.uid, deadline) {
+        Ok(()) => Ok(segment),
+        Err(Absence::Missing(ranks)) => Err(failed(format!(
+            "of ranks {members:?}, {ranks:?} did not come for the job segment within {} s",
+            PATIENCE.as_secs()
+        ))),
+        Err(Absence::Failed(error)) => Err(failed(format!(
+            "rank {rank} could not hand out the job segment: {error}"
+        ))),
+    }
+}
+
+/// Cores that ranks with these processors between them may use.
+fn cores(cpus: &CpuSet, quota: Option<f64>) -> u32 {
+    let quota = quota.map_or(u32::MAX, |quota| quota.ceil() as u32);
+    (cpus.len() as u32).min(quota).max(1)
+}
+
+fn told(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::TimedOut => format!("no answer within {} s", PATIENCE.as_secs()),
+        io::ErrorKind::ConnectionRefused => "it no longer waits for the others".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_nodes_are_blocks() {
+        let of = |size: u32, nodes: u64| -> Vec<u64> {
+            (0..size)
+                .map(|rank| virtual_node(rank, size, nodes))
+                .collect()
+        };
+        assert_eq!(of(4, 2), [0, 0, 1, 1]);
+        assert_eq!(of(5, 2), [0, 0, 0, 1, 1]);
+        assert_eq!(of(3, 8), [0, 1, 2]);
+    }
+
+    #[test]
+    fn cores_are_those_of_all_ranks_within_the_quota() {
+        let cpus = CpuSet::from_cpus([0, 1, 5]);
+        assert_eq!(cores(&cpus, None), 3);
+        assert_eq!(cores(&cpus, Some(1.5)), 2);
+        assert_eq!(cores(&CpuSet::default(), None), 1);
+    }
+}

@@ -1,0 +1,108 @@
+//! What every process manager can do, and the exchange of values among all ranks.
+
+use std::fmt::Debug;
+
+use crate::BootstrapError;
+
+/// A launcher's service to the processes that it started: who they are, and a store of values to find each other.
+///
+/// A value belongs to the rank that put it. Every call but [`put`](ProcessManager::put) may block until the launcher
+/// answers; a launcher that goes away is [`BootstrapError::Lost`], never a hang.
+pub trait ProcessManager: Send + Debug {
+    /// The interface, for people: `PMI-1`, `PMI-2` or `PMIx`.
+    fn name(&self) -> &'static str;
+
+    /// Rank of this process in its job.
+    fn rank(&self) -> u32;
+
+    /// Number of processes of the job.
+    fn size(&self) -> u32;
+
+    /// Number of the program in a job of several; `None` if the launcher does not tell.
+    fn appnum(&self) -> Option<u32>;
+
+    /// How many processes can usefully run; `None` if the launcher does not tell.
+    fn universe_size(&self) -> Option<u32>;
+
+    /// The launcher's name for the job.
+    fn job_id(&self) -> &str;
+
+    /// Stores a value under this rank's `key`. Others can read it after the next [`fence`](ProcessManager::fence).
+    ///
+    /// A key has at most 24 characters out of letters, digits, `-`, `_` and `.`; a value is printable ASCII without white
+    /// space and `;`, of any length. A key is put once.
+    ///
+    /// # Errors
+    /// When the launcher is gone or refuses.
+    fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError>;
+
+    /// Publishes what was put and waits until every rank of the job has called this.
+    ///
+    /// # Errors
+    /// When the launcher is gone or refuses.
+    fn fence(&mut self) -> Result<(), BootstrapError>;
+
+    /// Reads what `rank` put under `key` before the last fence.
+    ///
+    /// # Errors
+    /// When there is no such value, or the launcher is gone.
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError>;
+
+    /// Asks the launcher to end the whole job with exit status `code`. Returns when it has been asked; the caller then
+    /// ends itself.
+    ///
+    /// # Errors
+    /// When the launcher is gone.
+    fn abort(&mut self, code: i32, message: &str) -> Result<(), BootstrapError>;
+
+    /// Says farewell: this process may end without being taken for failed. Nothing but dropping may follow.
+    ///
+    /// # Errors
+    /// When the launcher is gone or refuses.
+    fn finalize(&mut self) -> Result<(), BootstrapError>;
+}
+
+/// Every rank gives bytes and gets those of all ranks, in the order of ranks (its own included). Collective; contains
+/// one fence. `key` is used once in the life of a job.
+///
+/// # Errors
+/// When the launcher fails, or a rank's value is not what `exchange` writes.
+pub fn exchange(
+    manager: &mut dyn ProcessManager,
+    key: &str,
+    mine: &[u8],
+) -> Result<Vec<Vec<u8>>, BootstrapError> {
+    manager.put(key, &hex(mine))?;
+    manager.fence()?;
+    (0..manager.size())
+        .map(|rank| {
+            if rank == manager.rank() {
+                return Ok(mine.to_vec());
+            }
+            let value = manager.get(rank, key)?;
+            unhex(&value).ok_or_else(|| BootstrapError::Stranger {
+                rank,
+                what: format!("published under {key} what is no bytes in hexadecimal: {value:.80}"),
+            })
+        })
+        .collect()
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|b| [b >> 4, b & 15]);
+    digits.map(|d| char::from(DIGITS[usize::from(d)])).collect()
+}
+
+/// Hexadecimal digits as bytes; `None` if they are none.
+pub(crate) fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |c: u8| char::from(c).to_digit(16).map(|d| d as u8);
+    if !text.len().is_multiple_of(2) {
+        return None;
+    }
+    let pairs = text.as_bytes().chunks_exact(2);
+    pairs
+        .map(|p| Some(digit(p[0])? << 4 | digit(p[1])?))
+        .collect()
+}

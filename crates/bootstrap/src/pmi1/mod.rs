@@ -1,0 +1,267 @@
+//! PMI-1: lines over the socket that the launcher names in `PMI_FD`.
+//!
+//! Spoken by Hydra (MPICH, Intel MPI), by Slurm's pmi2 plugin, by Flux, and by Mica's own mpiexec when a job spans nodes. The store
+//! of values is flat: this rank's keys carry its rank.
+//!
+//! | asked | answered |
+//! |---|---|
+//! | `init pmi_version=1 pmi_subversion=1` | `response_to_init rc=0` |
+//! | `get_maxes` | `maxes kvsname_max= keylen_max= vallen_max=` |
+//! | `get_appnum`, `get_universe_size` | `appnum appnum=`, `universe_size size=` |
+//! | `get_my_kvsname` | `my_kvsname kvsname=` |
+//! | `put kvsname= key= value=` | `put_result rc=0` |
+//! | `barrier_in` | `barrier_out`, when all ranks have asked |
+//! | `get kvsname= key=` | `get_result rc=0 value=` |
+//! | `finalize` | `finalize_ack` |
+//! | `abort exitcode=` | nothing: the launcher ends the job |
+
+pub mod message;
+
+use std::io;
+
+use mica_node::handover::Wire;
+
+use crate::{BootstrapError, ProcessManager, parts};
+use message::{Lines, Message, MessageError};
+
+const MANAGER: &str = "PMI-1";
+
+/// Longest value that is sent, whatever the launcher allows.
+const VALUE_MAX: usize = 800;
+
+/// A connection to a launcher that speaks PMI-1.
+#[derive(Debug)]
+pub struct Pmi1 {
+    talk: Talk,
+    rank: u32,
+    size: u32,
+    appnum: Option<u32>,
+    universe_size: Option<u32>,
+    kvsname: String,
+    value_max: usize,
+}
+
+impl Pmi1 {
+    /// Greets the launcher at the other end. Blocks until it answers.
+    ///
+    /// # Errors
+    /// When the launcher is gone, or is none.
+    pub fn connect(wire: Wire, rank: u32, size: u32) -> Result<Pmi1, BootstrapError> {
+        let mut talk = Talk::new(wire, MANAGER);
+        let init = Message::new("init").with("pmi_version", 1);
+        talk.ask(&init.with("pmi_subversion", 1), "response_to_init")?;
+        let maxes = Message::new("get_maxes");
+        let answer = talk.ask(&maxes, "maxes")?;
+        let value_max: usize = talk.read(&maxes, answer.number("vallen_max"))?;
+        // Some count the NUL at the end; and with older ones a whole line has to fit 1024 bytes.
+        let value_max = value_max.saturating_sub(1).min(VALUE_MAX);
+        if value_max < 16 {
+            let reason = format!("vallen_max={value_max}, too short for any value");
+            return Err(talk.refused(&maxes, reason));
+        }
+        let asked = Message::new("get_appnum");
+        let answer = talk.ask(&asked, "appnum")?;
+        let appnum: i64 = talk.read(&asked, answer.number("appnum"))?;
+        let asked = Message::new("get_universe_size");
+        let answer = talk.ask(&asked, "universe_size")?;
+        let universe: i64 = talk.read(&asked, answer.number("size"))?;
+        let asked = Message::new("get_my_kvsname");
+        let answer = talk.ask(&asked, "my_kvsname")?;
+        let kvsname = talk.read(&asked, answer.text("kvsname"))?.to_owned();
+        Ok(Pmi1 {
+            talk,
+            rank,
+            size,
+            // -1: the launcher does not know.
+            appnum: u32::try_from(appnum).ok(),
+            universe_size: u32::try_from(universe).ok().filter(|&n| n > 0),
+            kvsname,
+            value_max,
+        })
+    }
+
+    fn key(rank: u32, key: &str) -> String {
+        format!("mica-{rank}-{key}")
+    }
+}
+
+impl ProcessManager for Pmi1 {
+    fn name(&self) -> &'static str {
+        MANAGER
+    }
+
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn appnum(&self) -> Option<u32> {
+        self.appnum
+    }
+
+    fn universe_size(&self) -> Option<u32> {
+        self.universe_size
+    }
+
+    fn job_id(&self) -> &str {
+        &self.kvsname
+    }
+
+    fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
+        parts::check(key, value)?;
+        for (key, part) in parts::cut(&Pmi1::key(self.rank, key), value, self.value_max) {
+            let put = Message::new("put").with("kvsname", &self.kvsname);
+            let put = put.with("key", key).with("value", part);
+            self.talk.ask(&put, "put_result")?;
+        }
+        Ok(())
+    }
+
+    fn fence(&mut self) -> Result<(), BootstrapError> {
+        let barrier = Message::new("barrier_in");
+        self.talk.ask(&barrier, "barrier_out").map(drop)
+    }
+
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
+        let key = Pmi1::key(rank, key);
+        let (talk, kvsname) = (&mut self.talk, &self.kvsname);
+        let value = parts::join(&key, |key| {
+            let get = Message::new("get")
+                .with("kvsname", kvsname)
+                .with("key", key);
+            let answer = talk.ask(&get, "get_result")?;
+            talk.read(&get, answer.text("value")).map(str::to_owned)
+        })?;
+        value.ok_or_else(|| BootstrapError::Stranger {
+            rank,
+            what: format!("published something else than Mica does under {key}"),
+        })
+    }
+
+    fn abort(&mut self, code: i32, _message: &str) -> Result<(), BootstrapError> {
+        // No text: what a launcher does with one differs, and the caller has said it.
+        self.talk
+            .tell(&Message::new("abort").with("exitcode", code))
+    }
+
+    fn finalize(&mut self) -> Result<(), BootstrapError> {
+        let finalize = Message::new("finalize");
+        self.talk.ask(&finalize, "finalize_ack").map(drop)
+    }
+}
+
+/// Questions and answers in lines.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    pub(crate) wire: Wire,
+    manager: &'static str,
+    lines: Lines,
+}
+
+impl Talk {
+    pub(crate) fn new(wire: Wire, manager: &'static str) -> Talk {
+        Talk {
+            wire,
+            manager,
+            lines: Lines::new(),
+        }
+    }
+
+    /// Sends a message to which there is no answer.
+    fn tell(&mut self, message: &Message) -> Result<(), BootstrapError> {
+        let line = self.read(message, message.to_line())?;
+        self.wire
+            .send(line.as_bytes())
+            .map_err(|source| self.lost(message, source))
+    }
+
+    /// Sends a message and waits for the answer, which must be `expected` and have no `rc` but 0.
+    pub(crate) fn ask(
+        &mut self,
+        message: &Message,
+        expected: &str,
+    ) -> Result<Message, BootstrapError> {
+        self.tell(message)?;
+        let answer = loop {
+            let next = self.lines.next_message();
+            if let Some(answer) = self.read(message, next)? {
+                break answer;
+            }
+            let mut bytes = [0; 4096];
+            match self.wire.receive(&mut bytes) {
+                Ok(0) => return Err(self.lost(message, end(self.lines.pending()))),
+                Ok(n) => self.lines.push(&bytes[..n]),
+                Err(source) => return Err(self.lost(message, source)),
+            }
+        };
+        judge(self.manager, message, answer, expected)
+    }
+
+    pub(crate) fn read<T>(
+        &self,
+        asked: &Message,
+        result: Result<T, MessageError>,
+    ) -> Result<T, BootstrapError> {
+        result.map_err(|error| self.refused(asked, error.to_string()))
+    }
+
+    pub(crate) fn refused(&self, asked: &Message, answer: String) -> BootstrapError {
+        refused(self.manager, asked, answer)
+    }
+
+    fn lost(&self, asked: &Message, source: io::Error) -> BootstrapError {
+        lost(self.manager, asked, source)
+    }
+}
+
+/// What it means that the stream has ended with so many bytes of an answer.
+pub(crate) fn end(pending: usize) -> io::Error {
+    let what = match pending {
+        0 => "it closed the connection".to_owned(),
+        n => format!("it closed the connection within an answer, after {n} bytes"),
+    };
+    io::Error::new(io::ErrorKind::UnexpectedEof, what)
+}
+
+/// The answer if it is the one expected and says that all went well.
+pub(crate) fn judge(
+    manager: &'static str,
+    asked: &Message,
+    answer: Message,
+    expected: &str,
+) -> Result<Message, BootstrapError> {
+    let well = answer.get("rc").is_none_or(|rc| rc == "0");
+    if answer.command() == expected && well {
+        return Ok(answer);
+    }
+    Err(refused(manager, asked, shown(&answer)))
+}
+
+pub(crate) fn refused(manager: &'static str, asked: &Message, answer: String) -> BootstrapError {
+    BootstrapError::Refused {
+        manager,
+        call: shown(asked),
+        answer,
+    }
+}
+
+pub(crate) fn lost(manager: &'static str, asked: &Message, source: io::Error) -> BootstrapError {
+    BootstrapError::Lost {
+        manager,
+        call: shown(asked),
+        source,
+    }
+}
+
+/// A message for people; long values are cut.
+fn shown(message: &Message) -> String {
+    let mut text = message.command().to_owned();
+    for (key, value) in message.fields() {
+        let dots = if value.len() > 60 { "..." } else { "" };
+        text.push_str(&format!(" {key}={value:.60}{dots}"));
+    }
+    text
+}

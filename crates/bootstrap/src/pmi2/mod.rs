@@ -1,0 +1,208 @@
+//! PMI-2: framed messages over the socket that the launcher names in `PMI_FD`.
+//!
+//! Spoken by Slurm (`srun --mpi=pmi2`) and Hydra. The greeting is a line of PMI-1; what follows has its length before it
+//! ([`message`]). Values of this rank carry its rank in their key, as in PMI-1.
+//!
+//! | asked | answered |
+//! |---|---|
+//! | `cmd=init pmi_version=2 pmi_subversion=0` (line) | `cmd=response_to_init rc=0` (line) |
+//! | `fullinit pmijobid= pmirank= threaded=` | `fullinit-response rank= size= appnum=` |
+//! | `job-getid` | `job-getid-response jobid=` |
+//! | `info-getjobattr key= wait=` | `info-getjobattr-response found= value=` |
+//! | `kvs-put key= value=` | `kvs-put-response` |
+//! | `kvs-fence` | `kvs-fence-response`, when all ranks have asked |
+//! | `kvs-get jobid= srcid= key=` | `kvs-get-response found= value=` |
+//! | `finalize` | `finalize-response` |
+//! | `abort isworld= msg=` | nothing: the launcher ends the job |
+
+pub mod message;
+
+use mica_node::handover::Wire;
+
+use crate::pmi1::message::{Message, MessageError};
+use crate::pmi1::{Talk, end, judge, lost, refused};
+use crate::{BootstrapError, ProcessManager, parts};
+use message::{Frames, to_frame};
+
+const MANAGER: &str = "PMI-2";
+
+/// Longest value: PMI2_MAX_VALLEN is 1024, with a NUL.
+const VALUE_MAX: usize = 1000;
+
+/// A connection to a launcher that speaks PMI-2.
+#[derive(Debug)]
+pub struct Pmi2 {
+    talk: FramedTalk,
+    rank: u32,
+    size: u32,
+    appnum: Option<u32>,
+    universe_size: Option<u32>,
+    job_id: String,
+}
+
+impl Pmi2 {
+    /// Greets the launcher at the other end; `rank` and `job_id` are what it said in the environment (`PMI_RANK`,
+    /// `PMI_JOBID`). Blocks until it answers.
+    ///
+    /// # Errors
+    /// When the launcher is gone, or is none.
+    pub fn connect(wire: Wire, rank: u32, job_id: Option<&str>) -> Result<Pmi2, BootstrapError> {
+        let mut lines = Talk::new(wire, MANAGER);
+        let init = Message::new("init").with("pmi_version", 2);
+        lines.ask(&init.with("pmi_subversion", 0), "response_to_init")?;
+        let mut talk = FramedTalk {
+            wire: lines.wire,
+            frames: Frames::new(),
+        };
+        let mut init = Message::new("fullinit");
+        if let Some(job_id) = job_id {
+            init = init.with("pmijobid", job_id);
+        }
+        let init = init.with("pmirank", rank).with("threaded", "FALSE");
+        let answer = talk.ask(&init, "fullinit-response")?;
+        let told: u32 = read(&init, answer.number("rank"))?;
+        if told != rank {
+            let reason = format!("rank={told}, but PMI_RANK={rank}");
+            return Err(refused(MANAGER, &init, reason));
+        }
+        let size: u32 = read(&init, answer.number("size"))?;
+        let appnum = answer.get("appnum").and_then(|n| n.parse().ok());
+        let asked = Message::new("job-getid");
+        let answer = talk.ask(&asked, "job-getid-response")?;
+        let job_id = read(&asked, answer.text("jobid"))?.to_owned();
+        let universe = talk.attribute("universeSize")?;
+        Ok(Pmi2 {
+            talk,
+            rank,
+            size,
+            appnum,
+            universe_size: universe.and_then(|n| n.parse().ok()).filter(|&n| n > 0),
+            job_id,
+        })
+    }
+
+    fn key(rank: u32, key: &str) -> String {
+        format!("mica-{rank}-{key}")
+    }
+}
+
+impl ProcessManager for Pmi2 {
+    fn name(&self) -> &'static str {
+        MANAGER
+    }
+
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn appnum(&self) -> Option<u32> {
+        self.appnum
+    }
+
+    fn universe_size(&self) -> Option<u32> {
+        self.universe_size
+    }
+
+    fn job_id(&self) -> &str {
+        &self.job_id
+    }
+
+    fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
+        parts::check(key, value)?;
+        for (key, part) in parts::cut(&Pmi2::key(self.rank, key), value, VALUE_MAX) {
+            let put = Message::new("kvs-put").with("key", key).with("value", part);
+            self.talk.ask(&put, "kvs-put-response")?;
+        }
+        Ok(())
+    }
+
+    fn fence(&mut self) -> Result<(), BootstrapError> {
+        let fence = Message::new("kvs-fence");
+        self.talk.ask(&fence, "kvs-fence-response").map(drop)
+    }
+
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
+        let key = Pmi2::key(rank, key);
+        let (talk, job_id) = (&mut self.talk, &self.job_id);
+        let value = parts::join(&key, |key| {
+            // srcid is a hint where the value is; -1: none.
+            let get = Message::new("kvs-get")
+                .with("jobid", job_id)
+                .with("srcid", -1);
+            let get = get.with("key", key);
+            let answer = talk.ask(&get, "kvs-get-response")?;
+            if answer.get("found") == Some("FALSE") {
+                return Err(refused(MANAGER, &get, "found=FALSE".to_owned()));
+            }
+            read(&get, answer.text("value")).map(str::to_owned)
+        })?;
+        value.ok_or_else(|| BootstrapError::Stranger {
+            rank,
+            what: format!("published something else than Mica does under {key}"),
+        })
+    }
+
+    fn abort(&mut self, code: i32, message: &str) -> Result<(), BootstrapError> {
+        // PMI-2 has no field for the code; Hydra and Slurm take the process's own exit status.
+        let text = format!("{message} (code {code})");
+        let abort = Message::new("abort").with("isworld", "TRUE");
+        self.talk.tell(&abort.with("msg", text))
+    }
+
+    fn finalize(&mut self) -> Result<(), BootstrapError> {
+        let finalize = Message::new("finalize");
+        self.talk.ask(&finalize, "finalize-response").map(drop)
+    }
+}
+
+/// Questions and answers in frames.
+#[derive(Debug)]
+struct FramedTalk {
+    wire: Wire,
+    frames: Frames,
+}
+
+impl FramedTalk {
+    fn tell(&mut self, message: &Message) -> Result<(), BootstrapError> {
+        let frame = read(message, to_frame(message))?;
+        let sent = self.wire.send(&frame);
+        sent.map_err(|source| lost(MANAGER, message, source))
+    }
+
+    fn ask(&mut self, message: &Message, expected: &str) -> Result<Message, BootstrapError> {
+        self.tell(message)?;
+        loop {
+            if let Some(answer) = read(message, self.frames.next_message())? {
+                return judge(MANAGER, message, answer, expected);
+            }
+            let mut bytes = [0; 4096];
+            match self.wire.receive(&mut bytes) {
+                Ok(0) => return Err(lost(MANAGER, message, end(self.frames.pending()))),
+                Ok(n) => self.frames.push(&bytes[..n]),
+                Err(source) => return Err(lost(MANAGER, message, source)),
+            }
+        }
+    }
+
+    /// An attribute of the job; `None` if the launcher has none of this name.
+    fn attribute(&mut self, key: &str) -> Result<Option<String>, BootstrapError> {
+        let ask = Message::new("info-getjobattr").with("key", key);
+        let answer = self.ask(&ask.with("wait", "FALSE"), "info-getjobattr-response");
+        match answer {
+            Ok(answer) if answer.get("found") == Some("TRUE") => {
+                Ok(answer.get("value").map(str::to_owned))
+            }
+            // Some answer with an rc for what they do not have.
+            Ok(_) | Err(BootstrapError::Refused { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn read<T>(asked: &Message, result: Result<T, MessageError>) -> Result<T, BootstrapError> {
+    result.map_err(|error| refused(MANAGER, asked, error.to_string()))
+}

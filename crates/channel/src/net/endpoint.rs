@@ -1,0 +1,535 @@
+//! libfabric's objects of one rank, and its calls on them: a fabric, a domain, an address vector, one completion queue, one
+//! endpoint.
+//!
+//! Calls return libfabric's numbers as they are: 0 or a count, or a negative error; `-FI_EAGAIN` means that there is no room now.
+//! One thread at a time uses all this (FI_THREAD_DOMAIN).
+
+use std::ffi::{CStr, c_void};
+use std::os::fd::RawFd;
+use std::ptr;
+
+use super::bindings as fi;
+use super::error::NetError;
+use super::library::{Info, Library};
+
+/// Calls an entry of an object's table.
+macro_rules! call {
+    ($object:expr, $table:ident, $entry:ident $(, $argument:expr)*) => {
+        match (*(*$object).$table).$entry {
+            Some(entry) => entry($object $(, $argument)*) as isize,
+            None => -fi::FI_ENOSYS,
+        }
+    };
+}
+
+/// Bytes that the library may write behind an error entry: later versions have more fields than the bindings know.
+const ROOM: usize = 64;
+
+/// Where the library writes an error entry.
+#[repr(C)]
+struct ErrorEntry {
+    entry: fi::fi_cq_err_entry,
+    room: [u8; ROOM],
+}
+
+/// A failed operation.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// The operation's context; null if the provider does not say.
+    pub context: *mut c_void,
+    /// libfabric's error number, positive.
+    pub code: isize,
+    /// What the library and the provider say.
+    pub words: String,
+}
+
+/// The objects of one rank. Closed when dropped.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    ep: *mut fi::fid_ep,
+    cq: *mut fi::fid_cq,
+    av: *mut fi::fid_av,
+    domain: *mut fi::fid_domain,
+    fabric: *mut fi::fid_fabric,
+    /// Readable when the completion queue may have something; if the provider has such a thing.
+    descriptor: Option<RawFd>,
+    pub info: Info,
+    pub library: Library,
+    pub provider: String,
+}
+
+// SAFETY: the objects are bound to no thread, and used by one at a time since `Endpoint` is not `Sync`.
+unsafe impl Send for Endpoint {}
+
+impl Endpoint {
+    /// Opens everything for `info`; at most `completions` operations are under way at once.
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub fn open(library: Library, info: Info, completions: usize) -> Result<Endpoint, NetError> {
+        let provider = info.provider();
+        let fabric = library.open_fabric(&info)?;
+        let mut this = Endpoint {
+            ep: ptr::null_mut(),
+            cq: ptr::null_mut(),
+            av: ptr::null_mut(),
+            domain: ptr::null_mut(),
+            fabric,
+            descriptor: None,
+            info,
+            library,
+            provider,
+        };
+        // From here on an error drops what is open already.
+        let none = ptr::null_mut::<c_void>();
+        let raw = this.info.raw();
+        // SAFETY: the objects are those that the calls before have made, the attributes live longer than the calls, and each
+        // answer has a place of its type.
+        unsafe {
+            let code = call!(this.fabric, ops, domain, raw, &raw mut this.domain, none);
+            this.check("fi_domain", code)?;
+            let mut av = fi::fi_av_attr {
+                type_: fi::FI_AV_TABLE,
+                ..Default::default()
+            };
+            let code = call!(
+                this.domain,
+                ops,
+                av_open,
+                &raw mut av,
+                &raw mut this.av,
+                none
+            );
+            this.check("fi_av_open", code)?;
+            this.open_queue(completions)?;
+            let code = call!(this.domain, ops, endpoint, raw, &raw mut this.ep, none);
+            this.check("fi_endpoint", code)?;
+            for (object, flags) in [
+                (&raw mut (*this.cq).fid, fi::FI_TRANSMIT | fi::FI_RECV),
+                (&raw mut (*this.av).fid, 0),
+            ] {
+                let ep = &raw mut (*this.ep).fid;
+                let code = call!(ep, ops, bind, object, flags);
+                this.check("fi_ep_bind", code)?;
+            }
+            let ep = &raw mut (*this.ep).fid;
+            let code = call!(ep, ops, control, fi::FI_ENABLE as i32, none);
+            this.check("fi_enable", code)?;
+        }
+        Ok(this)
+    }
+
+    /// Opens the completion queue: with a descriptor to wait for, if it can be.
+    fn open_queue(&mut self, completions: usize) -> Result<(), NetError> {
+        let mut attributes = fi::fi_cq_attr {
+            size: completions,
+            format: fi::FI_CQ_FORMAT_MSG,
+            wait_obj: fi::FI_WAIT_FD,
+            ..Default::default()
+        };
+        let none = ptr::null_mut::<c_void>();
+        // SAFETY: as in `open`.
+        unsafe {
+            let at = &raw mut self.cq;
+            let mut code = call!(self.domain, ops, cq_open, &raw mut attributes, at, none);
+            if code == 0 {
+                let mut descriptor: RawFd = -1;
+                let cq = &raw mut (*self.cq).fid;
+                let to = (&raw mut descriptor).cast();
+                let code = call!(cq, ops, control, fi::FI_GETWAIT as i32, to);
+                if code == 0 && descriptor >= 0 {
+                    self.descriptor = Some(descriptor);
+                }
+            } else {
+                attributes.wait_obj = fi::FI_WAIT_NONE;
+                let at = &raw mut self.cq;
+                code = call!(self.domain, ops, cq_open, &raw mut attributes, at, none);
+            }
+            self.check("fi_cq_open", code)
+        }
+    }
+
+    fn check(&self, call: &'static str, code: isize) -> Result<(), NetError> {
+        if code < 0 {
+            return Err(self.error(call, code));
+        }
+        Ok(())
+    }
+
+    /// The error of a call that returned `code`.
+    #[cold]
+    pub fn error(&self, call: &'static str, code: isize) -> NetError {
+        self.library.error(call, &self.provider, code)
+    }
+
+    /// The endpoint's address, for peers.
+    ///
+    /// # Errors
+    /// When the provider does not tell it.
+    pub fn name(&self) -> Result<Vec<u8>, NetError> {
+        let mut name = vec![0u8; 256];
+        let mut len = name.len();
+        // SAFETY: `name` has `len` bytes.
+        let code = unsafe {
+            match (*(*self.ep).cm).getname {
+                Some(getname) => {
+                    let ep = &raw mut (*self.ep).fid;
+                    getname(ep, name.as_mut_ptr().cast(), &raw mut len) as isize
+                }
+                None => -fi::FI_ENOSYS,
+            }
+        };
+        self.check("fi_getname", code)?;
+        name.truncate(len);
+        Ok(name)
+    }
+
+    /// Makes a peer's address known; the provider's number for it.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn insert(&self, address: &[u8]) -> Result<u64, NetError> {
+        let mut number = fi::FI_ADDR_NOTAVAIL;
+        let from = address.as_ptr().cast();
+        let none = ptr::null_mut::<c_void>();
+        // SAFETY: the caller has checked that `address` is as long as the provider's addresses are.
+        let code = unsafe { call!(self.av, ops, insert, from, 1, &raw mut number, 0, none) };
+        match code {
+            1 if number != fi::FI_ADDR_NOTAVAIL => Ok(number),
+            code if code < 0 => Err(self.error("fi_av_insert", code)),
+            _ => Err(self.error("fi_av_insert", -fi::FI_EINVAL)),
+        }
+    }
+
+    /// Reads completions; how many, or an error.
+    #[inline]
+    pub fn read_completions(&self, to: &mut [fi::fi_cq_msg_entry]) -> isize {
+        // SAFETY: `to` has room for that many entries of the queue's format.
+        unsafe { call!(self.cq, ops, read, to.as_mut_ptr().cast(), to.len()) }
+    }
+
+    /// The failed operation that the queue has, if it has one.
+    #[cold]
+    pub fn read_failure(&self) -> Option<Failure> {
+        let mut place = ErrorEntry {
+            entry: fi::fi_cq_err_entry::default(),
+            room: [0; ROOM],
+        };
+        // The provider keeps its data itself where there is no buffer for it.
+        place.entry.err_data_size = 0;
+        // SAFETY: room for an entry, with more behind it; it is valid if the call says so, and its data until the next call.
+        unsafe {
+            let at = (&raw mut place).cast::<fi::fi_cq_err_entry>();
+            if call!(self.cq, ops, readerr, at, 0) < 1 {
+                return None;
+            }
+            let e = &place.entry;
+            let mut words = self.library.describe(e.err);
+            if let Some(strerror) = (*(*self.cq).ops).strerror
+                && e.prov_errno != 0
+            {
+                let mut text = [0; 128];
+                let said = strerror(
+                    self.cq,
+                    e.prov_errno,
+                    e.err_data,
+                    text.as_mut_ptr(),
+                    text.len(),
+                );
+                if !said.is_null() {
+                    let said = CStr::from_ptr(said).to_string_lossy();
+                    if !said.is_empty() && *said != *words {
+                        words += &format!(" ({said})");
+                    }
+                }
+            }
+            Some(Failure {
+                context: e.op_context,
+                code: e.err as isize,
+                words,
+            })
+        }
+    }
+
+    /// What to wait for, if the provider has it.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.descriptor
+    }
+
+    /// False when the queue has, or may have, something: to wait for the descriptor would be wrong.
+    pub fn may_wait(&self) -> bool {
+        // SAFETY: one object of this fabric.
+        unsafe {
+            let mut objects = [&raw mut (*self.cq).fid];
+            call!(self.fabric, ops, trywait, objects.as_mut_ptr(), 1) == 0
+        }
+    }
+
+    /// Sends without an end to wait for; the bytes are the caller's again at once.
+    #[inline]
+    pub fn inject(&self, bytes: &[u8], to: u64) -> isize {
+        // SAFETY: the provider has read the bytes when it returns.
+        unsafe { call!(self.ep, msg, inject, bytes.as_ptr().cast(), bytes.len(), to) }
+    }
+
+    /// # Safety
+    /// 1. `len` bytes at `from` stay readable, and unchanged, until the operation has ended;
+    /// 2. `description` is that of their registration where the provider needs one;
+    /// 3. `context` points to a `fi_context2` that nobody else touches until then.
+    #[inline]
+    pub unsafe fn send(
+        &self,
+        from: *const c_void,
+        len: usize,
+        description: *mut c_void,
+        to: u64,
+        context: *mut c_void,
+    ) -> isize {
+        // SAFETY: the caller's promises.
+        unsafe { call!(self.ep, msg, send, from, len, description, to, context) }
+    }
+
+    /// # Safety
+    /// As of [`send`](Self::send); the bytes are writable, and nobody else touches them.
+    #[inline]
+    pub unsafe fn receive(
+        &self,
+        to: *mut c_void,
+        len: usize,
+        description: *mut c_void,
+        context: *mut c_void,
+    ) -> isize {
+        // SAFETY: the caller's promises.
+        unsafe {
+            let from = fi::FI_ADDR_UNSPEC;
+            call!(self.ep, msg, recv, to, len, description, from, context)
+        }
+    }
+
+    /// # Safety
+    /// As of [`receive`](Self::receive).
+    pub unsafe fn read(
+        &self,
+        to: *mut c_void,
+        len: usize,
+        description: *mut c_void,
+        peer: u64,
+        (address, key): (u64, u64),
+        context: *mut c_void,
+    ) -> isize {
+        // SAFETY: the caller's promises.
+        unsafe {
+            call!(
+                self.ep,
+                rma,
+                read,
+                to,
+                len,
+                description,
+                peer,
+                address,
+                key,
+                context
+            )
+        }
+    }
+
+    /// Writes to a peer's memory; ends when the bytes are there.
+    ///
+    /// # Safety
+    /// As of [`send`](Self::send).
+    pub unsafe fn write(
+        &self,
+        from: *mut c_void,
+        len: usize,
+        mut description: *mut c_void,
+        peer: u64,
+        (address, key): (u64, u64),
+        context: *mut c_void,
+    ) -> isize {
+        let local = libc::iovec {
+            iov_base: from,
+            iov_len: len,
+        };
+        let remote = fi::fi_rma_iov {
+            addr: address,
+            len,
+            key,
+        };
+        let message = fi::fi_msg_rma {
+            msg_iov: &raw const local,
+            desc: &raw mut description,
+            iov_count: 1,
+            addr: peer,
+            rma_iov: &raw const remote,
+            rma_iov_count: 1,
+            context,
+            data: 0,
+        };
+        let flags = fi::FI_COMPLETION | fi::FI_DELIVERY_COMPLETE;
+        // SAFETY: the caller's promises; the lists are read before the call returns.
+        unsafe { call!(self.ep, rma, writemsg, &raw const message, flags) }
+    }
+
+    /// Whether the endpoint fetches while it applies `op` to one word of `datatype`.
+    pub fn fetches(&self, datatype: fi::fi_datatype, op: fi::fi_op) -> bool {
+        let mut count = 0;
+        // SAFETY: a question about constants; the table is null where there are no atomic operations.
+        unsafe {
+            !(*self.ep).atomic.is_null()
+                && match op {
+                    fi::FI_CSWAP => {
+                        call!(
+                            self.ep,
+                            atomic,
+                            compwritevalid,
+                            datatype,
+                            op,
+                            &raw mut count
+                        )
+                    }
+                    _ => call!(
+                        self.ep,
+                        atomic,
+                        readwritevalid,
+                        datatype,
+                        op,
+                        &raw mut count
+                    ),
+                } == 0
+                && count > 0
+        }
+    }
+
+    /// An atomic operation on one word of a peer's memory; what it was before goes to `words[2]`.
+    ///
+    /// # Safety
+    /// 1. `words` points to three consecutive words of 8 bytes, which nobody else touches until the operation has ended: the
+    ///    operand, what is compared with, and the result;
+    /// 2. and 3. as of [`send`](Self::send).
+    pub unsafe fn atomic(
+        &self,
+        words: *mut u64,
+        description: *mut c_void,
+        peer: u64,
+        (address, key): (u64, u64),
+        (datatype, op): (fi::fi_datatype, fi::fi_op),
+        context: *mut c_void,
+    ) -> isize {
+        // SAFETY: the caller's promises.
+        unsafe {
+            let operand = words.cast::<c_void>();
+            let compare = words.add(1).cast::<c_void>();
+            let result = words.add(2).cast::<c_void>();
+            let d = description;
+            if op == fi::FI_CSWAP {
+                call!(
+                    self.ep, atomic, compwrite, operand, 1, d, compare, d, result, d, peer,
+                    address, key, datatype, op, context
+                )
+            } else {
+                call!(
+                    self.ep, atomic, readwrite, operand, 1, d, result, d, peer, address, key,
+                    datatype, op, context
+                )
+            }
+        }
+    }
+
+    /// Registers memory.
+    ///
+    /// # Safety
+    /// The bytes are mapped, with the rights that `access` needs, until the registration is closed.
+    ///
+    /// # Errors
+    /// When the provider refuses.
+    pub unsafe fn register(
+        &self,
+        address: usize,
+        len: usize,
+        access: u64,
+        key: u64,
+    ) -> Result<*mut fi::fid_mr, NetError> {
+        let mut mr = ptr::null_mut();
+        // SAFETY: the caller's promise; the domain is open.
+        unsafe {
+            let domain = &raw mut (*self.domain).fid;
+            let from = ptr::with_exposed_provenance::<c_void>(address);
+            let code = match (*(*self.domain).mr).reg {
+                Some(reg) => {
+                    let none = ptr::null_mut();
+                    reg(domain, from, len, access, 0, key, 0, &raw mut mr, none) as isize
+                }
+                None => -fi::FI_ENOSYS,
+            };
+            self.check("fi_mr_reg", code)?;
+            if self.info.mr_mode() & fi::FI_MR_ENDPOINT != 0 {
+                let object = &raw mut (*mr).fid;
+                let ep = &raw mut (*self.ep).fid;
+                let mut code = call!(object, ops, bind, ep, 0);
+                if code == 0 {
+                    code = call!(object, ops, control, fi::FI_ENABLE as i32, ptr::null_mut());
+                }
+                if let Err(error) = self.check("fi_mr_bind", code) {
+                    close(object);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(mr)
+    }
+
+    /// Gives a registration back.
+    ///
+    /// # Safety
+    /// It is one of this endpoint's, and not used after.
+    pub unsafe fn unregister(&self, mr: *mut fi::fid_mr) {
+        // SAFETY: the caller's promise.
+        unsafe { close(&raw mut (*mr).fid) };
+    }
+
+    /// Ends all operations: nothing touches their memory any more. No other call may follow. False if the provider refuses:
+    /// then it may still use that memory.
+    pub fn close_endpoint(&mut self) -> bool {
+        if self.ep.is_null() {
+            return true;
+        }
+        // SAFETY: open, and not used after.
+        let closed = unsafe { close(&raw mut (*self.ep).fid) };
+        if closed {
+            self.ep = ptr::null_mut();
+        }
+        closed
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        if !self.close_endpoint() {
+            // What it hangs on cannot be closed either.
+            return;
+        }
+        // SAFETY: in the order in which they hang on each other; each is null or open, and not used after.
+        unsafe {
+            if !self.av.is_null() {
+                close(&raw mut (*self.av).fid);
+            }
+            if !self.cq.is_null() {
+                close(&raw mut (*self.cq).fid);
+            }
+            if !self.domain.is_null() {
+                close(&raw mut (*self.domain).fid);
+            }
+            if !self.fabric.is_null() {
+                close(&raw mut (*self.fabric).fid);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `object` is open, and not used after if this returns true.
+unsafe fn close(object: *mut fi::fid) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { call!(object, ops, close) == 0 }
+}

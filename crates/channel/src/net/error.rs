@@ -1,0 +1,85 @@
+//! What can go wrong on the network.
+
+use crate::memory::OutOfMemory;
+
+/// The network failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetError {
+    /// The library cannot be loaded.
+    #[error(
+        "cannot load {file}: {why}; install libfabric (Debian: libfabric1), or name its file in MICA_NET_LIBRARY"
+    )]
+    Library {
+        /// What was asked for.
+        file: String,
+        /// The dynamic linker's words, or what the library lacks.
+        why: String,
+    },
+    /// The library offers nothing that fits.
+    #[error(
+        "no network for this job: asked for {asked}; libfabric {version} at {file} offers {found}"
+    )]
+    NoProvider {
+        /// The wish in words.
+        asked: String,
+        /// Version of the library.
+        version: String,
+        /// Its file.
+        file: String,
+        /// Every offer, with the reason why it was not taken.
+        found: String,
+    },
+    /// A call of the library failed.
+    #[error("{call} failed on {provider}: {why} (error {code})")]
+    Call {
+        /// The call.
+        call: &'static str,
+        /// The provider's name.
+        provider: String,
+        /// libfabric's words.
+        why: String,
+        /// libfabric's error number.
+        code: i32,
+    },
+    /// A peer's address is none that this rank can reach.
+    #[error("rank {peer} cannot be reached: {why}")]
+    Unreachable {
+        /// Its job rank.
+        peer: u32,
+        /// What is wrong with the address.
+        why: String,
+    },
+    /// A peer is lost.
+    #[error("{0}")]
+    Lost(Lost),
+    /// The provider lacks an operation.
+    #[error("the network provider {provider} has no {operation}")]
+    Unsupported {
+        /// The operation.
+        operation: &'static str,
+        /// The provider's name.
+        provider: String,
+    },
+    /// An argument cannot be right.
+    #[error("{operation}: {why}")]
+    Argument {
+        /// The operation.
+        operation: &'static str,
+        /// The argument, and what is wrong with it.
+        why: String,
+    },
+    /// No memory for buffers.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+}
+
+/// A peer who does not answer any more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("rank {peer} is lost: {detail}")]
+pub struct Lost {
+    /// Its job rank.
+    pub peer: u32,
+    /// The operation that failed and the provider's words.
+    pub detail: String,
+}

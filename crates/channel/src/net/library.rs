@@ -1,0 +1,342 @@
+//! libfabric, loaded when it is needed.
+//!
+//! Only six of its functions are looked up by name; everything else is reached through the tables of what these return. The
+//! library stays loaded: it has threads and handlers that may outlive their last use.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::fmt;
+
+use super::bindings as fi;
+use super::error::NetError;
+
+/// What the dynamic linker is asked for where nobody names a file.
+const DEFAULT: &str = "libfabric.so.1";
+
+/// The version of the interface that is asked for: that of the bindings.
+const WANTED: u32 = version(1, 17);
+
+/// The oldest library that is tried: the first whose structures have all that the bindings name.
+const OLDEST: u32 = version(1, 9);
+
+const fn version(major: u32, minor: u32) -> u32 {
+    major << 16 | minor
+}
+
+type GetInfo = unsafe extern "C" fn(
+    u32,
+    *const c_char,
+    *const c_char,
+    u64,
+    *const fi::fi_info,
+    *mut *mut fi::fi_info,
+) -> i32;
+
+/// The library's functions.
+#[derive(Clone)]
+pub(super) struct Library {
+    file: String,
+    version: u32,
+    get_info: GetInfo,
+    free_info: unsafe extern "C" fn(*mut fi::fi_info),
+    dup_info: unsafe extern "C" fn(*const fi::fi_info) -> *mut fi::fi_info,
+    fabric:
+        unsafe extern "C" fn(*mut fi::fi_fabric_attr, *mut *mut fi::fid_fabric, *mut c_void) -> i32,
+    strerror: unsafe extern "C" fn(i32) -> *const c_char,
+}
+
+impl fmt::Debug for Library {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "libfabric {} at {}", self.version(), self.file)
+    }
+}
+
+impl Library {
+    /// Loads `file`, or libfabric.so.1 as the dynamic linker finds it.
+    ///
+    /// # Errors
+    /// When there is none, or it is too old.
+    pub fn load(file: Option<&str>) -> Result<Library, NetError> {
+        let file = file.unwrap_or(DEFAULT).to_owned();
+        let failed = |why: String| NetError::Library {
+            file: file.clone(),
+            why,
+        };
+        let path =
+            CString::new(file.as_str()).map_err(|_| failed("its name has a NUL".to_owned()))?;
+        // SAFETY: a valid string; the library's initialisers do nothing that Rust forbids.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if handle.is_null() {
+            return Err(failed(linker_says()));
+        }
+        let symbol = |name: &CStr| {
+            // SAFETY: a handle of dlopen and a valid string.
+            let at = unsafe { libc::dlsym(handle, name.as_ptr()) };
+            if at.is_null() {
+                Err(failed(format!("it has no {}", name.to_string_lossy())))
+            } else {
+                Ok(at)
+            }
+        };
+        // SAFETY: the functions of these names have these types in every libfabric 1.x and 2.x.
+        let library = unsafe {
+            use std::mem::transmute;
+            let version: unsafe extern "C" fn() -> u32 =
+                transmute::<*mut c_void, _>(symbol(c"fi_version")?);
+            Library {
+                file: file.clone(),
+                version: version(),
+                get_info: transmute::<*mut c_void, GetInfo>(symbol(c"fi_getinfo")?),
+                free_info: transmute::<*mut c_void, _>(symbol(c"fi_freeinfo")?),
+                dup_info: transmute::<*mut c_void, _>(symbol(c"fi_dupinfo")?),
+                fabric: transmute::<*mut c_void, _>(symbol(c"fi_fabric")?),
+                strerror: transmute::<*mut c_void, _>(symbol(c"fi_strerror")?),
+            }
+        };
+        if library.version < OLDEST {
+            return Err(failed(format!(
+                "it is version {}, and 1.9 is needed",
+                library.version()
+            )));
+        }
+        Ok(library)
+    }
+
+    /// Version of the library: `1.17`.
+    pub fn version(&self) -> String {
+        format!("{}.{}", self.version >> 16, self.version & 0xffff)
+    }
+
+    /// Its file, as it was asked for.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// libfabric's words for an error number (positive).
+    pub fn describe(&self, code: i32) -> String {
+        // SAFETY: takes any number; returns a string that stays.
+        unsafe {
+            let text = (self.strerror)(code);
+            if text.is_null() {
+                return "unknown error".to_owned();
+            }
+            CStr::from_ptr(text).to_string_lossy().into_owned()
+        }
+    }
+
+    /// The error of a call that returned `code` (negative).
+    pub fn error(&self, call: &'static str, provider: &str, code: isize) -> NetError {
+        let code = i32::try_from(-code).unwrap_or(i32::MAX);
+        NetError::Call {
+            call,
+            provider: provider.to_owned(),
+            why: self.describe(code),
+            code,
+        }
+    }
+
+    /// Everything that fits `hints`; nothing if there is nothing.
+    ///
+    /// # Errors
+    /// When the library fails otherwise.
+    pub fn get_info(&self, hints: &Info) -> Result<Vec<Info>, NetError> {
+        let mut list = std::ptr::null_mut();
+        let version = WANTED.min(self.version);
+        // SAFETY: valid hints, which the library copies from, and a place for its answer.
+        let code = unsafe {
+            (self.get_info)(
+                version,
+                std::ptr::null(),
+                std::ptr::null(),
+                0,
+                hints.raw(),
+                &raw mut list,
+            )
+        };
+        if code as isize == -fi::FI_ENODATA {
+            return Ok(Vec::new());
+        }
+        if code != 0 {
+            return Err(self.error("fi_getinfo", "every provider", code as isize));
+        }
+        let mut infos = Vec::new();
+        let mut next = list;
+        while !next.is_null() {
+            // SAFETY: an entry of the list, which is freed as a whole below; the copy is ours.
+            unsafe {
+                infos.push(Info::own(self, (self.dup_info)(next))?);
+                next = (*next).next;
+            }
+        }
+        // SAFETY: the library's list, which nothing points into any more.
+        unsafe { (self.free_info)(list) };
+        Ok(infos)
+    }
+
+    /// Opens the fabric of `info`.
+    ///
+    /// # Errors
+    /// When the library cannot.
+    pub fn open_fabric(&self, info: &Info) -> Result<*mut fi::fid_fabric, NetError> {
+        let mut fabric = std::ptr::null_mut();
+        // SAFETY: the attributes of an info of this library, and a place for the answer.
+        let code = unsafe {
+            (self.fabric)(
+                (*info.raw()).fabric_attr,
+                &raw mut fabric,
+                std::ptr::null_mut(),
+            )
+        };
+        match code {
+            0 => Ok(fabric),
+            code => Err(self.error("fi_fabric", &info.provider(), code as isize)),
+        }
+    }
+}
+
+fn linker_says() -> String {
+    // SAFETY: returns a string that stays until the next call of this thread, or null.
+    unsafe {
+        let text = libc::dlerror();
+        if text.is_null() {
+            return "the dynamic linker does not say why".to_owned();
+        }
+        CStr::from_ptr(text).to_string_lossy().into_owned()
+    }
+}
+
+/// One `fi_info` with all its parts, allocated by the library.
+#[derive(Debug)]
+pub(super) struct Info {
+    raw: std::ptr::NonNull<fi::fi_info>,
+    library: Library,
+}
+
+// SAFETY: an info is plain memory that this value alone owns.
+unsafe impl Send for Info {}
+
+impl Info {
+    /// An empty one, for hints.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn empty(library: &Library) -> Result<Info, NetError> {
+        // SAFETY: null asks for a new one.
+        let raw = unsafe { (library.dup_info)(std::ptr::null()) };
+        // SAFETY: it is ours.
+        unsafe { Info::own(library, raw) }
+    }
+
+    /// # Safety
+    /// `raw` is null or an info of the library that nobody else owns.
+    unsafe fn own(library: &Library, raw: *mut fi::fi_info) -> Result<Info, NetError> {
+        let Some(raw) = std::ptr::NonNull::new(raw) else {
+            return Err(library.error("fi_dupinfo", "every provider", -(libc::ENOMEM as isize)));
+        };
+        Ok(Info {
+            raw,
+            library: library.clone(),
+        })
+    }
+
+    /// The structure; all its attribute pointers are set.
+    pub fn raw(&self) -> *mut fi::fi_info {
+        self.raw.as_ptr()
+    }
+
+    pub fn get(&self) -> &fi::fi_info {
+        // SAFETY: valid, and changed by `get_mut` and the like only.
+        unsafe { self.raw.as_ref() }
+    }
+
+    pub fn get_mut(&mut self) -> &mut fi::fi_info {
+        // SAFETY: as above; exclusive.
+        unsafe { self.raw.as_mut() }
+    }
+
+    pub fn tx(&mut self) -> &mut fi::fi_tx_attr {
+        // SAFETY: fi_dupinfo allocates it, and nothing else points there.
+        unsafe { &mut *self.get_mut().tx_attr }
+    }
+
+    pub fn rx(&mut self) -> &mut fi::fi_rx_attr {
+        // SAFETY: as of `tx`.
+        unsafe { &mut *self.get_mut().rx_attr }
+    }
+
+    pub fn ep(&mut self) -> &mut fi::fi_ep_attr {
+        // SAFETY: as of `tx`.
+        unsafe { &mut *self.get_mut().ep_attr }
+    }
+
+    pub fn domain_attr(&mut self) -> &mut fi::fi_domain_attr {
+        // SAFETY: as of `tx`.
+        unsafe { &mut *self.get_mut().domain_attr }
+    }
+
+    /// Asks for this provider only.
+    pub fn set_provider(&mut self, name: &str) {
+        let Ok(name) = CString::new(name) else {
+            return;
+        };
+        // SAFETY: the copy is made by malloc, as fi_freeinfo, which frees it, wants; there was none before.
+        unsafe { (*self.get_mut().fabric_attr).prov_name = libc::strdup(name.as_ptr()) };
+    }
+
+    pub fn provider(&self) -> String {
+        // SAFETY: allocated by fi_dupinfo; its strings are null or valid.
+        unsafe { text((*self.get().fabric_attr).prov_name) }
+    }
+
+    pub fn fabric_name(&self) -> String {
+        // SAFETY: as of `provider`.
+        unsafe { text((*self.get().fabric_attr).name) }
+    }
+
+    pub fn domain_name(&self) -> String {
+        // SAFETY: as of `provider`.
+        unsafe { text((*self.get().domain_attr).name) }
+    }
+
+    /// What the provider needs of memory registration: FI_MR bits.
+    pub fn mr_mode(&self) -> u64 {
+        // SAFETY: allocated by fi_dupinfo.
+        u64::from(unsafe { (*self.get().domain_attr).mr_mode }.cast_unsigned())
+    }
+
+    /// The provider's address on this machine, in its format.
+    pub fn source(&self) -> &[u8] {
+        let info = self.get();
+        if info.src_addr.is_null() {
+            return &[];
+        }
+        // SAFETY: the library allocated that many bytes there.
+        unsafe { std::slice::from_raw_parts(info.src_addr.cast(), info.src_addrlen) }
+    }
+
+    /// Bits per second of the interface, if it is known.
+    pub fn speed(&self) -> Option<u64> {
+        // SAFETY: each pointer is null or valid.
+        unsafe {
+            let nic = self.get().nic.as_ref()?;
+            let link = nic.link_attr.as_ref()?;
+            Some(link.speed as u64).filter(|&speed| speed > 0)
+        }
+    }
+}
+
+impl Drop for Info {
+    fn drop(&mut self) {
+        // SAFETY: ours alone.
+        unsafe { (self.library.free_info)(self.raw.as_ptr()) };
+    }
+}
+
+/// # Safety
+/// `at` is null or a valid string.
+unsafe fn text(at: *const c_char) -> String {
+    if at.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(at) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,385 @@
+//! Packets over the network: sending, and looking at the completion queue.
+
+use std::ffi::c_void;
+
+use super::bindings as fi;
+use super::buffers::{Contexts, Work};
+use super::endpoint::Failure;
+use super::error::NetError;
+use super::wire::{self, Malformed};
+use super::{Arrival, Net};
+use crate::memory::View;
+use crate::shm::Packet;
+use crate::{ChannelError, Messages};
+
+/// Longest message that is put together on the stack for the provider to copy.
+pub(super) const INJECT: usize = 256;
+
+/// Completions that are read at a time.
+const BATCH: usize = 16;
+
+impl Net {
+    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. The bytes are the caller's again when this
+    /// returns. False when there is no room: try again after a look.
+    ///
+    /// # Errors
+    /// When the peer is lost or was never reached, or the payload is longer than [`payload_max`](Net::payload_max) or than
+    /// `view`.
+    pub fn send(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: Option<&View>,
+        position: usize,
+    ) -> Result<bool, ChannelError> {
+        let payload = packet.payload as usize;
+        let has = view.map_or(0, |view| view.len().saturating_sub(position));
+        if payload > self.payload_max || payload > has {
+            return Err(self.bad_payload(payload, has).into());
+        }
+        let (number, count) = {
+            let peer = self.peers.usable(peer)?;
+            (peer.number, peer.sent)
+        };
+        let len = wire::head_bytes(packet) + payload;
+        let code = if len <= self.inject_max {
+            let mut bytes = [0; INJECT];
+            let head = wire::write_head(&mut bytes, self.cookie, self.me, count, Some(packet));
+            if let Some(view) = view.filter(|_| payload > 0) {
+                view.pack(position, &mut bytes[head..len]);
+            }
+            self.endpoint.inject(&bytes[..len], number)
+        } else {
+            let Some(buffer) = self.free_sends.pop() else {
+                return Ok(false);
+            };
+            // SAFETY: a free buffer is under no operation.
+            let bytes = unsafe { self.sends.to_fill(buffer) };
+            let head = wire::write_head(bytes, self.cookie, self.me, count, Some(packet));
+            if let Some(view) = view.filter(|_| payload > 0) {
+                view.pack(position, &mut bytes[head..len]);
+            }
+            self.post_send(peer, number, buffer, len)
+        };
+        self.has_sent(peer, code, len <= self.inject_max)
+    }
+
+    /// Sends the first `len` bytes of `buffer`.
+    fn post_send(&mut self, peer: u32, number: u64, buffer: u32, len: usize) -> isize {
+        // SAFETY: 1. the buffer is not free until the operation's end has been read, and freed after the endpoint; 2. its
+        // own registration; 3. its own context.
+        let code = unsafe {
+            self.endpoint.send(
+                self.sends.start(buffer).cast::<c_void>(),
+                len,
+                self.sends.description(),
+                number,
+                self.sends.contexts.at(buffer),
+            )
+        };
+        if code == 0 {
+            self.send_to[buffer as usize] = peer;
+        } else {
+            self.free_sends.push(buffer);
+        }
+        code
+    }
+
+    /// What became of an attempt to send to `peer`.
+    #[inline]
+    fn has_sent(&mut self, peer: u32, code: isize, injected: bool) -> Result<bool, ChannelError> {
+        if code == 0 {
+            self.peers.clear_stuck(peer);
+            let peer = self.peers.usable(peer)?;
+            peer.sent = peer.sent.wrapping_add(1);
+            peer.uncovered = injected;
+            return Ok(true);
+        }
+        self.not_sent(peer, code, "sending to it")
+    }
+
+    /// An attempt to do something with `peer` has failed at once.
+    #[cold]
+    pub(super) fn not_sent(
+        &mut self,
+        peer: u32,
+        code: isize,
+        operation: &str,
+    ) -> Result<bool, ChannelError> {
+        if code == -fi::FI_EAGAIN {
+            self.peers.set_stuck(peer, self.looks);
+            return Ok(false);
+        }
+        if is_loss(-code) {
+            let words = self.endpoint.library.describe(-code as i32);
+            let detail = format!("{operation} failed: {words} ({})", self.endpoint.provider);
+            return Err(self.peers.lose(peer, detail).into());
+        }
+        Err(self.endpoint.error("a transfer", code).into())
+    }
+
+    #[cold]
+    fn bad_payload(&self, payload: usize, has: usize) -> NetError {
+        NetError::Argument {
+            operation: "send",
+            why: format!(
+                "a payload of {payload} bytes, where {has} are given and a packet takes {}",
+                self.payload_max
+            ),
+        }
+    }
+
+    /// False when a packet with `payload` bytes beside its head would surely not be taken now. True as well for a peer that is
+    /// lost, so that its error is met.
+    #[inline]
+    pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
+        if self.peers.loss(peer).is_some() {
+            return true;
+        }
+        let injected = wire::HEAD + crate::shm::INLINE + payload <= self.inject_max;
+        (injected || !self.free_sends.is_empty()) && !self.peers.is_stuck(peer, self.looks)
+    }
+
+    /// One look at the completion queue: takes in what has arrived and what has ended, and lets the provider go on with what is
+    /// under way. Does not block.
+    #[inline]
+    pub fn look(&mut self) {
+        self.looks += 1;
+        let mut entries = [fi::fi_cq_msg_entry::default(); BATCH];
+        let count = self.endpoint.read_completions(&mut entries);
+        if count > 0 {
+            for entry in &entries[..count as usize] {
+                // SAFETY: a context that we gave to the operation.
+                let work = unsafe { Contexts::work(entry.op_context) };
+                match work {
+                    Some(Work::Receive(buffer)) => self.has_received(buffer, entry.len),
+                    Some(Work::Send(buffer)) => self.free_sends.push(buffer),
+                    Some(Work::Part(part)) => self.part_has_ended(part, Ok(())),
+                    None => {}
+                }
+            }
+        } else if count != -fi::FI_EAGAIN {
+            self.look_at_failures(count);
+        }
+        if !self.unposted.is_empty() {
+            self.post_receives();
+        }
+        if self.remote.is_stuck() {
+            self.post_parts();
+        }
+    }
+
+    #[cold]
+    fn look_at_failures(&mut self, code: isize) {
+        if code == -fi::FI_EAVAIL {
+            while let Some(failure) = self.endpoint.read_failure() {
+                self.has_failed(failure);
+            }
+            return;
+        }
+        // The queue itself is broken: there will be no end of anything.
+        let words = self.endpoint.library.describe(-code as i32);
+        for peer in 0..self.peers.len() {
+            if self.peers.reaches(peer) {
+                self.peers
+                    .lose(peer, format!("the network failed: {words}"));
+            }
+        }
+    }
+
+    fn has_failed(&mut self, failure: Failure) {
+        // SAFETY: a context that we gave to the operation.
+        match unsafe { Contexts::work(failure.context) } {
+            Some(Work::Receive(buffer)) => {
+                if failure.code == fi::FI_ETRUNC {
+                    self.dropped.malformed += 1;
+                } else {
+                    self.dropped.failed += 1;
+                }
+                self.unposted.push(buffer);
+            }
+            Some(Work::Send(buffer)) => {
+                self.free_sends.push(buffer);
+                // The peer will miss it, and whatever the reason: its next message could not be delivered either.
+                let peer = self.send_to[buffer as usize];
+                let words = failure.words;
+                self.peers
+                    .lose(peer, format!("sending to it failed: {words}"));
+            }
+            Some(Work::Part(part)) => self.part_has_ended(part, Err(failure)),
+            None => self.dropped.failed += 1,
+        }
+    }
+
+    /// A message of `len` bytes lies in `buffer`.
+    fn has_received(&mut self, buffer: u32, len: usize) {
+        // SAFETY: its receive has ended, and it is not posted again before the slice is done with.
+        let bytes = unsafe { self.receives.filled(buffer, len.min(self.receives.bytes())) };
+        let message = match wire::read(bytes, self.cookie) {
+            Ok(message) if self.peers.reaches(message.source) => message,
+            Err(Malformed::Cookie) => {
+                self.dropped.foreign += 1;
+                return self.unposted.push(buffer);
+            }
+            _ => {
+                self.dropped.malformed += 1;
+                return self.unposted.push(buffer);
+            }
+        };
+        let arrival = Arrival {
+            source: message.source,
+            packet: message.packet,
+            buffer,
+        };
+        if message.packet.is_none() {
+            self.unposted.push(buffer);
+        }
+        let ready = &mut self.ready;
+        let refused = self
+            .order
+            .admit(message.source, message.number, arrival, |_, arrival| {
+                if arrival.packet.is_some() {
+                    ready.push_back(arrival);
+                }
+            });
+        if let Err(arrival) = refused {
+            self.dropped.malformed += 1;
+            if arrival.packet.is_some() {
+                self.unposted.push(buffer);
+            }
+        }
+    }
+
+    /// Gives the provider the buffers that are free, as far as it takes them.
+    pub(super) fn post_receives(&mut self) {
+        while let Some(&buffer) = self.unposted.last() {
+            // SAFETY: 1. nobody uses the buffer until the receive has ended, and it is freed after the endpoint; 2. its own
+            // registration; 3. its own context.
+            let code = unsafe {
+                self.endpoint.receive(
+                    self.receives.start(buffer).cast::<c_void>(),
+                    self.receives.bytes(),
+                    self.receives.description(),
+                    self.receives.contexts.at(buffer),
+                )
+            };
+            if code != 0 {
+                return;
+            }
+            self.unposted.pop();
+        }
+    }
+
+    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from `position` on; as many as the
+    /// view has room for. Returns how many.
+    pub fn read_payload(
+        &self,
+        source: u32,
+        packet: &Packet,
+        view: &View,
+        position: usize,
+    ) -> usize {
+        let Some(arrival) = self.ready.front().filter(|a| a.source == source) else {
+            debug_assert!(false, "no packet of rank {source} was peeked");
+            return 0;
+        };
+        let head = wire::head_bytes(packet);
+        // SAFETY: the buffer is not posted until the packet is consumed. Its message is as long as the packet says: that
+        // was checked as it came.
+        let bytes = unsafe {
+            self.receives
+                .filled(arrival.buffer, head + packet.payload as usize)
+        };
+        view.unpack(position, &bytes[head..])
+    }
+
+    /// Removes `packet`, the one just peeked from `source`.
+    pub fn consume(&mut self, source: u32, _packet: &Packet) {
+        debug_assert!(self.ready.front().is_some_and(|a| a.source == source));
+        if let Some(arrival) = self.ready.pop_front() {
+            self.unposted.push(arrival.buffer);
+            self.post_receives();
+        }
+    }
+
+    /// True when all packets that were sent have left this process, or their receivers are lost. Looks once; where the provider
+    /// took messages without saying when they leave, asks by a blank message behind them, whose end says so.
+    pub fn is_drained(&mut self) -> bool {
+        self.look();
+        for peer in 0..self.peers.len() {
+            if self.peers.get(peer).is_some_and(|p| p.uncovered) {
+                self.send_blank(peer);
+            }
+        }
+        let uncovered = |peer| self.peers.get(peer).is_some_and(|p| p.uncovered);
+        self.free_sends.len() == super::SENDS as usize && !(0..self.peers.len()).any(uncovered)
+    }
+
+    /// Finds out whether `peer` is still there, by a message that it does not notice: if it is lost, a later look will say so.
+    /// For a rank that waits long for a message of `peer`.
+    ///
+    /// # Errors
+    /// When it is already known to be lost, or was never reached.
+    pub fn probe(&mut self, peer: u32) -> Result<(), ChannelError> {
+        self.peers.usable(peer)?;
+        self.send_blank(peer);
+        match self.peers.loss(peer) {
+            Some(lost) => Err(NetError::Lost(lost.clone()).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends a blank message, with an end to wait for; not if there is no room.
+    fn send_blank(&mut self, peer: u32) {
+        let Ok(found) = self.peers.usable(peer) else {
+            return;
+        };
+        let (number, count) = (found.number, found.sent);
+        let Some(buffer) = self.free_sends.pop() else {
+            return;
+        };
+        // SAFETY: a free buffer is under no operation.
+        let bytes = unsafe { self.sends.to_fill(buffer) };
+        let len = wire::write_head(bytes, self.cookie, self.me, count, None);
+        let code = self.post_send(peer, number, buffer, len);
+        // A loss is remembered; for want of room there will be another time.
+        let _ = self.has_sent(peer, code, false);
+    }
+}
+
+impl Messages for Net {
+    /// The next packet; looks at the completion queue if none is here.
+    #[inline]
+    fn peek(&mut self) -> Option<(u32, Packet)> {
+        if self.ready.is_empty() {
+            self.look();
+        }
+        let arrival = self.ready.front()?;
+        Some((arrival.source, arrival.packet?))
+    }
+
+    fn has_arrivals(&mut self) -> bool {
+        self.peek().is_some()
+    }
+}
+
+/// Errors that say that the other side is not there any more, or not to be reached.
+pub(super) fn is_loss(code: isize) -> bool {
+    let code = i32::try_from(code).unwrap_or(0);
+    matches!(
+        code,
+        libc::ENOTCONN
+            | libc::ECONNREFUSED
+            | libc::ECONNRESET
+            | libc::ECONNABORTED
+            | libc::EHOSTUNREACH
+            | libc::EHOSTDOWN
+            | libc::ENETUNREACH
+            | libc::ENETDOWN
+            | libc::ENETRESET
+            | libc::ETIMEDOUT
+            | libc::EPIPE
+            | libc::ESHUTDOWN
+            | libc::EADDRNOTAVAIL
+    )
+}

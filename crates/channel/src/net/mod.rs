@@ -1,0 +1,373 @@
+//! The network channel: packets and one-sided operations over libfabric (chai-2009, chapter 7; jiang-2004, chapter 2).
+//!
+//! libfabric is loaded when a job spans nodes (or with `MICA_NET=loopback`), and drives what the cluster has: InfiniBand, EFA,
+//! Slingshot, Omni-Path, or TCP where there is nothing better ([`choice`]). Each rank has one endpoint for reliable datagrams
+//! (FI_EP_RDM), by which it reaches all others, and one completion queue.
+//!
+//! - **Messages** are the packets of the rings with a payload behind them ([`wire`]). A sender copies them to a buffer of its own
+//!   (or the provider does, if they are short); a receiver has a ring of buffers posted, and a packet stays in its buffer until it
+//!   is consumed. Packets of a pair stay in order.
+//! - **Long messages** are read from the sender's memory: it [exposes](Net::expose) it and sends key and address, the receiver
+//!   [starts reads](Net::start_read) and hears of their [ends](Net::next_end).
+//! - **One-sided operations** are [`RemoteMemory`](crate::RemoteMemory)'s.
+//!
+//! Nothing here blocks. Progress is made by looks at the completion queue, and by nothing else: [`Net::look`], or
+//! [`Messages::peek`] when no packet is queued. A rank that would sleep asks [`Net::prepare_to_wait`] how.
+//!
+//! **No room** is an answer (`false`), not an error: [`Net::has_room`] turns false with it, and true again after a look.
+//!
+//! **A lost peer** is told once by [`Net::take_loss`], and by the errors of all that is sent to it and under way with it.
+//! libfabric tells who has sent to a lost peer, but a rank that only receives hears nothing: it can ask by [`Net::probe`].
+
+// docs/design/net.md has the measurements behind these choices.
+
+mod bindings;
+mod buffers;
+pub mod choice;
+mod endpoint;
+mod error;
+mod library;
+mod messages;
+mod offers;
+mod options;
+mod order;
+mod peers;
+mod registration;
+mod remote;
+mod wire;
+
+pub use error::{Lost, NetError};
+pub use options::Options;
+
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+
+use crate::shm::Packet;
+use crate::{Capabilities, Channel, RemoteRegion};
+use bindings as fi;
+use buffers::{Buffers, Work};
+use choice::{Offer, Verdict};
+use endpoint::Endpoint;
+use library::Library;
+use offers::Survey;
+use order::Order;
+use peers::Peers;
+use registration::Cache;
+use remote::Remote;
+
+/// Receives that are posted at a time.
+const RECEIVES: u32 = 64;
+
+/// Sends from buffers of our own that are under way at a time.
+const SENDS: u32 = 64;
+
+/// Registrations that are kept where they pin nothing.
+const REGISTRATIONS: usize = 64;
+
+/// One rank's end of the network.
+#[derive(Debug)]
+pub struct Net {
+    endpoint: Endpoint,
+    offer: Offer,
+    capabilities: Capabilities,
+    address: Vec<u8>,
+    payload_max: usize,
+    me: u32,
+    cookie: u64,
+    peers: Peers,
+    receives: Buffers,
+    /// Buffers that wait to be posted again.
+    unposted: Vec<u32>,
+    sends: Buffers,
+    /// By buffer: whom it was sent to.
+    send_to: Vec<u32>,
+    free_sends: Vec<u32>,
+    /// Longest message that the provider takes without an end to wait for.
+    inject_max: usize,
+    order: Order<Arrival>,
+    ready: VecDeque<Arrival>,
+    remote: Remote,
+    registrations: Cache<*mut fi::fid_mr>,
+    /// Key of the next registration, where we choose it.
+    next_key: u64,
+    /// Looks at the completion queue so far.
+    looks: u64,
+    dropped: Dropped,
+}
+
+// SAFETY: raw pointers are to registrations of the endpoint, which may change threads (see `Endpoint`).
+unsafe impl Send for Net {}
+
+/// A packet that is here.
+#[derive(Debug, Clone, Copy)]
+struct Arrival {
+    source: u32,
+    /// `None`: blank, nothing to deliver; its buffer has been posted again.
+    packet: Option<Packet>,
+    buffer: u32,
+}
+
+/// What came and was dropped.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Dropped {
+    /// Messages with another job's cookie.
+    pub foreign: u64,
+    /// Messages whose bytes make no sense: too short, too long, of no rank of this job, or out of their place.
+    pub malformed: u64,
+    /// Receives that the provider ended with an error.
+    pub failed: u64,
+}
+
+/// How a rank may wait for the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Not at all: a look will find something.
+    Ready,
+    /// Until this descriptor is readable. It may be so without reason; ask again each time.
+    Descriptor(RawFd),
+    /// There is nothing to wait for, but something is to be done soon: look again in a moment.
+    Poll,
+}
+
+/// An operation that was started with a token has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    /// The operation's token.
+    pub token: u64,
+    /// What an atomic operation found in its word, and 0 for others; or why it failed. Part of the bytes may have been copied by
+    /// then.
+    pub result: Result<u64, NetError>,
+}
+
+/// Memory of this process that a peer may read. To be [given back](Net::conceal).
+#[derive(Debug, PartialEq, Eq)]
+pub struct Exposed {
+    /// The registration, as the peer must name it.
+    pub key: u64,
+    /// Its first byte, as the peer must name it.
+    pub address: u64,
+    /// The use of the registration; `None` for no bytes.
+    id: Option<u64>,
+}
+
+/// What the library offers on this machine, for people.
+#[derive(Debug, Clone)]
+pub struct Offers {
+    /// The library: its version and its file.
+    pub library: (String, String),
+    /// What it offers, with the verdict on each.
+    pub offers: Vec<(Offer, Verdict)>,
+}
+
+impl Channel for Net {
+    fn name(&self) -> &'static str {
+        "net"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+}
+
+impl Net {
+    /// What there is to choose from, without opening any of it.
+    ///
+    /// # Errors
+    /// When the library cannot be loaded, or fails.
+    pub fn offers(options: &Options) -> Result<Offers, NetError> {
+        let library = Library::load(options.library.as_deref())?;
+        let survey = Survey::make(&library, &options.wish)?;
+        Ok(Offers {
+            library: (library.version(), library.file().to_owned()),
+            offers: survey.offers.into_iter().zip(survey.verdicts).collect(),
+        })
+    }
+
+    /// Loads the library, chooses a provider, and opens an endpoint. It reaches nobody before [`connect`](Self::connect).
+    ///
+    /// # Errors
+    /// When there is no library, nothing that fits `options`, no memory, or the provider fails.
+    pub fn open(options: &Options) -> Result<Net, NetError> {
+        let library = Library::load(options.library.as_deref())?;
+        let survey = Survey::make(&library, &options.wish)?;
+        let (info, offer) = survey.chosen(&library, &options.wish)?;
+        let completions = RECEIVES + SENDS + remote::PARTS;
+        let mut endpoint = Endpoint::open(library, info, completions as usize)?;
+        let inject_max = endpoint.info.tx().inject_size.min(messages::INJECT);
+        // Longer messages than the provider takes are not offered to it.
+        let longest = endpoint.info.ep().max_msg_size;
+        let room = longest.saturating_sub(wire::HEAD + crate::shm::INLINE);
+        let payload_max = options.payload_max.min(room);
+        let bytes = payload_max + wire::HEAD + crate::shm::INLINE;
+        let receives = Buffers::new(&endpoint, RECEIVES, bytes, 1, Work::Receive)?;
+        let sends = Buffers::new(&endpoint, SENDS, bytes, 2, Work::Send)?;
+        let remote = Remote::new(&endpoint, 3)?;
+        let contact = wire::Contact {
+            provider: endpoint.provider.clone(),
+            payload_max: payload_max as u32,
+            address: endpoint.name()?,
+        };
+        let pins = endpoint.info.mr_mode() & fi::FI_MR_ALLOCATED != 0;
+        let mut net = Net {
+            capabilities: remote::capabilities(&endpoint),
+            address: contact.to_bytes(),
+            offer,
+            payload_max,
+            me: u32::MAX,
+            cookie: 0,
+            peers: Peers::none(),
+            unposted: (0..RECEIVES).rev().collect(),
+            receives,
+            sends,
+            send_to: vec![u32::MAX; SENDS as usize],
+            free_sends: (0..SENDS).rev().collect(),
+            inject_max,
+            order: Order::new(0),
+            ready: VecDeque::new(),
+            remote,
+            registrations: Cache::new(if pins { 0 } else { REGISTRATIONS }),
+            next_key: 4,
+            looks: 0,
+            dropped: Dropped::default(),
+            endpoint,
+        };
+        net.post_receives();
+        Ok(net)
+    }
+
+    /// This rank's address, for [`connect`](Self::connect) of the others. Some dozens of bytes.
+    pub fn address(&self) -> &[u8] {
+        &self.address
+    }
+
+    /// Tells who is who: this rank is `me`, and the addresses are those of the job's ranks (`None`: not reached by the network).
+    /// Messages without this `cookie` are dropped. To be called once; connections are made when they are first used.
+    ///
+    /// # Errors
+    /// When an address is none that this rank's provider reaches; it names the rank.
+    pub fn connect(
+        &mut self,
+        me: u32,
+        cookie: u64,
+        addresses: &[Option<Vec<u8>>],
+    ) -> Result<(), NetError> {
+        let own = wire::Contact::from_bytes(&self.address).expect("we wrote it");
+        let mut peers = Vec::with_capacity(addresses.len());
+        for (peer, address) in (0u32..).zip(addresses) {
+            let Some(address) = address else {
+                peers.push(None);
+                continue;
+            };
+            let unreachable = |why| NetError::Unreachable { peer, why };
+            let contact = wire::Contact::from_bytes(address).map_err(unreachable)?;
+            if contact.provider != own.provider {
+                return Err(unreachable(format!(
+                    "it uses the provider {}, this rank {}; name one for both in MICA_NET_PROVIDER",
+                    contact.provider, own.provider
+                )));
+            }
+            if contact.address.len() != own.address.len() {
+                return Err(unreachable(format!(
+                    "its address has {} bytes, this rank's {}: another kind of network; name one for both in \
+                     MICA_NET_INTERFACE",
+                    contact.address.len(),
+                    own.address.len()
+                )));
+            }
+            // What nobody has a larger buffer for.
+            self.payload_max = self.payload_max.min(contact.payload_max as usize);
+            peers.push(Some((
+                self.endpoint.insert(&contact.address)?,
+                contact.address,
+            )));
+        }
+        self.me = me;
+        self.cookie = cookie;
+        self.order = Order::new(peers.len());
+        self.peers = Peers::new(peers);
+        Ok(())
+    }
+
+    /// Whether `peer` is reached by the network.
+    pub fn reaches(&self, peer: u32) -> bool {
+        self.peers.reaches(peer)
+    }
+
+    /// Largest payload of a packet in bytes, to whomever it goes.
+    pub fn payload_max(&self) -> usize {
+        self.payload_max
+    }
+
+    /// What was chosen.
+    pub fn offer(&self) -> &Offer {
+        &self.offer
+    }
+
+    /// Version of the library.
+    pub fn library_version(&self) -> String {
+        self.endpoint.library.version()
+    }
+
+    /// What came and was dropped, so far.
+    pub fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+
+    /// How to wait until there is something to do. Everything that is here must have been taken: packets and ends.
+    pub fn prepare_to_wait(&mut self) -> Wait {
+        if !self.ready.is_empty() || self.remote.has_ends() || self.peers.has_losses() {
+            return Wait::Ready;
+        }
+        if self.peers.is_any_stuck() || self.remote.is_stuck() || !self.unposted.is_empty() {
+            return Wait::Poll;
+        }
+        match self.endpoint.descriptor() {
+            None => Wait::Poll,
+            Some(_) if !self.endpoint.may_wait() => Wait::Ready,
+            Some(descriptor) => Wait::Descriptor(descriptor),
+        }
+    }
+
+    /// The next peer that was found to be lost; each once.
+    pub fn take_loss(&mut self) -> Option<Lost> {
+        self.peers.take_loss()
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        // Where registrations hang on the endpoint they go first; otherwise it does, as it may still use them.
+        let first = self.endpoint.info.mr_mode() & fi::FI_MR_ENDPOINT != 0;
+        if !first && !self.endpoint.close_endpoint() {
+            return self.abandon();
+        }
+        self.registrations
+            .clear(&remote::Register(&self.endpoint, &self.next_key));
+        self.receives.close(&self.endpoint);
+        self.sends.close(&self.endpoint);
+        self.remote.close(&self.endpoint);
+        if !self.endpoint.close_endpoint() {
+            self.abandon();
+        }
+    }
+}
+
+impl Net {
+    /// The provider keeps what we gave it: it stays.
+    #[cold]
+    fn abandon(&mut self) {
+        self.receives.abandon();
+        self.sends.abandon();
+        self.remote.abandon();
+    }
+}
+
+/// As peers name a registered range.
+impl From<&Exposed> for RemoteRegion {
+    fn from(exposed: &Exposed) -> RemoteRegion {
+        RemoteRegion {
+            key: exposed.key,
+            address: exposed.address,
+        }
+    }
+}

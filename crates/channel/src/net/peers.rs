@@ -1,0 +1,183 @@
+//! What a rank knows of the ranks that it reaches.
+
+use std::collections::VecDeque;
+
+use super::error::{Lost, NetError};
+
+/// One peer.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// The provider's number for its address.
+    pub number: u64,
+    /// The provider's address.
+    pub address: Vec<u8>,
+    /// Messages sent to it.
+    pub sent: u32,
+    /// Messages without an end have been sent since the last one with an end.
+    pub uncovered: bool,
+    /// At which look the provider had no room for it, if the last attempt ended so.
+    stuck: Option<u64>,
+    lost: Option<Lost>,
+}
+
+/// All peers, by job rank.
+#[derive(Debug)]
+pub(super) struct Peers {
+    list: Vec<Option<Peer>>,
+    stuck: usize,
+    /// To be told.
+    losses: VecDeque<Lost>,
+}
+
+impl Peers {
+    pub fn none() -> Peers {
+        Peers::new(Vec::new())
+    }
+
+    /// From number and address of each rank that is reached.
+    pub fn new(addresses: Vec<Option<(u64, Vec<u8>)>>) -> Peers {
+        let peer = |(number, address)| Peer {
+            number,
+            address,
+            sent: 0,
+            uncovered: false,
+            stuck: None,
+            lost: None,
+        };
+        Peers {
+            list: addresses.into_iter().map(|a| a.map(peer)).collect(),
+            stuck: 0,
+            losses: VecDeque::new(),
+        }
+    }
+
+    pub fn reaches(&self, peer: u32) -> bool {
+        matches!(self.list.get(peer as usize), Some(Some(_)))
+    }
+
+    /// How many ranks the job has.
+    pub fn len(&self) -> u32 {
+        self.list.len() as u32
+    }
+
+    /// A peer that is reached and not lost.
+    ///
+    /// # Errors
+    /// Why it is not.
+    #[inline]
+    pub fn usable(&mut self, peer: u32) -> Result<&mut Peer, NetError> {
+        match self.list.get_mut(peer as usize) {
+            Some(Some(found)) => match &found.lost {
+                None => Ok(found),
+                Some(lost) => Err(NetError::Lost(lost.clone())),
+            },
+            _ => Err(not_reached(peer)),
+        }
+    }
+
+    pub fn get(&self, peer: u32) -> Option<&Peer> {
+        self.list.get(peer as usize)?.as_ref()
+    }
+
+    /// The error of all that has to do with `peer`, if it is lost.
+    pub fn loss(&self, peer: u32) -> Option<&Lost> {
+        self.get(peer)?.lost.as_ref()
+    }
+
+    /// The provider had no room for `peer` at look number `look`.
+    pub fn set_stuck(&mut self, peer: u32, look: u64) {
+        if let Some(Some(peer)) = self.list.get_mut(peer as usize)
+            && peer.stuck.replace(look).is_none()
+        {
+            self.stuck += 1;
+        }
+    }
+
+    /// The provider took something for `peer`.
+    #[inline]
+    pub fn clear_stuck(&mut self, peer: u32) {
+        if self.stuck > 0
+            && let Some(Some(peer)) = self.list.get_mut(peer as usize)
+            && peer.stuck.take().is_some()
+        {
+            self.stuck -= 1;
+        }
+    }
+
+    /// Whether nothing has been looked at since the provider had no room for `peer`.
+    #[inline]
+    pub fn is_stuck(&self, peer: u32, look: u64) -> bool {
+        self.stuck > 0 && self.get(peer).is_some_and(|peer| peer.stuck == Some(look))
+    }
+
+    pub fn is_any_stuck(&self) -> bool {
+        self.stuck > 0
+    }
+
+    /// `peer` is lost.
+    #[cold]
+    pub fn lose(&mut self, peer: u32, detail: String) -> NetError {
+        self.clear_stuck(peer);
+        let lost = Lost { peer, detail };
+        if let Some(Some(found)) = self.list.get_mut(peer as usize)
+            && found.lost.is_none()
+        {
+            found.uncovered = false;
+            found.lost = Some(lost.clone());
+            self.losses.push_back(lost.clone());
+        }
+        NetError::Lost(lost)
+    }
+
+    pub fn has_losses(&self) -> bool {
+        !self.losses.is_empty()
+    }
+
+    pub fn take_loss(&mut self) -> Option<Lost> {
+        self.losses.pop_front()
+    }
+}
+
+#[cold]
+fn not_reached(peer: u32) -> NetError {
+    NetError::Unreachable {
+        peer,
+        why: "the network was not told its address".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn three() -> Peers {
+        Peers::new(vec![Some((7, vec![1])), None, Some((8, vec![2]))])
+    }
+
+    #[test]
+    fn a_lost_peer_is_told_once_and_remembered() {
+        let mut peers = three();
+        assert!(peers.usable(0).is_ok() && peers.usable(1).is_err() && peers.usable(3).is_err());
+        peers.set_stuck(2, 5);
+        peers.lose(2, "reset".to_owned());
+        peers.lose(2, "again".to_owned());
+        assert!(!peers.is_any_stuck());
+        assert_eq!(
+            peers.usable(2).unwrap_err().to_string(),
+            "rank 2 is lost: reset"
+        );
+        assert_eq!(peers.take_loss().map(|l| l.peer), Some(2));
+        assert_eq!(peers.take_loss(), None);
+    }
+
+    #[test]
+    fn a_look_gives_a_stuck_peer_another_chance() {
+        let mut peers = three();
+        peers.set_stuck(0, 5);
+        assert!(peers.is_stuck(0, 5) && !peers.is_stuck(0, 6) && !peers.is_stuck(2, 5));
+        assert!(peers.is_any_stuck(), "until something goes through");
+        peers.clear_stuck(0);
+        peers.clear_stuck(0);
+        assert!(!peers.is_any_stuck());
+    }
+}

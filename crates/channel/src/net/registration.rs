@@ -1,0 +1,221 @@
+//! Registered memory, and a cache of it.
+//!
+//! Where a provider pins memory (FI_MR_ALLOCATED), a registration that outlives its use is dangerous: the memory may be unmapped
+//! and mapped anew, and the hardware goes on with the old pages. libfabric's own providers have caches for such memory, with
+//! monitors of the address space, so there every use is registered and given back.
+//!
+//! Where registration only gives addresses a name (tcp, sockets), nothing is pinned: what a name stands for is looked up when it
+//! is used. There registrations are kept, at most so many, the one that was not used for longest given back first; a use within
+//! a range that is registered shares it.
+//!
+//! Either way a registration in use is shared: its memory stays where it is as long as it is in use.
+
+use super::error::NetError;
+
+/// Who registers.
+pub(super) trait Registrar {
+    /// A registration.
+    type Handle: Copy;
+    fn register(&self, address: usize, len: usize, access: u64) -> Result<Self::Handle, NetError>;
+    fn close(&self, handle: Self::Handle);
+}
+
+#[derive(Debug)]
+struct Entry<H> {
+    id: u64,
+    start: usize,
+    len: usize,
+    access: u64,
+    users: u32,
+    /// When it was asked for last.
+    used: u64,
+    handle: H,
+}
+
+/// A use of a registration; to be [given back](Cache::release).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Use<H> {
+    pub id: u64,
+    pub handle: H,
+    /// First byte of the registered range.
+    pub start: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Cache<H> {
+    entries: Vec<Entry<H>>,
+    /// So many are kept without users.
+    limit: usize,
+    clock: u64,
+}
+
+impl<H: Copy> Cache<H> {
+    /// Keeps at most `limit` registrations that nobody uses.
+    pub fn new(limit: usize) -> Cache<H> {
+        Cache {
+            entries: Vec::new(),
+            limit,
+            clock: 0,
+        }
+    }
+
+    /// A registration of `len` bytes at `start` that allows `access`.
+    ///
+    /// # Errors
+    /// When the registrar fails.
+    pub fn acquire(
+        &mut self,
+        registrar: &impl Registrar<Handle = H>,
+        start: usize,
+        len: usize,
+        access: u64,
+    ) -> Result<Use<H>, NetError> {
+        self.clock += 1;
+        let clock = self.clock;
+        let covers = |e: &&mut Entry<H>| {
+            e.access & access == access
+                && e.start <= start
+                && len <= e.len.saturating_sub(start - e.start)
+        };
+        if let Some(entry) = self.entries.iter_mut().find(covers) {
+            entry.users += 1;
+            entry.used = clock;
+            return Ok(entry.lend());
+        }
+        let entry = Entry {
+            id: clock,
+            start,
+            len,
+            access,
+            users: 1,
+            used: clock,
+            handle: registrar.register(start, len, access)?,
+        };
+        let lent = entry.lend();
+        self.entries.push(entry);
+        Ok(lent)
+    }
+
+    /// Ends a use.
+    pub fn release(&mut self, registrar: &impl Registrar<Handle = H>, id: u64) {
+        if let Some(entry) = self.entries.iter_mut().find(|e| e.id == id) {
+            entry.users = entry.users.saturating_sub(1);
+        }
+        let idle = self.entries.iter().filter(|e| e.users == 0).count();
+        if idle > self.limit {
+            let idle = self
+                .entries
+                .iter()
+                .enumerate()
+                .filter(|(_, e)| e.users == 0);
+            if let Some((at, _)) = idle.min_by_key(|(_, e)| e.used) {
+                registrar.close(self.entries.swap_remove(at).handle);
+            }
+        }
+    }
+
+    /// Gives everything back, used or not.
+    pub fn clear(&mut self, registrar: &impl Registrar<Handle = H>) {
+        for entry in self.entries.drain(..) {
+            registrar.close(entry.handle);
+        }
+    }
+}
+
+impl<H: Copy> Entry<H> {
+    fn lend(&self) -> Use<H> {
+        Use {
+            id: self.id,
+            handle: self.handle,
+            start: self.start,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    /// Hands out numbers, and remembers which are registered.
+    #[derive(Default)]
+    struct Clerk {
+        registered: RefCell<Vec<u32>>,
+        next: RefCell<u32>,
+    }
+
+    impl Registrar for Clerk {
+        type Handle = u32;
+
+        fn register(&self, _: usize, len: usize, _: u64) -> Result<u32, NetError> {
+            if len == 13 {
+                return Err(NetError::Memory(crate::memory::OutOfMemory { bytes: len }));
+            }
+            *self.next.borrow_mut() += 1;
+            let handle = *self.next.borrow();
+            self.registered.borrow_mut().push(handle);
+            Ok(handle)
+        }
+
+        fn close(&self, handle: u32) {
+            let mut registered = self.registered.borrow_mut();
+            let at = registered
+                .iter()
+                .position(|&h| h == handle)
+                .expect("closed once");
+            registered.remove(at);
+        }
+    }
+
+    #[test]
+    fn ranges_within_a_registration_share_it() {
+        let (clerk, mut cache) = (Clerk::default(), Cache::new(4));
+        let whole = cache.acquire(&clerk, 1000, 100, 3).unwrap();
+        let part = cache.acquire(&clerk, 1050, 50, 1).unwrap();
+        assert_eq!((part.handle, part.start), (whole.handle, 1000));
+        for (start, len, access) in [(1050, 51, 1), (999, 2, 1), (1000, 100, 4), (5000, 1, 1)] {
+            let other = cache.acquire(&clerk, start, len, access).unwrap();
+            assert_ne!(other.handle, whole.handle, "{start} {len} {access}");
+        }
+        cache.clear(&clerk);
+        assert!(clerk.registered.borrow().is_empty());
+    }
+
+    #[test]
+    fn so_many_are_kept_and_those_in_use() {
+        let (clerk, mut cache) = (Clerk::default(), Cache::new(2));
+        let uses: Vec<_> = (0..5)
+            .map(|i| cache.acquire(&clerk, i * 100, 10, 1).unwrap())
+            .collect();
+        assert_eq!(*clerk.registered.borrow(), [1, 2, 3, 4, 5]);
+        for one in [&uses[3], &uses[0], &uses[1]] {
+            cache.release(&clerk, one.id);
+        }
+        // 4, 1 and 2 are idle, and 1 was asked for first.
+        assert_eq!(*clerk.registered.borrow(), [2, 3, 4, 5]);
+        let again = cache.acquire(&clerk, 100, 10, 1).unwrap();
+        assert_eq!(again.handle, 2);
+        cache.release(&clerk, uses[2].id);
+        cache.release(&clerk, uses[4].id);
+        assert_eq!(*clerk.registered.borrow(), [2, 4, 5]);
+    }
+
+    #[test]
+    fn nothing_outlives_its_users_where_nothing_is_kept() {
+        let (clerk, mut cache) = (Clerk::default(), Cache::new(0));
+        let one = cache.acquire(&clerk, 0, 100, 1).unwrap();
+        let two = cache.acquire(&clerk, 10, 10, 1).unwrap();
+        assert_eq!(one.handle, two.handle);
+        cache.release(&clerk, one.id);
+        assert_eq!(*clerk.registered.borrow(), [1]);
+        cache.release(&clerk, two.id);
+        assert!(clerk.registered.borrow().is_empty());
+    }
+
+    #[test]
+    fn a_refusal_leaves_nothing() {
+        let (clerk, mut cache) = (Clerk::default(), Cache::new(2));
+        assert!(cache.acquire(&clerk, 0, 13, 1).is_err());
+        assert!(cache.entries.is_empty());
+    }
+}

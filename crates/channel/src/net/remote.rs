@@ -1,0 +1,716 @@
+//! Operations on a peer's memory: reads of long messages, and what windows need (jiang-2004, 2.2; MPI 5.0, 12).
+//!
+//! An operation is carried out in parts, of which a fixed number is under way at a time; the parts of one operation, and several
+//! operations, go on at once. An operation is accepted when its first part is; the others follow with looks.
+
+use std::collections::VecDeque;
+use std::ffi::c_void;
+
+use super::bindings as fi;
+use super::buffers::{Buffers, Contexts, Work};
+use super::endpoint::{Endpoint, Failure};
+use super::error::NetError;
+use super::messages::is_loss;
+use super::registration::{Registrar, Use};
+use super::{End, Exposed, Net};
+use crate::memory::View;
+use crate::{Capabilities, ChannelError, RemoteMemory, RemoteRegion, Width};
+
+/// Parts that are under way at a time.
+pub(super) const PARTS: u32 = 64;
+
+/// Words of an atomic operation: operand, what is compared with, result.
+const WORDS: usize = 3;
+
+/// What peers may do with memory that is exposed for one message.
+const READABLE: u64 = fi::FI_REMOTE_READ;
+
+/// What they may do with memory that is registered.
+const OPEN: u64 = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
+
+/// What this rank does with the local side of its operations.
+const LOCAL: u64 = fi::FI_READ | fi::FI_WRITE;
+
+/// The atomic operations, as libfabric names them.
+const ADD: fi::fi_op = fi::FI_SUM;
+const SWAP: fi::fi_op = fi::FI_ATOMIC_WRITE;
+const CAS: fi::fi_op = fi::FI_CSWAP;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Action {
+    Get,
+    Put,
+    Atomic(fi::fi_datatype, fi::fi_op),
+}
+
+impl Action {
+    fn name(self) -> &'static str {
+        match self {
+            Action::Get => "reading its memory",
+            Action::Put => "writing its memory",
+            Action::Atomic(..) => "an atomic operation on its memory",
+        }
+    }
+}
+
+/// An operation under way.
+#[derive(Debug)]
+struct Transfer {
+    action: Action,
+    token: u64,
+    /// When it was started, among all operations.
+    serial: u64,
+    peer: u32,
+    remote: RemoteRegion,
+    /// The local memory; keeps a block of ours alive.
+    view: Option<View>,
+    local: usize,
+    len: usize,
+    /// The local side's registration, where the provider asks for one.
+    registration: Option<Use<*mut fi::fid_mr>>,
+    /// Operand and what is compared with.
+    operands: [u64; 2],
+    /// Bytes that parts have been made of.
+    posted: usize,
+    under_way: u32,
+    result: Result<u64, NetError>,
+}
+
+/// Waits for the operations on one peer that were started before it.
+#[derive(Debug)]
+struct Flush {
+    token: u64,
+    peer: u32,
+    serial: u64,
+}
+
+/// A rank's operations.
+#[derive(Debug)]
+pub(super) struct Remote {
+    contexts: Contexts,
+    /// By part: its operation.
+    of_part: Vec<usize>,
+    free_parts: Vec<u32>,
+    /// By part: the words of its atomic operation.
+    words: Buffers,
+    transfers: Vec<Option<Transfer>>,
+    free_transfers: Vec<usize>,
+    /// Operations of which parts have not been taken yet.
+    unposted: VecDeque<usize>,
+    flushes: Vec<Flush>,
+    ends: VecDeque<End>,
+    serial: u64,
+    /// Longest part.
+    part_max: usize,
+    /// What is registered for peers, by key and address.
+    registered: Vec<Exposed>,
+}
+
+impl Remote {
+    /// # Errors
+    /// When there is no memory.
+    pub fn new(endpoint: &Endpoint, key: u64) -> Result<Remote, NetError> {
+        // SAFETY: allocated with the info.
+        let part_max = unsafe { (*endpoint.info.get().ep_attr).max_msg_size };
+        Ok(Remote {
+            contexts: Contexts::new(PARTS, Work::Part),
+            of_part: vec![usize::MAX; PARTS as usize],
+            free_parts: (0..PARTS).rev().collect(),
+            words: Buffers::new(endpoint, PARTS, WORDS * 8, key, Work::Part)?,
+            transfers: Vec::new(),
+            free_transfers: Vec::new(),
+            unposted: VecDeque::new(),
+            flushes: Vec::new(),
+            ends: VecDeque::new(),
+            serial: 0,
+            part_max: part_max.max(1),
+            registered: Vec::new(),
+        })
+    }
+
+    pub fn has_ends(&self) -> bool {
+        !self.ends.is_empty()
+    }
+
+    /// Whether there is something to post that the provider did not take.
+    pub fn is_stuck(&self) -> bool {
+        !self.unposted.is_empty()
+    }
+
+    pub fn close(&mut self, endpoint: &Endpoint) {
+        self.words.close(endpoint);
+    }
+
+    pub fn abandon(&self) {
+        self.words.abandon();
+        for transfer in self.transfers.iter().flatten() {
+            std::mem::forget(transfer.view.clone());
+        }
+    }
+
+    fn word(&self, part: u32, index: usize) -> *mut u64 {
+        self.words.start(part).cast::<u64>().wrapping_add(index)
+    }
+
+    fn add(&mut self, transfer: Transfer) -> usize {
+        match self.free_transfers.pop() {
+            Some(at) => {
+                self.transfers[at] = Some(transfer);
+                at
+            }
+            None => {
+                self.transfers.push(Some(transfer));
+                self.transfers.len() - 1
+            }
+        }
+    }
+
+    fn end(&mut self, token: u64, result: Result<u64, NetError>) {
+        self.ends.push_back(End { token, result });
+    }
+
+    /// Ends the flushes that wait for nothing any more.
+    fn settle_flushes(&mut self) {
+        let mut at = 0;
+        while at < self.flushes.len() {
+            let Flush {
+                token,
+                peer,
+                serial,
+            } = self.flushes[at];
+            let waits = self
+                .transfers
+                .iter()
+                .flatten()
+                .any(|t| t.peer == peer && t.serial < serial);
+            if waits {
+                at += 1;
+            } else {
+                self.flushes.swap_remove(at);
+                self.end(token, Ok(0));
+            }
+        }
+    }
+}
+
+/// What the endpoint turned out to be capable of.
+pub(super) fn capabilities(endpoint: &Endpoint) -> Capabilities {
+    let mut capabilities = Capabilities::MESSAGES;
+    let caps = endpoint.info.get().caps;
+    if caps & fi::FI_RMA == 0 {
+        return capabilities;
+    }
+    capabilities |= Capabilities::PULL | Capabilities::READ | Capabilities::WRITE;
+    if caps & fi::FI_ATOMIC == 0 {
+        return capabilities;
+    }
+    let mut four = true;
+    for (op, flag) in [
+        (ADD, Capabilities::ATOMIC_ADD),
+        (CAS, Capabilities::ATOMIC_CAS),
+        (SWAP, Capabilities::ATOMIC_SWAP),
+    ] {
+        if endpoint.fetches(fi::FI_UINT64, op) {
+            capabilities |= flag;
+            four &= endpoint.fetches(fi::FI_UINT32, op);
+        }
+    }
+    capabilities.set(Capabilities::ATOMIC_4, four);
+    capabilities
+}
+
+/// Registers with the endpoint, under keys of our choice where the provider leaves it to us.
+pub(super) struct Register<'a>(pub &'a Endpoint, pub &'a u64);
+
+impl Registrar for Register<'_> {
+    type Handle = *mut fi::fid_mr;
+
+    fn register(&self, address: usize, len: usize, access: u64) -> Result<Self::Handle, NetError> {
+        // SAFETY: whoever exposes memory, or starts an operation on it, promises that it is mapped. Where registrations are
+        // kept for longer, they only give addresses a name.
+        unsafe { self.0.register(address, len, access, *self.1) }
+    }
+
+    fn close(&self, handle: Self::Handle) {
+        // SAFETY: came from `register`; the cache closes it once.
+        unsafe { self.0.unregister(handle) };
+    }
+}
+
+impl Net {
+    /// Whether peers' memory can be read: then long messages need no copies.
+    pub fn can_read(&self) -> bool {
+        self.capabilities.contains(Capabilities::READ)
+    }
+
+    /// Lets peers read this process's `len` bytes at `address`, which must stay mapped and as they are until the peer is done
+    /// and they are given back by [`conceal`](Self::conceal).
+    ///
+    /// Where registration only gives addresses a name, it is kept for the next use; where memory is pinned, it is not.
+    ///
+    /// # Errors
+    /// When the provider refuses, or cannot read.
+    pub fn expose(&mut self, address: usize, len: usize) -> Result<Exposed, NetError> {
+        self.open_memory(address, len, READABLE)
+    }
+
+    fn open_memory(
+        &mut self,
+        address: usize,
+        len: usize,
+        access: u64,
+    ) -> Result<Exposed, NetError> {
+        self.need(Capabilities::READ, "remote memory access")?;
+        if len == 0 {
+            return Ok(Exposed {
+                key: 0,
+                address: 0,
+                id: None,
+            });
+        }
+        let used = self.acquire(address, len, access)?;
+        let by_address = self.endpoint.info.mr_mode() & fi::FI_MR_VIRT_ADDR != 0;
+        let named = if by_address {
+            address
+        } else {
+            address - used.start
+        };
+        Ok(Exposed {
+            // SAFETY: the registration is in use, so open.
+            key: unsafe { (*used.handle).key },
+            address: named as u64,
+            id: Some(used.id),
+        })
+    }
+
+    fn acquire(
+        &mut self,
+        address: usize,
+        len: usize,
+        access: u64,
+    ) -> Result<Use<*mut fi::fid_mr>, NetError> {
+        self.next_key += 1;
+        let register = Register(&self.endpoint, &self.next_key);
+        self.registrations.acquire(&register, address, len, access)
+    }
+
+    fn release(&mut self, id: u64) {
+        let register = Register(&self.endpoint, &self.next_key);
+        self.registrations.release(&register, id);
+    }
+
+    /// Gives exposed memory back. The peer must have done with it.
+    pub fn conceal(&mut self, exposed: Exposed) {
+        if let Some(id) = exposed.id {
+            self.release(id);
+        }
+    }
+
+    /// Starts to read `len` bytes of `peer`'s exposed memory to the start of `view`, which lies in one piece. Several reads
+    /// may be under way. [`next_end`](Self::next_end) has the end. False when there is no room: nothing was started.
+    ///
+    /// # Errors
+    /// When the peer is lost, the provider cannot read, or `view` is shorter than `len` or scattered.
+    pub fn start_read(
+        &mut self,
+        peer: u32,
+        remote_address: u64,
+        key: u64,
+        view: &View,
+        len: usize,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        let from = RemoteRegion {
+            key,
+            address: remote_address,
+        };
+        self.start_copy(Action::Get, peer, from, view, len, token)
+    }
+
+    /// The next operation that has ended. Does not look.
+    #[inline]
+    pub fn next_end(&mut self) -> Option<End> {
+        self.remote.ends.pop_front()
+    }
+
+    fn need(&self, flag: Capabilities, operation: &'static str) -> Result<(), NetError> {
+        if self.capabilities.contains(flag) {
+            return Ok(());
+        }
+        Err(NetError::Unsupported {
+            operation,
+            provider: self.endpoint.provider.clone(),
+        })
+    }
+
+    fn start_copy(
+        &mut self,
+        action: Action,
+        peer: u32,
+        remote: RemoteRegion,
+        view: &View,
+        len: usize,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        self.need(Capabilities::READ, "remote memory access")?;
+        self.peers.usable(peer)?;
+        let local = match view.as_contiguous() {
+            Some((address, bytes)) if len <= bytes => address,
+            found => {
+                let why = match found {
+                    Some((_, bytes)) => format!("{len} bytes of a buffer of {bytes}"),
+                    None => "the buffer does not lie in one piece".to_owned(),
+                };
+                let operation = action.name();
+                return Err(NetError::Argument { operation, why }.into());
+            }
+        };
+        if len == 0 {
+            self.remote.end(token, Ok(0));
+            return Ok(true);
+        }
+        if self.remote.free_parts.is_empty() || self.peers.is_stuck(peer, self.looks) {
+            return Ok(false);
+        }
+        let registration = if self.endpoint.info.mr_mode() & fi::FI_MR_LOCAL != 0 {
+            Some(self.acquire(local, len, LOCAL)?)
+        } else {
+            None
+        };
+        self.start(Transfer {
+            action,
+            token,
+            serial: 0,
+            peer,
+            remote,
+            view: Some(view.clone()),
+            local,
+            len,
+            registration,
+            operands: [0; 2],
+            posted: 0,
+            under_way: 0,
+            result: Ok(0),
+        })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "they are those of the operation")]
+    fn start_atomic(
+        &mut self,
+        flag: Capabilities,
+        op: fi::fi_op,
+        peer: u32,
+        remote: RemoteRegion,
+        width: Width,
+        operands: [u64; 2],
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        let (flag, datatype, len) = match width {
+            Width::Eight => (flag, fi::FI_UINT64, 8),
+            Width::Four => (flag | Capabilities::ATOMIC_4, fi::FI_UINT32, 4),
+        };
+        let name = match op {
+            ADD => "atomic fetch-and-add",
+            CAS => "atomic compare-and-swap",
+            _ => "atomic swap",
+        };
+        self.need(flag, name)?;
+        self.peers.usable(peer)?;
+        if self.remote.free_parts.is_empty() || self.peers.is_stuck(peer, self.looks) {
+            return Ok(false);
+        }
+        self.start(Transfer {
+            action: Action::Atomic(datatype, op),
+            token,
+            serial: 0,
+            peer,
+            remote,
+            view: None,
+            local: 0,
+            len,
+            registration: None,
+            operands,
+            posted: 0,
+            under_way: 0,
+            result: Ok(0),
+        })
+    }
+
+    /// Starts an operation, for which a part is free. False if the provider has no room for the first part.
+    fn start(&mut self, mut transfer: Transfer) -> Result<bool, ChannelError> {
+        self.remote.serial += 1;
+        transfer.serial = self.remote.serial;
+        let (peer, action) = (transfer.peer, transfer.action);
+        let at = self.remote.add(transfer);
+        let code = self.post_part(at);
+        if code != 0 {
+            let transfer = self.remote.transfers[at].take();
+            self.remote.free_transfers.push(at);
+            if let Some(used) = transfer.and_then(|t| t.registration) {
+                self.release(used.id);
+            }
+            return self.not_sent(peer, code, action.name());
+        }
+        self.peers.clear_stuck(peer);
+        if self.remote.transfers[at]
+            .as_ref()
+            .is_some_and(|t| t.posted < t.len)
+        {
+            self.remote.unposted.push_back(at);
+            self.post_parts();
+        }
+        Ok(true)
+    }
+
+    /// Posts the next part of an operation, for which a part is free.
+    fn post_part(&mut self, at: usize) -> isize {
+        let Some(part) = self.remote.free_parts.pop() else {
+            return -fi::FI_EAGAIN;
+        };
+        let transfer = self.remote.transfers[at].as_ref().expect("under way");
+        let len = (transfer.len - transfer.posted).min(self.remote.part_max);
+        let Some(peer) = self.peers.get(transfer.peer) else {
+            self.remote.free_parts.push(part);
+            return -(libc::EHOSTUNREACH as isize);
+        };
+        let remote = (
+            transfer.remote.address.wrapping_add(transfer.posted as u64),
+            transfer.remote.key,
+        );
+        let local = std::ptr::with_exposed_provenance_mut::<c_void>(transfer.local);
+        let local = local.wrapping_byte_add(transfer.posted);
+        // SAFETY: an open registration.
+        let description = transfer
+            .registration
+            .map_or(std::ptr::null_mut(), |used| unsafe {
+                (*used.handle).mem_desc
+            });
+        let context = self.remote.contexts.at(part);
+        let (endpoint, number) = (&self.endpoint, peer.number);
+        // SAFETY: 1. the view's bytes are the caller's promise until the operation's end is told, and a block of ours is kept
+        // alive by the view; the words are this part's own, freed after the endpoint; 2. the registration is used until the
+        // end, the words have their own; 3. the part's own context.
+        let code = unsafe {
+            match transfer.action {
+                Action::Get => endpoint.read(local, len, description, number, remote, context),
+                Action::Put => endpoint.write(local, len, description, number, remote, context),
+                Action::Atomic(datatype, op) => {
+                    let words = self.remote.word(part, 0);
+                    words.write(transfer.operands[0]);
+                    words.add(1).write(transfer.operands[1]);
+                    words.add(2).write(0);
+                    let description = self.remote.words.description();
+                    endpoint.atomic(words, description, number, remote, (datatype, op), context)
+                }
+            }
+        };
+        if code != 0 {
+            self.remote.free_parts.push(part);
+            return code;
+        }
+        self.remote.of_part[part as usize] = at;
+        let transfer = self.remote.transfers[at].as_mut().expect("under way");
+        transfer.posted += len;
+        transfer.under_way += 1;
+        0
+    }
+
+    /// Posts what the provider takes of the operations that are not posted whole.
+    #[cold]
+    pub(super) fn post_parts(&mut self) {
+        for _ in 0..self.remote.unposted.len() {
+            let Some(at) = self.remote.unposted.pop_front() else {
+                return;
+            };
+            let Some(transfer) = &self.remote.transfers[at] else {
+                continue;
+            };
+            if transfer.posted >= transfer.len {
+                continue;
+            }
+            let (peer, action) = (transfer.peer, transfer.action);
+            match self.post_part(at) {
+                0 => self.remote.unposted.push_front(at),
+                code if code == -fi::FI_EAGAIN => self.remote.unposted.push_back(at),
+                code => {
+                    let error = match self.not_sent(peer, code, action.name()) {
+                        Err(ChannelError::Net(error)) => error,
+                        _ => self.endpoint.error("fi_read", code),
+                    };
+                    self.stop(at, error);
+                }
+            }
+        }
+    }
+
+    /// No more parts of this operation: it has failed.
+    fn stop(&mut self, at: usize, error: NetError) {
+        let Some(transfer) = &mut self.remote.transfers[at] else {
+            return;
+        };
+        transfer.posted = transfer.len;
+        if transfer.result.is_ok() {
+            transfer.result = Err(error);
+        }
+        if transfer.under_way == 0 {
+            self.finish(at);
+        }
+    }
+
+    /// A part has ended.
+    pub(super) fn part_has_ended(&mut self, part: u32, result: Result<(), Failure>) {
+        let at = self.remote.of_part[part as usize];
+        self.remote.of_part[part as usize] = usize::MAX;
+        self.remote.free_parts.push(part);
+        let value = self.remote.word(part, 2);
+        let Some(Some(transfer)) = self.remote.transfers.get_mut(at) else {
+            return;
+        };
+        transfer.under_way -= 1;
+        if let (Action::Atomic(datatype, _), Ok(())) = (transfer.action, &result) {
+            // SAFETY: the part's own word, which the library has done with.
+            let found = unsafe { value.read() };
+            // A narrow result fills the first four bytes.
+            let found = match datatype {
+                fi::FI_UINT32 => u64::from(u32::from_ne_bytes([
+                    found.to_ne_bytes()[0],
+                    found.to_ne_bytes()[1],
+                    found.to_ne_bytes()[2],
+                    found.to_ne_bytes()[3],
+                ])),
+                _ => found,
+            };
+            transfer.result = Ok(found);
+        }
+        if let Err(failure) = result {
+            let (peer, action) = (transfer.peer, transfer.action);
+            let detail = format!("{} failed: {}", action.name(), failure.words);
+            let error = if is_loss(failure.code) {
+                self.peers.lose(peer, detail)
+            } else {
+                NetError::Call {
+                    call: action.name(),
+                    provider: format!("{} (rank {peer})", self.endpoint.provider),
+                    why: failure.words,
+                    code: failure.code as i32,
+                }
+            };
+            return self.stop(at, error);
+        }
+        if transfer.under_way == 0 && transfer.posted >= transfer.len {
+            self.finish(at);
+        }
+    }
+
+    fn finish(&mut self, at: usize) {
+        let Some(transfer) = self.remote.transfers[at].take() else {
+            return;
+        };
+        self.remote.free_transfers.push(at);
+        if let Some(used) = transfer.registration {
+            self.release(used.id);
+        }
+        self.remote.end(transfer.token, transfer.result);
+        if !self.remote.flushes.is_empty() {
+            self.remote.settle_flushes();
+        }
+    }
+}
+
+impl RemoteMemory for Net {
+    fn register(&mut self, address: usize, len: usize) -> Result<RemoteRegion, ChannelError> {
+        let exposed = self.open_memory(address, len, OPEN)?;
+        let region = RemoteRegion::from(&exposed);
+        self.remote.registered.push(exposed);
+        Ok(region)
+    }
+
+    fn unregister(&mut self, region: RemoteRegion) {
+        let found = |e: &Exposed| RemoteRegion::from(e) == region;
+        if let Some(at) = self.remote.registered.iter().position(found) {
+            let exposed = self.remote.registered.swap_remove(at);
+            self.conceal(exposed);
+        }
+    }
+
+    fn put(
+        &mut self,
+        peer: u32,
+        to: RemoteRegion,
+        view: &View,
+        len: usize,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        self.start_copy(Action::Put, peer, to, view, len, token)
+    }
+
+    fn get(
+        &mut self,
+        peer: u32,
+        from: RemoteRegion,
+        view: &View,
+        len: usize,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        self.start_copy(Action::Get, peer, from, view, len, token)
+    }
+
+    fn fetch_add(
+        &mut self,
+        peer: u32,
+        at: RemoteRegion,
+        width: Width,
+        value: u64,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        let words = [value, 0];
+        self.start_atomic(Capabilities::ATOMIC_ADD, ADD, peer, at, width, words, token)
+    }
+
+    fn compare_swap(
+        &mut self,
+        peer: u32,
+        at: RemoteRegion,
+        width: Width,
+        expected: u64,
+        value: u64,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        let words = [value, expected];
+        self.start_atomic(Capabilities::ATOMIC_CAS, CAS, peer, at, width, words, token)
+    }
+
+    fn swap(
+        &mut self,
+        peer: u32,
+        at: RemoteRegion,
+        width: Width,
+        value: u64,
+        token: u64,
+    ) -> Result<bool, ChannelError> {
+        let words = [value, 0];
+        self.start_atomic(
+            Capabilities::ATOMIC_SWAP,
+            SWAP,
+            peer,
+            at,
+            width,
+            words,
+            token,
+        )
+    }
+
+    fn flush(&mut self, peer: u32, token: u64) {
+        let serial = self.remote.serial + 1;
+        self.remote.flushes.push(Flush {
+            token,
+            peer,
+            serial,
+        });
+        self.remote.settle_flushes();
+    }
+
+    fn next_end(&mut self) -> Option<End> {
+        Net::next_end(self)
+    }
+}

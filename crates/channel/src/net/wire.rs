@@ -1,0 +1,291 @@
+//! What lies on the wire: the head of a message, and a rank's address as ranks tell it each other.
+//!
+//! A message is a head of [`HEAD`] bytes, the used part of the packet's inline area, and the payload. All numbers are
+//! little-endian.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0..8 | the job's cookie: a message with another one is not ours |
+//! | 8..12 | job rank of the sender |
+//! | 12..16 | how many messages it has sent to this receiver before, modulo 2^32 |
+//! | 16..24 | context |
+//! | 24..28 | tag |
+//! | 28..32 | bytes of payload |
+//! | 32 | kind |
+//! | 33 | bytes used of the inline area; [`BLANK`]: no packet at all, its arrival is all that counts |
+//! | 34..36 | aux |
+//!
+//! The count is there because a provider keeps messages in order as it matches them to receives, but may report the receives'
+//! ends in another order (tcp;ofi_rxm does so with messages of different lengths).
+
+use crate::shm::{INLINE, Packet};
+
+/// Bytes of a message's head.
+pub const HEAD: usize = 36;
+
+/// In place of the inline length: the message brings no packet.
+const BLANK: u8 = 0x80;
+
+/// A message as it was received, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Job rank of the sender.
+    pub source: u32,
+    /// Its number among the sender's messages to this rank.
+    pub number: u32,
+    /// The packet, unless it is blank.
+    pub packet: Option<Packet>,
+}
+
+/// Why bytes that came are dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Malformed {
+    /// They belong to another job.
+    Cookie,
+    /// They are no message.
+    Bytes,
+}
+
+/// Bytes of `packet` before its payload.
+pub fn head_bytes(packet: &Packet) -> usize {
+    HEAD + usize::from(packet.inline_len).min(INLINE)
+}
+
+/// Writes the head of `packet`, or of a blank message, to the start of `to`, which must be long enough for it. Returns its
+/// length.
+pub fn write_head(
+    to: &mut [u8],
+    cookie: u64,
+    source: u32,
+    number: u32,
+    packet: Option<&Packet>,
+) -> usize {
+    const NOTHING: Packet = Packet::of_kind(0);
+    let inline = packet.map_or(0, |p| usize::from(p.inline_len).min(INLINE));
+    let p = packet.unwrap_or(&NOTHING);
+    let (head, rest) = to.split_at_mut(HEAD);
+    head[0..8].copy_from_slice(&cookie.to_le_bytes());
+    head[8..12].copy_from_slice(&source.to_le_bytes());
+    head[12..16].copy_from_slice(&number.to_le_bytes());
+    head[16..24].copy_from_slice(&p.context.to_le_bytes());
+    head[24..28].copy_from_slice(&p.tag.to_le_bytes());
+    head[28..32].copy_from_slice(&p.payload.to_le_bytes());
+    head[32] = p.kind;
+    head[33] = if packet.is_some() {
+        inline as u8
+    } else {
+        BLANK
+    };
+    head[34..36].copy_from_slice(&p.aux.to_le_bytes());
+    rest[..inline].copy_from_slice(&p.inline[..inline]);
+    HEAD + inline
+}
+
+/// Reads a message of which all bytes are in `from`. Its payload is what follows the head and the inline bytes.
+///
+/// # Errors
+/// When it is of another job, or the lengths that it names are not those of `from`.
+pub fn read(from: &[u8], cookie: u64) -> Result<Message, Malformed> {
+    let (head, rest) = from.split_at_checked(HEAD).ok_or(Malformed::Bytes)?;
+    let four = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
+    let eight = |at: usize| {
+        u64::from(u32::from_le_bytes(four(at))) | u64::from(u32::from_le_bytes(four(at + 4))) << 32
+    };
+    if eight(0) != cookie {
+        return Err(Malformed::Cookie);
+    }
+    let mut message = Message {
+        source: u32::from_le_bytes(four(8)),
+        number: u32::from_le_bytes(four(12)),
+        packet: None,
+    };
+    if head[33] == BLANK {
+        return if rest.is_empty() {
+            Ok(message)
+        } else {
+            Err(Malformed::Bytes)
+        };
+    }
+    let inline_len = usize::from(head[33]);
+    let payload = u32::from_le_bytes(four(28));
+    if inline_len > INLINE || rest.len() != inline_len + payload as usize {
+        return Err(Malformed::Bytes);
+    }
+    let mut packet = Packet {
+        context: eight(16),
+        tag: i32::from_le_bytes(four(24)),
+        payload,
+        inline: [0; INLINE],
+        kind: head[32],
+        inline_len: inline_len as u8,
+        aux: u16::from_le_bytes([head[34], head[35]]),
+    };
+    packet.inline[..inline_len].copy_from_slice(&rest[..inline_len]);
+    message.packet = Some(packet);
+    Ok(message)
+}
+
+/// Version of all this.
+const VERSION: u8 = 1;
+
+/// A rank's address, as it is told the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contact {
+    /// The provider's name.
+    pub provider: String,
+    /// Largest payload that it takes.
+    pub payload_max: u32,
+    /// The provider's address.
+    pub address: Vec<u8>,
+}
+
+impl Contact {
+    /// As bytes: version, payload, length of the name, name, address.
+    ///
+    /// # Panics
+    /// If the provider's name is longer than 255 bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let name = u8::try_from(self.provider.len()).expect("libfabric's names are short");
+        let mut bytes = vec![VERSION];
+        bytes.extend(self.payload_max.to_le_bytes());
+        bytes.push(name);
+        bytes.extend(self.provider.as_bytes());
+        bytes.extend(&self.address);
+        bytes
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) wrote.
+    ///
+    /// # Errors
+    /// Why the bytes are none, in words.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Contact, String> {
+        let [version, p0, p1, p2, p3, name, rest @ ..] = bytes else {
+            return Err(format!("its address has only {} bytes", bytes.len()));
+        };
+        if *version != VERSION {
+            return Err(format!(
+                "its address is of version {version} and this rank's of {VERSION}: another release of Mica?"
+            ));
+        }
+        let (name, address) = rest
+            .split_at_checked(usize::from(*name))
+            .ok_or("its address is cut off")?;
+        let provider = std::str::from_utf8(name).map_err(|_| "its provider's name is no text")?;
+        Ok(Contact {
+            provider: provider.to_owned(),
+            payload_max: u32::from_le_bytes([*p0, *p1, *p2, *p3]),
+            address: address.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn packet(inline_len: usize, payload: u32) -> Packet {
+        let mut packet = Packet {
+            context: 0x0102_0304_0506_0708,
+            tag: -5,
+            payload,
+            kind: 9,
+            inline_len: inline_len as u8,
+            aux: 0xabcd,
+            inline: [0; INLINE],
+        };
+        for (i, byte) in packet.inline[..inline_len].iter_mut().enumerate() {
+            *byte = i as u8 + 1;
+        }
+        packet
+    }
+
+    #[test]
+    fn messages_survive_the_wire() {
+        for inline_len in 0..=INLINE {
+            for payload in [0, 1, 100] {
+                let p = packet(inline_len, payload);
+                let mut bytes = [0; HEAD + INLINE + 100];
+                let n = write_head(&mut bytes, 7, 3, 99, Some(&p));
+                assert_eq!(n, head_bytes(&p));
+                let message = read(&bytes[..n + payload as usize], 7).unwrap();
+                assert_eq!((message.source, message.number), (3, 99));
+                assert_eq!(message.packet, Some(p));
+            }
+        }
+        let mut bytes = [0; HEAD];
+        assert_eq!(write_head(&mut bytes, 7, 3, 4, None), HEAD);
+        let blank = Message {
+            source: 3,
+            number: 4,
+            packet: None,
+        };
+        assert_eq!(read(&bytes, 7), Ok(blank));
+    }
+
+    #[test]
+    fn the_wire_is_little_endian() {
+        let mut bytes = [0; HEAD];
+        write_head(
+            &mut bytes,
+            0x0807_0605_0403_0201,
+            0x0c0b_0a09,
+            0x100f_0e0d,
+            None,
+        );
+        assert_eq!(
+            bytes[..16],
+            std::array::from_fn::<u8, 16, _>(|i| i as u8 + 1)
+        );
+    }
+
+    #[test]
+    fn what_is_not_ours_is_told_apart() {
+        let mut bytes = [0; HEAD + INLINE];
+        let n = write_head(&mut bytes, 7, 3, 0, Some(&packet(8, 5)));
+        assert_eq!(read(&bytes[..n + 5], 8), Err(Malformed::Cookie));
+        for wrong in [n, n + 4, n + 6, HEAD, HEAD - 1, 0] {
+            assert_eq!(read(&bytes[..wrong], 7), Err(Malformed::Bytes), "{wrong}");
+        }
+        bytes[33] = INLINE as u8 + 1;
+        bytes[28..32].fill(0);
+        assert_eq!(read(&bytes, 7), Err(Malformed::Bytes));
+        bytes[33] = BLANK;
+        assert_eq!(read(&bytes, 7), Err(Malformed::Bytes));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..200), ours: bool) {
+            if ours && bytes.len() >= 8 {
+                bytes[..8].copy_from_slice(&7u64.to_le_bytes());
+            }
+            if let Ok(Message { packet: Some(p), .. }) = read(&bytes, 7) {
+                prop_assert_eq!(bytes.len(), head_bytes(&p) + p.payload as usize);
+            }
+        }
+
+        #[test]
+        fn any_contact_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+            if let Ok(contact) = Contact::from_bytes(&bytes) {
+                prop_assert_eq!(contact.to_bytes(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn contacts_survive_the_way() {
+        let contact = Contact {
+            provider: "tcp;ofi_rxm".to_owned(),
+            payload_max: 65536,
+            address: vec![2, 0, 1, 2, 127, 0, 0, 1],
+        };
+        assert_eq!(Contact::from_bytes(&contact.to_bytes()), Ok(contact));
+        assert!(
+            Contact::from_bytes(&[2, 0, 0, 0, 0, 0])
+                .unwrap_err()
+                .contains("version 2")
+        );
+        assert!(Contact::from_bytes(&[1]).unwrap_err().contains("1 bytes"));
+    }
+}

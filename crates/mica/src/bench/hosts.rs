@@ -1,0 +1,261 @@
+//! Two hosts on one machine: network namespaces joined by a veth pair.
+//!
+//! A namespace has interfaces, addresses and ports of its own, so ranks in two of them meet only over TCP/IP through the
+//! pair, as ranks on two hosts do; nothing of it reaches the machine's own network. A namespace is called by its
+//! address (`10.a.b.c`): what a launcher takes for a host's name needs no resolver, and is what `ip netns exec` wants.
+//! The address holds this process's number, so two benchmarks never meet, and pairs that a killed one has left are
+//! known and removed by the next.
+//!
+//! Every host has processors of its own where there is one for each rank, and its share of them otherwise, as a host of a
+//! cluster has: the remote shell (a script, since launchers call it as they call ssh) confines what it starts.
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use mica_node::topology::CpuSet;
+
+/// The interface of each host that leads to the other one. Providers are told by name where to connect, so it has the
+/// same name on both.
+pub const INTERFACE: &str = "mica0";
+/// How many hosts there are.
+pub const HOSTS: usize = 2;
+/// Process numbers are below this (the kernel's PID_MAX_LIMIT).
+const PROCESSES: u32 = 1 << 22;
+
+/// Two hosts that are there until this is dropped.
+#[derive(Debug)]
+pub struct Hosts {
+    names: [String; HOSTS],
+    /// Where remote shells are written.
+    scratch: PathBuf,
+}
+
+impl Hosts {
+    /// Makes them. Needs root and iproute2; the error says what is missing.
+    pub fn make(scratch: &Path) -> Result<Hosts, String> {
+        let needs = |error: String| {
+            format!("two hosts need network namespaces, that is root and iproute2's `ip`: {error}")
+        };
+        remove_left().map_err(needs)?;
+        let [a, b] = names(std::process::id());
+        // From here on, what is there is removed with it.
+        let hosts = Hosts {
+            names: [a.clone(), b.clone()],
+            scratch: scratch.to_owned(),
+        };
+        for name in &hosts.names {
+            ip(&["netns", "add", name]).map_err(needs)?;
+        }
+        let pair = ["type", "veth", "peer", "name", INTERFACE, "netns", &b];
+        ip(&[&["link", "add", INTERFACE, "netns", &a], &pair[..]].concat()).map_err(needs)?;
+        for name in &hosts.names {
+            let address = format!("{name}/30");
+            ip(&["-n", name, "address", "add", &address, "dev", INTERFACE]).map_err(needs)?;
+            for interface in ["lo", INTERFACE] {
+                ip(&["-n", name, "link", "set", interface, "up"]).map_err(needs)?;
+            }
+        }
+        Ok(hosts)
+    }
+
+    /// Only names, for tests of what is done with them.
+    #[cfg(test)]
+    pub fn named(names: [&str; HOSTS]) -> Hosts {
+        Hosts {
+            names: names.map(str::to_owned),
+            scratch: std::env::temp_dir(),
+        }
+    }
+
+    /// Their names, which are their addresses.
+    pub fn names(&self) -> &[String; HOSTS] {
+        &self.names
+    }
+
+    /// What starts a command on the first host, confined to these processors.
+    pub fn on_first(&self, cpus: &CpuSet) -> Vec<String> {
+        let words = ["ip", "netns", "exec", &self.names[0], "taskset", "-c"];
+        let mut words: Vec<String> = words.map(str::to_owned).into();
+        words.push(cpus.to_string());
+        words
+    }
+
+    /// A script that takes its arguments as ssh does, and runs the command on the host named.
+    pub fn remote_shell(&self, cpus: &[CpuSet; HOSTS]) -> Result<PathBuf, String> {
+        let [a, b] = &self.names;
+        let text = format!(
+            "#!/bin/sh\n\
+             # ssh to the hosts of `mica bench`: [OPTIONS] HOST COMMAND...\n\
+             while :; do\n    case ${{1-}} in\n        -o|-l|-p|-i|-F) shift 2 ;;\n        -*) shift ;;\n        *) break ;;\n    esac\ndone\n\
+             host=${{1-}}\n\
+             case $host in\n    {a}) cpus={} ;;\n    {b}) cpus={} ;;\n    \
+             *) echo \"mica bench: there is no host '$host'\" >&2; exit 255 ;;\nesac\n\
+             shift\n\
+             exec ip netns exec \"$host\" taskset -c \"$cpus\" sh -c \"$*\"\n",
+            cpus[0], cpus[1]
+        );
+        let path = self
+            .scratch
+            .join(format!("remote-shell-{}-{}", cpus[0], cpus[1]));
+        let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+        if !path.exists() {
+            fs::write(&path, text).map_err(failed)?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(failed)?;
+        }
+        Ok(path)
+    }
+}
+
+impl Drop for Hosts {
+    fn drop(&mut self) {
+        for name in &self.names {
+            remove(name);
+        }
+    }
+}
+
+/// The processors of each host: a share of `allowed`, no more than it has ranks; all for both where `shared`, or where
+/// there is but one.
+pub fn processors(allowed: &CpuSet, ranks: &[u32], shared: bool) -> [CpuSet; HOSTS] {
+    let all: Vec<u32> = allowed.iter().collect();
+    let share = all.len() / HOSTS;
+    std::array::from_fn(|host| match share {
+        _ if shared => allowed.clone(),
+        0 => allowed.clone(),
+        share => {
+            let most = share.min(ranks.get(host).map_or(1, |&ranks| ranks as usize));
+            CpuSet::from_cpus(all.iter().copied().skip(host * share).take(most))
+        }
+    })
+}
+
+/// The two addresses of a process: 10.0.0.0/8 in pieces of four, one for each process number.
+fn names(process: u32) -> [String; HOSTS] {
+    let base = 10 << 24 | (process % PROCESSES) << 2;
+    [1, 2].map(|host| Ipv4Addr::from_bits(base | host).to_string())
+}
+
+/// Which process a namespace of this name belongs to, if it can be one of ours.
+fn owner(name: &str) -> Option<u32> {
+    let address: Ipv4Addr = name.parse().ok()?;
+    let process = (address.to_bits() & 0x00ff_ffff) >> 2;
+    names(process)
+        .contains(&address.to_string())
+        .then_some(process)
+}
+
+/// Removes what processes have left that are no more: namespaces of our names with no interfaces but ours.
+fn remove_left() -> Result<(), String> {
+    for line in ip(&["netns", "list"])?.lines() {
+        let Some(name) = line.split_whitespace().next() else {
+            continue;
+        };
+        let gone = |process: u32| !Path::new("/proc").join(process.to_string()).exists();
+        if owner(name).is_some_and(gone)
+            && ip(&["-n", name, "-brief", "link"]).is_ok_and(|links| only_ours(&links))
+        {
+            remove(name);
+        }
+    }
+    Ok(())
+}
+
+/// Whether `ip -brief link` shows no interface but loopback and the end of a pair.
+fn only_ours(links: &str) -> bool {
+    let mut names = links.lines().filter_map(|line| {
+        let name = line.split_whitespace().next()?;
+        name.split('@').next()
+    });
+    names.all(|name| name == "lo" || name == INTERFACE)
+}
+
+fn remove(name: &str) {
+    // The pair first: a namespace lives on while a process is in it, and with it its end.
+    let _ = ip(&["-n", name, "link", "delete", INTERFACE]);
+    let _ = ip(&["netns", "delete", name]);
+}
+
+/// Runs `ip`; what it printed.
+fn ip(words: &[&str]) -> Result<String, String> {
+    let mut command = Command::new("ip");
+    let output = command.args(words).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("ip: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!("`ip {}`: {}", words.join(" "), said.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_of_one_process() {
+        assert_eq!(names(1), ["10.0.0.5", "10.0.0.6"]);
+        assert_eq!(names(PROCESSES - 1), ["10.255.255.253", "10.255.255.254"]);
+        for process in [1, 77, PROCESSES - 1] {
+            assert!(names(process).iter().all(|n| owner(n) == Some(process)));
+        }
+        for other in ["a", "10.0.0.7", "10.0.0.4", "11.0.0.5", "10.0.0.5x"] {
+            assert_eq!(owner(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_ours_is_removed() {
+        assert!(only_ours("lo DOWN\nmica0@if2 UP 1a:2b\n") && only_ours("lo UP\n"));
+        assert!(!only_ours("lo UP\neth0 UP\n"));
+    }
+
+    #[test]
+    fn hosts_have_processors_of_their_own() {
+        let all = |n| CpuSet::from_cpus(0..n);
+        let of = |n, ranks: &[u32]| processors(&all(n), ranks, false).map(|cpus| cpus.to_string());
+        assert_eq!(of(2, &[1, 1]), ["0", "1"]);
+        assert_eq!(of(2, &[2, 2]), ["0", "1"]);
+        assert_eq!(of(8, &[2, 1]), ["0-1", "4"]);
+        assert_eq!(of(1, &[1, 1]), ["0", "0"]);
+        assert_eq!(processors(&all(2), &[2, 1], true), [all(2), all(2)]);
+    }
+
+    /// As root they talk to each other only, and are gone afterwards; otherwise the error says what is missing.
+    #[test]
+    fn hosts_are_made_and_removed() {
+        let scratch = std::env::temp_dir().join(format!("mica-bench-hosts-{}", std::process::id()));
+        fs::create_dir_all(&scratch).unwrap();
+        let there = |name: &String| Path::new("/run/netns").join(name).exists();
+        match Hosts::make(&scratch) {
+            Ok(hosts) => {
+                let [a, b] = hosts.names().clone();
+                assert!(there(&a) && there(&b));
+                let cpus = processors(&CpuSet::from_cpus([0]), &[1, 1], false);
+                let shell = hosts.remote_shell(&cpus).unwrap();
+                let run = |words: &[&str]| Command::new(&shell).args(words).output().unwrap();
+                let out = run(&["-x", "-o", "Opt=1", &b, "ip", "-br", "-4", "address"]);
+                let out = String::from_utf8(out.stdout).unwrap();
+                assert!(
+                    out.contains(&format!("{b}/30")) && !out.contains(&format!("{a}/")),
+                    "{out}"
+                );
+                let out = run(&["moon", "true"]);
+                assert_eq!(out.status.code(), Some(255));
+                assert!(String::from_utf8_lossy(&out.stderr).contains("'moon'"));
+                let route = run(&[&a, "ip route get", &b]);
+                assert!(String::from_utf8_lossy(&route.stdout).contains(INTERFACE));
+                drop(hosts);
+                assert!(!there(&a) && !there(&b));
+            }
+            Err(error) => {
+                assert!(error.contains("root and iproute2"), "{error}");
+                let mut names = names(std::process::id()).into_iter();
+                assert!(!names.any(|name| there(&name)), "something is left");
+            }
+        }
+        fs::remove_dir_all(&scratch).unwrap();
+    }
+}

@@ -1,0 +1,587 @@
+//! How processes of one node find each other before they share a segment: abstract Unix sockets, over which a descriptor is
+//! handed over (SCM_RIGHTS) between processes of the same user (SO_PEERCRED).
+//!
+//! An abstract name is in no file system: nothing is left behind, and it ends with the last descriptor. Whoever knows it
+//! may connect, so the name has a [`nonce`] that only the job's processes learn, and both sides ask the kernel who the
+//! other is. The sockets keep the borders of messages (SOCK_SEQPACKET). Every call has a deadline.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Descriptors that one message carries at most.
+const DESCRIPTORS: usize = 4;
+
+/// 16 random bytes of the kernel.
+///
+/// # Errors
+/// When the kernel has none.
+pub fn nonce() -> io::Result<[u8; 16]> {
+    let mut bytes = [0; 16];
+    // SAFETY: `bytes` is valid for writes of its length; requests up to 256 bytes are not cut short once the pool is ready.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got == bytes.len() as isize {
+        Ok(bytes)
+    } else if got < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+/// Who is at the other end of a socket, as the kernel saw it when they connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Credentials {
+    /// Process id, in our PID namespace; 0 if it is not visible there.
+    pub pid: u32,
+    /// Effective user.
+    pub uid: u32,
+    /// Effective group.
+    pub gid: u32,
+}
+
+/// Effective user of this process.
+pub fn own_uid() -> u32 {
+    // SAFETY: never fails and touches no memory.
+    unsafe { libc::geteuid() }
+}
+
+/// A socket that waits for connections under an abstract name.
+#[derive(Debug)]
+pub struct Listener {
+    fd: OwnedFd,
+}
+
+/// A connection between two processes of one node.
+#[derive(Debug)]
+pub struct Connection {
+    fd: OwnedFd,
+}
+
+impl Listener {
+    /// Takes the abstract name `name` (1 to 107 bytes) and waits for connections under it, as many as there may be.
+    ///
+    /// # Errors
+    /// `AddrInUse` when another process has the name, or as the kernel refuses.
+    pub fn bind(name: &[u8]) -> io::Result<Listener> {
+        let (address, length) = abstract_address(name)?;
+        let fd = socket()?;
+        // SAFETY: `address` is a valid socket address of `length` bytes.
+        let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) };
+        check(bound)?;
+        // SAFETY: plain system call on our descriptor.
+        check(unsafe { libc::listen(fd.as_raw_fd(), 4096) })?;
+        Ok(Listener { fd })
+    }
+
+    /// Takes a connection that is already there; `None` if there is none.
+    ///
+    /// # Errors
+    /// As the kernel refuses.
+    pub fn try_accept(&self) -> io::Result<Option<Connection>> {
+        // SAFETY: no address is asked for, so both pointers may be null.
+        let fd = unsafe {
+            libc::accept4(
+                self.fd.as_raw_fd(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK,
+            )
+        };
+        if fd >= 0 {
+            // SAFETY: accept4 returned this descriptor to us alone.
+            let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+            return Ok(Some(Connection { fd }));
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::EINTR | libc::ECONNABORTED) => Ok(None),
+            _ => Err(error),
+        }
+    }
+
+    /// The descriptor, to wait for connections ([`wait_readable`]).
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Connection {
+    /// Connects to the process that waits under `name`.
+    ///
+    /// # Errors
+    /// `ConnectionRefused` if there is none, `TimedOut` at the deadline.
+    pub fn connect(name: &[u8], deadline: Instant) -> io::Result<Connection> {
+        let (address, length) = abstract_address(name)?;
+        let fd = socket()?;
+        loop {
+            // SAFETY: `address` is a valid socket address of `length` bytes.
+            let done =
+                unsafe { libc::connect(fd.as_raw_fd(), (&raw const address).cast(), length) };
+            let Err(error) = check(done) else {
+                return Ok(Connection { fd });
+            };
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                // The queue of the listener is full, and nothing tells when it no longer is.
+                Some(libc::EAGAIN) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Some(libc::EAGAIN) => return Err(io::ErrorKind::TimedOut.into()),
+                _ => return Err(error),
+            }
+        }
+    }
+
+    /// Who is at the other end.
+    ///
+    /// # Errors
+    /// As the kernel refuses.
+    pub fn peer(&self) -> io::Result<Credentials> {
+        let mut found = libc::ucred {
+            pid: 0,
+            uid: 0,
+            gid: 0,
+        };
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: `found` is valid for writes of `length` bytes, and any bytes are a ucred.
+        let result = unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERCRED,
+                (&raw mut found).cast(),
+                &mut length,
+            )
+        };
+        check(result)?;
+        Ok(Credentials {
+            pid: found.pid as u32,
+            uid: found.uid,
+            gid: found.gid,
+        })
+    }
+
+    /// Sends one message, and a descriptor with it.
+    ///
+    /// # Errors
+    /// `TimedOut` at the deadline; as the kernel refuses, when the other end is closed above all (never by SIGPIPE).
+    pub fn send(
+        &self,
+        bytes: &[u8],
+        descriptor: Option<BorrowedFd<'_>>,
+        deadline: Instant,
+    ) -> io::Result<()> {
+        let mut part = libc::iovec {
+            iov_base: bytes.as_ptr().cast_mut().cast(),
+            iov_len: bytes.len(),
+        };
+        let mut control = ControlBuffer::default();
+        // SAFETY: all-zero bytes are a msghdr.
+        let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
+        head.msg_iov = &mut part;
+        head.msg_iovlen = 1;
+        if let Some(descriptor) = descriptor {
+            head.msg_control = control.0.as_mut_ptr().cast();
+            // SAFETY: pure computations.
+            let (space, length) = unsafe {
+                (
+                    libc::CMSG_SPACE(size_of::<i32>() as u32),
+                    libc::CMSG_LEN(size_of::<i32>() as u32),
+                )
+            };
+            head.msg_controllen = space as usize;
+            // SAFETY: `control` is zeroed, aligned for a cmsghdr and larger than the `space` bytes that `head` names, so
+            // that CMSG_FIRSTHDR points into it with room for the header and one descriptor.
+            unsafe {
+                let first = libc::CMSG_FIRSTHDR(&head);
+                (*first).cmsg_level = libc::SOL_SOCKET;
+                (*first).cmsg_type = libc::SCM_RIGHTS;
+                (*first).cmsg_len = length as usize;
+                let data = libc::CMSG_DATA(first).cast::<i32>();
+                data.write_unaligned(descriptor.as_raw_fd());
+            }
+        }
+        loop {
+            // SAFETY: `head` names `bytes` and `control`, both alive; the kernel only reads them.
+            let sent = unsafe { libc::sendmsg(self.fd.as_raw_fd(), &head, libc::MSG_NOSIGNAL) };
+            if sent >= 0 {
+                return Ok(());
+            }
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                Some(libc::EINTR) => {}
+                Some(libc::EAGAIN) => wait(self.fd.as_fd(), libc::POLLOUT, deadline)?,
+                _ => return Err(error),
+            }
+        }
+    }
+
+    /// Takes one message and the descriptor that came with it (close-on-exec here). An empty message is the end: the other
+    /// side has closed.
+    ///
+    /// # Errors
+    /// `TimedOut` at the deadline; `InvalidData` for a message longer than `max` bytes or with several descriptors (these
+    /// are closed again).
+    pub fn receive(&self, max: usize, deadline: Instant) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
+        loop {
+            match self.try_receive(max)? {
+                Some(message) => return Ok(message),
+                None => wait(self.fd.as_fd(), libc::POLLIN, deadline)?,
+            }
+        }
+    }
+
+    /// The same without waiting; `None` if nothing is there.
+    ///
+    /// # Errors
+    /// As [`Connection::receive`].
+    pub fn try_receive(&self, max: usize) -> io::Result<Option<(Vec<u8>, Option<OwnedFd>)>> {
+        let mut bytes = vec![0u8; max];
+        let mut part = libc::iovec {
+            iov_base: bytes.as_mut_ptr().cast(),
+            iov_len: bytes.len(),
+        };
+        let mut control = ControlBuffer::default();
+        // SAFETY: all-zero bytes are a msghdr.
+        let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
+        head.msg_iov = &mut part;
+        head.msg_iovlen = 1;
+        head.msg_control = control.0.as_mut_ptr().cast();
+        head.msg_controllen = size_of_val(&control.0);
+        let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
+        // SAFETY: `head` names `bytes` and `control`, both alive and writable with the lengths given.
+        let got = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &mut head, flags) };
+        if got < 0 {
+            let error = io::Error::last_os_error();
+            return match error.raw_os_error() {
+                Some(libc::EAGAIN | libc::EINTR) => Ok(None),
+                _ => Err(error),
+            };
+        }
+        let mut descriptors = Vec::new();
+        // SAFETY: the kernel filled `control` up to `msg_controllen` with well-formed headers, which the macros walk; each
+        // descriptor in them was made for us and is owned by nobody else.
+        unsafe {
+            let mut at = libc::CMSG_FIRSTHDR(&head);
+            while !at.is_null() {
+                if (*at).cmsg_level == libc::SOL_SOCKET && (*at).cmsg_type == libc::SCM_RIGHTS {
+                    let length = (*at).cmsg_len - libc::CMSG_LEN(0) as usize;
+                    let data = libc::CMSG_DATA(at).cast::<i32>();
+                    for i in 0..length / size_of::<i32>() {
+                        let fd = data.add(i).read_unaligned();
+                        descriptors.push(OwnedFd::from_raw_fd(fd));
+                    }
+                }
+                at = libc::CMSG_NXTHDR(&head, at);
+            }
+        }
+        if head.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 || descriptors.len() > 1 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a longer message, or more descriptors, than was agreed on",
+            ));
+        }
+        bytes.truncate(got as usize);
+        Ok(Some((bytes, descriptors.pop())))
+    }
+
+    /// The descriptor, to wait for messages ([`wait_readable`]).
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Waits until at least one of `fds` can be read (or is closed), or until the deadline; tells which.
+///
+/// # Errors
+/// `TimedOut` at the deadline.
+pub fn wait_readable(fds: &[BorrowedFd<'_>], deadline: Instant) -> io::Result<Vec<bool>> {
+    wait_any(fds, libc::POLLIN, deadline)
+}
+
+fn wait(fd: BorrowedFd<'_>, events: i16, deadline: Instant) -> io::Result<()> {
+    wait_any(&[fd], events, deadline).map(drop)
+}
+
+fn wait_any(fds: &[BorrowedFd<'_>], events: i16, deadline: Instant) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<libc::pollfd> = fds
+        .iter()
+        .map(|fd| libc::pollfd {
+            fd: fd.as_raw_fd(),
+            events,
+            revents: 0,
+        })
+        .collect();
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let ms = left.as_millis().min(i32::MAX as u128 - 1) as i32 + i32::from(!left.is_zero());
+        // SAFETY: `polled` is valid for reads and writes of its length.
+        let ready = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, ms) };
+        if ready > 0 {
+            return Ok(polled.iter().map(|p| p.revents != 0).collect());
+        }
+        if ready < 0 && io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+            return Err(io::Error::last_os_error());
+        }
+        if Instant::now() >= deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+}
+
+/// A socket that a launcher gave this process by number, for a protocol of its own (`PMI_FD`).
+#[derive(Debug)]
+pub struct Wire {
+    fd: OwnedFd,
+}
+
+impl Wire {
+    /// Takes the inherited socket with this number; programs that this process starts will not inherit it.
+    ///
+    /// # Errors
+    /// When nothing, or something else than a socket, is open under the number.
+    pub fn inherited(number: i32) -> io::Result<Wire> {
+        // SAFETY: all-zero bytes are a stat.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: fstat writes to `stat` only, and fails for what is not open.
+        check(unsafe { libc::fstat(number, &mut stat) })?;
+        if stat.st_mode & libc::S_IFMT != libc::S_IFSOCK {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "that descriptor is no socket",
+            ));
+        }
+        // SAFETY: plain system call on an open descriptor.
+        check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
+        // SAFETY: it is open, and by the launcher's convention nobody else in this process uses it.
+        let fd = unsafe { OwnedFd::from_raw_fd(number) };
+        Ok(Wire { fd })
+    }
+
+    /// Sends all bytes. Blocks while the other side does not take them.
+    ///
+    /// # Errors
+    /// As the kernel refuses, when the other end is closed above all (never by SIGPIPE).
+    pub fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            // SAFETY: `bytes` is valid for reads of its length.
+            let sent = unsafe {
+                libc::send(
+                    self.fd.as_raw_fd(),
+                    bytes.as_ptr().cast(),
+                    bytes.len(),
+                    libc::MSG_NOSIGNAL,
+                )
+            };
+            if sent >= 0 {
+                bytes = &bytes[sent as usize..];
+                continue;
+            }
+            self.after_error(libc::POLLOUT)?;
+        }
+        Ok(())
+    }
+
+    /// Takes some bytes, at least one; blocks until there are some. 0: the other side has closed.
+    ///
+    /// # Errors
+    /// As the kernel refuses.
+    pub fn receive(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let (start, length) = (bytes.as_mut_ptr().cast(), bytes.len());
+            // SAFETY: `bytes` is valid for writes of its length.
+            let got = unsafe { libc::recv(self.fd.as_raw_fd(), start, length, 0) };
+            if got >= 0 {
+                return Ok(got as usize);
+            }
+            self.after_error(libc::POLLIN)?;
+        }
+    }
+
+    /// After a failed call: waits if the socket is one that does not block.
+    fn after_error(&self, events: i16) -> io::Result<()> {
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => Ok(()),
+            Some(libc::EAGAIN) => {
+                let long = Instant::now() + Duration::from_secs(3600);
+                match wait(self.fd.as_fd(), events, long) {
+                    Err(e) if e.kind() == io::ErrorKind::TimedOut => Ok(()),
+                    waited => waited,
+                }
+            }
+            _ => Err(error),
+        }
+    }
+}
+
+impl From<OwnedFd> for Wire {
+    fn from(fd: OwnedFd) -> Wire {
+        Wire { fd }
+    }
+}
+
+/// Room for control messages, aligned for their headers.
+#[derive(Default)]
+struct ControlBuffer([u64; 8]);
+
+const _: () = assert!(size_of::<ControlBuffer>() >= size_of::<libc::cmsghdr>() + DESCRIPTORS * 4);
+const _: () = assert!(align_of::<ControlBuffer>() >= align_of::<libc::cmsghdr>());
+
+fn socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: plain system call.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
+    check(fd)?;
+    // SAFETY: socket returned this descriptor to us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn abstract_address(name: &[u8]) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
+    // SAFETY: all-zero bytes are a sockaddr_un.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    if name.is_empty() || name.len() >= address.sun_path.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    // Behind a first byte of zero: that is what makes it abstract.
+    for (to, from) in address.sun_path[1..].iter_mut().zip(name) {
+        *to = *from as libc::c_char;
+    }
+    let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
+    Ok((address, length as libc::socklen_t))
+}
+
+fn check(result: i32) -> io::Result<()> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Seek, Write};
+    use std::os::unix::net::UnixStream;
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(30)
+    }
+
+    fn pair() -> (Connection, Connection) {
+        let name = nonce().expect("random bytes");
+        let listener = Listener::bind(&name).expect("a fresh name");
+        let one = Connection::connect(&name, soon()).expect("it listens");
+        let other = listener.try_accept().expect("accept").expect("queued");
+        (one, other)
+    }
+
+    #[test]
+    fn a_descriptor_comes_over_with_its_bytes() {
+        let (one, other) = pair();
+        let mut file = std::fs::File::open("/proc/self/exe").expect("own program");
+        one.send(b"here", Some(file.as_fd()), soon()).expect("sent");
+        one.send(b"bare", None, soon()).expect("sent");
+        let (bytes, descriptor) = other.receive(16, soon()).expect("received");
+        assert_eq!(bytes, b"here");
+        let mut copy = std::fs::File::from(descriptor.expect("a descriptor"));
+        let (mut a, mut b) = ([0; 4], [0; 4]);
+        copy.read_exact(&mut a).expect("it is readable");
+        file.rewind().expect("the same open file");
+        file.read_exact(&mut b).expect("readable");
+        assert_eq!(a, b);
+        assert_eq!(a, *b"\x7fELF");
+        let (bytes, descriptor) = other.receive(16, soon()).expect("received");
+        assert_eq!(
+            (bytes.as_slice(), descriptor.is_some()),
+            (&b"bare"[..], false)
+        );
+    }
+
+    #[test]
+    fn both_sides_know_who_the_other_is() {
+        let (one, other) = pair();
+        let me = Credentials {
+            pid: std::process::id(),
+            uid: own_uid(),
+            gid: one.peer().expect("credentials").gid,
+        };
+        assert_eq!(one.peer().expect("credentials"), me);
+        assert_eq!(other.peer().expect("credentials"), me);
+    }
+
+    #[test]
+    fn the_end_of_the_other_side_is_no_hang() {
+        let (one, other) = pair();
+        drop(other);
+        let (bytes, descriptor) = one.receive(16, soon()).expect("the end");
+        assert!(bytes.is_empty() && descriptor.is_none());
+        let error = one.send(b"x", None, soon()).expect_err("closed");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn a_deadline_ends_the_wait() {
+        let (one, _other) = pair();
+        let start = Instant::now();
+        let deadline = start + Duration::from_millis(30);
+        let error = one.receive(16, deadline).expect_err("nothing comes");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(start.elapsed() >= Duration::from_millis(30));
+    }
+
+    #[test]
+    fn names_are_taken_once_and_freed() {
+        let name = nonce().expect("random bytes");
+        let first = Listener::bind(&name).expect("a fresh name");
+        let error = Listener::bind(&name).expect_err("taken");
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+        drop(first);
+        let error = Connection::connect(&name, soon()).expect_err("nobody");
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        Listener::bind(&name).expect("free again");
+        for bad in [&b""[..], &[b'x'; 200]] {
+            assert!(Listener::bind(bad).is_err());
+        }
+    }
+
+    #[test]
+    fn too_long_is_refused() {
+        let (one, other) = pair();
+        one.send(b"12345678", None, soon()).expect("sent");
+        let error = other.receive(4, soon()).expect_err("longer than agreed");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_wire_carries_bytes_and_reports_its_end() {
+        let (one, mut other) = UnixStream::pair().expect("a pair");
+        // A wire that was set not to block still waits.
+        one.set_nonblocking(true).expect("an option");
+        let wire = Wire::from(OwnedFd::from(one));
+        let echo = std::thread::spawn(move || {
+            let mut bytes = [0; 5];
+            other.read_exact(&mut bytes).expect("five bytes");
+            other.write_all(&bytes).expect("sent");
+        });
+        wire.send(b"hello").expect("sent");
+        let mut bytes = [0; 16];
+        assert_eq!(wire.receive(&mut bytes).expect("received"), 5);
+        assert_eq!(wire.receive(&mut bytes).expect("the end"), 0);
+        echo.join().expect("the other side");
+        let error = wire.send(b"x").expect_err("nobody");
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn what_is_no_wire() {
+        assert!(Wire::inherited(-1).is_err());
+        assert!(Wire::inherited(1 << 20).is_err());
+        let file = std::fs::File::open("/proc/self/exe").expect("own program");
+        let error = Wire::inherited(file.as_raw_fd()).expect_err("a file");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+}
