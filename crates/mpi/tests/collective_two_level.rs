@@ -305,8 +305,8 @@ fn exchange_moves_blocks_of_any_length() {
                 &incoming,
             ))
         });
-        for rank in 0..size {
-            receive[rank].expect(&into(rank), &case.label("exchange", rank));
+        for (rank, receive) in receive.iter().enumerate() {
+            receive.expect(&into(rank), &case.label("exchange", rank));
         }
     });
 }

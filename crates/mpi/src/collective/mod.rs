@@ -59,4 +59,4 @@ pub use calls::{
 pub use layout::Layout;
 pub use place::{Blocks, Elements, Place};
 pub use reduction::Reduction;
-pub use thresholds::{Thresholds, TwoLevel, Way};
+pub use thresholds::{Force, Thresholds, TwoLevel, Way};

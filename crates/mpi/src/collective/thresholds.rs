@@ -77,11 +77,24 @@ pub enum Way {
     Columns,
 }
 
+/// What `MICA_COLL_TWO_LEVEL` asks for where algorithms could do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// What pays.
+    Nothing,
+    /// Two levels wherever that is correct.
+    TwoLevel,
+    /// Of these, leaders.
+    Leaders,
+    /// Of these, columns where nodes are equal.
+    Columns,
+}
+
 /// When two-level algorithms pay, where a communicator spans nodes. docs/design/collectives.md derives the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoLevel {
-    /// Two-level wherever that is correct.
-    pub force: bool,
+    /// What is asked for.
+    pub force: Force,
     /// Within a node.
     pub inside: Thresholds,
     /// Between nodes, and for flat algorithms.
@@ -92,39 +105,44 @@ pub struct TwoLevel {
     pub gather_leaders: usize,
     /// Allgather: leaders below this many bytes in all.
     pub allgather_leaders: usize,
-    /// All-to-all: leaders up to this many bytes that leave a node ...
+    /// All-to-all on unequal nodes: leaders up to this many bytes that leave a node ...
     pub alltoall_leaders: usize,
     /// ... in at most this many blocks.
     pub alltoall_leader_blocks: usize,
-    /// All-to-all: columns below this many bytes per pair.
+    /// All-to-all on equal nodes: columns below this many bytes per pair.
     pub alltoall_columns: usize,
 }
 
 impl TwoLevel {
     /// What `MICA_COLL_TWO_LEVEL=auto` means.
     pub const DEFAULT: TwoLevel = TwoLevel {
-        force: false,
+        force: Force::Nothing,
         inside: Thresholds::DEFAULT,
         across: Thresholds::NETWORK,
-        allreduce_part: 8 << 10,
+        allreduce_part: 16 << 10,
         gather_leaders: 8 << 10,
         allgather_leaders: 64 << 10,
         alltoall_leaders: 32 << 10,
         alltoall_leader_blocks: 256,
-        alltoall_columns: 4 << 10,
+        alltoall_columns: 2 << 10,
     };
 
     /// What `MICA_COLL_TWO_LEVEL` says; `None` if it is off.
     pub(super) fn in_force() -> Option<&'static TwoLevel> {
         static IN_FORCE: OnceLock<Option<TwoLevel>> = OnceLock::new();
-        let choose = || match tunables::COLL_TWO_LEVEL.choice() {
-            Ok("off") => None,
-            Ok("on") => Some(TwoLevel {
-                force: true,
+        let choose = || {
+            let force = match tunables::COLL_TWO_LEVEL.choice() {
+                Ok("off") => return None,
+                Ok("on") => Force::TwoLevel,
+                Ok("leaders") => Force::Leaders,
+                Ok("columns") => Force::Columns,
+                // A bad value was refused at MPI_Init.
+                _ => Force::Nothing,
+            };
+            Some(TwoLevel {
+                force,
                 ..TwoLevel::DEFAULT
-            }),
-            // A bad value was refused at MPI_Init.
-            _ => Some(TwoLevel::DEFAULT),
+            })
         };
         IN_FORCE.get_or_init(choose).as_ref()
     }
@@ -150,15 +168,17 @@ impl TwoLevel {
 
     /// Allreduce of a vector of `bytes`.
     pub fn allreduce(&self, layout: &Layout, commutes: bool, bytes: usize) -> Way {
-        match (self.reduce(layout, commutes), layout.equal()) {
-            (Way::Leaders, Some(ranks)) if bytes / ranks >= self.allreduce_part => Way::Columns,
-            (way, _) => way,
+        let long = |ranks| bytes / ranks >= self.allreduce_part;
+        match self.reduce(layout, commutes) {
+            Way::Flat => Way::Flat,
+            _ if layout.equal().is_some_and(long) => self.asked(layout, Way::Columns),
+            _ => self.asked(layout, Way::Leaders),
         }
     }
 
     /// Gather and scatter of blocks of `block` bytes.
     pub fn gather(&self, layout: &Layout, block: usize) -> Way {
-        if self.force || block < self.gather_leaders {
+        if self.force != Force::Nothing || block < self.gather_leaders {
             self.always(layout)
         } else {
             Way::Flat
@@ -168,27 +188,35 @@ impl TwoLevel {
     /// Allgather of `bytes` in all.
     pub fn allgather(&self, layout: &Layout, bytes: usize) -> Way {
         match (self.always(layout), layout.equal()) {
-            (Way::Leaders, _) if bytes < self.allgather_leaders => Way::Leaders,
-            (Way::Leaders, Some(_)) => Way::Columns,
-            (Way::Leaders, None) if self.force => Way::Leaders,
-            _ => Way::Flat,
+            (Way::Flat, _) => Way::Flat,
+            _ if bytes < self.allgather_leaders => self.asked(layout, Way::Leaders),
+            (_, Some(_)) => self.asked(layout, Way::Columns),
+            (_, None) => self.asked(layout, Way::Flat),
         }
     }
 
     /// All-to-all of blocks of `block` bytes.
     pub fn alltoall(&self, layout: &Layout, block: usize) -> Way {
         let crossing = layout.busiest();
-        let way = self.always(layout);
-        if way == Way::Leaders
-            && crossing <= self.alltoall_leader_blocks
-            && crossing.saturating_mul(block) <= self.alltoall_leaders
-        {
-            return Way::Leaders;
+        let few = crossing <= self.alltoall_leader_blocks
+            && crossing.saturating_mul(block) <= self.alltoall_leaders;
+        match (self.always(layout), layout.equal()) {
+            (Way::Flat, _) => Way::Flat,
+            (_, Some(_)) if block < self.alltoall_columns => self.asked(layout, Way::Columns),
+            (_, None) if few => self.asked(layout, Way::Leaders),
+            _ => self.asked(layout, Way::Flat),
         }
-        match (way, layout.equal()) {
-            (Way::Leaders, Some(_)) if self.force || block < self.alltoall_columns => Way::Columns,
-            (Way::Leaders, None) if self.force => Way::Leaders,
-            _ => Way::Flat,
+    }
+
+    /// What is asked for, where it is possible, instead of what pays.
+    fn asked(&self, layout: &Layout, pays: Way) -> Way {
+        let equal = layout.equal().is_some();
+        match (self.force, pays) {
+            (Force::Nothing, _) => pays,
+            (Force::Leaders, _) => Way::Leaders,
+            (Force::Columns, _) | (Force::TwoLevel, Way::Flat) if equal => Way::Columns,
+            (Force::Columns | Force::TwoLevel, Way::Flat) => Way::Leaders,
+            (Force::Columns | Force::TwoLevel, _) => pays,
         }
     }
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use mica_channel::memory::{Block, Region, View, fill};
 use mica_mpi::collective::schedule::{Local, Schedule, Transfer};
-use mica_mpi::collective::{Blocks, Elements, Layout, Place, Reduction, Thresholds, TwoLevel};
+use mica_mpi::collective::{
+    Blocks, Elements, Force, Layout, Place, Reduction, Thresholds, TwoLevel,
+};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
 use mica_mpi::op::Op;
@@ -377,7 +379,7 @@ pub fn placements() -> Vec<Vec<u32>> {
         vec![0, 0, 0, 0, 1, 1, 1, 1],
         vec![3, 3, 1, 2, 2, 2],
     ];
-    while all.len() < 40 {
+    while all.len() < 28 {
         let (size, nodes) = (2 + next(11), 2 + next(5));
         let mut names: Vec<u32> = (0..size).map(|_| next(nodes) as u32).collect();
         if all.len() % 3 == 0 {
@@ -390,36 +392,36 @@ pub fn placements() -> Vec<Vec<u32>> {
     all
 }
 
-/// Two-level algorithms forced, with those for short and for long messages at each level; every rank of a node on its
-/// column; and what is in use.
+/// Leaders and columns forced, with the algorithms for short messages at one level and those for long ones at the other;
+/// neither; either; and what is in use.
 pub fn two_levels() -> Vec<TwoLevel> {
     let [short, long] = [0, 1].map(|i| thresholds()[i]);
-    let forced = TwoLevel {
-        force: true,
+    let leaders = TwoLevel {
+        force: Force::Leaders,
         inside: short,
         across: long,
-        allreduce_part: usize::MAX,
-        gather_leaders: usize::MAX,
-        allgather_leaders: usize::MAX,
-        alltoall_leaders: usize::MAX,
-        alltoall_leader_blocks: usize::MAX,
-        alltoall_columns: usize::MAX,
+        ..TwoLevel::DEFAULT
     };
     let columns = TwoLevel {
+        force: Force::Columns,
         inside: long,
         across: short,
-        allreduce_part: 0,
-        allgather_leaders: 0,
-        alltoall_leaders: 0,
-        ..forced
+        ..TwoLevel::DEFAULT
     };
     let direct = TwoLevel {
-        force: false,
+        force: Force::Nothing,
+        allreduce_part: 0,
         gather_leaders: 0,
+        allgather_leaders: 0,
+        alltoall_leader_blocks: 0,
         alltoall_columns: 0,
         ..columns
     };
-    vec![forced, columns, direct, TwoLevel::DEFAULT]
+    let either = TwoLevel {
+        force: Force::TwoLevel,
+        ..TwoLevel::DEFAULT
+    };
+    vec![leaders, columns, direct, either, TwoLevel::DEFAULT]
 }
 
 /// Builds the schedules of all ranks on the nodes that these names stand for, and runs them. Returns them.

@@ -76,7 +76,9 @@ pub fn exchange(layout: &Layout, limits: &TwoLevel, send: &[View], receive: &[Vi
 fn leaders(layout: &Layout, send: &Blocks, receive: &Blocks, block: usize) -> Result<Schedule> {
     let (node, here, me) = (Team::node(layout), layout.here(), layout.rank());
     let others: Vec<usize> = (0..layout.nodes()).filter(|&n| n != here).collect();
-    let start = offsets(others.iter().map(|&n| layout.members(n).len()));
+    // Where the ranks of each other node start among all others, and their number.
+    let starts = offsets(others.iter().map(|&n| layout.members(n).len()));
+    let spans: Vec<(usize, usize)> = starts.windows(2).map(|w| (w[0], w[1] - w[0])).collect();
     let away: Vec<usize> = others
         .iter()
         .flat_map(|&n| layout.members(n).iter().copied())
@@ -113,31 +115,25 @@ fn leaders(layout: &Layout, send: &Blocks, receive: &Blocks, block: usize) -> Re
         round.receive(node.ranks[i], rows.view(i * far, far));
     }
     // Between two nodes blocks travel by source, then by destination.
-    let pairs = |n: usize| (members * start[n], start[n + 1] - start[n]);
-    for n in 0..others.len() {
-        let (at, theirs) = pairs(n);
+    for &(first, theirs) in &spans {
         for i in 0..members {
-            let from = rows.view(i * far + start[n], theirs);
-            schedule
-                .last()
-                .copy(from, out.view(at + i * theirs, theirs));
+            let to = out.view(members * first + i * theirs, theirs);
+            schedule.last().copy(rows.view(i * far + first, theirs), to);
         }
     }
     let incoming = Packed::allocate(members * far, block)?;
     let columns = Packed::allocate(members * far, block)?;
     let round = schedule.round();
-    for (n, &other) in others.iter().enumerate() {
-        let (at, theirs) = pairs(n);
-        let leader = layout.members(other)[0];
+    for (&other, &(first, theirs)) in others.iter().zip(&spans) {
+        let (leader, at) = (layout.members(other)[0], members * first);
         round.receive(leader, incoming.view(at, members * theirs));
         round.send(leader, out.view(at, members * theirs));
     }
     local(round)?;
-    for n in 0..others.len() {
-        let (at, theirs) = pairs(n);
-        for (s, d) in (0..theirs).flat_map(|s| (0..members).map(move |d| (s, d))) {
-            let to = columns.view(d * far + start[n] + s, 1);
-            round.copy(incoming.view(at + s * members + d, 1), to);
+    for &(first, theirs) in &spans {
+        for (s, d) in (first..first + theirs).flat_map(|s| (0..members).map(move |d| (s, d))) {
+            let to = columns.view(d * far + s, 1);
+            round.copy(incoming.view(s * members + d, 1), to);
         }
     }
     unpack(round, &columns, receive, &away)?;

@@ -3,7 +3,7 @@
 //! Nodes and their members are taken in rank order, so operators that do not commute keep their order where ranks are in
 //! blocks; elsewhere they take the flat algorithms.
 
-use super::super::place::Elements;
+use super::super::place::{Elements, Place};
 use super::super::reduction::Reduction;
 use super::super::schedule::Schedule;
 use super::super::thresholds::{Thresholds, TwoLevel, Way};
@@ -84,12 +84,20 @@ fn allreduce_leaders(
     let (node, inside) = (Team::node(layout), &limits.inside);
     let mut schedule = Schedule::new();
     if let Some(leaders) = Team::leaders(layout, None) {
-        let mut operand = send;
+        let mut partial = None;
         if !node.alone() {
-            let part = re::build(node.me, inside, reduction, send, Some(receive), 0)?;
+            let of_node = match send {
+                Some(_) if starts_from_right(leaders.me) => reduction.temporary(reduction.count)?,
+                _ => receive.clone(),
+            };
+            let part = re::build(node.me, inside, reduction, send, Some(&of_node), 0)?;
             node.join(&mut schedule, part);
-            operand = None;
+            partial = Some(of_node);
         }
+        let operand = match &partial {
+            None => send,
+            Some(partial) => Some(partial).filter(|partial| !partial.same_place(receive)),
+        };
         let part = ar::build(leaders.me, &limits.across, reduction, operand, receive)?;
         leaders.join(&mut schedule, part);
     } else {
@@ -121,8 +129,8 @@ fn allreduce_columns(
     // In place, the block must not land where operands lie. Parts are long enough for the pairwise exchange, which copies
     // nothing.
     let block = match send {
-        Some(_) => target.clone(),
-        None => reduction.temporary(own)?,
+        Some(_) if !starts_from_right(column.me) => target.clone(),
+        _ => reduction.temporary(own)?,
     };
     let pairwise = Thresholds {
         reduce_scatter_pairwise: 0,
@@ -136,7 +144,7 @@ fn allreduce_columns(
         count: own,
         ..reduction.clone()
     };
-    let operand = send.is_none().then_some(&block);
+    let operand = Some(&block).filter(|block| !block.same_place(&target));
     let part = ar::build(column.me, &limits.across, &mine, operand, &target)?;
     column.join(&mut schedule, part);
 
@@ -145,6 +153,12 @@ fn allreduce_columns(
         .collect();
     node.join(&mut schedule, ag::ring(node.me, None, &parts?));
     Ok(schedule)
+}
+
+/// Whether the first operand of a recursive doubling comes from the right: it becomes the result where it lands, so nothing is
+/// copied if that is the receive buffer, and this rank's operand elsewhere.
+fn starts_from_right(me: Place) -> bool {
+    me.rank.is_multiple_of(2) && me.rank + 1 < me.size
 }
 
 /// Where part `i` of `parts` starts.
