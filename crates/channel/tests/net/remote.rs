@@ -15,7 +15,10 @@ fn reads(provider: &str) {
         return;
     };
     assert!(nets[1].can_read());
-    for (token, len) in [0, 1, 7, 4096, 65_537, 1 << 20, 5 << 20].into_iter().enumerate() {
+    for (token, len) in [0, 1, 7, 4096, 65_537, 1 << 20, 5 << 20]
+        .into_iter()
+        .enumerate()
+    {
         let theirs = filled(len, 4);
         let (_, mine) = buffer(len + 1);
         let (address, _) = theirs.as_contiguous().unwrap();
@@ -76,12 +79,19 @@ fn many_reads_both_ways_at_once_and_messages_between_them() {
                 let there = &exposed[1 - me];
                 let address = there.address + from as u64;
                 let view = &mine[me][i];
-                if !nets[me].start_read(peer, address, there.key, view, len, i as u64).unwrap() {
+                if !nets[me]
+                    .start_read(peer, address, there.key, view, len, i as u64)
+                    .unwrap()
+                {
                     break;
                 }
                 started[me] += 1;
             }
-            if sent[me] < COUNT && nets[me].send(peer, &packet(sent[me] as u64, 0), None, 0).unwrap() {
+            if sent[me] < COUNT
+                && nets[me]
+                    .send(peer, &packet(sent[me] as u64, 0), None, 0)
+                    .unwrap()
+            {
                 sent[me] += 1;
             }
             nets[me].look();
@@ -108,7 +118,10 @@ fn a_read_that_cannot_be_is_an_error() {
     let Some(mut nets) = job(2) else { return };
     let (_, short) = buffer(10);
     let error = net_error(nets[0].start_read(1, 0, 0, &short, 11, 0));
-    assert!(error.to_string().contains("11 bytes of a buffer of 10"), "{error}");
+    assert!(
+        error.to_string().contains("11 bytes of a buffer of 10"),
+        "{error}"
+    );
     let error = net_error(nets[0].start_read(7, 0, 0, &short, 1, 0));
     assert!(error.to_string().starts_with("rank 7 "), "{error}");
 }
@@ -132,7 +145,11 @@ fn put_and_get(provider: &str) {
     let Some(mut nets) = job_with(3, &options(provider)) else {
         return;
     };
-    assert!(nets[0].capabilities().contains(Capabilities::READ | Capabilities::WRITE));
+    assert!(
+        nets[0]
+            .capabilities()
+            .contains(Capabilities::READ | Capabilities::WRITE)
+    );
     let (memory, region) = window(&mut nets[2], 3 << 20);
     for (round, (offset, len)) in [(0, 8), (100, 1), (4096, 70_000), (1 << 20, 2 << 20), (5, 0)]
         .into_iter()
@@ -142,7 +159,10 @@ fn put_and_get(provider: &str) {
         let data = filled(len, round as u64 + 50);
         let there = at(region, offset);
         until(&mut nets, "room", |nets| {
-            nets[from].put(2, there, &data, len, 1).unwrap().then_some(())
+            nets[from]
+                .put(2, there, &data, len, 1)
+                .unwrap()
+                .then_some(())
         });
         assert_eq!(end_of(&mut nets, from, 1), Ok(0));
         let mut bytes = vec![0; len];
@@ -150,7 +170,10 @@ fn put_and_get(provider: &str) {
         assert!(bytes == content(&data), "at its end a put is there");
         let (_, back) = buffer(len);
         until(&mut nets, "room", |nets| {
-            nets[from].get(2, there, &back, len, 2).unwrap().then_some(())
+            nets[from]
+                .get(2, there, &back, len, 2)
+                .unwrap()
+                .then_some(())
         });
         assert_eq!(end_of(&mut nets, from, 2), Ok(0));
         assert!(content(&back) == bytes);
@@ -173,7 +196,10 @@ fn so_it_is_by_the_provider_net() {
 fn atomic_operations_lose_nothing() {
     const ROUNDS: u64 = 300;
     let Some(mut nets) = job(3) else { return };
-    assert!(nets[0].capabilities().contains(ATOMICS), "tcp has them by ofi_rxm");
+    assert!(
+        nets[0].capabilities().contains(ATOMICS),
+        "tcp has them by ofi_rxm"
+    );
     let (memory, region) = window(&mut nets[2], 4096);
     let word = |index: usize| {
         // SAFETY: aligned words of a block that lives on; the library works on them by atomic instructions or this thread.
@@ -185,7 +211,9 @@ fn atomic_operations_lose_nothing() {
     while ended != [ROUNDS; 2] {
         for me in 0..2 {
             while started[me] < ROUNDS
-                && nets[me].fetch_add(2, at(region, 8), Width::Eight, 3, started[me]).unwrap()
+                && nets[me]
+                    .fetch_add(2, at(region, 8), Width::Eight, 3, started[me])
+                    .unwrap()
             {
                 started[me] += 1;
             }
@@ -202,7 +230,10 @@ fn atomic_operations_lose_nothing() {
     sums.sort_unstable();
     let each: Vec<u64> = (0..2 * ROUNDS).map(|i| 3 * i).collect();
     assert_eq!(sums, each, "each found the sum of those before it");
-    assert_eq!([word(0), word(2)].map(|w| w.load(Ordering::Relaxed)), [0; 2]);
+    assert_eq!(
+        [word(0), word(2)].map(|w| w.load(Ordering::Relaxed)),
+        [0; 2]
+    );
 }
 
 #[test]
@@ -215,13 +246,29 @@ fn swaps_and_compared_swaps_find_what_was_there() {
         word.load(Ordering::Relaxed)
     };
     let big = 0xfedc_ba98_7654_3210;
-    until(&mut nets, "room", |n| n[0].swap(1, region, Width::Eight, big, 1).unwrap().then_some(()));
+    until(&mut nets, "room", |n| {
+        n[0].swap(1, region, Width::Eight, big, 1)
+            .unwrap()
+            .then_some(())
+    });
     assert_eq!((end_of(&mut nets, 0, 1), value()), (Ok(0), big));
-    assert!(nets[0].compare_swap(1, region, Width::Eight, big - 1, 5, 2).unwrap());
+    assert!(
+        nets[0]
+            .compare_swap(1, region, Width::Eight, big - 1, 5, 2)
+            .unwrap()
+    );
     assert_eq!((end_of(&mut nets, 0, 2), value()), (Ok(big), big));
-    assert!(nets[0].compare_swap(1, region, Width::Eight, big, 5, 3).unwrap());
+    assert!(
+        nets[0]
+            .compare_swap(1, region, Width::Eight, big, 5, 3)
+            .unwrap()
+    );
     assert_eq!((end_of(&mut nets, 0, 3), value()), (Ok(big), 5));
-    assert!(nets[0].fetch_add(1, region, Width::Eight, u64::MAX, 4).unwrap());
+    assert!(
+        nets[0]
+            .fetch_add(1, region, Width::Eight, u64::MAX, 4)
+            .unwrap()
+    );
     assert_eq!((end_of(&mut nets, 0, 4), value()), (Ok(5), 4));
 }
 
@@ -232,15 +279,29 @@ fn four_bytes_are_four_bytes() {
     let (memory, region) = window(&mut nets[1], 64);
     let word = |index: usize| {
         // SAFETY: as above.
-        let word = unsafe { &*std::ptr::with_exposed_provenance::<AtomicU32>(memory.address() + 4 * index) };
+        let word = unsafe {
+            &*std::ptr::with_exposed_provenance::<AtomicU32>(memory.address() + 4 * index)
+        };
         word.load(Ordering::Relaxed)
     };
     let there = at(region, 4);
-    until(&mut nets, "room", |n| n[0].swap(1, there, Width::Four, 7, 1).unwrap().then_some(()));
+    until(&mut nets, "room", |n| {
+        n[0].swap(1, there, Width::Four, 7, 1)
+            .unwrap()
+            .then_some(())
+    });
     assert_eq!(end_of(&mut nets, 0, 1), Ok(0));
-    assert!(nets[0].fetch_add(1, there, Width::Four, u64::from(u32::MAX), 2).unwrap());
+    assert!(
+        nets[0]
+            .fetch_add(1, there, Width::Four, u64::from(u32::MAX), 2)
+            .unwrap()
+    );
     assert_eq!(end_of(&mut nets, 0, 2), Ok(7));
-    assert!(nets[0].compare_swap(1, there, Width::Four, 6, 9, 3).unwrap());
+    assert!(
+        nets[0]
+            .compare_swap(1, there, Width::Four, 6, 9, 3)
+            .unwrap()
+    );
     assert_eq!(end_of(&mut nets, 0, 3), Ok(6));
     assert_eq!([0, 1, 2].map(word), [0, 9, 0]);
 }
@@ -250,12 +311,21 @@ fn a_flush_ends_after_all_that_was_started_before_it() {
     const PUTS: u64 = 40;
     let Some(mut nets) = job(2) else { return };
     nets[0].flush(1, 1000);
-    assert_eq!(nets[0].next_end().map(|e| e.token), Some(1000), "of nothing");
+    assert_eq!(
+        nets[0].next_end().map(|e| e.token),
+        Some(1000),
+        "of nothing"
+    );
     let (memory, region) = window(&mut nets[1], (PUTS as usize) << 16);
     let data = filled(1 << 16, 2);
     for i in 0..PUTS {
         let there = at(region, i << 16);
-        until(&mut nets, "room", |nets| nets[0].put(1, there, &data, 1 << 16, i).unwrap().then_some(()));
+        until(&mut nets, "room", |nets| {
+            nets[0]
+                .put(1, there, &data, 1 << 16, i)
+                .unwrap()
+                .then_some(())
+        });
     }
     nets[0].flush(1, 1000);
     let mut order = Vec::new();

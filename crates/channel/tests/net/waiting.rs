@@ -73,7 +73,9 @@ fn with_nothing_on_its_way_the_descriptor_stays_quiet() {
     let Some(mut nets) = job(2) else { return };
     send(&mut nets, 0, 1, &packet(0, 0), None);
     receive(&mut nets, 1);
-    until(&mut nets, "draining", |nets| nets[0].is_drained().then_some(()));
+    until(&mut nets, "draining", |nets| {
+        nets[0].is_drained().then_some(())
+    });
     let mut quiet = false;
     for _ in 0..20 {
         let descriptor = settle(&mut nets[1]);
@@ -87,7 +89,9 @@ fn with_nothing_on_its_way_the_descriptor_stays_quiet() {
 fn who_has_something_is_not_to_wait() {
     let Some(mut nets) = job(2) else { return };
     send(&mut nets, 0, 1, &packet(0, 0), None);
-    until(&mut nets, "a packet", |nets| mica_channel::Messages::peek(&mut nets[1]));
+    until(&mut nets, "a packet", |nets| {
+        mica_channel::Messages::peek(&mut nets[1])
+    });
     assert_eq!(nets[1].prepare_to_wait(), Wait::Ready);
     let (_, view) = buffer(0);
     assert!(nets[0].start_read(1, 0, 0, &view, 0, 5).unwrap());
