@@ -62,9 +62,15 @@ int main(int argc, char **argv)
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_HW_GUIDED, 0, MPI_INFO_NULL, &comm);
     CHECK(comm == MPI_COMM_NULL, "guided split without a guide");
     comm = split(MPI_COMM_TYPE_HW_GUIDED, "mpi_hw_resource_type", "mpi_shared_memory");
-    CHECK(comm != MPI_COMM_NULL && size_of(comm) == test_size, "split by mpi_shared_memory");
-    if (comm != MPI_COMM_NULL)
+    CHECK(comm != MPI_COMM_NULL, "split by mpi_shared_memory");
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &next);
+    if (comm != MPI_COMM_NULL) {
+        int same = MPI_UNEQUAL;
+        MPI_Comm_compare(comm, next, &same);
+        CHECK_INT(same, MPI_CONGRUENT, "mpi_shared_memory compared with MPI_COMM_TYPE_SHARED");
         MPI_Comm_free(&comm);
+    }
+    MPI_Comm_free(&next);
     if (strict) {
         comm = split(MPI_COMM_TYPE_RESOURCE_GUIDED, "mpi_pset_name", "mpi://WORLD");
         CHECK(comm != MPI_COMM_NULL && size_of(comm) == test_size, "split by mpi://WORLD");

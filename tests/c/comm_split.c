@@ -25,6 +25,26 @@ static int compare(MPI_Comm a, MPI_Comm b)
     return r;
 }
 
+/* `comm` was split by node with the world rank as key: together the parts are all, ranks ascend, names are the same. */
+static void check_node(MPI_Comm comm)
+{
+    char name[MPI_MAX_PROCESSOR_NAME] = "", first[MPI_MAX_PROCESSOR_NAME] = "";
+    int size = 0, rank = -1, all[256], length, part, total = 0;
+    MPI_Comm_size(comm, &size);
+    MPI_Comm_rank(comm, &rank);
+    part = rank == 0 ? size : 0;
+    MPI_Allreduce(&part, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK_INT(total, test_size, "ranks on all nodes");
+    MPI_Allgather(&test_rank, 1, MPI_INT, all, 1, MPI_INT, comm);
+    CHECK_INT(all[rank], test_rank, "world rank on the node");
+    for (int i = 1; i < size; i++)
+        CHECK(all[i - 1] < all[i], "split_type: rank %d is %d, rank %d is %d", i - 1, all[i - 1], i, all[i]);
+    MPI_Get_processor_name(name, &length);
+    memcpy(first, name, sizeof name);
+    MPI_Bcast(first, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, 0, comm);
+    CHECK(!strcmp(name, first), "the node is called %s and %s", first, name);
+}
+
 int main(int argc, char **argv)
 {
     test_init(&argc, &argv);
@@ -68,12 +88,12 @@ int main(int argc, char **argv)
     CHECK_INT(compare(c, MPI_COMM_SELF), MPI_CONGRUENT, "compare with MPI_COMM_SELF");
     MPI_Comm_free(&c);
 
-    /* one node: split_type gives all */
+    /* by node: the parts are the whole, each in the order of keys, and have one name */
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, me, MPI_INFO_NULL, &c);
+    check_node(c);
+    MPI_Comm_free(&c);
     for (int r = 0; r < p; r++)
         want[r] = r;
-    members(c, p, want, "split_type shared");
-    MPI_Comm_free(&c);
     MPI_Comm_split_type(MPI_COMM_WORLD, me % 2 ? MPI_UNDEFINED : MPI_COMM_TYPE_SHARED, 0,
                         MPI_INFO_NULL, &c);
     CHECK((c == MPI_COMM_NULL) == (me % 2 == 1), "split_type with undefined");

@@ -1,7 +1,7 @@
 //! The test list: one line a test, in the manner of MPICH's.
 //!
 //! ```text
-//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD] [nocma=no] [basic=no] [KEY=VALUE ...] [-- ARGS ...]
+//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD] [nocma=no] [basic=no] [nodes=no] [KEY=VALUE ...] [-- ARGS ...]
 //! ```
 
 use std::path::PathBuf;
@@ -24,6 +24,8 @@ pub struct Entry {
     pub nocma: bool,
     /// Run again under the basic design of the shared-memory channel?
     pub basic: bool,
+    /// Run again on two virtual nodes?
+    pub nodes: bool,
     /// Variables in the environment.
     pub env: Vec<(String, String)>,
     /// The program's arguments.
@@ -56,6 +58,7 @@ fn parse_line(line: &str) -> Result<Entry, String> {
         fail: None,
         nocma: true,
         basic: true,
+        nodes: true,
         env: Vec::new(),
         args: Vec::new(),
     };
@@ -74,7 +77,8 @@ fn parse_line(line: &str) -> Result<Entry, String> {
             "fail" => entry.fail = Some(value.to_owned()),
             "nocma" if value == "no" => entry.nocma = false,
             "basic" if value == "no" => entry.basic = false,
-            "nocma" | "basic" => return Err(format!("{key}={value}: only 'no' has a meaning")),
+            "nodes" if value == "no" => entry.nodes = false,
+            "nocma" | "basic" | "nodes" => return Err(format!("{key}={value}: only 'no' has a meaning")),
             _ if key
                 .chars()
                 .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_') =>
@@ -102,6 +106,14 @@ pub enum Verdict {
 }
 
 impl Entry {
+    /// Whether its variables only make shorter messages ask first, whatever the channel.
+    pub fn forces_requests(&self) -> bool {
+        let [(eager, _), rest @ ..] = self.env.as_slice() else {
+            return false;
+        };
+        eager == "MICA_EAGER_MAX" && rest.iter().all(|(name, _)| name.starts_with("MICA_DIRECT_"))
+    }
+
     /// Runs it on `ranks` ranks; `wrapper` stands before the program on mpiexec's command line.
     pub fn run(&self, install: &Install, ranks: u32, wrapper: Option<&PathBuf>) -> Verdict {
         let program = install.program(&self.program);

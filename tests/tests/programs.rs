@@ -1,12 +1,13 @@
 //! The programs of `tests/c`, as `tests/c/testlist` says, once as they are, once with
-//! process_vm_readv and process_vm_writev refused by a seccomp filter, and those that move messages
-//! once under the basic design of the shared-memory channel.
+//! process_vm_readv and process_vm_writev refused by a seccomp filter, once on two virtual nodes that
+//! talk over libfabric's tcp, and those that move messages once under the basic design of the
+//! shared-memory channel.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use mica_tests::{Entry, Install, Job, Verdict, one_at_a_time, parse_list, workspace};
+use mica_tests::{Entry, Install, Job, Outcome, Verdict, one_at_a_time, parse_list, workspace};
 
 fn list() -> Vec<Entry> {
     let path = workspace().join("tests/c/testlist");
@@ -35,7 +36,16 @@ enum Pass {
     WithoutCma,
     /// The basic design, with FIFOs so small that many messages do not fit and come in chunks.
     Basic,
+    /// Two nodes made of this one: half of the ranks each, network between them.
+    Nodes,
 }
+
+/// What makes two nodes of this machine that talk over its loopback interface.
+const TWO_NODES: [(&str, &str); 3] = [
+    ("MICA_VIRTUAL_NODES", "2"),
+    ("MICA_NET_PROVIDER", "tcp"),
+    ("MICA_NET_INTERFACE", "lo"),
+];
 
 impl Pass {
     fn has(self, entry: &Entry) -> bool {
@@ -44,12 +54,19 @@ impl Pass {
             Pass::WithoutCma => entry.nocma,
             // Lines that set thresholds are variants of a line that does not.
             Pass::Basic => entry.basic && entry.env.is_empty(),
+            Pass::Nodes => entry.nodes && (entry.env.is_empty() || entry.forces_requests()),
         }
+    }
+
+    /// One rank cannot be on two nodes.
+    fn least_ranks(self) -> u32 {
+        if self == Pass::Nodes { 2 } else { 1 }
     }
 
     fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Pass::Basic => &[("MICA_SHM", "basic"), ("MICA_BASIC_FIFO", "16K")],
+            Pass::Nodes => &TWO_NODES,
             Pass::Plain | Pass::WithoutCma => &[],
         }
     }
@@ -68,7 +85,7 @@ fn run(name: &str, pass: Pass) {
         for &(key, value) in pass.environment() {
             entry.env.push((key.to_owned(), value.to_owned()));
         }
-        for &ranks in &entry.ranks {
+        for &ranks in entry.ranks.iter().filter(|n| **n >= pass.least_ranks()) {
             let _turn = one_at_a_time();
             match entry.run(&install, ranks, wrapper.as_ref()) {
                 Verdict::Passed => passed += 1,
@@ -139,6 +156,31 @@ basic_design! {
     nonblocking_collectives_by_the_basic_design "nbc";
 }
 
+macro_rules! on_two_nodes {
+    ($($test:ident $name:literal;)*) => {$(
+        #[test]
+        fn $test() {
+            run($name, Pass::Nodes);
+        }
+    )*};
+}
+
+on_two_nodes! {
+    point_to_point_on_two_nodes "pt2pt";
+    datatypes_on_two_nodes "type";
+    collectives_on_two_nodes "coll";
+    communicators_on_two_nodes "comm";
+    errors_on_two_nodes "err";
+    threads_on_two_nodes "thr";
+    starting_and_finishing_on_two_nodes "init";
+    profiling_interface_on_two_nodes "pmpi";
+    intercommunicators_on_two_nodes "inter";
+    nonblocking_collectives_on_two_nodes "nbc";
+    persistent_collectives_on_two_nodes "pers";
+    sessions_on_two_nodes "session";
+    topologies_on_two_nodes "topo";
+}
+
 #[test]
 fn info_objects() {
     run("info", Pass::Plain);
@@ -191,6 +233,28 @@ fn the_filter_refuses_cma() {
     assert_eq!(refused.stdout, "Operation not permitted\n");
 }
 
+/// The pass on two nodes would prove nothing if all ranks shared memory, or none.
+#[test]
+fn virtual_nodes_talk_over_the_network() {
+    let install = Install::find();
+    let _turn = one_at_a_time();
+    let job = install.mpiexec(["-n", "4"]).args([&install.program("coll_data")]);
+    let job = TWO_NODES.iter().fold(job, |job, (name, value)| job.env(name, value));
+    let outcome = job.env("MICA_STATS", "table").run().expect_code(0);
+    assert!(messages(&outcome, "net") > 0, "{}", outcome.report());
+    assert!(messages(&outcome, "inline") > 0, "{}", outcome.report());
+}
+
+/// Messages that went `way`, as the traffic table tells.
+fn messages(outcome: &Outcome, way: &str) -> u64 {
+    let line = outcome.stderr.lines().find_map(|line| {
+        let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
+        (words.next() == Some(way)).then(|| words.next())?
+    });
+    let count = line.and_then(|n| n.parse::<u64>().ok());
+    count.unwrap_or_else(|| panic!("no '{way}' in\n{}", outcome.report()))
+}
+
 /// The passes under other designs would prove nothing if the advanced one carried them.
 #[test]
 fn the_launcher_sets_the_design_for_all_ranks() {
@@ -205,16 +269,8 @@ fn the_launcher_sets_the_design_for_all_ranks() {
             .env("MICA_STATS", "table")
             .run()
             .expect_code(0);
-        let messages = |way: &str| {
-            let line = outcome.stderr.lines().find_map(|line| {
-                let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
-                (words.next() == Some(way)).then(|| words.next())?
-            });
-            let count = line.and_then(|n| n.parse::<u64>().ok());
-            count.unwrap_or_else(|| panic!("no '{way}' in\n{}", outcome.report()))
-        };
-        assert!(messages("ring") > 0, "{design}");
-        messages("cells")
+        assert!(messages(&outcome, "ring") > 0, "{design}");
+        messages(&outcome, "cells")
     });
     let [advanced, mixed, basic] = cells;
     assert!(advanced > mixed && mixed > basic && basic == 0, "{cells:?}");

@@ -1,28 +1,30 @@
-//! The life of a job: start the ranks, wait for what happens to them, end them all.
+//! The life of a node's ranks: start them, wait for what happens to them, end them all.
 //!
 //! One thread, one `poll` over everything: a pidfd per rank (it becomes readable when the rank has
-//! ended), a descriptor for signals, the pipes of labelled output, a terminal's input. Nothing is
-//! asked periodically, so a dead rank is found at once and an idle launcher costs no time.
+//! ended), a descriptor for signals, the pipes of output that passes through, a terminal's input, the ranks'
+//! connections to their process manager. A dead rank is found at once, and an idle launcher costs no time.
+//!
+//! The same loop serves two masters. For the [user](Master::User) it decides itself: it says which rank failed and ends
+//! the others. As an agent it has one descriptor more, the connection to the [head](Master::Head): it reports, and does
+//! what the head decides. Without a head it ends its ranks at once.
 
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
-use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use mica_node::process::{
-    ChildSetup, Exit, Keeper, Process, Signals, adopt_orphans, host_name, is_foreground,
-    kill_orphans, reap_orphans, set_nonblocking, signal, stop_self, wait_readable,
+    Keeper, Signals, adopt_orphans, host_name, is_foreground, signal, stop_self, wait_ready,
 };
-use mica_node::segment::{JobSegment, JobSpec, PREFIX_VARIABLE, RankState, SegmentError};
-use mica_node::topology::Place;
-use mica_node::tunables::STATS;
+use mica_node::segment::SegmentError;
 
+use crate::link::{BEAT, Link, Lost};
 use crate::options::Options;
-use crate::output::{Stream, Target};
-use crate::plan::{Plan, RankPlan, command_line};
-use crate::report::{Cause, Ending, Failure, Stage, hang_line, say, signal_name};
+use crate::output::{Stream, Target, print};
+use crate::plan::{Plan, command_line};
+use crate::ranks::{Connect, Ranks};
+use crate::report::{Ending, Failure, first_failure, hang_report, say, signal_name, signal_status};
 use crate::traffic;
+use crate::wire::{Down, NodeJob, Puts, RankEnd, Up};
 
 /// The launcher could not start the job.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +46,7 @@ pub enum LaunchError {
         /// The program.
         program: String,
         /// The rank.
-        rank: usize,
+        rank: u32,
         /// What the system said.
         source: io::Error,
         /// What may help.
@@ -64,16 +66,49 @@ impl LaunchError {
 }
 
 /// Says what was tried when a system call fails.
-fn doing(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
+pub fn doing(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
     move |source| LaunchError::System { what, source }
 }
 
-/// Runs the job and answers its exit status.
-pub fn run(options: &Options, plan: &Plan<'_>) -> Result<u8, LaunchError> {
-    // Before anything else is open: the keeper is a copy of this process.
-    let keeper = Keeper::start().map_err(doing("cannot start the keeper process"))?;
+/// Bytes of output that an agent sends before the head has written them.
+const WINDOW: usize = 1 << 20;
+
+/// Whom the ranks are run for.
+pub enum Master<'a> {
+    /// For the user who started this process.
+    User(&'a Options),
+    /// For another mpiexec.
+    Head(Box<Uplink>),
+}
+
+/// An agent's connection to the head.
+pub struct Uplink {
+    /// The connection.
+    pub link: Link,
+    /// Bytes of output that the head has not written yet.
+    unwritten: usize,
+    /// The head said that it will be silent.
+    paused: bool,
+    /// The head said that the job is over.
+    dismissed: bool,
+}
+
+impl Uplink {
+    /// A connection over which the plan has come.
+    pub fn new(link: Link) -> Uplink {
+        Uplink {
+            link,
+            unwritten: 0,
+            paused: false,
+            dismissed: false,
+        }
+    }
+}
+
+/// The signals that a launcher reads. Taken before any thread or child is started.
+pub fn take_signals() -> Result<Signals, LaunchError> {
     adopt_orphans().map_err(doing("cannot become the subreaper"))?;
-    let signals = Signals::take(&[
+    let numbers = [
         signal::SIGINT,
         signal::SIGTERM,
         signal::SIGHUP,
@@ -81,56 +116,99 @@ pub fn run(options: &Options, plan: &Plan<'_>) -> Result<u8, LaunchError> {
         signal::SIGUSR1,
         signal::SIGTSTP,
         signal::SIGCONT,
-    ])
-    .map_err(doing("cannot watch signals"))?;
-    let places: Vec<Place> = plan.ranks.iter().map(|rank| rank.slot.place).collect();
-    let appnum: Vec<u32> = plan.ranks.iter().map(|rank| rank.section_number).collect();
-    let segment = JobSegment::create(&JobSpec::on_one_node(
-        &places,
-        plan.available_cores as u32,
-        &appnum,
-    ))?;
-    let mut job = Job {
-        options,
-        plan,
-        segment,
-        signals,
-        keeper,
-        ranks: Vec::with_capacity(plan.ranks.len()),
-        streams: Vec::new(),
-        input: None,
-        ending: None,
-        kill_at: None,
-        timeout_at: options.timeout.map(|time| Instant::now() + time),
-        report_at: options.hang_report.map(|time| Instant::now() + time),
-    };
-    let result = job.start_ranks().and_then(|()| job.wait_for_ranks());
-    job.clean_up();
-    if result.is_ok() && job.wants_traffic() {
-        let ranks = 0..plan.ranks.len() as u32;
-        let sent: Vec<_> = ranks
-            .map(|rank| job.segment.block(rank).traffic())
-            .collect();
-        say(traffic::table(&sent));
+    ];
+    Signals::take(&numbers).map_err(doing("cannot watch signals"))
+}
+
+/// Runs all ranks of a job on this node and answers the exit status.
+pub fn run(options: &Options, node: &NodeJob, plan: &Plan<'_>) -> Result<u8, LaunchError> {
+    // Before anything else is open: the keeper is a copy of this process.
+    let keeper = Keeper::start().map_err(doing("cannot start the keeper process"))?;
+    let signals = take_signals()?;
+    let ranks = Ranks::new(node, plan, keeper, None)?;
+    let mut job = Job::new(Master::User(options), node, plan, ranks, signals);
+    job.timeout_at = options.timeout.map(|time| Instant::now() + time);
+    job.report_at = options.hang_report.map(|time| Instant::now() + time);
+    let result = job.run(Connect::Inherit);
+    if result.is_ok() && options.wants_traffic() {
+        say(traffic::table(&job.ranks.traffic()));
     }
     result.map(|()| job.ending.as_ref().map_or(0, Ending::status))
 }
 
-/// A rank's process.
-struct Rank {
-    process: Process,
-    alive: bool,
+/// Runs a node's part of a job for a head. An error is one that the head was told, if it is there.
+pub fn run_part(
+    uplink: Uplink,
+    node: &NodeJob,
+    keeper: Keeper,
+    signals: Signals,
+    address: Option<String>,
+) -> Result<u8, LaunchError> {
+    let mut master = Master::Head(Box::new(uplink));
+    let plan = match Plan::new(node) {
+        Ok(plan) => plan,
+        Err(error) => return Ok(master.fail(crate::INTERNAL, error.to_string())),
+    };
+    if node.verbose {
+        master.tell(&Up::Say(plan.describe()));
+    }
+    let ranks = match Ranks::new(node, &plan, keeper, address) {
+        Ok(ranks) => ranks,
+        Err(error) => return Ok(master.fail(error.status(), error.to_string())),
+    };
+    let mut job = Job::new(master, node, &plan, ranks, signals);
+    if let Err(error) = job.run(Connect::Pipes) {
+        return Ok(job.master.fail(error.status(), error.to_string()));
+    }
+    let traffic = node.traffic.then(|| job.ranks.traffic());
+    job.master.tell(&Up::Done(traffic.unwrap_or_default()));
+    job.wait_for_dismissal();
+    Ok(0)
+}
+
+impl Master<'_> {
+    /// Sends a message to the head; the user hears of things otherwise.
+    fn tell(&mut self, message: &Up) {
+        if let Master::Head(uplink) = self {
+            uplink.link.send(message);
+        }
+    }
+
+    /// Tells the head that this cannot go on. Answers the exit status.
+    fn fail(&mut self, status: u8, text: String) -> u8 {
+        self.tell(&Up::Failed { status, text });
+        if let Master::Head(uplink) = self {
+            uplink.link.flush_for(BEAT);
+        }
+        status
+    }
+
+    /// Takes output of ranks on its way.
+    fn write(&mut self, target: Target, text: Vec<u8>) {
+        match self {
+            Master::User(_) => print(target, &text),
+            Master::Head(uplink) => {
+                uplink.unwritten += text.len();
+                uplink.link.send(&Up::Output(target, text));
+            }
+        }
+    }
+
+    /// Whether output has room.
+    fn has_room(&self) -> bool {
+        match self {
+            Master::User(_) => true,
+            Master::Head(uplink) => uplink.unwritten < WINDOW,
+        }
+    }
 }
 
 struct Job<'a> {
-    options: &'a Options,
+    master: Master<'a>,
+    node: &'a NodeJob,
     plan: &'a Plan<'a>,
-    segment: JobSegment,
+    ranks: Ranks<'a>,
     signals: Signals,
-    keeper: Keeper,
-    ranks: Vec<Rank>,
-    streams: Vec<Stream>,
-    input: Option<Input>,
     /// Why the job is being ended, once it is.
     ending: Option<Ending>,
     /// When what has not ended by itself is killed.
@@ -139,76 +217,42 @@ struct Job<'a> {
     report_at: Option<Instant>,
 }
 
-impl Job<'_> {
-    fn start_ranks(&mut self) -> Result<(), LaunchError> {
-        for (rank, plan) in self.plan.ranks.iter().enumerate() {
-            let mut command = self.command(rank, plan);
-            let setup = ChildSetup {
-                inherit: Some(self.segment.as_fd()),
-                cpus: plan.slot.cpus.as_ref(),
-                keeper: Some(&self.keeper),
-            };
-            let started = Process::spawn(&mut command, setup);
-            let mut process = started.map_err(|source| exec_error(rank, plan, source))?;
-            if let Some(pipe) = process.stdout.take() {
-                self.streams.push(Stream::new(rank, pipe, Target::Out));
-            }
-            if let Some(pipe) = process.stderr.take() {
-                self.streams.push(Stream::new(rank, pipe, Target::Err));
-            }
-            if let Some(pipe) = process.stdin.take() {
-                set_nonblocking(pipe.as_fd()).map_err(doing("cannot set up standard input"))?;
-                self.input = Some(Input::new(pipe));
-            }
-            self.ranks.push(Rank {
-                process,
-                alive: true,
-            });
+impl<'a> Job<'a> {
+    fn new(
+        master: Master<'a>,
+        node: &'a NodeJob,
+        plan: &'a Plan<'a>,
+        ranks: Ranks<'a>,
+        signals: Signals,
+    ) -> Job<'a> {
+        Job {
+            master,
+            node,
+            plan,
+            ranks,
+            signals,
+            ending: None,
+            kill_at: None,
+            timeout_at: None,
+            report_at: None,
         }
-        Ok(())
     }
 
-    fn command(&self, rank: usize, plan: &RankPlan<'_>) -> Command {
-        let section = plan.section;
-        let mut command = Command::new(&section.command[0]);
-        command.args(&section.command[1..]);
-        if let Some(directory) = &section.directory {
-            command.current_dir(directory);
-            command.env(
-                "PWD",
-                std::path::absolute(directory).unwrap_or(directory.clone()),
-            );
-        }
-        for (name, value) in self.options.environment.iter().chain(&section.environment) {
-            command.env(name, value);
-        }
-        let size = self.plan.ranks.len().to_string();
-        command
-            .env(
-                "MICA_SEGMENT_FD",
-                self.segment.as_fd().as_raw_fd().to_string(),
-            )
-            .env("MICA_RANK", rank.to_string())
-            .env("MICA_SIZE", &size)
-            .envs(installation().map(|prefix| (PREFIX_VARIABLE, prefix)))
-            .env("MPI_LOCALRANKID", rank.to_string())
-            .env("MPI_LOCALNRANKS", &size);
-        // A terminal must be read by the launcher: the ranks' process groups are in the
-        // terminal's background, where reading stops a process.
-        command.stdin(match rank {
-            0 if io::IsTerminal::is_terminal(&io::stdin()) => Stdio::piped(),
-            0 => Stdio::inherit(),
-            _ => Stdio::null(),
-        });
-        if self.options.label {
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        }
-        command
+    /// The whole life of the ranks. Nothing is left of them afterwards.
+    fn run(&mut self, connect: Connect) -> Result<(), LaunchError> {
+        let result = self
+            .ranks
+            .start(connect)
+            .and_then(|()| self.wait_for_ranks());
+        let master = &mut self.master;
+        self.ranks
+            .clean_up(&mut |target, text| master.write(target, text));
+        result
     }
 
     /// Until every rank has ended.
     fn wait_for_ranks(&mut self) -> Result<(), LaunchError> {
-        while self.ranks.iter().any(|rank| rank.alive) {
+        while !self.ranks.alive().is_empty() {
             self.wait_for_event()?;
             while let Some(number) = self.signals.next() {
                 self.on_signal(number);
@@ -221,109 +265,269 @@ impl Job<'_> {
     /// Waits for one of the descriptors and serves those that are ready.
     fn wait_for_event(&mut self) -> Result<(), LaunchError> {
         let stdin = io::stdin();
-        let read_input = match &self.input {
-            Some(input) => input.pending.is_empty() && is_foreground(stdin.as_fd()),
-            None => false,
+        let read_input = match (&self.master, &self.ranks.input) {
+            (Master::User(_), Some(input)) => !input.is_pending() && is_foreground(stdin.as_fd()),
+            _ => false,
         };
-        let alive: Vec<usize> = (0..self.ranks.len())
-            .filter(|&rank| self.ranks[rank].alive)
+        let alive = self.ranks.alive();
+        let mut reads = vec![self.signals.as_fd()];
+        reads.extend(alive.iter().map(|&index| self.ranks.process_fd(index)));
+        let first_stream = reads.len();
+        let room = self.master.has_room();
+        reads.extend(
+            self.ranks
+                .streams
+                .iter()
+                .filter(|_| room)
+                .map(Stream::as_fd),
+        );
+        let first_client = reads.len();
+        let clients: Vec<_> = self
+            .ranks
+            .pmi
+            .iter()
+            .flat_map(|s| s.connections())
             .collect();
-        let mut fds = vec![self.signals.as_fd()];
-        fds.extend(alive.iter().map(|&rank| self.ranks[rank].process.as_fd()));
-        let first_stream = fds.len();
-        fds.extend(self.streams.iter().map(Stream::as_fd));
+        reads.extend(clients.iter().map(|(_, fd, _)| *fd));
+        let numbers: Vec<usize> = clients.iter().map(|(index, ..)| *index).collect();
         if read_input {
-            fds.push(stdin.as_fd());
+            reads.push(stdin.as_fd());
         }
-        let ready = wait_readable(&fds, self.time_to_wait()).map_err(doing("poll"))?;
+        let mut writes = Vec::new();
+        writes.extend(
+            clients
+                .iter()
+                .filter(|(.., unsent)| *unsent)
+                .map(|(_, fd, _)| *fd),
+        );
+        if let Some(input) = self.ranks.input.as_ref().filter(|input| input.is_pending()) {
+            writes.push(input.as_fd());
+        }
+        let uplink = reads.len();
+        if let Master::Head(uplink) = &self.master {
+            reads.push(uplink.link.as_fd());
+            if uplink.link.has_unsent() {
+                writes.push(uplink.link.as_fd());
+            }
+        }
+        let ready = wait_ready(&reads, &writes, self.time_to_wait()).map_err(doing("poll"))?;
 
         // Output first: what a rank wrote comes before the report of its end.
-        let mut stream_ready = ready[first_stream..].iter();
-        self.streams.retain_mut(|stream| match stream_ready.next() {
-            Some(true) => stream.pump(),
-            _ => true,
-        });
+        let mut stream_ready = ready[first_stream..first_client].iter();
+        let master = &mut self.master;
+        let mut sink = |target, text| master.write(target, text);
+        self.ranks
+            .streams
+            .retain_mut(|stream| match stream_ready.next() {
+                Some(true) => stream.pump(&mut sink),
+                _ => true,
+            });
+        let client_ready = ready[first_client..first_client + numbers.len()].iter();
+        if let Some(server) = &mut self.ranks.pmi {
+            server.flush();
+        }
+        for (&index, _) in numbers
+            .iter()
+            .zip(client_ready)
+            .filter(|(_, ready)| **ready)
+        {
+            self.on_client(index);
+        }
         let ended = alive.iter().zip(&ready[1..]).filter(|(_, ready)| **ready);
-        let ended: Vec<usize> = ended.map(|(&rank, _)| rank).collect();
-        self.on_ended(&ended)?;
-        if let Some(input) = &mut self.input {
-            let open = if read_input && ready[ready.len() - 1] {
-                input.read()
-            } else {
-                input.write()
-            };
-            if !open {
-                self.input = None;
-            }
+        let ended: Vec<usize> = ended.map(|(&index, _)| index).collect();
+        let ends = self.ranks.reap(&ended)?;
+        self.on_ended(ends);
+        if read_input && ready[uplink - 1] {
+            self.read_input();
+        }
+        self.pass_on_input();
+        if matches!(self.master, Master::Head(_)) {
+            self.serve_head();
         }
         Ok(())
     }
 
     /// Until the next deadline.
     fn time_to_wait(&self) -> Option<Duration> {
-        let pending = self
-            .input
-            .as_ref()
-            .is_some_and(|input| !input.pending.is_empty());
-        let retry = pending.then(|| Instant::now() + Duration::from_millis(20));
-        let deadlines = [self.kill_at, self.timeout_at, self.report_at, retry];
+        let beat = match self.master {
+            Master::User(_) => None,
+            Master::Head(_) => Some(Instant::now() + BEAT),
+        };
+        let deadlines = [self.kill_at, self.timeout_at, self.report_at, beat];
         let next = deadlines.into_iter().flatten().min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
 
-    /// Reaps ranks and, if one of them failed, ends the others.
-    fn on_ended(&mut self, ended: &[usize]) -> Result<(), LaunchError> {
-        let mut failures: Vec<(usize, Cause)> = Vec::new();
-        for &rank in ended {
-            let exit: Option<Exit> = self.ranks[rank]
-                .process
-                .try_wait()
-                .map_err(doing("waitid"))?;
-            let Some(exit) = exit else { continue };
-            self.ranks[rank].alive = false;
-            self.keeper.forget(self.ranks[rank].process.pid());
-            failures.extend(Cause::of(exit, self.stage(rank)).map(|cause| (rank, cause)));
+    /// Serves a rank's connection to the process manager, which has something to read.
+    fn on_client(&mut self, index: usize) {
+        let Some(server) = &mut self.ranks.pmi else {
+            return;
+        };
+        server.serve(index);
+        let arrived = server.arrived();
+        if server.aborted(index).is_some() {
+            self.ranks.signal_one(index, signal::SIGKILL);
         }
-        let first = failures
-            .into_iter()
-            .min_by_key(|(rank, cause)| (cause.order(), *rank));
-        if let Some((rank, cause)) = first.filter(|_| self.ending.is_none()) {
-            let failure = Failure {
-                rank,
-                pid: self.ranks[rank].process.pid(),
-                host: host_name(),
-                program: command_line(&self.plan.ranks[rank].section.command),
-                cause,
-                others: self.ranks.iter().filter(|rank| rank.alive).count(),
-            };
-            say(&failure);
-            self.end(Ending::Failed(failure), signal::SIGTERM);
+        if let Some(puts) = arrived {
+            match &mut self.master {
+                Master::User(_) => self.complete_barrier(puts),
+                Master::Head(uplink) => uplink.link.send(&Up::BarrierIn(puts)),
+            }
         }
-        Ok(())
+    }
+
+    fn complete_barrier(&mut self, puts: Puts) {
+        if let Some(server) = &mut self.ranks.pmi {
+            server.complete(puts);
+        }
+    }
+
+    /// Reports ranks that have ended; if one of them failed, the user's job ends.
+    fn on_ended(&mut self, ends: Vec<RankEnd>) {
+        if ends.is_empty() {
+            return;
+        }
+        if let Master::Head(uplink) = &mut self.master {
+            uplink.link.send(&Up::Ended(ends));
+            return;
+        }
+        let Some((rank, pid, cause)) = first_failure(&ends).filter(|_| self.ending.is_none())
+        else {
+            return;
+        };
+        let failure = Failure {
+            rank,
+            pid,
+            host: host_name(),
+            program: command_line(&self.plan.ranks[rank as usize].section.command),
+            cause,
+            others: self.ranks.alive().len(),
+        };
+        say(&failure);
+        self.end(Ending::Failed(failure), signal::SIGTERM);
+    }
+
+    /// Reads what the terminal has.
+    fn read_input(&mut self) {
+        let mut buffer = [0; 4096];
+        let read = match io::stdin().lock().read(&mut buffer) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+            Err(_) => 0,
+        };
+        match &mut self.ranks.input {
+            Some(input) if read > 0 => input.push(&buffer[..read]),
+            Some(input) => input.end(),
+            None => {}
+        }
+    }
+
+    /// Gives rank 0 what it takes of its input.
+    fn pass_on_input(&mut self) {
+        let Some(input) = &mut self.ranks.input else {
+            return;
+        };
+        let (taken, goes_on) = input.write();
+        if taken > 0 {
+            self.master.tell(&Up::InputTaken(taken as u32));
+        }
+        if !goes_on {
+            self.ranks.input = None;
+            self.master.tell(&Up::InputClosed);
+        }
+    }
+
+    /// Does what the head says. Without the head, the ranks are killed.
+    fn serve_head(&mut self) {
+        let mut orders = Vec::new();
+        let Master::Head(uplink) = &mut self.master else {
+            return;
+        };
+        uplink.link.flush();
+        let mut heard = uplink.link.receive(&mut orders);
+        uplink.link.beat(&Up::Beat);
+        if uplink.paused {
+            uplink.link.pardon();
+        }
+        if heard.is_ok() {
+            heard = uplink.link.check(self.node.host_timeout);
+        }
+        for order in orders {
+            self.on_order(order);
+        }
+        if let Err(lost) = heard {
+            self.on_head_lost(&lost);
+        }
+    }
+
+    fn on_order(&mut self, order: Down) {
+        let Master::Head(uplink) = &mut self.master else {
+            return;
+        };
+        match order {
+            Down::Beat | Down::Plan(_) => {}
+            Down::Written(bytes) => {
+                uplink.unwritten = uplink.unwritten.saturating_sub(bytes as usize);
+            }
+            Down::Report => {
+                let lines = self.ranks.hang_lines(Some(&self.node.host));
+                uplink.link.send(&Up::Hang(lines));
+            }
+            Down::Pause => uplink.paused = true,
+            Down::Resume => uplink.paused = false,
+            Down::Bye => uplink.dismissed = true,
+            Down::Input(bytes) => {
+                if let Some(input) = &mut self.ranks.input {
+                    input.push(&bytes);
+                }
+                self.pass_on_input();
+            }
+            Down::InputEnd => {
+                if let Some(input) = &mut self.ranks.input {
+                    input.end();
+                }
+                self.pass_on_input();
+            }
+            Down::End(number) => self.end(Ending::Signalled(number), number),
+            Down::Kill => self.ranks.signal(signal::SIGKILL),
+            Down::Signal(number) => self.ranks.signal(number),
+            Down::BarrierOut(puts) => self.complete_barrier(puts),
+        }
+    }
+
+    fn on_head_lost(&mut self, _: &Lost) {
+        self.ending = Some(Ending::HostLost);
+        self.ranks.signal(signal::SIGKILL);
     }
 
     fn on_signal(&mut self, number: i32) {
         match number {
-            signal::SIGCHLD => {
-                let keeper = self.keeper.pid();
-                let ranks = &self.ranks;
-                reap_orphans(&|pid| {
-                    pid == keeper || ranks.iter().any(|r| r.alive && r.process.pid() == pid)
-                });
-            }
-            signal::SIGUSR1 => say(self.hang_report()),
+            signal::SIGCHLD => return self.ranks.reap_orphans(),
+            signal::SIGCONT => return self.ranks.signal(signal::SIGCONT),
             signal::SIGTSTP => {
-                self.signal_ranks(signal::SIGTSTP);
-                stop_self();
+                self.ranks.signal(signal::SIGTSTP);
+                return stop_self();
             }
-            signal::SIGCONT => self.signal_ranks(signal::SIGCONT),
+            _ => {}
+        }
+        let name = signal_name(number);
+        match &self.master {
+            Master::User(_) if number == signal::SIGUSR1 => self.say_hang_report(),
+            // The head asks for it in another way.
+            Master::Head(_) if number == signal::SIGUSR1 => {}
             // The second time somebody is impatient.
             _ if self.ending.is_some() => self.kill_at = Some(Instant::now()),
-            _ => {
-                let name = signal_name(number);
+            Master::User(_) => {
                 say(format_args!(
                     "mpiexec: got signal {number} ({name}), ending the job.\n"
                 ));
+                self.end(Ending::Signalled(number), number);
+            }
+            Master::Head(_) => {
+                self.master.tell(&Up::Failed {
+                    status: signal_status(number),
+                    text: format!("its agent got signal {number} ({name})"),
+                });
                 self.end(Ending::Signalled(number), number);
             }
         }
@@ -334,20 +538,22 @@ impl Job<'_> {
         let passed = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
         if passed(self.report_at) {
             self.report_at = None;
-            say(self.hang_report());
+            self.say_hang_report();
         }
-        if passed(self.timeout_at) && self.ending.is_none() {
-            let time = self.options.timeout.unwrap_or_default();
+        if let (Master::User(options), true) = (&self.master, passed(self.timeout_at))
+            && self.ending.is_none()
+        {
+            let time = options.timeout.unwrap_or_default();
             say(format_args!(
                 "mpiexec: the job's time of {} s is over.\n",
                 time.as_secs_f64()
             ));
-            say(self.hang_report());
+            self.say_hang_report();
             self.end(Ending::TimedOut, signal::SIGTERM);
         }
         if passed(self.kill_at) {
             self.kill_at = None;
-            self.signal_ranks(signal::SIGKILL);
+            self.ranks.signal(signal::SIGKILL);
         }
     }
 
@@ -356,138 +562,36 @@ impl Job<'_> {
         self.ending = Some(ending);
         self.timeout_at = None;
         self.report_at = None;
-        self.kill_at = Some(Instant::now() + self.options.grace);
-        self.signal_ranks(number);
+        self.kill_at = Some(Instant::now() + self.node.grace);
+        self.ranks.signal(number);
         // A stopped process does not look at signals.
-        self.signal_ranks(signal::SIGCONT);
+        self.ranks.signal(signal::SIGCONT);
     }
 
-    fn signal_ranks(&self, number: i32) {
-        for rank in self.ranks.iter().filter(|rank| rank.alive) {
-            rank.process.signal_group(number);
-        }
+    fn say_hang_report(&self) {
+        let lines = self.ranks.hang_lines(None);
+        say(hang_report(self.ranks.count() as u32, &lines));
     }
 
-    fn stage(&self, rank: usize) -> Stage {
-        match self.segment.rank_state(rank as u32) {
-            RankState::Absent => Stage::NotInitialized,
-            RankState::Running { .. } => Stage::Running,
-            RankState::Finalized => Stage::Finalized,
-            RankState::Aborted { code } => Stage::Aborted { code },
-        }
-    }
-
-    /// Whether `MICA_STATS=table` is in force for the ranks.
-    fn wants_traffic(&self) -> bool {
-        let given = self
-            .options
-            .environment
-            .iter()
-            .rfind(|(name, _)| *name == STATS.env);
-        match given {
-            Some((_, value)) => *value == *"table",
-            None => STATS.text() == "table",
-        }
-    }
-
-    fn hang_report(&self) -> String {
-        let running = self.ranks.iter().filter(|rank| rank.alive).count();
-        let mut text = format!(
-            "mpiexec: {running} of {} ranks are running:\n",
-            self.ranks.len()
-        );
-        for (rank, _) in self.ranks.iter().enumerate().filter(|(_, rank)| rank.alive) {
-            let pid = self.ranks[rank].process.pid();
-            let waits_for = self.segment.wait_report(rank as u32);
-            text.push_str(&hang_line(rank, pid, self.stage(rank), waits_for));
-        }
-        text
-    }
-
-    /// Leaves nothing behind: ranks (if the start failed half-way), what they started, the keeper.
-    fn clean_up(&mut self) {
-        self.signal_ranks(signal::SIGKILL);
-        let keeper = self.keeper.pid();
-        kill_orphans(&|pid| pid == keeper);
-        // All writers are gone; what they wrote is in the pipes.
-        for stream in &mut self.streams {
-            let readable = |stream: &Stream| {
-                let ready = wait_readable(&[stream.as_fd()], Some(Duration::ZERO));
-                ready.is_ok_and(|ready| ready[0])
+    /// The agent has said all: until the head has heard it, or is gone.
+    fn wait_for_dismissal(&mut self) {
+        loop {
+            let Master::Head(uplink) = &self.master else {
+                return;
             };
-            while readable(stream) && stream.pump() {}
-        }
-        self.keeper.dismiss();
-    }
-}
-
-/// Why the program could not be started, and what may help.
-fn exec_error(rank: usize, plan: &RankPlan<'_>, source: io::Error) -> LaunchError {
-    let program = Path::new(&plan.section.command[0]);
-    let directory = plan.section.directory.as_deref().unwrap_or(Path::new("."));
-    let found = directory.join(program).is_file();
-    let by_path = program.components().count() > 1 || program.is_absolute();
-    let hint = match source.kind() {
-        io::ErrorKind::NotFound if found && by_path => {
-            " (the file is there, its interpreter or loader is not)".to_owned()
-        }
-        io::ErrorKind::NotFound if found => {
-            format!(
-                " in PATH (a file of this name is here: use ./{})",
-                program.display()
-            )
-        }
-        _ => String::new(),
-    };
-    LaunchError::Exec {
-        program: program.to_string_lossy().into_owned(),
-        rank,
-        source,
-        hint,
-    }
-}
-
-/// A terminal's input on its way to rank 0.
-struct Input {
-    pipe: ChildStdin,
-    /// Read from the terminal, not yet taken by the rank.
-    pending: Vec<u8>,
-}
-
-impl Input {
-    fn new(pipe: ChildStdin) -> Input {
-        let pending = Vec::new();
-        Input { pipe, pending }
-    }
-
-    /// Reads what the terminal has. Answers whether input goes on.
-    fn read(&mut self) -> bool {
-        let mut buffer = [0; 4096];
-        match io::stdin().lock().read(&mut buffer) {
-            Ok(0) => return false,
-            Ok(read) => self.pending.extend_from_slice(&buffer[..read]),
-            Err(error) => return error.kind() == io::ErrorKind::Interrupted,
-        }
-        self.write()
-    }
-
-    /// Writes as much as the pipe takes without waiting. Answers whether the rank still reads.
-    fn write(&mut self) -> bool {
-        while !self.pending.is_empty() {
-            match self.pipe.write(&self.pending) {
-                Ok(written) => drop(self.pending.drain(..written)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return false,
+            if uplink.dismissed || matches!(self.ending, Some(Ending::HostLost)) {
+                return;
             }
+            let fd = [uplink.link.as_fd()];
+            let writes = if uplink.link.has_unsent() {
+                &fd[..]
+            } else {
+                &[]
+            };
+            if wait_ready(&fd, writes, Some(BEAT)).is_err() {
+                return;
+            }
+            self.serve_head();
         }
-        true
     }
-}
-
-/// The folder that this program is installed in, if it lies in a `bin`.
-fn installation() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let folder = program.parent().filter(|bin| bin.ends_with("bin"))?;
-    folder.parent().map(Path::to_owned)
 }

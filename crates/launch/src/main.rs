@@ -7,18 +7,34 @@
 
 #![forbid(unsafe_code)]
 
+mod agent;
+mod auth;
+mod door;
+mod environment;
+mod head;
+mod hosts;
 mod job;
+mod link;
 mod options;
 mod output;
+mod placement;
 mod plan;
+mod pmi;
+mod ranks;
+mod remote;
 mod report;
 mod traffic;
+mod wire;
+mod writer;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use options::Request;
+use head::HeadError;
+use options::{Options, Request};
+use placement::Placement;
 use report::say;
+use wire::NodeJob;
 
 /// Exit status of a wrong command line.
 const USAGE: u8 = 2;
@@ -50,22 +66,39 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Request::Run(options) => options,
+        Request::Agent(agent) => return ExitCode::from(agent::run(&agent)),
     };
-    let plan = match plan::Plan::new(&options) {
-        Ok(plan) => plan,
-        Err(error) => {
-            say(format_args!("mpiexec: {error}\n"));
-            return ExitCode::from(INTERNAL);
-        }
+    ExitCode::from(run(*options))
+}
+
+/// Runs a job, here or on other nodes.
+fn run(mut options: Options) -> u8 {
+    let placement = placement::place(&mut options, &|name| std::env::var(name).ok());
+    let result: Result<u8, Trouble> = match placement {
+        Ok(Placement::Here) => run_here(&options),
+        Ok(Placement::Nodes(nodes)) => head::run(&options, &nodes).map_err(|error| {
+            let status = match &error {
+                HeadError::Launch(error) => error.status(),
+                _ => INTERNAL,
+            };
+            (error.to_string(), status)
+        }),
+        Err(error) => Err((error.to_string(), USAGE)),
     };
+    result.unwrap_or_else(|(text, status)| {
+        say(format_args!("mpiexec: {text}\n"));
+        status
+    })
+}
+
+/// What the user is told, and the exit status.
+type Trouble = (String, u8);
+
+fn run_here(options: &Options) -> Result<u8, Trouble> {
+    let node = NodeJob::all_here(options);
+    let plan = plan::Plan::new(&node).map_err(|error| (error.to_string(), INTERNAL))?;
     if options.verbose {
         say(plan.describe());
     }
-    match job::run(&options, &plan) {
-        Ok(status) => ExitCode::from(status),
-        Err(error) => {
-            say(format_args!("mpiexec: {error}\n"));
-            ExitCode::from(error.status())
-        }
-    }
+    job::run(options, &node, &plan).map_err(|error| (error.to_string(), error.status()))
 }

@@ -6,10 +6,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use mica_node::topology::{BindTo, MapBy};
+use mica_node::tunables::STATS;
+use serde::{Deserialize, Serialize};
+
+use crate::hosts::{Host, parse_list};
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -20,6 +25,43 @@ pub enum Request {
     Version,
     /// Run a job.
     Run(Box<Options>),
+    /// Run ranks for another mpiexec.
+    Agent(Agent),
+}
+
+/// What the head puts on an agent's command line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Agent {
+    /// Where the head listens: to be tried in order.
+    pub addresses: Vec<SocketAddr>,
+    /// The node's number; `None` if Slurm tells it.
+    pub node: Option<u32>,
+}
+
+/// How agents are started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Launcher {
+    /// By a remote shell.
+    Ssh,
+    /// As processes of this machine: the hosts are virtual nodes.
+    Fork,
+    /// By Slurm.
+    Srun,
+}
+
+impl Launcher {
+    /// The names that `--launcher` takes.
+    pub const NAMES: &'static str = "ssh, fork, srun";
+
+    /// The launcher of this name.
+    pub fn parse(name: &str) -> Option<Launcher> {
+        match name {
+            "ssh" => Some(Launcher::Ssh),
+            "fork" => Some(Launcher::Fork),
+            "srun" | "slurm" => Some(Launcher::Srun),
+            _ => None,
+        }
+    }
 }
 
 /// A job as the user wants it.
@@ -43,13 +85,63 @@ pub struct Options {
     pub bind: Option<BindTo>,
     /// The order in which ranks take cores.
     pub map: MapBy,
+    /// The hosts named on the command line; one named twice is there twice.
+    pub hosts: Vec<Host>,
+    /// A file of hosts.
+    pub host_file: Option<PathBuf>,
+    /// Ranks of each host in its turn.
+    pub per_host: Option<usize>,
+    /// How agents are started; `None` chooses.
+    pub launcher: Option<Launcher>,
+    /// The remote shell in place of ssh.
+    pub launcher_exec: Option<Vec<String>>,
+    /// A host is lost if it is silent for so long.
+    pub host_timeout: Duration,
+    /// A name or address of the interface that agents connect to.
+    pub interface: Option<String>,
+}
+
+impl Options {
+    /// All ranks of the job.
+    pub fn ranks(&self) -> usize {
+        self.sections.iter().map(|section| section.ranks).sum()
+    }
+
+    /// Whether ranks will find this value in their environment; the command line comes before this process's own.
+    pub fn sets(&self, name: &str, value: &str) -> bool {
+        let sections = self
+            .sections
+            .iter()
+            .flat_map(|section| &section.environment);
+        let mut given = self
+            .environment
+            .iter()
+            .chain(sections)
+            .filter(|(known, _)| known == name);
+        match given.next_back() {
+            Some((_, given)) => given == value,
+            None => std::env::var_os(name).is_some_and(|own| own == *value),
+        }
+    }
+
+    /// Whether `MICA_STATS=table` is in force for the ranks.
+    pub fn wants_traffic(&self) -> bool {
+        self.sets(STATS.env, "table")
+    }
+
+    /// Whether all runs on this machine without agents, as far as the command line goes.
+    fn names_no_hosts(&self) -> bool {
+        self.hosts.is_empty() && self.host_file.is_none() && self.launcher.is_none()
+    }
 }
 
 /// One program of the job.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Section {
     /// How many ranks run it.
     pub ranks: usize,
+    /// Whether the command line said so.
+    pub counted: bool,
     /// The program and its arguments.
     pub command: Vec<OsString>,
     /// Environment of these ranks.
@@ -88,19 +180,9 @@ pub enum UsageError {
     /// A section has no program.
     #[error("no program given{0}")]
     NoProgram(&'static str),
-    /// Other hosts.
-    #[error(
-        "{option}: {host:?} is not this machine: this version runs jobs on one node only \
-         (localhost or {this})"
-    )]
-    Host {
-        /// The option as written.
-        option: String,
-        /// The host given.
-        host: String,
-        /// The name of this machine.
-        this: String,
-    },
+    /// An agent's command line is not what a head writes.
+    #[error("--agent is for mpiexec's own use")]
+    Agent,
 }
 
 /// One entry of the table.
@@ -145,6 +227,7 @@ const OPTIONS: &[Spec] = &[
                 return Err(wrong(option, &values[0], wanted));
             }
             parser.section.ranks = ranks;
+            parser.section.counted = true;
             Ok(())
         },
     },
@@ -165,20 +248,12 @@ const OPTIONS: &[Spec] = &[
         scope: Scope::Section,
         help: "Run the program in this directory.",
         apply: |parser, option, values| {
-            let directory = PathBuf::from(&values[0]);
-            if !directory.is_dir() {
+            if values[0].is_empty() {
                 return Err(wrong(option, &values[0], "a directory"));
             }
-            parser.section.directory = Some(directory);
+            parser.section.directory = Some(PathBuf::from(&values[0]));
             Ok(())
         },
-    },
-    Spec {
-        names: &["-host", "-hosts", "-H"],
-        values: &["HOST"],
-        scope: Scope::Section,
-        help: "Accepted if it names this machine; other nodes are refused.",
-        apply: |_, option, values| only_this_host(option, &values[0]),
     },
     Spec {
         names: &["-genv"],
@@ -278,6 +353,104 @@ const OPTIONS: &[Spec] = &[
         },
     },
     Spec {
+        names: &["-hosts", "-host", "-H"],
+        values: &["NAME[:SLOTS],..."],
+        scope: Scope::Job,
+        help: "Run on these hosts, in this order. A host takes as many ranks as it has slots, or an \
+               equal share, before the next has its turn; when all are full it goes on with the first.",
+        apply: |parser, option, values| {
+            let hosts = parse_list(&values[0].to_string_lossy());
+            let hosts = hosts
+                .map_err(|bad| wrong(option, OsStr::new(&bad), "a host (NAME or NAME:SLOTS)"))?;
+            parser.options.hosts.extend(hosts);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-f", "-hostfile", "-machinefile"],
+        values: &["FILE"],
+        scope: Scope::Job,
+        help: "Read the hosts from a file: lines of NAME, NAME:SLOTS or NAME slots=N; # begins a comment.",
+        apply: |parser, _, values| {
+            parser.options.host_file = Some(PathBuf::from(&values[0]));
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-ppn", "-perhost", "--npernode"],
+        values: &["N"],
+        scope: Scope::Job,
+        help: "Give each host N ranks before the next has its turn, whatever its slots.",
+        apply: |parser, option, values| {
+            let wanted = "a number of ranks from 1 to 65536";
+            let ranks: usize = number(option, &values[0], wanted)?;
+            if !(1..=65536).contains(&ranks) {
+                return Err(wrong(option, &values[0], wanted));
+            }
+            parser.options.per_host = Some(ranks);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--launcher"],
+        values: &["ssh|fork|srun"],
+        scope: Scope::Job,
+        help: "How hosts are reached: by ssh; by Slurm (the default in an allocation if no hosts are \
+               given); or fork, where all hosts are virtual nodes on this machine.",
+        apply: |parser, option, values| {
+            let launcher = values[0].to_str().and_then(Launcher::parse);
+            let wanted = || format!("one of {}", Launcher::NAMES);
+            parser.options.launcher =
+                Some(launcher.ok_or_else(|| wrong(option, &values[0], &wanted()))?);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--launcher-exec"],
+        values: &["\"PROGRAM ARGS\""],
+        scope: Scope::Job,
+        help: "The remote shell in place of ssh: it is run as PROGRAM ARGS HOST COMMAND...",
+        apply: |parser, option, values| {
+            let words = values[0].to_string_lossy();
+            let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+            if words.is_empty() {
+                return Err(wrong(option, &values[0], "a program"));
+            }
+            parser.options.launcher_exec = Some(words);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--host-timeout"],
+        values: &["SECONDS"],
+        scope: Scope::Job,
+        help: "A host that is not heard of for this time is lost, and the job is ended (default 10). To \
+               start it may take six times as long.",
+        apply: |parser, option, values| {
+            let time = seconds(option, &values[0])?;
+            if time < Duration::from_secs(2) {
+                return Err(wrong(
+                    option,
+                    &values[0],
+                    "2 seconds or more: hosts are heard of once a second",
+                ));
+            }
+            parser.options.host_timeout = time;
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-iface", "--interface"],
+        values: &["NAME|ADDRESS"],
+        scope: Scope::Job,
+        help: "The network interface that hosts connect to, and that ranks use among hosts \
+               (MICA_NET_INTERFACE, unless it is set).",
+        apply: |parser, _, values| {
+            parser.options.interface = Some(values[0].to_string_lossy().into_owned());
+            Ok(())
+        },
+    },
+    Spec {
         names: &["--oversubscribe"],
         values: &[],
         scope: Scope::Job,
@@ -342,6 +515,13 @@ impl Section {
 
 /// Reads the command line (without the name of this program).
 pub fn parse(arguments: &[OsString]) -> Result<Request, UsageError> {
+    if let Some((first, rest)) = arguments.split_first()
+        && first == AGENT
+    {
+        return Agent::parse(rest)
+            .ok_or(UsageError::Agent)
+            .map(Request::Agent);
+    }
     let mut parser = Parser {
         options: Options {
             sections: Vec::new(),
@@ -353,6 +533,13 @@ pub fn parse(arguments: &[OsString]) -> Result<Request, UsageError> {
             grace: Duration::from_secs(2),
             bind: None,
             map: MapBy::default(),
+            hosts: Vec::new(),
+            host_file: None,
+            per_host: None,
+            launcher: None,
+            launcher_exec: None,
+            host_timeout: Duration::from_secs(10),
+            interface: None,
         },
         section: Section::new(),
         answer: None,
@@ -363,7 +550,50 @@ pub fn parse(arguments: &[OsString]) -> Result<Request, UsageError> {
             return Ok(answer);
         }
     }
+    // Other hosts may have other directories.
+    if parser.options.names_no_hosts() {
+        for directory in parser
+            .options
+            .sections
+            .iter()
+            .filter_map(|s| s.directory.as_ref())
+        {
+            if !directory.is_dir() {
+                return Err(wrong("-wdir", directory.as_os_str(), "a directory"));
+            }
+        }
+    }
     Ok(Request::Run(Box::new(parser.options)))
+}
+
+/// The option, first on the command line, that makes this program an agent. It is not in the table: only mpiexec uses it.
+const AGENT: &str = "--agent";
+
+impl Agent {
+    /// The command line that [`Agent::parse`] reads, without the program.
+    pub fn arguments(&self) -> Vec<String> {
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        let node = self
+            .node
+            .map_or("slurm".to_owned(), |node| node.to_string());
+        vec![AGENT.to_owned(), addresses.join(","), node]
+    }
+
+    fn parse(arguments: &[OsString]) -> Option<Agent> {
+        let [addresses, node] = arguments else {
+            return None;
+        };
+        let addresses = addresses
+            .to_str()?
+            .split(',')
+            .map(|address| address.parse().ok());
+        let node = match node.to_str()? {
+            "slurm" => None,
+            number => Some(number.parse().ok()?),
+        };
+        let addresses = addresses.collect::<Option<Vec<SocketAddr>>>()?;
+        Some(Agent { addresses, node })
+    }
 }
 
 impl Parser {
@@ -458,24 +688,6 @@ fn variable_name(option: &str, name: &OsStr) -> Result<OsString, UsageError> {
     Ok(name.to_owned())
 }
 
-/// Lists of hosts are fine as long as all of them are this machine.
-fn only_this_host(option: &str, hosts: &OsStr) -> Result<(), UsageError> {
-    let this = mica_node::process::host_name();
-    let hosts = hosts.to_string_lossy();
-    for host in hosts.split(',') {
-        let name = host.split(':').next().unwrap_or(host);
-        let short = this.split('.').next().unwrap_or(&this);
-        if ![this.as_str(), short, "localhost", "127.0.0.1"].contains(&name) {
-            return Err(UsageError::Host {
-                option: option.to_owned(),
-                host: name.to_owned(),
-                this,
-            });
-        }
-    }
-    Ok(())
-}
-
 /// `-n, -np, -c N`.
 fn usage(spec: &Spec) -> String {
     let values = spec.values.iter().map(|value| format!(" {value}"));
@@ -486,7 +698,7 @@ fn usage(spec: &Spec) -> String {
 pub fn help() -> String {
     let mut text = String::from(
         "Usage: mpiexec [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS]]...\n\n\
-         Starts the ranks of an MPI job on this machine and waits for them. Any program can be\n\
+         Starts the ranks of an MPI job, here or on other hosts, and waits for them. Any program can be\n\
          started, not only MPI programs. Long names may be written with one dash or two.\n",
     );
     for (scope, title) in [
@@ -578,6 +790,7 @@ mod tests {
             options.sections[2],
             Section {
                 ranks: 1,
+                counted: false,
                 command: vec!["c".into()],
                 ..Section::default()
             }
@@ -609,6 +822,51 @@ mod tests {
     }
 
     #[test]
+    fn hosts_and_how_to_reach_them() {
+        let line = "-hosts a,b:4 -H c -f /hosts -ppn 3 --launcher fork -iface lo --host-timeout 2.5 -wdir /no/such p";
+        let options = run(line);
+        let names: Vec<&str> = options
+            .hosts
+            .iter()
+            .map(|host| host.name.as_str())
+            .collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(options.hosts[1].slots, Some(4));
+        assert_eq!(options.host_file, Some(PathBuf::from("/hosts")));
+        assert_eq!(
+            (options.per_host, options.launcher),
+            (Some(3), Some(Launcher::Fork))
+        );
+        assert_eq!(options.interface.as_deref(), Some("lo"));
+        assert_eq!(options.host_timeout, Duration::from_millis(2500));
+        for name in ["-f", "-hostfile", "--hostfile", "-machinefile"] {
+            assert!(run(&format!("{name} x p")).host_file.is_some());
+        }
+        let words = ["-launcher-exec", "ip netns exec", "p"].map(OsString::from);
+        let Ok(Request::Run(options)) = parse(&words) else {
+            panic!("a job");
+        };
+        assert_eq!(options.launcher_exec.unwrap(), ["ip", "netns", "exec"]);
+    }
+
+    #[test]
+    fn an_agents_command_line() {
+        for node in [Some(3), None] {
+            let addresses = ["10.0.0.1:400", "[fd00::1]:5"].map(|a| a.parse().unwrap());
+            let agent = Agent {
+                addresses: addresses.to_vec(),
+                node,
+            };
+            let words: Vec<OsString> = agent.arguments().into_iter().map(OsString::from).collect();
+            match parse(&words) {
+                Ok(Request::Agent(read)) => assert_eq!(read, agent),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(!help().contains("--agent"));
+    }
+
+    #[test]
     fn wrong_lines_are_named() {
         assert_eq!(refusal(""), "no program given");
         assert_eq!(refusal("-n 2"), "no program given");
@@ -622,7 +880,13 @@ mod tests {
         assert!(refusal("--bind-to socket a").contains("core, none"));
         assert!(refusal("--map-by board a").contains("package"));
         assert!(refusal("-wdir /no/such a").contains("/no/such"));
-        assert!(refusal("-host far.example a").contains("one node only"));
+        assert!(refusal("-host -oX a").contains("\"-oX\" is not a host"));
+        assert!(refusal("-hosts a,,b a").contains("\"\" is not a host"));
+        assert!(refusal("--launcher rsh a").contains("ssh, fork, srun"));
+        assert!(refusal("-ppn 0 a").contains("\"0\""));
+        assert!(refusal("--host-timeout 0.1 a").contains("2 seconds or more"));
+        assert!(refusal("--agent 1 2 3").contains("mpiexec's own use"));
+        assert!(refusal("--agent 127.0.0.1 0").contains("mpiexec's own use"));
         assert!(refusal("--label=yes a").contains("no value"));
     }
 

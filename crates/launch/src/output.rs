@@ -1,21 +1,15 @@
-//! Output of ranks, line by line, each line labelled with the rank.
+//! Output of ranks, as it comes or line by line, each line labelled with the rank.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Where a stream of a rank goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
-    /// The launcher's standard output.
-    Out,
-    /// The launcher's standard error.
-    Err,
-}
+pub use crate::wire::Target;
 
 /// A pipe from one rank.
 pub struct Stream {
     pipe: Box<dyn Pipe>,
-    lines: Labelled,
+    /// `None`: bytes are passed on as they come.
+    lines: Option<Labelled>,
     target: Target,
 }
 
@@ -24,11 +18,11 @@ pub trait Pipe: Read + AsFd {}
 impl<T: Read + AsFd> Pipe for T {}
 
 impl Stream {
-    /// Reads `pipe` and writes to `target` with this rank's label.
-    pub fn new(rank: usize, pipe: impl Pipe + 'static, target: Target) -> Stream {
+    /// Reads `pipe` for `target`, with this rank's label if there is one.
+    pub fn new(label: Option<u32>, pipe: impl Pipe + 'static, target: Target) -> Stream {
         Stream {
             pipe: Box::new(pipe),
-            lines: Labelled::new(rank),
+            lines: label.map(Labelled::new),
             target,
         }
     }
@@ -38,28 +32,35 @@ impl Stream {
         self.pipe.as_fd()
     }
 
-    /// Moves what is there; to be called when the pipe is readable. Answers whether more can come.
-    pub fn pump(&mut self) -> bool {
+    /// Moves what is there to `sink`; to be called when the pipe is readable. Answers whether more can come.
+    pub fn pump(&mut self, sink: &mut dyn FnMut(Target, Vec<u8>)) -> bool {
         let mut buffer = [0; 65536];
         let read = match self.pipe.read(&mut buffer) {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
             Err(_) => 0,
         };
-        let text = match read {
-            0 => self.lines.finish(),
-            _ => self.lines.push(&buffer[..read]),
+        let text = match (&mut self.lines, read) {
+            (None, _) => buffer[..read].to_vec(),
+            (Some(lines), 0) => lines.finish(),
+            (Some(lines), _) => lines.push(&buffer[..read]),
         };
-        // A reader that has gone (`| head`) must not end the job: drop the text.
-        let _ = match self.target {
-            Target::Out => {
-                let mut out = io::stdout().lock();
-                out.write_all(&text).and_then(|()| out.flush())
-            }
-            Target::Err => io::stderr().write_all(&text),
-        };
+        if !text.is_empty() {
+            sink(self.target, text);
+        }
         read > 0
     }
+}
+
+/// Writes to this process's own output. A reader that has gone (`| head`) must not end the job: the text is dropped.
+pub fn print(target: Target, text: &[u8]) {
+    let _ = match target {
+        Target::Out => {
+            let mut out = io::stdout().lock();
+            out.write_all(text).and_then(|()| out.flush())
+        }
+        Target::Err => io::stderr().write_all(text),
+    };
 }
 
 /// Cuts text into lines and puts the label before each.
@@ -72,7 +73,7 @@ impl Labelled {
     /// A line without end is passed on in parts of this size, so that memory stays bounded.
     const LONGEST_LINE: usize = 1 << 20;
 
-    fn new(rank: usize) -> Labelled {
+    fn new(rank: u32) -> Labelled {
         Labelled {
             label: format!("[{rank}] "),
             partial: Vec::new(),

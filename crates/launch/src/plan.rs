@@ -5,14 +5,15 @@ use std::fmt::Write as _;
 
 use mica_node::topology::{BindTo, Machine, Slot, TopologyError, available_cores, map};
 
-use crate::options::{Options, Section};
+use crate::options::Section;
+use crate::wire::NodeJob;
 
-/// The job, rank by rank.
+/// A node's part of the job, rank by rank.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// The ranks in order.
+    /// The ranks on this node in order.
     pub ranks: Vec<RankPlan<'a>>,
-    /// How many ranks can run at the same time.
+    /// How many of them can run at the same time.
     pub available_cores: usize,
     /// Whether the slots' processors are those of a synthetic topology.
     synthetic: bool,
@@ -21,6 +22,8 @@ pub struct Plan<'a> {
 /// One rank's part.
 #[derive(Debug)]
 pub struct RankPlan<'a> {
+    /// Its number in the job.
+    pub rank: u32,
     /// Its program.
     pub section: &'a Section,
     /// The section's number (MPI_APPNUM).
@@ -31,37 +34,40 @@ pub struct RankPlan<'a> {
 
 impl<'a> Plan<'a> {
     /// Places the ranks on this machine.
-    pub fn new(options: &'a Options) -> Result<Plan<'a>, TopologyError> {
-        Ok(Plan::on(&Machine::load()?, options))
+    pub fn new(job: &'a NodeJob) -> Result<Plan<'a>, TopologyError> {
+        Ok(Plan::on(&Machine::load()?, job))
     }
 
-    fn on(machine: &Machine, options: &'a Options) -> Plan<'a> {
-        let count = options.sections.iter().map(|section| section.ranks).sum();
+    fn on(machine: &Machine, job: &'a NodeJob) -> Plan<'a> {
+        // Virtual nodes share the machine: each takes its part of what all their ranks get.
+        let (count, first) = (job.machine_ranks as usize, job.machine_first as usize);
         // A CPU quota below the number of cores counts too: bound ranks could not all run.
         let cores = match machine.is_synthetic() {
             true => machine.cores(),
             false => machine.cores().min(available_cores()),
         };
-        let bind = options
+        let bind = job
             .bind
             .unwrap_or_else(|| BindTo::recommended(count, cores));
-        let mut slots = map(machine, count, options.map, bind);
+        let mut slots = map(machine, count, job.map, bind);
         if machine.is_synthetic() {
             // The processors are not this machine's.
             slots.iter_mut().for_each(|slot| slot.cpus = None);
         }
-        let sections = options.sections.iter().zip(0..);
-        let sections = sections.flat_map(|(s, number)| std::iter::repeat_n((s, number), s.ranks));
-        let ranks = sections
-            .zip(slots)
-            .map(|((section, section_number), slot)| RankPlan {
-                section,
-                section_number,
+        let here = job.members.iter().zip(&job.section_of);
+        let ranks = here
+            .zip(slots.into_iter().skip(first))
+            .map(|((&rank, &number), slot)| RankPlan {
+                rank,
+                section: &job.sections[number as usize],
+                section_number: number,
                 slot,
             });
+        let ranks: Vec<RankPlan<'_>> = ranks.collect();
+        let share = available_cores() * ranks.len() / count.max(1);
         Plan {
-            ranks: ranks.collect(),
-            available_cores: available_cores(),
+            ranks,
+            available_cores: share.max(1),
             synthetic: machine.is_synthetic(),
         }
     }
@@ -78,8 +84,8 @@ impl<'a> Plan<'a> {
                 ""
             }
         );
-        for (rank, plan) in self.ranks.iter().enumerate() {
-            let place = plan.slot.place;
+        for plan in &self.ranks {
+            let (rank, place) = (plan.rank, plan.slot.place);
             let binding = match &plan.slot.cpus {
                 Some(cpus) => format!("bound to processors {cpus}"),
                 None => "not bound".to_owned(),
@@ -112,12 +118,29 @@ mod tests {
     use super::*;
     use crate::options::{Request, parse};
 
-    fn options(line: &str) -> Options {
+    fn options(line: &str) -> NodeJob {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
         match parse(&words).unwrap() {
-            Request::Run(options) => *options,
+            Request::Run(options) => NodeJob::all_here(&options),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn virtual_nodes_share_the_machine() {
+        let machine = Machine::synthetic("pack:2 l3:1 core:2 pu:1").unwrap();
+        let mut job = options("-n 4 a");
+        job.members = vec![2, 3];
+        job.section_of = vec![0, 0];
+        job.machine_first = 2;
+        let plan = Plan::on(&machine, &job);
+        let cores: Vec<(u32, u32)> = plan
+            .ranks
+            .iter()
+            .map(|r| (r.rank, r.slot.place.core))
+            .collect();
+        assert_eq!(cores, [(2, 2), (3, 3)]);
+        assert_eq!(plan.available_cores, (available_cores() / 2).max(1));
     }
 
     #[test]

@@ -4,6 +4,9 @@ use std::fmt;
 use std::io::Write as _;
 
 use mica_node::process::{Exit, signal};
+use serde::{Deserialize, Serialize};
+
+use crate::wire::RankEnd;
 
 /// Exit status of a job that ran out of time, as of timeout(1).
 const TIMED_OUT: u8 = 124;
@@ -14,7 +17,7 @@ pub fn say(text: impl fmt::Display) {
 }
 
 /// Why a rank counts as failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// It called MPI_Abort.
     Aborted {
@@ -135,7 +138,7 @@ impl fmt::Display for Cause {
 #[derive(Debug, Clone)]
 pub struct Failure {
     /// The rank.
-    pub rank: usize,
+    pub rank: u32,
     /// Its process.
     pub pid: u32,
     /// The machine.
@@ -177,6 +180,13 @@ pub enum Ending {
     Signalled(i32),
     /// The time was over.
     TimedOut,
+    /// A host was lost.
+    HostLost,
+    /// Ranks could not be started.
+    NotStarted {
+        /// The exit status that follows.
+        status: u8,
+    },
 }
 
 impl Ending {
@@ -186,11 +196,14 @@ impl Ending {
             Ending::Failed(failure) => failure.cause.status(),
             Ending::Signalled(number) => signal_status(*number),
             Ending::TimedOut => TIMED_OUT,
+            Ending::HostLost => crate::INTERNAL,
+            Ending::NotStarted { status } => *status,
         }
     }
 }
 
-fn signal_status(number: i32) -> u8 {
+/// The exit status that stands for a signal.
+pub fn signal_status(number: i32) -> u8 {
     (128 + number).clamp(129, 255) as u8
 }
 
@@ -223,8 +236,31 @@ pub fn signal_name(number: i32) -> String {
     }
 }
 
+/// The hang report: its head, and a line for each rank that runs.
+pub fn hang_report(size: u32, lines: &[(u32, String)]) -> String {
+    let running = lines.len();
+    let mut text = format!("mpiexec: {running} of {size} ranks are running:\n");
+    text.extend(lines.iter().map(|(_, line)| line.as_str()));
+    text
+}
+
+/// The failure that counts of those found at the same time.
+pub fn first_failure(ends: &[RankEnd]) -> Option<(u32, u32, Cause)> {
+    let failures = ends
+        .iter()
+        .filter_map(|end| Some((end.rank, end.pid, end.cause?)));
+    failures.min_by_key(|(rank, _, cause)| (cause.order(), *rank))
+}
+
 /// One line of the hang report.
-pub fn hang_line(rank: usize, pid: u32, stage: Stage, waits_for: Option<String>) -> String {
+pub fn hang_line(
+    rank: u32,
+    pid: u32,
+    host: Option<&str>,
+    stage: Stage,
+    waits_for: Option<String>,
+) -> String {
+    let place = host.map(|host| format!(" on {host}")).unwrap_or_default();
     let state = match (stage, waits_for) {
         (Stage::NotInitialized, _) => "has not called MPI_Init".to_owned(),
         (Stage::Finalized, _) => "has called MPI_Finalize".to_owned(),
@@ -232,7 +268,7 @@ pub fn hang_line(rank: usize, pid: u32, stage: Stage, waits_for: Option<String>)
         (Stage::Running, Some(what)) => what,
         (Stage::Running, None) => "is not waiting in MPI".to_owned(),
     };
-    format!("mpiexec:   rank {rank} (pid {pid}): {state}\n")
+    format!("mpiexec:   rank {rank} (pid {pid}{place}): {state}\n")
 }
 
 #[cfg(test)]

@@ -285,7 +285,7 @@ fn die(code: i32, raised: &Raised) -> ! {
         Ok(engine) => format!("rank {} of {}", engine.rank(), engine.size()),
         Err(_) => format!("process {}", std::process::id()),
     };
-    let host = crate::info::host_name();
+    let host = crate::info::node_name();
     let message = format!(
         "mica: {who} on {host}: {}{} failed\nmica:   {}\nmica:   {}\n",
         raised.call,

@@ -168,7 +168,7 @@ impl Info {
                 name.map_or("", |&(_, name)| name).to_owned(),
             );
         }
-        put("host", host_name());
+        put("host", node_name());
         put("arch", std::env::consts::ARCH.to_owned());
         if let Ok(directory) = std::env::current_dir() {
             put("wdir", directory.to_string_lossy().into_owned());
@@ -183,8 +183,17 @@ impl FromIterator<(String, String)> for Info {
     }
 }
 
-/// The node's name, or "localhost" if the system does not tell.
-pub fn host_name() -> String {
+/// The name of this process's node: the launcher's, who may have several on one machine; otherwise the machine's.
+pub fn node_name() -> String {
+    let given = process::engine().map(|engine| engine.node_name(engine.node_of(engine.rank())));
+    match given {
+        Ok(name) if !name.is_empty() => name.to_owned(),
+        _ => host_name(),
+    }
+}
+
+/// The machine's name, or "localhost" if the system does not tell.
+fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {
         "" => "localhost".to_owned(),

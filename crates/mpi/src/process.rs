@@ -184,6 +184,7 @@ pub fn finalize() -> Result<()> {
     let world = running()?;
     world.myself.delete_attributes()?;
     exchange::barrier(&world.world)?;
+    engine()?.part()?;
     leave()?;
     PHASE.store(FINALIZED, Ordering::Release);
     comm::forget_cached();

@@ -70,6 +70,8 @@ impl From<Fault> for Error {
                 bytes: bytes as u64,
                 what: "an unexpected message",
             },
+            Fault::Lost { .. } => Error::other(c::ERR_PROC_ABORTED, fault.to_string()),
+            Fault::Launcher { .. } => Error::other(c::ERR_OTHER, fault.to_string()),
             other => Error::other(c::ERR_NO_MEM, other.to_string()),
         }
     }

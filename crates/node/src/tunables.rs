@@ -119,6 +119,12 @@ tunables! {
         "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by membarrier.";
     STATS: "stats", "MICA_STATS", "off", Kind::Choice(&["off", "table"]),
         "table: rank 0 prints at MPI_Finalize what moved over which channel.";
+    PMI: "pmi", "MICA_PMI", "auto", Kind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
+        "The interface to another MPI's launcher: the one whose variables are set (auto), or this one.";
+    PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", Kind::Path(&["auto"]),
+        "The PMIx library, for PMIx launchers: the launcher's own or the system's (auto), or the file given.";
+    VIRTUAL_NODES: "virtual_nodes", "MICA_VIRTUAL_NODES", "0", Kind::Count,
+        "More than 0: treats the job's ranks, in blocks, as if they were on this many nodes (for tests).";
     NET: "net", "MICA_NET", "auto", Kind::Choice(&["auto", "loopback"]),
         "auto: the network carries messages between nodes; loopback: between the ranks of one node as well, in place of shared memory.";
     NET_PROVIDER: "net_provider", "MICA_NET_PROVIDER", "auto", Kind::Path(&["auto"]),
@@ -129,12 +135,8 @@ tunables! {
         "The file of libfabric; auto is libfabric.so.1 as the dynamic linker finds it.";
     NET_EAGER_MAX: "net_eager_max", "MICA_NET_EAGER_MAX", "64K", Kind::Bytes,
         "Largest payload of one packet on the network; the smallest value among the job's ranks holds.";
-    PMI: "pmi", "MICA_PMI", "auto", Kind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
-        "The interface to another MPI's launcher: the one whose variables are set (auto), or this one.";
-    PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", Kind::Path(&["auto"]),
-        "The PMIx library, for PMIx launchers: the launcher's own or the system's (auto), or the file given.";
-    VIRTUAL_NODES: "virtual_nodes", "MICA_VIRTUAL_NODES", "0", Kind::Count,
-        "More than 0: treats the job's ranks, in blocks, as if they were on this many nodes (for tests).";
+    COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto", Kind::Choice(&["auto", "on", "off"]),
+        "Collectives between nodes go by node leaders or by parallel columns: where that pays (auto), wherever it is correct (on), or never; the same for all ranks.";
 }
 
 /// Every tunable's declaration.

@@ -87,9 +87,11 @@ impl Engine {
     }
 
     fn park_attendant(&self) {
-        let parking = &self.segment.block(self.rank).parking.0;
-        parking.park(self.fencing, None, || {
-            self.attending(|state| state.has_work() || !state.needs_attention())
+        self.rest(|state| {
+            state.attending = true;
+            let ready = state.has_work() || !state.needs_attention();
+            state.attending = false;
+            ready
         });
     }
 }

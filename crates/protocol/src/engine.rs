@@ -9,10 +9,10 @@ use crate::offloading::Offload;
 use crate::receive::{Completion, Started};
 use crate::state::{STIRRED, SUMMON, State};
 use crate::{Fault, Traffic};
-use mica_bootstrap::ProcessManager;
+use mica_bootstrap::{Nodes, ProcessManager};
 use mica_channel::memory::View;
 use mica_node::lock::{OneThreadAtATime, ThreadLock};
-use mica_node::park::Fencing;
+use mica_node::park::{Bell, Fencing};
 use mica_node::segment::{JobSegment, WaitKind, Waiting};
 use mica_node::topology::Place;
 
@@ -33,8 +33,12 @@ pub struct Engine {
     pub(crate) segment: &'static JobSegment,
     pub(crate) rank: u32,
     pub(crate) launched: bool,
-    /// The launcher, where it is not Mica's mpiexec on one node; until the farewell.
+    /// Who is on which node.
+    pub(crate) nodes: Nodes,
+    /// The launcher's service to the job's processes; none for a job on one node by our own launcher, or after the end.
     pub(crate) manager: Mutex<Option<Box<dyn ProcessManager>>>,
+    /// What wakes this rank where it waits for a network, too.
+    pub(crate) bell: Option<Bell>,
     /// Looks of a blocking receive at its sender alone; none where polling follows a schedule.
     pub(crate) glances: u32,
     /// Ranks outnumber cores: between two glances others get this rank's.
@@ -102,7 +106,7 @@ impl Engine {
 
     /// Number of ranks of the job.
     pub fn size(&self) -> u32 {
-        self.segment.ranks()
+        self.segment.job_size()
     }
 
     /// MPMD section of this rank; `None` for a program that was not started by `mpiexec`.
@@ -115,9 +119,33 @@ impl Engine {
         self.size()
     }
 
-    /// Where a rank runs.
+    /// Where a rank runs on its node; nothing is known of ranks of other nodes.
     pub fn place(&self, rank: u32) -> Place {
-        self.segment.place(rank)
+        match self.segment.is_member(rank) {
+            true => self.segment.place(rank),
+            false => Place::UNKNOWN,
+        }
+    }
+
+    /// Number of the node that a rank is on.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn node_of(&self, rank: u32) -> u32 {
+        self.nodes.of[rank as usize]
+    }
+
+    /// Number of nodes that the job is on.
+    pub fn nodes(&self) -> u32 {
+        self.nodes.count()
+    }
+
+    /// Name of a node: its host's, with a suffix where several nodes are on one host.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn node_name(&self, node: u32) -> &str {
+        &self.nodes.names[node as usize]
     }
 
     /// True when several threads may be inside at once.
@@ -209,11 +237,19 @@ impl Engine {
                 // Nobody knows all that runs on this core: whom this rank waits for may be among them.
                 std::thread::yield_now();
             } else if polls - spin < yields {
+                if self.bell.is_some() {
+                    // Rounds are rarer now than the schedule of looks at the network reckons with.
+                    self.enter(State::hasten);
+                }
                 // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
                 // costs less than to sleep and to be woken.
                 std::thread::yield_now();
             } else if let Some(r) = self.park(&waiting, &mut f) {
                 return Ok(r);
+            } else if self.bell.is_some()
+                && let Some(loss) = self.enter(|state| state.lost.clone())
+            {
+                return Err(loss);
             }
         }
     }
@@ -227,14 +263,24 @@ impl Engine {
         let block = self.segment.block(self.rank);
         block.set_waiting(Some(&waiting(&self.state.lock())));
         let mut result = None;
-        block.parking.0.park(self.fencing, None, || {
-            self.enter(|state| {
-                result = f(state);
-                result.is_some() || state.has_work()
-            })
+        self.rest(|state| {
+            result = f(state);
+            result.is_some() || state.has_work()
         });
         block.set_waiting(None);
         result
+    }
+
+    /// Sleeps until somebody sends to this rank, or the network has something, unless `ready` says that there is something to do
+    /// already. May return early.
+    pub(crate) fn rest(&self, ready: impl FnOnce(&mut State) -> bool) {
+        let spot = &self.segment.block(self.rank).parking.0;
+        match &self.bell {
+            None => spot.park(self.fencing, None, || self.enter(ready)),
+            Some(bell) => spot.listen(self.fencing, bell, || {
+                self.enter(|state| if ready(state) { None } else { state.watch() })
+            }),
+        }
     }
 
     /// Sends, and returns when the buffer is free again (`sync`: and the message is matched). Blocks.
@@ -339,6 +385,20 @@ impl Engine {
     /// # Errors
     /// When progress fails for want of memory.
     pub fn finish(&self) -> Result<(), Fault> {
+        self.settle()?;
+        self.enter(|state| state.offload.as_mut().map(Offload::close));
+        if let Some(mut manager) = self.manager().take() {
+            // The job is over for this rank: that the launcher does not hear of it changes nothing.
+            let _ = manager.finalize();
+        }
+        let block = self.segment.block(self.rank);
+        block.publish_traffic(&self.traffic().sent);
+        block.finalize();
+        Ok(())
+    }
+
+    /// Waits until what is owed to others has left.
+    fn settle(&self) -> Result<(), Fault> {
         self.drive(
             |_| Waiting {
                 kind: WaitKind::Send,
@@ -348,21 +408,7 @@ impl Engine {
                 unexpected: 0,
             },
             |state| state.is_settled().then_some(()),
-        )?;
-        self.enter(|state| state.offload.as_mut().map(Offload::close));
-        let block = self.segment.block(self.rank);
-        block.publish_traffic(&self.traffic().sent);
-        block.finalize();
-        // A launcher that is gone ends the job by its own means: nothing more is owed to it.
-        if let Some(mut manager) = self.manager().take() {
-            let _ = manager.finalize();
-        }
-        Ok(())
-    }
-
-    fn manager(&self) -> MutexGuard<'_, Option<Box<dyn ProcessManager>>> {
-        // What panicked while it held this left a launcher that can still be talked to.
-        self.manager.lock().unwrap_or_else(PoisonError::into_inner)
+        )
     }
 
     /// Takes part again after [`finish`](Self::finish).
@@ -370,14 +416,37 @@ impl Engine {
         self.segment.block(self.rank).resume();
     }
 
-    /// Ends the whole job with error code `code`: the launcher sees this rank's end and ends the others.
+    /// Waits for all ranks through the launcher, if the job has a network: to be called when the job's ranks have met for the last
+    /// time, so that nobody's end cuts off what is still on its way to others. Blocks.
+    ///
+    /// # Errors
+    /// When what is owed to others cannot be sent, or the launcher is gone.
+    pub fn part(&self) -> Result<(), Fault> {
+        if self.bell.is_none() {
+            return Ok(());
+        }
+        self.settle()?;
+        match self.manager().as_deref_mut() {
+            None => Ok(()),
+            Some(manager) => manager.fence().map_err(|e| Fault::Launcher {
+                detail: e.to_string(),
+            }),
+        }
+    }
+
+    fn manager(&self) -> MutexGuard<'_, Option<Box<dyn ProcessManager>>> {
+        self.manager.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the whole job with error code `code`: the launcher sees this rank's end, or is told, and ends the others.
     pub fn abort(&self, code: i32) -> ! {
         self.segment.block(self.rank).abort(code);
-        // A thread that is in the launcher's hands will not come back; the exit status then tells.
+        // Not if another thread is in a call to the launcher: it may never return.
         if let Ok(mut manager) = self.manager.try_lock()
-            && let Some(manager) = manager.as_mut()
+            && let Some(manager) = manager.as_deref_mut()
         {
-            let _ = manager.abort(code, &format!("MPI_Abort by rank {}", self.rank));
+            let message = format!("MPI_Abort with code {code} by rank {}", self.rank);
+            let _ = manager.abort(code, &message);
         }
         // A process can report eight bits; none of them set would read as success.
         let status = match code & 0xff {

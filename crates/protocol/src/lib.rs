@@ -13,7 +13,9 @@
 #![forbid(unsafe_code)]
 
 mod attendant;
+mod channels;
 mod engine;
+mod far;
 pub mod matching;
 mod offloading;
 mod packet;
@@ -49,6 +51,20 @@ pub enum Fault {
     #[error("{detail}")]
     Channel {
         /// What happened, with the bytes wanted.
+        detail: String,
+    },
+    /// A peer cannot be reached any more.
+    #[error("lost rank {rank}: {detail}")]
+    Lost {
+        /// The peer.
+        rank: u32,
+        /// What the network says.
+        detail: String,
+    },
+    /// The job's launcher does not answer.
+    #[error("{detail}")]
+    Launcher {
+        /// What happened.
         detail: String,
     },
     /// No memory for a message that nobody waits for yet.

@@ -6,7 +6,7 @@
 //! | `EAGER_SYNC` | sender's op | message in the arena |
 //! | `CELLS` | total length | cell numbers (`aux` of them), the first of the message |
 //! | `MORE_CELLS` | 0, or receiver's op + 1 | cell numbers, the next of the message |
-//! | `REQUEST` | length, split and kind of memory; sender's op and number of runs; address; exposure (2 words) | |
+//! | `REQUEST` | length, split and kind of memory; sender's op and number of runs; address; exposure (2 words), or key over the network | |
 //! | `CLEAR` | sender's op, receiver's op, position to go on from | |
 //! | `DONE` | sender's op | |
 //! | `JOIN` | sender's and receiver's op; length; address; exposure (2 words) | |
@@ -18,6 +18,7 @@
 //! `REQUEST`, `JOIN`, `PUSHED`, `DONE` and `SKEW` have flags in `aux`.
 
 use crate::traffic::Way;
+use mica_channel::RemoteRegion;
 use mica_channel::direct::{Exposure, Remote};
 use mica_channel::shm::{INLINE, Packet};
 
@@ -65,6 +66,8 @@ pub struct Request {
     pub exposure: Option<Exposure>,
     /// The exposure is from memory: the split will tell whether it is right.
     pub recalled: bool,
+    /// Where the message lies for who reads it over the network.
+    pub registered: Option<RemoteRegion>,
 }
 
 /// A receiver's buffer, open to the sender of the message.
@@ -92,6 +95,7 @@ const SPLIT_NONE: u64 = 0xff;
 const NOT_READABLE: u64 = 0;
 const CONTIGUOUS: u64 = 1;
 const RUNS: u64 = 2;
+const REGISTERED: u64 = 3;
 
 fn set_exposure(p: &mut Packet, exposure: Option<Exposure>) {
     let [a, b] = exposure.map_or([0; 2], |e| e.to_words());
@@ -111,28 +115,33 @@ pub fn request(context: u64, tag: i32, r: &Request) -> Packet {
         aux: u16::from(r.recalled),
         ..Packet::of_kind(REQUEST)
     };
-    let (kind, address, runs) = match r.remote {
-        None => (NOT_READABLE, 0, 0),
-        Some(Remote::Contiguous { address }) => (CONTIGUOUS, address, 0),
-        Some(Remote::Runs { table, count }) => (RUNS, table, count),
+    let (kind, address, runs) = match (r.remote, r.registered) {
+        (None, None) => (NOT_READABLE, 0, 0),
+        (None, Some(region)) => (REGISTERED, region.address, 0),
+        (Some(Remote::Contiguous { address }), _) => (CONTIGUOUS, address, 0),
+        (Some(Remote::Runs { table, count }), _) => (RUNS, table, count),
     };
     debug_assert!(runs < 1 << 32);
     let split = r.split.map_or(SPLIT_NONE, u64::from);
     p.set_word(0, r.len | split << LEN_BITS | kind << (LEN_BITS + 8));
     p.set_word(1, u64::from(r.op) | runs << 32);
     p.set_word(2, address);
-    set_exposure(&mut p, r.exposure);
+    match r.registered {
+        Some(region) => p.set_word(3, region.key),
+        None => set_exposure(&mut p, r.exposure),
+    }
     p
 }
 
 pub fn read_request(p: &Packet) -> Request {
     let (head, ops, address) = (p.word(0), p.word(1), p.word(2));
     let split = head >> LEN_BITS & 0xff;
+    let kind = head >> (LEN_BITS + 8);
     Request {
         len: head & ((1 << LEN_BITS) - 1),
         op: ops as u32,
         split: (split != SPLIT_NONE).then_some(split as u8),
-        remote: match head >> (LEN_BITS + 8) {
+        remote: match kind {
             CONTIGUOUS => Some(Remote::Contiguous { address }),
             RUNS => Some(Remote::Runs {
                 table: address,
@@ -140,8 +149,12 @@ pub fn read_request(p: &Packet) -> Request {
             }),
             _ => None,
         },
-        exposure: exposure(p),
+        exposure: if kind == REGISTERED { None } else { exposure(p) },
         recalled: p.aux == 1,
+        registered: (kind == REGISTERED).then(|| RemoteRegion {
+            key: p.word(3),
+            address,
+        }),
     }
 }
 
@@ -220,14 +233,22 @@ pub fn request_more(sender_op: u32, receiver_op: u32) -> Packet {
 /// `way`: how the bytes came.
 pub fn done(sender_op: u32, way: Way) -> Packet {
     let mut p = Packet::of_kind(DONE);
-    p.aux = u16::from(way == Way::Mapped);
+    p.aux = match way {
+        Way::Mapped => 1,
+        Way::Net => 2,
+        _ => 0,
+    };
     p.set_word(0, u64::from(sender_op));
     p
 }
 
 /// The sender's op, and how the bytes came.
 pub fn read_done(p: &Packet) -> (u32, Way) {
-    let way = if p.aux == 1 { Way::Mapped } else { Way::Direct };
+    let way = match p.aux {
+        1 => Way::Mapped,
+        2 => Way::Net,
+        _ => Way::Direct,
+    };
     (p.word(0) as u32, way)
 }
 
@@ -280,10 +301,24 @@ mod tests {
                     remote,
                     exposure,
                     recalled: split.is_some(),
+                    registered: None,
                 };
                 assert_eq!(read_request(&request(2, 3, &r)), r);
             }
         }
+        let r = Request {
+            len: 9,
+            op: 1,
+            split: None,
+            remote: None,
+            exposure: None,
+            recalled: false,
+            registered: Some(RemoteRegion {
+                key: u64::MAX,
+                address: 0x1234,
+            }),
+        };
+        assert_eq!(read_request(&request(2, 3, &r)), r);
     }
 
     #[test]
@@ -309,6 +344,7 @@ mod tests {
         assert!(read_skew(&skew(true)) && !read_skew(&skew(false)));
         assert_eq!(read_done(&done(8, Way::Mapped)), (8, Way::Mapped));
         assert_eq!(read_done(&done(8, Way::Direct)), (8, Way::Direct));
+        assert_eq!(read_done(&done(8, Way::Net)), (8, Way::Net));
     }
 
     #[test]

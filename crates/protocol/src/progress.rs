@@ -1,11 +1,11 @@
 //! Progress: taking in what has arrived, sending what waits.
 //!
-//! The rings are looked at in every round. Where there are FIFOs as well, that is a second channel, and `mica_policy`'s schedule
-//! says in which rounds it is looked at (chai-2009, 7.1). Every packet counts as a message there, as each has to be discovered.
-//! Under the basic design the FIFOs are the one channel that brings anything, and are looked at in every round.
+//! The rings are looked at in every round. Where there are FIFOs or a network as well, these are further channels, and
+//! `mica_policy`'s schedule says in which rounds each is looked at (chai-2009, 7.1). Every packet counts as a message there, as
+//! each has to be discovered. Where the rings bring nothing, as no peer has one, the others are looked at in every round.
 //!
-//! A rank that is about to park looks at all channels; what it finds there it takes in in its next round, whatever the schedule
-//! says, so that nobody goes round on the brink of sleep.
+//! A rank that is about to give up its core, or to park, looks at all channels; what it finds before it parks it takes in in
+//! its next round, whatever the schedule says, so that nobody goes round on the brink of sleep.
 
 use crate::packet;
 use crate::{Fault, State};
@@ -15,36 +15,67 @@ use mica_policy::{PollPolicy, PollSchedule};
 /// Packets that one round takes in before it looks at the waiting operation again.
 const ROUND: usize = 32;
 
-/// Numbers of the channels in the schedule.
+/// Number of the rings in the schedule; the further channels follow.
 const RINGS: usize = 0;
-const FIFOS: usize = 1;
+
+/// A channel that brings messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bringer {
+    Rings,
+    Fifos,
+    Net,
+}
 
 /// Which channels are looked at beside the rings, and when.
 #[derive(Debug)]
 pub(crate) struct Polling {
-    schedule: PollSchedule,
-    /// Something is there: the next round looks at all.
+    further: Vec<Bringer>,
+    /// `None`: all are looked at in every round.
+    schedule: Option<PollSchedule>,
+    /// Something is there, or the rank has time: the next round looks at all.
     hastened: bool,
 }
 
 impl Polling {
-    pub fn new(policy: PollPolicy) -> Polling {
-        Polling {
-            schedule: PollSchedule::new(policy, FIFOS + 1),
+    /// For these channels beside the rings. `None` if there are none.
+    pub fn new(further: Vec<Bringer>, rings_bring: bool, policy: PollPolicy) -> Option<Polling> {
+        let channels = further.len() + 1;
+        (!further.is_empty()).then(|| Polling {
+            further,
+            schedule: rings_bring.then(|| PollSchedule::new(policy, channels)),
             hastened: false,
+        })
+    }
+
+    /// Lets the next round look at all.
+    pub fn hasten(&mut self) {
+        self.hastened = true;
+    }
+
+    /// Begins a round, in which `taken` packets came through the rings: the further channels, by position, that are to be looked
+    /// at in it, as bits.
+    fn begin_round(&mut self, taken: usize) -> u32 {
+        let all = (1 << self.further.len()) - 1;
+        let Some(schedule) = &mut self.schedule else {
+            return all;
+        };
+        let due = schedule
+            .begin_round()
+            .iter()
+            .fold(0, |due, channel| due | 1 << (channel - 1));
+        self.note(RINGS, taken);
+        if std::mem::take(&mut self.hastened) {
+            all
+        } else {
+            due
         }
     }
 
-    /// A round in which `taken` packets came by the first channel: whether the FIFOs are to be looked at in it.
-    fn is_due(&mut self, taken: usize) -> bool {
-        let due = self.schedule.begin_round().contains(FIFOS);
-        self.note(RINGS, taken);
-        std::mem::take(&mut self.hastened) || due
-    }
-
     fn note(&mut self, channel: usize, taken: usize) {
-        for _ in 0..taken {
-            self.schedule.arrived(channel);
+        if let Some(schedule) = &mut self.schedule {
+            for _ in 0..taken {
+                schedule.arrived(channel);
+            }
         }
     }
 }
@@ -53,39 +84,44 @@ impl State {
     /// One round of progress. True when something arrived.
     ///
     /// # Errors
-    /// When memory for a message cannot be had.
+    /// When memory for a message cannot be had, or a peer is lost.
     #[inline]
     pub fn progress(&mut self) -> Result<bool, Fault> {
-        if self.shm.has_fifos() {
-            return self.progress_with_fifos();
+        if self.polling.is_some() {
+            return self.progress_by_schedule();
         }
         let mut arrived = false;
         for _ in 0..ROUND {
-            let Some((source, packet)) = self.shm.peek() else {
+            let Some((source, packet)) = self.channels.shm.peek() else {
                 break;
             };
             arrived = true;
             self.take_in(source, &packet)?;
         }
-        self.shm.next_turn();
+        self.channels.shm.next_turn();
         self.go_on(arrived)
     }
 
     /// A round where rings are not all.
     #[cold]
-    fn progress_with_fifos(&mut self) -> Result<bool, Fault> {
-        let by_rings = self.take_in_from(RINGS)?;
-        self.shm.next_turn();
+    fn progress_by_schedule(&mut self) -> Result<bool, Fault> {
+        let by_rings = self.take_in_from(Bringer::Rings)?;
+        self.channels.shm.next_turn();
         let mut arrived = by_rings > 0;
-        if self
-            .polling
-            .as_mut()
-            .is_none_or(|polling| polling.is_due(by_rings))
-        {
-            let by_fifos = self.take_in_from(FIFOS)?;
-            arrived |= by_fifos > 0;
+        let mut due = self.polling.as_mut().map_or(0, |p| p.begin_round(by_rings));
+        while due != 0 {
+            let at = due.trailing_zeros() as usize;
+            due &= due - 1;
+            let Some(&bringer) = self.polling.as_ref().and_then(|p| p.further.get(at)) else {
+                break;
+            };
+            let taken = self.take_in_from(bringer)?;
+            arrived |= taken > 0;
             if let Some(polling) = &mut self.polling {
-                polling.note(FIFOS, by_fifos);
+                polling.note(at + 1, taken);
+            }
+            if bringer == Bringer::Net {
+                arrived |= self.follow_net()?;
             }
         }
         self.go_on(arrived)
@@ -93,11 +129,12 @@ impl State {
 
     /// Takes in what one channel has, up to a round's packets. Returns how many there were.
     #[inline(never)]
-    fn take_in_from(&mut self, channel: usize) -> Result<usize, Fault> {
+    fn take_in_from(&mut self, bringer: Bringer) -> Result<usize, Fault> {
         for taken in 0..ROUND {
-            let found = match channel {
-                RINGS => self.shm.peek(),
-                _ => self.shm.fifos().and_then(Messages::peek),
+            let found = match bringer {
+                Bringer::Rings => self.channels.shm.peek(),
+                Bringer::Fifos => self.channels.shm.fifos().and_then(Messages::peek),
+                Bringer::Net => self.channels.net.as_deref_mut().and_then(Messages::peek),
             };
             let Some((source, packet)) = found else {
                 return Ok(taken);
@@ -127,7 +164,7 @@ impl State {
     #[inline]
     pub(crate) fn take_in_posted(&mut self, source: u32) -> Result<(), Fault> {
         while !self.posted.is_empty()
-            && let Some(packet) = self.shm.peek_from(source)
+            && let Some(packet) = self.channels.shm.peek_from(source)
         {
             self.take_in(source, &packet)?;
         }
@@ -136,11 +173,18 @@ impl State {
 
     /// True when any channel has something. For the last look before parking.
     pub(crate) fn has_arrivals(&mut self) -> bool {
-        let arrived = self.shm.has_arrivals();
-        if arrived && let Some(polling) = &mut self.polling {
-            polling.hastened = true;
+        let arrived = self.channels.has_arrivals();
+        if arrived {
+            self.hasten();
         }
         arrived
+    }
+
+    /// Lets the next round look at all channels.
+    pub(crate) fn hasten(&mut self) {
+        if let Some(polling) = &mut self.polling {
+            polling.hasten();
+        }
     }
 
     /// Handles the packet that was just peeked from `source`, and removes it.
@@ -175,7 +219,7 @@ impl State {
                 Ok(())
             }
         };
-        self.shm.consume(source, packet);
+        self.channels.consume(source, packet);
         result
     }
 }
@@ -184,19 +228,23 @@ impl State {
 mod tests {
     use super::*;
 
-    /// Rounds until the FIFOs are due, with `taken` packets through rings in each.
+    fn polling(policy: PollPolicy) -> Polling {
+        Polling::new(vec![Bringer::Net], true, policy).expect("a further channel")
+    }
+
+    /// Rounds until the network is due, with `taken` packets through rings in each.
     fn rounds(polling: &mut Polling, taken: usize) -> u32 {
         let mut rounds = 1;
-        while !polling.is_due(taken) {
+        while polling.begin_round(taken) == 0 {
             rounds += 1;
         }
         rounds
     }
 
     #[test]
-    fn the_fifos_are_looked_at_in_every_round_that_the_ratio_says() {
+    fn a_further_channel_is_looked_at_in_every_round_that_the_ratio_says() {
         for ratio in [1, 50, 1000] {
-            let mut polling = Polling::new(PollPolicy::Static { ratio });
+            let mut polling = polling(PollPolicy::Static { ratio });
             for taken in [0, 1, ROUND] {
                 assert_eq!(rounds(&mut polling, taken), ratio);
             }
@@ -204,25 +252,38 @@ mod tests {
     }
 
     #[test]
+    fn without_rings_every_round_looks_at_the_others() {
+        let policy = PollPolicy::Static { ratio: 50 };
+        let mut polling = Polling::new(vec![Bringer::Fifos, Bringer::Net], false, policy)
+            .expect("further channels");
+        assert!(polling.schedule.is_none());
+        for _ in 0..3 {
+            assert_eq!(polling.begin_round(0), 0b11);
+        }
+        assert!(Polling::new(Vec::new(), true, policy).is_none());
+    }
+
+    #[test]
     fn the_dynamic_ratio_counts_what_came_by_each_channel() {
-        let mut polling = Polling::new(PollPolicy::Dynamic { history: 10 });
+        let mut polling = polling(PollPolicy::Dynamic { history: 10 });
+        let ratio = |polling: &Polling| polling.schedule.as_ref().expect("scheduled").ratio(1);
         assert_eq!(rounds(&mut polling, 0), 2, "it begins as if even");
         polling.note(RINGS, 8);
-        polling.note(FIFOS, 2);
-        assert_eq!(polling.schedule.ratio(FIFOS), 5);
+        polling.note(1, 2);
+        assert_eq!(ratio(&polling), 5);
         rounds(&mut polling, 0);
         assert_eq!(rounds(&mut polling, 0), 5);
-        polling.note(FIFOS, 10);
+        polling.note(1, 10);
         rounds(&mut polling, 0);
         assert_eq!(rounds(&mut polling, 0), 1);
     }
 
     #[test]
     fn a_rank_that_would_park_looks_in_its_next_round() {
-        let mut polling = Polling::new(PollPolicy::Static { ratio: 1000 });
-        assert!(!polling.is_due(0));
-        polling.hastened = true;
-        assert!(polling.is_due(0));
+        let mut polling = polling(PollPolicy::Static { ratio: 1000 });
+        assert_eq!(polling.begin_round(0), 0);
+        polling.hasten();
+        assert_eq!(polling.begin_round(0), 1);
         assert_eq!(rounds(&mut polling, 0), 998, "its turn stays where it was");
     }
 }

@@ -351,7 +351,7 @@ impl State {
             if in_slot {
                 op.view.unpack(0, &packet.inline[..sent]);
             } else {
-                self.shm.read_payload(source, packet, &op.view, 0);
+                self.channels.read_payload(source, packet, &op.view, 0);
             }
             let capacity = op.view.len();
             self.finish(
@@ -372,7 +372,7 @@ impl State {
         if in_slot {
             copy.unpack(0, &packet.inline[..sent]);
         } else {
-            self.shm.read_payload(source, packet, &copy, 0);
+            self.channels.read_payload(source, packet, &copy, 0);
         }
         let early = Early::Buffered {
             copy,
@@ -485,12 +485,12 @@ impl State {
         total: usize,
     ) -> usize {
         if packet.kind == packet::CHUNK {
-            self.shm.read_payload(source, packet, view, position);
+            self.channels.read_payload(source, packet, view, position);
             return position + packet.payload as usize;
         }
         for cell in packet::read_cells(packet) {
-            let bytes = self.shm.cell_bytes().min(total - position);
-            self.shm.unload_cell(source, cell, bytes, view, position);
+            let bytes = self.channels.shm.cell_bytes().min(total - position);
+            self.channels.shm.unload_cell(source, cell, bytes, view, position);
             position += bytes;
         }
         position
@@ -556,8 +556,12 @@ impl State {
         if waits || !(self.posted.is_empty() && self.backlog.is_empty()) {
             return Glance::Busy;
         }
-        let Some(packet) = self.shm.peek_from(source) else {
-            return Glance::Nothing;
+        let Some(packet) = self.channels.shm.peek_from(source) else {
+            // The network has no queue for each peer that a glance could see.
+            return match self.channels.is_far(source) {
+                true => Glance::Busy,
+                false => Glance::Nothing,
+            };
         };
         let envelope = Envelope {
             context: packet.context,
@@ -575,9 +579,9 @@ impl State {
         if packet.payload == 0 {
             view.unpack(0, &packet.inline[..inline]);
         } else {
-            self.shm.read_payload(source, &packet, view, 0);
+            self.channels.read_payload(source, &packet, view, 0);
         }
-        self.shm.consume(source, &packet);
+        self.channels.consume(source, &packet);
         Glance::Received(Completion {
             envelope,
             sent,

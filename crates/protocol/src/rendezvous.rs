@@ -27,6 +27,7 @@ use mica_channel::direct::{
     Backend, Direct, Exposed, Exposure, Refusal, Remote, RemoteRun, Window,
 };
 use mica_channel::memory::View;
+use mica_channel::net;
 use mica_channel::shm::Packet;
 use mica_node::segment::{JobSegment, SPLITS};
 use mica_node::split::{End, Split};
@@ -47,6 +48,8 @@ pub(crate) struct Asking {
     spoiled: bool,
     /// It counts among the long messages under way.
     long: bool,
+    /// The message's memory, as the network knows it.
+    pub(crate) registered: Option<net::Exposed>,
 }
 
 impl Asking {
@@ -219,9 +222,13 @@ impl State {
     pub(crate) fn send_request(&mut self, id: u32) -> Result<bool, Fault> {
         let op = &mut self.sends[id as usize];
         let (peer, len) = (op.peer, op.view.len());
-        if !self.shm.has_room(peer, 0) {
+        if !self.channels.has_room(peer, 0) {
             return Ok(false);
         }
+        if self.channels.is_far(peer) {
+            return self.send_request_far(id);
+        }
+        let op = &mut self.sends[id as usize];
         let remote = if let Some((address, _)) = op.view.as_contiguous() {
             Some(Remote::Contiguous {
                 address: address as u64,
@@ -259,9 +266,10 @@ impl State {
             remote,
             exposure: op.asking.exposed.as_ref().map(Exposed::exposure),
             recalled: op.asking.recalled,
+            registered: None,
         };
         let head = packet::request(op.context, op.tag, &request);
-        let sent = self.shm.send(peer, &head, None)?;
+        let sent = self.channels.send(peer, &head, None)?;
         debug_assert!(sent, "there was room and nobody else uses it");
         if let (true, Some(split), Some(exposed), Some((address, _))) = (
             op.asking.recalled,
@@ -299,6 +307,9 @@ impl State {
         if len == 0 {
             self.finish_incoming(id);
             return self.send_control(peer, packet::done(request.op, Way::Direct));
+        }
+        if self.channels.is_far(peer) {
+            return self.fetch_far(id, peer, &request, &view, len);
         }
         let reach = match request.remote {
             Some(Remote::Contiguous { address }) => {
@@ -630,6 +641,9 @@ impl State {
         }
         if asking.long {
             self.end_long();
+        }
+        if let (Some(exposed), Some(net)) = (asking.registered, &mut self.channels.net) {
+            net.conceal(exposed);
         }
     }
 }

@@ -67,8 +67,8 @@ pub(crate) struct Buffers {
 }
 
 impl Selection {
-    /// For a rank with these peers: the level of each and, under the basic design of shared memory, what fits the pair's FIFO
-    /// and so goes through it at once (chai-2009, 3.1.1), unless `MICA_EAGER_MAX` says less.
+    /// For a rank with these peers: the level of each and, where everything goes by packets, what fits one and so goes at once,
+    /// unless `MICA_EAGER_MAX` says less: under the basic design of shared memory (chai-2009, 3.1.1) and over the network.
     ///
     /// # Errors
     /// When a tunable's value does not fit.
@@ -98,14 +98,14 @@ impl Selection {
         };
         let mut of_kind: Vec<((Level, Option<usize>), Connection)> = Vec::new();
         let mut connections = Vec::new();
-        for (level, fifo_payload_max) in peers {
-            let kind = (level, fifo_payload_max);
+        for (level, packet_payload_max) in peers {
+            let kind = (level, packet_payload_max);
             if let Some((_, known)) = of_kind.iter().find(|(k, _)| *k == kind) {
                 connections.push(*known);
                 continue;
             }
             let mut thresholds = derive(level, kernel)?;
-            if let Some(fits) = fifo_payload_max {
+            if let Some(fits) = packet_payload_max {
                 let set = tunables::EAGER_MAX.threshold()?.is_some();
                 let eager = if set {
                     thresholds.eager_max.min(fits)
@@ -118,10 +118,13 @@ impl Selection {
             }
             let connection = Connection {
                 thresholds,
-                mapped_min: derive(level, mapped)?
-                    .eager_max
-                    .saturating_add(1)
-                    .max(movable),
+                mapped_min: match level {
+                    Level::Network => usize::MAX,
+                    _ => derive(level, mapped)?
+                        .eager_max
+                        .saturating_add(1)
+                        .max(movable),
+                },
                 level,
                 skewed: false,
             };

@@ -59,11 +59,11 @@ impl State {
         if plan == Plan::Inline
             && peer != self.me
             && self.outboxes[peer as usize].ordered.is_empty()
-            && self
-                .shm
-                .send_inline(peer, packet::EAGER, context, tag, view)?
+            && let Some(way) =
+                self.channels
+                    .send_inline(peer, packet::EAGER, context, tag, view)?
         {
-            self.traffic.count(Way::Inline, view.len());
+            self.traffic.count(way, view.len());
             return Ok(None);
         }
         self.send_more(peer, context, tag, view, sync, plan)
@@ -111,6 +111,10 @@ impl State {
     /// Opens the buffer of a long message to its receiver. One that is mapped makes a request worthwhile earlier.
     fn prepare(&mut self, peer: u32, view: &View, plan: Plan) -> (Plan, Asking) {
         let len = view.len();
+        if self.channels.is_far(peer) {
+            // The network is told when the request leaves.
+            return (plan, Asking::default());
+        }
         if matches!(plan, Plan::Cells | Plan::Rendezvous)
             && self.selection.is_worth_mapping(peer, len)
             && self.selection.is_worth_splitting(len)
@@ -211,7 +215,7 @@ impl State {
     /// Sends a control message now, or as soon as the ring has room.
     pub(crate) fn send_control(&mut self, peer: u32, packet: Packet) -> Result<(), Fault> {
         if !self.outboxes[peer as usize].control.is_empty()
-            || !self.shm.send(peer, &packet, None)?
+            || !self.channels.send(peer, &packet, None)?
         {
             self.note_backlog(peer);
             self.outboxes[peer as usize].control.push_back(packet);
@@ -223,7 +227,7 @@ impl State {
     pub(crate) fn can_send_backlog(&mut self) -> bool {
         let State {
             backlog,
-            shm,
+            channels,
             outboxes,
             sends,
             ..
@@ -246,7 +250,7 @@ impl State {
                         Phase::Queued(Plan::Cells, _) | Phase::Streaming { .. }
                     )
                 });
-            shm.has_room(peer, payload) && (!needs_cell || shm.has_cell(peer))
+            channels.has_room(peer, payload) && (!needs_cell || channels.has_cell(peer))
         })
     }
 
@@ -269,7 +273,7 @@ impl State {
     /// Sends what it can of one outbox. The peer stays in the backlog.
     fn advance_outbox(&mut self, peer: u32) -> Result<(), Fault> {
         while let Some(packet) = self.outboxes[peer as usize].control.front().copied() {
-            if !self.shm.send(peer, &packet, None)? {
+            if !self.channels.send(peer, &packet, None)? {
                 return Ok(());
             }
             self.outboxes[peer as usize].control.pop_front();
@@ -303,7 +307,7 @@ impl State {
             }
             Phase::Queued(Plan::Rendezvous, _) => self.send_request(id),
             Phase::Queued(Plan::Cells, _) => self.stream(id, 0, None),
-            Phase::Streaming { position, target } => match self.shm.chunk_bytes(peer) {
+            Phase::Streaming { position, target } => match self.channels.chunk_bytes(peer) {
                 Some(chunk) => self.stream_chunks(id, position, target, chunk),
                 None => self.stream(id, position, Some(target)),
             },
@@ -321,12 +325,12 @@ impl State {
         let len = view.len();
         if len <= mica_channel::shm::INLINE {
             let sent = self
-                .shm
+                .channels
                 .send_inline(peer, packet::EAGER, context, tag, view)?;
-            if sent {
-                self.traffic.count(Way::Inline, len);
+            if let Some(way) = sent {
+                self.traffic.count(way, len);
             }
-            return Ok(sent);
+            return Ok(sent.is_some());
         }
         let head = Packet {
             context,
@@ -334,9 +338,9 @@ impl State {
             payload: len as u32,
             ..Packet::of_kind(packet::EAGER)
         };
-        let sent = self.shm.send(peer, &head, Some(view))?;
+        let sent = self.channels.send(peer, &head, Some(view))?;
         if sent {
-            self.traffic.count(Way::Ring, len);
+            self.traffic.count(self.channels.eager_way(peer), len);
         }
         Ok(sent)
     }
@@ -357,9 +361,10 @@ impl State {
             ..Packet::of_kind(packet::EAGER_SYNC)
         };
         head.set_word(0, u64::from(id));
-        let sent = self.shm.send(peer, &head, Some(view))?;
+        let sent = self.channels.send(peer, &head, Some(view))?;
         if sent {
-            self.traffic.count(Way::Ring, view.len());
+            self.traffic
+                .count(self.channels.eager_way(peer), view.len());
         }
         Ok(sent)
     }
@@ -375,14 +380,14 @@ impl State {
         let op = &self.sends[id as usize];
         let (peer, context, tag, view) = (op.peer, op.context, op.tag, op.view.clone());
         let len = view.len();
-        while position < len && self.shm.has_room(peer, 0) {
+        while position < len && self.channels.has_room(peer, 0) {
             // The first packet carries one cell, so that the receiver starts early; later ones up to a batch.
             let batch = if position == 0 { 1 } else { BATCH };
             let mut cells = [0u16; CELLS_MAX];
             let mut n = 0;
             let mut end = position;
             while n < batch && end < len {
-                let Some((cell, bytes)) = self.shm.load_cell(peer, &view, end)? else {
+                let Some((cell, bytes)) = self.channels.shm.load_cell(peer, &view, end)? else {
                     break;
                 };
                 cells[n] = cell;
@@ -397,7 +402,7 @@ impl State {
                 Some(target) => (packet::MORE_CELLS, target),
             };
             let head = packet::cells(kind, context, tag, word, &cells[..n]);
-            let sent = self.shm.send(peer, &head, None)?;
+            let sent = self.channels.send(peer, &head, None)?;
             debug_assert!(sent, "there was room and nobody else uses it");
             position = end;
             target = target.or(Some(0));
@@ -416,8 +421,8 @@ impl State {
         Ok(false)
     }
 
-    /// The basic design: sends a message's bytes from `position` on in chunks of `chunk` bytes until the FIFO is used up,
-    /// and then asks again (chai-2009, 3.1.1, step 3).
+    /// Sends a message's bytes from `position` on in chunks of `chunk` bytes: through a FIFO of the basic design until that is
+    /// used up, then it asks again (chai-2009, 3.1.1, step 3); over the network as there is room.
     fn stream_chunks(
         &mut self,
         id: u32,
@@ -431,9 +436,12 @@ impl State {
         while position < len {
             let bytes = chunk.min(len - position);
             let head = packet::chunk(target, bytes);
-            if !self.shm.send_chunk(peer, &head, &view, position) {
-                let again = packet::request_more(id, (target - 1) as u32);
-                let asked = self.shm.send(peer, &again, None)?;
+            if !self.channels.send_chunk(peer, &head, &view, position)? {
+                // Over the network, what has left makes room without the receiver's word.
+                let asked = !self.channels.is_far(peer) && {
+                    let again = packet::request_more(id, (target - 1) as u32);
+                    self.channels.send(peer, &again, None)?
+                };
                 self.sends[id as usize].phase = if asked {
                     Phase::Asked
                 } else {
@@ -446,7 +454,7 @@ impl State {
         self.sends[id as usize].phase = Phase::Done;
         self.forget_asking(id);
         self.stir();
-        self.traffic.count(Way::Ring, len);
+        self.traffic.count(self.channels.eager_way(peer), len);
         Ok(true)
     }
 

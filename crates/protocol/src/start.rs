@@ -1,4 +1,4 @@
-//! Joining the job: by the launcher's environment, or alone.
+//! Joining the job: who is in it, and which channels reach them.
 
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
@@ -6,22 +6,24 @@ use std::sync::{Arc, Mutex};
 
 use crate::Engine;
 use crate::attendant::Attendant;
+use crate::channels::Channels;
 use crate::engine::{GLANCES, GLANCES_SHARED};
 use crate::offloading::Offload;
-use crate::progress::Polling;
+use crate::progress::{Bringer, Polling};
 use crate::rendezvous::Splits;
 use crate::select::Selection;
 use crate::skew::Skew;
 use crate::state::State;
-use mica_bootstrap::BootstrapError;
+use mica_bootstrap::{BootstrapError, Joined, Nodes, ProcessManager};
 use mica_channel::ChannelError;
-use mica_channel::direct::{Direct, Options};
+use mica_channel::direct::{self, Direct};
+use mica_channel::net::{self, Net, NetError};
 use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
 use mica_node::lock::ThreadLock;
-use mica_node::park::{self, Fencing};
+use mica_node::park::{self, Bell, Fencing};
 use mica_node::segment::{JobSegment, PREFIX_VARIABLE, SegmentError};
-use mica_node::topology::level_between;
+use mica_node::topology::{Level, level_between};
 use mica_node::tunables::{self, BadValue};
 use mica_policy::{PollPolicy, SkewPolicy};
 
@@ -29,7 +31,7 @@ use mica_policy::{PollPolicy, SkewPolicy};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The job cannot be met.
+    /// It cannot find out who it is, or meet the others.
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
     /// A tunable's value is wrong.
@@ -47,23 +49,39 @@ pub enum StartError {
     /// The basic design's FIFOs cannot get their memory.
     #[error(transparent)]
     Channel(#[from] ChannelError),
+    /// The job needs a network and has none.
+    #[error(transparent)]
+    Net(#[from] NetError),
+    /// The network's own way of waiting cannot be had.
+    #[error("cannot make the socket by which a rank is woken that waits for the network: {0}")]
+    Bell(std::io::Error),
+    /// The system has no random bytes.
+    #[error("no random bytes for the job's cookie: {0}")]
+    Random(std::io::Error),
+    /// The ranks of a job on one node have nobody to exchange network addresses through.
+    #[error(
+        "MICA_NET=loopback: the launcher of this job offers no exchange of addresses; set it for mpiexec, too"
+    )]
+    NoExchange,
 }
 
 impl Engine {
-    /// Joins the job that the environment names, or makes a job of this process alone.
+    /// Joins the job that the environment names, or makes a job of this process alone. Where the job spans nodes this waits
+    /// for all its ranks to do so.
     ///
     /// # Errors
-    /// When the process was started by a launcher that this version does not speak, when the environment is wrong, or
-    /// when the job's memory cannot be had.
+    /// When the process was started by a launcher that this version does not speak, when the environment is wrong, when the
+    /// job's memory cannot be had, or when it needs a network and there is none.
     pub fn start() -> Result<Engine, StartError> {
         tunables::check_all()?;
-        let joined = mica_bootstrap::join()?;
-        let mut engine = Engine::join(joined.segment, joined.rank, joined.launched)?;
-        engine.manager = Mutex::new(joined.manager);
-        Ok(engine)
-    }
-
-    fn join(segment: JobSegment, rank: u32, launched: bool) -> Result<Engine, StartError> {
+        let Joined {
+            segment,
+            rank,
+            launched,
+            nodes,
+            mut manager,
+            ..
+        } = mica_bootstrap::join()?;
         segment.claim(rank)?;
         // For the life of the process: rings and cells are borrowed from it until the very end.
         let segment: &'static JobSegment = Box::leak(Box::new(segment));
@@ -71,26 +89,32 @@ impl Engine {
         // A sender that is not reached by the others' membarriers fences itself.
         let registered = fencing == Fencing::Sender || park::membarrier_register();
         let wake_fencing = if registered { fencing } else { Fencing::Sender };
-        let shm = Shm::new(segment, rank, wake_fencing)?;
+        let loopback = tunables::NET.choice()? == "loopback";
+        let net = open_net(segment, rank, &nodes, loopback, manager.as_deref_mut())?;
+        let shm = Shm::new(segment, rank, wake_fencing, net.is_none() || !loopback)?;
+        let channels = Channels { shm, net };
         let (costs, _) = mica_policy::tuning::in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
         let here = segment.place(rank);
-        let peers = (0..segment.ranks()).map(|peer| {
-            let level = level_between(&here, &segment.place(peer));
-            (level, shm.fifo_payload_max(peer))
+        let peers = (0..segment.job_size()).map(|peer| {
+            let level = match channels.is_far(peer) {
+                true => Level::Network,
+                false => level_between(&here, &segment.place(peer)),
+            };
+            (level, channels.packet_payload_max(peer))
         });
-        let selection = Selection::new(costs, peers, segment.is_oversubscribed())?;
-        let poll_policy = PollPolicy::from_environment()?;
-        let polling = shm.is_mixed().then(|| Box::new(Polling::new(poll_policy)));
-        // A glance at one peer's ring or FIFO would go past the schedule.
-        let shares_core = segment.is_oversubscribed();
-        let glances = match (polling.is_some(), shares_core) {
+        let oversubscribed = segment.is_oversubscribed();
+        let selection = Selection::new(costs, peers, oversubscribed)?;
+        let polling = polling(segment, &channels, loopback)?;
+        // A glance at one peer's ring or FIFO would go past the schedule where messages of one peer come by several channels
+        // of the node.
+        let glances = match (channels.shm.is_mixed(), oversubscribed) {
             (true, _) => 0,
             (false, true) => GLANCES_SHARED,
             (false, false) => GLANCES,
         };
-        let (spin, yields) = if segment.is_oversubscribed() {
+        let (spin, yields) = if oversubscribed {
             (
                 tunables::SPIN_SHARED.number()?,
                 tunables::YIELDS_SHARED.number()?,
@@ -99,12 +123,20 @@ impl Engine {
             (tunables::SPIN.number()?, tunables::YIELDS.number()?)
         };
         let times = |n: u64| n.min(1 << 30) as u32;
-        let direct = Direct::new(segment, rank, &Options::in_force()?);
-        let ranks = segment.ranks() as usize;
+        let bell = match channels.net {
+            None => None,
+            Some(_) => {
+                let bell = Bell::new().map_err(StartError::Bell)?;
+                segment.block(rank).parking.0.hang(&bell);
+                Some(bell)
+            }
+        };
+        let direct = Direct::new(segment, rank, &direct::Options::in_force()?);
+        let ranks = segment.job_size() as usize;
         let mut state = State::new(
             rank,
             ranks,
-            shm,
+            channels,
             direct,
             Splits::new(segment, rank),
             selection,
@@ -120,10 +152,12 @@ impl Engine {
             segment,
             rank,
             launched,
-            manager: Mutex::new(None),
+            nodes,
+            manager: Mutex::new(manager),
+            bell,
             spin: times(spin),
             glances: glances.min(times(spin).max(GLANCES_SHARED)),
-            shares_core,
+            shares_core: oversubscribed,
             yields: times(yields),
             crowd: (
                 times(tunables::SPIN_SHARED.number()?),
@@ -135,6 +169,62 @@ impl Engine {
             attendant: attended.then(Attendant::default),
         })
     }
+}
+
+/// Key of the network addresses in the exchange.
+const ADDRESS_KEY: &str = "mica-net";
+
+/// Bytes of the job's cookie, which stand before the address.
+const COOKIE: usize = 8;
+
+/// The network, if the job spans nodes or asks for it; connected to all ranks that are to be reached by it.
+fn open_net(
+    segment: &JobSegment,
+    rank: u32,
+    nodes: &Nodes,
+    loopback: bool,
+    manager: Option<&mut (dyn ProcessManager + 'static)>,
+) -> Result<Option<Box<Net>>, StartError> {
+    let spans = segment.job_size() > segment.ranks();
+    if !spans && !(loopback && segment.job_size() > 1) {
+        return Ok(None);
+    }
+    let manager = manager.ok_or(StartError::NoExchange)?;
+    let mut net = Net::open(&net::Options::in_force(nodes.all_on_one_machine)?)?;
+    let nonce = mica_node::handover::nonce().map_err(StartError::Random)?;
+    let mut mine = nonce[..COOKIE].to_vec();
+    mine.extend_from_slice(net.address());
+    let all = mica_bootstrap::exchange(manager, ADDRESS_KEY, &mine)?;
+    // The first rank's word is the whole job's.
+    let cookie = all[0].first_chunk::<COOKIE>().map_or(0, |word| u64::from_le_bytes(*word));
+    let addresses: Vec<Option<Vec<u8>>> = (0..)
+        .zip(&all)
+        .map(|(peer, entry)| {
+            let far = peer != rank && (loopback || !segment.is_member(peer));
+            far.then(|| entry.get(COOKIE..).unwrap_or_default().to_vec())
+        })
+        .collect();
+    net.connect(rank, cookie, &addresses)?;
+    Ok(Some(Box::new(net)))
+}
+
+/// Which channels to look at beside the rings, and when.
+fn polling(
+    segment: &JobSegment,
+    channels: &Channels,
+    loopback: bool,
+) -> Result<Option<Box<Polling>>, StartError> {
+    let mut further = Vec::new();
+    if channels.shm.has_fifos() {
+        further.push(Bringer::Fifos);
+    }
+    if channels.net.is_some() {
+        further.push(Bringer::Net);
+    }
+    let has_rings = !channels.shm.has_fifos() || channels.shm.is_mixed();
+    let rings_bring = has_rings && segment.ranks() > 1 && !(loopback && channels.net.is_some());
+    let policy = PollPolicy::from_environment()?;
+    Ok(Polling::new(further, rings_bring, policy).map(Box::new))
 }
 
 /// The copy engine that was asked for; `None` if that is this rank's own core.

@@ -1,5 +1,8 @@
 //! All that a rank's engine knows, behind its lock.
 
+use crate::channels::Channels;
+use crate::Fault;
+use crate::far::FarReads;
 use crate::matching::{Envelope, Posted, Unexpected};
 use crate::offloading::Offload;
 use crate::packet::Request;
@@ -14,7 +17,7 @@ use crate::skew::Skew;
 use crate::traffic::Traffic;
 use mica_channel::direct::Direct;
 use mica_channel::memory::View;
-use mica_channel::shm::{Packet, Shm};
+use mica_channel::shm::Packet;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +28,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct State {
     pub(crate) me: u32,
-    pub(crate) shm: Shm,
+    pub(crate) channels: Channels,
     pub(crate) direct: Direct,
     pub(crate) splits: Splits,
     pub(crate) selection: Selection,
@@ -61,6 +64,9 @@ pub struct State {
     /// Those of `schedules` that have not ended.
     pub(crate) under_way: Vec<u32>,
     pub(crate) reactions: Vec<Arc<dyn Reaction>>,
+    pub(crate) far_reads: FarReads,
+    /// The first peer that was lost, and how.
+    pub(crate) lost: Option<Fault>,
 }
 
 /// What waits to go to one peer because its ring is full, cells are short, or something waits before it.
@@ -130,7 +136,7 @@ impl State {
     pub(crate) fn new(
         me: u32,
         ranks: usize,
-        shm: Shm,
+        channels: Channels,
         direct: Direct,
         splits: Splits,
         selection: Selection,
@@ -138,7 +144,7 @@ impl State {
     ) -> State {
         State {
             me,
-            shm,
+            channels,
             direct,
             splits,
             selection,
@@ -163,6 +169,8 @@ impl State {
             schedules: Slab::new(),
             under_way: Vec::new(),
             reactions: Vec::new(),
+            far_reads: FarReads::default(),
+            lost: None,
         }
     }
 
@@ -222,11 +230,17 @@ impl State {
     /// (An abandoned receive may wait for ever.)
     pub(crate) fn is_settled(&mut self) -> bool {
         self.reap();
-        self.backlog.is_empty() && self.abandoned.sends.is_empty() && self.no_abandoned_schedule()
+        self.backlog.is_empty()
+            && self.abandoned.sends.is_empty()
+            && self.no_abandoned_schedule()
+            && self.channels.is_drained()
     }
 
     /// True when this rank has anything to do but wait. For the last look before parking.
     pub(crate) fn has_work(&mut self) -> bool {
-        self.has_arrivals() || self.can_send_backlog() || self.offload_has_work()
+        self.has_arrivals()
+            || self.can_send_backlog()
+            || self.offload_has_work()
+            || self.lost.is_some()
     }
 }

@@ -15,6 +15,8 @@ pub enum Way {
     Direct,
     /// Copied once, by load and store in memory that both ranks have mapped.
     Mapped,
+    /// Over the network.
+    Net,
 }
 
 /// Number of [`Way`]s.

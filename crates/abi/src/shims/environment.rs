@@ -145,7 +145,7 @@ pub unsafe fn mpi_get_library_version(version: *mut c_char, resultlen: *mut c_in
 pub unsafe fn mpi_get_processor_name(name: *mut c_char, resultlen: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
     let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
-    let host = info::host_name();
+    let host = info::node_name();
     // SAFETY: as the caller promises.
     resultlen.set(unsafe { put_text(name, c::MAX_PROCESSOR_NAME, &host, "name")? });
     Ok(())

@@ -39,6 +39,8 @@ pub struct Shm {
     knocks: Knocks<'static>,
     segment: &'static JobSegment,
     me: u32,
+    /// Whether ranks of this node talk by this channel; if not, none does.
+    on: bool,
 }
 
 impl Channel for Shm {
@@ -52,7 +54,8 @@ impl Channel for Shm {
 }
 
 impl Shm {
-    /// The channel of rank `me`, who has [claimed](JobSegment::claim) it, in the segment's design.
+    /// The channel of rank `me`, who has [claimed](JobSegment::claim) it, in the segment's design. It reaches the others of the
+    /// node, or nobody if it is not `on`.
     ///
     /// # Errors
     /// Under the basic design, when the FIFOs to the other ranks cannot get their memory.
@@ -60,8 +63,9 @@ impl Shm {
         segment: &'static JobSegment,
         me: u32,
         fencing: Fencing,
+        on: bool,
     ) -> Result<Shm, ChannelError> {
-        let basic = if segment.geometry().has_fifos() {
+        let basic = if on && segment.geometry().has_fifos() {
             Some(Box::new(Basic::open(segment, me, fencing)?))
         } else {
             None
@@ -72,7 +76,13 @@ impl Shm {
             knocks: segment.knocks(me),
             segment,
             me,
+            on,
         })
+    }
+
+    /// Whether `peer` is reached by this channel.
+    pub fn reaches(&self, peer: u32) -> bool {
+        self.on && self.segment.is_member(peer)
     }
 
     /// Bytes of a cell.
@@ -108,7 +118,7 @@ impl Shm {
     }
 
     /// Sends a packet whose payload is all of `view`, at most [`INLINE`] bytes. False when there is no room: try again
-    /// after the receiver has made progress.
+    /// after the receiver has made progress. `None` when `peer` is not [reached](Shm::reaches).
     ///
     /// # Errors
     /// When the first message to `peer` cannot get its memory.
@@ -120,9 +130,9 @@ impl Shm {
         context: u64,
         tag: i32,
         view: &View,
-    ) -> Result<bool, ChannelError> {
+    ) -> Result<Option<bool>, ChannelError> {
         match self.advanced.send_inline(peer, kind, context, tag, view) {
-            Some(sent) => Ok(sent),
+            Some(sent) => Ok(Some(sent)),
             None => self.send_inline_elsewhere(peer, kind, context, tag, view),
         }
     }
@@ -135,17 +145,21 @@ impl Shm {
         context: u64,
         tag: i32,
         view: &View,
-    ) -> Result<bool, ChannelError> {
+    ) -> Result<Option<bool>, ChannelError> {
         if let Some(basic) = self.fifo_to(peer) {
-            return Ok(basic.send_inline(peer, kind, context, tag, view));
+            return Ok(Some(basic.send_inline(peer, kind, context, tag, view)));
+        }
+        if !self.reaches(peer) {
+            return Ok(None);
         }
         self.advanced.open_outlet(peer)?;
         let sent = self.advanced.send_inline(peer, kind, context, tag, view);
-        Ok(sent.expect("just opened"))
+        Ok(Some(sent.expect("just opened")))
     }
 
     /// Sends `packet`; its `payload` bytes, at most [`PAYLOAD_MAX`] (through a FIFO
-    /// [`Shm::fifo_payload_max`]), are those of `view` from the start on. False when there is no room.
+    /// [`Shm::fifo_payload_max`]), are those of `view` from the start on. False when there is no room; `None` when `peer` is
+    /// not [reached](Shm::reaches).
     ///
     /// # Errors
     /// When the first message to `peer` cannot get its memory.
@@ -155,9 +169,9 @@ impl Shm {
         peer: u32,
         packet: &Packet,
         view: Option<&View>,
-    ) -> Result<bool, ChannelError> {
+    ) -> Result<Option<bool>, ChannelError> {
         if self.advanced.has_outlet(peer) {
-            self.advanced.send(peer, packet, view)
+            self.advanced.send(peer, packet, view).map(Some)
         } else {
             self.send_elsewhere(peer, packet, view)
         }
@@ -169,12 +183,15 @@ impl Shm {
         peer: u32,
         packet: &Packet,
         view: Option<&View>,
-    ) -> Result<bool, ChannelError> {
+    ) -> Result<Option<bool>, ChannelError> {
         if let Some(basic) = self.fifo_to(peer) {
-            return Ok(basic.send(peer, packet, view, 0));
+            return Ok(Some(basic.send(peer, packet, view, 0)));
+        }
+        if !self.reaches(peer) {
+            return Ok(None);
         }
         self.advanced.open_outlet(peer)?;
-        self.advanced.send(peer, packet, view)
+        self.advanced.send(peer, packet, view).map(Some)
     }
 
     /// Sends `packet` with `payload` bytes of `view` from `position` on, through the FIFO to `peer`. False when there is no

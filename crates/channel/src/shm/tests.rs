@@ -33,7 +33,7 @@ fn segment(shape: SegmentShape, ranks: usize) -> &'static JobSegment {
 }
 
 fn end(segment: &'static JobSegment, me: u32) -> Shm {
-    Shm::new(segment, me, Fencing::Sender).expect("memory")
+    Shm::new(segment, me, Fencing::Sender, true).expect("memory")
 }
 
 fn pair(shape: SegmentShape) -> (Shm, Shm) {
@@ -95,6 +95,7 @@ fn inline_messages_arrive_in_order(shape: SegmentShape) {
         assert!(
             a.send_inline(1, 3, 2, i32::from(i), &view(&[i; 8]))
                 .expect("memory")
+                .expect("reached")
         );
     }
     assert!(b.has_arrivals());
@@ -125,7 +126,7 @@ fn payloads_arrive_whole_and_no_room_is_said(shape: SegmentShape) {
             packet.payload = len as u32;
             packet.tag = message as i32;
             let room = a.has_room(1, len);
-            assert_eq!(a.send(1, &packet, Some(&v)).expect("memory"), room);
+            assert_eq!(a.send(1, &packet, Some(&v)).expect("memory"), Some(room));
             if !room {
                 break;
             }
@@ -155,7 +156,7 @@ fn payloads_land_where_they_should(shape: SegmentShape) {
     let data = pattern(5, 3000);
     let mut packet = Packet::of_kind(1);
     packet.payload = 3000;
-    assert!(a.send(1, &packet, Some(&view(&data))).expect("memory"));
+    assert_eq!(a.send(1, &packet, Some(&view(&data))).expect("memory"), Some(true));
     let (source, p) = any(&mut b).expect("sent");
     let to = view(&[0; 4000]);
     assert_eq!(b.read_payload(source, &p, &to, 1500), 2500);
@@ -175,6 +176,7 @@ fn every_sender_is_heard(shape: SegmentShape) {
                     ends[me as usize]
                         .send_inline(1, 1, round, tag, &v)
                         .expect("memory")
+                        .expect("reached")
                 );
             }
         }
@@ -210,7 +212,7 @@ fn the_largest_payload_needs_all_of_a_fifo_and_an_arena_holds_four() {
         packet.payload = max as u32;
         for _ in 0..3 {
             let mut sent = 0;
-            while a.send(1, &packet, Some(&v)).expect("memory") {
+            while a.send(1, &packet, Some(&v)).expect("memory") == Some(true) {
                 sent += 1;
             }
             assert_eq!(sent, fit);
@@ -261,7 +263,7 @@ fn a_pair_has_the_design_of_its_parity_and_each_channel_is_looked_at_alone() {
 
     for me in [1, 2] {
         let v = view(&[me as u8; 8]);
-        assert!(ends[me].send_inline(0, 1, 0, 7, &v).expect("memory"));
+        assert_eq!(ends[me].send_inline(0, 1, 0, 7, &v).expect("memory"), Some(true));
     }
     let root = &mut ends[0];
     let (source, packet) = root.peek().expect("by the ring");
@@ -323,7 +325,7 @@ fn cells_travel_and_come_home() {
         position += n;
     }
     assert!(!a.is_drained());
-    assert!(a.send_inline(1, 1, 0, 0, &view(&[])).expect("memory"));
+    assert_eq!(a.send_inline(1, 1, 0, 0, &view(&[])).expect("memory"), Some(true));
     let (source, packet) = any(&mut b).expect("announced");
     b.consume(source, &packet);
     let mut position = 0;

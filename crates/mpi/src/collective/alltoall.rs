@@ -22,7 +22,7 @@ pub fn build(
     };
     if block == 0 {
         Ok(Schedule::new())
-    } else if block < thresholds.alltoall_bruck && me.size >= thresholds.alltoall_bruck_ranks {
+    } else if thresholds.bruck(me.size, block) {
         bruck(me, send, receive, block)
     } else {
         Ok(exchange(

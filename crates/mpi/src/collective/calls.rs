@@ -17,11 +17,13 @@ use super::arguments::{
     BlockList, Buffer, checked_count, distinct, distinct_vectors, in_place_away_from_root,
 };
 use super::inter::{self, Root, Sides};
+use super::layout::Layout;
 use super::place::{Elements, Place};
 use super::reduction::Reduction;
 use super::scan::Kind;
 use super::schedule::Schedule;
-use super::thresholds::Thresholds;
+use super::thresholds::{Thresholds, TwoLevel};
+use super::two_level;
 use super::{allgather as ag, allreduce as ar, alltoall as aa, barrier as ba, bcast as bc};
 use super::{gather as ga, reduce as re, reduce_scatter as rs, scan as sc};
 use crate::comm::Comm;
@@ -37,6 +39,9 @@ pub fn barrier(comm: &Comm) -> Result<Schedule> {
     if let Some(sides) = Sides::of(comm) {
         return Ok(inter::barrier(sides));
     }
+    if let Some((layout, limits)) = spread(comm) {
+        return Ok(two_level::barrier(layout, limits));
+    }
     let me = place(comm);
     Ok(ba::build(me))
 }
@@ -48,6 +53,9 @@ pub fn bcast(comm: &Comm, buffer: &Buffer, root: i32) -> Result<Schedule> {
     }
     let me = place(comm);
     let root = rooted(me, root)?;
+    if let Some((layout, limits)) = spread(comm) {
+        return two_level::bcast(layout, limits, buffer.view()?, root);
+    }
     bc::build(me, &LIMITS, buffer.view()?, root)
 }
 
@@ -72,6 +80,9 @@ pub fn gather(
     }
     let send = send.map(Buffer::view).transpose()?;
     let blocks = receive.map(|b| b.blocks(me.size)).transpose()?;
+    if let Some((layout, limits)) = spread(comm) {
+        return two_level::gather(layout, limits, send, blocks.as_ref(), root);
+    }
     ga::gather(me, &LIMITS, send, blocks.as_ref(), root)
 }
 
@@ -115,6 +126,9 @@ pub fn scatter(
     }
     let blocks = send.map(|b| b.blocks(me.size)).transpose()?;
     let receive = receive.map(Buffer::view).transpose()?;
+    if let Some((layout, limits)) = spread(comm) {
+        return two_level::scatter(layout, limits, blocks.as_ref(), receive, root);
+    }
     ga::scatter(me, &LIMITS, blocks.as_ref(), receive, root)
 }
 
@@ -146,7 +160,11 @@ pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result
     let me = place(comm);
     distinct(send, receive)?;
     let send = send.map(Buffer::view).transpose()?;
-    ag::build(me, &LIMITS, send, &receive.blocks(me.size)?)
+    let blocks = receive.blocks(me.size)?;
+    if let Some((layout, limits)) = spread(comm) {
+        return two_level::allgather_blocks(layout, limits, send, &blocks);
+    }
+    ag::build(me, &LIMITS, send, &blocks)
 }
 
 /// `MPI_Allgatherv`, `MPI_Iallgatherv`, `MPI_Allgatherv_init`.
@@ -157,6 +175,9 @@ pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: &BlockList) -> Re
     }
     let me = place(comm);
     let send = send.map(Buffer::view).transpose()?;
+    if let Some((layout, limits)) = spread(comm) {
+        return two_level::allgather(layout, limits, send, &receive.views);
+    }
     Ok(ag::ring(me, send, &receive.views))
 }
 
@@ -170,7 +191,11 @@ pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<
     let me = place(comm);
     distinct(send, receive)?;
     let send = send.map(|b| b.blocks(me.size)).transpose()?;
-    aa::build(me, &LIMITS, send.as_ref(), &receive.blocks(me.size)?)
+    let blocks = receive.blocks(me.size)?;
+    if let Some((layout, limits)) = spread(comm) {
+        return two_level::alltoall(layout, limits, send.as_ref(), &blocks);
+    }
+    aa::build(me, &LIMITS, send.as_ref(), &blocks)
 }
 
 /// `MPI_Alltoallv`, `MPI_Alltoallw` and their non-blocking and persistent forms.
@@ -180,9 +205,13 @@ pub fn alltoallv(comm: &Comm, send: Option<&BlockList>, receive: &BlockList) -> 
         return Ok(inter::alltoall(sides, &LIMITS, send, &receive.views));
     }
     let me = place(comm);
-    match send {
-        Some(send) => Ok(aa::exchange(me, &LIMITS, &send.views, &receive.views)),
-        None => aa::swap(me, &receive.views),
+    match (send, spread(comm)) {
+        (Some(send), Some((layout, limits))) => {
+            let (send, receive) = (&send.views, &receive.views);
+            Ok(two_level::exchange(layout, limits, send, receive))
+        }
+        (Some(send), None) => Ok(aa::exchange(me, &LIMITS, &send.views, &receive.views)),
+        (None, _) => aa::swap(me, &receive.views),
     }
 }
 
@@ -216,14 +245,11 @@ pub fn reduce(
     }
     let send = send.map(|r| Elements::new(r, datatype));
     let receive = receive.map(|r| Elements::new(r, datatype));
-    re::build(
-        me,
-        &LIMITS,
-        &reduction,
-        send.as_ref(),
-        receive.as_ref(),
-        root,
-    )
+    let (send, receive) = (send.as_ref(), receive.as_ref());
+    if let Some((layout, limits)) = spread(comm) {
+        return two_level::reduce(layout, limits, &reduction, send, receive, root);
+    }
+    re::build(me, &LIMITS, &reduction, send, receive, root)
 }
 
 /// `MPI_Allreduce`, `MPI_Iallreduce`, `MPI_Allreduce_init`.
@@ -247,6 +273,9 @@ pub fn allreduce(
     distinct_vectors(send.as_ref(), &receive, reduction.count)?;
     let send = send.map(|r| Elements::new(r, datatype));
     let receive = Elements::new(receive, datatype);
+    if let Some((layout, limits)) = spread(comm) {
+        return two_level::allreduce(layout, limits, &reduction, send.as_ref(), &receive);
+    }
     ar::build(me, &LIMITS, &reduction, send.as_ref(), &receive)
 }
 
@@ -324,6 +353,10 @@ fn scatter_reduced(
     }
     let me = place(comm);
     let send = send.map(|r| Elements::new(r, &reduction.datatype));
+    if let Some((layout, limits)) = spread(comm) {
+        let send = send.as_ref();
+        return two_level::reduce_scatter(layout, limits, &reduction, blocks, send, &receive);
+    }
     rs::build(me, &LIMITS, &reduction, blocks, send.as_ref(), &receive)
 }
 
@@ -375,6 +408,13 @@ fn place(comm: &Comm) -> Place {
         rank: comm.rank(),
         size: comm.size(),
     }
+}
+
+/// How an intracommunicator's ranks are spread over nodes and when two levels pay; `None` if it is on one node.
+#[inline]
+fn spread(comm: &Comm) -> Option<(&Layout, &'static TwoLevel)> {
+    let layout = comm.layout()?;
+    Some((layout, TwoLevel::in_force()?))
 }
 
 /// A buffer that an intercommunicator's operation needs, where it knows no `MPI_IN_PLACE`.

@@ -195,7 +195,7 @@ pub fn scatter_linear(
 
 /// Bytes of one rank's block: the same whether a rank sees it as its own message or as one of the
 /// root's blocks.
-fn block_bytes(own: Option<&View>, blocks: Option<&Blocks>) -> Result<usize> {
+pub(super) fn block_bytes(own: Option<&View>, blocks: Option<&Blocks>) -> Result<usize> {
     match (own, blocks) {
         (_, Some(blocks)) => Ok(blocks.view(0, 1)?.len()),
         (Some(own), None) => Ok(own.len()),

@@ -18,7 +18,7 @@
 //! | scan, exscan | recursive doubling | | |
 //! | neighbourhood | every neighbour at once | the same | the same |
 //!
-//! [`inter`] has those for intercommunicators.
+//! Where a communicator spans nodes, [`two_level`] puts algorithms together from these; [`inter`] has those for intercommunicators.
 //!
 //! The algorithms are those that Thakur, Rabenseifner and Gropp ("Optimization of Collective
 //! Communication Operations in MPICH", 2005) compare. Choices depend on nothing but the sizes that
@@ -39,6 +39,7 @@ pub mod calls;
 pub mod execute;
 pub mod gather;
 pub mod inter;
+mod layout;
 pub mod neighbor;
 mod place;
 pub mod reduce;
@@ -48,12 +49,14 @@ pub mod scan;
 pub mod schedule;
 mod split;
 mod thresholds;
+pub mod two_level;
 
 pub use arguments::{BlockList, Buffer};
 pub use calls::{
     allgather, allgatherv, allreduce, alltoall, alltoallv, barrier, bcast, exscan, gather, gatherv,
     reduce, reduce_scatter, reduce_scatter_block, scan, scatter, scatterv,
 };
+pub use layout::Layout;
 pub use place::{Blocks, Elements, Place};
 pub use reduction::Reduction;
-pub use thresholds::Thresholds;
+pub use thresholds::{Thresholds, TwoLevel, Way};

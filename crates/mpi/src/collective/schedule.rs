@@ -108,6 +108,22 @@ impl Schedule {
             .expect("a round was just made sure of")
     }
 
+    /// Appends what a rank does in a collective of some ranks only: `ranks[i]` is the one that `part` calls `i`.
+    pub fn join(&mut self, part: Schedule, ranks: &[usize]) {
+        for mut round in part.rounds {
+            for transfer in &mut round.transfers {
+                let (Transfer::Send { to: peer, .. } | Transfer::Receive { from: peer, .. }) =
+                    transfer;
+                *peer = ranks[*peer];
+            }
+            if round.transfers.is_empty() && !self.rounds.is_empty() {
+                self.last().local.append(&mut round.local);
+            } else {
+                self.rounds.push(round);
+            }
+        }
+    }
+
     /// The last round, for more local work after it; a first round if there is none.
     pub fn last(&mut self) -> &mut Round {
         if self.rounds.is_empty() {

@@ -4,6 +4,12 @@
 //! (message sizes and the number of ranks), so that all ranks choose alike. They are first guesses
 //! for ranks that share memory: a later issue replaces them by measured costs.
 
+use std::sync::OnceLock;
+
+use mica_node::tunables;
+
+use super::layout::Layout;
+
 /// Sizes at which collectives change their algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
@@ -40,6 +46,151 @@ impl Thresholds {
         reduce_split: 16 << 10,
         reduce_scatter_pairwise: 256 << 10,
     };
+
+    /// Between nodes, where a message costs 10 to 20 us and a byte 0.5 to 1 ns: more rounds pay later.
+    pub const NETWORK: Thresholds = Thresholds {
+        bcast_scatter: 128 << 10,
+        gather_linear: 8 << 10,
+        allgather_ring: 128 << 10,
+        alltoall_bruck: 256,
+        alltoall_bruck_ranks: 8,
+        alltoall_window: 32,
+        reduce_split: 32 << 10,
+        reduce_scatter_pairwise: 256 << 10,
+    };
+
+    /// Whether an all-to-all of blocks of `block` bytes among so many ranks is Bruck's.
+    pub(super) fn bruck(&self, ranks: usize, block: usize) -> bool {
+        block < self.alltoall_bruck && ranks >= self.alltoall_bruck_ranks
+    }
+}
+
+/// How a collective treats the nodes of its communicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// All ranks alike.
+    Flat,
+    /// Within nodes to their leaders, between leaders, and back.
+    Leaders,
+    /// Every rank exchanges with those of the same number on other nodes, for its part of the data. For nodes with equal
+    /// numbers of ranks.
+    Columns,
+}
+
+/// When two-level algorithms pay, where a communicator spans nodes. docs/design/collectives.md derives the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TwoLevel {
+    /// Two-level wherever that is correct.
+    pub force: bool,
+    /// Within a node.
+    pub inside: Thresholds,
+    /// Between nodes, and for flat algorithms.
+    pub across: Thresholds,
+    /// Allreduce: columns where each rank's part of the vector has at least so many bytes.
+    pub allreduce_part: usize,
+    /// Gather and scatter: leaders below this many bytes for each rank.
+    pub gather_leaders: usize,
+    /// Allgather: leaders below this many bytes in all.
+    pub allgather_leaders: usize,
+    /// All-to-all: leaders up to this many bytes that leave a node ...
+    pub alltoall_leaders: usize,
+    /// ... in at most this many blocks.
+    pub alltoall_leader_blocks: usize,
+    /// All-to-all: columns below this many bytes per pair.
+    pub alltoall_columns: usize,
+}
+
+impl TwoLevel {
+    /// What `MICA_COLL_TWO_LEVEL=auto` means.
+    pub const DEFAULT: TwoLevel = TwoLevel {
+        force: false,
+        inside: Thresholds::DEFAULT,
+        across: Thresholds::NETWORK,
+        allreduce_part: 8 << 10,
+        gather_leaders: 8 << 10,
+        allgather_leaders: 64 << 10,
+        alltoall_leaders: 32 << 10,
+        alltoall_leader_blocks: 256,
+        alltoall_columns: 4 << 10,
+    };
+
+    /// What `MICA_COLL_TWO_LEVEL` says; `None` if it is off.
+    pub(super) fn in_force() -> Option<&'static TwoLevel> {
+        static IN_FORCE: OnceLock<Option<TwoLevel>> = OnceLock::new();
+        let choose = || match tunables::COLL_TWO_LEVEL.choice() {
+            Ok("off") => None,
+            Ok("on") => Some(TwoLevel {
+                force: true,
+                ..TwoLevel::DEFAULT
+            }),
+            // A bad value was refused at MPI_Init.
+            _ => Some(TwoLevel::DEFAULT),
+        };
+        IN_FORCE.get_or_init(choose).as_ref()
+    }
+
+    /// Barrier and broadcast: a message to each other node is the least there can be.
+    pub fn always(&self, layout: &Layout) -> Way {
+        if layout.is_flat() {
+            Way::Flat
+        } else {
+            Way::Leaders
+        }
+    }
+
+    /// Reduce and reduce-scatter: nodes combine their operands before these travel. An operator that does not commute
+    /// needs ranks in blocks.
+    pub fn reduce(&self, layout: &Layout, commutes: bool) -> Way {
+        if commutes || layout.in_blocks() {
+            self.always(layout)
+        } else {
+            Way::Flat
+        }
+    }
+
+    /// Allreduce of a vector of `bytes`.
+    pub fn allreduce(&self, layout: &Layout, commutes: bool, bytes: usize) -> Way {
+        match (self.reduce(layout, commutes), layout.equal()) {
+            (Way::Leaders, Some(ranks)) if bytes / ranks >= self.allreduce_part => Way::Columns,
+            (way, _) => way,
+        }
+    }
+
+    /// Gather and scatter of blocks of `block` bytes.
+    pub fn gather(&self, layout: &Layout, block: usize) -> Way {
+        if self.force || block < self.gather_leaders {
+            self.always(layout)
+        } else {
+            Way::Flat
+        }
+    }
+
+    /// Allgather of `bytes` in all.
+    pub fn allgather(&self, layout: &Layout, bytes: usize) -> Way {
+        match (self.always(layout), layout.equal()) {
+            (Way::Leaders, _) if bytes < self.allgather_leaders => Way::Leaders,
+            (Way::Leaders, Some(_)) => Way::Columns,
+            (Way::Leaders, None) if self.force => Way::Leaders,
+            _ => Way::Flat,
+        }
+    }
+
+    /// All-to-all of blocks of `block` bytes.
+    pub fn alltoall(&self, layout: &Layout, block: usize) -> Way {
+        let crossing = layout.busiest();
+        let way = self.always(layout);
+        if way == Way::Leaders
+            && crossing <= self.alltoall_leader_blocks
+            && crossing.saturating_mul(block) <= self.alltoall_leaders
+        {
+            return Way::Leaders;
+        }
+        match (way, layout.equal()) {
+            (Way::Leaders, Some(_)) if self.force || block < self.alltoall_columns => Way::Columns,
+            (Way::Leaders, None) if self.force => Way::Leaders,
+            _ => Way::Flat,
+        }
+    }
 }
 
 impl Default for Thresholds {

@@ -27,6 +27,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::attribute::{AttributeSet, Owner};
 use crate::buffered;
+use crate::collective::Layout;
 use crate::constants as c;
 use crate::errhandler::{Errhandler, Family};
 use crate::error::{Error, Result};
@@ -57,6 +58,8 @@ struct Inner {
     collectives: AtomicU32,
     /// Set when the communicator is made, never changed.
     topology: OnceLock<Topology>,
+    /// How the members are spread over nodes; `None` if they are all on one. Found out by the first collective.
+    layout: OnceLock<Option<Box<Layout>>>,
     attributes: AttributeSet,
     state: Mutex<State>,
 }
@@ -188,6 +191,7 @@ impl Comm {
             inter,
             collectives,
             topology: OnceLock::new(),
+            layout: OnceLock::new(),
             attributes,
             state,
         }))
@@ -260,6 +264,28 @@ impl Comm {
     #[inline(always)]
     pub fn remote_or_local_size(&self) -> usize {
         self.0.reach
+    }
+
+    /// How the processes (an inter-communicator's local group) are spread over nodes; `None` if they are all on one.
+    #[inline]
+    pub(crate) fn layout(&self) -> Option<&Layout> {
+        match self.0.layout.get() {
+            Some(layout) => layout.as_deref(),
+            None => self.find_layout(),
+        }
+    }
+
+    #[cold]
+    fn find_layout(&self) -> Option<&Layout> {
+        let engine = process::engine().ok()?;
+        let find = || {
+            if engine.nodes() == 1 {
+                return None;
+            }
+            let nodes = self.0.group.peers().map(|peer| engine.node_of(peer));
+            Layout::new(self.0.rank, nodes).map(Box::new)
+        };
+        self.0.layout.get_or_init(find).as_deref()
     }
 
     /// The virtual topology.

@@ -30,8 +30,8 @@ pub(super) fn value(keyval: i32) -> Option<Option<i32>> {
         // No process is the host; any process can do standard I/O.
         c::HOST => Some(c::PROC_NULL),
         c::IO => Some(c::ANY_SOURCE),
-        // CLOCK_MONOTONIC is one clock for all processes of the node.
-        c::WTIME_IS_GLOBAL => Some(1),
+        // CLOCK_MONOTONIC is one clock for all processes of a node; nodes have started at different times.
+        c::WTIME_IS_GLOBAL => of_job(|engine| Some(u32::from(engine.nodes() == 1))),
         c::APPNUM => of_job(|engine| engine.appnum()),
         c::UNIVERSE_SIZE => of_job(|engine| Some(engine.universe_size())),
         c::LASTUSEDCODE => Some(error_codes::last_used()),

@@ -1,10 +1,13 @@
 //! Splitting by hardware (MPI 5.0, 7.4.2, `MPI_Comm_split_type`), and what hardware there is (9.1.2,
 //! `MPI_Get_hw_resource_info`).
 //!
-//! Where each rank runs stands in the job segment, so nobody has to be asked. A rank is restricted to an instance of a
-//! resource (a package, a core) if `mpiexec` bound it to processors inside.
+//! Every rank knows which node each rank runs on; the node's segment says where on it, so nobody has to be asked. Memory is
+//! shared by the ranks of a node. Instances of a resource are numbered on each node anew. A rank is restricted to an instance
+//! (a package, a core) if `mpiexec` bound it to processors inside.
 
 use mica_node::topology::{Place, UNKNOWN};
+
+use mica_protocol::Engine;
 
 use super::Comm;
 use crate::constants as c;
@@ -24,7 +27,7 @@ struct Resource {
 const RESOURCES: [Resource; 6] = [
     Resource {
         name: "hwloc://Machine",
-        instance: |_| 0, // a job has one node
+        instance: |_| 0, // the only one on its node
     },
     Resource {
         name: "hwloc://Package",
@@ -52,16 +55,38 @@ const RESOURCES: [Resource; 6] = [
 const RESOURCE_TYPE: &str = "mpi_hw_resource_type";
 const PROCESS_SET: &str = "mpi_pset_name";
 
-/// The resource instance of a place as a color: places with the same one go together, [`UNKNOWN`] goes nowhere.
-fn color(instance: u32) -> i32 {
-    match i32::try_from(instance) {
-        Ok(instance) => instance,
-        Err(_) => c::UNDEFINED, // among them UNKNOWN
+/// The resource type that MPI itself names.
+const SHARED_MEMORY: &str = "mpi_shared_memory";
+
+/// A resource instance on one of `nodes` nodes as a color: places with the same one go together, [`UNKNOWN`] goes nowhere.
+fn color(instance: u32, node: u32, nodes: u32) -> i32 {
+    if instance == UNKNOWN {
+        return c::UNDEFINED;
     }
+    let number = u64::from(instance) * u64::from(nodes) + u64::from(node);
+    // A number that is too large cannot tell instances apart, so it is as good as unknown.
+    i32::try_from(number).unwrap_or(c::UNDEFINED)
 }
 
-/// The first resource type by which some of `places` can be set apart from the others.
-fn dividing_resource(places: &[Place]) -> Option<&'static Resource> {
+/// The color of the calling rank.
+fn own_color(engine: &Engine, resource: &Resource) -> i32 {
+    let rank = engine.rank();
+    let instance = (resource.instance)(&engine.place(rank));
+    color(instance, engine.node_of(rank), engine.nodes())
+}
+
+/// The first resource type by which some ranks can be set apart from the others: the node, if they are on several;
+/// otherwise one by which their `places` differ.
+fn dividing_resource(
+    nodes: impl IntoIterator<Item = u32>,
+    places: impl FnOnce() -> Vec<Place>,
+) -> Option<&'static Resource> {
+    let mut nodes = nodes.into_iter();
+    let first = nodes.next();
+    if nodes.any(|node| Some(node) != first) {
+        return Some(&RESOURCES[0]);
+    }
+    let places = places();
     RESOURCES.iter().find(|resource| {
         let mut instances = places.iter().map(resource.instance);
         let first = instances.next().unwrap_or(UNKNOWN);
@@ -81,13 +106,13 @@ pub fn hardware_resources() -> Result<Info> {
 }
 
 impl Comm {
-    /// `MPI_Comm_split_type`. All processes of a job share memory. `info` learns by which resource
+    /// `MPI_Comm_split_type`. The processes of a node share memory. `info` learns by which resource
     /// `MPI_COMM_TYPE_HW_UNGUIDED` has split.
     pub fn split_type(&self, split_type: i32, key: i32, info: &Info) -> Result<Option<Comm>> {
         const EVERYONE: i32 = 0;
         let mut divided_by = None;
         let color = match split_type {
-            c::COMM_TYPE_SHARED => EVERYONE,
+            c::COMM_TYPE_SHARED => self.color_in(Some(SHARED_MEMORY.to_owned()))?,
             c::COMM_TYPE_HW_GUIDED => self.color_in(info.lookup(RESOURCE_TYPE))?,
             c::COMM_TYPE_RESOURCE_GUIDED => match info.lookup(PROCESS_SET).as_deref() {
                 Some("mpi://WORLD") => EVERYONE,
@@ -97,11 +122,11 @@ impl Comm {
             },
             c::COMM_TYPE_HW_UNGUIDED => {
                 let engine = process::engine()?;
-                let places: Vec<Place> = self.group().peers().map(|p| engine.place(p)).collect();
-                divided_by = dividing_resource(&places);
-                divided_by.map_or(c::UNDEFINED, |resource| {
-                    color((resource.instance)(&places[self.rank()]))
-                })
+                let peers = || self.group().peers();
+                let nodes = peers().map(|peer| engine.node_of(peer));
+                divided_by =
+                    dividing_resource(nodes, || peers().map(|p| engine.place(p)).collect());
+                divided_by.map_or(c::UNDEFINED, |resource| own_color(engine, resource))
             }
             c::UNDEFINED => c::UNDEFINED,
             _ => {
@@ -125,13 +150,12 @@ impl Comm {
     /// communicator, as MPI asks.
     fn color_in(&self, resource: Option<String>) -> Result<i32> {
         let engine = process::engine()?;
-        let here = engine.place(engine.rank());
         Ok(match resource.as_deref() {
-            Some("mpi_shared_memory") => 0,
+            Some(SHARED_MEMORY) => own_color(engine, &RESOURCES[0]),
             Some(name) => RESOURCES
                 .iter()
                 .find(|resource| resource.name == name)
-                .map_or(c::UNDEFINED, |resource| color((resource.instance)(&here))),
+                .map_or(c::UNDEFINED, |resource| own_color(engine, resource)),
             None => c::UNDEFINED,
         })
     }
@@ -152,7 +176,8 @@ mod tests {
     }
 
     fn divider(places: &[Place]) -> Option<&'static str> {
-        dividing_resource(places).map(|resource| resource.name)
+        let nodes = vec![3; places.len()];
+        dividing_resource(nodes, || places.to_vec()).map(|resource| resource.name)
     }
 
     #[test]
@@ -168,7 +193,27 @@ mod tests {
 
     #[test]
     fn what_is_not_known_has_no_color() {
-        assert_eq!(color(7), 7);
-        assert_eq!(color(UNKNOWN), c::UNDEFINED);
+        assert_eq!(color(7, 0, 1), 7);
+        assert_eq!(color(UNKNOWN, 0, 1), c::UNDEFINED);
+        assert_eq!(color(u32::MAX - 1, 0, 2), c::UNDEFINED);
+    }
+
+    #[test]
+    fn instances_of_different_nodes_have_different_colors() {
+        let mut colors: Vec<i32> = (0..5)
+            .flat_map(|node| (0..9).map(move |instance| color(instance, node, 5)))
+            .collect();
+        colors.sort_unstable();
+        colors.dedup();
+        assert_eq!(colors.len(), 45);
+    }
+
+    #[test]
+    fn nodes_divide_first_and_nobody_asks_for_places_elsewhere() {
+        let divider = dividing_resource([0, 1, 0], || unreachable!("places of two nodes"));
+        assert_eq!(
+            divider.map(|resource| resource.name),
+            Some("hwloc://Machine")
+        );
     }
 }

@@ -6,7 +6,6 @@ use super::{Topology, intra, reorder};
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::process;
 
 /// A grid of processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,11 +171,7 @@ impl Comm {
 
     /// The old rank of each new rank, with neighbours close to each other. The same on every process.
     fn cart_order(&self, cart: &Cart) -> Result<Vec<usize>> {
-        let engine = process::engine()?;
-        let places: Vec<_> = (0..cart.size())
-            .map(|rank| engine.place(self.peer(rank)))
-            .collect();
-        Ok(reorder::grid(cart, &places))
+        Ok(reorder::grid(cart, &self.places(cart.size())?))
     }
 
     /// `MPI_Cart_map`: the rank that this process gets with `reorder`; `None` if it gets none.

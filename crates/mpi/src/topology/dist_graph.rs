@@ -8,7 +8,6 @@ use crate::comm::Comm;
 use crate::comm::exchange::Party;
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::process;
 
 /// Edges on one side of a process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -245,9 +244,7 @@ impl Comm {
 
     /// Whether reordering could change anything. The same on every process.
     fn places_differ(&self) -> Result<bool> {
-        let engine = process::engine()?;
-        let places = (0..self.size()).map(|rank| engine.place(self.peer(rank)));
-        Ok(reorder::differ(places))
+        Ok(reorder::differ(self.places(self.size())?))
     }
 
     /// Every process's numbers, on every process.

@@ -7,7 +7,6 @@ use super::{Topology, intra, reorder};
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::process;
 
 /// A graph of processes as MPI describes it: the neighbours of node `i` are `edges[index[i - 1] .. index[i]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,10 +108,7 @@ impl Comm {
         nodes: usize,
         edges: impl Iterator<Item = (usize, usize, u64)>,
     ) -> Result<Vec<usize>> {
-        let engine = process::engine()?;
-        let places: Vec<_> = (0..nodes)
-            .map(|rank| engine.place(self.peer(rank)))
-            .collect();
+        let places = self.places(nodes)?;
         Ok(reorder::graph(&reorder::Links::new(nodes, edges), &places))
     }
 

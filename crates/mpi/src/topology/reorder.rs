@@ -5,6 +5,8 @@
 //! Information to Implement MPI Cartesian Topologies", 2019). A graph is laid along the machine greedily: each place takes
 //! the node with the heaviest links to what already sits nearby.
 //!
+//! Where ranks are on several nodes, only the node counts: a process does not know where on another node a rank sits.
+//!
 //! Both are only proposals: unless all links together become shorter, ranks stay as they are. So they stay where places are
 //! unknown or alike. All processes compute the same from the same places.
 
@@ -13,6 +15,25 @@ use std::cmp::Reverse;
 use mica_node::topology::{Place, UNKNOWN};
 
 use super::Cart;
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::process;
+
+impl Comm {
+    /// Where the first `ranks` ranks sit, as all processes know it alike.
+    pub(super) fn places(&self, ranks: usize) -> Result<Vec<Place>> {
+        let engine = process::engine()?;
+        let place = |rank| match self.layout() {
+            None => engine.place(self.peer(rank)),
+            // The node as the largest part that there is.
+            Some(layout) => Place {
+                package: layout.node_of(rank) as u32,
+                ..Place::UNKNOWN
+            },
+        };
+        Ok((0..ranks).map(place).collect())
+    }
+}
 
 /// Distance of two places that share nothing known.
 const FAR: u64 = 4;
@@ -260,6 +281,23 @@ mod tests {
             let places = vec![place; 12];
             assert!(grid(&cart, &places).into_iter().eq(0..12));
             assert!(graph(&Links::of_grid(&cart), &places).into_iter().eq(0..12));
+        }
+    }
+
+    #[test]
+    fn nodes_get_bricks() {
+        // 4 x 4 cells on 4 nodes, ranks dealt round-robin: 2 x 2 cells a node.
+        let node = |r: u32| Place {
+            package: r % 4,
+            ..Place::UNKNOWN
+        };
+        let places: Vec<Place> = (0..16).map(node).collect();
+        let cart = grid_of(&[4, 4], false);
+        let order = grid(&cart, &places);
+        is_permutation(&order);
+        let cell = |x: i32, y: i32| places[order[cart.rank(&[x, y]).unwrap() as usize]].package;
+        for (x, y) in (0..4).flat_map(|x| (0..4).map(move |y| (x, y))) {
+            assert_eq!(cell(x, y), cell(x / 2 * 2, y / 2 * 2));
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use mica_channel::memory::{Block, Region, View, fill};
 use mica_mpi::collective::schedule::{Local, Schedule, Transfer};
-use mica_mpi::collective::{Blocks, Elements, Place, Reduction, Thresholds};
+use mica_mpi::collective::{Blocks, Elements, Layout, Place, Reduction, Thresholds, TwoLevel};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
 use mica_mpi::op::Op;
@@ -354,6 +354,103 @@ pub fn run(size: usize, seed: usize, build: impl Fn(Place) -> mica_mpi::Result<S
         Delivery::Rendezvous
     };
     simulate(&schedules, delivery, seed % 4 < 2);
+}
+
+/// Placements of ranks on at least two nodes: blocks, round-robin, uneven ones, one rank a node, and random ones.
+pub fn placements() -> Vec<Vec<u32>> {
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: usize| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (random >> 33) as usize % below
+    };
+    let mut all = vec![
+        vec![0, 0, 1, 1],
+        vec![0, 1, 0, 1],
+        vec![0, 1, 2, 3, 4],
+        vec![0, 0, 0, 1],
+        vec![4, 2, 2, 2, 2],
+        vec![1, 1, 1, 0, 0, 0, 2, 2, 2],
+        vec![0, 1, 2, 0, 1, 2, 0, 1, 2],
+        vec![0, 0, 1, 1, 2, 2, 3, 3, 4, 4],
+        vec![0, 0, 0, 0, 1, 1, 1, 1],
+        vec![3, 3, 1, 2, 2, 2],
+    ];
+    while all.len() < 40 {
+        let (size, nodes) = (2 + next(11), 2 + next(5));
+        let mut names: Vec<u32> = (0..size).map(|_| next(nodes) as u32).collect();
+        if all.len() % 3 == 0 {
+            names.sort_unstable(); // blocks
+        }
+        if names.iter().any(|&name| name != names[0]) {
+            all.push(names);
+        }
+    }
+    all
+}
+
+/// Two-level algorithms forced, with those for short and for long messages at each level; every rank of a node on its
+/// column; and what is in use.
+pub fn two_levels() -> Vec<TwoLevel> {
+    let [short, long] = [0, 1].map(|i| thresholds()[i]);
+    let forced = TwoLevel {
+        force: true,
+        inside: short,
+        across: long,
+        allreduce_part: usize::MAX,
+        gather_leaders: usize::MAX,
+        allgather_leaders: usize::MAX,
+        alltoall_leaders: usize::MAX,
+        alltoall_leader_blocks: usize::MAX,
+        alltoall_columns: usize::MAX,
+    };
+    let columns = TwoLevel {
+        inside: long,
+        across: short,
+        allreduce_part: 0,
+        allgather_leaders: 0,
+        alltoall_leaders: 0,
+        ..forced
+    };
+    let direct = TwoLevel {
+        force: false,
+        gather_leaders: 0,
+        alltoall_columns: 0,
+        ..columns
+    };
+    vec![forced, columns, direct, TwoLevel::DEFAULT]
+}
+
+/// Builds the schedules of all ranks on the nodes that these names stand for, and runs them. Returns them.
+pub fn run_on(
+    names: &[u32],
+    seed: usize,
+    build: impl Fn(&Layout) -> mica_mpi::Result<Schedule>,
+) -> Vec<Schedule> {
+    let layout = |rank| Layout::new(rank, names.iter().copied()).expect("several nodes");
+    let schedules: Vec<Schedule> = (0..names.len())
+        .map(|rank| build(&layout(rank)).expect("a schedule"))
+        .collect();
+    let delivery = [Delivery::Eager, Delivery::Rendezvous][seed % 2];
+    simulate(&schedules, delivery, seed % 4 < 2);
+    schedules
+}
+
+/// What travels between nodes: messages and bytes.
+pub fn network(names: &[u32], schedules: &[Schedule]) -> (usize, usize) {
+    let (mut messages, mut bytes) = (0, 0);
+    for (from, schedule) in schedules.iter().enumerate() {
+        for transfer in schedule.rounds.iter().flat_map(|round| &round.transfers) {
+            if let Transfer::Send { to, view } = transfer
+                && names[from] != names[*to]
+            {
+                messages += 1;
+                bytes += view.len();
+            }
+        }
+    }
+    (messages, bytes)
 }
 
 /// An operator for the tests and what it does to two values.

@@ -52,14 +52,24 @@ impl AsFd for Signals {
 
 /// Waits until a descriptor is readable or its other end closed, or until the timeout. Says which.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
-    let mut polled: Vec<libc::pollfd> = fds
-        .iter()
-        .map(|fd| libc::pollfd {
-            fd: fd.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        })
-        .collect();
+    wait_ready(fds, &[], timeout)
+}
+
+/// Waits until one of `reads` is readable or one of `writes` takes bytes (or the other end of either closed), or until
+/// the timeout. Says which, in the order of `reads`, then `writes`.
+pub fn wait_ready(
+    reads: &[BorrowedFd<'_>],
+    writes: &[BorrowedFd<'_>],
+    timeout: Option<Duration>,
+) -> io::Result<Vec<bool>> {
+    let entry = |fd: &BorrowedFd<'_>, events| libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events,
+        revents: 0,
+    };
+    let reads = reads.iter().map(|fd| entry(fd, libc::POLLIN));
+    let writes = writes.iter().map(|fd| entry(fd, libc::POLLOUT));
+    let mut polled: Vec<libc::pollfd> = reads.chain(writes).collect();
     // Round up, so that a deadline has passed when the wait for it ends.
     let milliseconds = timeout.map_or(-1, |t| {
         i32::try_from(t.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
@@ -74,7 +84,7 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::R
     };
     match check(ready) {
         Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
-        Err(_) => Ok(vec![false; fds.len()]),
+        Err(_) => Ok(vec![false; polled.len()]),
         Ok(()) => Ok(polled.iter().map(|p| p.revents != 0).collect()),
     }
 }
@@ -121,6 +131,20 @@ mod tests {
         let (read, write) = std::io::pipe().unwrap();
         drop(write);
         assert_eq!(wait_readable(&[read.as_fd()], None).unwrap(), [true]);
+    }
+
+    #[test]
+    fn a_full_pipe_takes_no_bytes() {
+        let (mut read, mut write) = std::io::pipe().unwrap();
+        set_nonblocking(write.as_fd()).unwrap();
+        let now = Some(Duration::ZERO);
+        assert_eq!(wait_ready(&[], &[write.as_fd()], now).unwrap(), [true]);
+        while write.write(&[0; 4096]).is_ok() {}
+        let both = wait_ready(&[read.as_fd()], &[write.as_fd()], now).unwrap();
+        assert_eq!(both, [true, false]);
+        let mut all = vec![0; 1 << 16];
+        std::io::Read::read_exact(&mut read, &mut all).unwrap();
+        assert_eq!(wait_ready(&[], &[write.as_fd()], None).unwrap(), [true]);
     }
 
     #[test]

@@ -10,10 +10,12 @@
 //! 3. if the launcher itself is killed, the [`Keeper`] ends the ranks' process groups.
 
 mod events;
+mod interfaces;
 mod keeper;
 mod probe;
 
-pub use events::{Signals, is_foreground, set_nonblocking, wait_readable};
+pub use events::{Signals, is_foreground, set_nonblocking, wait_readable, wait_ready};
+pub use interfaces::{Interface, interfaces};
 pub use keeper::Keeper;
 pub use probe::{CmaRefusal, cma_between_ranks, memfd};
 
@@ -49,8 +51,8 @@ pub enum Exit {
 /// What a child gets besides its command.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChildSetup<'a> {
-    /// A descriptor that it inherits under its present number.
-    pub inherit: Option<BorrowedFd<'a>>,
+    /// Descriptors that it inherits under their present numbers.
+    pub inherit: &'a [BorrowedFd<'a>],
     /// The processors that it is bound to.
     pub cpus: Option<&'a CpuSet>,
     /// Who ends its process group if the launcher is killed.
@@ -74,7 +76,7 @@ impl Process {
     /// Starts `command` in a process group of its own. The child is killed when the calling thread
     /// ends.
     pub fn spawn(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<Process> {
-        let inherit = setup.inherit.map(|fd| fd.as_raw_fd());
+        let inherit: Vec<i32> = setup.inherit.iter().map(|fd| fd.as_raw_fd()).collect();
         let keeper = setup.keeper.map(|keeper| keeper.as_fd().as_raw_fd());
         let cpus = setup.cpus.cloned();
         // SAFETY: getpid has no preconditions.
@@ -83,7 +85,7 @@ impl Process {
         // SAFETY: between fork and exec the closure makes system calls only: it allocates nothing
         // and takes no lock. The captured values were made before the fork.
         unsafe {
-            command.pre_exec(move || prepare_child(parent, inherit, keeper, cpus.as_ref()));
+            command.pre_exec(move || prepare_child(parent, &inherit, keeper, cpus.as_ref()));
         }
         let mut child = command.spawn()?;
         let pid = child.id();
@@ -140,7 +142,7 @@ impl AsFd for Process {
 /// Runs in the child between fork and exec. Only async-signal-safe system calls.
 fn prepare_child(
     parent: libc::pid_t,
-    inherit: Option<i32>,
+    inherit: &[i32],
     keeper: Option<i32>,
     cpus: Option<&CpuSet>,
 ) -> io::Result<()> {
@@ -161,7 +163,7 @@ fn prepare_child(
     if let Some(pipe) = keeper {
         keeper::announce(pipe)?;
     }
-    if let Some(fd) = inherit {
+    for &fd in inherit {
         // SAFETY: F_SETFD takes a plain number; a wrong descriptor is reported as EBADF.
         check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) })?;
     }
@@ -196,6 +198,12 @@ fn prepare_child(
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: PR_SET_CHILD_SUBREAPER takes a number.
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })
+}
+
+/// Undoes what [`Process::spawn`] arranged for this process: it goes on when its parent dies, and finds out by itself.
+pub fn outlive_parent() -> io::Result<()> {
+    // SAFETY: PR_SET_PDEATHSIG takes a signal number, 0 for none.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) })
 }
 
 /// Reaps children that ended and are not in `spare` (those are reaped by their owner).
@@ -368,7 +376,7 @@ mod tests {
         command.stdout(Stdio::piped());
         let cpus = CpuSet::from_cpus([first]);
         let setup = ChildSetup {
-            inherit: Some(file.as_fd()),
+            inherit: &[file.as_fd()],
             cpus: Some(&cpus),
             keeper: None,
         };

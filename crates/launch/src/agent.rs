@@ -1,0 +1,158 @@
+//! An agent: `mpiexec` on a host of the job, which runs that host's ranks for the head.
+//!
+//! It is started by the remote shell with the head's addresses on its command line and the job's secret on its standard
+//! input. It connects, proves that it knows the secret, is told what to run, and runs it. If the head goes, so does it,
+//! with all that it started.
+
+use std::io::{self, BufRead, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use mica_node::process::{Keeper, Signals, outlive_parent, signal, wait_ready};
+
+use crate::auth::{AgentSide, CHALLENGE, Secret};
+use crate::job::{self, Uplink};
+use crate::link::{BEAT, Link};
+use crate::options::Agent;
+use crate::report::{say, signal_status};
+use crate::wire::{Down, NodeJob, Up};
+
+/// Why an agent cannot begin. The remote shell carries this to the head.
+#[derive(Debug, thiserror::Error)]
+enum AgentError {
+    #[error("no secret came on standard input")]
+    NoSecret,
+    #[error("cannot reach mpiexec: {0}")]
+    Unreachable(String),
+    #[error(transparent)]
+    Launch(#[from] job::LaunchError),
+    #[error("{0}")]
+    Lost(#[from] crate::link::Lost),
+    #[error("mpiexec sent a plan that is not sound")]
+    Unsound,
+    #[error("got signal {0}")]
+    Signal(i32),
+}
+
+/// Time for the head's part of the handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Time for a connection to one address.
+const CONNECT: Duration = Duration::from_secs(3);
+/// How often all addresses are tried.
+const ROUNDS: u32 = 5;
+/// The head may wait so long for other hosts without a sign of life.
+const BEFORE_THE_PLAN: Duration = Duration::from_secs(60);
+
+/// An agent's whole life. Answers its exit status, which nobody looks at unless it could not begin.
+pub fn run(agent: &Agent) -> u8 {
+    match try_run(agent) {
+        Ok(status) => status,
+        Err(error) => {
+            say(format_args!("mpiexec --agent: {error}\n"));
+            match error {
+                AgentError::Signal(number) => signal_status(number),
+                _ => crate::INTERNAL,
+            }
+        }
+    }
+}
+
+fn try_run(agent: &Agent) -> Result<u8, AgentError> {
+    let secret = read_secret().ok_or(AgentError::NoSecret)?;
+    // Before anything else is open: the keeper is a copy of this process.
+    let keeper = Keeper::start().map_err(job::doing("cannot start the keeper process"))?;
+    let signals = job::take_signals()?;
+    let mut link = connect(agent, &secret)?;
+    // From now on the end of the connection tells, and leaves time to clean up.
+    outlive_parent().map_err(job::doing("cannot outlive the remote shell"))?;
+    let address = link.local_address().map(|address| address.to_string());
+    link.send(&Up::Hello {
+        node: agent.node.or_else(|| number("SLURM_NODEID")),
+        slurm: std::env::var("SLURMD_NODENAME").ok(),
+        machine: machine(),
+    });
+    let node = wait_for_plan(&mut link, &signals)?;
+    if !node.is_sound() {
+        return Err(AgentError::Unsound);
+    }
+    let uplink = Uplink::new(link);
+    Ok(job::run_part(uplink, &node, keeper, signals, address)?)
+}
+
+/// One line of standard input, and no more of it.
+fn read_secret() -> Option<Secret> {
+    let mut line = Vec::new();
+    let mut input = io::stdin().lock().take(256);
+    input.read_until(b'\n', &mut line).ok()?;
+    Secret::from_hex(std::str::from_utf8(&line).ok()?)
+}
+
+fn number(variable: &str) -> Option<u32> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// What this machine has and no other: virtual nodes on it share its cores.
+fn machine() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    boot.map(|id| id.trim().to_owned()).unwrap_or_default()
+}
+
+/// Tries the head's addresses, several times: a connection may be dropped where the head has too many.
+fn connect(agent: &Agent, secret: &Secret) -> Result<Link, AgentError> {
+    let mut problems = Vec::new();
+    for round in 1..=ROUNDS {
+        problems.clear();
+        for address in &agent.addresses {
+            let stream = TcpStream::connect_timeout(address, CONNECT);
+            match stream.and_then(|stream| shake_hands(stream, secret)) {
+                Ok(link) => return Ok(link),
+                Err(error) => problems.push(format!("{address}: {error}")),
+            }
+        }
+        if round < ROUNDS {
+            std::thread::sleep(BEAT / 5 * round);
+        }
+    }
+    Err(AgentError::Unreachable(problems.join("; ")))
+}
+
+fn shake_hands(mut stream: TcpStream, secret: &Secret) -> io::Result<Link> {
+    stream.set_read_timeout(Some(HANDSHAKE))?;
+    stream.set_write_timeout(Some(HANDSHAKE))?;
+    let (side, hello) = AgentSide::new()?;
+    stream.write_all(&hello)?;
+    let mut challenge = [0; CHALLENGE];
+    stream.read_exact(&mut challenge)?;
+    let not_ours = || io::Error::other("that is not the mpiexec which started this agent");
+    let (proof, keys) = side.prove(secret, &challenge).ok_or_else(not_ours)?;
+    stream.write_all(&proof)?;
+    Link::of_agent(stream, keys)
+}
+
+/// Until the head has heard from all hosts.
+fn wait_for_plan(link: &mut Link, signals: &Signals) -> Result<NodeJob, AgentError> {
+    let mut orders = Vec::new();
+    loop {
+        let fds = [signals.as_fd(), link.as_fd()];
+        let writes = if link.has_unsent() { &fds[1..] } else { &[] };
+        wait_ready(&fds, writes, Some(BEAT)).map_err(job::doing("poll"))?;
+        while let Some(number) = signals.next() {
+            if [signal::SIGINT, signal::SIGTERM, signal::SIGHUP].contains(&number) {
+                return Err(AgentError::Signal(number));
+            }
+        }
+        link.flush();
+        let heard = link.receive(&mut orders);
+        for order in orders.drain(..) {
+            match order {
+                Down::Plan(node) => return Ok(*node),
+                Down::Pause => link.pardon(),
+                _ => {}
+            }
+        }
+        heard?;
+        link.beat(&Up::Beat);
+        link.check(BEFORE_THE_PLAN)?;
+    }
+}

@@ -1,0 +1,769 @@
+//! The head of a job on several nodes: starts an agent on each, tells them what to run, hears what becomes of it, and
+//! decides.
+//!
+//! One thread and one `poll`, as for a job on one node: signals, the port where agents come in ([`crate::door`]), their
+//! connections ([`crate::link`]), the remote shells, standard input. Output is written by a thread of its own.
+//!
+//! A node is `Awaited` until its agent has come in, `Running` until its ranks have ended and all they wrote is here, then
+//! `Over`; or it is `Lost`. Nothing is started before all agents have come in. The job is over when no node runs.
+
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use mica_node::process::{
+    Signals, interfaces, is_foreground, kill_orphans, reap_orphans, signal, stop_self, wait_ready,
+};
+
+use crate::auth::Secret;
+use crate::door::Door;
+use crate::environment;
+use crate::hosts::ranks_text;
+use crate::job::{LaunchError, doing, take_signals};
+use crate::link::{BEAT, Link, Lost};
+use crate::options::{Agent, Launcher, Options};
+use crate::placement::{Nodes, PlacementError, head_addresses};
+use crate::plan::command_line;
+use crate::remote::{Shell, commands};
+use crate::report::{Ending, Failure, first_failure, hang_report, signal_name};
+use crate::traffic::{self, Sent};
+use crate::wire::{Down, NodeJob, Puts, RankEnd, Up};
+use crate::writer::Writer;
+
+/// Why the head cannot do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum HeadError {
+    /// Where agents shall connect to is not right.
+    #[error(transparent)]
+    Placement(#[from] PlacementError),
+    /// A system call failed.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The remote shell is not there.
+    #[error("cannot run {program:?} to start an agent on {hosts}: {source}")]
+    Shell {
+        /// The remote shell.
+        program: String,
+        /// The hosts.
+        hosts: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Starting may take so many times the time after which a silent host is lost.
+const START_FACTOR: u32 = 6;
+/// Bytes of standard input on their way to rank 0.
+const INPUT_WINDOW: usize = 1 << 16;
+/// Time for agents to answer when what ranks wait for is asked.
+const REPORT_TIME: Duration = Duration::from_secs(2);
+/// Time for agents and remote shells to go when the job is over.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Runs the job and answers its exit status.
+pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
+    let signals = take_signals()?;
+    let all = interfaces().map_err(doing("cannot list the network interfaces"))?;
+    let addresses = head_addresses(nodes, options.interface.as_deref(), &all)?;
+    let secret = Secret::new().map_err(doing("cannot make a secret"))?;
+    let door = Door::open(&addresses, secret, nodes.nodes.len());
+    let door = door.map_err(doing("cannot listen for agents"))?;
+    let writer = Writer::start().map_err(doing("cannot start the thread for output"))?;
+    let now = Instant::now();
+    let mut head = Head {
+        options,
+        launcher: nodes.launcher,
+        nodes: nodes.nodes.iter().map(Node::new).collect(),
+        size: options.ranks() as u32,
+        door,
+        shells: Vec::new(),
+        signals,
+        writer,
+        input: Some(InputWindow(0)),
+        alive: vec![true; options.ranks()],
+        report: None,
+        ending: None,
+        kill_at: None,
+        give_up_at: None,
+        start_by: Some(now + START_FACTOR * options.host_timeout),
+        timeout_at: options.timeout.map(|time| now + time),
+        report_at: options.hang_report.map(|time| now + time),
+    };
+    let result = head.start(nodes).and_then(|()| Ok(head.serve()?));
+    head.clean_up();
+    let Head {
+        mut writer,
+        ending,
+        nodes,
+        ..
+    } = head;
+    if result.is_ok() && options.wants_traffic() {
+        let sent: Vec<Sent> = nodes.into_iter().flat_map(|node| node.sent).collect();
+        writer.say(traffic::table(&sent));
+    }
+    wait_for_writer(&mut writer, ending.as_ref());
+    writer.finish();
+    result.map(|()| ending.as_ref().map_or(0, Ending::status))
+}
+
+/// Until all is written; a signal ended the job because somebody wants to leave.
+fn wait_for_writer(writer: &mut Writer, ending: Option<&Ending>) {
+    let impatient = matches!(ending, Some(Ending::Signalled(_)));
+    let end = Instant::now() + FAREWELL;
+    while !writer.is_idle() && !(impatient && Instant::now() > end) {
+        if wait_ready(&[writer.as_fd()], &[], Some(BEAT)).is_err() {
+            return;
+        }
+        writer.written();
+    }
+}
+
+struct Node {
+    host: String,
+    members: Vec<u32>,
+    state: State,
+    /// Puts of its ranks, when they are all in a barrier.
+    arrived: Option<Puts>,
+    /// What tells machines apart.
+    machine: String,
+    sent: Vec<Sent>,
+    /// The agent has said why it cannot go on.
+    explained: bool,
+}
+
+enum State {
+    Awaited,
+    Running(Box<Link>),
+    Over(Box<Link>),
+    Lost,
+}
+
+impl Node {
+    fn new(node: &crate::placement::NodeRanks) -> Node {
+        Node {
+            host: node.host.clone(),
+            members: node.members.clone(),
+            state: State::Awaited,
+            arrived: None,
+            machine: String::new(),
+            sent: Vec::new(),
+            explained: false,
+        }
+    }
+
+    fn link(&self) -> Option<&Link> {
+        match &self.state {
+            State::Running(link) | State::Over(link) => Some(link),
+            State::Awaited | State::Lost => None,
+        }
+    }
+
+    fn link_mut(&mut self) -> Option<&mut Link> {
+        match &mut self.state {
+            State::Running(link) | State::Over(link) => Some(link),
+            State::Awaited | State::Lost => None,
+        }
+    }
+
+    fn is_awaited(&self) -> bool {
+        matches!(self.state, State::Awaited)
+    }
+
+    fn is_running(&self) -> bool {
+        matches!(self.state, State::Running(_))
+    }
+}
+
+/// Bytes of standard input that rank 0 has not taken yet.
+struct InputWindow(usize);
+
+/// What ranks wait for, as far as it is known.
+struct Report {
+    lines: Vec<(u32, String)>,
+    awaited: Vec<usize>,
+    until: Instant,
+    /// The job's time is over: end it then.
+    then_end: bool,
+}
+
+struct Head<'a> {
+    options: &'a Options,
+    launcher: Launcher,
+    nodes: Vec<Node>,
+    size: u32,
+    door: Door,
+    shells: Vec<Shell>,
+    signals: Signals,
+    writer: Writer,
+    /// `None` when nobody reads standard input any more, or it has ended.
+    input: Option<InputWindow>,
+    /// By rank: whether it may still run.
+    alive: Vec<bool>,
+    report: Option<Report>,
+    /// Why the job is being ended, once it is.
+    ending: Option<Ending>,
+    /// When agents that still run are told to kill their ranks.
+    kill_at: Option<Instant>,
+    /// When agents that still run are left alone.
+    give_up_at: Option<Instant>,
+    /// When all agents must have come in.
+    start_by: Option<Instant>,
+    timeout_at: Option<Instant>,
+    report_at: Option<Instant>,
+}
+
+impl Head<'_> {
+    /// Starts the remote shells.
+    fn start(&mut self, nodes: &Nodes) -> Result<(), HeadError> {
+        let addresses = self.door.addresses();
+        let addresses = addresses.map_err(doing("cannot find out the port for agents"))?;
+        let agent = |node| Agent {
+            addresses: addresses.clone(),
+            node,
+        };
+        let program = std::env::current_exe();
+        let program = program.map_err(doing("cannot find out the path of mpiexec"))?;
+        let shell = self.options.launcher_exec.as_deref();
+        for start in commands(nodes, shell, &program, &agent) {
+            if self.options.verbose {
+                let hosts = self.names(&start.nodes);
+                let command = command_line(&start.command);
+                self.writer
+                    .say(format_args!("mpiexec: {hosts}: {command}\n"));
+            }
+            let name = start.command[0].to_string_lossy().into_owned();
+            let hosts = self.names(&start.nodes);
+            let shell = Shell::start(start, self.door.secret());
+            let shell = shell.map_err(|source| HeadError::Shell {
+                program: name,
+                hosts,
+                source,
+            })?;
+            self.shells.push(shell);
+        }
+        Ok(())
+    }
+
+    /// `host a (ranks 0-3), host b (rank 4)`.
+    fn names(&self, nodes: &[usize]) -> String {
+        let name = |&node: &usize| {
+            let Node { host, members, .. } = &self.nodes[node];
+            format!("host {host} ({})", ranks_text(members))
+        };
+        let names: Vec<String> = nodes.iter().map(name).collect();
+        names.join(", ")
+    }
+
+    /// Until no node runs.
+    fn serve(&mut self) -> Result<(), LaunchError> {
+        while self.goes_on() {
+            self.wait_for_event()?;
+            while let Some(number) = self.signals.next() {
+                self.on_signal(number);
+            }
+            self.on_deadlines();
+        }
+        Ok(())
+    }
+
+    fn goes_on(&self) -> bool {
+        let given_up = self.give_up_at.is_some_and(|at| at <= Instant::now());
+        let awaited = self.ending.is_none() && self.nodes.iter().any(Node::is_awaited);
+        !given_up && (awaited || self.nodes.iter().any(Node::is_running))
+    }
+
+    /// Waits until something happens, and serves all. What is not ready costs a failing read.
+    fn wait_for_event(&mut self) -> Result<(), LaunchError> {
+        let stdin = io::stdin();
+        let read_input = self.reads_input();
+        let mut reads = vec![self.signals.as_fd(), self.writer.as_fd()];
+        if read_input {
+            reads.push(stdin.as_fd());
+        }
+        reads.extend(self.door.fds());
+        reads.extend(self.shells.iter().flat_map(Shell::fds));
+        let links = || self.nodes.iter().filter_map(Node::link);
+        reads.extend(links().map(AsFd::as_fd));
+        let unsent = links().filter(|link| link.has_unsent());
+        let writes: Vec<BorrowedFd<'_>> = unsent.map(AsFd::as_fd).collect();
+        let ready = wait_ready(&reads, &writes, Some(self.time_to_wait()));
+        let ready = ready.map_err(doing("poll"))?;
+        let input_ready = read_input && ready[2];
+
+        for (node, bytes) in self.writer.written() {
+            if let Some(link) = self.nodes[node].link_mut() {
+                link.send(&Down::Written(bytes));
+            }
+        }
+        if input_ready {
+            self.read_input();
+        }
+        for (link, messages) in self.door.attend() {
+            self.on_entered(link, messages);
+        }
+        for node in 0..self.nodes.len() {
+            self.hear(node);
+        }
+        self.look_at_shells()
+    }
+
+    /// Until the next deadline, and no longer than until the next sign of life.
+    fn time_to_wait(&self) -> Duration {
+        let deadlines = [
+            self.kill_at,
+            self.give_up_at,
+            self.start_by,
+            self.timeout_at,
+            self.report_at,
+            self.report.as_ref().map(|report| report.until),
+        ];
+        let next = deadlines.into_iter().flatten().min();
+        let left = next.map(|at| at.saturating_duration_since(Instant::now()));
+        left.unwrap_or(BEAT).min(BEAT)
+    }
+
+    /// Hears what an agent says, and gives it a sign of life.
+    fn hear(&mut self, node: usize) {
+        let Some(link) = self.nodes[node].link_mut() else {
+            return;
+        };
+        let mut messages = Vec::new();
+        link.flush();
+        let mut heard = link.receive(&mut messages);
+        link.beat(&Down::Beat);
+        if heard.is_ok() {
+            heard = link.check(self.options.host_timeout);
+        }
+        for message in messages {
+            self.on_message(node, message);
+        }
+        if let Err(lost) = heard {
+            self.on_lost(node, &lost);
+        }
+    }
+
+    /// An agent has proved that it is one.
+    fn on_entered(&mut self, link: Box<Link>, messages: Vec<Up>) {
+        let mut messages = messages.into_iter();
+        let Some(Up::Hello {
+            node,
+            slurm,
+            machine,
+        }) = messages.next()
+        else {
+            return;
+        };
+        let awaited = |node: &usize| self.nodes[*node].is_awaited();
+        // Slurm numbers hosts in its own order.
+        let by_name = slurm.filter(|_| self.launcher == Launcher::Srun);
+        let by_name = by_name.and_then(|name| self.nodes.iter().position(|n| n.host == name));
+        let number = node.and_then(|node| usize::try_from(node).ok());
+        let number = by_name.or(number).filter(|&node| node < self.nodes.len());
+        let Some(number) = number.filter(awaited).filter(|_| self.ending.is_none()) else {
+            return;
+        };
+        self.nodes[number].state = State::Running(link);
+        self.nodes[number].machine = machine;
+        for message in messages {
+            self.on_message(number, message);
+        }
+        if !self.nodes.iter().any(Node::is_awaited) {
+            self.start_by = None;
+            self.door.close();
+            self.send_plans();
+        }
+    }
+
+    /// All agents are there.
+    fn send_plans(&mut self) {
+        let spans = self.nodes.len() > 1;
+        let environment = environment::for_agents(self.options, self.launcher);
+        let directory = std::env::current_dir().ok().map(Into::into);
+        for number in 0..self.nodes.len() {
+            let node = &self.nodes[number];
+            let mut job = NodeJob::part(self.options, node.members.clone());
+            let shares = |other: &&Node| other.machine == node.machine;
+            let before = self.nodes[..number].iter().filter(shares);
+            job.machine_first = before.map(|other| other.members.len() as u32).sum();
+            let all = self.nodes.iter().filter(shares);
+            job.machine_ranks = all.map(|other| other.members.len() as u32).sum();
+            job.host = node.host.clone();
+            job.environment = environment.clone();
+            job.directory = directory.clone();
+            job.traffic = self.options.wants_traffic();
+            job.pmi |= spans;
+            job.interface = match (&self.options.interface, self.launcher) {
+                // An address is this machine's; the others' is the one by which they have come.
+                (Some(name), _) if name.parse::<std::net::IpAddr>().is_ok() => Some(String::new()),
+                (Some(name), _) => Some(name.clone()),
+                (None, Launcher::Fork) => Some(String::new()),
+                (None, _) => None,
+            };
+            self.tell(number, &Down::Plan(Box::new(job)));
+        }
+    }
+
+    fn tell(&mut self, node: usize, message: &Down) {
+        if let Some(link) = self.nodes[node].link_mut() {
+            link.send(message);
+        }
+    }
+
+    fn tell_running(&mut self, message: &Down) {
+        for node in self.nodes.iter_mut().filter(|node| node.is_running()) {
+            if let Some(link) = node.link_mut() {
+                link.send(message);
+            }
+        }
+    }
+
+    fn on_message(&mut self, node: usize, message: Up) {
+        match message {
+            Up::Hello { .. } | Up::Beat => {}
+            Up::Output(target, text) => self.writer.write(target, text, Some(node)),
+            Up::Say(text) => {
+                let host = &self.nodes[node].host;
+                let text = text.replace("mpiexec: ", &format!("mpiexec: {host}: "));
+                self.writer.say(text);
+            }
+            Up::InputTaken(bytes) => {
+                if let Some(InputWindow(untaken)) = &mut self.input {
+                    *untaken = untaken.saturating_sub(bytes as usize);
+                }
+            }
+            Up::InputClosed => self.input = None,
+            Up::Ended(ends) => self.on_ended(node, &ends),
+            Up::Hang(lines) => {
+                if let Some(report) = &mut self.report {
+                    report.lines.extend(lines);
+                    report.awaited.retain(|&other| other != node);
+                }
+                self.finish_report();
+            }
+            Up::Failed { status, text } => self.on_failed(node, status, &text),
+            Up::BarrierIn(puts) => {
+                self.nodes[node].arrived = Some(puts);
+                if self.nodes.iter().all(|node| node.arrived.is_some()) {
+                    let puts = self.nodes.iter_mut().filter_map(|node| node.arrived.take());
+                    let puts: Puts = puts.flatten().collect();
+                    self.tell_running(&Down::BarrierOut(puts));
+                }
+            }
+            Up::Done(sent) => {
+                self.nodes[node].sent = sent;
+                for &rank in &self.nodes[node].members {
+                    self.alive[rank as usize] = false;
+                }
+                let state = std::mem::replace(&mut self.nodes[node].state, State::Lost);
+                if let State::Running(mut link) = state {
+                    link.send(&Down::Bye);
+                    self.nodes[node].state = State::Over(link);
+                }
+            }
+        }
+    }
+
+    fn on_ended(&mut self, node: usize, ends: &[RankEnd]) {
+        let known = |end: &&RankEnd| self.nodes[node].members.contains(&end.rank);
+        let ends: Vec<RankEnd> = ends.iter().filter(known).copied().collect();
+        for end in &ends {
+            self.alive[end.rank as usize] = false;
+        }
+        let Some((rank, pid, cause)) = first_failure(&ends).filter(|_| self.ending.is_none())
+        else {
+            return;
+        };
+        let failure = Failure {
+            rank,
+            pid,
+            host: self.nodes[node].host.clone(),
+            program: command_line(self.command_of(rank)),
+            cause,
+            others: self.running_ranks(),
+        };
+        self.writer.say(&failure);
+        self.end(Ending::Failed(failure), signal::SIGTERM);
+    }
+
+    fn command_of(&self, rank: u32) -> &[std::ffi::OsString] {
+        let mut rank = rank as usize;
+        for section in &self.options.sections {
+            if rank < section.ranks {
+                return &section.command;
+            }
+            rank -= section.ranks;
+        }
+        &[]
+    }
+
+    fn running_ranks(&self) -> usize {
+        self.alive.iter().filter(|alive| **alive).count()
+    }
+
+    /// An agent cannot go on.
+    fn on_failed(&mut self, node: usize, status: u8, text: &str) {
+        self.nodes[node].explained = true;
+        if self.ending.is_none() {
+            let host = &self.nodes[node].host;
+            self.writer
+                .say(format_args!("mpiexec: host {host}: {text}\n"));
+            self.end(Ending::NotStarted { status }, signal::SIGTERM);
+        }
+    }
+
+    /// A node's agent is gone, or cannot be heard.
+    fn on_lost(&mut self, node: usize, lost: &Lost) {
+        let was = std::mem::replace(&mut self.nodes[node].state, State::Lost);
+        for &rank in &self.nodes[node].members {
+            self.alive[rank as usize] = false;
+        }
+        if !matches!(was, State::Running(_)) || self.nodes[node].explained {
+            return;
+        }
+        let shell = self.shells.iter_mut().find(|s| s.nodes == [node]);
+        let mut why = lost.to_string();
+        if let (Some(shell), Lost::Closed | Lost::Failed(_)) = (shell, lost) {
+            // Where the shell is the agent itself, or ends with it, its end says more.
+            let _ = shell.wait(Duration::from_millis(200));
+            if let Some(ended) = shell.ended().filter(|_| shell.has_failed()) {
+                why = format!("{why}, its agent {ended}");
+            }
+        }
+        let name = self.names(&[node]);
+        let others = self.running_ranks();
+        let then = match (&self.ending, others) {
+            (Some(_), _) | (None, 0) => String::new(),
+            (None, 1) => "mpiexec:   ending the other rank.\n".to_owned(),
+            (None, _) => format!("mpiexec:   ending the {others} other ranks.\n"),
+        };
+        self.writer
+            .say(format_args!("mpiexec: {name} was lost: {why}.\n{then}"));
+        if self.ending.is_none() {
+            self.end(Ending::HostLost, signal::SIGTERM);
+        }
+    }
+
+    /// Sees whether remote shells have failed to bring their agents.
+    fn look_at_shells(&mut self) -> Result<(), LaunchError> {
+        for number in 0..self.shells.len() {
+            let had_ended = self.shells[number].has_ended();
+            self.shells[number]
+                .look()
+                .map_err(doing("cannot look at a remote shell"))?;
+            let shell = &self.shells[number];
+            if had_ended || !shell.has_failed() || self.ending.is_some() {
+                continue;
+            }
+            let missing = self.missing(&self.shells[number].nodes);
+            if missing.is_empty() {
+                continue;
+            }
+            let text = format!(
+                "mpiexec: cannot start an agent on {}:\n{}",
+                self.names(&missing),
+                self.shells[number].describe()
+            );
+            self.fail_to_start(&text);
+        }
+        Ok(())
+    }
+
+    /// Those of these nodes whose agents have not come.
+    fn missing(&self, nodes: &[usize]) -> Vec<usize> {
+        let awaited = nodes.iter().filter(|&&node| self.nodes[node].is_awaited());
+        awaited.copied().collect()
+    }
+
+    fn fail_to_start(&mut self, text: &str) {
+        self.writer.say(text);
+        self.start_by = None;
+        let status = crate::INTERNAL;
+        self.end(Ending::NotStarted { status }, signal::SIGTERM);
+    }
+
+    fn on_start_timeout(&mut self) {
+        let all: Vec<usize> = (0..self.nodes.len()).collect();
+        let time = START_FACTOR * self.options.host_timeout;
+        let mut text = String::new();
+        for node in self.missing(&all) {
+            let name = self.names(&[node]);
+            text.push_str(&format!(
+                "mpiexec: {name}: its agent did not connect within {} s:\n",
+                time.as_secs_f64()
+            ));
+            let shells = self.shells.iter().filter(|s| s.nodes.contains(&node));
+            text.extend(shells.map(Shell::describe));
+        }
+        self.fail_to_start(&text);
+    }
+
+    fn on_signal(&mut self, number: i32) {
+        match number {
+            signal::SIGCHLD => {
+                let shells = &self.shells;
+                reap_orphans(&|pid| shells.iter().any(|s| !s.has_ended() && s.pid() == pid));
+            }
+            signal::SIGUSR1 => self.ask_for_report(false),
+            signal::SIGTSTP => {
+                self.tell_running(&Down::Signal(signal::SIGTSTP));
+                for node in &mut self.nodes {
+                    if let Some(link) = node.link_mut() {
+                        link.send(&Down::Pause);
+                        link.flush_for(BEAT);
+                    }
+                }
+                stop_self();
+            }
+            signal::SIGCONT => {
+                for node in &mut self.nodes {
+                    if let Some(link) = node.link_mut() {
+                        link.pardon();
+                        link.send(&Down::Resume);
+                    }
+                }
+                self.tell_running(&Down::Signal(signal::SIGCONT));
+            }
+            // The second time somebody is impatient.
+            _ if self.ending.is_some() => self.kill_at = Some(Instant::now()),
+            _ => {
+                let name = signal_name(number);
+                self.writer.say(format_args!(
+                    "mpiexec: got signal {number} ({name}), ending the job.\n"
+                ));
+                self.end(Ending::Signalled(number), number);
+            }
+        }
+    }
+
+    fn on_deadlines(&mut self) {
+        let now = Instant::now();
+        let passed = |deadline: Option<Instant>| deadline.is_some_and(|at| at <= now);
+        if passed(self.report_at) {
+            self.report_at = None;
+            self.ask_for_report(false);
+        }
+        if passed(self.timeout_at) {
+            self.timeout_at = None;
+            let time = self.options.timeout.unwrap_or_default();
+            self.writer.say(format_args!(
+                "mpiexec: the job's time of {} s is over.\n",
+                time.as_secs_f64()
+            ));
+            self.ask_for_report(true);
+        }
+        if passed(self.report.as_ref().map(|report| report.until)) {
+            if let Some(report) = &mut self.report {
+                report.awaited.clear();
+            }
+            self.finish_report();
+        }
+        if passed(self.start_by) && self.ending.is_none() {
+            self.on_start_timeout();
+        }
+        if passed(self.kill_at) {
+            self.kill_at = None;
+            self.tell_running(&Down::Kill);
+        }
+    }
+
+    /// Asks all agents what their ranks wait for.
+    fn ask_for_report(&mut self, then_end: bool) {
+        let running = |node: &usize| self.nodes[*node].is_running();
+        let awaited = (0..self.nodes.len()).filter(running).collect();
+        let then_end = then_end || self.report.as_ref().is_some_and(|report| report.then_end);
+        self.report = Some(Report {
+            lines: Vec::new(),
+            awaited,
+            until: Instant::now() + REPORT_TIME,
+            then_end,
+        });
+        self.tell_running(&Down::Report);
+        self.finish_report();
+    }
+
+    /// Prints the report if all have answered, or their time is over.
+    fn finish_report(&mut self) {
+        let Some(mut report) = self.report.take_if(|report| report.awaited.is_empty()) else {
+            return;
+        };
+        report.lines.sort_by_key(|(rank, _)| *rank);
+        self.writer.say(hang_report(self.size, &report.lines));
+        if report.then_end && self.ending.is_none() {
+            self.end(Ending::TimedOut, signal::SIGTERM);
+        }
+    }
+
+    /// Tells all agents to end their ranks; those that do not are killed after the grace.
+    fn end(&mut self, ending: Ending, number: i32) {
+        let now = Instant::now();
+        self.ending = Some(ending);
+        self.timeout_at = None;
+        self.report_at = None;
+        self.start_by = None;
+        self.door.close();
+        self.kill_at = Some(now + self.options.grace);
+        self.give_up_at = Some(now + self.options.grace + self.options.host_timeout);
+        self.tell_running(&Down::End(number));
+    }
+
+    /// Whether more of standard input can be read now.
+    fn reads_input(&self) -> bool {
+        let started = !self.nodes.iter().any(Node::is_awaited);
+        let room = self
+            .input
+            .as_ref()
+            .is_some_and(|InputWindow(untaken)| *untaken < INPUT_WINDOW);
+        let stdin = io::stdin();
+        let ours = !io::IsTerminal::is_terminal(&stdin) || is_foreground(stdin.as_fd());
+        started && room && ours && self.ending.is_none()
+    }
+
+    fn read_input(&mut self) {
+        let mut buffer = [0; 16384];
+        let read = match io::stdin().lock().read(&mut buffer) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
+            Err(_) => 0,
+        };
+        let first = self.nodes.iter().position(|node| node.members[0] == 0);
+        let (Some(node), Some(InputWindow(untaken))) = (first, &mut self.input) else {
+            return;
+        };
+        *untaken += read;
+        if read == 0 {
+            self.input = None;
+            self.tell(node, &Down::InputEnd);
+        } else {
+            self.tell(node, &Down::Input(buffer[..read].to_vec()));
+        }
+    }
+
+    /// Leaves nothing behind: connections, remote shells, what they started.
+    fn clean_up(&mut self) {
+        for node in &mut self.nodes {
+            if let Some(link) = node.link_mut() {
+                link.flush_for(BEAT);
+            }
+            // An agent that still runs sees the end of the connection, and ends.
+            node.state = State::Lost;
+        }
+        let end = Instant::now() + FAREWELL;
+        for shell in &mut self.shells {
+            // One that has not brought its agent has nothing to finish.
+            if matches!(
+                self.ending,
+                Some(Ending::NotStarted { .. } | Ending::HostLost)
+            ) {
+                let _ = shell.wait(BEAT / 5);
+            }
+            while !shell.has_ended() && Instant::now() < end {
+                let left = end.saturating_duration_since(Instant::now());
+                if shell.wait(left).is_err() {
+                    break;
+                }
+            }
+            shell.kill();
+        }
+        kill_orphans(&|_| false);
+    }
+}

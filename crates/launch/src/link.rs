@@ -1,0 +1,337 @@
+//! An authenticated connection between head and agent: frames of messages, both ways, that never block.
+//!
+//! ```text
+//! frame:  length of the body (u32, little endian), body (a message in postcard's format), MAC (32 bytes)
+//! ```
+//!
+//! A MAC is checked before its body is looked at ([`crate::auth`]). A link counts as lost when the other side closes it,
+//! sends anything wrong, or is silent for the time that [`Link::check`] is given; both sides send [`beats`](Link::beat)
+//! each second, so that silence means something.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::auth::{Keys, LENGTH, Seal};
+
+/// Bytes of a body at most: room for the environment and arguments of a job's sections and for every rank's addresses.
+pub const BODY_MAX: usize = 64 << 20;
+/// Time between two signs of life.
+pub const BEAT: Duration = Duration::from_secs(1);
+/// Bytes of the length before a body.
+const HEAD: usize = 4;
+
+/// Why a link is lost.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    /// The other side closed it.
+    #[error("the connection was closed")]
+    Closed,
+    /// A system call failed.
+    #[error("the connection failed: {0}")]
+    Failed(#[from] io::Error),
+    /// What came cannot have come from the other side.
+    #[error("the connection carried {0}")]
+    Wrong(&'static str),
+    /// Nothing came for so long.
+    #[error("nothing was heard of it for {} s", .0.as_secs_f64())]
+    Silent(Duration),
+}
+
+/// A connection to the other side.
+pub struct Link {
+    stream: TcpStream,
+    seal: Seal,
+    open: Seal,
+    received: Vec<u8>,
+    /// What the connection has not taken yet.
+    unsent: Vec<u8>,
+    heard: Instant,
+    said: Instant,
+    /// When the time was last looked at.
+    looked: Instant,
+}
+
+impl Link {
+    /// The head's end of an authenticated connection.
+    pub fn of_head(stream: TcpStream, keys: Keys) -> io::Result<Link> {
+        Link::new(stream, keys.for_head())
+    }
+
+    /// The agent's end of an authenticated connection.
+    pub fn of_agent(stream: TcpStream, keys: Keys) -> io::Result<Link> {
+        Link::new(stream, keys.for_agent())
+    }
+
+    fn new(stream: TcpStream, (seal, open): (Seal, Seal)) -> io::Result<Link> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        let now = Instant::now();
+        Ok(Link {
+            stream,
+            seal,
+            open,
+            received: Vec::new(),
+            unsent: Vec::new(),
+            heard: now,
+            said: now,
+            looked: now,
+        })
+    }
+
+    /// Sends a message, or keeps what the connection does not take now. A loss shows when something is received.
+    pub fn send(&mut self, message: &impl Serialize) {
+        let body = postcard::to_stdvec(message).expect("messages hold what postcard can write");
+        debug_assert!(body.len() <= BODY_MAX);
+        let mac = self.seal.seal(&body);
+        self.unsent
+            .extend_from_slice(&(body.len() as u32).to_le_bytes());
+        self.unsent.extend_from_slice(&body);
+        self.unsent.extend_from_slice(&mac);
+        self.said = Instant::now();
+        self.flush();
+    }
+
+    /// Sends a sign of life if it is time for one. What waits to be sent is one already.
+    pub fn beat(&mut self, message: &impl Serialize) {
+        if self.unsent.is_empty() && self.said.elapsed() >= BEAT {
+            self.send(message);
+        }
+    }
+
+    /// Goes on sending what is left.
+    pub fn flush(&mut self) {
+        let mut done = 0;
+        while done < self.unsent.len() {
+            match self.stream.write(&self.unsent[done..]) {
+                Ok(0) => break,
+                Ok(written) => done += written,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // Not now, or never again: reading will tell.
+                Err(_) => break,
+            }
+        }
+        self.unsent.drain(..done);
+    }
+
+    /// Whether something waits to be sent.
+    pub fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
+    /// Sends what is left; for at most this time.
+    pub fn flush_for(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while self.has_unsent() && Instant::now() < end {
+            let left = end.saturating_duration_since(Instant::now());
+            let _ = mica_node::process::wait_ready(&[], &[self.as_fd()], Some(left));
+            let before = self.unsent.len();
+            self.flush();
+            if self.unsent.len() == before {
+                break;
+            }
+        }
+    }
+
+    /// Receives what has come, up to `most` bytes, so that one busy agent does not keep the others waiting. Messages that
+    /// came before a loss are put into `messages` all the same.
+    pub fn receive<M: DeserializeOwned>(&mut self, messages: &mut Vec<M>) -> Result<(), Lost> {
+        let mut most: usize = 1 << 20;
+        let mut buffer = [0; 65536];
+        while most > 0 {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => {
+                    self.take(messages)?;
+                    return Err(Lost::Closed);
+                }
+                Ok(read) => {
+                    self.heard = Instant::now();
+                    self.received.extend_from_slice(&buffer[..read]);
+                    most = most.saturating_sub(read);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.take(messages)?;
+                    return Err(error.into());
+                }
+            }
+        }
+        self.take(messages)
+    }
+
+    /// Takes the complete frames out of what was received.
+    fn take<M: DeserializeOwned>(&mut self, messages: &mut Vec<M>) -> Result<(), Lost> {
+        let mut rest = &self.received[..];
+        let mut result = Ok(());
+        while let Some((length, after)) = rest.split_first_chunk::<HEAD>() {
+            let length = u32::from_le_bytes(*length) as usize;
+            if length > BODY_MAX {
+                result = Err(Lost::Wrong("a frame that is too long"));
+                break;
+            }
+            if after.len() < length + LENGTH {
+                break;
+            }
+            let (body, after) = after.split_at(length);
+            let (mac, after) = after.split_at(LENGTH);
+            if !self.open.open(body, mac) {
+                result = Err(Lost::Wrong("a frame that the other side did not send"));
+                break;
+            }
+            match postcard::from_bytes(body) {
+                Ok(message) => messages.push(message),
+                Err(_) => {
+                    result = Err(Lost::Wrong("a message that this version does not know"));
+                    break;
+                }
+            }
+            rest = after;
+        }
+        let used = self.received.len() - rest.len();
+        self.received.drain(..used);
+        result
+    }
+
+    /// Whether the other side was heard within `limit`. Time in which this process did not look (it was stopped, or the
+    /// machine slept) does not count: what came meanwhile is still to be read.
+    pub fn check(&mut self, limit: Duration) -> Result<(), Lost> {
+        let now = Instant::now();
+        if now - self.looked > 3 * BEAT {
+            self.heard = now;
+        }
+        self.looked = now;
+        if now - self.heard > limit {
+            return Err(Lost::Silent(limit));
+        }
+        Ok(())
+    }
+
+    /// This side's address.
+    pub fn local_address(&self) -> Option<IpAddr> {
+        self.stream.local_addr().ok().map(|address| address.ip())
+    }
+
+    /// Silence until now does not count.
+    pub fn pardon(&mut self) {
+        self.heard = Instant::now();
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::{AgentSide, HeadSide, Secret};
+    use proptest::prelude::*;
+    use std::net::TcpListener;
+
+    /// Both ends of a link, on loopback, and a second handle of the agent's connection.
+    fn pair() -> (Link, Link, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let agent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (head, _) = listener.accept().unwrap();
+        let secret = Secret::new().unwrap();
+        let (side, hello) = AgentSide::new().unwrap();
+        let (answer, challenge) = HeadSide::answer(&secret, &hello).unwrap();
+        let (proof, agent_keys) = side.prove(&secret, &challenge).unwrap();
+        let head_keys = answer.accept(&secret, &proof).unwrap();
+        let raw = agent.try_clone().unwrap();
+        let agent = Link::of_agent(agent, agent_keys).unwrap();
+        (Link::of_head(head, head_keys).unwrap(), agent, raw)
+    }
+
+    /// Receives until `count` messages are there or the link is lost.
+    fn receive(link: &mut Link, count: usize) -> (Vec<String>, Result<(), Lost>) {
+        let mut messages = Vec::new();
+        while messages.len() < count {
+            mica_node::process::wait_readable(&[link.as_fd()], None).unwrap();
+            if let Err(lost) = link.receive(&mut messages) {
+                return (messages, Err(lost));
+            }
+        }
+        (messages, Ok(()))
+    }
+
+    #[test]
+    fn messages_go_both_ways_and_the_end_is_seen() {
+        let (mut head, mut agent, raw) = pair();
+        agent.send(&"up");
+        agent.send(&"and again");
+        assert_eq!(receive(&mut head, 2).0, ["up", "and again"]);
+        head.send(&"down");
+        assert_eq!(receive(&mut agent, 1).0, ["down"]);
+        agent.send(&"last");
+        drop((agent, raw));
+        let (messages, end) = receive(&mut head, 2);
+        assert_eq!(messages, ["last"]);
+        assert!(matches!(end, Err(Lost::Closed)), "{end:?}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_kept() {
+        let (mut head, mut agent, _raw) = pair();
+        let long = "x".repeat(16 << 20);
+        agent.send(&long);
+        assert!(agent.has_unsent());
+        let mut messages: Vec<String> = Vec::new();
+        while messages.is_empty() {
+            agent.flush();
+            head.receive(&mut messages).unwrap();
+        }
+        assert!(messages[0] == long && !agent.has_unsent());
+    }
+
+    #[test]
+    fn bytes_from_elsewhere_end_the_link() {
+        let frame = |body: &[u8]| {
+            let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
+            bytes.extend_from_slice(body);
+            bytes.extend_from_slice(&[0; LENGTH]);
+            bytes
+        };
+        for bytes in [
+            frame(b"\x02up"),
+            frame(b""),
+            u32::MAX.to_le_bytes().to_vec(),
+        ] {
+            let (mut head, _agent, mut raw) = pair();
+            raw.write_all(&bytes).unwrap();
+            let (messages, end) = receive(&mut head, 1);
+            assert!(messages.is_empty());
+            assert!(matches!(end, Err(Lost::Wrong(_))), "{end:?}");
+        }
+    }
+
+    #[test]
+    fn silence_is_a_loss_unless_nobody_looked() {
+        let (mut head, _agent, _raw) = pair();
+        let limit = Duration::from_millis(50);
+        head.check(limit).unwrap();
+        std::thread::sleep(Duration::from_millis(80));
+        assert!(matches!(head.check(limit), Err(Lost::Silent(_))));
+        head.looked = Instant::now().checked_sub(4 * BEAT).unwrap();
+        head.check(limit).unwrap();
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn no_bytes_make_it_panic_or_get_in(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let (mut head, agent, mut raw) = pair();
+            raw.write_all(&bytes).unwrap();
+            drop((agent, raw));
+            let (messages, end) = receive(&mut head, 1);
+            prop_assert!(messages.is_empty() && end.is_err());
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The process manager of the ranks on this node: they tell each other how to be reached (PMI-1).
+//!
+//! Each rank inherits one end of a socket pair (`PMI_FD`) and speaks lines over it (`mica_bootstrap::pmi1::message`). Keys
+//! and values that ranks put become visible after a barrier. A barrier is complete when all ranks of the job are in it:
+//! [`Server::arrived`] gives what this node's ranks put once all of them are there, and [`Server::complete`] takes what
+//! all nodes' ranks put. Nothing here blocks: answers that a rank does not read are kept for it.
+//!
+//! Source of the commands: balaji-2010, section 3, and the wire protocol of MPICH's `simple` PMI.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+
+use mica_bootstrap::pmi1::message::{Lines, Message, MessageError};
+
+use crate::wire::Puts;
+
+/// The longest names and values that ranks may use, as Hydra has them: other libraries' buffers are made for these.
+const MAXES: [(&str, u32); 3] = [
+    ("kvsname_max", 256),
+    ("keylen_max", 64),
+    ("vallen_max", 1024),
+];
+/// Bytes of answers kept for a rank that does not read them.
+const UNREAD_MAX: usize = 1 << 20;
+
+/// What ranks can read, and the sockets to them.
+pub struct Server {
+    size: u32,
+    name: String,
+    values: BTreeMap<String, String>,
+    /// Put since the last barrier.
+    puts: Puts,
+    clients: Vec<Client>,
+    /// The node's arrival at the present barrier was taken.
+    reported: bool,
+}
+
+struct Client {
+    socket: UnixStream,
+    appnum: u32,
+    lines: Lines,
+    unsent: Vec<u8>,
+    waits: bool,
+    open: bool,
+    /// It called abort, with this code.
+    aborted: Option<i32>,
+}
+
+impl Server {
+    /// A manager for a job of `size` ranks.
+    pub fn new(size: u32) -> Server {
+        Server {
+            size,
+            name: format!("kvs_{}", std::process::id()),
+            values: BTreeMap::new(),
+            puts: Vec::new(),
+            clients: Vec::new(),
+            reported: false,
+        }
+    }
+
+    /// Adds the node's next rank and answers its end of the connection, for it to inherit.
+    pub fn add(&mut self, appnum: u32) -> io::Result<UnixStream> {
+        let (socket, theirs) = UnixStream::pair()?;
+        socket.set_nonblocking(true)?;
+        self.clients.push(Client {
+            socket,
+            appnum,
+            lines: Lines::new(),
+            unsent: Vec::new(),
+            waits: false,
+            open: true,
+            aborted: None,
+        });
+        Ok(theirs)
+    }
+
+    /// The connections that may have something to read: number on the node, descriptor, whether something is to be sent.
+    pub fn connections(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>, bool)> {
+        let all = self.clients.iter().enumerate();
+        let open = all.filter(|(_, client)| client.open);
+        open.map(|(index, c)| (index, c.socket.as_fd(), !c.unsent.is_empty()))
+    }
+
+    /// Serves the rank with this number on the node.
+    pub fn serve(&mut self, index: usize) {
+        let mut buffer = [0; 16384];
+        let client = &mut self.clients[index];
+        match client.socket.read(&mut buffer) {
+            Ok(read) if read > 0 => client.lines.push(&buffer[..read]),
+            Err(error) if is_temporary(&error) => {}
+            _ => client.open = false,
+        }
+        loop {
+            match self.clients[index].lines.next_message() {
+                Ok(Some(message)) => {
+                    let answer = self.answer(index, &message);
+                    let answer = answer.unwrap_or_else(|error| refusal(&message, &error));
+                    if let Some(answer) = answer {
+                        self.clients[index].send(&answer);
+                    }
+                }
+                Ok(None) => break,
+                // Not PMI-1: the rank finds its connection closed, rather than to wait for an answer.
+                Err(_) => {
+                    self.clients[index].open = false;
+                    break;
+                }
+            }
+        }
+        self.clients[index].flush();
+        if !self.clients[index].open {
+            let _ = self.clients[index]
+                .socket
+                .shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    /// The answer to a message; none if there is nothing to say yet.
+    fn answer(&mut self, index: usize, message: &Message) -> Result<Option<Message>, MessageError> {
+        let done = |command: &str| Message::new(command).with("rc", 0);
+        let client = &mut self.clients[index];
+        let answer = match message.command() {
+            "init" => {
+                let version: u32 = message.number("pmi_version")?;
+                let rc = if version == 1 { 0 } else { -1 };
+                Message::new("response_to_init")
+                    .with("pmi_version", 1)
+                    .with("pmi_subversion", 1)
+                    .with("rc", rc)
+            }
+            "get_maxes" => MAXES
+                .iter()
+                .fold(done("maxes"), |m, (name, value)| m.with(*name, value)),
+            "get_my_kvsname" => done("my_kvsname").with("kvsname", &self.name),
+            "get_appnum" => done("appnum").with("appnum", client.appnum),
+            "get_universe_size" => done("universe_size").with("size", self.size),
+            "put" => {
+                let pair = (message.text("key")?, message.text("value")?);
+                self.puts.push((pair.0.to_owned(), pair.1.to_owned()));
+                done("put_result").with("msg", "success")
+            }
+            "get" => match self.values.get(message.text("key")?) {
+                Some(value) => done("get_result")
+                    .with("msg", "success")
+                    .with("value", value),
+                None => Message::new("get_result")
+                    .with("rc", -1)
+                    .with("msg", "key_not_found")
+                    .with("value", "unknown"),
+            },
+            "barrier_in" => {
+                client.waits = true;
+                return Ok(None);
+            }
+            "finalize" => done("finalize_ack"),
+            "abort" => {
+                client.aborted = Some(message.number("exitcode").unwrap_or(1));
+                return Ok(None);
+            }
+            _ => Message::new(format!("{}_result", message.command()))
+                .with("rc", -1)
+                .with("msg", "unknown_command"),
+        };
+        Ok(Some(answer))
+    }
+
+    /// What the node's ranks put since the last barrier, when all of them have come to the next. Told once.
+    pub fn arrived(&mut self) -> Option<Puts> {
+        let all = !self.reported && self.clients.iter().all(|client| client.waits);
+        all.then(|| {
+            self.reported = true;
+            std::mem::take(&mut self.puts)
+        })
+    }
+
+    /// All ranks of the job are in the barrier and put this: lets the node's ranks go on.
+    pub fn complete(&mut self, puts: Puts) {
+        self.values.extend(puts);
+        self.reported = false;
+        for client in &mut self.clients {
+            if std::mem::take(&mut client.waits) {
+                client.send(&Message::new("barrier_out").with("rc", 0));
+                client.flush();
+            }
+        }
+    }
+
+    /// Goes on sending what ranks have not taken yet.
+    pub fn flush(&mut self) {
+        self.clients.iter_mut().for_each(Client::flush);
+    }
+
+    /// The code with which this rank asked to abort the job, if it did.
+    pub fn aborted(&self, index: usize) -> Option<i32> {
+        self.clients[index].aborted
+    }
+}
+
+/// The answer to a message that lacks something.
+fn refusal(message: &Message, error: &MessageError) -> Option<Message> {
+    let text: String = error
+        .to_string()
+        .chars()
+        .map(|c| if c.is_whitespace() { '_' } else { c })
+        .collect();
+    let answer = Message::new(format!("{}_result", message.command()));
+    Some(answer.with("rc", -1).with("msg", text))
+}
+
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}
+
+impl Client {
+    fn send(&mut self, message: &Message) {
+        match message.to_line() {
+            Ok(line) if self.unsent.len() < UNREAD_MAX => {
+                self.unsent.extend_from_slice(line.as_bytes());
+            }
+            _ => self.open = false,
+        }
+    }
+
+    fn flush(&mut self) {
+        while !self.unsent.is_empty() {
+            match self.socket.write(&self.unsent) {
+                Ok(written) => drop(self.unsent.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(_) => {
+                    self.open = false;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Rank(UnixStream);
+
+    impl Rank {
+        fn say(&mut self, line: &str) {
+            self.0.write_all(format!("{line}\n").as_bytes()).unwrap();
+        }
+
+        fn hear(&mut self) -> String {
+            let mut line = Vec::new();
+            let mut byte = [0];
+            while byte != *b"\n" {
+                self.0.read_exact(&mut byte).unwrap();
+                line.push(byte[0]);
+            }
+            String::from_utf8(line).unwrap().trim_end().to_owned()
+        }
+    }
+
+    fn ask(server: &mut Server, rank: &mut Rank, index: usize, line: &str) -> String {
+        rank.say(line);
+        server.serve(index);
+        rank.hear()
+    }
+
+    #[test]
+    fn what_ranks_ask() {
+        let mut server = Server::new(5);
+        let mut rank = Rank(server.add(3).unwrap());
+        let mut asked = |line| ask(&mut server, &mut rank, 0, line);
+        assert_eq!(
+            asked("cmd=init pmi_version=1 pmi_subversion=1"),
+            "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"
+        );
+        assert!(asked("cmd=init pmi_version=2 pmi_subversion=0").ends_with("rc=-1"));
+        assert_eq!(
+            asked("cmd=get_maxes"),
+            "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024"
+        );
+        assert_eq!(asked("cmd=get_appnum"), "cmd=appnum rc=0 appnum=3");
+        assert_eq!(
+            asked("cmd=get_universe_size"),
+            "cmd=universe_size rc=0 size=5"
+        );
+        assert!(asked("cmd=get_my_kvsname").starts_with("cmd=my_kvsname rc=0 kvsname=kvs_"));
+        assert!(asked("cmd=get kvsname=k").contains("rc=-1"), "no key");
+        assert!(asked("cmd=lookup_name service=x").starts_with("cmd=lookup_name_result rc=-1"));
+        assert_eq!(asked("cmd=finalize"), "cmd=finalize_ack rc=0");
+    }
+
+    #[test]
+    fn values_are_there_after_the_barrier() {
+        let mut server = Server::new(3);
+        let mut ranks = [0, 0].map(|appnum| Rank(server.add(appnum).unwrap()));
+        let put = ask(
+            &mut server,
+            &mut ranks[0],
+            0,
+            "cmd=put kvsname=k key=a value=x=y",
+        );
+        assert_eq!(put, "cmd=put_result rc=0 msg=success");
+        let get = "cmd=get kvsname=k key=a";
+        assert!(ask(&mut server, &mut ranks[0], 0, get).contains("rc=-1"));
+        ranks[0].say("cmd=barrier_in");
+        server.serve(0);
+        assert_eq!(server.arrived(), None);
+        ranks[1].say("cmd=barrier_in");
+        server.serve(1);
+        let mut puts = server.arrived().unwrap();
+        assert_eq!(puts, [("a".to_owned(), "x=y".to_owned())]);
+        assert_eq!(server.arrived(), None, "told once");
+        puts.push(("b".into(), "elsewhere".into()));
+        server.complete(puts);
+        for (index, rank) in ranks.iter_mut().enumerate() {
+            assert_eq!(rank.hear(), "cmd=barrier_out rc=0");
+            let value = ask(&mut server, rank, index, get);
+            assert_eq!(value, "cmd=get_result rc=0 msg=success value=x=y");
+            assert!(ask(&mut server, rank, index, "cmd=get key=b").ends_with("value=elsewhere"));
+        }
+        assert_eq!(server.arrived(), None, "nobody is in the next barrier");
+    }
+
+    #[test]
+    fn aborts_and_nonsense() {
+        let mut server = Server::new(2);
+        let mut rank = Rank(server.add(0).unwrap());
+        rank.say("cmd=abort exitcode=7");
+        server.serve(0);
+        assert_eq!(server.aborted(0), Some(7));
+        let mut other = Rank(server.add(0).unwrap());
+        other.say("mcmd=spawn");
+        server.serve(1);
+        assert_eq!(other.0.read(&mut [0; 8]).unwrap(), 0, "closed");
+        assert_eq!(server.connections().count(), 1);
+    }
+}

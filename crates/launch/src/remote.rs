@@ -1,0 +1,309 @@
+//! The commands that start agents on hosts, and what these commands say.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use mica_node::process::{ChildSetup, Exit, Process, signal, wait_readable};
+
+use crate::auth::Secret;
+use crate::options::{Agent, Launcher};
+use crate::output::Pipe;
+use crate::placement::{Nodes, is_this_machine};
+use crate::report::signal_name;
+
+/// A command that starts an agent, or, with Slurm, all of them.
+#[derive(Debug, PartialEq)]
+pub struct Start {
+    /// The nodes whose agents it starts.
+    pub nodes: Vec<usize>,
+    /// The command.
+    pub command: Vec<OsString>,
+}
+
+/// ssh asks for nothing: there may be nobody to answer.
+const SSH: [&str; 4] = ["ssh", "-x", "-o", "BatchMode=yes"];
+
+/// The commands for a job's nodes. `agent` is the agent's command line for a node.
+pub fn commands(
+    nodes: &Nodes,
+    shell: Option<&[String]>,
+    program: &Path,
+    agent: &dyn Fn(Option<u32>) -> Agent,
+) -> Vec<Start> {
+    let agent = |node| {
+        let arguments = agent(node).arguments().into_iter().map(OsString::from);
+        std::iter::once(program.as_os_str().to_owned())
+            .chain(arguments)
+            .collect::<Vec<_>>()
+    };
+    let words = |default: &[&str]| -> Vec<OsString> {
+        match shell {
+            Some(words) => words.iter().map(OsString::from).collect(),
+            None => default.iter().map(OsString::from).collect(),
+        }
+    };
+    if nodes.launcher == Launcher::Srun {
+        let mut command = words(&["srun"]);
+        let count = nodes.nodes.len();
+        let names: Vec<&str> = nodes.nodes.iter().map(|node| node.host.as_str()).collect();
+        // One agent a host with all of the host's processors; it binds the ranks itself.
+        command.extend([
+            format!("--nodes={count}").into(),
+            format!("--ntasks={count}").into(),
+            "--ntasks-per-node=1".into(),
+            format!("--nodelist={}", names.join(",")).into(),
+            "--mpi=none".into(),
+            "--cpu-bind=none".into(),
+            "--overlap".into(),
+        ]);
+        command.extend(agent(None));
+        let nodes = (0..count).collect();
+        return vec![Start { nodes, command }];
+    }
+    let start = |(index, node): (usize, &crate::placement::NodeRanks)| {
+        let agent = agent(Some(index as u32));
+        let forked = nodes.launcher == Launcher::Fork || is_this_machine(&node.host);
+        if shell.is_none() && forked {
+            return Start {
+                nodes: vec![index],
+                command: agent,
+            };
+        }
+        let mut command = words(&SSH);
+        let is_ssh = Path::new(&command[0])
+            .file_name()
+            .is_some_and(|name| name == "ssh");
+        command.push(OsString::from(&node.host));
+        match is_ssh {
+            // ssh makes one line of all words, and a shell on the host takes it apart again.
+            true => command.push(quoted(&agent)),
+            false => command.extend(agent),
+        }
+        Start {
+            nodes: vec![index],
+            command,
+        }
+    };
+    nodes.nodes.iter().enumerate().map(start).collect()
+}
+
+/// A command as one line for a shell.
+fn quoted(words: &[OsString]) -> OsString {
+    let mut line = OsString::from("exec");
+    for word in words {
+        line.push(" '");
+        let mut parts = word.to_string_lossy().into_owned();
+        parts = parts.replace('\'', r"'\''");
+        line.push(parts);
+        line.push("'");
+    }
+    line
+}
+
+/// A remote shell that runs.
+pub struct Shell {
+    /// The nodes whose agents it started.
+    pub nodes: Vec<usize>,
+    name: String,
+    process: Process,
+    pipes: Vec<Box<dyn Pipe>>,
+    /// The end of what it said.
+    said: Vec<u8>,
+    exit: Option<Exit>,
+}
+
+/// How much of a remote shell's words is kept.
+const SAID_MAX: usize = 8192;
+
+impl Shell {
+    /// Starts a remote shell and gives it the secret.
+    pub fn start(start: Start, secret: &Secret) -> io::Result<Shell> {
+        let mut command = Command::new(&start.command[0]);
+        command
+            .args(&start.command[1..])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut process = Process::spawn(&mut command, ChildSetup::default())?;
+        if let Some(mut stdin) = process.stdin.take() {
+            // A shell that is gone already shows that by its end. The pipe has room for a line.
+            let _ = stdin.write_all(format!("{}\n", secret.to_hex()).as_bytes());
+        }
+        let mut pipes: Vec<Box<dyn Pipe>> = Vec::new();
+        pipes.extend(process.stderr.take().map(|pipe| Box::new(pipe) as _));
+        pipes.extend(process.stdout.take().map(|pipe| Box::new(pipe) as _));
+        let own = start.command.iter().position(|word| word == "--agent");
+        let shown = &start.command[..own.map_or(start.command.len() - 1, |at| at - 1)];
+        let mut name = crate::plan::command_line(shown);
+        if name.is_empty() {
+            name = "mpiexec --agent".to_owned();
+        }
+        Ok(Shell {
+            nodes: start.nodes,
+            name,
+            process,
+            pipes,
+            said: Vec::new(),
+            exit: None,
+        })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// What to wait for: its words and its end.
+    pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        let mut fds: Vec<BorrowedFd<'_>> = self.pipes.iter().map(|pipe| pipe.as_fd()).collect();
+        if self.exit.is_none() {
+            fds.push(self.process.as_fd());
+        }
+        fds
+    }
+
+    /// Reads what it said, and sees whether it has ended.
+    pub fn look(&mut self) -> io::Result<()> {
+        let said = &mut self.said;
+        self.pipes.retain_mut(|pipe| {
+            let mut buffer = [0; 4096];
+            loop {
+                let ready = wait_readable(&[pipe.as_fd()], Some(Duration::ZERO));
+                if !ready.is_ok_and(|ready| ready[0]) {
+                    return true;
+                }
+                match pipe.read(&mut buffer) {
+                    Ok(read) if read > 0 => said.extend_from_slice(&buffer[..read]),
+                    _ => return false,
+                }
+                let excess = said.len().saturating_sub(SAID_MAX);
+                said.drain(..excess);
+            }
+        });
+        if self.exit.is_none() {
+            self.exit = self.process.try_wait()?;
+        }
+        Ok(())
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.exit.is_some()
+    }
+
+    /// Whether it has ended as if it had not done its work.
+    pub fn has_failed(&self) -> bool {
+        self.exit.is_some_and(|exit| exit != Exit::Code(0))
+    }
+
+    /// Waits for its end for at most this time, and looks.
+    pub fn wait(&mut self, time: Duration) -> io::Result<()> {
+        if self.exit.is_none() {
+            wait_readable(&[self.process.as_fd()], Some(time))?;
+        }
+        self.look()
+    }
+
+    /// Kills it, with what it started.
+    pub fn kill(&self) {
+        if self.exit.is_none() {
+            self.process.signal_group(signal::SIGKILL);
+        }
+    }
+
+    /// How it ended: `exited with code 255`.
+    pub fn ended(&self) -> Option<String> {
+        self.exit.map(|exit| match exit {
+            Exit::Code(code) => format!("exited with code {code}"),
+            Exit::Signal { number, .. } => {
+                format!("was killed by signal {number} ({})", signal_name(number))
+            }
+        })
+    }
+
+    /// What it is called, how it ended, and what it said, in lines of mpiexec.
+    pub fn describe(&self) -> String {
+        let ended = self.ended().unwrap_or_else(|| "still runs".to_owned());
+        let mut text = format!("mpiexec:   `{}` {ended}", self.name);
+        let said = String::from_utf8_lossy(&self.said);
+        let lines: Vec<&str> = said
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        text.push_str(if lines.is_empty() {
+            " and said nothing.\n"
+        } else {
+            " and said:\n"
+        });
+        for line in lines {
+            text.push_str(&format!("mpiexec:     {}\n", line.trim_end()));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placement::NodeRanks;
+
+    fn lines(launcher: Launcher, hosts: &[&str], shell: Option<&str>) -> Vec<String> {
+        let node = |host: &&str| NodeRanks {
+            host: host.to_string(),
+            members: vec![0],
+        };
+        let nodes = Nodes {
+            launcher,
+            nodes: hosts.iter().map(node).collect(),
+        };
+        let shell: Option<Vec<String>> =
+            shell.map(|words| words.split(' ').map(str::to_owned).collect());
+        let agent = |node| Agent {
+            addresses: vec!["10.0.0.1:5".parse().unwrap()],
+            node,
+        };
+        let starts = commands(&nodes, shell.as_deref(), Path::new("/a b/it's"), &agent);
+        let line = |start: Start| crate::plan::command_line(&start.command);
+        starts.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn ssh_gets_one_quoted_line() {
+        let wanted = r"ssh -x -o BatchMode=yes h exec '/a b/it'\''s' '--agent' '10.0.0.1:5' '0'";
+        assert_eq!(lines(Launcher::Ssh, &["h"], None), [wanted]);
+        let own = lines(Launcher::Ssh, &["h"], Some("/usr/bin/ssh -p 2222"));
+        assert!(
+            own[0].starts_with("/usr/bin/ssh -p 2222 h exec '/a b"),
+            "{own:?}"
+        );
+        let mixed = lines(Launcher::Ssh, &["h", "localhost"], None);
+        assert_eq!(
+            mixed[1], "/a b/it's --agent 10.0.0.1:5 1",
+            "this machine needs no ssh"
+        );
+    }
+
+    #[test]
+    fn other_shells_get_words() {
+        let words = lines(Launcher::Ssh, &["n1", "n2"], Some("ip netns exec"));
+        assert_eq!(words[1], "ip netns exec n2 /a b/it's --agent 10.0.0.1:5 1");
+        let forked = lines(Launcher::Fork, &["n1"], None);
+        assert_eq!(forked, ["/a b/it's --agent 10.0.0.1:5 0"]);
+    }
+
+    #[test]
+    fn slurm_starts_all_at_once() {
+        let words = lines(Launcher::Srun, &["n1", "n2"], None);
+        assert_eq!(
+            words,
+            [
+                "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --nodelist=n1,n2 --mpi=none \
+              --cpu-bind=none --overlap /a b/it's --agent 10.0.0.1:5 slurm"
+            ]
+        );
+    }
+}

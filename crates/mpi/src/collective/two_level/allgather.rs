@@ -1,0 +1,135 @@
+//! Allgather, with blocks of equal or different lengths. Short: to the leaders, around among them (Bruck), and to all of
+//! the node. Long: each rank gets the blocks of its column, then the columns of a node are put together.
+
+use mica_channel::memory::{Block, Region, View};
+
+use super::super::place::Blocks;
+use super::super::schedule::Schedule;
+use super::super::thresholds::{TwoLevel, Way};
+use super::super::{allgather as ag, bcast as bc};
+use super::{Layout, Team, offsets, piece, place};
+use crate::error::Result;
+
+/// Allgather into `blocks`; in place, `send` is absent and this rank's block is there.
+pub fn allgather(
+    layout: &Layout,
+    limits: &TwoLevel,
+    send: Option<View>,
+    blocks: &[View],
+) -> Result<Schedule> {
+    let bytes: usize = blocks.iter().map(View::len).sum();
+    match limits.allgather(layout, bytes) {
+        _ if bytes == 0 => Ok(Schedule::new()),
+        Way::Leaders => leaders(layout, limits, send, blocks),
+        Way::Columns => Ok(columns(layout, send, blocks)),
+        Way::Flat => Ok(ring(layout, send, blocks)),
+    }
+}
+
+/// The same with blocks of one length.
+pub fn allgather_blocks(
+    layout: &Layout,
+    limits: &TwoLevel,
+    send: Option<View>,
+    receive: &Blocks,
+) -> Result<Schedule> {
+    if layout.is_flat() {
+        return ag::build(place(layout), &limits.across, send, receive);
+    }
+    allgather(layout, limits, send, &receive.each(layout.size())?)
+}
+
+/// The ring by nodes: on each node one rank only receives from another node.
+fn ring(layout: &Layout, send: Option<View>, blocks: &[View]) -> Schedule {
+    let order = by_nodes(layout, 0);
+    let sorted: Vec<View> = order.iter().map(|&rank| blocks[rank].clone()).collect();
+    let team = Team::new(order, layout.rank()).expect("all ranks take part");
+    let mut schedule = Schedule::new();
+    team.join(&mut schedule, ag::ring(team.me, send, &sorted));
+    schedule
+}
+
+/// All ranks, node by node from node `first` on.
+fn by_nodes(layout: &Layout, first: usize) -> Vec<usize> {
+    let nodes = (0..layout.nodes()).map(|n| (first + n) % layout.nodes());
+    nodes
+        .flat_map(|node| layout.members(node).iter().copied())
+        .collect()
+}
+
+fn leaders(
+    layout: &Layout,
+    limits: &TwoLevel,
+    send: Option<View>,
+    blocks: &[View],
+) -> Result<Schedule> {
+    let node = Team::node(layout);
+    let mut schedule = Schedule::new();
+    // Packed, node by node from this one on.
+    let order = by_nodes(layout, layout.here());
+    let starts = offsets(order.iter().map(|&rank| blocks[rank].len()));
+    let bytes = starts[order.len()];
+    let own = send.unwrap_or_else(|| blocks[layout.rank()].clone());
+    let sizes: Vec<usize> = node.ranks.iter().map(|&rank| blocks[rank].len()).collect();
+    let all = Block::allocate(bytes)?;
+    let gathered = node.gather_packed(&mut schedule, &sizes, own, 0)?;
+    if let (Some(of_node), Some(team)) = (gathered, Team::leaders(layout, None)) {
+        let range = 0..starts[node.me.size];
+        let last = schedule.last();
+        last.copy(piece(&of_node, range.clone()), piece(&all, range));
+        bruck(layout, &team, &mut schedule, &starts, &all);
+    }
+    let part = bc::build(node.me, &limits.inside, piece(&all, 0..bytes), 0)?;
+    node.join(&mut schedule, part);
+    for (i, &rank) in order.iter().enumerate() {
+        if !blocks[rank].is_empty() {
+            let from = piece(&all, starts[i]..starts[i + 1]);
+            schedule.last().copy(from, blocks[rank].clone());
+        }
+    }
+    Ok(schedule)
+}
+
+/// The known nodes, from this one on, double in each round.
+fn bruck(layout: &Layout, team: &Team, schedule: &mut Schedule, starts: &[usize], all: &Region) {
+    let nodes = layout.nodes();
+    let members = (0..nodes).map(|n| layout.members((layout.here() + n) % nodes).len());
+    let ranks = offsets(members);
+    let end = |n: usize| starts[ranks[n]];
+    let mut have = 1;
+    while have < nodes {
+        let n = have.min(nodes - have);
+        let round = schedule.round();
+        let (incoming, outgoing) = (end(have)..end(have + n), 0..end(n));
+        if !incoming.is_empty() {
+            round.receive(team.ranks[team.me.after(have)], piece(all, incoming));
+        }
+        if !outgoing.is_empty() {
+            round.send(team.ranks[team.me.before(have)], piece(all, outgoing));
+        }
+        have *= 2;
+    }
+}
+
+fn columns(layout: &Layout, send: Option<View>, blocks: &[View]) -> Schedule {
+    let (node, column) = (Team::node(layout), Team::column(layout));
+    let of = |team: &[usize]| -> Vec<View> { team.iter().map(|&r| blocks[r].clone()).collect() };
+    let mut schedule = Schedule::new();
+    let around = ag::ring(column.me, send, &of(&column.ranks));
+    column.join(&mut schedule, around);
+    // A ring in which a message is a column; its blocks lie apart, so they go one by one.
+    let of_column = |index: usize| -> Vec<View> {
+        let ranks = (0..layout.nodes()).map(|n| blocks[layout.members(n)[index]].clone());
+        ranks.filter(|block| !block.is_empty()).collect()
+    };
+    for step in 0..node.me.size - 1 {
+        let round = schedule.round();
+        for block in of_column(node.me.before(step + 1)) {
+            round.receive(node.ranks[node.me.before(1)], block);
+        }
+        for block in of_column(node.me.before(step)) {
+            round.send(node.ranks[node.me.after(1)], block);
+        }
+    }
+    schedule
+}

@@ -1,0 +1,230 @@
+//! All-to-all. Short blocks: a node's leader exchanges all blocks between two nodes as one message each way; or each rank
+//! collects what its node has for its column, and exchanges it there. Long ones: directly, other nodes first, in an order in
+//! which the ranks of a node do not all turn to the same one.
+
+use mica_channel::memory::View;
+
+use super::super::alltoall as aa;
+use super::super::place::{Blocks, Packed};
+use super::super::schedule::{Round, Schedule};
+use super::super::thresholds::{TwoLevel, Way};
+use super::{Layout, Team, offsets, place};
+use crate::error::Result;
+
+/// All-to-all; arguments are those of the flat one. In place, pairs swap as they do there.
+pub fn alltoall(
+    layout: &Layout,
+    limits: &TwoLevel,
+    send: Option<&Blocks>,
+    receive: &Blocks,
+) -> Result<Schedule> {
+    let block = receive.view(0, 1)?.len();
+    let Some(send) = send else {
+        return aa::build(place(layout), &limits.across, None, receive);
+    };
+    if block == 0 {
+        return Ok(Schedule::new());
+    }
+    match limits.alltoall(layout, block) {
+        Way::Leaders => leaders(layout, send, receive, block),
+        Way::Columns => columns(layout, limits, send, receive, block),
+        Way::Flat if layout.is_flat() || limits.across.bruck(layout.size(), block) => {
+            aa::build(place(layout), &limits.across, Some(send), receive)
+        }
+        Way::Flat => {
+            let (send, receive) = (send.each(layout.size())?, receive.each(layout.size())?);
+            Ok(exchange(layout, limits, &send, &receive))
+        }
+    }
+}
+
+/// A direct exchange, as the flat one, where nodes take turns: in each slot a node sends to one other node, and each of
+/// its ranks to another rank there. Slots are the same for sender and receiver; some of them are under way together.
+pub fn exchange(layout: &Layout, limits: &TwoLevel, send: &[View], receive: &[View]) -> Schedule {
+    let me = layout.rank();
+    let (nodes, here, index) = (layout.nodes(), layout.here(), layout.index_of(me));
+    let most = (0..nodes).map(|n| layout.members(n).len()).max();
+    let most = most.unwrap_or(1);
+    let window = limits.across.alltoall_window.max(1);
+    let mut schedule = Schedule::new();
+    let first = schedule.round();
+    first.copy(send[me].clone(), receive[me].clone());
+    let mut open = 0;
+    // Other nodes first, this one last, and there no turn at which a rank would send to itself.
+    for slot in 0..nodes * most - 1 {
+        let node = (slot / most + 1) % nodes;
+        let turn = slot % most + usize::from(node == 0);
+        let peer = |node: usize, index: usize| layout.members(node).get(index).copied();
+        let to = peer((here + node) % nodes, (index + turn) % most);
+        let from = peer((here + nodes - node) % nodes, (index + most - turn) % most);
+        if slot / window != open {
+            open = slot / window;
+            schedule.round();
+        }
+        let round = schedule.last();
+        if let Some(from) = from.filter(|&from| !receive[from].is_empty()) {
+            round.receive(from, receive[from].clone());
+        }
+        if let Some(to) = to.filter(|&to| !send[to].is_empty()) {
+            round.send(to, send[to].clone());
+        }
+    }
+    schedule
+}
+
+/// Through the leaders: member to leader all that leaves the node, leader to leader all between two nodes, and back.
+fn leaders(layout: &Layout, send: &Blocks, receive: &Blocks, block: usize) -> Result<Schedule> {
+    let (node, here, me) = (Team::node(layout), layout.here(), layout.rank());
+    let others: Vec<usize> = (0..layout.nodes()).filter(|&n| n != here).collect();
+    let start = offsets(others.iter().map(|&n| layout.members(n).len()));
+    let away: Vec<usize> = others
+        .iter()
+        .flat_map(|&n| layout.members(n).iter().copied())
+        .collect();
+    let (members, far) = (node.me.size, away.len());
+    let mut schedule = Schedule::new();
+    let local = |round: &mut Round| -> Result<()> {
+        for &rank in node.ranks.iter().filter(|&&rank| rank != me) {
+            round.receive(rank, receive.view(rank, 1)?);
+            round.send(rank, send.view(rank, 1)?);
+        }
+        Ok(())
+    };
+    schedule
+        .round()
+        .copy(send.view(me, 1)?, receive.view(me, 1)?);
+    if node.me.rank > 0 {
+        let (row, column) = (Packed::allocate(far, block)?, Packed::allocate(far, block)?);
+        pack(schedule.last(), send, &away, &row)?;
+        let round = schedule.round();
+        round.send(node.ranks[0], row.view(0, far));
+        local(round)?;
+        round.receive(node.ranks[0], column.view(0, far));
+        unpack(round, &column, receive, &away)?;
+        return Ok(schedule);
+    }
+
+    // A row is what a member sends, a column what it gets, both by source or destination as in `away`.
+    let rows = Packed::allocate(members * far, block)?;
+    let out = Packed::allocate(members * far, block)?;
+    pack(schedule.last(), send, &away, &rows)?;
+    let round = schedule.round();
+    for i in 1..members {
+        round.receive(node.ranks[i], rows.view(i * far, far));
+    }
+    // Between two nodes blocks travel by source, then by destination.
+    let pairs = |n: usize| (members * start[n], start[n + 1] - start[n]);
+    for n in 0..others.len() {
+        let (at, theirs) = pairs(n);
+        for i in 0..members {
+            let from = rows.view(i * far + start[n], theirs);
+            schedule
+                .last()
+                .copy(from, out.view(at + i * theirs, theirs));
+        }
+    }
+    let incoming = Packed::allocate(members * far, block)?;
+    let columns = Packed::allocate(members * far, block)?;
+    let round = schedule.round();
+    for (n, &other) in others.iter().enumerate() {
+        let (at, theirs) = pairs(n);
+        let leader = layout.members(other)[0];
+        round.receive(leader, incoming.view(at, members * theirs));
+        round.send(leader, out.view(at, members * theirs));
+    }
+    local(round)?;
+    for n in 0..others.len() {
+        let (at, theirs) = pairs(n);
+        for (s, d) in (0..theirs).flat_map(|s| (0..members).map(move |d| (s, d))) {
+            let to = columns.view(d * far + start[n] + s, 1);
+            round.copy(incoming.view(at + s * members + d, 1), to);
+        }
+    }
+    unpack(round, &columns, receive, &away)?;
+    let round = schedule.round();
+    for d in 1..members {
+        round.send(node.ranks[d], columns.view(d * far, far));
+    }
+    Ok(schedule)
+}
+
+/// In the node, rank `i` gets what all have for column `i`; the column exchanges it.
+fn columns(
+    layout: &Layout,
+    limits: &TwoLevel,
+    send: &Blocks,
+    receive: &Blocks,
+    block: usize,
+) -> Result<Schedule> {
+    let (node, column) = (Team::node(layout), Team::column(layout));
+    let (members, nodes, here) = (node.me.size, layout.nodes(), layout.here());
+    let memory = || Packed::allocate(members * nodes, block);
+    let (out, collected, across) = (memory()?, memory()?, memory()?);
+    let mut schedule = Schedule::new();
+    for i in 0..members {
+        for n in 0..nodes {
+            let from = send.view(layout.members(n)[i], 1)?;
+            schedule.last().copy(from, out.view(i * nodes + n, 1));
+        }
+    }
+    let each = |packed: &Packed| -> Vec<View> {
+        let view = |i| packed.view(i * nodes, nodes);
+        (0..members).map(view).collect()
+    };
+    let part = aa::exchange(node.me, &limits.inside, &each(&out), &each(&collected));
+    node.join(&mut schedule, part);
+    for i in 0..members {
+        for n in 0..nodes {
+            let from = collected.view(i * nodes + n, 1);
+            let to = if n == here {
+                receive.view(node.ranks[i], 1)?
+            } else {
+                across.view(n * members + i, 1)
+            };
+            schedule.last().copy(from, to);
+        }
+    }
+
+    // What a node sends arrives in the order of its members: where it belongs, if these follow each other.
+    let arrived = memory()?;
+    let mut unpacked = Vec::new();
+    let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());
+    for n in 0..nodes {
+        let (at, ranks) = (n * members, layout.members(n));
+        let blocks = if n == here { 0 } else { members };
+        outgoing.push(across.view(at, blocks));
+        if n == here || ranks[members - 1] - ranks[0] == members - 1 {
+            incoming.push(receive.view(ranks[0], blocks)?);
+        } else {
+            incoming.push(arrived.view(at, blocks));
+            unpacked.extend(ranks.iter().enumerate().map(|(i, &rank)| (at + i, rank)));
+        }
+    }
+    let part = aa::exchange(column.me, &limits.across, &outgoing, &incoming);
+    column.join(&mut schedule, part);
+    for (slot, rank) in unpacked {
+        let to = receive.view(rank, 1)?;
+        schedule.last().copy(arrived.view(slot, 1), to);
+    }
+    Ok(schedule)
+}
+
+/// Copies the blocks of `ranks` together.
+fn pack(round: &mut Round, from: &Blocks, ranks: &[usize], to: &Packed) -> Result<()> {
+    let mut at = 0;
+    for run in ranks.chunk_by(|a, b| a + 1 == *b) {
+        round.copy(from.view(run[0], run.len())?, to.view(at, run.len()));
+        at += run.len();
+    }
+    Ok(())
+}
+
+/// Copies the blocks of `ranks` from where they lie together.
+fn unpack(round: &mut Round, from: &Packed, to: &Blocks, ranks: &[usize]) -> Result<()> {
+    let mut at = 0;
+    for run in ranks.chunk_by(|a, b| a + 1 == *b) {
+        round.copy(from.view(at, run.len()), to.view(run[0], run.len())?);
+        at += run.len();
+    }
+    Ok(())
+}

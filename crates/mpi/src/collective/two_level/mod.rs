@@ -1,0 +1,158 @@
+//! Collectives on several nodes, in two levels: as little as possible travels between nodes, the rest inside them
+//! (Chai 2009, 6.4.1; Thakur and others 2005).
+//!
+//! An algorithm is put together from flat ones, each among a [`Team`] of ranks: those of a node, one for each node, or those
+//! of the same number on each node (a column). [`TwoLevel`] chooses from what all ranks know alike; where two levels do not
+//! pay or cannot keep the order of operands, the functions here hand over to the flat algorithm. What travels, and when
+//! which algorithm pays, is in `docs/design/collectives.md`.
+
+mod allgather;
+mod alltoall;
+mod gather;
+mod reduce;
+
+pub use allgather::{allgather, allgather_blocks};
+pub use alltoall::{alltoall, exchange};
+pub use gather::{gather, scatter};
+pub use reduce::{allreduce, reduce, reduce_scatter};
+
+use mica_channel::memory::{Region, View};
+
+use super::layout::Layout;
+use super::place::{Place, Tree, bytes_at};
+use super::schedule::Schedule;
+use super::thresholds::{TwoLevel, Way};
+use super::{barrier as ba, bcast as bc};
+use crate::error::Result;
+
+/// Some ranks of the communicator that run a flat collective of their own, this rank among them.
+struct Team {
+    ranks: Vec<usize>,
+    me: Place,
+}
+
+impl Team {
+    fn new(ranks: Vec<usize>, rank: usize) -> Option<Team> {
+        let me = Place {
+            rank: ranks.iter().position(|&r| r == rank)?,
+            size: ranks.len(),
+        };
+        Some(Team { ranks, me })
+    }
+
+    /// The ranks of this node.
+    fn node(layout: &Layout) -> Team {
+        Team {
+            ranks: layout.neighbours().to_vec(),
+            me: Place {
+                rank: layout.index_of(layout.rank()),
+                size: layout.neighbours().len(),
+            },
+        }
+    }
+
+    /// The leaders of all nodes, where `root` (if there is one) leads its own; `None` on other ranks.
+    fn leaders(layout: &Layout, root: Option<usize>) -> Option<Team> {
+        let leaders = (0..layout.nodes()).map(|node| leader(layout, root, node));
+        Team::new(leaders.collect(), layout.rank())
+    }
+
+    /// The ranks with this one's number on each node.
+    fn column(layout: &Layout) -> Team {
+        let index = layout.index_of(layout.rank());
+        let ranks = (0..layout.nodes()).map(|node| layout.members(node)[index]);
+        Team {
+            ranks: ranks.collect(),
+            me: Place {
+                rank: layout.here(),
+                size: layout.nodes(),
+            },
+        }
+    }
+
+    fn alone(&self) -> bool {
+        self.me.size == 1
+    }
+
+    /// Appends this rank's part of a collective of the team.
+    fn join(&self, schedule: &mut Schedule, part: Schedule) {
+        schedule.join(part, &self.ranks);
+    }
+}
+
+/// The rank that speaks for `node`.
+fn leader(layout: &Layout, root: Option<usize>, node: usize) -> usize {
+    match root {
+        Some(root) if layout.node_of(root) == node => root,
+        _ => layout.members(node)[0],
+    }
+}
+
+/// All ranks, for the flat algorithms.
+fn place(layout: &Layout) -> Place {
+    Place {
+        rank: layout.rank(),
+        size: layout.size(),
+    }
+}
+
+/// Bytes of consecutive pieces: where each starts, and the end.
+fn offsets(sizes: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    let mut offsets = vec![0];
+    let mut end = 0;
+    for size in sizes {
+        end += size;
+        offsets.push(end);
+    }
+    offsets
+}
+
+/// The bytes in `range` of packed data.
+fn piece(data: &Region, range: std::ops::Range<usize>) -> View {
+    bytes_at(data, range.start, range.len())
+}
+
+/// Barrier: the ranks of a node report to their leader, leaders hear of all others, and let their nodes go.
+pub fn barrier(layout: &Layout, limits: &TwoLevel) -> Schedule {
+    if limits.always(layout) == Way::Flat {
+        return ba::build(place(layout));
+    }
+    let nothing = || bytes_at(&Region::null(), 0, 0);
+    let node = Team::node(layout);
+    let tree = Tree::binomial(node.me.rank, node.me.size);
+    let mut schedule = Schedule::new();
+    let round = schedule.round();
+    for &(child, _) in &tree.children {
+        round.receive(node.ranks[child], nothing());
+    }
+    if let Some(parent) = tree.parent {
+        schedule.round().send(node.ranks[parent], nothing());
+        schedule.round().receive(node.ranks[parent], nothing());
+    }
+    if let Some(leaders) = Team::leaders(layout, None) {
+        leaders.join(&mut schedule, ba::build(leaders.me));
+    }
+    let round = schedule.round();
+    for &(child, _) in &tree.children {
+        round.send(node.ranks[child], nothing());
+    }
+    schedule
+}
+
+/// Broadcast of `message` from `root`: among leaders, then in each node.
+pub fn bcast(layout: &Layout, limits: &TwoLevel, message: View, root: usize) -> Result<Schedule> {
+    if limits.always(layout) == Way::Flat {
+        return bc::build(place(layout), &limits.across, message, root);
+    }
+    let mut schedule = Schedule::new();
+    if let Some(leaders) = Team::leaders(layout, Some(root)) {
+        let top = layout.node_of(root);
+        let part = bc::build(leaders.me, &limits.across, message.clone(), top)?;
+        leaders.join(&mut schedule, part);
+    }
+    let node = Team::node(layout);
+    let top = layout.index_of(leader(layout, Some(root), layout.here()));
+    let part = bc::build(node.me, &limits.inside, message, top)?;
+    node.join(&mut schedule, part);
+    Ok(schedule)
+}

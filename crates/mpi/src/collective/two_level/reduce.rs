@@ -1,0 +1,230 @@
+//! The reductions: each node combines its ranks' operands, so that one vector a node travels.
+//!
+//! Nodes and their members are taken in rank order, so operators that do not commute keep their order where ranks are in
+//! blocks; elsewhere they take the flat algorithms.
+
+use super::super::place::Elements;
+use super::super::reduction::Reduction;
+use super::super::schedule::Schedule;
+use super::super::thresholds::{Thresholds, TwoLevel, Way};
+use super::super::{allgather as ag, allreduce as ar, bcast as bc, gather as ga};
+use super::super::{reduce as re, reduce_scatter as rs};
+use super::{Layout, Team, leader, offsets, place};
+use crate::error::Result;
+
+/// Reduce to `root`: in each node to its leader, then among leaders. Arguments are those of the flat one.
+pub fn reduce(
+    layout: &Layout,
+    limits: &TwoLevel,
+    reduction: &Reduction,
+    send: Option<&Elements>,
+    receive: Option<&Elements>,
+    root: usize,
+) -> Result<Schedule> {
+    if limits.reduce(layout, reduction.op.is_commutative()) == Way::Flat {
+        let me = place(layout);
+        return re::build(me, &limits.across, reduction, send, receive, root);
+    }
+    if reduction.count == 0 {
+        return Ok(Schedule::new());
+    }
+    let node = Team::node(layout);
+    let Some(leaders) = Team::leaders(layout, Some(root)) else {
+        let top = layout.index_of(leader(layout, Some(root), layout.here()));
+        let mut schedule = Schedule::new();
+        let part = re::build(node.me, &limits.inside, reduction, send, None, top)?;
+        node.join(&mut schedule, part);
+        return Ok(schedule);
+    };
+    let mut schedule = Schedule::new();
+    let top = layout.node_of(root);
+    let mut operand = send.cloned();
+    if !node.alone() {
+        // What the node's ranks have; at the root it takes the receive buffer, from where it goes on in place.
+        let partial = match receive {
+            Some(receive) => receive.clone(),
+            None => reduction.temporary(reduction.count)?,
+        };
+        let (inside, me) = (&limits.inside, node.me);
+        let part = re::build(me, inside, reduction, send, Some(&partial), me.rank)?;
+        node.join(&mut schedule, part);
+        operand = receive.is_none().then_some(partial);
+    }
+    let (across, me) = (&limits.across, leaders.me);
+    let part = re::build(me, across, reduction, operand.as_ref(), receive, top)?;
+    leaders.join(&mut schedule, part);
+    Ok(schedule)
+}
+
+/// Allreduce; arguments are those of the flat one.
+pub fn allreduce(
+    layout: &Layout,
+    limits: &TwoLevel,
+    reduction: &Reduction,
+    send: Option<&Elements>,
+    receive: &Elements,
+) -> Result<Schedule> {
+    let commutes = reduction.op.is_commutative();
+    match limits.allreduce(layout, commutes, reduction.bytes()) {
+        Way::Flat => ar::build(place(layout), &limits.across, reduction, send, receive),
+        _ if reduction.count == 0 => Ok(Schedule::new()),
+        Way::Leaders => allreduce_leaders(layout, limits, reduction, send, receive),
+        Way::Columns => allreduce_columns(layout, limits, reduction, send, receive),
+    }
+}
+
+/// To the leader, among leaders, from the leader.
+fn allreduce_leaders(
+    layout: &Layout,
+    limits: &TwoLevel,
+    reduction: &Reduction,
+    send: Option<&Elements>,
+    receive: &Elements,
+) -> Result<Schedule> {
+    let (node, inside) = (Team::node(layout), &limits.inside);
+    let mut schedule = Schedule::new();
+    if let Some(leaders) = Team::leaders(layout, None) {
+        let mut operand = send;
+        if !node.alone() {
+            let part = re::build(node.me, inside, reduction, send, Some(receive), 0)?;
+            node.join(&mut schedule, part);
+            operand = None;
+        }
+        let part = ar::build(leaders.me, &limits.across, reduction, operand, receive)?;
+        leaders.join(&mut schedule, part);
+    } else {
+        let operand = send.unwrap_or(receive);
+        let part = re::build(node.me, inside, reduction, Some(operand), None, 0)?;
+        node.join(&mut schedule, part);
+    }
+    let result = receive.view(0, reduction.count)?;
+    node.join(&mut schedule, bc::build(node.me, inside, result, 0)?);
+    Ok(schedule)
+}
+
+/// Each rank of a node gets the node's sum of one part of the vector, reduces it with its column, and tells the node.
+fn allreduce_columns(
+    layout: &Layout,
+    limits: &TwoLevel,
+    reduction: &Reduction,
+    send: Option<&Elements>,
+    receive: &Elements,
+) -> Result<Schedule> {
+    let (node, column) = (Team::node(layout), Team::column(layout));
+    let (count, ranks) = (reduction.count, node.me.size);
+    let first: Vec<usize> = (0..=ranks).map(|i| part_start(count, ranks, i)).collect();
+    let counts: Vec<usize> = first.windows(2).map(|w| w[1] - w[0]).collect();
+    let (start, own) = (first[node.me.rank], counts[node.me.rank]);
+    let target = receive.from(start);
+    let mut schedule = Schedule::new();
+
+    // In place, the block must not land where operands lie. Parts are long enough for the pairwise exchange, which copies
+    // nothing.
+    let block = match send {
+        Some(_) => target.clone(),
+        None => reduction.temporary(own)?,
+    };
+    let pairwise = Thresholds {
+        reduce_scatter_pairwise: 0,
+        ..limits.inside
+    };
+    let operand = Some(send.unwrap_or(receive));
+    let part = rs::build(node.me, &pairwise, reduction, &counts, operand, &block)?;
+    node.join(&mut schedule, part);
+
+    let mine = Reduction {
+        count: own,
+        ..reduction.clone()
+    };
+    let operand = send.is_none().then_some(&block);
+    let part = ar::build(column.me, &limits.across, &mine, operand, &target)?;
+    column.join(&mut schedule, part);
+
+    let parts: Result<Vec<_>> = (0..ranks)
+        .map(|i| receive.view(first[i], counts[i]))
+        .collect();
+    node.join(&mut schedule, ag::ring(node.me, None, &parts?));
+    Ok(schedule)
+}
+
+/// Where part `i` of `parts` starts.
+fn part_start(count: usize, parts: usize, i: usize) -> usize {
+    // The first ones take what is left over; the product could overflow.
+    count / parts * i + (count % parts).min(i)
+}
+
+/// Reduce-scatter; arguments are those of the flat one. To the leader, among leaders by nodes' blocks, and dealt out.
+pub fn reduce_scatter(
+    layout: &Layout,
+    limits: &TwoLevel,
+    reduction: &Reduction,
+    counts: &[usize],
+    send: Option<&Elements>,
+    receive: &Elements,
+) -> Result<Schedule> {
+    if limits.reduce(layout, reduction.op.is_commutative()) == Way::Flat {
+        let me = place(layout);
+        return rs::build(me, &limits.across, reduction, counts, send, receive);
+    }
+    if reduction.count == 0 {
+        return Ok(Schedule::new());
+    }
+    let count = reduction.count;
+    let (node, inside) = (Team::node(layout), &limits.inside);
+    let operand = send.unwrap_or(receive);
+    let own = receive.view(0, counts[layout.rank()])?;
+    let mut schedule = Schedule::new();
+    let Some(leaders) = Team::leaders(layout, None) else {
+        let part = re::build(node.me, inside, reduction, Some(operand), None, 0)?;
+        node.join(&mut schedule, part);
+        let part = ga::scatter_linear(node.me, None, Some(own), 0);
+        node.join(&mut schedule, part);
+        return Ok(schedule);
+    };
+    let mut whole = operand.clone();
+    if !node.alone() {
+        whole = reduction.temporary(count)?;
+        let part = re::build(node.me, inside, reduction, Some(operand), Some(&whole), 0)?;
+        node.join(&mut schedule, part);
+    }
+    if !layout.in_blocks() {
+        whole = by_nodes(layout, &mut schedule, reduction, counts, &whole)?;
+    }
+    let of_node = |n: usize| layout.members(n).iter().map(|&r| counts[r]).sum();
+    let of_nodes: Vec<usize> = (0..layout.nodes()).map(of_node).collect();
+    let dealt = reduction.temporary(of_nodes[leaders.me.rank])?;
+    let (across, me) = (&limits.across, leaders.me);
+    let part = rs::build(me, across, reduction, &of_nodes, Some(&whole), &dealt)?;
+    leaders.join(&mut schedule, part);
+
+    let starts = offsets(node.ranks.iter().map(|&r| counts[r]));
+    let blocks: Result<Vec<_>> = starts
+        .windows(2)
+        .map(|w| dealt.view(w[0], w[1] - w[0]))
+        .collect();
+    let part = ga::scatter_linear(node.me, Some(blocks?), Some(own), 0);
+    node.join(&mut schedule, part);
+    Ok(schedule)
+}
+
+/// A copy of `vector` in which the blocks of each node's ranks lie together.
+fn by_nodes(
+    layout: &Layout,
+    schedule: &mut Schedule,
+    reduction: &Reduction,
+    counts: &[usize],
+    vector: &Elements,
+) -> Result<Elements> {
+    let sorted = reduction.temporary(reduction.count)?;
+    let first = offsets(counts.iter().copied());
+    let mut at = 0;
+    for rank in (0..layout.nodes()).flat_map(|node| layout.members(node)) {
+        let count = counts[*rank];
+        if count > 0 {
+            let (from, to) = (vector.view(first[*rank], count)?, sorted.view(at, count)?);
+            schedule.last().copy(from, to);
+        }
+        at += count;
+    }
+    Ok(sorted)
+}
