@@ -78,7 +78,9 @@ fn parse_line(line: &str) -> Result<Entry, String> {
             "nocma" if value == "no" => entry.nocma = false,
             "basic" if value == "no" => entry.basic = false,
             "nodes" if value == "no" => entry.nodes = false,
-            "nocma" | "basic" | "nodes" => return Err(format!("{key}={value}: only 'no' has a meaning")),
+            "nocma" | "basic" | "nodes" => {
+                return Err(format!("{key}={value}: only 'no' has a meaning"));
+            }
             _ if key
                 .chars()
                 .all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_') =>
@@ -111,7 +113,10 @@ impl Entry {
         let [(eager, _), rest @ ..] = self.env.as_slice() else {
             return false;
         };
-        eager == "MICA_EAGER_MAX" && rest.iter().all(|(name, _)| name.starts_with("MICA_DIRECT_"))
+        eager == "MICA_EAGER_MAX"
+            && rest
+                .iter()
+                .all(|(name, _)| name.starts_with("MICA_DIRECT_"))
     }
 
     /// Runs it on `ranks` ranks; `wrapper` stands before the program on mpiexec's command line.

@@ -238,8 +238,12 @@ fn the_filter_refuses_cma() {
 fn virtual_nodes_talk_over_the_network() {
     let install = Install::find();
     let _turn = one_at_a_time();
-    let job = install.mpiexec(["-n", "4"]).args([&install.program("coll_data")]);
-    let job = TWO_NODES.iter().fold(job, |job, (name, value)| job.env(name, value));
+    let job = install
+        .mpiexec(["-n", "4"])
+        .args([&install.program("coll_data")]);
+    let job = TWO_NODES
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value));
     let outcome = job.env("MICA_STATS", "table").run().expect_code(0);
     assert!(messages(&outcome, "net") > 0, "{}", outcome.report());
     assert!(messages(&outcome, "inline") > 0, "{}", outcome.report());

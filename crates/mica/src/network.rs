@@ -7,10 +7,15 @@ use comfy_table::{CellAlignment, Table, presets};
 use mica_channel::Capabilities;
 use mica_channel::net::choice::{Offer, Verdict};
 use mica_channel::net::{Net, Options};
-use mica_node::tunables;
+use mica_node::tunables::{self, BadValue};
+use mica_policy::network::ruled_out;
+use mica_policy::{Message, NetworkLimits, NetworkWay, network_way};
 use serde::Serialize;
 
 use crate::info::Channel;
+
+/// The capability to read and write a peer's memory, as shown.
+const RMA: &str = "rma";
 
 /// The network as a job over several nodes would find it from this machine.
 #[derive(Debug, Serialize)]
@@ -88,6 +93,55 @@ impl Network {
         self.providers.iter().find(|provider| provider.chosen)
     }
 
+    /// What decides over the way of a message to another node, as this machine has it.
+    ///
+    /// # Errors
+    /// When a tunable's value does not fit.
+    pub fn limits(&self) -> Result<NetworkLimits, BadValue> {
+        let payload_max = Options::in_force(false)?.payload_max;
+        let set = tunables::EAGER_MAX.threshold()?;
+        Ok(NetworkLimits {
+            eager_max: set.map_or(payload_max, |set| set.min(payload_max)),
+            can_read: self
+                .chosen()
+                .is_some_and(|chosen| chosen.capabilities.contains(&RMA)),
+        })
+    }
+
+    /// How a message goes to another node, for people.
+    pub fn explain(&self, message: &Message, limits: &NetworkLimits) -> String {
+        let mut text = String::new();
+        let chosen = match self.chosen() {
+            Some(chosen) => format!(
+                "{} on {} {}: {}",
+                chosen.provider,
+                chosen.interface,
+                chosen.address,
+                chosen.capabilities.join(", ")
+            ),
+            None => format!("none here: {}", self.error.as_deref().unwrap_or_default()),
+        };
+        let way = network_way(message, limits);
+        let _ = writeln!(text, "Network    {chosen}");
+        let _ = writeln!(text, "Way        {}\n", way.name());
+        for other in NetworkWay::ALL {
+            let mark = if other == way { '*' } else { ' ' };
+            let what = match other {
+                NetworkWay::Eager => "in one packet, at once",
+                NetworkWay::Read => "after a request, the receiver reads the sender's memory",
+                NetworkWay::Chunks => "after a request and its answer, in packets",
+            };
+            let verdict = match ruled_out(other, message, limits) {
+                Some(why) => why,
+                None if other == way => "chosen",
+                None => "possible; the ones before it save copies or waiting",
+            };
+            let _ = writeln!(text, " {mark}{:<8} {what:<56} {verdict}", other.name());
+        }
+        let _ = writeln!(text, "\nEager up to {} bytes", limits.eager_max);
+        text
+    }
+
     /// The channel in a line.
     pub fn channel(&self) -> Channel {
         let reason = self.error.clone();
@@ -158,7 +212,7 @@ impl Network {
 fn provider(offer: &Offer, verdict: &Verdict) -> Provider {
     let can = [
         (Capabilities::MESSAGES, "messages"),
-        (Capabilities::READ.union(Capabilities::WRITE), "rma"),
+        (Capabilities::READ.union(Capabilities::WRITE), RMA),
         (
             Capabilities::ATOMIC_ADD
                 .union(Capabilities::ATOMIC_CAS)
@@ -271,6 +325,28 @@ mod tests {
         let line = |word: &str| text.lines().find(|line| line.contains(word)).unwrap();
         assert!(line("192.0.2.1").starts_with('*') && line("192.0.2.1").ends_with("chosen"));
         assert!(line("127.0.0.1").contains("loopback does not leave this machine"));
+    }
+
+    #[test]
+    fn a_message_to_another_node_has_a_way_and_reasons() {
+        let network = network(&[offer("tcp;ofi_rxm", "eth7", [192, 0, 2, 1])]);
+        let limits = network.limits().unwrap();
+        assert!(limits.can_read);
+        let long = Message::contiguous(limits.eager_max + 1);
+        let text = network.explain(&long, &limits);
+        for part in [
+            "eth7",
+            "Way        read",
+            "*read",
+            "does not fit one packet",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let text = network.explain(&Message::contiguous(8), &limits);
+        assert!(
+            text.contains("*eager") && !text.contains("does not fit"),
+            "{text}"
+        );
     }
 
     #[test]

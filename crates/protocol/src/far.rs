@@ -127,7 +127,12 @@ impl State {
     /// Goes on with what the network has ended. True when anything has.
     pub(crate) fn follow_net(&mut self) -> Result<bool, Fault> {
         let mut ended = false;
-        while let Some(end) = self.channels.net.as_deref_mut().and_then(|net| net.next_end()) {
+        while let Some(end) = self
+            .channels
+            .net
+            .as_deref_mut()
+            .and_then(|net| net.next_end())
+        {
             ended = true;
             let read = self.far_reads.all.remove(end.token as usize);
             if end.result.is_ok() {
@@ -140,7 +145,11 @@ impl State {
         if !self.far_reads.waiting.is_empty() {
             self.start_reads()?;
         }
-        if let Some(loss) = self.channels.net.as_deref_mut().and_then(|net| net.take_loss())
+        if let Some(loss) = self
+            .channels
+            .net
+            .as_deref_mut()
+            .and_then(|net| net.take_loss())
             && self.lost.is_none()
         {
             self.lost = Some(Fault::Lost {

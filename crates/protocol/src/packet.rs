@@ -149,7 +149,11 @@ pub fn read_request(p: &Packet) -> Request {
             }),
             _ => None,
         },
-        exposure: if kind == REGISTERED { None } else { exposure(p) },
+        exposure: if kind == REGISTERED {
+            None
+        } else {
+            exposure(p)
+        },
         recalled: p.aux == 1,
         registered: (kind == REGISTERED).then(|| RemoteRegion {
             key: p.word(3),

@@ -490,7 +490,9 @@ impl State {
         }
         for cell in packet::read_cells(packet) {
             let bytes = self.channels.shm.cell_bytes().min(total - position);
-            self.channels.shm.unload_cell(source, cell, bytes, view, position);
+            self.channels
+                .shm
+                .unload_cell(source, cell, bytes, view, position);
             position += bytes;
         }
         position

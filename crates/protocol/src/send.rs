@@ -59,9 +59,9 @@ impl State {
         if plan == Plan::Inline
             && peer != self.me
             && self.outboxes[peer as usize].ordered.is_empty()
-            && let Some(way) =
-                self.channels
-                    .send_inline(peer, packet::EAGER, context, tag, view)?
+            && let Some(way) = self
+                .channels
+                .send_inline(peer, packet::EAGER, context, tag, view)?
         {
             self.traffic.count(way, view.len());
             return Ok(None);

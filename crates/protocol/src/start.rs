@@ -196,7 +196,9 @@ fn open_net(
     mine.extend_from_slice(net.address());
     let all = mica_bootstrap::exchange(manager, ADDRESS_KEY, &mine)?;
     // The first rank's word is the whole job's.
-    let cookie = all[0].first_chunk::<COOKIE>().map_or(0, |word| u64::from_le_bytes(*word));
+    let cookie = all[0]
+        .first_chunk::<COOKIE>()
+        .map_or(0, |word| u64::from_le_bytes(*word));
     let addresses: Vec<Option<Vec<u8>>> = (0..)
         .zip(&all)
         .map(|(peer, entry)| {

@@ -1,7 +1,7 @@
 //! All that a rank's engine knows, behind its lock.
 
-use crate::channels::Channels;
 use crate::Fault;
+use crate::channels::Channels;
 use crate::far::FarReads;
 use crate::matching::{Envelope, Posted, Unexpected};
 use crate::offloading::Offload;

@@ -156,7 +156,10 @@ fn payloads_land_where_they_should(shape: SegmentShape) {
     let data = pattern(5, 3000);
     let mut packet = Packet::of_kind(1);
     packet.payload = 3000;
-    assert_eq!(a.send(1, &packet, Some(&view(&data))).expect("memory"), Some(true));
+    assert_eq!(
+        a.send(1, &packet, Some(&view(&data))).expect("memory"),
+        Some(true)
+    );
     let (source, p) = any(&mut b).expect("sent");
     let to = view(&[0; 4000]);
     assert_eq!(b.read_payload(source, &p, &to, 1500), 2500);
@@ -263,7 +266,10 @@ fn a_pair_has_the_design_of_its_parity_and_each_channel_is_looked_at_alone() {
 
     for me in [1, 2] {
         let v = view(&[me as u8; 8]);
-        assert_eq!(ends[me].send_inline(0, 1, 0, 7, &v).expect("memory"), Some(true));
+        assert_eq!(
+            ends[me].send_inline(0, 1, 0, 7, &v).expect("memory"),
+            Some(true)
+        );
     }
     let root = &mut ends[0];
     let (source, packet) = root.peek().expect("by the ring");
@@ -325,7 +331,10 @@ fn cells_travel_and_come_home() {
         position += n;
     }
     assert!(!a.is_drained());
-    assert_eq!(a.send_inline(1, 1, 0, 0, &view(&[])).expect("memory"), Some(true));
+    assert_eq!(
+        a.send_inline(1, 1, 0, 0, &view(&[])).expect("memory"),
+        Some(true)
+    );
     let (source, packet) = any(&mut b).expect("announced");
     b.consume(source, &packet);
     let mut position = 0;
