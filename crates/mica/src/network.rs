@@ -322,7 +322,12 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let line = |word: &str| text.lines().find(|line| line.contains(word)).unwrap();
+        let line = |word: &str| {
+            text.lines()
+                .find(|line| line.contains(word))
+                .unwrap()
+                .trim()
+        };
         assert!(line("192.0.2.1").starts_with('*') && line("192.0.2.1").ends_with("chosen"));
         assert!(line("127.0.0.1").contains("loopback does not leave this machine"));
     }
