@@ -46,9 +46,6 @@ pub fn ruled_out(
     limits: &NetworkLimits,
 ) -> Option<&'static str> {
     match way {
-        NetworkWay::Eager if message.synchronous => {
-            Some("a synchronous send has to hear of its receiver")
-        }
         NetworkWay::Eager if message.len > limits.eager_max => Some("does not fit one packet"),
         NetworkWay::Read if !limits.can_read => Some("the provider reads no memory of peers"),
         NetworkWay::Read if message.pieces > 1 => Some("its bytes lie in several pieces"),
@@ -77,11 +74,12 @@ mod tests {
         let way = |message: Message, limits: NetworkLimits| network_way(&message, &limits);
         assert_eq!(way(Message::contiguous(1000), limits), NetworkWay::Eager);
         assert_eq!(way(Message::contiguous(1001), limits), NetworkWay::Read);
+        // The receiver confirms that it has matched; the bytes need not wait for that.
         let synchronous = Message {
             synchronous: true,
             ..Message::contiguous(8)
         };
-        assert_eq!(way(synchronous, limits), NetworkWay::Read);
+        assert_eq!(way(synchronous, limits), NetworkWay::Eager);
         let scattered = Message {
             pieces: 2,
             ..Message::contiguous(1001)
