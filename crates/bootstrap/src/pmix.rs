@@ -44,8 +44,7 @@ impl Pmix {
     /// started from inside an MPI program inherits all that PMIx goes by).
     pub fn connect() -> Result<Pmix, BootstrapError> {
         let claim = claim()?;
-        let library = Library::load(&candidates(&text, &Path::is_file))
-            .map_err(|tried| BootstrapError::NoPmix { tried })?;
+        let library = find_library().map_err(|tried| BootstrapError::NoPmix { tried })?;
         let path = library.path().display().to_string();
         let client = library
             .connect()
@@ -95,6 +94,14 @@ fn claim() -> Result<Listener, BootstrapError> {
             source,
         },
     })
+}
+
+/// Loads the PMIx library that [`Pmix::connect`] would use, and does not connect.
+///
+/// # Errors
+/// What was tried, and what was wrong with each.
+pub fn find_library() -> Result<Library, String> {
+    Library::load(&candidates(&text, &Path::is_file))
 }
 
 /// Where the library may be. The launcher's own comes first: it is the one that its server was built with.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use crate::network::Network;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
 use mica_node::topology::{
@@ -20,7 +21,7 @@ pub struct Question {
     /// Show which way a message of SIZE bytes (K, M, G) takes, with the numbers for and against each way.
     #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with_all = ["json", "topology"])]
     explain: Option<usize>,
-    /// How far apart its ranks are: shared-cache, package or node. Default: as this machine's first two cores.
+    /// How far apart its ranks are: shared-cache, package, node or network. Default: as this machine's first two cores.
     #[arg(long, value_parser = level, requires = "explain")]
     level: Option<Level>,
     /// How its bytes lie in memory: contiguous, or vector:BLOCK for pieces of BLOCK bytes.
@@ -67,7 +68,11 @@ fn bytes(text: &str) -> Result<usize, String> {
 }
 
 fn level(text: &str) -> Result<Level, String> {
-    level_from_name(text).ok_or_else(|| "expected shared-cache, package or node".to_owned())
+    match text {
+        "network" => Ok(Level::Network),
+        _ => level_from_name(text)
+            .ok_or_else(|| "expected shared-cache, package, node or network".to_owned()),
+    }
 }
 
 fn layout(text: &str) -> Result<Layout, String> {
@@ -106,17 +111,13 @@ impl Question {
 
     /// The answer, for people.
     pub fn answer(&self) -> Result<String, Box<dyn std::error::Error>> {
+        if self.level == Some(Level::Network) {
+            return self.over_the_network();
+        }
         let len = self.explain.unwrap_or(0);
         let (costs, source) = tuning::in_force(prefix().as_deref())?;
         let machine = Machine::load()?;
-        let message = Message {
-            len,
-            pieces: match self.layout {
-                Layout::Contiguous => 1,
-                Layout::Vector { block } => len.div_ceil(block).max(1),
-            },
-            synchronous: self.synchronous,
-        };
+        let message = self.message();
         let available = match self.ways {
             Choice::Here => self.ways_here(len)?,
             Choice::These(ways) => ways,
@@ -132,6 +133,26 @@ impl Question {
         };
         let explicit = Thresholds::derive(&costs, &situation).in_force(situation.limits.ring)?;
         Ok(render(&message, &situation, &costs, &source, &explicit))
+    }
+
+    fn message(&self) -> Message {
+        let len = self.explain.unwrap_or(0);
+        Message {
+            len,
+            pieces: match self.layout {
+                Layout::Contiguous => 1,
+                Layout::Vector { block } => len.div_ceil(block).max(1),
+            },
+            synchronous: self.synchronous,
+        }
+    }
+
+    /// The answer where the ranks are on two nodes.
+    fn over_the_network(&self) -> Result<String, Box<dyn std::error::Error>> {
+        let message = self.message();
+        let network = Network::look();
+        let limits = network.limits()?;
+        Ok(describe(&message, "network") + &network.explain(&message, &limits))
     }
 
     /// The ways that work between two ranks on this machine, and that the environment allows.
@@ -170,6 +191,19 @@ fn nearest_level(machine: &Machine) -> Level {
     }
 }
 
+/// The message and how far it goes.
+fn describe(message: &Message, level: &str) -> String {
+    let pieces = match message.pieces {
+        1 => "contiguous".to_owned(),
+        n => format!("in {n} pieces"),
+    };
+    format!(
+        "Message    {} bytes ({}), {pieces}\nLevel      {level}\n",
+        message.len,
+        readable_bytes(message.len as u64)
+    )
+}
+
 fn render(
     message: &Message,
     situation: &Situation,
@@ -178,11 +212,7 @@ fn render(
     thresholds: &Thresholds,
 ) -> String {
     let decision = select(message, situation, costs);
-    let mut text = String::new();
-    let pieces = match message.pieces {
-        1 => "contiguous".to_owned(),
-        n => format!("in {n} pieces"),
-    };
+    let mut text = describe(message, level_name(situation.level));
     let circumstances: Vec<&str> = [
         (message.synchronous, "synchronous"),
         (situation.peer_waiting, "the other rank waits"),
@@ -194,13 +224,6 @@ fn render(
     .into_iter()
     .filter_map(|(holds, words)| holds.then_some(words))
     .collect();
-    let _ = writeln!(
-        text,
-        "Message    {} bytes ({}), {pieces}",
-        message.len,
-        readable_bytes(message.len as u64)
-    );
-    let _ = writeln!(text, "Level      {}", level_name(situation.level));
     let _ = writeln!(text, "Situation  {}", circumstances.join("; "));
     let _ = writeln!(text, "Costs      {source}");
     let goal = match decision.goal {

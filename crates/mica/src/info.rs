@@ -9,6 +9,8 @@ use mica_node::{park, process, topology, tunables};
 use mica_policy::PollPolicy;
 use serde::Serialize;
 
+use crate::network::{Network, launchers};
+
 /// Everything.
 #[derive(Serialize)]
 pub struct Info {
@@ -16,6 +18,9 @@ pub struct Info {
     pub machine: MachineInfo,
     pub available: Available,
     pub channels: Vec<Channel>,
+    pub network: Network,
+    /// Whose launchers can start a program of Mica's.
+    pub launchers: Vec<Channel>,
     pub tunables: Vec<Tunable>,
     /// What in the environment is not right.
     pub complaints: Vec<String>,
@@ -115,6 +120,9 @@ impl Info {
     /// Looks at this machine.
     pub fn gather(drawing: bool) -> Result<Info, TopologyError> {
         let machine = Machine::load()?;
+        let network = Network::look();
+        let mut channels = channels();
+        channels.insert(channels.len() - 1, network.channel());
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         Ok(Info {
             library: library(),
@@ -124,7 +132,9 @@ impl Info {
                 affinity: topology::affinity().ok().map(|set| set.to_string()),
                 cpu_quota: topology::cpu_quota(),
             },
-            channels: channels(),
+            channels,
+            network,
+            launchers: launchers(),
             tunables: tunables::all().iter().map(|t| tunable(t)).collect(),
             complaints: complaints(names),
         })

@@ -6,6 +6,7 @@
 mod bench;
 mod explain;
 mod info;
+mod network;
 mod table;
 mod tune;
 

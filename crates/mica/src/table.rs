@@ -15,7 +15,9 @@ pub fn render(info: &Info) -> String {
     if let Some(drawing) = &info.machine.drawing {
         let _ = writeln!(text, "Topology\n{}", indented(drawing));
     }
-    let _ = writeln!(text, "Channels\n{}", channels(info));
+    let _ = writeln!(text, "Channels\n{}", channels(&info.channels));
+    let _ = writeln!(text, "Network\n{}", info.network.render());
+    let _ = writeln!(text, "Launchers\n{}", channels(&info.launchers));
     let _ = writeln!(text, "Tunables\n{}", tunables(info));
     if !info.complaints.is_empty() {
         let _ = writeln!(text, "In the environment, not right");
@@ -100,7 +102,7 @@ fn machine(info: &Info) -> String {
     pairs(rows)
 }
 
-fn channels(info: &Info) -> String {
+fn channels(list: &[Channel]) -> String {
     let mut text = String::new();
     for Channel {
         name,
@@ -109,7 +111,7 @@ fn channels(info: &Info) -> String {
         usable,
         reason,
         remedy,
-    } in &info.channels
+    } in list
     {
         let answer = if *usable { "yes" } else { "no" };
         let _ = writeln!(text, "  {name:<11} {answer:<4} {purpose}");
@@ -170,6 +172,8 @@ mod tests {
             "Machine",
             "Topology",
             "Channels",
+            "Network",
+            "Launchers",
             "Tunables",
             "NUMA node",
         ] {

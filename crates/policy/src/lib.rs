@@ -2,6 +2,7 @@
 //!
 //! - [`costs`]: what each [`Way`] costs, for each level of the machine: the shipped figures;
 //! - [`select`](mod@select): from a message, its situation and the costs to a way, with the numbers that speak for it;
+//! - [`network`]: the way of a message to another node;
 //! - [`thresholds`]: the same decision, solved for the message's length, for the hot path;
 //! - [`skew`]: the receiver that lags behind, noticed at its unexpected queue;
 //! - [`poll`]: which channel is looked at in which round;
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod costs;
+pub mod network;
 pub mod poll;
 pub mod select;
 pub mod skew;
@@ -20,6 +22,7 @@ pub mod thresholds;
 pub mod tuning;
 
 pub use costs::{Cost, Costs, Span, Way, Ways};
+pub use network::{NetworkLimits, NetworkWay, network_way};
 pub use poll::{PollPolicy, PollSchedule};
 pub use select::{Decision, Limits, Message, Situation, choose, select};
 pub use skew::{SkewChange, SkewMonitor, SkewPolicy};

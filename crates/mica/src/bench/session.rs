@@ -42,6 +42,10 @@ pub fn run(
     let (mut contestants, mut left_out) =
         contestant::find(&options.with, &places.peers, &mut executor, &say)?;
     add_variants(&mut contestants, options, suite, &programs);
+    let peers = places.peers.display().to_string();
+    for setting in contestants.iter_mut().flat_map(|c| c.settings.values_mut()) {
+        *setting = setting.replace("{peers}", &peers);
+    }
     let builder = Builder {
         work: &places.work,
         sources: &suite.sources,

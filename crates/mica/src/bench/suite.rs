@@ -188,6 +188,7 @@ pub struct Than {
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     pub name: String,
+    /// `{peers}` in a value stands for the folder of the peers.
     pub env: BTreeMap<String, String>,
     /// The programs that it runs; all unless given.
     pub programs: Option<Vec<String>>,

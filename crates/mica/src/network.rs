@@ -1,0 +1,390 @@
+//! What `mica info` says of the network and of launchers: what the net channel reports of itself, and which interfaces the
+//! library speaks.
+
+use std::fmt::Write as _;
+
+use comfy_table::{CellAlignment, Table, presets};
+use mica_channel::Capabilities;
+use mica_channel::net::choice::{Offer, Verdict};
+use mica_channel::net::{Net, Options};
+use mica_node::tunables::{self, BadValue};
+use mica_policy::network::ruled_out;
+use mica_policy::{Message, NetworkLimits, NetworkWay, network_way};
+use serde::Serialize;
+
+use crate::info::Channel;
+
+/// The capability to read and write a peer's memory, as shown.
+const RMA: &str = "rma";
+
+/// The network as a job over several nodes would find it from this machine.
+#[derive(Debug, Serialize)]
+pub struct Network {
+    /// The library that drives it; `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub library: Option<Library>,
+    /// Why there is none, or why it does not serve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// What it offers, in its own order.
+    pub providers: Vec<Provider>,
+}
+
+/// libfabric.
+#[derive(Debug, Serialize)]
+pub struct Library {
+    pub version: String,
+    pub file: String,
+}
+
+/// A way out of this machine.
+#[derive(Debug, Serialize)]
+pub struct Provider {
+    pub provider: String,
+    pub interface: String,
+    pub address: String,
+    /// `messages`, `rma`, `atomics`.
+    pub capabilities: Vec<&'static str>,
+    /// Bits per second, where the provider knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed: Option<u64>,
+    pub chosen: bool,
+    /// `chosen`, or why it is not.
+    pub verdict: String,
+}
+
+impl Network {
+    /// Asks libfabric, which opens nothing for that.
+    pub fn look() -> Network {
+        let none = |error: String| Network {
+            library: None,
+            error: Some(error),
+            providers: Vec::new(),
+        };
+        let options = match Options::in_force(false) {
+            Ok(options) => options,
+            Err(error) => return none(error.to_string()),
+        };
+        match Net::offers(&options) {
+            Err(error) => none(error.to_string()),
+            Ok(offers) => {
+                let (version, file) = offers.library;
+                let offers = offers.offers.iter();
+                Network {
+                    library: Some(Library { version, file }),
+                    error: None,
+                    providers: offers.map(|(o, v)| provider(o, v)).collect(),
+                }
+                .checked(&options)
+            }
+        }
+    }
+
+    /// With an error if nothing was chosen.
+    fn checked(mut self, options: &Options) -> Network {
+        if self.chosen().is_none() {
+            self.error = Some(format!("nothing fits {}", options.wish));
+        }
+        self
+    }
+
+    /// What a job over several nodes would use.
+    pub fn chosen(&self) -> Option<&Provider> {
+        self.providers.iter().find(|provider| provider.chosen)
+    }
+
+    /// What decides over the way of a message to another node, as this machine has it.
+    ///
+    /// # Errors
+    /// When a tunable's value does not fit.
+    pub fn limits(&self) -> Result<NetworkLimits, BadValue> {
+        let payload_max = Options::in_force(false)?.payload_max;
+        let set = tunables::EAGER_MAX.threshold()?;
+        Ok(NetworkLimits {
+            eager_max: set.map_or(payload_max, |set| set.min(payload_max)),
+            can_read: self
+                .chosen()
+                .is_some_and(|chosen| chosen.capabilities.contains(&RMA)),
+        })
+    }
+
+    /// How a message goes to another node, for people.
+    pub fn explain(&self, message: &Message, limits: &NetworkLimits) -> String {
+        let mut text = String::new();
+        let chosen = match self.chosen() {
+            Some(chosen) => format!(
+                "{} on {} {}: {}",
+                chosen.provider,
+                chosen.interface,
+                chosen.address,
+                chosen.capabilities.join(", ")
+            ),
+            None => format!("none here: {}", self.error.as_deref().unwrap_or_default()),
+        };
+        let way = network_way(message, limits);
+        let _ = writeln!(text, "Network    {chosen}");
+        let _ = writeln!(text, "Way        {}\n", way.name());
+        for other in NetworkWay::ALL {
+            let mark = if other == way { '*' } else { ' ' };
+            let what = match other {
+                NetworkWay::Eager => "in one packet, at once",
+                NetworkWay::Read => "after a request, the receiver reads the sender's memory",
+                NetworkWay::Chunks => "after a request and its answer, in packets",
+            };
+            let verdict = match ruled_out(other, message, limits) {
+                Some(why) => why,
+                None if other == way => "chosen",
+                None => "possible; the ones before it save copies or waiting",
+            };
+            let _ = writeln!(text, " {mark}{:<8} {what:<56} {verdict}", other.name());
+        }
+        let _ = writeln!(text, "\nEager up to {} bytes", limits.eager_max);
+        text
+    }
+
+    /// The channel in a line.
+    pub fn channel(&self) -> Channel {
+        let reason = self.error.clone();
+        Channel {
+            name: "net",
+            purpose: "messages to other nodes, over libfabric",
+            design: self.chosen().map(|chosen| {
+                format!("{} on {} {}", chosen.provider, chosen.interface, chosen.address)
+            }),
+            usable: reason.is_none(),
+            remedy: reason.as_ref().map(|_| match &self.library {
+                None => format!(
+                    "install libfabric 1.x or 2.x (libfabric1), or name its file by {}; jobs on one node need none",
+                    tunables::NET_LIBRARY.env
+                ),
+                Some(_) => format!(
+                    "see the table of providers; {} and {} choose among them",
+                    tunables::NET_PROVIDER.env,
+                    tunables::NET_INTERFACE.env
+                ),
+            }),
+            reason,
+        }
+    }
+
+    /// The section for people.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        match &self.library {
+            None => {
+                let why = self.error.as_deref().unwrap_or_default();
+                let _ = writeln!(text, "  no libfabric: {why}");
+                return text;
+            }
+            Some(library) => {
+                let _ = writeln!(text, "  libfabric {}  {}", library.version, library.file);
+            }
+        }
+        let used = match self.chosen() {
+            Some(chosen) => format!("{} on {}", chosen.provider, chosen.interface),
+            None => format!("nothing: {}", self.error.as_deref().unwrap_or_default()),
+        };
+        let _ = writeln!(text, "  a job over several nodes uses {used}\n");
+        let mut table = Table::new();
+        table.load_preset(presets::NOTHING);
+        table.set_header([" provider", "interface", "address", "can", "Gbit/s", ""]);
+        for provider in &self.providers {
+            let mark = if provider.chosen { "*" } else { " " };
+            let speed = provider
+                .speed
+                .map(|bits| format!("{:.0}", bits as f64 / 1e9));
+            table.add_row([
+                format!("{mark}{}", provider.provider),
+                provider.interface.clone(),
+                provider.address.clone(),
+                provider.capabilities.join(", "),
+                speed.unwrap_or_else(|| "-".to_owned()),
+                provider.verdict.clone(),
+            ]);
+        }
+        if let Some(column) = table.column_mut(4) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        text + &table.trim_fmt() + "\n"
+    }
+}
+
+fn provider(offer: &Offer, verdict: &Verdict) -> Provider {
+    let can = [
+        (Capabilities::MESSAGES, "messages"),
+        (Capabilities::READ.union(Capabilities::WRITE), RMA),
+        (
+            Capabilities::ATOMIC_ADD
+                .union(Capabilities::ATOMIC_CAS)
+                .union(Capabilities::ATOMIC_SWAP),
+            "atomics",
+        ),
+    ];
+    let has = |&(wanted, name): &(Capabilities, &'static str)| {
+        offer.capabilities.contains(wanted).then_some(name)
+    };
+    Provider {
+        provider: offer.provider.clone(),
+        interface: offer.domain.clone(),
+        address: offer.address.to_string(),
+        capabilities: can.iter().filter_map(has).collect(),
+        speed: offer.speed,
+        chosen: *verdict == Verdict::Chosen,
+        verdict: verdict.to_string(),
+    }
+}
+
+/// Whose launchers the library serves, and how.
+pub fn launchers() -> Vec<Channel> {
+    let spoken = |name, purpose| Channel {
+        name,
+        purpose,
+        design: None,
+        usable: true,
+        reason: None,
+        remedy: None,
+    };
+    let library = mica_bootstrap::pmix::find_library();
+    let refusal = library.as_ref().err().cloned();
+    vec![
+        spoken("mpiexec", "Mica's own, on one node or by ssh or srun on several"),
+        spoken("PMI-1", "mpiexec of MPICH and of Intel MPI (Hydra)"),
+        spoken("PMI-2", "Slurm: srun --mpi=pmi2"),
+        Channel {
+            design: library.ok().map(|library| {
+                format!("{} ({})", library.version(), library.path().display())
+            }),
+            usable: refusal.is_none(),
+            remedy: refusal.as_ref().map(|_| {
+                let variable = tunables::PMIX_LIBRARY.env;
+                format!("install OpenPMIx (libpmix2), or name its file by {variable}; other launchers need none")
+            }),
+            reason: refusal,
+            ..spoken("PMIx", "mpirun of Open MPI, prterun, and Slurm: srun --mpi=pmix")
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mica_channel::net::choice::{Address, Wish, choose};
+    use std::net::Ipv4Addr;
+
+    fn offer(provider: &str, domain: &str, address: [u8; 4]) -> Offer {
+        Offer {
+            provider: provider.to_owned(),
+            domain: domain.to_owned(),
+            fabric: "f".to_owned(),
+            address: Address::V4(Ipv4Addr::from(address)),
+            capabilities: Capabilities::MESSAGES
+                | Capabilities::PULL
+                | Capabilities::READ
+                | Capabilities::WRITE,
+            speed: Some(25_000_000_000),
+        }
+    }
+
+    fn network(offers: &[Offer]) -> Network {
+        let wish = Wish::default();
+        let verdicts = choose(offers, &wish);
+        let both = offers.iter().zip(&verdicts);
+        Network {
+            library: Some(Library {
+                version: "1.17".to_owned(),
+                file: "libfabric.so.1".to_owned(),
+            }),
+            error: None,
+            providers: both.map(|(o, v)| provider(o, v)).collect(),
+        }
+        .checked(&Options {
+            wish,
+            library: None,
+            payload_max: 1024,
+        })
+    }
+
+    #[test]
+    fn the_table_says_who_is_taken_and_why_the_others_are_not() {
+        let network = network(&[
+            offer("tcp;ofi_rxm", "lo", [127, 0, 0, 1]),
+            offer("tcp;ofi_rxm", "eth7", [192, 0, 2, 1]),
+        ]);
+        let channel = network.channel();
+        assert!(channel.usable && channel.reason.is_none() && channel.remedy.is_none());
+        assert_eq!(channel.design.unwrap(), "tcp;ofi_rxm on eth7 192.0.2.1");
+        let text = network.render();
+        for part in [
+            "libfabric 1.17",
+            "uses tcp;ofi_rxm on eth7",
+            "messages, rma",
+            " 25 ",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let line = |word: &str| {
+            text.lines()
+                .find(|line| line.contains(word))
+                .unwrap()
+                .trim()
+        };
+        assert!(line("192.0.2.1").starts_with('*') && line("192.0.2.1").ends_with("chosen"));
+        assert!(line("127.0.0.1").contains("loopback does not leave this machine"));
+    }
+
+    #[test]
+    fn a_message_to_another_node_has_a_way_and_reasons() {
+        let network = network(&[offer("tcp;ofi_rxm", "eth7", [192, 0, 2, 1])]);
+        let limits = network.limits().unwrap();
+        assert!(limits.can_read);
+        let long = Message::contiguous(limits.eager_max + 1);
+        let text = network.explain(&long, &limits);
+        for part in [
+            "eth7",
+            "Way        read",
+            "*read",
+            "does not fit one packet",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let text = network.explain(&Message::contiguous(8), &limits);
+        assert!(
+            text.contains("*eager") && !text.contains("does not fit"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_network_that_does_not_serve_says_why_and_what_to_change() {
+        let only_loopback = network(&[offer("tcp;ofi_rxm", "lo", [127, 0, 0, 1])]);
+        let none = Network {
+            library: None,
+            error: Some("no such file".to_owned()),
+            providers: Vec::new(),
+        };
+        for (network, reason, remedy) in [
+            (
+                only_loopback,
+                "nothing fits any provider",
+                "MICA_NET_PROVIDER",
+            ),
+            (none, "no such file", "MICA_NET_LIBRARY"),
+        ] {
+            let channel = network.channel();
+            assert!(!channel.usable && channel.design.is_none());
+            assert!(channel.reason.unwrap().contains(reason));
+            assert!(channel.remedy.unwrap().contains(remedy));
+            assert!(network.render().contains(reason));
+        }
+    }
+
+    #[test]
+    fn launchers_are_listed_and_pmix_says_what_is_missing() {
+        let all = launchers();
+        let names: Vec<&str> = all.iter().map(|launcher| launcher.name).collect();
+        assert_eq!(names, ["mpiexec", "PMI-1", "PMI-2", "PMIx"]);
+        let pmix = &all[3];
+        assert_eq!(pmix.usable, pmix.design.is_some());
+        assert_eq!(pmix.usable, pmix.reason.is_none() && pmix.remedy.is_none());
+    }
+}
