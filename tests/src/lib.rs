@@ -16,6 +16,13 @@ pub use launchers::Launcher;
 pub use list::{Entry, Verdict, parse_list};
 pub use machine::Machine;
 
+/// What makes two nodes of this machine that talk over its loopback interface.
+pub const TWO_NODES: [(&str, &str); 3] = [
+    ("MICA_VIRTUAL_NODES", "2"),
+    ("MICA_NET_PROVIDER", "tcp"),
+    ("MICA_NET_INTERFACE", "lo"),
+];
+
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! mpi4py's own test suite on 1, 2 and 4 ranks: every module that `tests/python/mpi4py-modules.txt`
+//! mpi4py's own test suite on 1, 2, 3 and 5 ranks, and on two nodes with two ranks each: every module that `tests/python/mpi4py-modules.txt`
 //! lists as `run`, a job each.
 //!
 //! `MICA_PYTHON` names a Python with mpi4py built against this library (default
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mica_tests::{Install, one_at_a_time, target, workspace};
+use mica_tests::{Install, TWO_NODES, one_at_a_time, target, workspace};
 
 fn path(variable: &str, default: &str) -> PathBuf {
     let path = env::var_os(variable).map_or_else(|| target().join(default), PathBuf::from);
@@ -54,7 +54,7 @@ fn counts(stdout: &str) -> Option<(u32, u32, u32)> {
     Some((numbers.next()??, numbers.next()??, numbers.next()??))
 }
 
-fn run_suite(ranks: u32) {
+fn run_suite(ranks: u32, name: &str, environment: &[(&str, &str)]) {
     let install = Install::find();
     let python = path("MICA_PYTHON", "venv/bin/python");
     let source = path("MICA_MPI4PY_SRC", "mpi4py-src");
@@ -69,6 +69,9 @@ fn run_suite(ranks: u32) {
         }
         let _turn = one_at_a_time();
         let job = install.mpiexec(["-n", &ranks.to_string()]).args([&python]);
+        let job = environment
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value));
         let job = job
             .args([&folder.join("run_mpi4py.py")])
             .args(["--limit", "200"]);
@@ -96,12 +99,12 @@ fn run_suite(ranks: u32) {
         }
     }
     // What was skipped and why, for people: `docs/mpi4py.md` sums it up.
-    let list = workspace().join(format!("target/mpi4py-skipped-{ranks}.txt"));
+    let list = workspace().join(format!("target/mpi4py-skipped-{name}.txt"));
     fs::write(&list, reasons).unwrap_or_else(|e| panic!("{}: {e}", list.display()));
-    println!("mpi4py on {ranks} ranks: {run} tests passed, {skipped} skipped");
+    println!("mpi4py on {name} ranks: {run} tests passed, {skipped} skipped");
     assert!(
         failures.is_empty(),
-        "mpi4py on {ranks} ranks: {} modules failed ({run} tests passed in the others)\n\n{}",
+        "mpi4py on {name} ranks: {} modules failed ({run} tests passed in the others)\n\n{}",
         failures.len(),
         failures.join("\n")
     );
@@ -110,22 +113,22 @@ fn run_suite(ranks: u32) {
 
 #[test]
 fn on_one_rank() {
-    run_suite(1);
+    run_suite(1, "1", &[]);
 }
 
 #[test]
 fn on_two_ranks() {
-    run_suite(2);
+    run_suite(2, "2", &[]);
 }
 
 #[test]
 fn on_three_ranks() {
-    run_suite(3);
+    run_suite(3, "3", &[]);
 }
 
 #[test]
 fn on_five_ranks() {
-    run_suite(5);
+    run_suite(5, "5", &[]);
 }
 
 /// Every module of the suite is listed, and nothing else is.
@@ -149,4 +152,9 @@ fn the_list_is_complete() {
         .filter(|name| !name.contains('.'))
         .collect();
     assert_eq!(names, modules);
+}
+
+#[test]
+fn on_two_nodes_of_two_ranks() {
+    run_suite(4, "2x2", &TWO_NODES);
 }

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use mica_tests::{Entry, Install, Job, Outcome, Verdict, one_at_a_time, parse_list, workspace};
+use mica_tests::{
+    Entry, Install, Job, Outcome, TWO_NODES, Verdict, one_at_a_time, parse_list, workspace,
+};
 
 fn list() -> Vec<Entry> {
     let path = workspace().join("tests/c/testlist");
@@ -39,13 +41,6 @@ enum Pass {
     /// Two nodes made of this one: half of the ranks each, network between them.
     Nodes,
 }
-
-/// What makes two nodes of this machine that talk over its loopback interface.
-const TWO_NODES: [(&str, &str); 3] = [
-    ("MICA_VIRTUAL_NODES", "2"),
-    ("MICA_NET_PROVIDER", "tcp"),
-    ("MICA_NET_INTERFACE", "lo"),
-];
 
 impl Pass {
     fn has(self, entry: &Entry) -> bool {

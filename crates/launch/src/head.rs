@@ -134,6 +134,8 @@ struct Node {
     sent: Vec<Sent>,
     /// The agent has said why it cannot go on.
     explained: bool,
+    /// Its agent has come in.
+    came: bool,
 }
 
 enum State {
@@ -153,6 +155,7 @@ impl Node {
             machine: String::new(),
             sent: Vec::new(),
             explained: false,
+            came: false,
         }
     }
 
@@ -373,6 +376,7 @@ impl Head<'_> {
         };
         self.nodes[number].state = State::Running(link);
         self.nodes[number].machine = machine;
+        self.nodes[number].came = true;
         for message in messages {
             self.on_message(number, message);
         }
@@ -643,7 +647,11 @@ impl Head<'_> {
                 self.tell_running(&Down::Signal(signal::SIGCONT));
             }
             // The second time somebody is impatient.
-            _ if self.ending.is_some() => self.kill_at = Some(Instant::now()),
+            _ if self.ending.is_some() => {
+                let now = Instant::now();
+                self.kill_at = Some(now);
+                self.give_up_at = Some(now + self.options.host_timeout);
+            }
             _ => {
                 let name = signal_name(number);
                 self.writer.say(format_args!(
@@ -732,6 +740,12 @@ impl Head<'_> {
         self.door.close();
         self.kill_at = Some(now + self.options.grace);
         self.give_up_at = Some(now + self.options.grace + self.options.host_timeout);
+        if self.nodes.iter().any(Node::is_awaited) {
+            // Nothing runs yet. Agents that have come in see the end of the connection, and go.
+            self.nodes
+                .iter_mut()
+                .for_each(|node| node.state = State::Lost);
+        }
         self.tell_running(&Down::End(number));
     }
 
@@ -779,13 +793,8 @@ impl Head<'_> {
         let end = Instant::now() + FAREWELL;
         for shell in &mut self.shells {
             // One that has not brought its agent has nothing to finish.
-            if matches!(
-                self.ending,
-                Some(Ending::NotStarted { .. } | Ending::HostLost)
-            ) {
-                let _ = shell.wait(BEAT / 5);
-            }
-            while !shell.has_ended() && Instant::now() < end {
+            let came = shell.nodes.iter().any(|&node| self.nodes[node].came);
+            while came && !shell.has_ended() && Instant::now() < end {
                 let left = end.saturating_duration_since(Instant::now());
                 if shell.wait(left).is_err() {
                     break;

@@ -145,6 +145,40 @@ fn a_single_host_that_is_this_machine_needs_no_agent() {
     );
 }
 
+/// Ranks of both nodes put, meet in a barrier and get what the others put (PMI-1); an abort gives its code.
+#[test]
+fn ranks_meet_by_pmi() {
+    let script = r#"
+        ask() { echo "$1" >&$PMI_FD; read -r -u $PMI_FD line; }
+        ask "cmd=init pmi_version=1 pmi_subversion=1"
+        ask "cmd=get_my_kvsname"; name=${line##*=}
+        ask "cmd=put kvsname=$name key=k$PMI_RANK value=v$PMI_RANK"
+        ask "cmd=barrier_in"
+        all=
+        for rank in 0 1 2; do ask "cmd=get kvsname=$name key=k$rank"; all="$all ${line##*=}"; done
+        ask "cmd=barrier_in"
+        echo "$name$all"
+        test -z "$ABORT" || test $PMI_RANK != 2 || echo "cmd=abort exitcode=55" >&$PMI_FD
+        test -z "$ABORT" || sleep 1000
+        ask "cmd=finalize"; test "$line" = "cmd=finalize_ack rc=0""#;
+    let arguments = [&FORK[..], &["-n", "3", "bash", "-c", script]].concat();
+    let output = mpiexec(&arguments).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let lines = sorted_lines(&output.stdout);
+    assert!(lines[0].ends_with(" v0 v1 v2"), "{lines:?}");
+    assert!(
+        lines.len() == 3 && lines.iter().all(|line| *line == lines[0]),
+        "{lines:?}"
+    );
+    let output = mpiexec(&arguments).env("ABORT", "1").output().unwrap();
+    assert_eq!(output.status.code(), Some(55));
+    let report = text(&output.stderr);
+    assert!(
+        report.contains(" on right) called MPI_Abort with code 55"),
+        "{report}"
+    );
+}
+
 #[test]
 fn environment_and_directory() {
     let arguments = [
@@ -512,6 +546,35 @@ fn a_remote_shell_that_fails_is_quoted() {
     assert!(report.contains("cannot resolve far1"), "{report}");
     let output = mpiexec(&["-hosts", "far1", "--launcher-exec", "/no/shell", "true"]).output();
     assert!(text(&output.unwrap().stderr).contains("\"/no/shell\""));
+}
+
+/// Nothing is started on the host that could be reached.
+#[test]
+fn one_host_of_two_that_cannot_be_reached() {
+    let shell = remote_shell(
+        "partial",
+        "test $1 = far2 && sleep 0.5 && exit 7; shift; exec \"$@\"",
+    );
+    let shell = shell.to_str().unwrap();
+    let arguments = [
+        "-iface",
+        "lo",
+        "-hosts",
+        "far1,far2",
+        "--launcher-exec",
+        shell,
+        "echo",
+        "started",
+    ];
+    let output = mpiexec(&arguments).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "");
+    let report = text(&output.stderr);
+    assert!(
+        report.contains("cannot start an agent on host far2 (rank 1)"),
+        "{report}"
+    );
+    assert!(!report.contains("far1"), "{report}");
 }
 
 #[test]

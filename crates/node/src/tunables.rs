@@ -133,8 +133,8 @@ tunables! {
         "The network interface, by its libfabric domain's name (such as eth0 or mlx5_0) or by its address; auto is the fastest that leads off the machine.";
     NET_LIBRARY: "net_library", "MICA_NET_LIBRARY", "auto", Kind::Path(&["auto"]),
         "The file of libfabric; auto is libfabric.so.1 as the dynamic linker finds it.";
-    NET_EAGER_MAX: "net_eager_max", "MICA_NET_EAGER_MAX", "64K", Kind::Bytes,
-        "Largest payload of one packet on the network; the smallest value among the job's ranks holds.";
+    NET_EAGER_MAX: "net_eager_max", "MICA_NET_EAGER_MAX", "auto", Kind::Threshold,
+        "Largest payload of one packet on the network; auto is what the provider sends in one piece; the smallest value among the job's ranks holds.";
     COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto", Kind::Choice(&["auto", "on", "off"]),
         "Collectives between nodes go by node leaders or by parallel columns: where that pays (auto), wherever it is correct (on), or never; the same for all ranks.";
 }

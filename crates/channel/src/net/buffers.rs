@@ -59,6 +59,71 @@ impl Contexts {
     }
 }
 
+/// Buffers to send from, of one size: so many, and as many again whenever [`grow`](Self::grow) is called.
+#[derive(Debug)]
+pub(super) struct Pools {
+    list: Vec<Buffers>,
+    each: u32,
+    bytes: usize,
+}
+
+impl Pools {
+    /// # Errors
+    /// As of [`Buffers::new`].
+    pub fn new(endpoint: &Endpoint, each: u32, bytes: usize) -> Result<Pools, NetError> {
+        let mut pools = Pools {
+            list: Vec::new(),
+            each,
+            bytes,
+        };
+        pools.grow(endpoint)?;
+        Ok(pools)
+    }
+
+    /// Adds a pool.
+    ///
+    /// # Errors
+    /// As of [`Buffers::new`].
+    pub fn grow(&mut self, endpoint: &Endpoint) -> Result<(), NetError> {
+        let first = self.list.len() as u32 * self.each;
+        let key = 16 + self.list.len() as u64;
+        let work = |i| Work::Send(first + i);
+        let pool = Buffers::new(endpoint, self.each, self.bytes, key, work)?;
+        self.list.push(pool);
+        Ok(())
+    }
+
+    /// The pool of buffer `index`, and its index there.
+    #[inline]
+    pub fn of(&self, index: u32) -> (&Buffers, u32) {
+        (&self.list[(index / self.each) as usize], index % self.each)
+    }
+
+    /// Buffer `index`, to be filled.
+    ///
+    /// # Safety
+    /// As of [`Buffers::to_fill`].
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "each buffer is its own memory, and the caller vouches for it"
+    )]
+    pub unsafe fn to_fill(&self, index: u32) -> &mut [u8] {
+        let (pool, index) = self.of(index);
+        // SAFETY: the caller's promise.
+        unsafe { pool.to_fill(index) }
+    }
+
+    /// Gives the registrations back.
+    pub fn close(&mut self, endpoint: &Endpoint) {
+        self.list.iter_mut().for_each(|pool| pool.close(endpoint));
+    }
+
+    /// Never frees the memory.
+    pub fn abandon(&self) {
+        self.list.iter().for_each(Buffers::abandon);
+    }
+}
+
 /// Access to all kinds of our own buffers.
 const ACCESS: u64 = fi::FI_SEND | fi::FI_RECV | fi::FI_READ | fi::FI_WRITE;
 

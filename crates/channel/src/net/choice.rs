@@ -84,6 +84,12 @@ impl Offer {
         self.provider.split(';').next().unwrap_or("")
     }
 
+    /// Driven through the kernel's TCP sockets, at whose port it listens. (Others have addresses of the Internet protocols too,
+    /// but as names only.)
+    pub fn is_sockets(&self) -> bool {
+        matches!(self.core(), "tcp" | "net" | "sockets")
+    }
+
     fn is_loopback(&self) -> bool {
         match self.address {
             Address::V4(a) => a.is_loopback(),
@@ -117,7 +123,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// Providers by preference. Those with a layer are followed by it.
+/// Providers by preference. `net`, of libfabric 1.16 and 1.17 only, is what became `tcp` in 1.18: faster than `tcp;ofi_rxm`.
 const PREFERENCE: &[&str] = &[
     "cxi",
     "efa",
@@ -127,8 +133,8 @@ const PREFERENCE: &[&str] = &[
     "verbs",
     "psm2",
     "tcp",
-    "tcp;ofi_rxm",
     "net",
+    "tcp;ofi_rxm",
     "net;ofi_rxm",
     "sockets",
 ];
@@ -192,14 +198,17 @@ fn unfit(offer: &Offer, wish: &Wish) -> Option<String> {
     }
 }
 
-/// What is compared, in this order; the least is the best. Named so that [`difference`] can say which it was.
-type Rank = (usize, bool, bool, bool, std::cmp::Reverse<u64>, bool);
+/// What is compared, in this order; the least is the best. [`difference`] says which it was.
+type Rank = (usize, bool, usize, bool, bool, std::cmp::Reverse<u64>, bool);
 
 fn rank(offer: &Offer, wish: &Wish) -> Rank {
-    let sockets = matches!(offer.address, Address::V4(_) | Address::V6(_));
+    let place = preference(&offer.provider);
+    let sockets = offer.is_sockets();
     (
-        preference(&offer.provider),
+        // Where a job on one machine goes through sockets, it stays on the machine whatever drives them.
+        if sockets { PREFERENCE.len() } else { place },
         sockets && wish.all_on_one_machine && !offer.is_loopback(),
+        place,
         !offer.capabilities.contains(Capabilities::READ),
         !offer.capabilities.contains(Capabilities::ATOMIC_ADD),
         std::cmp::Reverse(offer.speed.unwrap_or(0)),
@@ -210,26 +219,273 @@ fn rank(offer: &Offer, wish: &Wish) -> Rank {
 /// Why `offer` comes after `best`.
 fn difference(offer: &Offer, best: &Offer, wish: &Wish) -> String {
     let (ours, theirs) = (rank(offer, wish), rank(best, wish));
-    if ours.0 != theirs.0 {
-        return format!("{} is preferred", best.provider);
-    }
-    if ours.1 != theirs.1 {
+    if ours.0 == theirs.0 && ours.1 != theirs.1 {
         return "loopback is nearer, and all ranks are on this machine".to_owned();
     }
     if ours.2 != theirs.2 {
-        return "no remote memory access".to_owned();
+        return format!("{} is preferred", best.provider);
     }
     if ours.3 != theirs.3 {
-        return "no atomic operations".to_owned();
+        return "no remote memory access".to_owned();
     }
     if ours.4 != theirs.4 {
-        return format!("{} is faster", best.domain);
+        return "no atomic operations".to_owned();
     }
     if ours.5 != theirs.5 {
+        return format!("{} is faster", best.domain);
+    }
+    if ours.6 != theirs.6 {
         return "IPv4 is preferred".to_owned();
     }
     format!(
         "as good as {} {}, which is listed first",
         best.domain, best.address
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Capabilities = Capabilities::MESSAGES
+        .union(Capabilities::READ)
+        .union(Capabilities::ATOMIC_ADD);
+
+    fn offer(provider: &str, domain: &str, address: &str) -> Offer {
+        let address = if let Ok(v4) = address.parse() {
+            Address::V4(v4)
+        } else if let Ok(v6) = address.parse() {
+            Address::V6(v6)
+        } else if address == "text" {
+            Address::Text
+        } else {
+            Address::Native(address.parse().expect("a format"))
+        };
+        Offer {
+            provider: provider.to_owned(),
+            domain: domain.to_owned(),
+            fabric: "fabric".to_owned(),
+            address,
+            capabilities: ALL,
+            speed: None,
+        }
+    }
+
+    /// What Debian's libfabric 1.17 offers on a machine with one network card.
+    fn debian() -> Vec<Offer> {
+        vec![
+            offer("sockets", "eth0", "192.0.2.2"),
+            offer("tcp;ofi_rxm", "eth0", "fe80::1"),
+            offer("tcp;ofi_rxm", "eth0", "fd00::1"),
+            offer("tcp;ofi_rxm", "eth0", "192.0.2.2"),
+            offer("tcp;ofi_rxm", "lo", "127.0.0.1"),
+            offer("tcp;ofi_rxm", "lo", "::1"),
+            offer("net", "eth0", "192.0.2.2"),
+            offer("shm", "shm", "text"),
+            offer("udp;ofi_rxd", "eth0", "192.0.2.2"),
+        ]
+    }
+
+    fn wish() -> Wish {
+        Wish::default()
+    }
+
+    /// Provider and domain of the chosen one, with its address.
+    fn chosen(offers: &[Offer], wish: &Wish) -> Option<String> {
+        let verdicts = choose(offers, wish);
+        assert_eq!(verdicts.len(), offers.len());
+        let chosen = verdicts.iter().filter(|v| **v == Verdict::Chosen).count();
+        assert!(chosen <= 1);
+        let at = verdicts.iter().position(|v| *v == Verdict::Chosen)?;
+        let offer = &offers[at];
+        Some(format!(
+            "{} {} {}",
+            offer.provider, offer.domain, offer.address
+        ))
+    }
+
+    fn words(offers: &[Offer], wish: &Wish, at: usize) -> String {
+        choose(offers, wish)[at].to_string()
+    }
+
+    #[test]
+    fn sockets_by_the_card_where_there_is_nothing_better() {
+        assert_eq!(chosen(&debian(), &wish()).unwrap(), "net eth0 192.0.2.2");
+        for (at, why) in [
+            (0, "net is preferred"),
+            (1, "fe80::1 holds on its own link only"),
+            (2, "net is preferred"),
+            (4, "loopback does not leave this machine"),
+            (
+                7,
+                "reaches this machine only, where shared memory is faster",
+            ),
+            (8, "udp may lose what it carries and is slow"),
+        ] {
+            assert_eq!(words(&debian(), &wish(), at), why, "{at}");
+        }
+    }
+
+    #[test]
+    fn real_fabrics_come_before_tcp_and_in_their_order() {
+        let order = [
+            "cxi",
+            "efa",
+            "opx",
+            "psm3",
+            "verbs;ofi_rxm",
+            "psm2",
+            "tcp",
+            "net",
+            "tcp;ofi_rxm",
+            "sockets",
+        ];
+        for (better, worse) in order.iter().zip(&order[1..]) {
+            let offers = [
+                offer(worse, "a", "10.0.0.1"),
+                offer(better, "b", "10.0.0.1"),
+            ];
+            assert!(
+                chosen(&offers, &wish()).unwrap().starts_with(better),
+                "{better} {worse}"
+            );
+        }
+        // One that nobody knows is better than nothing.
+        let offers = [
+            offer("warp", "w0", "99"),
+            offer("sockets", "eth0", "10.0.0.1"),
+        ];
+        assert!(chosen(&offers, &wish()).unwrap().starts_with("sockets"));
+        assert_eq!(
+            chosen(&offers[..1], &wish()).unwrap(),
+            "warp w0 native (format 99)"
+        );
+    }
+
+    #[test]
+    fn loopback_is_for_jobs_on_one_machine_or_for_who_names_it() {
+        let together = Wish {
+            all_on_one_machine: true,
+            ..wish()
+        };
+        assert_eq!(
+            chosen(&debian(), &together).unwrap(),
+            "tcp;ofi_rxm lo 127.0.0.1"
+        );
+        assert!(words(&debian(), &together, 3).starts_with("loopback is nearer"));
+        let named = Wish {
+            interface: Some("lo".to_owned()),
+            ..wish()
+        };
+        assert_eq!(
+            chosen(&debian(), &named).unwrap(),
+            "tcp;ofi_rxm lo 127.0.0.1"
+        );
+        let only = [offer("tcp", "lo", "127.0.0.1")];
+        assert_eq!(chosen(&only, &wish()), None);
+        // A fabric's own loop through its card stays.
+        let offers = [
+            offer("tcp", "lo", "127.0.0.1"),
+            offer("efa", "rdmap0", "12"),
+        ];
+        assert!(chosen(&offers, &together).unwrap().starts_with("efa"));
+    }
+
+    #[test]
+    fn a_provider_is_asked_for_by_its_first_part_or_whole() {
+        for (name, found) in [
+            ("tcp", Some("tcp;ofi_rxm eth0 192.0.2.2")),
+            ("tcp;ofi_rxm", Some("tcp;ofi_rxm eth0 192.0.2.2")),
+            ("net;ofi_rxm", None),
+            ("net", Some("net eth0 192.0.2.2")),
+            ("sockets", Some("sockets eth0 192.0.2.2")),
+            ("shm", None),
+            ("udp", None),
+            ("verbs", None),
+            ("tcp;ofi_rxd", None),
+        ] {
+            let wish = Wish {
+                provider: Some(name.to_owned()),
+                ..wish()
+            };
+            assert_eq!(chosen(&debian(), &wish).as_deref(), found, "{name}");
+        }
+        let mut asked = debian();
+        asked.remove(6);
+        assert_eq!(words(&asked, &wish(), 2), "IPv4 is preferred");
+        let native = [
+            offer("tcp;ofi_rxm", "eth0", "10.0.0.1"),
+            offer("tcp", "eth0", "10.0.0.1"),
+        ];
+        let wish = Wish {
+            provider: Some("tcp".to_owned()),
+            ..wish()
+        };
+        assert_eq!(chosen(&native, &wish).unwrap(), "tcp eth0 10.0.0.1");
+    }
+
+    #[test]
+    fn an_interface_is_asked_for_by_name_or_address() {
+        for (name, found) in [
+            ("fd00::1", Some("tcp;ofi_rxm eth0 fd00::1")),
+            ("::1", Some("tcp;ofi_rxm lo ::1")),
+            ("192.0.2.2", Some("net eth0 192.0.2.2")),
+            ("eth0", Some("net eth0 192.0.2.2")),
+            ("eth1", None),
+        ] {
+            let wish = Wish {
+                interface: Some(name.to_owned()),
+                ..wish()
+            };
+            assert_eq!(chosen(&debian(), &wish).as_deref(), found, "{name}");
+        }
+    }
+
+    #[test]
+    fn of_equals_the_more_capable_then_the_faster_then_the_first() {
+        let mut offers = vec![
+            offer("tcp", "eth0", "10.0.0.1"),
+            offer("tcp", "eth1", "10.0.1.1"),
+            offer("tcp", "eth2", "10.0.2.1"),
+        ];
+        assert_eq!(chosen(&offers, &wish()).unwrap(), "tcp eth0 10.0.0.1");
+        assert!(words(&offers, &wish(), 1).contains("as good as eth0 10.0.0.1"));
+        offers[1].speed = Some(100_000_000_000);
+        assert_eq!(chosen(&offers, &wish()).unwrap(), "tcp eth1 10.0.1.1");
+        assert_eq!(words(&offers, &wish(), 0), "eth1 is faster");
+        offers[1].capabilities.remove(Capabilities::ATOMIC_ADD);
+        assert_eq!(chosen(&offers, &wish()).unwrap(), "tcp eth0 10.0.0.1");
+        assert_eq!(words(&offers, &wish(), 1), "no atomic operations");
+        offers[0].capabilities = Capabilities::MESSAGES;
+        offers[2].capabilities = Capabilities::MESSAGES;
+        assert_eq!(words(&offers, &wish(), 0), "no remote memory access");
+    }
+
+    #[test]
+    fn what_carries_no_messages_or_is_a_hook_is_unfit() {
+        let mut offers = vec![
+            offer("tcp;ofi_hook_perf", "eth0", "10.0.0.1"),
+            offer("efa", "rdmap0", "12"),
+        ];
+        offers[1].capabilities = Capabilities::READ;
+        assert_eq!(chosen(&offers, &wish()), None);
+        assert_eq!(chosen(&[], &wish()), None);
+    }
+
+    #[test]
+    fn a_wish_is_put_in_words() {
+        assert_eq!(
+            wish().to_string(),
+            "any provider, any interface that leads off this machine"
+        );
+        let wish = Wish {
+            provider: Some("verbs".to_owned()),
+            interface: Some("lo".to_owned()),
+            all_on_one_machine: true,
+        };
+        assert_eq!(
+            wish.to_string(),
+            "provider verbs (MICA_NET_PROVIDER), interface lo (MICA_NET_INTERFACE)"
+        );
+    }
 }

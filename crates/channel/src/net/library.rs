@@ -31,17 +31,23 @@ type GetInfo = unsafe extern "C" fn(
     *mut *mut fi::fi_info,
 ) -> i32;
 
+type FreeInfo = unsafe extern "C" fn(*mut fi::fi_info);
+type DupInfo = unsafe extern "C" fn(*const fi::fi_info) -> *mut fi::fi_info;
+type OpenFabric =
+    unsafe extern "C" fn(*mut fi::fi_fabric_attr, *mut *mut fi::fid_fabric, *mut c_void) -> i32;
+type StrError = unsafe extern "C" fn(i32) -> *const c_char;
+type Version = unsafe extern "C" fn() -> u32;
+
 /// The library's functions.
 #[derive(Clone)]
 pub(super) struct Library {
     file: String,
     version: u32,
     get_info: GetInfo,
-    free_info: unsafe extern "C" fn(*mut fi::fi_info),
-    dup_info: unsafe extern "C" fn(*const fi::fi_info) -> *mut fi::fi_info,
-    fabric:
-        unsafe extern "C" fn(*mut fi::fi_fabric_attr, *mut *mut fi::fid_fabric, *mut c_void) -> i32,
-    strerror: unsafe extern "C" fn(i32) -> *const c_char,
+    free_info: FreeInfo,
+    dup_info: DupInfo,
+    fabric: OpenFabric,
+    strerror: StrError,
 }
 
 impl fmt::Debug for Library {
@@ -80,16 +86,15 @@ impl Library {
         // SAFETY: the functions of these names have these types in every libfabric 1.x and 2.x.
         let library = unsafe {
             use std::mem::transmute;
-            let version: unsafe extern "C" fn() -> u32 =
-                transmute::<*mut c_void, _>(symbol(c"fi_version")?);
+            let version = transmute::<*mut c_void, Version>(symbol(c"fi_version")?);
             Library {
                 file: file.clone(),
                 version: version(),
                 get_info: transmute::<*mut c_void, GetInfo>(symbol(c"fi_getinfo")?),
-                free_info: transmute::<*mut c_void, _>(symbol(c"fi_freeinfo")?),
-                dup_info: transmute::<*mut c_void, _>(symbol(c"fi_dupinfo")?),
-                fabric: transmute::<*mut c_void, _>(symbol(c"fi_fabric")?),
-                strerror: transmute::<*mut c_void, _>(symbol(c"fi_strerror")?),
+                free_info: transmute::<*mut c_void, FreeInfo>(symbol(c"fi_freeinfo")?),
+                dup_info: transmute::<*mut c_void, DupInfo>(symbol(c"fi_dupinfo")?),
+                fabric: transmute::<*mut c_void, OpenFabric>(symbol(c"fi_fabric")?),
+                strerror: transmute::<*mut c_void, StrError>(symbol(c"fi_strerror")?),
             }
         };
         if library.version < OLDEST {

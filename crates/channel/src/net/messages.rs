@@ -7,7 +7,7 @@ use super::buffers::{Contexts, Work};
 use super::endpoint::Failure;
 use super::error::NetError;
 use super::wire::{self, Malformed};
-use super::{Arrival, Net};
+use super::{Arrival, Net, SENDS};
 use crate::memory::View;
 use crate::shm::Packet;
 use crate::{ChannelError, Messages};
@@ -66,19 +66,21 @@ impl Net {
 
     /// Sends the first `len` bytes of `buffer`.
     fn post_send(&mut self, peer: u32, number: u64, buffer: u32, len: usize) -> isize {
+        let (sends, index) = self.sends.of(buffer);
         // SAFETY: 1. the buffer is not free until the operation's end has been read, and freed after the endpoint; 2. its
         // own registration; 3. its own context.
         let code = unsafe {
             self.endpoint.send(
-                self.sends.start(buffer).cast::<c_void>(),
+                sends.start(index).cast::<c_void>(),
                 len,
-                self.sends.description(),
+                sends.description(),
                 number,
-                self.sends.contexts.at(buffer),
+                sends.contexts.at(index),
             )
         };
         if code == 0 {
             self.send_to[buffer as usize] = peer;
+            self.peers.takes_off(peer);
         } else {
             self.free_sends.push(buffer);
         }
@@ -113,7 +115,7 @@ impl Net {
         if is_loss(-code) {
             let words = self.endpoint.library.describe(-code as i32);
             let detail = format!("{operation} failed: {words} ({})", self.endpoint.provider);
-            return Err(self.peers.lose(peer, detail).into());
+            return Err(self.lose(peer, detail).into());
         }
         Err(self.endpoint.error("a transfer", code).into())
     }
@@ -153,7 +155,7 @@ impl Net {
                 let work = unsafe { Contexts::work(entry.op_context) };
                 match work {
                     Some(Work::Receive(buffer)) => self.has_received(buffer, entry.len),
-                    Some(Work::Send(buffer)) => self.free_sends.push(buffer),
+                    Some(Work::Send(buffer)) => self.has_left(buffer),
                     Some(Work::Part(part)) => self.part_has_ended(part, Ok(())),
                     None => {}
                 }
@@ -167,6 +169,32 @@ impl Net {
         if self.remote.is_stuck() {
             self.post_parts();
         }
+        self.watch();
+    }
+
+    /// The send from `buffer` has ended.
+    #[inline]
+    fn has_left(&mut self, buffer: u32) {
+        self.free_sends.push(buffer);
+        self.peers.lands(self.send_to[buffer as usize]);
+    }
+
+    /// `peer` is lost. What is under way with it ends with that error, whether the provider says so or not; buffers that the
+    /// provider keeps for it are replaced.
+    #[cold]
+    pub(super) fn lose(&mut self, peer: u32, detail: String) -> NetError {
+        let kept = self.peers.get(peer).map_or(0, |p| p.in_flight);
+        let known = self.peers.loss(peer).is_some();
+        let error = self.peers.lose(peer, detail);
+        if !known {
+            if kept > 0 && self.sends.grow(&self.endpoint).is_ok() {
+                let first = self.send_to.len() as u32;
+                self.send_to.resize((first + SENDS) as usize, u32::MAX);
+                self.free_sends.extend(first..first + SENDS);
+            }
+            self.give_up_on(peer, &error);
+        }
+        error
     }
 
     #[cold]
@@ -199,12 +227,11 @@ impl Net {
                 self.unposted.push(buffer);
             }
             Some(Work::Send(buffer)) => {
-                self.free_sends.push(buffer);
+                self.has_left(buffer);
                 // The peer will miss it, and whatever the reason: its next message could not be delivered either.
                 let peer = self.send_to[buffer as usize];
                 let words = failure.words;
-                self.peers
-                    .lose(peer, format!("sending to it failed: {words}"));
+                self.lose(peer, format!("sending to it failed: {words}"));
             }
             Some(Work::Part(part)) => self.part_has_ended(part, Err(failure)),
             None => self.dropped.failed += 1,
@@ -312,7 +339,7 @@ impl Net {
             }
         }
         let uncovered = |peer| self.peers.get(peer).is_some_and(|p| p.uncovered);
-        self.free_sends.len() == super::SENDS as usize && !(0..self.peers.len()).any(uncovered)
+        self.peers.in_flight() == 0 && !(0..self.peers.len()).any(uncovered)
     }
 
     /// Finds out whether `peer` is still there, by a message that it does not notice: if it is lost, a later look will say so.
@@ -321,8 +348,10 @@ impl Net {
     /// # Errors
     /// When it is already known to be lost, or was never reached.
     pub fn probe(&mut self, peer: u32) -> Result<(), ChannelError> {
-        self.peers.usable(peer)?;
-        self.send_blank(peer);
+        if self.peers.usable(peer)?.in_flight == 0 {
+            self.send_blank(peer);
+        }
+        self.inspect_in_time();
         match self.peers.loss(peer) {
             Some(lost) => Err(NetError::Lost(lost.clone()).into()),
             None => Ok(()),
@@ -381,5 +410,7 @@ pub(super) fn is_loss(code: isize) -> bool {
             | libc::EPIPE
             | libc::ESHUTDOWN
             | libc::EADDRNOTAVAIL
+            // We cancel nothing: the provider does, when a connection breaks.
+            | libc::ECANCELED
     )
 }

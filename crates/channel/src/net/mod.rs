@@ -17,7 +17,8 @@
 //! **No room** is an answer (`false`), not an error: [`Net::has_room`] turns false with it, and true again after a look.
 //!
 //! **A lost peer** is told once by [`Net::take_loss`], and by the errors of all that is sent to it and under way with it.
-//! libfabric tells who has sent to a lost peer, but a rank that only receives hears nothing: it can ask by [`Net::probe`].
+//! Who has something under way with a lost peer finds out ([`watch`]), but a rank that only receives hears nothing: it can ask
+//! by [`Net::probe`].
 
 // docs/design/net.md has the measurements behind these choices.
 
@@ -34,6 +35,8 @@ mod order;
 mod peers;
 mod registration;
 mod remote;
+mod watch;
+mod windows;
 mod wire;
 
 pub use error::{Lost, NetError};
@@ -41,11 +44,12 @@ pub use options::Options;
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 use crate::shm::Packet;
 use crate::{Capabilities, Channel, RemoteRegion};
 use bindings as fi;
-use buffers::{Buffers, Work};
+use buffers::{Buffers, Pools, Work};
 use choice::{Offer, Verdict};
 use endpoint::Endpoint;
 use library::Library;
@@ -54,12 +58,22 @@ use order::Order;
 use peers::Peers;
 use registration::Cache;
 use remote::Remote;
+use watch::Watch;
 
 /// Receives that are posted at a time.
 const RECEIVES: u32 = 64;
 
 /// Sends from buffers of our own that are under way at a time.
 const SENDS: u32 = 64;
+
+/// What the layer ofi_rxm sends in one piece: its buffers' size. Longer messages are cut up, which is slower than to read them.
+const RXM_PIECE: usize = 16 << 10;
+
+/// Largest payload where the provider has no such limit: above, a read costs less than two copies (docs/design/net.md).
+const PIECE: usize = 64 << 10;
+
+/// Keys below this one are for registrations of our own buffers.
+const FIRST_KEY: u64 = 1 << 16;
 
 /// Registrations that are kept where they pin nothing.
 const REGISTRATIONS: usize = 64;
@@ -78,7 +92,7 @@ pub struct Net {
     receives: Buffers,
     /// Buffers that wait to be posted again.
     unposted: Vec<u32>,
-    sends: Buffers,
+    sends: Pools,
     /// By buffer: whom it was sent to.
     send_to: Vec<u32>,
     free_sends: Vec<u32>,
@@ -87,6 +101,7 @@ pub struct Net {
     order: Order<Arrival>,
     ready: VecDeque<Arrival>,
     remote: Remote,
+    watch: Watch,
     registrations: Cache<*mut fi::fid_mr>,
     /// Key of the next registration, where we choose it.
     next_key: u64,
@@ -123,7 +138,8 @@ pub struct Dropped {
 pub enum Wait {
     /// Not at all: a look will find something.
     Ready,
-    /// Until this descriptor is readable. It may be so without reason; ask again each time.
+    /// Until this descriptor is readable, or [`Net::wait_at_most`] is over. It may be readable without reason; look and ask
+    /// again each time.
     Descriptor(RawFd),
     /// There is nothing to wait for, but something is to be done soon: look again in a moment.
     Poll,
@@ -197,10 +213,15 @@ impl Net {
         // Longer messages than the provider takes are not offered to it.
         let longest = endpoint.info.ep().max_msg_size;
         let room = longest.saturating_sub(wire::HEAD + crate::shm::INLINE);
-        let payload_max = options.payload_max.min(room);
+        let default = if endpoint.provider.contains(";ofi_rxm") {
+            RXM_PIECE - wire::HEAD - crate::shm::INLINE
+        } else {
+            PIECE
+        };
+        let payload_max = options.payload_max.unwrap_or(default).min(room);
         let bytes = payload_max + wire::HEAD + crate::shm::INLINE;
         let receives = Buffers::new(&endpoint, RECEIVES, bytes, 1, Work::Receive)?;
-        let sends = Buffers::new(&endpoint, SENDS, bytes, 2, Work::Send)?;
+        let sends = Pools::new(&endpoint, SENDS, bytes)?;
         let remote = Remote::new(&endpoint, 3)?;
         let contact = wire::Contact {
             provider: endpoint.provider.clone(),
@@ -225,8 +246,9 @@ impl Net {
             order: Order::new(0),
             ready: VecDeque::new(),
             remote,
+            watch: Watch::new(0),
             registrations: Cache::new(if pins { 0 } else { REGISTRATIONS }),
-            next_key: 4,
+            next_key: FIRST_KEY,
             looks: 0,
             dropped: Dropped::default(),
             endpoint,
@@ -284,6 +306,7 @@ impl Net {
         self.me = me;
         self.cookie = cookie;
         self.order = Order::new(peers.len());
+        self.watch = Watch::new(peers.len());
         self.peers = Peers::new(peers);
         Ok(())
     }
@@ -315,6 +338,9 @@ impl Net {
 
     /// How to wait until there is something to do. Everything that is here must have been taken: packets and ends.
     pub fn prepare_to_wait(&mut self) -> Wait {
+        if self.is_waiting_for_peers() {
+            self.inspect_in_time();
+        }
         if !self.ready.is_empty() || self.remote.has_ends() || self.peers.has_losses() {
             return Wait::Ready;
         }
@@ -326,6 +352,12 @@ impl Net {
             Some(_) if !self.endpoint.may_wait() => Wait::Ready,
             Some(descriptor) => Wait::Descriptor(descriptor),
         }
+    }
+
+    /// How long to wait for a descriptor at most: something is under way, and if its peer is lost that may only be found out by
+    /// looks from time to time. `None`: for as long as it takes.
+    pub fn wait_at_most(&self) -> Option<Duration> {
+        self.is_waiting_for_peers().then_some(watch::PERIOD)
     }
 
     /// The next peer that was found to be lost; each once.

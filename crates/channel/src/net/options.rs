@@ -10,8 +10,9 @@ pub struct Options {
     pub wish: Wish,
     /// The library's file (`MICA_NET_LIBRARY`); `None`: libfabric.so.1 as the dynamic linker finds it.
     pub library: Option<String>,
-    /// Largest payload of a packet in bytes (`MICA_NET_EAGER_MAX`); the smallest among the job's ranks holds.
-    pub payload_max: usize,
+    /// Largest payload of a packet in bytes (`MICA_NET_EAGER_MAX`); `None`: what the provider sends in one piece. The smallest
+    /// among the job's ranks holds.
+    pub payload_max: Option<usize>,
 }
 
 /// Bounds of `payload_max`: a control message's list must fit, and buffers are allocated by the dozen.
@@ -28,12 +29,12 @@ impl Options {
             tunable.check()?;
             Ok(Some(tunable.text()).filter(|text| text != "auto"))
         };
-        let payload_max = tunables::NET_EAGER_MAX.number()?;
-        if !(PAYLOAD_LEAST as u64..=PAYLOAD_MOST as u64).contains(&payload_max) {
+        let payload_max = tunables::NET_EAGER_MAX.threshold()?;
+        if payload_max.is_some_and(|max| !(PAYLOAD_LEAST..=PAYLOAD_MOST).contains(&max)) {
             return Err(BadValue {
                 env: tunables::NET_EAGER_MAX.env,
                 value: tunables::NET_EAGER_MAX.text(),
-                expected: "a number of bytes from 256 to 4M".to_owned(),
+                expected: "a number of bytes from 256 to 4M, or auto".to_owned(),
             });
         }
         Ok(Options {
@@ -43,7 +44,34 @@ impl Options {
                 all_on_one_machine,
             },
             library: named(&tunables::NET_LIBRARY)?,
-            payload_max: payload_max as usize,
+            payload_max,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_asked_for_where_the_environment_says_nothing() {
+        if tunables::all()
+            .iter()
+            .any(|t| t.env.starts_with("MICA_NET") && t.is_set())
+        {
+            println!("skipped: the environment sets MICA_NET variables");
+            return;
+        }
+        for all_on_one_machine in [false, true] {
+            let wish = Wish {
+                all_on_one_machine,
+                ..Wish::default()
+            };
+            let options = Options::in_force(all_on_one_machine).unwrap();
+            assert_eq!(
+                (options.wish, options.library, options.payload_max),
+                (wish, None, None)
+            );
+        }
     }
 }

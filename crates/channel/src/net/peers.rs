@@ -15,9 +15,20 @@ pub(super) struct Peer {
     pub sent: u32,
     /// Messages without an end have been sent since the last one with an end.
     pub uncovered: bool,
+    /// Sends from buffers of ours that are under way to it.
+    pub in_flight: u32,
+    /// Changes whenever something moves between us.
+    pub motion: u32,
     /// At which look the provider had no room for it, if the last attempt ended so.
     stuck: Option<u64>,
     lost: Option<Lost>,
+}
+
+impl Peer {
+    /// Whether the provider had no room for it when last asked.
+    pub fn is_stuck(&self) -> bool {
+        self.stuck.is_some()
+    }
 }
 
 /// All peers, by job rank.
@@ -25,6 +36,8 @@ pub(super) struct Peer {
 pub(super) struct Peers {
     list: Vec<Option<Peer>>,
     stuck: usize,
+    /// Sum of what is in flight to peers that are not lost.
+    in_flight: u32,
     /// To be told.
     losses: VecDeque<Lost>,
 }
@@ -41,12 +54,15 @@ impl Peers {
             address,
             sent: 0,
             uncovered: false,
+            in_flight: 0,
+            motion: 0,
             stuck: None,
             lost: None,
         };
         Peers {
             list: addresses.into_iter().map(|a| a.map(peer)).collect(),
             stuck: 0,
+            in_flight: 0,
             losses: VecDeque::new(),
         }
     }
@@ -101,7 +117,41 @@ impl Peers {
             && peer.stuck.take().is_some()
         {
             self.stuck -= 1;
+            peer.motion = peer.motion.wrapping_add(1);
         }
+    }
+
+    /// A send from a buffer of ours to `peer` has begun.
+    #[inline]
+    pub fn takes_off(&mut self, peer: u32) {
+        if let Some(Some(peer)) = self.list.get_mut(peer as usize) {
+            peer.in_flight += 1;
+            self.in_flight += 1;
+        }
+    }
+
+    /// A send from a buffer of ours to `peer` has ended.
+    #[inline]
+    pub fn lands(&mut self, peer: u32) {
+        if let Some(Some(peer)) = self.list.get_mut(peer as usize) {
+            peer.in_flight -= 1;
+            peer.motion = peer.motion.wrapping_add(1);
+            if peer.lost.is_none() {
+                self.in_flight -= 1;
+            }
+        }
+    }
+
+    /// Something else has moved between us and `peer`.
+    pub fn moves(&mut self, peer: u32) {
+        if let Some(Some(peer)) = self.list.get_mut(peer as usize) {
+            peer.motion = peer.motion.wrapping_add(1);
+        }
+    }
+
+    /// Sends from buffers of ours that are under way to peers that are not lost.
+    pub fn in_flight(&self) -> u32 {
+        self.in_flight
     }
 
     /// Whether nothing has been looked at since the provider had no room for `peer`.
@@ -123,6 +173,7 @@ impl Peers {
             && found.lost.is_none()
         {
             found.uncovered = false;
+            self.in_flight -= found.in_flight;
             found.lost = Some(lost.clone());
             self.losses.push_back(lost.clone());
         }
@@ -168,6 +219,19 @@ mod tests {
         );
         assert_eq!(peers.take_loss().map(|l| l.peer), Some(2));
         assert_eq!(peers.take_loss(), None);
+    }
+
+    #[test]
+    fn what_is_in_flight_to_a_lost_peer_does_not_count() {
+        let mut peers = three();
+        peers.takes_off(0);
+        peers.takes_off(2);
+        peers.lose(2, "reset".to_owned());
+        assert_eq!(peers.in_flight(), 1);
+        peers.lands(2);
+        assert_eq!(peers.in_flight(), 1);
+        peers.lands(0);
+        assert_eq!(peers.in_flight(), 0);
     }
 
     #[test]

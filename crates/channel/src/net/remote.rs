@@ -14,7 +14,7 @@ use super::messages::is_loss;
 use super::registration::{Registrar, Use};
 use super::{End, Exposed, Net};
 use crate::memory::View;
-use crate::{Capabilities, ChannelError, RemoteMemory, RemoteRegion, Width};
+use crate::{Capabilities, ChannelError, RemoteRegion};
 
 /// Parts that are under way at a time.
 pub(super) const PARTS: u32 = 64;
@@ -26,18 +26,18 @@ const WORDS: usize = 3;
 const READABLE: u64 = fi::FI_REMOTE_READ;
 
 /// What they may do with memory that is registered.
-const OPEN: u64 = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
+pub(super) const OPEN: u64 = fi::FI_REMOTE_READ | fi::FI_REMOTE_WRITE;
 
 /// What this rank does with the local side of its operations.
 const LOCAL: u64 = fi::FI_READ | fi::FI_WRITE;
 
 /// The atomic operations, as libfabric names them.
-const ADD: fi::fi_op = fi::FI_SUM;
-const SWAP: fi::fi_op = fi::FI_ATOMIC_WRITE;
-const CAS: fi::fi_op = fi::FI_CSWAP;
+pub(super) const ADD: fi::fi_op = fi::FI_SUM;
+pub(super) const SWAP: fi::fi_op = fi::FI_ATOMIC_WRITE;
+pub(super) const CAS: fi::fi_op = fi::FI_CSWAP;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
+pub(super) enum Action {
     Get,
     Put,
     Atomic(fi::fi_datatype, fi::fi_op),
@@ -55,25 +55,25 @@ impl Action {
 
 /// An operation under way.
 #[derive(Debug)]
-struct Transfer {
-    action: Action,
-    token: u64,
+pub(super) struct Transfer {
+    pub(super) action: Action,
+    pub(super) token: u64,
     /// When it was started, among all operations.
-    serial: u64,
-    peer: u32,
-    remote: RemoteRegion,
+    pub(super) serial: u64,
+    pub(super) peer: u32,
+    pub(super) remote: RemoteRegion,
     /// The local memory; keeps a block of ours alive.
-    view: Option<View>,
-    local: usize,
-    len: usize,
+    pub(super) view: Option<View>,
+    pub(super) local: usize,
+    pub(super) len: usize,
     /// The local side's registration, where the provider asks for one.
-    registration: Option<Use<*mut fi::fid_mr>>,
+    pub(super) registration: Option<Use<*mut fi::fid_mr>>,
     /// Operand and what is compared with.
-    operands: [u64; 2],
+    pub(super) operands: [u64; 2],
     /// Bytes that parts have been made of.
-    posted: usize,
-    under_way: u32,
-    result: Result<u64, NetError>,
+    pub(super) posted: usize,
+    pub(super) under_way: u32,
+    pub(super) result: Result<u64, NetError>,
 }
 
 /// Waits for the operations on one peer that were started before it.
@@ -103,7 +103,7 @@ pub(super) struct Remote {
     /// Longest part.
     part_max: usize,
     /// What is registered for peers, by key and address.
-    registered: Vec<Exposed>,
+    pub(super) registered: Vec<Exposed>,
 }
 
 impl Remote {
@@ -130,6 +130,16 @@ impl Remote {
 
     pub fn has_ends(&self) -> bool {
         !self.ends.is_empty()
+    }
+
+    /// Whether any operation is under way.
+    pub fn has_transfers(&self) -> bool {
+        self.transfers.len() > self.free_transfers.len()
+    }
+
+    /// Whether an operation on `peer` is under way.
+    pub fn is_busy_with(&self, peer: u32) -> bool {
+        self.transfers.iter().flatten().any(|t| t.peer == peer)
     }
 
     /// Whether there is something to post that the provider did not take.
@@ -167,6 +177,17 @@ impl Remote {
 
     fn end(&mut self, token: u64, result: Result<u64, NetError>) {
         self.ends.push_back(End { token, result });
+    }
+
+    /// Ends with `token` when all that was started on `peer` before has ended.
+    pub fn flush(&mut self, peer: u32, token: u64) {
+        let serial = self.serial + 1;
+        self.flushes.push(Flush {
+            token,
+            peer,
+            serial,
+        });
+        self.settle_flushes();
     }
 
     /// Ends the flushes that wait for nothing any more.
@@ -254,7 +275,7 @@ impl Net {
         self.open_memory(address, len, READABLE)
     }
 
-    fn open_memory(
+    pub(super) fn open_memory(
         &mut self,
         address: usize,
         len: usize,
@@ -333,7 +354,7 @@ impl Net {
         self.remote.ends.pop_front()
     }
 
-    fn need(&self, flag: Capabilities, operation: &'static str) -> Result<(), NetError> {
+    pub(super) fn need(&self, flag: Capabilities, operation: &'static str) -> Result<(), NetError> {
         if self.capabilities.contains(flag) {
             return Ok(());
         }
@@ -343,7 +364,7 @@ impl Net {
         })
     }
 
-    fn start_copy(
+    pub(super) fn start_copy(
         &mut self,
         action: Action,
         peer: u32,
@@ -369,7 +390,7 @@ impl Net {
             self.remote.end(token, Ok(0));
             return Ok(true);
         }
-        if self.remote.free_parts.is_empty() || self.peers.is_stuck(peer, self.looks) {
+        if !self.has_room_for_part(peer) {
             return Ok(false);
         }
         let registration = if self.endpoint.info.mr_mode() & fi::FI_MR_LOCAL != 0 {
@@ -394,50 +415,13 @@ impl Net {
         })
     }
 
-    #[expect(clippy::too_many_arguments, reason = "they are those of the operation")]
-    fn start_atomic(
-        &mut self,
-        flag: Capabilities,
-        op: fi::fi_op,
-        peer: u32,
-        remote: RemoteRegion,
-        width: Width,
-        operands: [u64; 2],
-        token: u64,
-    ) -> Result<bool, ChannelError> {
-        let (flag, datatype, len) = match width {
-            Width::Eight => (flag, fi::FI_UINT64, 8),
-            Width::Four => (flag | Capabilities::ATOMIC_4, fi::FI_UINT32, 4),
-        };
-        let name = match op {
-            ADD => "atomic fetch-and-add",
-            CAS => "atomic compare-and-swap",
-            _ => "atomic swap",
-        };
-        self.need(flag, name)?;
-        self.peers.usable(peer)?;
-        if self.remote.free_parts.is_empty() || self.peers.is_stuck(peer, self.looks) {
-            return Ok(false);
-        }
-        self.start(Transfer {
-            action: Action::Atomic(datatype, op),
-            token,
-            serial: 0,
-            peer,
-            remote,
-            view: None,
-            local: 0,
-            len,
-            registration: None,
-            operands,
-            posted: 0,
-            under_way: 0,
-            result: Ok(0),
-        })
+    /// Whether an operation on `peer` may be started now.
+    pub(super) fn has_room_for_part(&self, peer: u32) -> bool {
+        !self.remote.free_parts.is_empty() && !self.peers.is_stuck(peer, self.looks)
     }
 
     /// Starts an operation, for which a part is free. False if the provider has no room for the first part.
-    fn start(&mut self, mut transfer: Transfer) -> Result<bool, ChannelError> {
+    pub(super) fn start(&mut self, mut transfer: Transfer) -> Result<bool, ChannelError> {
         self.remote.serial += 1;
         transfer.serial = self.remote.serial;
         let (peer, action) = (transfer.peer, transfer.action);
@@ -557,6 +541,23 @@ impl Net {
         }
     }
 
+    /// Ends everything that is under way with a lost peer. Parts that the provider has not ended stay taken.
+    pub(super) fn give_up_on(&mut self, peer: u32, error: &NetError) {
+        for at in 0..self.remote.transfers.len() {
+            if let Some(transfer) = &mut self.remote.transfers[at]
+                && transfer.peer == peer
+            {
+                transfer.result = Err(error.clone());
+                for of_part in &mut self.remote.of_part {
+                    if *of_part == at {
+                        *of_part = usize::MAX;
+                    }
+                }
+                self.finish(at);
+            }
+        }
+    }
+
     /// A part has ended.
     pub(super) fn part_has_ended(&mut self, part: u32, result: Result<(), Failure>) {
         let at = self.remote.of_part[part as usize];
@@ -567,6 +568,7 @@ impl Net {
             return;
         };
         transfer.under_way -= 1;
+        self.peers.moves(transfer.peer);
         if let (Action::Atomic(datatype, _), Ok(())) = (transfer.action, &result) {
             // SAFETY: the part's own word, which the library has done with.
             let found = unsafe { value.read() };
@@ -586,7 +588,7 @@ impl Net {
             let (peer, action) = (transfer.peer, transfer.action);
             let detail = format!("{} failed: {}", action.name(), failure.words);
             let error = if is_loss(failure.code) {
-                self.peers.lose(peer, detail)
+                self.lose(peer, detail)
             } else {
                 NetError::Call {
                     call: action.name(),
@@ -614,103 +616,5 @@ impl Net {
         if !self.remote.flushes.is_empty() {
             self.remote.settle_flushes();
         }
-    }
-}
-
-impl RemoteMemory for Net {
-    fn register(&mut self, address: usize, len: usize) -> Result<RemoteRegion, ChannelError> {
-        let exposed = self.open_memory(address, len, OPEN)?;
-        let region = RemoteRegion::from(&exposed);
-        self.remote.registered.push(exposed);
-        Ok(region)
-    }
-
-    fn unregister(&mut self, region: RemoteRegion) {
-        let found = |e: &Exposed| RemoteRegion::from(e) == region;
-        if let Some(at) = self.remote.registered.iter().position(found) {
-            let exposed = self.remote.registered.swap_remove(at);
-            self.conceal(exposed);
-        }
-    }
-
-    fn put(
-        &mut self,
-        peer: u32,
-        to: RemoteRegion,
-        view: &View,
-        len: usize,
-        token: u64,
-    ) -> Result<bool, ChannelError> {
-        self.start_copy(Action::Put, peer, to, view, len, token)
-    }
-
-    fn get(
-        &mut self,
-        peer: u32,
-        from: RemoteRegion,
-        view: &View,
-        len: usize,
-        token: u64,
-    ) -> Result<bool, ChannelError> {
-        self.start_copy(Action::Get, peer, from, view, len, token)
-    }
-
-    fn fetch_add(
-        &mut self,
-        peer: u32,
-        at: RemoteRegion,
-        width: Width,
-        value: u64,
-        token: u64,
-    ) -> Result<bool, ChannelError> {
-        let words = [value, 0];
-        self.start_atomic(Capabilities::ATOMIC_ADD, ADD, peer, at, width, words, token)
-    }
-
-    fn compare_swap(
-        &mut self,
-        peer: u32,
-        at: RemoteRegion,
-        width: Width,
-        expected: u64,
-        value: u64,
-        token: u64,
-    ) -> Result<bool, ChannelError> {
-        let words = [value, expected];
-        self.start_atomic(Capabilities::ATOMIC_CAS, CAS, peer, at, width, words, token)
-    }
-
-    fn swap(
-        &mut self,
-        peer: u32,
-        at: RemoteRegion,
-        width: Width,
-        value: u64,
-        token: u64,
-    ) -> Result<bool, ChannelError> {
-        let words = [value, 0];
-        self.start_atomic(
-            Capabilities::ATOMIC_SWAP,
-            SWAP,
-            peer,
-            at,
-            width,
-            words,
-            token,
-        )
-    }
-
-    fn flush(&mut self, peer: u32, token: u64) {
-        let serial = self.remote.serial + 1;
-        self.remote.flushes.push(Flush {
-            token,
-            peer,
-            serial,
-        });
-        self.remote.settle_flushes();
-    }
-
-    fn next_end(&mut self) -> Option<End> {
-        Net::next_end(self)
     }
 }

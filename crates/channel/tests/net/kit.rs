@@ -1,6 +1,5 @@
 //! Ranks of a job in one process, each with its own end of the network, over loopback only.
 
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -25,7 +24,7 @@ pub fn options(provider: &str) -> Options {
             all_on_one_machine: true,
         },
         library: None,
-        payload_max: 1 << 16,
+        payload_max: Some(1 << 16),
     }
 }
 
@@ -120,13 +119,6 @@ pub fn content(view: &View) -> Vec<u8> {
     let mut bytes = vec![0; view.len()];
     view.pack(0, &mut bytes);
     bytes
-}
-
-/// A view of memory that lives long enough.
-pub fn over(bytes: &mut [u8]) -> View {
-    let start = bytes.as_mut_ptr().cast::<c_void>();
-    // SAFETY: 1. and 2. the tests keep the bytes until the operation has ended; 3. and leave them alone.
-    unsafe { Region::user(start) }.view(Shape::Contiguous { bytes: bytes.len() })
 }
 
 /// Packet number `number`, with `payload` bytes.

@@ -1,0 +1,256 @@
+//! Finding out that a peer is gone.
+//!
+//! A provider is to end the operations on a lost peer with errors, and most do. tcp;ofi_rxm does not always: what it has not begun
+//! to send waits for a new connection, which it tries to make for ever, and says "try again" to what is sent after it. So a peer
+//! with which something is under way, and nothing has moved for a while, is asked directly where the provider works through
+//! sockets: a connection to its endpoint's port is tried and closed. If nobody listens there any more, or no way leads there,
+//! the peer is lost. A peer that computes and does not look answers all the same, as its kernel does so for it; a peer whose kernel
+//! does not answer at all is left to the provider, and to the launcher.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use super::Net;
+
+/// Looks between two glances at the clock.
+const GLANCE: u64 = 256;
+
+/// Time between two inspections.
+pub(super) const PERIOD: Duration = Duration::from_millis(100);
+
+/// Inspections without motion before a peer is asked.
+const PATIENCE: u32 = 3;
+
+/// Most inspections between two questions; they come at twice the distance each time.
+const RARE: u32 = 320;
+
+/// A question that is under way.
+#[derive(Debug)]
+struct Knock {
+    peer: u32,
+    socket: OwnedFd,
+}
+
+/// What the inspections know.
+#[derive(Debug)]
+pub(super) struct Watch {
+    next: Instant,
+    peers: Vec<Quiet>,
+    knocks: Vec<Knock>,
+}
+
+/// How long a peer has been quiet.
+#[derive(Debug, Clone, Copy)]
+struct Quiet {
+    /// What had moved at the last inspection.
+    motion: u32,
+    inspections: u32,
+    /// Asked after so many.
+    ask_at: u32,
+}
+
+impl Watch {
+    pub fn new(peers: usize) -> Watch {
+        let quiet = Quiet {
+            motion: 0,
+            inspections: 0,
+            ask_at: PATIENCE,
+        };
+        Watch {
+            next: Instant::now() + PERIOD,
+            peers: vec![quiet; peers],
+            knocks: Vec::new(),
+        }
+    }
+}
+
+impl Net {
+    /// Whether anything is under way with anybody: then time must be given to find out that a peer is lost.
+    pub(super) fn is_waiting_for_peers(&self) -> bool {
+        self.peers.is_any_stuck()
+            || self.peers.in_flight() > 0
+            || self.remote.has_transfers()
+            || !self.watch.knocks.is_empty()
+    }
+
+    /// To be called with every look: inspects when it is time.
+    #[inline]
+    pub(super) fn watch(&mut self) {
+        if self.looks.is_multiple_of(GLANCE) && self.is_waiting_for_peers() {
+            self.inspect_in_time();
+        }
+    }
+
+    /// Inspects if the last time was long ago.
+    #[cold]
+    pub(super) fn inspect_in_time(&mut self) {
+        let now = Instant::now();
+        if now >= self.watch.next {
+            self.watch.next = now + PERIOD;
+            self.inspect();
+            self.hear_answers();
+        }
+    }
+
+    fn inspect(&mut self) {
+        for peer in 0..self.peers.len() {
+            let Some(found) = self.peers.get(peer) else {
+                continue;
+            };
+            let busy = found.is_stuck() || found.in_flight > 0 || self.remote.is_busy_with(peer);
+            let motion = found.motion;
+            let lost = self.peers.loss(peer).is_some();
+            let quiet = &mut self.watch.peers[peer as usize];
+            if !busy || lost || quiet.motion != motion {
+                *quiet = Quiet {
+                    motion,
+                    inspections: 0,
+                    ask_at: PATIENCE,
+                };
+                continue;
+            }
+            quiet.inspections += 1;
+            if quiet.inspections >= quiet.ask_at {
+                quiet.inspections = 0;
+                quiet.ask_at = (quiet.ask_at * 2).min(RARE);
+                self.knock(peer);
+            }
+        }
+    }
+
+    /// Begins to ask a peer whether it is there.
+    fn knock(&mut self, peer: u32) {
+        let known = self.watch.knocks.iter().any(|k| k.peer == peer);
+        let Some(found) = self.peers.get(peer) else {
+            return;
+        };
+        if known || !self.offer.is_sockets() {
+            return;
+        }
+        match connect(&found.address) {
+            Ok(socket) => self.watch.knocks.push(Knock { peer, socket }),
+            Err(code) => self.answered(peer, code),
+        }
+    }
+
+    /// Takes in the answers that have come.
+    fn hear_answers(&mut self) {
+        let mut at = 0;
+        while at < self.watch.knocks.len() {
+            match answer(&self.watch.knocks[at].socket) {
+                None => at += 1,
+                Some(code) => {
+                    let knock = self.watch.knocks.swap_remove(at);
+                    self.answered(knock.peer, code);
+                }
+            }
+        }
+    }
+
+    fn answered(&mut self, peer: u32, code: i32) {
+        let gone = matches!(
+            code,
+            libc::ECONNREFUSED | libc::ECONNRESET | libc::EHOSTUNREACH | libc::ENETUNREACH
+        );
+        if gone {
+            let why = std::io::Error::from_raw_os_error(code);
+            self.lose(
+                peer,
+                format!("nothing moves, and its address does not answer: {why}"),
+            );
+        }
+    }
+}
+
+/// Begins to connect; the socket, or the number of the error.
+fn connect(address: &[u8]) -> Result<OwnedFd, i32> {
+    let Some(family) = address.first_chunk::<2>() else {
+        return Err(0);
+    };
+    let family = libc::c_int::from(u16::from_ne_bytes(*family));
+    let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: integers only.
+    let raw = unsafe { libc::socket(family, kind, 0) };
+    if raw < 0 {
+        return Err(0);
+    }
+    // SAFETY: just opened, and nobody else's.
+    let socket = unsafe { OwnedFd::from_raw_fd(raw) };
+    // SAFETY: an address of that length, which the kernel checks.
+    let code = unsafe {
+        libc::connect(
+            socket.as_raw_fd(),
+            address.as_ptr().cast(),
+            address.len() as libc::socklen_t,
+        )
+    };
+    match code {
+        0 => Ok(socket),
+        _ => match std::io::Error::last_os_error().raw_os_error() {
+            Some(libc::EINPROGRESS) => Ok(socket),
+            other => Err(other.unwrap_or(0)),
+        },
+    }
+}
+
+/// What became of a connection: 0 or the number of an error; `None` if that is not known yet.
+fn answer(socket: &OwnedFd) -> Option<i32> {
+    let mut poll = libc::pollfd {
+        fd: socket.as_raw_fd(),
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    // SAFETY: one entry.
+    if unsafe { libc::poll(&raw mut poll, 1, 0) } == 0 {
+        return None;
+    }
+    let mut code: libc::c_int = 0;
+    let mut len = size_of::<libc::c_int>() as libc::socklen_t;
+    // SAFETY: room for the option, of that length.
+    unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_ERROR,
+            (&raw mut code).cast(),
+            &raw mut len,
+        );
+    }
+    Some(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    fn sockaddr(port: u16) -> Vec<u8> {
+        let mut bytes = vec![0u8; 16];
+        bytes[..2].copy_from_slice(&(libc::AF_INET as u16).to_ne_bytes());
+        bytes[2..4].copy_from_slice(&port.to_be_bytes());
+        bytes[4..8].copy_from_slice(&[127, 0, 0, 1]);
+        bytes
+    }
+
+    fn ask(address: &[u8]) -> i32 {
+        match connect(address) {
+            Err(code) => code,
+            Ok(socket) => loop {
+                if let Some(code) = answer(&socket) {
+                    return code;
+                }
+                std::thread::yield_now();
+            },
+        }
+    }
+
+    #[test]
+    fn who_listens_answers_and_who_does_not_refuses() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = sockaddr(listener.local_addr().unwrap().port());
+        assert_eq!(ask(&address), 0);
+        drop(listener);
+        assert_eq!(ask(&address), libc::ECONNREFUSED);
+        assert_eq!(ask(&[]), 0, "no address is no answer");
+    }
+}
