@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         nodes.all_on_one_machine,
     );
     let Some(mut manager) = manager else {
+        segment.block(rank).finalize();
         return Ok(());
     };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -72,6 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         _ => {}
     }
+    segment.block(rank).finalize();
     manager.finalize()?;
     Ok(())
 }
