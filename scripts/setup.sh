@@ -49,6 +49,32 @@ else
     say "valgrind: not there, and cannot be installed here: the test of instruction counts will be skipped"
 fi
 
+# What the tests of jobs over several nodes use: the network library, two network namespaces, a Slurm of one machine. Mica needs
+# none of it to build, nor to run on one node; the tests say so when one is missing.
+several_nodes() {
+    missing=
+    need libfabric1 sh -c 'ldconfig -p | grep -q libfabric.so.1'
+    need libpmix2 sh -c 'ldconfig -p | grep -q libpmix.so.2'
+    need iproute2 ip -V
+    need util-linux unshare --version
+    need slurm-wlm sh -c 'command -v srun && command -v slurmctld && command -v slurmd'
+    need munge munged --version
+    echo "$missing"
+}
+missing=$(several_nodes)
+if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086 # a list
+    { apt-get update && apt-get install -y --no-install-recommends $missing; } \
+        >"$LOGS/apt-several-nodes.log" 2>&1 </dev/null || true
+    missing=$(several_nodes)
+fi
+if [ -n "$missing" ]; then
+    say "for tests of several nodes:$missing not there, and cannot be installed here"
+else
+    say "for tests of several nodes: all there"
+fi
+
 if ! command -v cargo >/dev/null; then
     fail "there is no Rust: install it from https://rustup.rs and start again"
 fi

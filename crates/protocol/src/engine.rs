@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::attendant::Attendant;
 use crate::matching::Pattern;
@@ -25,6 +26,9 @@ pub(crate) const GLANCES_SHARED: u32 = 4;
 /// Of so many polls one gives others the core, even where every rank has one for itself as far as is known.
 const COURTESY: u32 = 512;
 
+/// A rank that waits so long looks whether those that it waits for are still there.
+pub(crate) const VIGIL: Duration = Duration::from_secs(1);
+
 /// One rank's messages: sends, receives, progress and waiting. Any thread may call; how many at once is settled by
 /// [`Engine::elide_lock`].
 #[derive(Debug)]
@@ -39,6 +43,8 @@ pub struct Engine {
     pub(crate) manager: Mutex<Option<Box<dyn ProcessManager>>>,
     /// What wakes this rank where it waits for a network, too.
     pub(crate) bell: Option<Bell>,
+    /// Peers may be lost without the end of the job: a rank that waits for long looks for them.
+    pub(crate) is_watchful: bool,
     /// Looks of a blocking receive at its sender alone; none where polling follows a schedule.
     pub(crate) glances: u32,
     /// Ranks outnumber cores: between two glances others get this rank's.
@@ -246,7 +252,7 @@ impl Engine {
                 std::thread::yield_now();
             } else if let Some(r) = self.park(&waiting, &mut f) {
                 return Ok(r);
-            } else if self.bell.is_some()
+            } else if self.is_watchful
                 && let Some(loss) = self.enter(|state| state.lost.clone())
             {
                 return Err(loss);
@@ -261,12 +267,17 @@ impl Engine {
         f: &mut impl FnMut(&mut State) -> Option<R>,
     ) -> Option<R> {
         let block = self.segment.block(self.rank);
-        block.set_waiting(Some(&waiting(&self.state.lock())));
+        let what = waiting(&self.state.lock());
+        block.set_waiting(Some(&what));
         let mut result = None;
+        let began = self.is_watchful.then(Instant::now);
         self.rest(|state| {
             result = f(state);
             result.is_some() || state.has_work()
         });
+        if began.is_some_and(|began| began.elapsed() >= VIGIL) && result.is_none() {
+            self.enter(|state| state.look_for(self.segment, what.peer));
+        }
         block.set_waiting(None);
         result
     }
@@ -276,7 +287,10 @@ impl Engine {
     pub(crate) fn rest(&self, ready: impl FnOnce(&mut State) -> bool) {
         let spot = &self.segment.block(self.rank).parking.0;
         match &self.bell {
-            None => spot.park(self.fencing, None, || self.enter(ready)),
+            None => {
+                let limit = self.is_watchful.then_some(VIGIL);
+                spot.park(self.fencing, limit, || self.enter(ready));
+            }
             Some(bell) => spot.listen(self.fencing, bell, || {
                 self.enter(|state| if ready(state) { None } else { state.watch() })
             }),
@@ -385,7 +399,11 @@ impl Engine {
     /// # Errors
     /// When progress fails for want of memory.
     pub fn finish(&self) -> Result<(), Fault> {
-        self.settle()?;
+        match self.settle() {
+            // Nothing can be owed to a rank that is gone; others have left by now as well.
+            Err(Fault::Lost { .. }) => {}
+            end => end?,
+        }
         self.enter(|state| state.offload.as_mut().map(Offload::close));
         if let Some(mut manager) = self.manager().take() {
             // The job is over for this rank: that the launcher does not hear of it changes nothing.

@@ -6,6 +6,7 @@
 //! | otherwise, or if the read is refused | the sender sends it | receiver: `CLEAR`; sender: `CHUNK` ... |
 
 use crate::Fault;
+use crate::engine::VIGIL;
 use crate::packet::{self, Request};
 use crate::receive::{RecvId, Stage};
 use crate::send::Phase;
@@ -15,6 +16,7 @@ use mica_channel::RemoteRegion;
 use mica_channel::memory::{Shape, View};
 use mica_channel::net::Wait;
 use mica_node::park::Watch;
+use mica_node::segment::JobSegment;
 use slab::Slab;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -170,7 +172,7 @@ impl State {
             }
             Wait::Descriptor(descriptor) => Some(Watch {
                 descriptor: Some(descriptor),
-                limit: None,
+                limit: Some(net.wait_at_most().map_or(VIGIL, |limit| limit.min(VIGIL))),
             }),
             Wait::Poll => {
                 self.hasten();
@@ -179,6 +181,32 @@ impl State {
                     limit: Some(MOMENT),
                 })
             }
+        }
+    }
+
+    /// Looks whether the rank that this one has long waited for is still there, or, if that may be any, all of the node.
+    #[cold]
+    pub(crate) fn look_for(&mut self, segment: &JobSegment, peer: i32) {
+        let mut lost = None;
+        match u32::try_from(peer) {
+            Ok(peer) if self.channels.is_far(peer) => {
+                // What it finds comes as a loss.
+                let _ = self.channels.net_to(peer).map(|net| net.probe(peer));
+            }
+            Ok(peer) => lost = segment.is_gone(peer).then_some(peer),
+            Err(_) => {
+                lost = segment
+                    .members()
+                    .iter()
+                    .copied()
+                    .find(|&m| segment.is_gone(m))
+            }
+        }
+        if let (Some(rank), None) = (lost, &self.lost) {
+            self.lost = Some(Fault::Lost {
+                rank,
+                detail: "its process has ended".to_owned(),
+            });
         }
     }
 

@@ -31,6 +31,9 @@ mod start;
 mod state;
 mod traffic;
 
+use mica_channel::ChannelError;
+use mica_channel::net::NetError;
+
 pub use engine::Engine;
 pub use matching::{Envelope, Pattern};
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock};
@@ -75,10 +78,16 @@ pub enum Fault {
     },
 }
 
-impl From<mica_channel::ChannelError> for Fault {
-    fn from(e: mica_channel::ChannelError) -> Fault {
-        Fault::Channel {
-            detail: e.to_string(),
+impl From<ChannelError> for Fault {
+    fn from(e: ChannelError) -> Fault {
+        match e {
+            ChannelError::Net(NetError::Lost(lost)) => Fault::Lost {
+                rank: lost.peer,
+                detail: lost.detail,
+            },
+            e => Fault::Channel {
+                detail: e.to_string(),
+            },
         }
     }
 }

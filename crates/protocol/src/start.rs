@@ -153,6 +153,8 @@ impl Engine {
             rank,
             launched,
             nodes,
+            // Mica's own mpiexec ends a job on one node by itself.
+            is_watchful: manager.is_some(),
             manager: Mutex::new(manager),
             bell,
             spin: times(spin),

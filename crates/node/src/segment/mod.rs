@@ -488,6 +488,16 @@ impl JobSegment {
         self.block(rank).state()
     }
 
+    /// True when rank `rank` was running and its process is there no more.
+    pub fn is_gone(&self, rank: u32) -> bool {
+        let RankState::Running { pid } = self.rank_state(rank) else {
+            return false;
+        };
+        // SAFETY: signal 0 is not sent: the call only looks whether the process is there.
+        let found = unsafe { libc::kill(pid as libc::pid_t, 0) } == 0;
+        !found && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+    }
+
     /// What rank `rank` waits for right now, for people; `None` when it does not wait in MPI.
     pub fn wait_report(&self, rank: u32) -> Option<String> {
         let (w, ns) = self.block(rank).waiting()?;
@@ -811,12 +821,26 @@ mod tests {
                 pid: std::process::id()
             }
         );
+        assert!(!segment.is_gone(3) && !segment.is_gone(2));
         other.block(3).finalize();
         assert_eq!(segment.rank_state(3), RankState::Finalized);
         other.block(3).resume();
         assert!(matches!(segment.rank_state(3), RankState::Running { .. }));
         other.block(3).abort(7);
         assert_eq!(segment.rank_state(3), RankState::Aborted { code: 7 });
+    }
+
+    #[test]
+    fn a_process_that_has_died_is_missed() {
+        let segment = job(2);
+        let mut child = std::process::Command::new("true")
+            .spawn()
+            .expect("a process");
+        assert!(segment.block(1).claim(child.id()));
+        child.wait().expect("its end");
+        assert!(segment.is_gone(1));
+        segment.block(1).finalize();
+        assert!(!segment.is_gone(1), "it has done its part");
     }
 
     #[test]
