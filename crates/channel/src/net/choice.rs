@@ -70,6 +70,8 @@ pub struct Offer {
     pub domain: String,
     /// The network that it leads to.
     pub fabric: String,
+    /// The interface is a plain network card, or loopback, as the kernel's sockets use it.
+    pub plain: bool,
     /// Its address.
     pub address: Address,
     /// Messages, remote memory, atomic operations.
@@ -180,11 +182,11 @@ fn unfit(offer: &Offer, wish: &Wish) -> Option<String> {
         && *name != offer.provider
         && name != core
     {
-        return Some(format!("MICA_NET_PROVIDER={name}"));
+        return Some(format!("MICA_NET_PROVIDER={name} asks for another"));
     }
     if let Some(interface) = &wish.interface {
         let named = offer.is_named(interface);
-        return (!named).then(|| format!("MICA_NET_INTERFACE={interface}"));
+        return (!named).then(|| format!("MICA_NET_INTERFACE={interface} asks for another"));
     }
     match offer.address {
         _ if offer.is_loopback() && !wish.all_on_one_machine => {
@@ -202,8 +204,14 @@ fn unfit(offer: &Offer, wish: &Wish) -> Option<String> {
 type Rank = (usize, bool, usize, bool, bool, std::cmp::Reverse<u64>, bool);
 
 fn rank(offer: &Offer, wish: &Wish) -> Rank {
-    let place = preference(&offer.provider);
-    let sockets = offer.is_sockets();
+    // psm3 also works through the kernel's UDP sockets: no better than through its TCP.
+    let borrowed = offer.plain && !offer.is_sockets();
+    let sockets = offer.is_sockets() || borrowed;
+    let place = if borrowed {
+        PREFERENCE.len()
+    } else {
+        preference(&offer.provider)
+    };
     (
         // Where a job on one machine goes through sockets, it stays on the machine whatever drives them.
         if sockets { PREFERENCE.len() } else { place },
@@ -265,6 +273,7 @@ mod tests {
             provider: provider.to_owned(),
             domain: domain.to_owned(),
             fabric: "fabric".to_owned(),
+            plain: domain.starts_with("eth") || domain == "lo",
             address,
             capabilities: ALL,
             speed: None,
@@ -350,6 +359,13 @@ mod tests {
                 "{better} {worse}"
             );
         }
+        // One that only borrows what tcp uses comes after it.
+        let offers = [
+            offer("psm3", "eth0", "13"),
+            offer("sockets", "eth0", "10.0.0.1"),
+        ];
+        assert!(chosen(&offers, &wish()).unwrap().starts_with("sockets"));
+        assert!(chosen(&offers[..1], &wish()).unwrap().starts_with("psm3"));
         // One that nobody knows is better than nothing.
         let offers = [
             offer("warp", "w0", "99"),

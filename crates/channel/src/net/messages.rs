@@ -146,6 +146,10 @@ impl Net {
     /// under way. Does not block.
     #[inline]
     pub fn look(&mut self) {
+        if self.me == u32::MAX {
+            // Not connected: what has come cannot be told from what is not ours yet, and waits.
+            return;
+        }
         self.looks += 1;
         let mut entries = [fi::fi_cq_msg_entry::default(); BATCH];
         let count = self.endpoint.read_completions(&mut entries);

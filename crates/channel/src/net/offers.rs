@@ -1,6 +1,7 @@
 //! What the library offers on this machine, and the choice among it.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 
 use super::bindings as fi;
 use super::choice::{self, Address, Offer, Verdict, Wish};
@@ -63,12 +64,19 @@ impl Survey {
         if self.offers.is_empty() {
             return "nothing".to_owned();
         }
-        let each = self.offers.iter().zip(&self.verdicts);
-        let each = each.map(|(offer, verdict)| {
-            format!(
-                "{} on {} {} ({verdict})",
-                offer.provider, offer.domain, offer.address
-            )
+        // Interfaces of a provider with the same verdict go together.
+        let mut groups: Vec<(&str, String, Vec<&str>)> = Vec::new();
+        for (offer, verdict) in self.offers.iter().zip(&self.verdicts) {
+            let (provider, why) = (offer.provider.as_str(), verdict.to_string());
+            let domain = offer.domain.as_str();
+            match groups.iter_mut().find(|g| g.0 == provider && g.1 == why) {
+                Some((_, _, domains)) if domains.contains(&domain) => {}
+                Some((_, _, domains)) => domains.push(domain),
+                None => groups.push((provider, why, vec![domain])),
+            }
+        }
+        let each = groups.into_iter().map(|(provider, why, domains)| {
+            format!("{provider} on {} ({why})", domains.join(" and "))
         });
         each.collect::<Vec<_>>().join(", ")
     }
@@ -135,10 +143,16 @@ fn offer(info: &Info) -> Offer {
         provider: info.provider(),
         domain: info.domain_name(),
         fabric: info.fabric_name(),
+        plain: is_plain(&info.domain_name()),
         address: address(info.get().addr_format, info.source()),
         capabilities,
         speed: info.speed(),
     }
+}
+
+/// Whether the kernel has a network interface of this name. (Devices for remote memory access have other names than theirs.)
+fn is_plain(domain: &str) -> bool {
+    !domain.is_empty() && !domain.contains('/') && Path::new("/sys/class/net").join(domain).exists()
 }
 
 /// Reads an address of libfabric's.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mica_channel::memory::{Block, Region, Shape, View};
 use mica_channel::net::choice::Wish;
-use mica_channel::net::{Net, NetError, Options};
+use mica_channel::net::{Net, NetError, Offers, Options};
 use mica_channel::shm::Packet;
 use mica_channel::{ChannelError, Messages};
 
@@ -25,6 +25,15 @@ pub fn options(provider: &str) -> Options {
         },
         library: None,
         payload_max: Some(1 << 16),
+    }
+}
+
+/// The provider that works on sockets without ofi_rxm: `net` in libfabric 1.16 and 1.17, `tcp` later.
+pub fn native() -> &'static str {
+    let has_net = |offers: Offers| offers.offers.iter().any(|(o, _)| o.provider == "net");
+    match Net::offers(&options("net")) {
+        Ok(offers) if !has_net(offers.clone()) => "tcp",
+        _ => "net",
     }
 }
 

@@ -56,8 +56,8 @@ fn ten_thousand_packets_of_all_sizes_stay_in_order() {
 }
 
 #[test]
-fn so_they_do_by_the_provider_net() {
-    ten_thousand("net");
+fn so_they_do_by_the_native_provider() {
+    ten_thousand(native());
 }
 
 #[test]
@@ -197,6 +197,34 @@ fn a_rank_may_be_left_out_or_be_the_sender() {
     assert_eq!(receive(&mut nets, 0).0, 1);
     send(&mut nets, 1, 1, &packet(9, 0), None);
     assert_eq!(receive(&mut nets, 0).0, 2);
+}
+
+/// Ranks get to know each other at different times.
+#[test]
+fn what_comes_before_a_rank_knows_the_others_is_not_lost() {
+    for provider in ["tcp", native()] {
+        let (Some(one), Some(two)) = (open(&options(provider)), open(&options(provider))) else {
+            return;
+        };
+        let mut nets = [one, two];
+        let addresses = [0, 1].map(|i: usize| Some(nets[i].address().to_vec()));
+        nets[0].connect(0, COOKIE, &addresses).unwrap();
+        let mut sent = 0;
+        for _ in 0..20_000 {
+            sent += u64::from(sent < 10 && nets[0].send(1, &packet(sent, 0), None, 0).unwrap());
+            nets.iter_mut().for_each(Net::look);
+            assert_eq!(nets[1].peek(), None);
+        }
+        nets[1].connect(1, COOKIE, &addresses).unwrap();
+        while sent < 10 {
+            send(&mut nets, 0, 1, &packet(sent, 0), None);
+            sent += 1;
+        }
+        for number in 0..10 {
+            assert_eq!(receive(&mut nets, 1).1, packet(number, 0));
+        }
+        assert_eq!(nets[1].dropped(), Default::default());
+    }
 }
 
 #[derive(Debug, Clone)]

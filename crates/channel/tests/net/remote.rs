@@ -43,8 +43,8 @@ fn reads_of_every_length_bring_the_bytes() {
 }
 
 #[test]
-fn so_they_do_by_the_provider_net() {
-    reads("net");
+fn so_they_do_by_the_native_provider() {
+    reads(native());
 }
 
 #[test]
@@ -187,19 +187,18 @@ fn what_is_put_is_there_and_can_be_got() {
 }
 
 #[test]
-fn so_it_is_by_the_provider_net() {
-    put_and_get("net");
+fn so_it_is_by_the_native_provider() {
+    put_and_get(native());
 }
 
 /// Two ranks work on words of a third.
 #[test]
 fn atomic_operations_lose_nothing() {
     const ROUNDS: u64 = 300;
-    let Some(mut nets) = job(3) else { return };
-    assert!(
-        nets[0].capabilities().contains(ATOMICS),
-        "tcp has them by ofi_rxm"
-    );
+    let Some(mut nets) = job_with(3, &options("tcp;ofi_rxm")) else {
+        return;
+    };
+    assert!(nets[0].capabilities().contains(ATOMICS), "ofi_rxm has them");
     let (memory, region) = window(&mut nets[2], 4096);
     let word = |index: usize| {
         // SAFETY: aligned words of a block that lives on; the library works on them by atomic instructions or this thread.
@@ -238,7 +237,9 @@ fn atomic_operations_lose_nothing() {
 
 #[test]
 fn swaps_and_compared_swaps_find_what_was_there() {
-    let Some(mut nets) = job(2) else { return };
+    let Some(mut nets) = job_with(2, &options("tcp;ofi_rxm")) else {
+        return;
+    };
     let (memory, region) = window(&mut nets[1], 64);
     let value = || {
         // SAFETY: as above.
@@ -274,7 +275,9 @@ fn swaps_and_compared_swaps_find_what_was_there() {
 
 #[test]
 fn four_bytes_are_four_bytes() {
-    let Some(mut nets) = job(2) else { return };
+    let Some(mut nets) = job_with(2, &options("tcp;ofi_rxm")) else {
+        return;
+    };
     assert!(nets[0].capabilities().contains(Capabilities::ATOMIC_4));
     let (memory, region) = window(&mut nets[1], 64);
     let word = |index: usize| {
@@ -344,15 +347,15 @@ fn a_flush_ends_after_all_that_was_started_before_it() {
     assert!(bytes.chunks(1 << 16).all(|chunk| chunk == wanted));
 }
 
-/// The provider `net` of 1.17 has no atomic operations, whatever its capabilities say.
+/// The native provider has no atomic operations, and that of 1.17 has capability bits that say otherwise.
 #[test]
 fn what_the_provider_lacks_is_an_error_that_says_so() {
-    let Some(mut nets) = job_with(2, &options("net")) else {
+    let Some(mut nets) = job_with(2, &options(native())) else {
         return;
     };
     let (_, region) = window(&mut nets[1], 64);
     if nets[0].capabilities().intersects(ATOMICS) {
-        println!("this libfabric's net has atomic operations");
+        println!("this libfabric's provider has atomic operations");
         return;
     }
     let error = net_error(nets[0].fetch_add(1, region, Width::Eight, 1, 0));
