@@ -260,7 +260,8 @@ fn two_nodes_of_two_ranks() {
         (8, 2),
         (1 << 10, 2),
         (16 << 10, 2),
-        (32 << 10, 4),
+        (256 << 10, 2),
+        (512 << 10, 4),
         (1 << 20, 4),
     ] {
         let count = bytes / 8;
@@ -282,7 +283,13 @@ fn two_nodes_of_two_ranks() {
             "allreduce of {bytes} B"
         );
     }
-    for (bytes, messages) in [(8, 4), (1 << 10, 4), (2 << 10, 8), (1 << 20, 8)] {
+    for (bytes, messages) in [
+        (8, 4),
+        (1 << 10, 4),
+        (4 << 10, 4),
+        (8 << 10, 8),
+        (1 << 20, 8),
+    ] {
         let memory = |_| Memory::new(&kind, &vec![0; bytes / 2]);
         let (send, receive): (Vec<_>, Vec<_>) =
             ((0..4).map(memory).collect(), (0..4).map(memory).collect());

@@ -99,7 +99,9 @@ pub struct TwoLevel {
     pub inside: Thresholds,
     /// Between nodes, and for flat algorithms.
     pub across: Thresholds,
-    /// Allreduce: columns where each rank's part of the vector has at least so many bytes.
+    /// Allreduce: columns from this many bytes on ...
+    pub allreduce_columns: usize,
+    /// ... where each rank's part of the vector has at least so many.
     pub allreduce_part: usize,
     /// Gather and scatter: leaders below this many bytes for each rank.
     pub gather_leaders: usize,
@@ -119,12 +121,13 @@ impl TwoLevel {
         force: Force::Nothing,
         inside: Thresholds::DEFAULT,
         across: Thresholds::NETWORK,
+        allreduce_columns: 512 << 10,
         allreduce_part: 16 << 10,
         gather_leaders: 8 << 10,
         allgather_leaders: 64 << 10,
         alltoall_leaders: 32 << 10,
         alltoall_leader_blocks: 256,
-        alltoall_columns: 2 << 10,
+        alltoall_columns: 8 << 10,
     };
 
     /// What `MICA_COLL_TWO_LEVEL` says; `None` if it is off.
@@ -168,7 +171,7 @@ impl TwoLevel {
 
     /// Allreduce of a vector of `bytes`.
     pub fn allreduce(&self, layout: &Layout, commutes: bool, bytes: usize) -> Way {
-        let long = |ranks| bytes / ranks >= self.allreduce_part;
+        let long = |ranks| bytes >= self.allreduce_columns && bytes / ranks >= self.allreduce_part;
         match self.reduce(layout, commutes) {
             Way::Flat => Way::Flat,
             _ if layout.equal().is_some_and(long) => self.asked(layout, Way::Columns),

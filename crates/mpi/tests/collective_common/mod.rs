@@ -410,6 +410,7 @@ pub fn two_levels() -> Vec<TwoLevel> {
     };
     let direct = TwoLevel {
         force: Force::Nothing,
+        allreduce_columns: 0,
         allreduce_part: 0,
         gather_leaders: 0,
         allgather_leaders: 0,
