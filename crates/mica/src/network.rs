@@ -98,7 +98,8 @@ impl Network {
     /// # Errors
     /// When a tunable's value does not fit.
     pub fn limits(&self) -> Result<NetworkLimits, BadValue> {
-        let payload_max = Options::in_force(false)?.payload_max;
+        let provider = self.chosen().map_or("", |chosen| &chosen.provider);
+        let payload_max = Options::in_force(false)?.payload_max_by(provider);
         let set = tunables::EAGER_MAX.threshold()?;
         Ok(NetworkLimits {
             eager_max: set.map_or(payload_max, |set| set.min(payload_max)),
@@ -300,7 +301,7 @@ mod tests {
         .checked(&Options {
             wish,
             library: None,
-            payload_max: 1024,
+            payload_max: Some(1024),
         })
     }
 

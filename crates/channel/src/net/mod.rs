@@ -66,12 +66,6 @@ const RECEIVES: u32 = 64;
 /// Sends from buffers of our own that are under way at a time.
 const SENDS: u32 = 64;
 
-/// What the layer ofi_rxm sends in one piece: its buffers' size. Longer messages are cut up, which is slower than to read them.
-const RXM_PIECE: usize = 16 << 10;
-
-/// Largest payload where the provider has no such limit: above, a read costs less than two copies (docs/design/net.md).
-const PIECE: usize = 64 << 10;
-
 /// Keys below this one are for registrations of our own buffers.
 const FIRST_KEY: u64 = 1 << 16;
 
@@ -213,12 +207,7 @@ impl Net {
         // Longer messages than the provider takes are not offered to it.
         let longest = endpoint.info.ep().max_msg_size;
         let room = longest.saturating_sub(wire::HEAD + crate::shm::INLINE);
-        let default = if endpoint.provider.contains(";ofi_rxm") {
-            RXM_PIECE - wire::HEAD - crate::shm::INLINE
-        } else {
-            PIECE
-        };
-        let payload_max = options.payload_max.unwrap_or(default).min(room);
+        let payload_max = options.payload_max_by(&endpoint.provider).min(room);
         let bytes = payload_max + wire::HEAD + crate::shm::INLINE;
         let receives = Buffers::new(&endpoint, RECEIVES, bytes, 1, Work::Receive)?;
         let sends = Pools::new(&endpoint, SENDS, bytes)?;

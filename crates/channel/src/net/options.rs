@@ -1,6 +1,7 @@
 //! What the tunables ask of the network.
 
 use super::choice::Wish;
+use super::wire;
 use mica_node::tunables::{self, BadValue};
 
 /// What the net channel is opened with.
@@ -19,7 +20,23 @@ pub struct Options {
 const PAYLOAD_LEAST: usize = 256;
 const PAYLOAD_MOST: usize = 1 << 22;
 
+/// What the layer ofi_rxm sends in one piece: its buffers' size. Longer messages are cut up, which is slower than to read them.
+const RXM_PIECE: usize = 16 << 10;
+
+/// Largest payload where the provider has no such limit: above, a read costs less than two copies (docs/design/net.md).
+const PIECE: usize = 64 << 10;
+
 impl Options {
+    /// Largest payload of a packet that goes by `provider`, as far as nothing else limits it.
+    pub fn payload_max_by(&self, provider: &str) -> usize {
+        self.payload_max
+            .unwrap_or(if provider.contains(";ofi_rxm") {
+                RXM_PIECE - wire::HEAD - crate::shm::INLINE
+            } else {
+                PIECE
+            })
+    }
+
     /// What the environment says. `all_on_one_machine`: no rank is elsewhere, so that a loopback interface will do.
     ///
     /// # Errors
