@@ -13,7 +13,8 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use mica_node::process::{
-    Keeper, Signals, adopt_orphans, host_name, is_foreground, signal, stop_self, wait_ready,
+    Keeper, Signals, adopt_orphans, allow_many_descriptors, host_name, is_foreground, signal,
+    stop_self, wait_ready,
 };
 use mica_node::segment::SegmentError;
 
@@ -111,6 +112,8 @@ impl Uplink {
 /// The signals that a launcher reads. Taken before any thread or child is started.
 pub fn take_signals() -> Result<Signals, LaunchError> {
     adopt_orphans().map_err(doing("cannot become the subreaper"))?;
+    // Several descriptors for each rank. Where that is not allowed, the first one that lacks says so.
+    let _ = allow_many_descriptors();
     let numbers = [
         signal::SIGINT,
         signal::SIGTERM,

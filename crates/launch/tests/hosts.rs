@@ -115,6 +115,26 @@ fn ranks_of_two_nodes_make_one_job() {
     );
 }
 
+/// A rank takes several descriptors here, and finds the limit that the user has.
+#[test]
+fn more_ranks_than_descriptors_by_default() {
+    let script = format!(
+        "ulimit -Sn 128; exec {MPIEXEC} {} -n 200 sh -c 'echo $(ulimit -Sn)'",
+        FORK.join(" ")
+    );
+    let output = Command::new("sh")
+        .args(["-c", &script])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let lines = sorted_lines(&output.stdout);
+    assert!(
+        lines.len() == 200 && lines.iter().all(|line| line == "128"),
+        "{lines:?}"
+    );
+}
+
 #[test]
 fn virtual_nodes_by_the_environment() {
     let output = mpiexec(&["-n", "3", "sh", "-c", "echo $MICA_RANK $MPI_LOCALNRANKS"])

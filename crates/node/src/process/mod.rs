@@ -12,11 +12,13 @@
 mod events;
 mod interfaces;
 mod keeper;
+mod limits;
 mod probe;
 
 pub use events::{Signals, is_foreground, set_nonblocking, wait_readable, wait_ready};
 pub use interfaces::{Interface, interfaces};
 pub use keeper::Keeper;
+pub use limits::allow_many_descriptors;
 pub use probe::{CmaRefusal, cma_between_ranks, memfd};
 
 use std::io;
@@ -163,6 +165,7 @@ fn prepare_child(
     if let Some(pipe) = keeper {
         keeper::announce(pipe)?;
     }
+    limits::restore()?;
     for &fd in inherit {
         // SAFETY: F_SETFD takes a plain number; a wrong descriptor is reported as EBADF.
         check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) })?;
