@@ -274,6 +274,7 @@ mod tests {
 
     fn offer(provider: &str, domain: &str, address: [u8; 4]) -> Offer {
         Offer {
+            plain: true,
             provider: provider.to_owned(),
             domain: domain.to_owned(),
             fabric: "f".to_owned(),
