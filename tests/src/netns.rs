@@ -2,6 +2,7 @@
 //! everything else. For tests of jobs over several nodes; making them needs root.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Two namespaces with a cable between them. They are gone when this is dropped.
 pub struct Namespaces {
@@ -44,6 +45,20 @@ impl Namespaces {
             ip(&["-n", name, "link", "set", end, "up"])?;
             ip(&["-n", name, "link", "set", "lo", "up"])?;
         }
+        // The kernel takes up to a second to call a link running, and libfabric offers none before.
+        for (name, end) in self.names.iter().zip(&self.cable) {
+            let is_up = || {
+                let shown = ip(&["-n", name, "-o", "link", "show", "dev", end]);
+                shown.map(|shown| shown.contains("state UP"))
+            };
+            let until = Instant::now() + Duration::from_secs(20);
+            while !is_up()? {
+                if Instant::now() > until {
+                    return Err(format!("{end} in {name} does not come up"));
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
         Ok(())
     }
 
@@ -72,11 +87,12 @@ impl Drop for Namespaces {
     }
 }
 
-fn ip(arguments: &[&str]) -> Result<(), String> {
+/// What `ip` prints, or why it fails.
+fn ip(arguments: &[&str]) -> Result<String, String> {
     let output = Command::new("ip").args(arguments).output();
     let output = output.map_err(|error| format!("ip: {error}"))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&output.stderr);
     Err(format!("ip {}: {}", arguments.join(" "), said.trim()))

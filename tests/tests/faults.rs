@@ -95,19 +95,20 @@ fn kill_one(install: &Install, n: u32, victim: u32, bytes: &str) -> Outcome {
         bytes,
     ];
     let mut job = install.mpiexec(args).start();
-    let text = job.wait_for("ready");
-    let pid = text
-        .lines()
-        .filter_map(|l| l.split_once("pid "))
-        .find(|(label, _)| {
+    // Lines of different ranks may overtake each other on their way through mpiexec: "ready" may come before the pid.
+    let pid = (0..500).find_map(|_| {
+        let text = job.wait_for("ready");
+        let mut lines = text.lines().filter_map(|l| l.split_once("pid "));
+        let pid = lines.find(|(label, _)| {
             label
                 .chars()
                 .filter(char::is_ascii_digit)
                 .collect::<String>()
                 == victim.to_string()
-        })
-        .map(|(_, pid)| pid.trim().parse::<i32>().expect("a process id"))
-        .unwrap_or_else(|| panic!("no pid of rank {victim} in\n{text}"));
+        });
+        pid.map(|(_, pid)| pid.trim().parse::<i32>().expect("a process id"))
+    });
+    let pid = pid.unwrap_or_else(|| panic!("no pid of rank {victim} after \"ready\""));
     let living = processes_with_mark(job.mark()).len();
     assert!(
         living as u32 > n,

@@ -118,7 +118,10 @@ fn parent(pid: i32) -> i32 {
 /// Starts a job that exchanges for ever, does something to it, and answers how it ended.
 fn disturbed(job: Job, disturb: impl FnOnce(&dyn Fn(u32) -> i32)) -> Outcome {
     let mut job = job.start();
-    let text = job.wait_for("ready");
+    job.wait_for("ready");
+    // Lines of different ranks may overtake each other on their way through mpiexec.
+    let text = (0..4).map(|rank| job.wait_for(&format!("[{rank}] pid ")));
+    let text = text.last().expect("four ranks");
     let marked = processes_with_mark(job.mark());
     assert!(marked.len() > 4 + 2, "ranks, agents and a head: {marked:?}");
     let agent_of = |rank: u32| {

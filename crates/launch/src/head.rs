@@ -30,6 +30,8 @@ use crate::traffic::{self, Sent};
 use crate::wire::{Down, NodeJob, Puts, RankEnd, Up};
 use crate::writer::Writer;
 
+mod start;
+
 /// Why the head cannot do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum HeadError {
@@ -223,37 +225,6 @@ struct Head<'a> {
 }
 
 impl Head<'_> {
-    /// Starts the remote shells.
-    fn start(&mut self, nodes: &Nodes) -> Result<(), HeadError> {
-        let addresses = self.door.addresses();
-        let addresses = addresses.map_err(doing("cannot find out the port for agents"))?;
-        let agent = |node| Agent {
-            addresses: addresses.clone(),
-            node,
-        };
-        let program = std::env::current_exe();
-        let program = program.map_err(doing("cannot find out the path of mpiexec"))?;
-        let shell = self.options.launcher_exec.as_deref();
-        for start in commands(nodes, shell, &program, &agent) {
-            if self.options.verbose {
-                let hosts = self.names(&start.nodes);
-                let command = command_line(&start.command);
-                self.writer
-                    .say(format_args!("mpiexec: {hosts}: {command}\n"));
-            }
-            let name = start.command[0].to_string_lossy().into_owned();
-            let hosts = self.names(&start.nodes);
-            let shell = Shell::start(start, self.door.secret());
-            let shell = shell.map_err(|source| HeadError::Shell {
-                program: name,
-                hosts,
-                source,
-            })?;
-            self.shells.push(shell);
-        }
-        Ok(())
-    }
-
     /// `host a (ranks 0-3), host b (rank 4)`.
     fn names(&self, nodes: &[usize]) -> String {
         let name = |&node: &usize| {
@@ -351,68 +322,6 @@ impl Head<'_> {
         }
         if let Err(lost) = heard {
             self.on_lost(node, &lost);
-        }
-    }
-
-    /// An agent has proved that it is one.
-    fn on_entered(&mut self, link: Box<Link>, messages: Vec<Up>) {
-        let mut messages = messages.into_iter();
-        let Some(Up::Hello {
-            node,
-            slurm,
-            machine,
-        }) = messages.next()
-        else {
-            return;
-        };
-        let awaited = |node: &usize| self.nodes[*node].is_awaited();
-        // Slurm numbers hosts in its own order.
-        let by_name = slurm.filter(|_| self.launcher == Launcher::Srun);
-        let by_name = by_name.and_then(|name| self.nodes.iter().position(|n| n.host == name));
-        let number = node.and_then(|node| usize::try_from(node).ok());
-        let number = by_name.or(number).filter(|&node| node < self.nodes.len());
-        let Some(number) = number.filter(awaited).filter(|_| self.ending.is_none()) else {
-            return;
-        };
-        self.nodes[number].state = State::Running(link);
-        self.nodes[number].machine = machine;
-        self.nodes[number].came = true;
-        for message in messages {
-            self.on_message(number, message);
-        }
-        if !self.nodes.iter().any(Node::is_awaited) {
-            self.start_by = None;
-            self.door.close();
-            self.send_plans();
-        }
-    }
-
-    /// All agents are there.
-    fn send_plans(&mut self) {
-        let spans = self.nodes.len() > 1;
-        let environment = environment::for_agents(self.options, self.launcher);
-        let directory = std::env::current_dir().ok().map(Into::into);
-        for number in 0..self.nodes.len() {
-            let node = &self.nodes[number];
-            let mut job = NodeJob::part(self.options, node.members.clone());
-            let shares = |other: &&Node| other.machine == node.machine;
-            let before = self.nodes[..number].iter().filter(shares);
-            job.machine_first = before.map(|other| other.members.len() as u32).sum();
-            let all = self.nodes.iter().filter(shares);
-            job.machine_ranks = all.map(|other| other.members.len() as u32).sum();
-            job.host = node.host.clone();
-            job.environment = environment.clone();
-            job.directory = directory.clone();
-            job.traffic = self.options.wants_traffic();
-            job.pmi |= spans;
-            job.interface = match (&self.options.interface, self.launcher) {
-                // An address is this machine's; the others' is the one by which they have come.
-                (Some(name), _) if name.parse::<std::net::IpAddr>().is_ok() => Some(String::new()),
-                (Some(name), _) => Some(name.clone()),
-                (None, Launcher::Fork) => Some(String::new()),
-                (None, _) => None,
-            };
-            self.tell(number, &Down::Plan(Box::new(job)));
         }
     }
 
@@ -564,60 +473,6 @@ impl Head<'_> {
         if self.ending.is_none() {
             self.end(Ending::HostLost, signal::SIGTERM);
         }
-    }
-
-    /// Sees whether remote shells have failed to bring their agents.
-    fn look_at_shells(&mut self) -> Result<(), LaunchError> {
-        for number in 0..self.shells.len() {
-            let had_ended = self.shells[number].has_ended();
-            self.shells[number]
-                .look()
-                .map_err(doing("cannot look at a remote shell"))?;
-            let shell = &self.shells[number];
-            if had_ended || !shell.has_failed() || self.ending.is_some() {
-                continue;
-            }
-            let missing = self.missing(&self.shells[number].nodes);
-            if missing.is_empty() {
-                continue;
-            }
-            let text = format!(
-                "mpiexec: cannot start an agent on {}:\n{}",
-                self.names(&missing),
-                self.shells[number].describe()
-            );
-            self.fail_to_start(&text);
-        }
-        Ok(())
-    }
-
-    /// Those of these nodes whose agents have not come.
-    fn missing(&self, nodes: &[usize]) -> Vec<usize> {
-        let awaited = nodes.iter().filter(|&&node| self.nodes[node].is_awaited());
-        awaited.copied().collect()
-    }
-
-    fn fail_to_start(&mut self, text: &str) {
-        self.writer.say(text);
-        self.start_by = None;
-        let status = crate::INTERNAL;
-        self.end(Ending::NotStarted { status }, signal::SIGTERM);
-    }
-
-    fn on_start_timeout(&mut self) {
-        let all: Vec<usize> = (0..self.nodes.len()).collect();
-        let time = START_FACTOR * self.options.host_timeout;
-        let mut text = String::new();
-        for node in self.missing(&all) {
-            let name = self.names(&[node]);
-            text.push_str(&format!(
-                "mpiexec: {name}: its agent did not connect within {} s:\n",
-                time.as_secs_f64()
-            ));
-            let shells = self.shells.iter().filter(|s| s.nodes.contains(&node));
-            text.extend(shells.map(Shell::describe));
-        }
-        self.fail_to_start(&text);
     }
 
     fn on_signal(&mut self, number: i32) {
