@@ -4,7 +4,7 @@
 //! Slingshot, Omni-Path, or TCP where there is nothing better ([`choice`]). Each rank has one endpoint for reliable datagrams
 //! (FI_EP_RDM), by which it reaches all others, and one completion queue.
 //!
-//! - **Messages** are the packets of the rings with a payload behind them ([`wire`]). A sender copies them to a buffer of its own
+//! - **Messages** are the packets of the rings with a payload behind them (`wire.rs`). A sender copies them to a buffer of its own
 //!   (or the provider does, if they are short); a receiver has a ring of buffers posted, and a packet stays in its buffer until it
 //!   is consumed. Packets of a pair stay in order.
 //! - **Long messages** are read from the sender's memory: it [exposes](Net::expose) it and sends key and address, the receiver
@@ -12,12 +12,12 @@
 //! - **One-sided operations** are [`RemoteMemory`](crate::RemoteMemory)'s.
 //!
 //! Nothing here blocks. Progress is made by looks at the completion queue, and by nothing else: [`Net::look`], or
-//! [`Messages::peek`] when no packet is queued. A rank that would sleep asks [`Net::prepare_to_wait`] how.
+//! [`Messages::peek`](crate::Messages::peek) when no packet is queued. A rank that would sleep asks [`Net::prepare_to_wait`] how.
 //!
 //! **No room** is an answer (`false`), not an error: [`Net::has_room`] turns false with it, and true again after a look.
 //!
 //! **A lost peer** is told once by [`Net::take_loss`], and by the errors of all that is sent to it and under way with it.
-//! Who has something under way with a lost peer finds out ([`watch`]), but a rank that only receives hears nothing: it can ask
+//! Who has something under way with a lost peer finds out (`watch.rs`), but a rank that only receives hears nothing: it can ask
 //! by [`Net::probe`].
 
 // docs/design/net.md has the measurements behind these choices.
