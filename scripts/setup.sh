@@ -59,6 +59,8 @@ several_nodes() {
     need util-linux unshare --version
     need slurm-wlm sh -c 'command -v srun && command -v slurmctld && command -v slurmd'
     need munge munged --version
+    need openssh-client ssh -V
+    need openssh-server sh -c "command -v sshd || test -x /usr/sbin/sshd"
     echo "$missing"
 }
 missing=$(several_nodes)
