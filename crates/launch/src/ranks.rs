@@ -164,7 +164,8 @@ impl<'a> Ranks<'a> {
                 command
                     .env("PMI_FD", theirs.as_raw_fd().to_string())
                     .env("PMI_RANK", plan.rank.to_string())
-                    .env("PMI_SIZE", self.job.size.to_string());
+                    .env("PMI_SIZE", self.job.size.to_string())
+                    .env("PMI_HOSTNAME", &self.job.host);
                 Some(theirs)
             }
             None => None,

@@ -10,6 +10,7 @@
 use crate::packet;
 use crate::{Fault, State};
 use mica_channel::Messages;
+use mica_channel::net::Net;
 use mica_policy::{PollPolicy, PollSchedule};
 
 /// Packets that one round takes in before it looks at the waiting operation again.
@@ -134,7 +135,11 @@ impl State {
             let found = match bringer {
                 Bringer::Rings => self.channels.shm.peek(),
                 Bringer::Fifos => self.channels.shm.fifos().and_then(Messages::peek),
-                Bringer::Net => self.channels.net.as_deref_mut().and_then(Messages::peek),
+                // A look at the network is dear: one a round.
+                Bringer::Net if taken == 0 => {
+                    self.channels.net.as_deref_mut().and_then(Messages::peek)
+                }
+                Bringer::Net => self.channels.net.as_deref().and_then(Net::peek_found),
             };
             let Some((source, packet)) = found else {
                 return Ok(taken);

@@ -15,6 +15,9 @@ use crate::{ChannelError, Messages};
 /// Longest message that is put together on the stack for the provider to copy.
 pub(super) const INJECT: usize = 256;
 
+/// So many receives may be missing before they are posted again, whatever else there is to do.
+const REPOST: usize = 16;
+
 /// Completions that are read at a time.
 const BATCH: usize = 16;
 
@@ -167,7 +170,8 @@ impl Net {
         } else if count != -fi::FI_EAGAIN {
             self.look_at_failures(count);
         }
-        if !self.unposted.is_empty() {
+        // What has just come goes first: receives are posted in time all the same.
+        if !self.unposted.is_empty() && (count <= 0 || self.unposted.len() >= REPOST) {
             self.post_receives();
         }
         if self.remote.is_stuck() {
@@ -329,8 +333,17 @@ impl Net {
         debug_assert!(self.ready.front().is_some_and(|a| a.source == source));
         if let Some(arrival) = self.ready.pop_front() {
             self.unposted.push(arrival.buffer);
-            self.post_receives();
+            if self.unposted.len() >= REPOST {
+                self.post_receives();
+            }
         }
+    }
+
+    /// The next packet of those that an earlier look has found.
+    #[inline]
+    pub fn peek_found(&self) -> Option<(u32, Packet)> {
+        let arrival = self.ready.front()?;
+        Some((arrival.source, arrival.packet?))
     }
 
     /// True when all packets that were sent have left this process, or their receivers are lost. Looks once; where the provider
@@ -387,8 +400,7 @@ impl Messages for Net {
         if self.ready.is_empty() {
             self.look();
         }
-        let arrival = self.ready.front()?;
-        Some((arrival.source, arrival.packet?))
+        self.peek_found()
     }
 
     fn has_arrivals(&mut self) -> bool {
