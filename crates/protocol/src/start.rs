@@ -187,8 +187,8 @@ fn open_net(
     loopback: bool,
     manager: Option<&mut (dyn ProcessManager + 'static)>,
 ) -> Result<Option<Box<Net>>, StartError> {
-    let spans = segment.job_size() > segment.ranks();
-    if !spans && !(loopback && segment.job_size() > 1) {
+    let needed = if loopback { 1 } else { segment.ranks() };
+    if segment.job_size() <= needed {
         return Ok(None);
     }
     let manager = manager.ok_or(StartError::NoExchange)?;
