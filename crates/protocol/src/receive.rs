@@ -581,9 +581,9 @@ impl State {
         if packet.payload == 0 {
             view.unpack(0, &packet.inline[..inline]);
         } else {
-            self.channels.read_payload(source, &packet, view, 0);
+            self.channels.shm.read_payload(source, &packet, view, 0);
         }
-        self.channels.consume(source, &packet);
+        self.channels.shm.consume(source, &packet);
         Glance::Received(Completion {
             envelope,
             sent,
