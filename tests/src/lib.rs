@@ -13,6 +13,8 @@ mod machine;
 pub mod netns;
 
 pub use launchers::Launcher;
+use netns::Namespaces;
+
 pub use list::{Entry, Verdict, parse_list};
 pub use machine::Machine;
 
@@ -153,6 +155,21 @@ impl Install {
     /// The helper for launcher and fault tests (`tests/c/tools/job.c`).
     pub fn job(&self) -> PathBuf {
         self.program("tools/job")
+    }
+
+    /// `mpiexec ARGS...` on the first of two hosts, for a job on both.
+    pub fn mpiexec_on<I, S>(&self, hosts: &Namespaces, args: I) -> Job
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        let [program, first @ ..] = hosts.on_first();
+        Job::new(program)
+            .args(first)
+            .args([self.bin("mpiexec")])
+            .args(["-hosts", &hosts.hosts()])
+            .args(["--launcher-exec", Namespaces::SHELL])
+            .args(args)
     }
 
     /// `mpiexec ARGS...`.

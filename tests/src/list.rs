@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::{Install, WATCHDOG};
+use crate::{Install, Job, WATCHDOG};
 
 /// One line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,10 +120,16 @@ impl Entry {
     }
 
     /// Runs it on `ranks` ranks; `wrapper` stands before the program on mpiexec's command line.
-    pub fn run(&self, install: &Install, ranks: u32, wrapper: Option<&PathBuf>) -> Verdict {
+    pub fn run(
+        &self,
+        install: &Install,
+        mpiexec: Job,
+        ranks: u32,
+        wrapper: Option<&PathBuf>,
+    ) -> Verdict {
         let program = install.program(&self.program);
-        let mut job = install.mpiexec(["-n", &ranks.to_string()]);
-        job = job
+        let mut job = mpiexec
+            .args(["-n", &ranks.to_string()])
             .args(wrapper)
             .args([&program])
             .args(&self.args)

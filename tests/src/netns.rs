@@ -2,6 +2,7 @@
 //! everything else. For tests of jobs over several nodes; making them needs root.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// Two namespaces with a cable between them. They are gone when this is dropped.
@@ -15,11 +16,15 @@ impl Namespaces {
     /// The remote shell that reaches such a host.
     pub const SHELL: &'static str = "ip netns exec";
 
-    /// Makes the namespaces; `tag` tells tests of one process apart. `None`, with the reason printed, where that is not
-    /// allowed.
-    pub fn new(tag: &str) -> Option<Namespaces> {
+    /// Makes the namespaces. `None`, with the reason printed, where that is not allowed.
+    pub fn new() -> Option<Namespaces> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
         // Interface names have 15 bytes at most.
-        let unique = format!("{}{tag}", std::process::id());
+        let unique = format!(
+            "{}x{}",
+            std::process::id(),
+            MADE.fetch_add(1, Ordering::Relaxed)
+        );
         let names = ["a", "b"].map(|end| format!("mica{unique}{end}"));
         let cable = ["a", "b"].map(|end| format!("mv{unique}{end}"));
         if let Err(reason) = ip(&["netns", "add", &names[0]]) {

@@ -16,12 +16,8 @@ fn on_virtual_nodes(install: &Install, words: &[&str]) -> Job {
 
 /// A job of four ranks on two hosts, started on the first.
 fn on_hosts(install: &Install, hosts: &Namespaces, words: &[&str]) -> Job {
-    let [program, first @ ..] = hosts.on_first();
-    Job::new(program)
-        .args(first)
-        .args([install.bin("mpiexec")])
-        .args(["-hosts", &hosts.hosts(), "-ppn", "2"])
-        .args(["--launcher-exec", Namespaces::SHELL, "--host-timeout", "3"])
+    install
+        .mpiexec_on(hosts, ["-ppn", "2", "--host-timeout", "3"])
         .args(words)
 }
 
@@ -97,7 +93,7 @@ fn two_virtual_nodes() {
 fn two_hosts() {
     let _turn = one_at_a_time();
     let install = Install::find();
-    let Some(hosts) = Namespaces::new("m") else {
+    let Some(hosts) = Namespaces::new() else {
         return;
     };
     suite(&install, &|words| on_hosts(&install, &hosts, words));
@@ -156,7 +152,7 @@ fn a_killed_agent_ends_the_job() {
     let words = ["--label", &job, "pids", "100000"];
     let out = disturbed(on_virtual_nodes(&install, &words), kill_agent_of_rank_3);
     names_the_host(&out, "right");
-    if let Some(hosts) = Namespaces::new("k") {
+    if let Some(hosts) = Namespaces::new() {
         let out = disturbed(on_hosts(&install, &hosts, &words), kill_agent_of_rank_3);
         names_the_host(&out, &hosts.names[1]);
     }
@@ -166,7 +162,7 @@ fn a_killed_agent_ends_the_job() {
 fn a_cut_cable_ends_the_job() {
     let _turn = one_at_a_time();
     let install = Install::find();
-    let Some(hosts) = Namespaces::new("c") else {
+    let Some(hosts) = Namespaces::new() else {
         return;
     };
     let job = install.job().to_string_lossy().into_owned();

@@ -11,7 +11,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mica_tests::{Install, TWO_NODES, one_at_a_time, target, workspace};
+use mica_tests::netns::Namespaces;
+use mica_tests::{Install, Job, TWO_NODES, one_at_a_time, target, workspace};
 
 fn path(variable: &str, default: &str) -> PathBuf {
     let path = env::var_os(variable).map_or_else(|| target().join(default), PathBuf::from);
@@ -54,7 +55,7 @@ fn counts(stdout: &str) -> Option<(u32, u32, u32)> {
     Some((numbers.next()??, numbers.next()??, numbers.next()??))
 }
 
-fn run_suite(ranks: u32, name: &str, environment: &[(&str, &str)]) {
+fn run_suite(ranks: u32, name: &str, mpiexec: &dyn Fn(&Install) -> Job) {
     let install = Install::find();
     let python = path("MICA_PYTHON", "venv/bin/python");
     let source = path("MICA_MPI4PY_SRC", "mpi4py-src");
@@ -68,10 +69,9 @@ fn run_suite(ranks: u32, name: &str, environment: &[(&str, &str)]) {
             continue;
         }
         let _turn = one_at_a_time();
-        let job = install.mpiexec(["-n", &ranks.to_string()]).args([&python]);
-        let job = environment
-            .iter()
-            .fold(job, |job, (name, value)| job.env(name, value));
+        let job = mpiexec(&install)
+            .args(["-n", &ranks.to_string()])
+            .args([&python]);
         let job = job
             .args([&folder.join("run_mpi4py.py")])
             .args(["--limit", "200"]);
@@ -111,24 +111,29 @@ fn run_suite(ranks: u32, name: &str, environment: &[(&str, &str)]) {
     assert!(run > 0, "nothing ran");
 }
 
+/// On this node.
+fn here(install: &Install) -> Job {
+    install.mpiexec([""; 0])
+}
+
 #[test]
 fn on_one_rank() {
-    run_suite(1, "1", &[]);
+    run_suite(1, "1", &here);
 }
 
 #[test]
 fn on_two_ranks() {
-    run_suite(2, "2", &[]);
+    run_suite(2, "2", &here);
 }
 
 #[test]
 fn on_three_ranks() {
-    run_suite(3, "3", &[]);
+    run_suite(3, "3", &here);
 }
 
 #[test]
 fn on_five_ranks() {
-    run_suite(5, "5", &[]);
+    run_suite(5, "5", &here);
 }
 
 /// Every module of the suite is listed, and nothing else is.
@@ -156,5 +161,19 @@ fn the_list_is_complete() {
 
 #[test]
 fn on_two_nodes_of_two_ranks() {
-    run_suite(4, "2x2", &TWO_NODES);
+    run_suite(4, "2x2", &|install| {
+        let job = here(install);
+        TWO_NODES
+            .iter()
+            .fold(job, |job, (name, value)| job.env(name, value))
+    });
+}
+
+#[test]
+fn on_two_hosts_of_two_ranks() {
+    if let Some(hosts) = Namespaces::new() {
+        run_suite(4, "2x2-hosts", &|install| {
+            install.mpiexec_on(&hosts, [""; 0])
+        });
+    }
 }

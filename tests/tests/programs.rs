@@ -1,12 +1,13 @@
 //! The programs of `tests/c`, as `tests/c/testlist` says, once as they are, once with
 //! process_vm_readv and process_vm_writev refused by a seccomp filter, once on two virtual nodes that
-//! talk over libfabric's tcp, and those that move messages once under the basic design of the
+//! talk over libfabric's tcp, once on two hosts made of network namespaces, and those that move messages once under the basic design of the
 //! shared-memory channel.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
+use mica_tests::netns::Namespaces;
 use mica_tests::{
     Entry, Install, Job, Outcome, TWO_NODES, Verdict, one_at_a_time, parse_list, workspace,
 };
@@ -40,6 +41,8 @@ enum Pass {
     Basic,
     /// Two nodes made of this one: half of the ranks each, network between them.
     Nodes,
+    /// Two hosts made of network namespaces, each with an address of its own. Each line on one number of ranks.
+    Hosts,
 }
 
 impl Pass {
@@ -50,19 +53,30 @@ impl Pass {
             // Lines that set thresholds are variants of a line that does not.
             Pass::Basic => entry.basic && entry.env.is_empty(),
             Pass::Nodes => entry.nodes && (entry.env.is_empty() || entry.forces_requests()),
+            Pass::Hosts => entry.nodes && entry.env.is_empty(),
         }
     }
 
-    /// One rank cannot be on two nodes.
-    fn least_ranks(self) -> u32 {
-        if self == Pass::Nodes { 2 } else { 1 }
+    /// The numbers of ranks to run a line on.
+    fn ranks(self, entry: &Entry) -> Vec<u32> {
+        let several = || entry.ranks.iter().copied().filter(|n| *n > 1);
+        match self {
+            // One rank cannot be on two nodes.
+            Pass::Nodes => several().collect(),
+            // Two ranks on a host, or as near to it as the line goes.
+            Pass::Hosts => several()
+                .min_by_key(|n| n.abs_diff(4))
+                .into_iter()
+                .collect(),
+            _ => entry.ranks.clone(),
+        }
     }
 
     fn environment(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Pass::Basic => &[("MICA_SHM", "basic"), ("MICA_BASIC_FIFO", "16K")],
             Pass::Nodes => &TWO_NODES,
-            Pass::Plain | Pass::WithoutCma => &[],
+            Pass::Plain | Pass::WithoutCma | Pass::Hosts => &[],
         }
     }
 }
@@ -72,6 +86,17 @@ fn run(name: &str, pass: Pass) {
     let install = Install::find();
     let wrapper: Option<PathBuf> =
         (pass == Pass::WithoutCma).then(|| install.program("tools/nocma"));
+    let hosts = match pass {
+        Pass::Hosts => match Namespaces::new() {
+            None => return,
+            hosts => hosts,
+        },
+        _ => None,
+    };
+    let mpiexec = || match &hosts {
+        Some(hosts) => install.mpiexec_on(hosts, [""; 0]),
+        None => install.mpiexec([""; 0]),
+    };
     let (mut passed, mut skipped, mut failures) = (0, Vec::new(), Vec::new());
     for mut entry in list() {
         if family(&entry) != name || !pass.has(&entry) {
@@ -80,9 +105,9 @@ fn run(name: &str, pass: Pass) {
         for &(key, value) in pass.environment() {
             entry.env.push((key.to_owned(), value.to_owned()));
         }
-        for &ranks in entry.ranks.iter().filter(|n| **n >= pass.least_ranks()) {
+        for ranks in pass.ranks(&entry) {
             let _turn = one_at_a_time();
-            match entry.run(&install, ranks, wrapper.as_ref()) {
+            match entry.run(&install, mpiexec(), ranks, wrapper.as_ref()) {
                 Verdict::Passed => passed += 1,
                 Verdict::Skipped(why) => skipped.push(format!("{}: {why}", entry.program)),
                 Verdict::Failed(report) => failures.push(report),
@@ -174,6 +199,31 @@ on_two_nodes! {
     persistent_collectives_on_two_nodes "pers";
     sessions_on_two_nodes "session";
     topologies_on_two_nodes "topo";
+}
+
+macro_rules! on_two_hosts {
+    ($($test:ident $name:literal;)*) => {$(
+        #[test]
+        fn $test() {
+            run($name, Pass::Hosts);
+        }
+    )*};
+}
+
+on_two_hosts! {
+    point_to_point_on_two_hosts "pt2pt";
+    datatypes_on_two_hosts "type";
+    collectives_on_two_hosts "coll";
+    communicators_on_two_hosts "comm";
+    errors_on_two_hosts "err";
+    threads_on_two_hosts "thr";
+    starting_and_finishing_on_two_hosts "init";
+    profiling_interface_on_two_hosts "pmpi";
+    intercommunicators_on_two_hosts "inter";
+    nonblocking_collectives_on_two_hosts "nbc";
+    persistent_collectives_on_two_hosts "pers";
+    sessions_on_two_hosts "session";
+    topologies_on_two_hosts "topo";
 }
 
 #[test]

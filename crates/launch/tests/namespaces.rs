@@ -72,7 +72,7 @@ fn report(mut child: Child, pids: &[u32]) -> String {
 
 #[test]
 fn ranks_are_where_their_host_is() {
-    let Some(hosts) = Namespaces::new("r") else {
+    let Some(hosts) = Namespaces::new() else {
         return;
     };
     let script =
@@ -96,7 +96,7 @@ fn ranks_are_where_their_host_is() {
 
 #[test]
 fn the_interface_can_be_named() {
-    let Some(hosts) = Namespaces::new("i") else {
+    let Some(hosts) = Namespaces::new() else {
         return;
     };
     let script = "echo $MICA_RANK $MICA_NET_INTERFACE";
@@ -121,7 +121,7 @@ fn the_interface_can_be_named() {
 
 #[test]
 fn a_cut_cable_is_a_lost_host() {
-    let Some(hosts) = Namespaces::new("c") else {
+    let Some(hosts) = Namespaces::new() else {
         return;
     };
     let (child, pids) = sleepers(&hosts);
@@ -134,7 +134,7 @@ fn a_cut_cable_is_a_lost_host() {
 
 #[test]
 fn a_killed_agent_is_a_lost_host() {
-    let Some(hosts) = Namespaces::new("k") else {
+    let Some(hosts) = Namespaces::new() else {
         return;
     };
     let (child, pids) = sleepers(&hosts);
