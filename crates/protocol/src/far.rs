@@ -17,6 +17,7 @@ use mica_channel::memory::{Shape, View};
 use mica_channel::net::Wait;
 use mica_node::park::Watch;
 use mica_node::segment::JobSegment;
+use mica_policy::{Message, NetworkLimits, NetworkWay, network_way};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -86,9 +87,18 @@ impl State {
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
-        let readable = view.as_contiguous().is_some()
-            && self.channels.net_to(peer).is_some_and(|net| net.can_read());
-        let Some(region) = request.registered.filter(|_| readable) else {
+        let can_read = self.channels.net_to(peer).is_some_and(|net| net.can_read());
+        let limits = NetworkLimits {
+            // It was asked for, so it is past that.
+            eager_max: 0,
+            can_read: can_read && request.registered.is_some(),
+        };
+        let message = Message {
+            pieces: view.run_count_hint(),
+            ..Message::contiguous(len)
+        };
+        let (NetworkWay::Read, Some(region)) = (network_way(&message, &limits), request.registered)
+        else {
             return self.ask_for_cells(id, peer, request.op);
         };
         let at = self.far_reads.all.insert(FarRead {
