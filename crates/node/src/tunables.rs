@@ -96,7 +96,7 @@ tunables! {
         "More unexpected messages of one sender than these mean that the receiver lags behind.";
     SKEW_PERIOD: "skew_period", "MICA_SKEW_PERIOD", "16", Kind::Count,
         "For how many arrivals that must hold before the sender is told.";
-    POLL: "poll", "MICA_POLL", "static", Kind::Choice(&["static", "dynamic"]),
+    POLL: "poll", "MICA_POLL", "dynamic", Kind::Choice(&["static", "dynamic"]),
         "How often channels beside shared memory are looked at: at a fixed ratio, or as their messages come.";
     POLL_RATIO: "poll_ratio", "MICA_POLL_RATIO", "50", Kind::Count,
         "Static polling: looks at shared memory for each look at another channel.";

@@ -23,13 +23,6 @@ pub enum PollPolicy {
     },
 }
 
-impl Default for PollPolicy {
-    /// A static ratio of 50 (chai-2009, 7.3.1).
-    fn default() -> PollPolicy {
-        PollPolicy::Static { ratio: 50 }
-    }
-}
-
 impl PollPolicy {
     /// That of `MICA_POLL`, `MICA_POLL_RATIO` and `MICA_POLL_HISTORY`.
     ///
@@ -260,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_static_ratio_is_kept() {
-        let mut schedule = PollSchedule::new(PollPolicy::default(), 2);
+        let mut schedule = PollSchedule::new(PollPolicy::Static { ratio: 50 }, 2);
         let mut mock = Mock::new(2);
         for _ in 0..5000 {
             mock.round(&mut schedule);
