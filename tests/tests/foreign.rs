@@ -95,6 +95,13 @@ fn under_slurm() {
         };
         way.check(&install);
     }
+    // A launcher that lets the others go on: they notice by themselves.
+    let alone = machine
+        .job("srun")
+        .args(["--mpi=pmi2", "--kill-on-bad-exit=0"]);
+    let alone = alone.args(["-n", "3"]).args([install.job()]);
+    let alone = alone.args(["kill", "9", "1", "100000"]).run();
+    alone.expect_failure().says("lost rank 1");
     // Without a PMI: one rank is a job of one, several are told what to do.
     let srun = |ranks: &str| {
         let job = machine.job("srun").args(["--mpi=none", "-n", ranks]);
