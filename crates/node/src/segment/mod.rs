@@ -3,15 +3,22 @@
 //! Nothing is named in a file system, so nothing is left behind however a job ends. The segment is sparse: address space
 //! is laid out for all pairs ([`Geometry`]), and memory is allocated when a pair first talks ([`JobSegment::allocate`],
 //! an error and never a SIGBUS if there is none). The launcher creates the segment and its children inherit the
-//! descriptor; a program that runs alone creates its own.
+//! descriptor; under another launcher the first rank of the node creates it and hands it over; a program that runs alone
+//! creates its own.
 
 mod block;
+mod error;
 mod geometry;
+mod spec;
+#[cfg(test)]
+mod tests;
 
 pub use block::{
     RankBlock, RankState, TRAFFIC_NAMES, TRAFFIC_WAYS, WaitKind, Waiting, monotonic_ns,
 };
+pub use error::SegmentError;
 pub use geometry::{Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
+pub use spec::JobSpec;
 
 use crate::doorbell::{self, Doorbell, Knocks};
 use crate::fifo::{FifoHead, FifoStorage};
@@ -22,6 +29,7 @@ use crate::sync::{AtomicU32, AtomicU64};
 use crate::tokens::Tokens;
 use crate::topology::Place;
 use crate::tunables::{SegmentShape, segment_shape};
+use spec::Members;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -36,144 +44,6 @@ pub const PREFIX_VARIABLE: &str = "MICA_PREFIX";
 pub const SIZE_VARIABLE: &str = "MICA_SIZE";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x01");
-
-/// What could not be done with a job segment.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SegmentError {
-    /// The sizes asked for are beyond the format or the address space.
-    #[error(
-        "a job segment for {ranks} ranks with {cells} cells of {cell_bytes} bytes cannot be laid out"
-    )]
-    Geometry {
-        /// Ranks on the node.
-        ranks: u32,
-        /// Cells a rank.
-        cells: u32,
-        /// Bytes a cell.
-        cell_bytes: u32,
-    },
-    /// The FIFOs asked for are beyond the format or the address space.
-    #[error(
-        "FIFOs of {fifo_bytes} bytes for {ranks} ranks cannot be laid out: a FIFO has 4096 bytes to 1 GiB, a multiple of 64, and all together less than 64 TiB"
-    )]
-    Fifos {
-        /// Ranks on the node.
-        ranks: u32,
-        /// Bytes a FIFO.
-        fifo_bytes: u32,
-    },
-    /// A system call on the segment failed.
-    #[error("{call} of {bytes} bytes for the job segment failed: {source}")]
-    System {
-        /// The call.
-        call: &'static str,
-        /// The size it was for.
-        bytes: usize,
-        /// Its error.
-        source: io::Error,
-    },
-    /// The descriptor does not hold a job segment of this version.
-    #[error("descriptor {fd} does not hold a job segment of this version of Mica")]
-    NotASegment {
-        /// Number of the descriptor.
-        fd: i32,
-    },
-    /// The rank does not exist in the job, or not on this node.
-    #[error("rank {rank} is none of the {ranks} ranks on this node, of {job_size} in the job")]
-    NoSuchRank {
-        /// The rank asked for.
-        rank: u32,
-        /// Ranks on the node.
-        ranks: u32,
-        /// Size of the job.
-        job_size: u32,
-    },
-    /// The list of the ranks on the node makes no sense.
-    #[error(
-        "{members} ranks are named for {places} places on this node, in a job of {job_size} ranks; they must be as many, in rising order, and ranks of the job"
-    )]
-    Members {
-        /// Ranks named.
-        members: usize,
-        /// Places given.
-        places: usize,
-        /// Size of the job.
-        job_size: u32,
-    },
-    /// Another process is that rank already.
-    #[error(
-        "rank {rank} of this job is already taken by process {pid}; was a program started from inside an MPI program?"
-    )]
-    RankTaken {
-        /// The rank asked for.
-        rank: u32,
-        /// Who has it.
-        pid: u32,
-    },
-}
-
-/// What the launcher knows of a job when it creates a node's segment. Lists are by rank on the node.
-#[derive(Debug, Clone, Copy)]
-pub struct JobSpec<'a> {
-    /// Where each rank runs; its length is the number of ranks on the node.
-    pub places: &'a [Place],
-    /// Cores that the job may use on this node.
-    pub available_cores: u32,
-    /// MPMD section of each rank; 0 for those that it does not reach.
-    pub appnum: &'a [u32],
-    /// Ranks of the job on all its nodes.
-    pub job_size: u32,
-    /// The job's ranks that are on this node, in rising order. None named: the job is on this node alone.
-    pub members: &'a [u32],
-}
-
-impl<'a> JobSpec<'a> {
-    /// A job that is on one node.
-    pub fn on_one_node(
-        places: &'a [Place],
-        available_cores: u32,
-        appnum: &'a [u32],
-    ) -> JobSpec<'a> {
-        JobSpec {
-            places,
-            available_cores,
-            appnum,
-            job_size: places.len() as u32,
-            members: &[],
-        }
-    }
-}
-
-/// The job's ranks that are on a node: their order there is their number in the segment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Members {
-    ranks: Vec<u32>,
-    /// The first is 0 and none is left out: a rank is its own number.
-    are_all: bool,
-}
-
-impl Members {
-    fn new(ranks: Vec<u32>, job_size: u32) -> Option<Members> {
-        let ordered = ranks.is_sorted_by(|a, b| a < b);
-        let within = ranks.last().is_some_and(|&last| last < job_size);
-        let are_all = ranks
-            .last()
-            .is_some_and(|&last| last as usize + 1 == ranks.len());
-        (ordered && within).then_some(Members { ranks, are_all })
-    }
-
-    #[inline]
-    fn index(&self, rank: u32) -> Option<u32> {
-        if self.are_all {
-            return ((rank as usize) < self.ranks.len()).then_some(rank);
-        }
-        self.ranks
-            .binary_search(&rank)
-            .ok()
-            .map(|index| index as u32)
-    }
-}
 
 #[derive(Debug)]
 #[repr(C)]
@@ -787,156 +657,4 @@ fn map(fd: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
         return Err(system("mmap", bytes));
     }
     Ok(NonNull::new(base.cast()).expect("mmap does not return null"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn job(ranks: usize) -> JobSegment {
-        let places = vec![Place::UNKNOWN; ranks];
-        JobSegment::create(&JobSpec::on_one_node(&places, 2, &[])).expect("segment")
-    }
-
-    #[test]
-    fn a_segment_is_attached_by_descriptor_and_claimed_once() {
-        let segment = job(4);
-        let fd = segment.as_fd().try_clone_to_owned().expect("dup");
-        let other = JobSegment::attach(fd).expect("attach");
-        assert_eq!(other.ranks(), 4);
-        assert!(other.is_oversubscribed());
-        assert_eq!(segment.rank_state(3), RankState::Absent);
-        other.claim(3).expect("free");
-        assert!(matches!(
-            segment.claim(3),
-            Err(SegmentError::RankTaken { rank: 3, .. })
-        ));
-        assert!(matches!(
-            segment.claim(4),
-            Err(SegmentError::NoSuchRank { .. })
-        ));
-        assert_eq!(
-            segment.rank_state(3),
-            RankState::Running {
-                pid: std::process::id()
-            }
-        );
-        assert!(!segment.is_gone(3) && !segment.is_gone(2));
-        other.block(3).finalize();
-        assert_eq!(segment.rank_state(3), RankState::Finalized);
-        other.block(3).resume();
-        assert!(matches!(segment.rank_state(3), RankState::Running { .. }));
-        other.block(3).abort(7);
-        assert_eq!(segment.rank_state(3), RankState::Aborted { code: 7 });
-    }
-
-    #[test]
-    fn a_process_that_has_died_is_missed() {
-        let segment = job(2);
-        let mut child = std::process::Command::new("true")
-            .spawn()
-            .expect("a process");
-        assert!(segment.block(1).claim(child.id()));
-        child.wait().expect("its end");
-        assert!(segment.is_gone(1));
-        segment.block(1).finalize();
-        assert!(!segment.is_gone(1), "it has done its part");
-    }
-
-    #[test]
-    fn a_node_of_several_is_addressed_by_the_jobs_ranks() {
-        let places = [Place::UNKNOWN; 3];
-        let on = |members, job_size| {
-            JobSegment::create(&JobSpec {
-                members,
-                job_size,
-                ..JobSpec::on_one_node(&places, 2, &[7, 8, 9])
-            })
-        };
-        let segment = on(&[1, 4, 5], 8).expect("segment");
-        let fd = segment.as_fd().try_clone_to_owned().expect("dup");
-        let other = JobSegment::attach(fd).expect("attach");
-        assert_eq!((other.ranks(), other.job_size()), (3, 8));
-        assert_eq!(other.members(), [1, 4, 5]);
-        assert!(other.is_member(4) && !other.is_member(0) && !other.is_member(6));
-        assert_eq!(other.appnum(5), 9);
-        other.claim(5).expect("free");
-        assert!(matches!(segment.rank_state(5), RankState::Running { .. }));
-        assert_eq!(segment.rank_state(4), RankState::Absent);
-        assert!(matches!(
-            other.claim(0),
-            Err(SegmentError::NoSuchRank { .. })
-        ));
-        assert_eq!(other.pair_offset(1, 5), other.geometry().pair(0, 2));
-        for (members, job_size) in [(&[1, 4][..], 8), (&[4, 1, 5], 8), (&[1, 4, 5], 5)] {
-            assert!(matches!(
-                on(members, job_size),
-                Err(SegmentError::Members { .. })
-            ));
-        }
-    }
-
-    // loom's atomics live in models only, not in a segment.
-    #[cfg(not(loom))]
-    #[test]
-    fn helpers_are_counted_for_all_ranks_together() {
-        let segment = job(2);
-        let fd = segment.as_fd().try_clone_to_owned().expect("dup");
-        let other = JobSegment::attach(fd).expect("attach");
-        assert!(segment.helper_tokens().try_acquire(1));
-        assert!(!other.helper_tokens().try_acquire(1));
-        segment.helper_tokens().release();
-        assert!(other.helper_tokens().try_acquire(1));
-        assert_eq!(other.ranks(), 2, "the header is intact");
-    }
-
-    #[test]
-    fn something_else_is_not_a_segment() {
-        let file = std::fs::File::open("/proc/self/exe").expect("own program");
-        assert!(matches!(
-            JobSegment::attach(file.into()),
-            Err(SegmentError::NotASegment { .. })
-        ));
-    }
-
-    #[test]
-    fn untouched_pairs_cost_no_memory() {
-        let segment = job(128);
-        // SAFETY: fstat writes to `stat` only.
-        let blocks = |s: &JobSegment| unsafe {
-            let mut stat: libc::stat = std::mem::zeroed();
-            assert_eq!(libc::fstat(s.as_fd().as_raw_fd(), &mut stat), 0);
-            stat.st_blocks as usize * 512
-        };
-        let empty = blocks(&segment);
-        assert!(
-            empty <= segment.geometry().control_bytes() + PAGE,
-            "{empty} bytes"
-        );
-        segment
-            .allocate(segment.geometry().pair(3, 4), RingStorage::HEAD_BYTES)
-            .expect("memory");
-        assert!(blocks(&segment) - empty <= RingStorage::HEAD_BYTES + 2 * PAGE);
-    }
-
-    #[test]
-    fn a_wait_is_reported() {
-        let segment = job(2);
-        assert_eq!(segment.wait_report(1), None);
-        let w = Waiting {
-            kind: WaitKind::Receive,
-            peer: 0,
-            tag: 42,
-            context: 2,
-            unexpected: 3,
-        };
-        segment.block(1).set_waiting(Some(&w));
-        let report = segment.wait_report(1).expect("waits");
-        assert!(
-            report.contains("from rank 0") && report.contains("tag 42"),
-            "{report}"
-        );
-        segment.block(1).set_waiting(None);
-        assert_eq!(segment.wait_report(1), None);
-    }
 }

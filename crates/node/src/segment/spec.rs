@@ -1,0 +1,65 @@
+//! What a segment is made for: the ranks of a job that are on its node.
+
+use crate::topology::Place;
+
+/// What the launcher knows of a job when it creates a node's segment. Lists are by rank on the node.
+#[derive(Debug, Clone, Copy)]
+pub struct JobSpec<'a> {
+    /// Where each rank runs; its length is the number of ranks on the node.
+    pub places: &'a [Place],
+    /// Cores that the job may use on this node.
+    pub available_cores: u32,
+    /// MPMD section of each rank; 0 for those that it does not reach.
+    pub appnum: &'a [u32],
+    /// Ranks of the job on all its nodes.
+    pub job_size: u32,
+    /// The job's ranks that are on this node, in rising order. None named: the job is on this node alone.
+    pub members: &'a [u32],
+}
+
+impl<'a> JobSpec<'a> {
+    /// A job that is on one node.
+    pub fn on_one_node(
+        places: &'a [Place],
+        available_cores: u32,
+        appnum: &'a [u32],
+    ) -> JobSpec<'a> {
+        JobSpec {
+            places,
+            available_cores,
+            appnum,
+            job_size: places.len() as u32,
+            members: &[],
+        }
+    }
+}
+
+/// The job's ranks that are on a node: their order there is their number in the segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Members {
+    pub ranks: Vec<u32>,
+    /// The first is 0 and none is left out: a rank is its own number.
+    are_all: bool,
+}
+
+impl Members {
+    pub fn new(ranks: Vec<u32>, job_size: u32) -> Option<Members> {
+        let ordered = ranks.is_sorted_by(|a, b| a < b);
+        let within = ranks.last().is_some_and(|&last| last < job_size);
+        let are_all = ranks
+            .last()
+            .is_some_and(|&last| last as usize + 1 == ranks.len());
+        (ordered && within).then_some(Members { ranks, are_all })
+    }
+
+    #[inline]
+    pub fn index(&self, rank: u32) -> Option<u32> {
+        if self.are_all {
+            return ((rank as usize) < self.ranks.len()).then_some(rank);
+        }
+        self.ranks
+            .binary_search(&rank)
+            .ok()
+            .map(|index| index as u32)
+    }
+}

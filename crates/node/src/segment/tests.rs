@@ -1,0 +1,150 @@
+//! Segments of whole jobs and of parts of them.
+
+use super::*;
+
+fn job(ranks: usize) -> JobSegment {
+    let places = vec![Place::UNKNOWN; ranks];
+    JobSegment::create(&JobSpec::on_one_node(&places, 2, &[])).expect("segment")
+}
+
+#[test]
+fn a_segment_is_attached_by_descriptor_and_claimed_once() {
+    let segment = job(4);
+    let fd = segment.as_fd().try_clone_to_owned().expect("dup");
+    let other = JobSegment::attach(fd).expect("attach");
+    assert_eq!(other.ranks(), 4);
+    assert!(other.is_oversubscribed());
+    assert_eq!(segment.rank_state(3), RankState::Absent);
+    other.claim(3).expect("free");
+    assert!(matches!(
+        segment.claim(3),
+        Err(SegmentError::RankTaken { rank: 3, .. })
+    ));
+    assert!(matches!(
+        segment.claim(4),
+        Err(SegmentError::NoSuchRank { .. })
+    ));
+    assert_eq!(
+        segment.rank_state(3),
+        RankState::Running {
+            pid: std::process::id()
+        }
+    );
+    assert!(!segment.is_gone(3) && !segment.is_gone(2));
+    other.block(3).finalize();
+    assert_eq!(segment.rank_state(3), RankState::Finalized);
+    other.block(3).resume();
+    assert!(matches!(segment.rank_state(3), RankState::Running { .. }));
+    other.block(3).abort(7);
+    assert_eq!(segment.rank_state(3), RankState::Aborted { code: 7 });
+}
+
+#[test]
+fn a_process_that_has_died_is_missed() {
+    let segment = job(2);
+    let mut child = std::process::Command::new("true")
+        .spawn()
+        .expect("a process");
+    assert!(segment.block(1).claim(child.id()));
+    child.wait().expect("its end");
+    assert!(segment.is_gone(1));
+    segment.block(1).finalize();
+    assert!(!segment.is_gone(1), "it has done its part");
+}
+
+#[test]
+fn a_node_of_several_is_addressed_by_the_jobs_ranks() {
+    let places = [Place::UNKNOWN; 3];
+    let on = |members, job_size| {
+        JobSegment::create(&JobSpec {
+            members,
+            job_size,
+            ..JobSpec::on_one_node(&places, 2, &[7, 8, 9])
+        })
+    };
+    let segment = on(&[1, 4, 5], 8).expect("segment");
+    let fd = segment.as_fd().try_clone_to_owned().expect("dup");
+    let other = JobSegment::attach(fd).expect("attach");
+    assert_eq!((other.ranks(), other.job_size()), (3, 8));
+    assert_eq!(other.members(), [1, 4, 5]);
+    assert!(other.is_member(4) && !other.is_member(0) && !other.is_member(6));
+    assert_eq!(other.appnum(5), 9);
+    other.claim(5).expect("free");
+    assert!(matches!(segment.rank_state(5), RankState::Running { .. }));
+    assert_eq!(segment.rank_state(4), RankState::Absent);
+    assert!(matches!(
+        other.claim(0),
+        Err(SegmentError::NoSuchRank { .. })
+    ));
+    assert_eq!(other.pair_offset(1, 5), other.geometry().pair(0, 2));
+    for (members, job_size) in [(&[1, 4][..], 8), (&[4, 1, 5], 8), (&[1, 4, 5], 5)] {
+        assert!(matches!(
+            on(members, job_size),
+            Err(SegmentError::Members { .. })
+        ));
+    }
+}
+
+// loom's atomics live in models only, not in a segment.
+#[cfg(not(loom))]
+#[test]
+fn helpers_are_counted_for_all_ranks_together() {
+    let segment = job(2);
+    let fd = segment.as_fd().try_clone_to_owned().expect("dup");
+    let other = JobSegment::attach(fd).expect("attach");
+    assert!(segment.helper_tokens().try_acquire(1));
+    assert!(!other.helper_tokens().try_acquire(1));
+    segment.helper_tokens().release();
+    assert!(other.helper_tokens().try_acquire(1));
+    assert_eq!(other.ranks(), 2, "the header is intact");
+}
+
+#[test]
+fn something_else_is_not_a_segment() {
+    let file = std::fs::File::open("/proc/self/exe").expect("own program");
+    assert!(matches!(
+        JobSegment::attach(file.into()),
+        Err(SegmentError::NotASegment { .. })
+    ));
+}
+
+#[test]
+fn untouched_pairs_cost_no_memory() {
+    let segment = job(128);
+    // SAFETY: fstat writes to `stat` only.
+    let blocks = |s: &JobSegment| unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        assert_eq!(libc::fstat(s.as_fd().as_raw_fd(), &mut stat), 0);
+        stat.st_blocks as usize * 512
+    };
+    let empty = blocks(&segment);
+    assert!(
+        empty <= segment.geometry().control_bytes() + PAGE,
+        "{empty} bytes"
+    );
+    segment
+        .allocate(segment.geometry().pair(3, 4), RingStorage::HEAD_BYTES)
+        .expect("memory");
+    assert!(blocks(&segment) - empty <= RingStorage::HEAD_BYTES + 2 * PAGE);
+}
+
+#[test]
+fn a_wait_is_reported() {
+    let segment = job(2);
+    assert_eq!(segment.wait_report(1), None);
+    let w = Waiting {
+        kind: WaitKind::Receive,
+        peer: 0,
+        tag: 42,
+        context: 2,
+        unexpected: 3,
+    };
+    segment.block(1).set_waiting(Some(&w));
+    let report = segment.wait_report(1).expect("waits");
+    assert!(
+        report.contains("from rank 0") && report.contains("tag 42"),
+        "{report}"
+    );
+    segment.block(1).set_waiting(None);
+    assert_eq!(segment.wait_report(1), None);
+}
