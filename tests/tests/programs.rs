@@ -61,8 +61,8 @@ impl Pass {
     fn ranks(self, entry: &Entry) -> Vec<u32> {
         let several = || entry.ranks.iter().copied().filter(|n| *n > 1);
         match self {
-            // One rank cannot be on two nodes.
-            Pass::Nodes => several().collect(),
+            // One rank cannot be on two nodes, and more than five say nothing new about them.
+            Pass::Nodes => several().filter(|n| *n <= 5).collect(),
             // Two ranks on a host, or as near to it as the line goes.
             Pass::Hosts => several()
                 .min_by_key(|n| n.abs_diff(4))
