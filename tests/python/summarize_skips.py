@@ -10,7 +10,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 ranks_of = collections.defaultdict(set)
-for path in sorted((ROOT / "target").glob("mpi4py-skipped-*.txt")):
+for path in sorted((ROOT / "target").glob("mpi4py-skipped-[0-9].txt")):
     ranks = int(re.search(r"(\d+)\.txt", path.name)[1])
     for line in path.read_text().splitlines():
         test, reason = re.fullmatch(r"skipped: (.*?\)): (.*)", line).groups()
@@ -24,7 +24,7 @@ for (where, method, reason), ranks in ranks_of.items():
 out = [
     "# mpi4py's test suite on Mica",
     "",
-    "`make test` runs the suite of mpi4py 4.1.2 on 1, 2, 3 and 5 ranks. Modules that belong to later issues are left out in",
+    "`make test` runs the suite of mpi4py 4.1.2 on 1, 2, 3 and 5 ranks, and on 2 nodes x 2 ranks. Modules that belong to later issues are left out in",
     "[mpi4py-modules.txt](../tests/python/mpi4py-modules.txt), each with its reason. These tests are skipped in the modules that run:",
     "by that list (windows, files, dynamic processes), or by mpi4py itself, for want of a Python package (numpy, numba, cupy, cffi,",
     "yaml, dill) or of ranks. Written by `tests/python/summarize_skips.py`.",
