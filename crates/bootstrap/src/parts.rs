@@ -12,6 +12,11 @@ const KEY_MAX: usize = 24;
 /// Parts of a value at most; more than this in an answer is no value of ours.
 const PARTS_MAX: usize = 100_000;
 
+/// `rank`'s `key` in a store that does not tell ranks apart.
+pub(crate) fn of_rank(rank: u32, key: &str) -> String {
+    format!("mica-{rank}-{key}")
+}
+
 /// Whether the store can hold this value under this key, as [`crate::ProcessManager::put`] says.
 pub(crate) fn check(key: &str, value: &str) -> Result<(), BootstrapError> {
     let named = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

@@ -10,7 +10,7 @@
 use crate::traffic::Way;
 use mica_channel::memory::View;
 use mica_channel::net::Net;
-use mica_channel::shm::{Packet, Shm};
+use mica_channel::shm::{Packet, Shm, inline_packet};
 use mica_channel::{ChannelError, Messages};
 
 #[derive(Debug)]
@@ -78,13 +78,7 @@ impl Channels {
         tag: i32,
         view: &View,
     ) -> Result<Option<Way>, ChannelError> {
-        let mut packet = Packet {
-            context,
-            tag,
-            inline_len: view.len() as u8,
-            ..Packet::of_kind(kind)
-        };
-        view.pack(0, &mut packet.inline);
+        let packet = inline_packet(kind, context, tag, view);
         let sent = self.send_far(peer, &packet, None, 0)?;
         Ok(sent.then_some(Way::Net))
     }

@@ -8,12 +8,12 @@
 use crate::Fault;
 use crate::engine::VIGIL;
 use crate::packet::{self, Request};
-use crate::receive::{RecvId, Stage};
+use crate::receive::RecvId;
 use crate::send::Phase;
 use crate::state::State;
 use crate::traffic::Way;
 use mica_channel::RemoteRegion;
-use mica_channel::memory::{Shape, View};
+use mica_channel::memory::View;
 use mica_channel::net::Wait;
 use mica_node::park::Watch;
 use mica_node::segment::JobSegment;
@@ -57,10 +57,7 @@ impl State {
             // Without a registration the message goes in chunks.
             op.asking.registered = net.expose(address, len).ok();
         }
-        let registered = op.asking.registered.as_ref().map(|exposed| RemoteRegion {
-            key: exposed.key,
-            address: exposed.address,
-        });
+        let registered = op.asking.registered.as_ref().map(RemoteRegion::from);
         let request = Request {
             len: len as u64,
             op: id,
@@ -117,18 +114,11 @@ impl State {
         while let Some(&at) = self.far_reads.waiting.front() {
             let read = self.far_reads.all[at];
             let view = &self.recvs[read.recv.0 as usize].view;
-            let part = view.as_contiguous().map(|(address, _)| {
-                let within = address.wrapping_sub(view.region().address()) as isize;
-                let bytes = read.len;
-                view.region()
-                    .offset(within)
-                    .view(Shape::Contiguous { bytes })
-            });
-            let (Some(net), Some(part)) = (self.channels.net_to(read.peer), part) else {
+            let Some(net) = self.channels.net_to(read.peer) else {
                 return Ok(());
             };
             let RemoteRegion { key, address } = read.region;
-            if !net.start_read(read.peer, address, key, &part, read.len, at as u64)? {
+            if !net.start_read(read.peer, address, key, view, read.len, at as u64)? {
                 return Ok(());
             }
             self.far_reads.waiting.pop_front();
@@ -151,7 +141,7 @@ impl State {
                 self.end_fetch(read.recv, read.peer, read.sender_op, Way::Net)?;
             } else if self.lost.is_none() {
                 // Refused, or broken off: then the loss is told as well.
-                self.restart_by_chunks(read)?;
+                self.ask_for_cells(read.recv, read.peer, read.sender_op)?;
             }
         }
         if !self.far_reads.waiting.is_empty() {
@@ -218,13 +208,5 @@ impl State {
                 detail: "its process has ended".to_owned(),
             });
         }
-    }
-
-    fn restart_by_chunks(&mut self, read: FarRead) -> Result<(), Fault> {
-        debug_assert!(matches!(
-            self.recvs[read.recv.0 as usize].stage,
-            Stage::Incoming { .. }
-        ));
-        self.ask_for_cells(read.recv, read.peer, read.sender_op)
     }
 }

@@ -79,10 +79,6 @@ impl Pmi1 {
             value_max,
         })
     }
-
-    fn key(rank: u32, key: &str) -> String {
-        format!("mica-{rank}-{key}")
-    }
 }
 
 impl ProcessManager for Pmi1 {
@@ -112,7 +108,7 @@ impl ProcessManager for Pmi1 {
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
         parts::check(key, value)?;
-        for (key, part) in parts::cut(&Pmi1::key(self.rank, key), value, self.value_max) {
+        for (key, part) in parts::cut(&parts::of_rank(self.rank, key), value, self.value_max) {
             let put = Message::new("put").with("kvsname", &self.kvsname);
             let put = put.with("key", key).with("value", part);
             self.talk.ask(&put, "put_result")?;
@@ -126,7 +122,7 @@ impl ProcessManager for Pmi1 {
     }
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
-        let key = Pmi1::key(rank, key);
+        let key = parts::of_rank(rank, key);
         let (talk, kvsname) = (&mut self.talk, &self.kvsname);
         let value = parts::join(&key, |key| {
             let get = Message::new("get")

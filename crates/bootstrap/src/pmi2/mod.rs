@@ -80,10 +80,6 @@ impl Pmi2 {
             job_id,
         })
     }
-
-    fn key(rank: u32, key: &str) -> String {
-        format!("mica-{rank}-{key}")
-    }
 }
 
 impl ProcessManager for Pmi2 {
@@ -113,7 +109,7 @@ impl ProcessManager for Pmi2 {
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
         parts::check(key, value)?;
-        for (key, part) in parts::cut(&Pmi2::key(self.rank, key), value, VALUE_MAX) {
+        for (key, part) in parts::cut(&parts::of_rank(self.rank, key), value, VALUE_MAX) {
             let put = Message::new("kvs-put").with("key", key).with("value", part);
             self.talk.ask(&put, "kvs-put-response")?;
         }
@@ -126,7 +122,7 @@ impl ProcessManager for Pmi2 {
     }
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError> {
-        let key = Pmi2::key(rank, key);
+        let key = parts::of_rank(rank, key);
         let (talk, job_id) = (&mut self.talk, &self.job_id);
         let value = parts::join(&key, |key| {
             // srcid is a hint where the value is; -1: none.

@@ -29,6 +29,19 @@ use mica_node::doorbell::Knocks;
 use mica_node::park::Fencing;
 use mica_node::segment::JobSegment;
 
+/// The packet whose payload, at most [`INLINE`] bytes, is all of `view` and lies in its head.
+pub fn inline_packet(kind: u8, context: u64, tag: i32, view: &View) -> Packet {
+    debug_assert!(view.len() <= INLINE);
+    let mut packet = Packet {
+        context,
+        tag,
+        inline_len: view.len() as u8,
+        ..Packet::of_kind(kind)
+    };
+    view.pack(0, &mut packet.inline);
+    packet
+}
+
 /// One rank's end of the shared-memory channel.
 #[derive(Debug)]
 pub struct Shm {

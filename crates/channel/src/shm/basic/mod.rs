@@ -6,7 +6,7 @@
 //! sender's memory (3.1.2) and the job's memory grows with the square of its ranks (3.2.3); and a receiver finds messages by a
 //! look at every FIFO in turn, whose counters lie with their buffers.
 
-use super::{INLINE, Packet};
+use super::{Packet, inline_packet};
 use crate::memory::View;
 use crate::{ChannelError, Messages};
 use mica_node::fifo::{Consumer, Producer};
@@ -105,7 +105,7 @@ impl Basic {
         self.inlets.get(self.inlet_of[source as usize] as usize)
     }
 
-    /// Sends a packet whose payload is all of `view`, at most [`INLINE`] bytes, beside its head. False when there is no
+    /// Sends a packet whose payload is all of `view`, at most [`INLINE`](super::INLINE) bytes, beside its head. False when there is no
     /// room.
     pub fn send_inline(
         &mut self,
@@ -115,14 +115,7 @@ impl Basic {
         tag: i32,
         view: &View,
     ) -> bool {
-        debug_assert!(view.len() <= INLINE);
-        let mut packet = Packet {
-            context,
-            tag,
-            inline_len: view.len() as u8,
-            ..Packet::of_kind(kind)
-        };
-        view.pack(0, &mut packet.inline);
+        let packet = inline_packet(kind, context, tag, view);
         self.send(peer, &packet, None, 0)
     }
 
