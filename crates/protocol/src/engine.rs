@@ -12,9 +12,10 @@ use crate::state::{STIRRED, SUMMON, State};
 use crate::{Fault, Traffic};
 use mica_bootstrap::{Nodes, ProcessManager};
 use mica_channel::memory::View;
+use mica_node::late::Table;
 use mica_node::lock::{OneThreadAtATime, ThreadLock};
 use mica_node::park::{Bell, Fencing};
-use mica_node::segment::{JobSegment, WaitKind, Waiting};
+use mica_node::segment::{JobSegment, SegmentError, WaitKind, Waiting};
 use mica_node::topology::Place;
 
 /// How often a blocking receive looks at its sender's ring alone before it posts itself and looks at all.
@@ -391,6 +392,14 @@ impl Engine {
     /// What this rank has sent so far, by way.
     pub fn traffic(&self) -> Traffic {
         self.enter(|state| state.traffic)
+    }
+
+    /// Leaves in the job segment what this rank saw of late arrivals at collectives.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn publish_late(&self, table: &Table) -> Result<(), SegmentError> {
+        self.segment.publish_late(self.rank, table)
     }
 
     /// The end of this rank's part in the job, unless it [resumes](Self::resume). To be called when all that it has begun
