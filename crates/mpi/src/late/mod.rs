@@ -188,7 +188,9 @@ mod tests {
     fn of_two_at_the_same_time_it_is_the_lower_rank() {
         for order in [[1, 2], [2, 1]] {
             let mut one = arrival(4);
-            order.map(|rank| one.saw(rank, 2000));
+            for rank in order {
+                one.saw(rank, 2000);
+            }
             assert_eq!(one.outcome(1500).waited, Some((11, 1000)));
         }
     }
