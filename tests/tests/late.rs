@@ -115,10 +115,10 @@ fn the_table_names_call_sites_and_who_came_late() {
     let outcome = run(&install, &["--late-arrivals", "-x", "MICA_COLL=shared"]);
     let rows = rows(&install, &outcome);
     for (comment, collective, late) in [
-        ("/* the last rank */", "barrier", 3),
-        ("/* rank 0 */", "allreduce", 0),
-        ("/* the last rank, non-blocking */", "barrier", 3),
-        ("/* rank 0, persistent */", "allreduce", 0),
+        ("/* the last rank */", "MPI_Barrier", 3),
+        ("/* rank 0 */", "MPI_Allreduce", 0),
+        ("/* the last rank, non-blocking */", "MPI_Ibarrier", 3),
+        ("/* rank 0, persistent */", "MPI_Start", 0),
     ] {
         let row = find(&rows, comment, &outcome);
         assert_eq!((&*row.collective, row.size), (collective, 4), "{row:?}");

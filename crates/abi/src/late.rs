@@ -1,5 +1,5 @@
 //! Where in the program a call of the library was made, for the counters of late arrivals ([`mica_mpi::late`]): the first
-//! return address on the stack outside of this shared object, and what it is called.
+//! return address on the stack outside of this shared object, the last one inside, and their names.
 //!
 //! The stack is walked by the unwind tables (`backtrace`), which the ABIs of all our platforms ask for in every object, with
 //! or without debug information. Only where late arrivals are counted is any of this called.
@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-use mica_mpi::late::{CallSite, Finder, find_by};
+use mica_mpi::late::{CallSite, Caller, Finder, find_by};
 
 /// Return addresses to look at: more than the library ever has on the stack.
 const DEPTH: usize = 64;
@@ -20,19 +20,26 @@ pub fn prepare() {
     find_by(Finder { caller, name });
 }
 
-/// The return address into the program of the call that the library is in; 0 if there is none to be found, as in a thread of
-/// the library itself.
-fn caller() -> u64 {
+/// The call that the library is in. Nothing is found in a thread of the library itself.
+fn caller() -> Caller {
     static OWN: OnceLock<Range<u64>> = OnceLock::new();
     let own = OWN.get_or_init(|| object_of(caller as *const () as u64).map_or(0..0, |o| o.range));
     let mut frames = [std::ptr::null_mut::<c_void>(); DEPTH];
     // SAFETY: the array has room for so many addresses.
     let count = unsafe { libc::backtrace(frames.as_mut_ptr(), DEPTH as c_int) };
     let frames = &frames[..count.clamp(0, DEPTH as c_int) as usize];
-    let addresses = frames.iter().map(|frame| frame.addr() as u64);
-    let mut outside = addresses.skip_while(|address| !own.contains(address));
-    let site = outside.find(|address| !own.contains(address));
-    site.unwrap_or(0)
+    let mut addresses = frames.iter().map(|frame| frame.addr() as u64);
+    let Some(mut entry) = addresses.find(|address| own.contains(address)) else {
+        return Caller::default();
+    };
+    for address in addresses {
+        if !own.contains(&address) {
+            let site = address;
+            return Caller { site, entry };
+        }
+        entry = address;
+    }
+    Caller::default()
 }
 
 /// What is at the call before this return address.
@@ -174,8 +181,9 @@ mod tests {
     fn the_caller_is_outside_of_the_object_that_asks() {
         // The test program is the object here: whoever called its first function.
         let own = object_of(caller as *const () as u64).unwrap().range;
-        let caller = caller();
-        assert!(caller != 0 && !own.contains(&caller), "{caller:#x}");
-        assert!(name(caller).object.contains("libc"), "{:?}", name(caller));
+        let Caller { site, entry } = caller();
+        assert!(site != 0 && !own.contains(&site), "{site:#x}");
+        assert!(name(site).object.contains("libc"), "{:?}", name(site));
+        assert!(own.contains(&entry), "{entry:#x}");
     }
 }

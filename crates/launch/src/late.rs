@@ -102,7 +102,7 @@ impl Late {
         if !sites.is_empty() {
             let _ = writeln!(
                 text,
-                "mpiexec:   {:<16}{:>5}{:>10}{:>10}{:>11}{:>11}{:>11}{:>11}  {:<34}  call site",
+                "mpiexec:   {:<22}{:>5}{:>10}{:>10}{:>11}{:>11}{:>11}{:>11}  {:<34}  call site",
                 "collective",
                 "size",
                 "calls",
@@ -194,7 +194,7 @@ fn add(to: &mut u64, more: u64) {
 fn row(key: &Key, sum: &Sum) -> String {
     let mean = sum.wait_ns.checked_div(sum.waited).unwrap_or(0);
     format!(
-        "mpiexec:   {:<16}{:>5}{:>10}{:>10}{:>11}{:>11}{:>11}{:>11}  {:<34}  {}\n",
+        "mpiexec:   {:<22}{:>5}{:>10}{:>10}{:>11}{:>11}{:>11}{:>11}  {:<34}  {}\n",
         key.collective,
         key.ranks,
         sum.calls,

@@ -7,6 +7,7 @@ use mica_protocol::{Local as Work, SendId, Stage, Step};
 use super::schedule::{Local, Round, Schedule, Transfer};
 use crate::comm::Comm;
 use crate::error::Result;
+use crate::late;
 use crate::process;
 use crate::pt2pt::{self, Mode, Plane};
 use crate::request::Request;
@@ -18,6 +19,7 @@ use crate::request::Request;
 /// `MPI_ERR_TRUNCATE` when ranks disagree on the amount of data; those of the operator;
 /// `MPI_ERR_NO_MEM`.
 pub fn run(comm: &Comm, schedule: &Schedule) -> Result<()> {
+    let _visit = late::arrive(comm);
     if comm.is_inter() {
         // Point-to-point ranks name the other group only; the engine knows both.
         let outcome = start(comm, schedule.clone())?.wait()?;
@@ -51,6 +53,7 @@ pub fn persistent(comm: &Comm, schedule: Schedule) -> Request {
 }
 
 fn begin(comm: &Comm, tag: i32, stages: Arc<[Stage]>) -> Result<Request> {
+    let _visit = late::arrive(comm);
     let context = comm.context() | 1;
     let engine = process::engine()?;
     let id = engine.enter(|state| state.start_schedule(context, tag, stages));

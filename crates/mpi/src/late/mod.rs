@@ -1,8 +1,10 @@
 //! Late arrivals at collectives: which rank came last at which call, and how long the others waited (`MICA_LATE=on`).
 //!
-//! A collective takes an [`Arrival`] when the program calls it, says whose arrivals it sees ([`Arrival::saw`]), and
-//! [finishes](Arrival::finish) it. Off, that is one branch. Each process counts in a table of its own, which it leaves in the
-//! job segment at its end ([`publish`]) for `mpiexec` to print.
+//! Whoever runs a collective for the program [arrives](arrive) first and keeps what it gets until the call returns. Operations
+//! on a shared area that begin meanwhile take the [`Arrival`] along ([`current`]) and tell it whose arrivals they see
+//! ([`Arrival::saw`]); it is counted when the last of them has dropped it, which for a non-blocking collective is when that is
+//! complete. Off, all that is one branch. Each process counts in a table of its own, which it leaves in the job segment at
+//! its end ([`publish`]) for `mpiexec` to print.
 //!
 //! Arrival times come from the shared area of the communicator's members on a node: each stores its own beside its first
 //! stamp of an operation. So a rank knows of those whose lines it reads: of all where all read all lines, of a part where a
@@ -11,18 +13,21 @@
 //! times: of them, only the calls and the time inside are counted.
 //!
 //! For a non-blocking collective the calls are those that start it; what is counted as waiting is how much later the last
-//! rank started it, whether or not the program waited then.
+//! rank started it, whether or not the program waited then. One made of messages counts as no longer than its start.
 //!
-//! A site is the address that the call returns to in the first object outside of the library, and the same in a C
+//! A site is the address that the call returns to in the first object outside of the library, and so the same in a C
 //! program's source as one line. Where a profiler (by `PMPI_`), Fortran's interface or Python's wrapper stands between program
-//! and library, that is where its call is. The `abi` crate finds and names addresses ([`Finder`]).
+//! and library, that is where its call is. What is called there is known by the function of the library that was entered:
+//! `MPI_Allreduce`, or `MPI_Start` for whatever that starts. The `abi` crate finds and names addresses ([`Finder`]).
 
 mod frequent;
 mod table;
 
+use std::cell::RefCell;
 use std::cmp::Reverse;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 pub use mica_node::late::CallSite;
 use mica_node::late::Table as Report;
@@ -38,12 +43,25 @@ static ON: AtomicBool = AtomicBool::new(false);
 static TABLE: Mutex<Table> = Mutex::new(Table::new());
 static FINDER: OnceLock<Finder> = OnceLock::new();
 
-/// How addresses of the program are found and named; that takes what this crate does without.
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Arrival>>> = const { RefCell::new(None) };
+}
+
+/// A call of the library by the program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Caller {
+    /// The address that it returns to, in the program; 0 if it cannot be found.
+    pub site: u64,
+    /// An address that it will come back to in the function of the library that was called; 0 if it cannot be found.
+    pub entry: u64,
+}
+
+/// How addresses are found and named; that takes what this crate does without.
 #[derive(Debug, Clone, Copy)]
 pub struct Finder {
-    /// The address that the call of the library returns to, which the program is in; 0 if it cannot be found.
-    pub caller: fn() -> u64,
-    /// What is at such an address.
+    /// The call that this thread is in.
+    pub caller: fn() -> Caller,
+    /// What is called before such an address is returned to.
     pub name: fn(u64) -> CallSite,
 }
 
@@ -69,18 +87,52 @@ pub(crate) fn begin() {
     }
 }
 
-/// This rank arrives at a collective of this name. `None` if nobody counts. To be called on the way down from the program's
-/// call.
+/// This rank arrives at a collective on `comm`, and leaves it when what it gets here is dropped. `None` if nobody counts, or
+/// within another collective. To be called on the way down from the program's call.
 #[inline(always)]
-pub fn arrive(comm: &Comm, collective: &'static str) -> Option<Arrival> {
+pub fn arrive(comm: &Comm) -> Option<Visit> {
+    if is_on() { Visit::begin(comm) } else { None }
+}
+
+/// The collective that this thread is in, if that is counted: for the operations that begin within it.
+#[inline(always)]
+pub fn current() -> Option<Arc<Arrival>> {
     if is_on() {
-        Some(Arrival::new(comm, collective))
+        CURRENT.with_borrow(Clone::clone)
     } else {
         None
     }
 }
 
-/// A rank's part in a collective that is counted when it ends.
+/// A call of a collective that has not returned.
+#[derive(Debug)]
+pub struct Visit {
+    /// It belongs to the thread that made the call.
+    _not_send: PhantomData<*const ()>,
+}
+
+impl Visit {
+    #[cold]
+    fn begin(comm: &Comm) -> Option<Visit> {
+        CURRENT.with_borrow_mut(|current| match current {
+            Some(_) => None,
+            None => {
+                *current = Some(Arc::new(Arrival::new(comm.size() as u32)));
+                Some(Visit {
+                    _not_send: PhantomData,
+                })
+            }
+        })
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        CURRENT.with_borrow_mut(Option::take);
+    }
+}
+
+/// A rank's part in a collective. It is counted when it is dropped.
 #[derive(Debug)]
 pub struct Arrival {
     key: Key,
@@ -90,15 +142,13 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    #[cold]
-    fn new(comm: &Comm, collective: &'static str) -> Arrival {
+    fn new(ranks: u32) -> Arrival {
         // First of all: to find the site takes a microsecond.
         let arrived_ns = monotonic_ns();
         Arrival {
             key: Key {
-                site: find(),
-                collective,
-                ranks: comm.size() as u32,
+                caller: find(),
+                ranks,
             },
             arrived_ns,
             last: Mutex::new(None),
@@ -120,33 +170,34 @@ impl Arrival {
         }
     }
 
-    /// Counts the call, which ends here. One that fails may just be dropped.
-    pub fn finish(self) {
-        let inside_ns = monotonic_ns().saturating_sub(self.arrived_ns);
-        let outcome = self.outcome(inside_ns);
-        lock(&TABLE).count(self.key, &outcome);
-    }
-
-    fn outcome(&self, inside_ns: u64) -> Outcome {
+    fn outcome(&self, now_ns: u64) -> Outcome {
         let waited = lock(&self.last).filter(|&(_, at)| at > self.arrived_ns);
         Outcome {
-            inside_ns,
+            inside_ns: now_ns.saturating_sub(self.arrived_ns),
             waited: waited.map(|(rank, at)| (rank, at - self.arrived_ns)),
         }
     }
 }
 
-fn find() -> u64 {
-    FINDER.get().map_or(0, |finder| (finder.caller)())
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        let outcome = self.outcome(monotonic_ns());
+        lock(&TABLE).count(self.key, &outcome);
+    }
+}
+
+fn find() -> Caller {
+    FINDER
+        .get()
+        .map_or(Caller::default(), |finder| (finder.caller)())
 }
 
 /// What this process has counted so far: the sites where it waited most.
 pub fn report() -> Report {
-    let name = |address| match FINDER.get() {
+    lock(&TABLE).report(|address| match FINDER.get() {
         Some(finder) if address != 0 => (finder.name)(address),
         _ => CallSite::default(),
-    };
-    lock(&TABLE).report(name)
+    })
 }
 
 /// Leaves the report in the job segment, where this rank takes part in a job for the last time so far.
@@ -165,10 +216,13 @@ mod tests {
     use crate::group::Group;
 
     fn arrival(ranks: u32) -> Arrival {
-        let comm = Comm::predefined(c::COMM_WORLD, "members", 0, Group::run(10, ranks), 10);
         Arrival {
+            key: Key {
+                caller: Caller::default(),
+                ranks,
+            },
             arrived_ns: 1000,
-            ..Arrival::new(&comm, "barrier")
+            last: Mutex::new(None),
         }
     }
 
@@ -178,8 +232,11 @@ mod tests {
         for (rank, at) in [(11, 0), (12, 1500), (10, 1000), (13, 1700), (11, 1200)] {
             one.saw(rank, at);
         }
-        assert_eq!(one.outcome(900).waited, Some((13, 700)));
-        assert_eq!(one.key.ranks, 4);
+        let outcome = Outcome {
+            inside_ns: 900,
+            waited: Some((13, 700)),
+        };
+        assert_eq!(one.outcome(1900), outcome);
     }
 
     #[test]
@@ -189,7 +246,7 @@ mod tests {
             for rank in order {
                 one.saw(rank, 2000);
             }
-            assert_eq!(one.outcome(1500).waited, Some((11, 1000)));
+            assert_eq!(one.outcome(2500).waited, Some((11, 1000)));
         }
     }
 
@@ -198,22 +255,34 @@ mod tests {
         let last = arrival(3);
         last.saw(11, 999);
         last.saw(10, 1000);
-        assert_eq!(last.outcome(5).waited, None);
-        assert_eq!(arrival(3).outcome(5).waited, None);
+        assert_eq!(last.outcome(1005).waited, None);
+        assert_eq!(arrival(3).outcome(1005).waited, None);
         let unsaid = arrival(3);
         unsaid.saw(12, 0);
-        assert_eq!(
-            unsaid.outcome(5),
-            Outcome {
-                inside_ns: 5,
-                waited: None
-            }
-        );
+        assert_eq!(unsaid.outcome(1005).waited, None);
     }
 
+    /// The only test that counts for the whole process.
     #[test]
-    fn off_there_is_no_arrival() {
-        let comm = Comm::predefined(c::COMM_WORLD, "alone", 0, Group::run(0, 1), 0);
-        assert!(!is_on() && arrive(&comm, "barrier").is_none());
+    fn a_call_counts_once_when_all_its_parts_have_ended() {
+        let comm = Comm::predefined(c::COMM_WORLD, "members", 0, Group::run(10, 777), 10);
+        assert!(arrive(&comm).is_none() && current().is_none(), "it is off");
+        ON.store(true, Ordering::Relaxed);
+        let calls = || {
+            let sites = report().sites.into_iter().filter(|site| site.ranks == 777);
+            sites.map(|site| site.counts.calls).sum::<u64>()
+        };
+        assert!(current().is_none());
+        let visit = arrive(&comm);
+        assert!(visit.is_some() && arrive(&comm).is_none(), "one at a time");
+        let part = current().expect("the call");
+        drop(visit);
+        assert!(current().is_none());
+        assert_eq!(calls(), 0, "a part goes on");
+        drop(part);
+        assert_eq!(calls(), 1);
+        drop(arrive(&comm));
+        assert_eq!(calls(), 2);
+        ON.store(false, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! What a process counts: for each site, collective and size of communicator.
+//! What a process counts: for each site, function called there and size of communicator.
 //!
 //! Communicators of one size share an entry, so that a program that makes and frees many does not fill the table, and the
 //! rows of a grid are one line of the report; ranks that came last are counted by their number in the job.
@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use mica_node::late::{CallSite, Counts, SITES, Site, Table as Report};
 
+use super::Caller;
 use super::frequent::Frequent;
 
 /// Entries at most. Calls at further sites are only counted all together.
@@ -16,8 +17,7 @@ const ENTRIES: usize = 4096;
 /// What is told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Key {
-    pub site: u64,
-    pub collective: &'static str,
+    pub caller: Caller,
     pub ranks: u32,
 }
 
@@ -78,8 +78,8 @@ impl Table {
         let (told, left_out) = entries.split_at(entries.len().min(SITES));
         let left_out: u64 = left_out.iter().map(|(_, entry)| entry.calls).sum();
         let site = |(key, entry): &(&Key, &Entry)| Site {
-            place: name(key.site),
-            collective: key.collective.to_owned(),
+            place: name(key.caller.site),
+            collective: name(key.caller.entry).symbol,
             ranks: key.ranks,
             counts: Counts {
                 calls: entry.calls,
@@ -104,8 +104,7 @@ mod tests {
 
     fn key(site: u64) -> Key {
         Key {
-            site,
-            collective: "bcast",
+            caller: Caller { site, entry: 9 },
             ranks: 4,
         }
     }
@@ -131,7 +130,7 @@ mod tests {
         };
         assert_eq!(
             (&*site.place.symbol, &*site.collective, site.ranks),
-            ("f7", "bcast", 4)
+            ("f7", "f9", 4)
         );
         let last = Last {
             rank: 2,
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn collectives_and_sizes_are_told_apart() {
+    fn functions_and_sizes_are_told_apart() {
         let mut table = Table::new();
         let alone = Outcome {
             inside_ns: 1,
@@ -159,8 +158,8 @@ mod tests {
         table.count(key(1), &alone);
         table.count(
             Key {
-                collective: "scan",
-                ..key(1)
+                caller: Caller { site: 1, entry: 8 },
+                ranks: 4,
             },
             &alone,
         );
