@@ -128,6 +128,24 @@ impl View {
         unsafe { self.unpack_from(position, from.as_ptr(), from.len()) }
     }
 
+    /// Copies `len` bytes of the message from `position` on to `to`, as they travel; returns how many, fewer only at the
+    /// message's end. The two do not overlap.
+    #[inline]
+    pub fn pack_to(&self, position: usize, to: &Region, len: usize) -> usize {
+        to.check(0, len);
+        // SAFETY: the region promises (or was checked to hold) `len` bytes; that they are not the message's is the regions' promise.
+        unsafe { self.pack_into(position, to.ptr(), len) }
+    }
+
+    /// Copies `len` bytes at `from` to the message's bytes from `position` on; returns how many, fewer only at the message's
+    /// end. The two do not overlap.
+    #[inline]
+    pub fn unpack_at(&self, position: usize, from: &Region, len: usize) -> usize {
+        from.check(0, len);
+        // SAFETY: as in `pack_to`.
+        unsafe { self.unpack_from(position, from.ptr(), len) }
+    }
+
     /// [`pack`](Self::pack) to a raw address.
     ///
     /// # Safety
