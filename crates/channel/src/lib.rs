@@ -189,4 +189,7 @@ pub enum ChannelError {
     /// The network failed, or a peer is lost.
     #[error(transparent)]
     Net(#[from] net::NetError),
+    /// A peer's memory could not be reached.
+    #[error(transparent)]
+    Direct(#[from] direct::ReachError),
 }

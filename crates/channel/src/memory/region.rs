@@ -1,7 +1,10 @@
-//! Places in memory: the caller's, by promise, and our own blocks, by reference count.
+//! Places in memory: the caller's, by promise, and what a [`Hold`] keeps (our own blocks, memory of peers that is mapped here), by
+//! reference count.
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc};
 use std::ffi::c_void;
+use std::fmt::Debug;
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -15,9 +18,6 @@ const LINE: usize = 64;
 pub struct Block {
     base: NonNull<u8>,
     allocation: Allocation,
-    /// Address of the first byte handed out: `base` rounded up to a cache line.
-    start: usize,
-    bytes: usize,
 }
 
 // SAFETY: a block owns its memory alone and holds nothing bound to a thread.
@@ -34,11 +34,60 @@ pub struct OutOfMemory {
     pub bytes: usize,
 }
 
-/// A place in memory: an address, and the block it lies in when the memory is ours.
+/// Memory that stays as long as regions of it do.
+///
+/// The addresses stand beside what lives there, so that a check calls nothing.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    addresses: Range<usize>,
+    _memory: Held,
+}
+
+/// What a [`Hold`] gives back when it is dropped.
+#[derive(Debug)]
+enum Held {
+    Block {
+        _block: Block,
+    },
+    /// Mapped; unmapped when this is dropped.
+    Mapping {
+        _mapping: Box<dyn Debug + Send + Sync>,
+    },
+}
+
+/// What is kept is only dropped: a panic cannot leave it half changed.
+impl std::panic::RefUnwindSafe for Hold {}
+
+impl Hold {
+    /// Memory that `mapping` gives back when it is dropped.
+    ///
+    /// # Safety
+    /// As long as `mapping` lives:
+    /// 1. `addresses` are mapped, readable and writable, and part of no object that Rust knows;
+    /// 2. the contract of [`Region::user`] holds for every region made from this.
+    pub(crate) unsafe fn mapping(
+        addresses: Range<usize>,
+        mapping: impl Debug + Send + Sync + 'static,
+    ) -> Hold {
+        Hold {
+            addresses,
+            _memory: Held::Mapping {
+                _mapping: Box::new(mapping),
+            },
+        }
+    }
+
+    /// The addresses that stay.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        self.addresses.clone()
+    }
+}
+
+/// A place in memory: an address, and what keeps the memory there, unless the caller does.
 #[derive(Clone, Debug)]
 pub struct Region {
     address: usize,
-    owner: Option<Arc<Block>>,
+    owner: Option<Arc<Hold>>,
 }
 
 impl Block {
@@ -55,26 +104,16 @@ impl Block {
         // SAFETY: the size is at least `LINE`, so not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(allocation) }).ok_or(failed)?;
         let start = base.as_ptr().expose_provenance().next_multiple_of(LINE);
-        let block = Block {
-            base,
-            allocation,
-            start,
-            bytes,
+        let hold = Hold {
+            addresses: start..start + bytes,
+            _memory: Held::Block {
+                _block: Block { base, allocation },
+            },
         };
         Ok(Region {
             address: start,
-            owner: Some(Arc::new(block)),
+            owner: Some(Arc::new(hold)),
         })
-    }
-
-    /// Length in bytes.
-    pub fn len(&self) -> usize {
-        self.bytes
-    }
-
-    /// Whether the block holds no byte.
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
     }
 }
 
@@ -103,6 +142,15 @@ impl Region {
         }
     }
 
+    /// The memory at `address`, which `hold` keeps.
+    #[inline]
+    pub(crate) fn held(address: usize, hold: Arc<Hold>) -> Region {
+        Region {
+            address,
+            owner: Some(hold),
+        }
+    }
+
     /// A place without bytes, for operations that touch none.
     #[inline]
     pub const fn null() -> Region {
@@ -127,7 +175,7 @@ impl Region {
         }
     }
 
-    /// The message of this shape here. A region that lies in a block must hold the whole shape: an internal error
+    /// The message of this shape here. A region that is kept by something must hold the whole shape: an internal error
     /// otherwise, so it panics.
     #[inline]
     pub fn view(self, shape: Shape) -> View {
@@ -148,20 +196,20 @@ impl Region {
         unsafe { copy_small(from.as_ptr(), self.ptr(), from.len()) }
     }
 
-    /// Panics unless the block, if there is one, holds the `bytes` bytes that start `offset` from the origin.
+    /// Panics unless what keeps the memory, if something does, keeps the `bytes` bytes that start `offset` from the origin.
     #[inline]
     pub(super) fn check(&self, offset: isize, bytes: usize) {
-        if let Some(block) = &self.owner {
+        if let Some(hold) = &self.owner {
             let first = self.address.wrapping_add_signed(offset);
-            let inside = first >= block.start
+            let inside = first >= hold.addresses.start
                 && first
                     .checked_add(bytes)
-                    .is_some_and(|end| end <= block.start + block.bytes);
+                    .is_some_and(|end| end <= hold.addresses.end);
             assert!(
                 inside || bytes == 0,
                 "{bytes} bytes at {first:#x} reach outside the block of {} bytes at {:#x}",
-                block.bytes,
-                block.start
+                hold.addresses.len(),
+                hold.addresses.start
             );
         }
     }

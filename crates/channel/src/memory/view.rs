@@ -112,6 +112,20 @@ impl View {
         }
     }
 
+    /// Where the lowest byte lies, and how many bytes there are from it to the highest, gaps included.
+    pub fn span(&self) -> (usize, usize) {
+        match &self.shape {
+            Shape::Contiguous { bytes } => (self.region.address(), *bytes),
+            Shape::Typed { layout, count } => {
+                let (low, high) = layout
+                    .true_span(*count)
+                    .expect("a shape's span fits an address");
+                let lowest = self.region.address().wrapping_add_signed(low as isize);
+                (lowest, (high - low) as usize)
+            }
+        }
+    }
+
     /// Copies the message's bytes from `position` on into `to`; returns how many, fewer than `to` holds only at the
     /// message's end.
     #[inline(always)]
