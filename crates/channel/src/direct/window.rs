@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::memory::{Hold, Region, Shape, View};
+use crate::memory::{Block, Region, Shape, View};
 
 /// A peer's buffer that this rank loads from and stores to. Cheap to clone; may outlive the [`Direct`](super::Direct) that
 /// made it, but not the peer's [`Exposed`](super::Exposed): bytes that are moved after that are lost, or a fault.
@@ -19,7 +19,7 @@ pub struct Window {
     pub(super) origin: usize,
     pub(super) reachable: Range<usize>,
     /// Memory of the peer that is mapped here until the last window and region on it are gone.
-    pub(super) mapping: Arc<Hold>,
+    pub(super) mapping: Arc<Block>,
 }
 
 impl Window {
@@ -43,29 +43,26 @@ impl Window {
 
     /// The peer's memory from `position` on. Keeps the mapping.
     pub(super) fn region(&self, position: usize) -> Region {
-        Region::held(
-            self.origin.wrapping_add(position),
-            Arc::clone(&self.mapping),
-        )
+        self.mapping.region(self.origin.wrapping_add(position))
     }
 
     /// Copies `len` bytes at `position` of the peer's buffer to my `view` from `view_position` on. Does not block.
     ///
     /// # Panics
-    /// If the bytes are not all reachable, or the view does not have them.
+    /// If the bytes are not all reachable, or the view does not have them, or lies among them.
     #[inline]
     pub fn load(&self, position: usize, view: &View, view_position: usize, len: usize) {
         let from = self.address(position, view, view_position, len);
         let from = std::ptr::with_exposed_provenance::<u8>(from);
-        // SAFETY: 1. `address` has checked that the bytes lie in the mapping, which lives as long as `self`; 2. no view of a
-        // caller lies in a mapping of a peer's memory. That the peer leaves the bytes alone is the window's contract.
+        // SAFETY: 1. `address` has checked that the bytes lie in the mapping, which lives as long as `self`; 2. and
+        // that a view which lies in the same mapping lies elsewhere in it; no other does. That the peer leaves the bytes alone is the window's contract.
         unsafe { view.unpack_from(view_position, from, len) };
     }
 
     /// Copies `len` bytes of my `view` from `view_position` on to `position` of the peer's buffer. Does not block.
     ///
     /// # Panics
-    /// If the bytes are not all reachable, or the view does not have them.
+    /// As [`load`](Self::load).
     #[inline]
     pub fn store(&self, position: usize, view: &View, view_position: usize, len: usize) {
         let to = self.address(position, view, view_position, len);
@@ -89,11 +86,15 @@ impl Window {
             "{len} bytes at {view_position} are not within a view of {}",
             view.len()
         );
+        let first = self.origin.wrapping_add(position);
         debug_assert!({
             let mapped = self.mapping.addresses();
-            let first = self.origin.wrapping_add(position);
             len == 0 || (mapped.contains(&first) && first + len <= mapped.end)
         });
-        self.origin.wrapping_add(position)
+        assert!(
+            !view.meets(&self.mapping, first..first.wrapping_add(len)),
+            "the view lies among the {len} bytes at {position} of the peer's buffer"
+        );
+        first
     }
 }

@@ -1,5 +1,4 @@
-//! Places in memory: the caller's, by promise, and what a [`Hold`] keeps (our own blocks, memory of peers that is mapped here), by
-//! reference count.
+//! Places in memory: the caller's, by promise, and our own blocks, by reference count.
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc};
 use std::ffi::c_void;
@@ -13,18 +12,32 @@ use super::view::{Shape, View};
 /// Blocks start on a cache line.
 const LINE: usize = 64;
 
-/// Heap memory that regions keep alive. Aligned to a cache line.
+/// Memory that regions keep alive: of the heap, aligned to a cache line, or a peer's, mapped here.
 #[derive(Debug)]
 pub struct Block {
-    base: NonNull<u8>,
-    allocation: Allocation,
+    memory: Memory,
+    /// Address of the first byte handed out.
+    start: usize,
+    bytes: usize,
 }
 
-// SAFETY: a block owns its memory alone and holds nothing bound to a thread.
+#[derive(Debug)]
+enum Memory {
+    Heap {
+        base: NonNull<u8>,
+        allocation: Allocation,
+    },
+    /// Unmapped when this is dropped.
+    Mapped(#[expect(dead_code)] Box<dyn Debug + Send + Sync>),
+}
+
+// SAFETY: a block owns its memory alone, or a mapping of it, and holds nothing bound to a thread.
 unsafe impl Send for Block {}
 // SAFETY: `Block` itself reads and writes nothing through a shared reference; accesses go through regions, whose users
 // order them as the operations of one message do.
 unsafe impl Sync for Block {}
+/// What a block is made of is only ever dropped: a panic cannot leave it half changed.
+impl std::panic::RefUnwindSafe for Block {}
 
 /// Memory for a temporary buffer could not be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -34,60 +47,11 @@ pub struct OutOfMemory {
     pub bytes: usize,
 }
 
-/// Memory that stays as long as regions of it do.
-///
-/// The addresses stand beside what lives there, so that a check calls nothing.
-#[derive(Debug)]
-pub(crate) struct Hold {
-    addresses: Range<usize>,
-    _memory: Held,
-}
-
-/// What a [`Hold`] gives back when it is dropped.
-#[derive(Debug)]
-enum Held {
-    Block {
-        _block: Block,
-    },
-    /// Mapped; unmapped when this is dropped.
-    Mapping {
-        _mapping: Box<dyn Debug + Send + Sync>,
-    },
-}
-
-/// What is kept is only dropped: a panic cannot leave it half changed.
-impl std::panic::RefUnwindSafe for Hold {}
-
-impl Hold {
-    /// Memory that `mapping` gives back when it is dropped.
-    ///
-    /// # Safety
-    /// As long as `mapping` lives:
-    /// 1. `addresses` are mapped, readable and writable, and part of no object that Rust knows;
-    /// 2. the contract of [`Region::user`] holds for every region made from this.
-    pub(crate) unsafe fn mapping(
-        addresses: Range<usize>,
-        mapping: impl Debug + Send + Sync + 'static,
-    ) -> Hold {
-        Hold {
-            addresses,
-            _memory: Held::Mapping {
-                _mapping: Box::new(mapping),
-            },
-        }
-    }
-
-    /// The addresses that stay.
-    pub(crate) fn addresses(&self) -> Range<usize> {
-        self.addresses.clone()
-    }
-}
-
-/// A place in memory: an address, and what keeps the memory there, unless the caller does.
+/// A place in memory: an address, and the block it lies in when the memory is ours.
 #[derive(Clone, Debug)]
 pub struct Region {
     address: usize,
-    owner: Option<Arc<Hold>>,
+    owner: Option<Arc<Block>>,
 }
 
 impl Block {
@@ -104,23 +68,64 @@ impl Block {
         // SAFETY: the size is at least `LINE`, so not zero.
         let base = NonNull::new(unsafe { alloc_zeroed(allocation) }).ok_or(failed)?;
         let start = base.as_ptr().expose_provenance().next_multiple_of(LINE);
-        let hold = Hold {
-            addresses: start..start + bytes,
-            _memory: Held::Block {
-                _block: Block { base, allocation },
-            },
+        let block = Block {
+            memory: Memory::Heap { base, allocation },
+            start,
+            bytes,
         };
         Ok(Region {
             address: start,
-            owner: Some(Arc::new(hold)),
+            owner: Some(Arc::new(block)),
         })
+    }
+
+    /// Memory at `addresses` that `mapping` unmaps when it is dropped.
+    ///
+    /// # Safety
+    /// As long as `mapping` lives:
+    /// 1. `addresses` are mapped, readable and writable, and part of no object that Rust knows;
+    /// 2. the contract of [`Region::user`] holds for every region made from the block.
+    pub(crate) unsafe fn mapped(
+        addresses: Range<usize>,
+        mapping: impl Debug + Send + Sync + 'static,
+    ) -> Arc<Block> {
+        Arc::new(Block {
+            memory: Memory::Mapped(Box::new(mapping)),
+            start: addresses.start,
+            bytes: addresses.len(),
+        })
+    }
+
+    /// The place at `address`, which lies in the block.
+    pub(crate) fn region(self: &Arc<Block>, address: usize) -> Region {
+        Region {
+            address,
+            owner: Some(Arc::clone(self)),
+        }
+    }
+
+    /// The addresses of its bytes.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        self.start..self.start + self.bytes
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether the block holds no byte.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
     }
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: `base` came from `alloc_zeroed` with this very allocation, and nobody holds a region of it any more.
-        unsafe { dealloc(self.base.as_ptr(), self.allocation) }
+        if let Memory::Heap { base, allocation } = self.memory {
+            // SAFETY: `base` came from `alloc_zeroed` with this very allocation, and nobody holds a region of it any more.
+            unsafe { dealloc(base.as_ptr(), allocation) }
+        }
     }
 }
 
@@ -139,15 +144,6 @@ impl Region {
         Region {
             address: ptr.expose_provenance(),
             owner: None,
-        }
-    }
-
-    /// The memory at `address`, which `hold` keeps.
-    #[inline]
-    pub(crate) fn held(address: usize, hold: Arc<Hold>) -> Region {
-        Region {
-            address,
-            owner: Some(hold),
         }
     }
 
@@ -175,11 +171,18 @@ impl Region {
         }
     }
 
-    /// The message of this shape here. A region that is kept by something must hold the whole shape: an internal error
+    /// The message of this shape here. A region that lies in a block must hold the whole shape: an internal error
     /// otherwise, so it panics.
     #[inline]
     pub fn view(self, shape: Shape) -> View {
         View::new(self, shape)
+    }
+
+    /// Whether it lies in `block`.
+    #[inline]
+    pub(super) fn is_of(&self, block: &Arc<Block>) -> bool {
+        let owner = self.owner.as_ref();
+        owner.is_some_and(|owner| Arc::ptr_eq(owner, block))
     }
 
     /// Copies the bytes from here on into `to`.
@@ -196,20 +199,20 @@ impl Region {
         unsafe { copy_small(from.as_ptr(), self.ptr(), from.len()) }
     }
 
-    /// Panics unless what keeps the memory, if something does, keeps the `bytes` bytes that start `offset` from the origin.
+    /// Panics unless the block, if there is one, holds the `bytes` bytes that start `offset` from the origin.
     #[inline]
     pub(super) fn check(&self, offset: isize, bytes: usize) {
-        if let Some(hold) = &self.owner {
+        if let Some(block) = &self.owner {
             let first = self.address.wrapping_add_signed(offset);
-            let inside = first >= hold.addresses.start
+            let inside = first >= block.start
                 && first
                     .checked_add(bytes)
-                    .is_some_and(|end| end <= hold.addresses.end);
+                    .is_some_and(|end| end <= block.start + block.bytes);
             assert!(
                 inside || bytes == 0,
                 "{bytes} bytes at {first:#x} reach outside the block of {} bytes at {:#x}",
-                hold.addresses.len(),
-                hold.addresses.start
+                block.bytes,
+                block.start
             );
         }
     }

@@ -1,9 +1,10 @@
 //! A message in memory: its bytes in order, read and written at any position.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::layout::{Layout, LayoutError, copy};
-use super::region::{Region, copy_small};
+use super::region::{Block, Region, copy_small};
 
 /// Order and extent of a message's bytes relative to a region's address.
 #[derive(Clone, Debug)]
@@ -123,6 +124,16 @@ impl View {
                 let lowest = self.region.address().wrapping_add_signed(low as isize);
                 (lowest, (high - low) as usize)
             }
+        }
+    }
+
+    /// Whether the message shares `addresses` of `block`, or gaps between its bytes do. Only a message in the same block can: by the
+    /// region's promise others do not.
+    #[inline]
+    pub(crate) fn meets(&self, block: &Arc<Block>, addresses: Range<usize>) -> bool {
+        self.region.is_of(block) && {
+            let (lowest, bytes) = self.span();
+            lowest < addresses.end && addresses.start < lowest + bytes
         }
     }
 

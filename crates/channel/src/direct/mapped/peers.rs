@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use crate::direct::{Exposure, Window};
-use crate::memory::Hold;
+use crate::memory::Block;
 use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 
 /// Mappings reach so far around what is asked for (addresses cost nothing), that neighbours find it mapped, too.
@@ -22,7 +22,7 @@ const KEPT: usize = 4096;
 struct Part {
     /// Offsets in the slot.
     offsets: Range<u64>,
-    mapping: Arc<Hold>,
+    mapping: Arc<Block>,
 }
 
 /// Unmaps a part of a slot.
@@ -77,7 +77,7 @@ impl PeerSlots {
             offsets.end = offsets.end.max(known.offsets.end);
         }
         let part = Part {
-            mapping: Arc::new(map(segment, slot, &offsets, &wanted)?),
+            mapping: map(segment, slot, &offsets, &wanted)?,
             offsets,
         };
         if self.parts.len() >= KEPT {
@@ -94,7 +94,7 @@ fn map(
     (peer, slot): (u32, u32),
     offsets: &Range<u64>,
     wanted: &Range<u64>,
-) -> Option<Hold> {
+) -> Option<Arc<Block>> {
     let len = usize::try_from(offsets.end - offsets.start).ok()?;
     let at = segment.slot_offset(peer, slot) + offsets.start;
     // SAFETY: a fresh mapping at an address of the kernel's choice.
@@ -126,5 +126,5 @@ fn map(
     let result = unsafe { libc::madvise(from, (last - first) as usize, libc::MADV_POPULATE_WRITE) };
     // SAFETY: 1. mapped so until `unmap` is dropped, and at an address of the kernel's choice; 2. what a window reaches of it is a
     // buffer that the peer has exposed: the window's contract.
-    (result == 0).then(|| unsafe { Hold::mapping(addresses, unmap) })
+    (result == 0).then(|| unsafe { Block::mapped(addresses, unmap) })
 }

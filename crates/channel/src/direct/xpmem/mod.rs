@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{Exposure, Window};
-use crate::memory::Hold;
+use crate::memory::Block;
 
 /// Attachments are aligned to this, so that neighbouring buffers share one.
 const GRAIN: usize = 4 << 20;
@@ -42,7 +42,7 @@ impl Drop for Permit {
 struct Attachment {
     /// Addresses in the peer.
     remote: Range<usize>,
-    mapping: Arc<Hold>,
+    mapping: Arc<Block>,
 }
 
 /// Detaches what is attached at `base`.
@@ -152,10 +152,10 @@ impl Peer {
         };
         // SAFETY: 1. the device's promise; 2. what a window reaches of it is a buffer that the peer has exposed: the window's
         // contract.
-        let mapping = unsafe { Hold::mapping(base..base + (end - start), detach) };
+        let mapping = unsafe { Block::mapped(base..base + (end - start), detach) };
         let attachment = Attachment {
             remote: start..end,
-            mapping: Arc::new(mapping),
+            mapping,
         };
         // Parts of the new one are of no use any more.
         self.attachments
