@@ -105,9 +105,15 @@ mod tests {
         assert_eq!(Layout::new(2, 0), None);
         let least = (CELL_MIN * TURNS * 2) as u64;
         assert_eq!(Layout::new(2, least - 1), None);
-        assert_eq!(Layout::new(2, least).map(|l| l.cell_bytes()), Some(CELL_MIN));
+        assert_eq!(
+            Layout::new(2, least).map(|l| l.cell_bytes()),
+            Some(CELL_MIN)
+        );
         assert_eq!(Layout::new(0, 4 << 20), None);
         assert_eq!(Layout::new(usize::MAX, u64::MAX), None);
-        assert_eq!(Layout::new(2, 4 << 20).map(|l| l.cell_bytes()), Some(CELL_MAX));
+        assert_eq!(
+            Layout::new(2, 4 << 20).map(|l| l.cell_bytes()),
+            Some(CELL_MAX)
+        );
     }
 }

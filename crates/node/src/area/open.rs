@@ -1,8 +1,8 @@
 //! Opening an area and closing it.
 
+use super::Area;
 use super::head::Head;
 use super::layout::{Layout, MEMBER_BYTES};
-use super::Area;
 use crate::segment::{JobSegment, PAGE, SegmentError};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -25,11 +25,7 @@ impl JobSegment {
         members: &[u32],
         me: usize,
     ) -> Result<Option<Area>, SegmentError> {
-        assert!(
-            me < members.len(),
-            "no member {me} among {}",
-            members.len()
-        );
+        assert!(me < members.len(), "no member {me} among {}", members.len());
         let budget = self.area_budget();
         let offset = self.geometry().area(self.job_size(), context);
         let layout = Layout::new(members.len(), budget.bound());
@@ -74,8 +70,7 @@ impl Area {
     fn touch_own_part(&self) -> Result<(), SegmentError> {
         let cells = self.layout.cell(0, self.me);
         let bytes = self.layout.member_cells_bytes();
-        self.segment
-            .allocate(self.offset as usize + cells, bytes)?;
+        self.segment.allocate(self.offset as usize + cells, bytes)?;
         self.mapping.populate(cells, bytes);
         self.mapping
             .populate(self.layout.lines(self.me), MEMBER_BYTES);

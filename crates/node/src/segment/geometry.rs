@@ -268,7 +268,11 @@ mod tests {
             let first = at(0, 0).expect("has one");
             assert_eq!(first, g.slot(ranks - 1, SLOTS - 1) + SLOT_SPAN);
             assert_eq!(at(0, 1), Some(first + AREA_SPAN));
-            assert_eq!(g.area(job_size, 1), Some(first), "a plane of the same communicator");
+            assert_eq!(
+                g.area(job_size, 1),
+                Some(first),
+                "a plane of the same communicator"
+            );
             // The last that a leader has space for is followed by the next leader's first.
             let ids = (1 << 38 >> job_size.next_power_of_two().trailing_zeros()).min(1u64 << 37);
             assert_eq!(at(0, ids), None);
