@@ -151,7 +151,7 @@ impl Team {
             {
                 Ok(_) => {
                     if new >> 8 != old >> 8 {
-                        self.area.finish(new >> 8);
+                        self.area.set_finished(new >> 8);
                     }
                     return;
                 }
@@ -223,6 +223,11 @@ impl<'a> Turn<'a> {
         self.team.me()
     }
 
+    /// Rank of a member in the job.
+    pub fn rank(&self, member: usize) -> u32 {
+        self.team.area.members()[member]
+    }
+
     /// Waits until the turn's memory is free, and notes what the others are to know: that this rank takes part in an operation
     /// of this kind with `bytes` bytes.
     #[inline]
@@ -253,7 +258,8 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn publish(&self, phase: u32) {
         self.team.area.publish(self.at, self.stamp(phase));
-        self.team.area.wake_others();
+        let (me, size) = (self.me(), self.size());
+        self.team.area.wake_all((0..size).filter(|&member| member != me));
     }
 
     /// The same, where only `member` waits for it.
@@ -331,7 +337,7 @@ impl<'a> Turn<'a> {
     fn mismatch(&self, member: usize, word: u64) -> Error {
         let theirs = super::name_of_kind((word >> (BYTES_BITS + 8)) as u8);
         let ours = super::name_of_kind(self.kind);
-        let rank = self.team.area.members()[member];
+        let rank = self.rank(member);
         let detail = format!(
             "rank {rank} of the job has called {theirs} where this rank has called {ours} on the same communicator"
         );
@@ -366,7 +372,7 @@ impl<'a> Turn<'a> {
     /// The error of a `member` that takes part with an amount that does not fit.
     #[cold]
     pub fn disagreement(&self, member: usize, bytes: usize) -> Error {
-        let (rank, theirs) = (self.team.area.members()[member], self.bytes(member));
+        let (rank, theirs) = (self.rank(member), self.bytes(member));
         let call = super::name_of_kind(self.kind);
         let detail = format!(
             "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {bytes}"
@@ -415,7 +421,7 @@ impl<'a> Turn<'a> {
     /// The bytes in a member's line.
     #[inline]
     pub fn inline_region(&self, member: usize) -> Region {
-        self.team.area.inline_region(self.at, member)
+        self.team.area.inline_region(self.at, member).clone()
     }
 
     /// Puts words in this rank's line.
