@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::choose::{CLASSES, Forced, OCTAVES, class_of, pick};
+use super::choose::{CLASSES, Forced, OCTAVES, class_of, pick, pick_once_told};
 use super::costs::CollectiveCosts;
 use super::{ALGORITHMS, Algorithm, COLLECTIVES, Collective, Question, Reach, Setting};
 
@@ -11,11 +11,14 @@ use super::{ALGORITHMS, Algorithm, COLLECTIVES, Collective, Question, Reach, Set
 const OPEN: u8 = u8::MAX;
 const _: () = assert!(ALGORITHMS < OPEN as usize);
 
-/// Of one collective with one reach and an operator that commutes or not: the algorithm by class of lengths.
+/// Of one collective at one stage and an operator that commutes or not: the algorithm by class of lengths.
 struct Row([AtomicU8; CLASSES]);
 
-/// Rows: collectives, reaches, and commuting or not.
-const ROWS: usize = COLLECTIVES * Reach::ALL.len() * 2;
+/// When is asked: with each reach before ranks have told of their buffers, and with each after that.
+const STAGES: usize = 2 * Reach::ALL.len();
+
+/// Rows: collectives, stages, and commuting or not.
+const ROWS: usize = COLLECTIVES * STAGES * 2;
 
 /// The choices of a communicator, kept with it. Answers as [`pick`] does, to the byte; the first call of its kind asks that, and
 /// the first one of a collective allocates a row of some hundred bytes; from then on a call costs two loads.
@@ -42,7 +45,8 @@ impl Choices {
         &self.setting
     }
 
-    /// The algorithm of a call. `bytes` are those of [`Question::bytes`].
+    /// The algorithm of a call. `bytes` are those of [`Question::bytes`]; `reach` is [`Reach::Unknown`] unless all ranks know of
+    /// something that holds for all calls.
     #[inline]
     pub fn algorithm(
         &self,
@@ -51,8 +55,33 @@ impl Choices {
         commutes: bool,
         reach: Reach,
     ) -> Algorithm {
-        let row =
-            (collective as usize * Reach::ALL.len() + reach as usize) * 2 + usize::from(commutes);
+        self.at_stage(false, collective, bytes, commutes, reach)
+    }
+
+    /// Once the ranks of a direct call have told of their buffers and `reach` is known: [`Algorithm::Direct`] if it is still better
+    /// than [`Algorithm::Shared`], else that.
+    #[inline]
+    pub fn once_told(
+        &self,
+        collective: Collective,
+        bytes: usize,
+        commutes: bool,
+        reach: Reach,
+    ) -> Algorithm {
+        self.at_stage(true, collective, bytes, commutes, reach)
+    }
+
+    #[inline]
+    fn at_stage(
+        &self,
+        told: bool,
+        collective: Collective,
+        bytes: usize,
+        commutes: bool,
+        reach: Reach,
+    ) -> Algorithm {
+        let stage = reach as usize + if told { Reach::ALL.len() } else { 0 };
+        let row = (collective as usize * STAGES + stage) * 2 + usize::from(commutes);
         let class = class_of(bytes);
         if let Some(row) = self.rows[row].get() {
             // Threads that meet here find the same; nothing else is told by it.
@@ -68,12 +97,15 @@ impl Choices {
             reach,
             setting: self.setting,
         };
-        self.find(row, class, &question)
+        self.find(row, class, told, &question)
     }
 
     #[cold]
-    fn find(&self, row: usize, class: usize, question: &Question) -> Algorithm {
-        let algorithm = pick(&self.costs, question, &self.forced);
+    fn find(&self, row: usize, class: usize, told: bool, question: &Question) -> Algorithm {
+        let algorithm = match told {
+            true => pick_once_told(&self.costs, question, &self.forced),
+            false => pick(&self.costs, question, &self.forced),
+        };
         let row =
             self.rows[row].get_or_init(|| Box::new(Row([const { AtomicU8::new(OPEN) }; CLASSES])));
         row.0[class].store(algorithm as u8, Ordering::Relaxed);

@@ -304,31 +304,49 @@ fn least(
     best
 }
 
-/// The algorithm, its time and the wish that was granted.
+/// The algorithm, its time and the wish that was granted; of those that `accepts` takes.
 fn decide(
     costs: &CollectiveCosts,
     question: &Question,
     forced: &Forced,
-) -> (Algorithm, f64, Option<Wish>) {
+    accepts: impl Fn(Algorithm) -> bool,
+) -> Option<(Algorithm, f64, Option<Wish>)> {
     for wish in forced.wishes(question.collective).into_iter().flatten() {
-        if let Some((algorithm, ns)) = least(costs, question, |a| wish.accepts(a)) {
-            return (algorithm, ns, Some(wish));
+        let both = |algorithm| accepts(algorithm) && wish.accepts(algorithm);
+        if let Some((algorithm, ns)) = least(costs, question, both) {
+            return Some((algorithm, ns, Some(wish)));
         }
     }
-    let (algorithm, ns) =
-        least(costs, question, |_| true).expect("messages carry every collective");
-    (algorithm, ns, None)
+    let (algorithm, ns) = least(costs, question, accepts)?;
+    Some((algorithm, ns, None))
+}
+
+/// The same of all algorithms.
+fn decide_of_all(
+    costs: &CollectiveCosts,
+    question: &Question,
+    forced: &Forced,
+) -> (Algorithm, f64, Option<Wish>) {
+    decide(costs, question, forced, |_| true).expect("messages carry every collective")
 }
 
 /// The algorithm of a call.
 pub fn pick(costs: &CollectiveCosts, question: &Question, forced: &Forced) -> Algorithm {
-    decide(costs, &judged_question(question), forced).0
+    decide_of_all(costs, &judged_question(question), forced).0
+}
+
+/// The algorithm of a call whose ranks have told of their buffers, so that `question.reach` is known: messages are out of the
+/// question by now, since all ranks have met in the area. [`Algorithm::Shared`] or [`Algorithm::Direct`].
+pub fn pick_once_told(costs: &CollectiveCosts, question: &Question, forced: &Forced) -> Algorithm {
+    let met = |algorithm: Algorithm| algorithm.family() != Family::Messages;
+    let decision = decide(costs, &judged_question(question), forced, met);
+    decision.map_or(Algorithm::Shared, |(algorithm, ..)| algorithm)
 }
 
 /// The algorithm of a call, as [`pick`] answers it, with the numbers for it and against the others.
 pub fn choose(costs: &CollectiveCosts, question: &Question, forced: &Forced) -> Decision {
     let question = judged_question(question);
-    let (algorithm, nanoseconds, granted) = decide(costs, &question, forced);
+    let (algorithm, nanoseconds, granted) = decide_of_all(costs, &question, forced);
     let estimates = question.collective.algorithms().iter().map(|&algorithm| {
         match weigh(costs, &question, algorithm) {
             Err(why) => Estimate {

@@ -107,49 +107,53 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// The least of what the possible ways of a message of `len` bytes come to by `measure`, which is told way, nanoseconds until
-    /// it is there, and nanoseconds of both cores.
-    fn least(&self, len: usize, measure: impl Fn(Way, f64, f64) -> f64) -> f64 {
+    /// The way of a message of `len` bytes that comes to the least by `measure`, which is told way, nanoseconds until it is there, and
+    /// nanoseconds of both cores.
+    fn least(&self, len: usize, measure: impl Fn(Way, f64, f64) -> f64) -> (Way, f64) {
         let decision = select(
             &Message::contiguous(len),
             &self.situation,
             &self.costs.messages,
         );
-        let possible = decision
-            .considered()
-            .filter_map(|(way, verdict)| match verdict {
-                Verdict::Possible(estimate) => {
-                    Some(measure(way, estimate.elapsed_ns, estimate.busy_ns))
+        let mut least = (Way::Streamed, f64::INFINITY);
+        for (way, verdict) in decision.considered() {
+            if let Verdict::Possible(estimate) = verdict {
+                let ns = measure(way, estimate.elapsed_ns, estimate.busy_ns);
+                if ns < least.1 {
+                    least = (way, ns);
                 }
-                Verdict::RuledOut(_) => None,
-            });
-        possible.fold(f64::INFINITY, f64::min)
+            }
+        }
+        least
     }
 
     /// A round in which some ranks send `len` bytes and others receive them; `pairs` do so.
     fn one_way(&self, len: usize, pairs: usize) -> Load {
         let elapsed = self.least(len, |_, elapsed, _| elapsed);
-        self.round(elapsed, self.both_ways_ns(len), pairs)
+        self.round(elapsed, self.both_ways_ns(len).1, pairs)
     }
 
     /// A round in which every rank sends `len` bytes and receives as many.
     fn both_ways(&self, len: usize) -> Load {
-        let ns = self.both_ways_ns(len);
-        self.round(ns, ns, self.ranks)
+        let (way, ns) = self.both_ways_ns(len);
+        self.round((way, ns), ns, self.ranks)
     }
 
     /// What a rank takes to send one message and to receive another of that length. Ring and slot are not pipelined: their time is
-    /// that of both sides.
-    fn both_ways_ns(&self, len: usize) -> f64 {
+    /// that of both sides. Nobody helps another one: each has its own to do.
+    fn both_ways_ns(&self, len: usize) -> (Way, f64) {
         self.least(len, |way, elapsed, busy| match way {
             Way::Inline | Way::Ring if !self.situation.oversubscribed => elapsed,
+            Way::Cooperate | Way::MappedCooperate => f64::INFINITY,
             _ => busy,
         })
     }
 
-    fn round(&self, chain_ns: f64, message_ns: f64, messages: usize) -> Load {
+    /// A round whose longest chain is `chain_ns` of messages, and whose messages take `message_ns` of both cores each.
+    fn round(&self, (way, chain_ns): (Way, f64), message_ns: f64, messages: usize) -> Load {
         Load {
-            passes: 1,
+            // Who asks first waits for an answer.
+            passes: if way.is_eager() { 1 } else { 2 },
             chain_ns: self.costs.round_ns + chain_ns,
             work_ns: self.costs.round_ns * self.ranks as f64 + message_ns * messages as f64,
         }
@@ -217,9 +221,9 @@ impl<'a> Messages<'a> {
             (_, Algorithm::Linear) => {
                 // The first as any message; each further one takes the root its side of it.
                 let first = self.one_way(bytes, ranks - 1);
-                let each = self.least(bytes, |way, elapsed, busy| match way {
+                let (_, each) = self.least(bytes, |way, elapsed, _| match way {
                     Way::Inline | Way::Ring => (elapsed + self.start_ns(way)) / 2.0,
-                    _ => elapsed.min(busy),
+                    _ => elapsed - self.start_ns(way) / 2.0,
                 });
                 Load {
                     chain_ns: first.chain_ns + each * (ranks - 2) as f64,
@@ -245,8 +249,9 @@ impl<'a> Messages<'a> {
             }
             (_, Algorithm::Exchange) => {
                 let peers = ranks - 1;
-                let ns = self.both_ways_ns(bytes) * peers as f64;
-                self.round(ns, ns, ranks)
+                let (way, one) = self.both_ways_ns(bytes);
+                let ns = one * peers as f64;
+                self.round((way, ns), ns, ranks)
             }
             (_, Algorithm::Doubling) => {
                 let folds = match question.collective {
@@ -518,12 +523,23 @@ impl<'a> Buffers<'a> {
         }
     }
 
-    /// A copy of `bytes` from or to the memory of others, in `pieces`.
-    fn copy(&self, bytes: usize, pieces: usize) -> f64 {
+    /// A rank copies `bytes` from or to another one's memory.
+    fn copy(&self, bytes: usize) -> f64 {
         if self.kernel {
-            self.costs.cma_ns(self.level, bytes, pieces)
+            self.costs.cma_ns(self.level, bytes)
         } else {
             self.costs.load_ns(self.level, bytes)
+        }
+    }
+
+    /// Every rank but the root has `bytes` to be copied, and all of them copy, the root its share too.
+    fn shared_out(&self, bytes: usize) -> f64 {
+        let ranks = self.ranks as f64;
+        let alone = self.copy(bytes) * (ranks - 1.0) / ranks;
+        // What two do at once is known.
+        match self.ranks {
+            2 => alone.min(self.costs.together_ns(self.level, bytes, self.kernel)),
+            _ => alone,
         }
     }
 
@@ -531,7 +547,7 @@ impl<'a> Buffers<'a> {
     /// other.
     fn fold(&self, bytes: usize, operands: usize) -> f64 {
         let combine = self.costs.reduce_byte_ns * bytes as f64;
-        let copy = self.copy(bytes, 1);
+        let copy = self.copy(bytes);
         let one = if self.kernel {
             copy + combine
         } else {
@@ -544,19 +560,16 @@ impl<'a> Buffers<'a> {
         let (ranks, bytes) = (self.ranks, question.bytes);
         let others = ranks - 1;
         let slice = bytes.div_ceil(ranks);
-        let of_others = |block: usize| block.saturating_mul(others);
+        let to_others = |block: usize| others as f64 * self.copy(block);
         let stamps = &self.stamps;
         // What each rank does between being told and telling.
         let each = match question.collective {
             Collective::Barrier => 0.0,
-            // Everybody but the root copies all; the root pushes its share of that.
-            Collective::Bcast => self.copy(bytes, 1) * others as f64 / ranks as f64,
-            Collective::Gather | Collective::Scatter => self.copy(bytes, 1),
-            Collective::Allgather | Collective::Alltoall => self.copy(of_others(bytes), others),
-            Collective::Reduce => self.fold(slice, others) + self.copy(slice, 1),
-            Collective::Allreduce => self.fold(slice, others) + self.copy(of_others(slice), others),
+            Collective::Bcast | Collective::Gather | Collective::Scatter => self.shared_out(bytes),
+            Collective::Allgather | Collective::Alltoall => to_others(bytes),
+            Collective::Reduce => self.fold(slice, others) + self.copy(slice),
+            Collective::Allreduce | Collective::Scan => self.fold(slice, others) + to_others(slice),
             Collective::ReduceScatter => self.fold(bytes, others),
-            Collective::Scan => self.fold(slice, others) + self.copy(of_others(slice), others),
         };
         let start = match question.collective {
             Collective::Bcast => stamps.release(),

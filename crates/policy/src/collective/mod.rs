@@ -15,7 +15,7 @@ pub mod costs;
 pub mod formulas;
 
 pub use choices::Choices;
-pub use choose::{Decision, Estimate, Exclusion, Forced, choose, pick};
+pub use choose::{Decision, Estimate, Exclusion, Forced, Refusal, choose, pick, pick_once_told};
 pub use costs::{CollectiveCosts, LevelCosts};
 
 use mica_node::topology::Level;
