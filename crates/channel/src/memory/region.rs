@@ -8,17 +8,22 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::view::{Shape, View};
+use mica_node::area::{Area, INLINE, Inline, Line, TURNS};
 
 /// Blocks start on a cache line.
 const LINE: usize = 64;
 
-/// Memory that regions keep alive: of the heap, aligned to a cache line, or a peer's, mapped here.
+/// Memory that regions keep alive: of the heap, aligned to a cache line, or a peer's, mapped here, or cells or lines of an [`Area`].
 #[derive(Debug)]
 pub struct Block {
     memory: Memory,
     /// Address of the first byte handed out.
     start: usize,
     bytes: usize,
+    /// An area's block consists of pieces that start at multiples of `step`, a power of two, and that no access may leave; a
+    /// block of the heap is one piece.
+    step: usize,
+    piece: usize,
 }
 
 #[derive(Debug)]
@@ -27,11 +32,13 @@ enum Memory {
         base: NonNull<u8>,
         allocation: Allocation,
     },
+    /// Held to keep it mapped.
+    Area(#[expect(dead_code)] Arc<Area>),
     /// Unmapped when this is dropped.
     Mapped(#[expect(dead_code)] Box<dyn Debug + Send + Sync>),
 }
 
-// SAFETY: a block owns its memory alone, or a mapping of it, and holds nothing bound to a thread.
+// SAFETY: a block owns its memory alone, or a mapping of it, or a share in an area, and holds nothing bound to a thread.
 unsafe impl Send for Block {}
 // SAFETY: `Block` itself reads and writes nothing through a shared reference; accesses go through regions, whose users
 // order them as the operations of one message do.
@@ -72,10 +79,44 @@ impl Block {
             memory: Memory::Heap { base, allocation },
             start,
             bytes,
+            step: 1 << (usize::BITS - 1),
+            piece: bytes,
         };
-        Ok(Region {
-            address: start,
-            owner: Some(Arc::new(block)),
+        Ok(Arc::new(block).at(start))
+    }
+
+    /// The cells of an area; each is a piece.
+    pub(crate) fn cells_of(area: &Arc<Area>) -> Arc<Block> {
+        let bytes = area.cell_bytes();
+        let cells = area.members().len() * TURNS;
+        Block::pieces_of(area, area.cell(0, 0), bytes, bytes, cells * bytes)
+    }
+
+    /// The data of an area's lines; each line's is a piece.
+    pub(crate) fn lines_of(area: &Arc<Area>) -> Arc<Block> {
+        let data = |turn, member| {
+            let data = area.line(turn, member).with_data_mut(<*mut Inline>::cast);
+            NonNull::new(data).expect("lines lie in memory")
+        };
+        let (first, last) = (data(0, 0), data(TURNS - 1, area.members().len() - 1));
+        let bytes = last.addr().get() - first.addr().get() + INLINE;
+        Block::pieces_of(area, first, size_of::<Line>(), INLINE, bytes)
+    }
+
+    fn pieces_of(
+        area: &Arc<Area>,
+        first: NonNull<u8>,
+        step: usize,
+        piece: usize,
+        bytes: usize,
+    ) -> Arc<Block> {
+        debug_assert!(step.is_power_of_two() && piece <= step);
+        Arc::new(Block {
+            memory: Memory::Area(Arc::clone(area)),
+            start: first.as_ptr().expose_provenance(),
+            bytes,
+            step,
+            piece,
         })
     }
 
@@ -93,11 +134,14 @@ impl Block {
             memory: Memory::Mapped(Box::new(mapping)),
             start: addresses.start,
             bytes: addresses.len(),
+            step: 1 << (usize::BITS - 1),
+            piece: addresses.len(),
         })
     }
 
-    /// The place at `address`, which lies in the block.
-    pub(crate) fn region(self: &Arc<Block>, address: usize) -> Region {
+    /// The region that starts at an address in this block.
+    #[inline]
+    pub(crate) fn at(self: &Arc<Block>, address: usize) -> Region {
         Region {
             address,
             owner: Some(Arc::clone(self)),
@@ -107,6 +151,16 @@ impl Block {
     /// The addresses of its bytes.
     pub(crate) fn addresses(&self) -> Range<usize> {
         self.start..self.start + self.bytes
+    }
+
+    /// Whether `bytes` bytes from `first` on lie in one piece.
+    #[inline]
+    fn holds(&self, first: usize, bytes: usize) -> bool {
+        let offset = first.wrapping_sub(self.start);
+        offset <= self.bytes
+            && (offset & (self.step - 1))
+                .checked_add(bytes)
+                .is_some_and(|end| end <= self.piece)
     }
 
     /// Length in bytes.
@@ -204,15 +258,12 @@ impl Region {
     pub(super) fn check(&self, offset: isize, bytes: usize) {
         if let Some(block) = &self.owner {
             let first = self.address.wrapping_add_signed(offset);
-            let inside = first >= block.start
-                && first
-                    .checked_add(bytes)
-                    .is_some_and(|end| end <= block.start + block.bytes);
             assert!(
-                inside || bytes == 0,
-                "{bytes} bytes at {first:#x} reach outside the block of {} bytes at {:#x}",
+                bytes == 0 || block.holds(first, bytes),
+                "{bytes} bytes at {first:#x} reach outside the block of {} bytes at {:#x}, in pieces of {}",
                 block.bytes,
-                block.start
+                block.start,
+                block.piece
             );
         }
     }
