@@ -27,6 +27,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use mica_node::topology::{Level, level_between};
 use mica_node::tunables;
 use mica_policy::collective::{Algorithm, Choices, Collective, Family, Reach as Told};
 use mica_protocol::{Prepare, Task, TaskError, WaitKind, Waiting};
@@ -35,7 +36,7 @@ use self::direct::{Direction, Rooted};
 use self::reduce_cells::Operands;
 use self::reduce_direct::Way;
 use self::team::{Team, Ticket, Turn};
-use super::place::Place;
+use super::place::{Elements, Place};
 use super::schedule::Schedule;
 use super::thresholds::Thresholds;
 use crate::comm::Comm;
@@ -62,6 +63,8 @@ pub struct Call {
     what: What,
     /// Copy directly where buffers can be reached.
     directly: bool,
+    /// The members' ranks in the communicator, where these are not all of its ranks.
+    ranks: Option<Arc<[usize]>>,
 }
 
 /// This rank's part in a collective.
@@ -113,7 +116,7 @@ impl Local {
             forced(mica_policy::collective::Forced::in_force())?,
             mica_policy::collective::Setting {
                 ranks: members.len(),
-                level: mica_policy::collective::furthest(&places),
+                level: furthest(&places),
                 cores,
                 area_cell: area.as_ref().map(mica_channel::area::Area::cell_bytes),
             },
@@ -172,6 +175,13 @@ impl Local {
     }
 }
 
+/// How far apart the two are that are furthest apart.
+fn furthest(places: &[mica_node::topology::Place]) -> Level {
+    let from = |(i, a)| places[..i].iter().map(move |b| level_between(a, b));
+    let pairs = places.iter().enumerate().flat_map(from);
+    pairs.max().unwrap_or(Level::SharedCache)
+}
+
 /// Amounts that stand for unknown ones.
 const MUCH: usize = 1 << 20;
 const LITTLE: usize = 1 << 10;
@@ -187,7 +197,7 @@ pub(super) fn plan(comm: &Comm, what: What) -> Result<Plan> {
         rank: comm.rank(),
         size: comm.size(),
     };
-    if me.size == 1 || what.is_empty() {
+    if me.size == 1 || what.is_empty() || comm.layout().is_some() {
         return what.messages(me, &Thresholds::DEFAULT).map(Plan::Rounds);
     }
     let local = comm.local()?;
@@ -198,10 +208,12 @@ pub(super) fn plan(comm: &Comm, what: What) -> Result<Plan> {
             team: Arc::clone(team),
             directly: algorithm == Algorithm::Direct,
             what,
+            ranks: None,
         })),
-        _ => what
+        (Family::Messages, _) => what
             .messages(me, &Thresholds::of(algorithm))
             .map(Plan::Rounds),
+        _ => what.messages(me, &Thresholds::DEFAULT).map(Plan::Rounds),
     }
 }
 
@@ -216,14 +228,24 @@ impl Call {
         Ok(local.team.clone().map(|team| Call {
             local,
             team,
-            what: self.what.clone(),
-            directly: self.directly,
+            ..self.clone()
         }))
     }
 
-    /// What it does.
-    pub(super) fn what(&self) -> &What {
-        &self.what
+    /// The same by messages.
+    pub(super) fn by_messages(&self, comm: &Comm) -> Result<Schedule> {
+        let me = Place {
+            rank: self.team.me(),
+            size: self.team.size(),
+        };
+        let part = self.what.messages(me, &Thresholds::DEFAULT)?;
+        let Some(ranks) = &self.ranks else {
+            return Ok(part);
+        };
+        debug_assert!(ranks.len() <= comm.size());
+        let mut schedule = Schedule::new();
+        schedule.join(part, ranks);
+        Ok(schedule)
     }
 
     /// Takes this call's place in the order of the team's operations; to be called by all ranks in the same order.
@@ -260,7 +282,7 @@ impl Call {
     async fn run(&self, ticket: Ticket) -> Result<()> {
         let kind = self.what.collective() as u8 + 1;
         let turn = Turn::new(&self.team, ticket, kind);
-        turn.begin(self.what.own_bytes()).await;
+        turn.begin(self.what.own_bytes(turn.me())).await;
         let result = self.perform(&turn).await;
         turn.finish();
         result
@@ -360,33 +382,33 @@ impl Call {
             }
             What::Reduce {
                 reduction,
-                own,
+                send,
                 result,
                 root,
             } => {
-                let Some(operands) = Operands::dense(reduction, own) else {
+                let Some(operands) = Operands::dense(reduction, own(send, result)) else {
                     return Ok(false);
                 };
                 reduce_direct::reduce(turn, operands, result.as_ref(), *root, way).await
             }
             What::ReduceScatter {
                 reduction,
-                own,
+                send,
                 counts,
                 result,
             } => {
-                let Some(operands) = Operands::dense(reduction, own) else {
+                let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
                     return Ok(false);
                 };
                 reduce_direct::reduce_scatter(turn, operands, counts, result, way).await
             }
             What::Scan {
                 reduction,
-                own,
+                send,
                 result,
                 exclusive,
             } => {
-                let Some(operands) = Operands::dense(reduction, own) else {
+                let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
                     return Ok(false);
                 };
                 reduce_direct::scan(turn, operands, result, *exclusive, way).await
@@ -415,33 +437,39 @@ impl Call {
             }
             What::Reduce {
                 reduction,
-                own,
+                send,
                 result,
                 root,
             } => {
-                let operands = Operands::spaced(reduction, own)?;
+                let operands = Operands::spaced(reduction, own(send, result))?;
                 reduce_cells::reduce(turn, operands, result.as_ref(), *root, base).await
             }
             What::ReduceScatter {
                 reduction,
-                own,
+                send,
                 counts,
                 result,
             } => {
-                let operands = Operands::spaced(reduction, own)?;
+                let operands = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
                 reduce_cells::reduce_scatter(turn, operands, counts, result, base).await
             }
             What::Scan {
                 reduction,
-                own,
+                send,
                 result,
                 exclusive,
             } => {
-                let operands = Operands::spaced(reduction, own)?;
+                let operands = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
                 reduce_cells::scan(turn, operands, result, *exclusive, base).await
             }
         }
     }
+}
+
+/// A reduction's operand: in place it is where the result goes.
+fn own<'a>(send: &'a Option<Elements>, result: &'a Option<Elements>) -> &'a Elements {
+    let operand = send.as_ref().or(result.as_ref());
+    operand.expect("who works in place has a receive buffer")
 }
 
 impl Prepare for Call {

@@ -70,8 +70,8 @@ pub enum What {
     Reduce {
         /// Operator, datatype and count.
         reduction: Reduction,
-        /// This rank's operand; the same as the result in place.
-        own: Elements,
+        /// This rank's operand; in place it is where the result goes.
+        send: Option<Elements>,
         /// Where the result goes, at those who want it.
         result: Option<Elements>,
         /// Who wants it; `None`: all.
@@ -81,8 +81,8 @@ pub enum What {
     ReduceScatter {
         /// Operator, datatype and count of all blocks.
         reduction: Reduction,
-        /// This rank's operand; the same as the result in place.
-        own: Elements,
+        /// This rank's operand; in place it is where the result goes.
+        send: Option<Elements>,
         /// Elements of each rank's block.
         counts: Arc<[usize]>,
         /// Where this rank's block goes.
@@ -92,8 +92,8 @@ pub enum What {
     Scan {
         /// Operator, datatype and count.
         reduction: Reduction,
-        /// This rank's operand; the same as the result in place.
-        own: Elements,
+        /// This rank's operand; in place it is where the result goes.
+        send: Option<Elements>,
         /// Where the result goes.
         result: Elements,
         /// Without this rank's operand.
@@ -174,18 +174,16 @@ impl What {
 
     /// The bytes that this rank tells the others that it takes part with.
     #[inline]
-    pub fn own_bytes(&self) -> usize {
+    pub fn own_bytes(&self, me: usize) -> usize {
         match self {
             What::Gather {
                 send: Some(send), ..
             } => send.len(),
             What::Gather { .. } | What::Scatter { .. } | What::Alltoall { .. } | What::Barrier => 0,
             What::Bcast { view, .. } => view.len(),
-            What::Allgather { send, parts } => match (send, parts) {
-                (Some(send), _) => send.len(),
-                (None, Parts::Even(blocks)) => blocks.bytes(),
-                // In place, and each its own: the turn knows whose it is.
-                (None, Parts::Each(_)) => usize::MAX,
+            What::Allgather { send, parts } => match send {
+                Some(send) => send.len(),
+                None => parts.len(me),
             },
             What::Reduce { reduction, .. }
             | What::ReduceScatter { reduction, .. }
@@ -270,43 +268,30 @@ impl What {
             },
             What::Reduce {
                 reduction,
-                own,
+                send,
                 result,
                 root: None,
             } => {
                 let result = result
                     .as_ref()
                     .expect("an allreduce has a receive buffer everywhere");
-                allreduce::build(me, limits, reduction, other(own, result), result)
+                allreduce::build(me, limits, reduction, send.as_ref(), result)
             }
             What::Reduce {
                 reduction,
-                own,
+                send,
                 result,
                 root: Some(root),
-            } => {
-                let send = match result {
-                    Some(result) => other(own, result),
-                    None => Some(own),
-                };
-                reduce::build(me, limits, reduction, send, result.as_ref(), *root)
-            }
+            } => reduce::build(me, limits, reduction, send.as_ref(), result.as_ref(), *root),
             What::ReduceScatter {
                 reduction,
-                own,
+                send,
                 counts,
                 result,
-            } => reduce_scatter::build(
-                me,
-                limits,
-                reduction,
-                counts,
-                other(own, result),
-                result,
-            ),
+            } => reduce_scatter::build(me, limits, reduction, counts, send.as_ref(), result),
             What::Scan {
                 reduction,
-                own,
+                send,
                 result,
                 exclusive,
             } => {
@@ -314,15 +299,10 @@ impl What {
                     true => scan::Kind::Exclusive,
                     false => scan::Kind::Inclusive,
                 };
-                scan::build(me, kind, reduction, other(own, result), result)
+                scan::build(me, kind, reduction, send.as_ref(), result)
             }
         }
     }
-}
-
-/// The operand, unless it is the result's buffer.
-fn other<'a>(own: &'a Elements, result: &Elements) -> Option<&'a Elements> {
-    (!own.same_place(result)).then_some(own)
 }
 
 impl Parts {
