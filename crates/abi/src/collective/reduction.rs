@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_mpi::Result;
-use mica_mpi::collective::{self, schedule::Schedule};
+use mica_mpi::collective::{self, Plan};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
@@ -67,7 +67,7 @@ fn present(
 }
 
 /// One of the reductions whose arguments are those of `MPI_Allreduce`.
-type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<Schedule>;
+type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<Plan>;
 
 /// Converts the arguments of such a reduction and calls it.
 ///
