@@ -1,16 +1,16 @@
 //! Late arrivals at collectives: which rank came last at which call, and how long the others waited (`MICA_LATE=on`).
 //!
 //! Whoever runs a collective for the program [arrives](arrive) first and keeps what it gets until the call returns. Operations
-//! on a shared area that begin meanwhile take the [`Arrival`] along ([`current`]) and tell it whose arrivals they see
+//! on a shared area that begin meanwhile take the [`Arrival`] along ([`current`]) and tell it what peers say of arrivals
 //! ([`Arrival::saw`]); it is counted when the last of them has dropped it, which for a non-blocking collective is when that is
 //! complete. Off, all that is one branch. Each process counts in a table of its own, which it leaves in the job segment at
 //! its end ([`publish`]) for `mpiexec` to print.
 //!
-//! Arrival times come from the shared area of the communicator's members on a node: each stores its own beside its first
-//! stamp of an operation. So a rank knows of those whose lines it reads: of all where all read all lines, of a part where a
-//! tree of ranks gathers. It names the latest of those it saw, if that one came after itself; the rank that came last
-//! blames nobody. Times are the node's clock: ranks of other nodes are never compared. Algorithms made of messages carry no
-//! times: of them, only the calls and the time inside are counted.
+//! Arrival times come from the shared area of the communicator's members on a node: beside each stamp of an operation a
+//! member says in its line who came last as far as it knows, at first itself ([`Arrival::word`]). So a rank knows of all that it
+//! waits for, even where that goes through a tree of ranks. It names the latest, if that one came after itself; the rank
+//! that came last blames nobody. Times are the node's clock: ranks of other nodes are never compared. Algorithms made of
+//! messages carry no times: of them, only the calls and the time inside are counted.
 //!
 //! For a non-blocking collective the calls are those that start it; what is counted as waiting is how much later the last
 //! rank started it, whether or not the program waited then. One made of messages counts as no longer than its start.
@@ -22,9 +22,9 @@
 
 mod frequent;
 mod table;
+mod time;
 
 use std::cell::RefCell;
-use std::cmp::Reverse;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -38,6 +38,7 @@ use mica_protocol::Engine;
 use crate::comm::Comm;
 use crate::sync::lock;
 use table::{Key, Outcome, Table};
+use time::Time;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static TABLE: Mutex<Table> = Mutex::new(Table::new());
@@ -117,7 +118,7 @@ impl Visit {
         CURRENT.with_borrow_mut(|current| match current {
             Some(_) => None,
             None => {
-                *current = Some(Arc::new(Arrival::new(comm.size() as u32)));
+                *current = Some(Arc::new(Arrival::new(comm)));
                 Some(Visit {
                     _not_send: PhantomData,
                 })
@@ -136,45 +137,47 @@ impl Drop for Visit {
 #[derive(Debug)]
 pub struct Arrival {
     key: Key,
-    arrived_ns: u64,
-    /// The latest that was seen, by its number in the job, and when it arrived.
-    last: Mutex<Option<(u32, u64)>>,
+    own: Time,
+    /// The latest that is known of, this one or another.
+    last: Mutex<Time>,
 }
 
 impl Arrival {
-    fn new(ranks: u32) -> Arrival {
+    fn new(comm: &Comm) -> Arrival {
         // First of all: to find the site takes a microsecond.
-        let arrived_ns = monotonic_ns();
-        Arrival {
-            key: Key {
-                caller: find(),
-                ranks,
-            },
-            arrived_ns,
-            last: Mutex::new(None),
-        }
+        let ns = monotonic_ns();
+        let key = Key {
+            caller: find(),
+            ranks: comm.size() as u32,
+        };
+        let rank = comm.me();
+        Arrival::at(key, Time { ns, rank })
     }
 
-    /// When this rank arrived, by the node's clock: what its peers are to see.
-    pub fn arrived_ns(&self) -> u64 {
-        self.arrived_ns
+    fn at(key: Key, own: Time) -> Arrival {
+        let last = Mutex::new(own);
+        Arrival { key, own, last }
     }
 
-    /// Rank `rank` of the job arrived at this time by the node's clock; 0: it has not said. May be said again.
-    pub fn saw(&self, rank: u32, arrived_ns: u64) {
-        // Of two at the same time the lower rank, in whatever order they are seen.
-        let order = |(rank, at): (u32, u64)| (at, Reverse(rank));
-        let mut last = lock(&self.last);
-        if arrived_ns != 0 && last.is_none_or(|last| order((rank, arrived_ns)) > order(last)) {
-            *last = Some((rank, arrived_ns));
+    /// What peers on this node are to see of this rank: who came last as far as it knows, and when.
+    pub fn word(&self) -> u64 {
+        lock(&self.last).word()
+    }
+
+    /// A peer says so; 0: it says nothing. May be said again.
+    pub fn saw(&self, word: u64) {
+        if let Some(time) = Time::of_word(word, self.own.ns) {
+            let mut last = lock(&self.last);
+            *last = time.max(*last);
         }
     }
 
     fn outcome(&self, now_ns: u64) -> Outcome {
-        let waited = lock(&self.last).filter(|&(_, at)| at > self.arrived_ns);
+        let last = *lock(&self.last);
+        let wait_ns = last.ns.saturating_sub(self.own.ns);
         Outcome {
-            inside_ns: now_ns.saturating_sub(self.arrived_ns),
-            waited: waited.map(|(rank, at)| (rank, at - self.arrived_ns)),
+            inside_ns: now_ns.saturating_sub(self.own.ns),
+            waited: (wait_ns > 0).then_some((last.rank, wait_ns)),
         }
     }
 }
@@ -215,51 +218,52 @@ mod tests {
     use crate::constants as c;
     use crate::group::Group;
 
-    fn arrival(ranks: u32) -> Arrival {
-        Arrival {
-            key: Key {
-                caller: Caller::default(),
-                ranks,
-            },
-            arrived_ns: 1000,
-            last: Mutex::new(None),
-        }
+    fn arrival(rank: u32, ns: u64) -> Arrival {
+        let key = Key {
+            caller: Caller::default(),
+            ranks: 4,
+        };
+        Arrival::at(key, Time { ns, rank })
     }
 
     #[test]
     fn the_latest_that_was_seen_counts() {
-        let one = arrival(4);
-        for (rank, at) in [(11, 0), (12, 1500), (10, 1000), (13, 1700), (11, 1200)] {
-            one.saw(rank, at);
+        let one = arrival(10, 16_000);
+        for (rank, ns) in [(12, 32_000), (10, 16_000), (13, 64_000), (11, 48_000)] {
+            one.saw(arrival(rank, ns).word());
         }
         let outcome = Outcome {
-            inside_ns: 900,
-            waited: Some((13, 700)),
+            inside_ns: 54_000,
+            waited: Some((13, 48_000)),
         };
-        assert_eq!(one.outcome(1900), outcome);
+        assert_eq!(one.outcome(70_000), outcome);
     }
 
     #[test]
-    fn of_two_at_the_same_time_it_is_the_lower_rank() {
-        for order in [[11, 12], [12, 11]] {
-            let one = arrival(4);
-            for rank in order {
-                one.saw(rank, 2000);
-            }
-            assert_eq!(one.outcome(2500).waited, Some((11, 1000)));
+    fn what_was_seen_is_passed_on() {
+        let [leaf, late, parent, root] = [1, 2, 3, 4].map(|rank| {
+            let ns = if rank == 2 { 160_000 } else { 16_000 };
+            arrival(rank, ns)
+        });
+        parent.saw(leaf.word());
+        parent.saw(late.word());
+        root.saw(parent.word());
+        leaf.saw(root.word());
+        for early in [&leaf, &parent, &root] {
+            assert_eq!(early.outcome(200_000).waited, Some((2, 144_000)));
         }
+        late.saw(root.word());
+        assert_eq!(late.outcome(200_000).waited, None);
     }
 
     #[test]
     fn the_last_rank_and_one_that_sees_nobody_blame_nobody() {
-        let last = arrival(3);
-        last.saw(11, 999);
-        last.saw(10, 1000);
-        assert_eq!(last.outcome(1005).waited, None);
-        assert_eq!(arrival(3).outcome(1005).waited, None);
-        let unsaid = arrival(3);
-        unsaid.saw(12, 0);
-        assert_eq!(unsaid.outcome(1005).waited, None);
+        let last = arrival(10, 16_000);
+        last.saw(arrival(11, 15_984).word());
+        last.saw(arrival(9, 16_000).word());
+        last.saw(0);
+        assert_eq!(last.outcome(17_000).waited, None);
+        assert_eq!(arrival(10, 16_000).outcome(17_000).waited, None);
     }
 
     /// The only test that counts for the whole process.
