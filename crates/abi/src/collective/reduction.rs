@@ -47,8 +47,8 @@ pub unsafe fn reduce(
         None
     };
     present(send.as_ref(), receive.as_ref(), count, &datatype)?;
-    let schedule = collective::reduce(&comm, send, receive, count, &datatype, &op, root)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::reduce(&comm, send, receive, count, &datatype, &op, root)?;
+    Ok(Call { comm, plan })
 }
 
 /// Refuses null buffers that `count` elements should lie in.
@@ -88,8 +88,8 @@ unsafe fn vector(
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (region(sendbuf), Region::user(plain(recvbuf)?)) };
     present(send.as_ref(), Some(&receive), count, &datatype)?;
-    let schedule = reduce(&comm, send, receive, count, &datatype, &op)?;
-    Ok(Call { comm, schedule })
+    let plan = reduce(&comm, send, receive, count, &datatype, &op)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Allreduce.
@@ -147,8 +147,8 @@ pub unsafe fn reduce_scatter(
     let total = counts.iter().fold(0_i64, |sum, &n| sum.saturating_add(n));
     present(send.as_ref(), None, total, &datatype)?;
     present(None, Some(&receive), counts[comm.rank()], &datatype)?;
-    let schedule = collective::reduce_scatter(&comm, send, receive, &counts, &datatype, &op)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::reduce_scatter(&comm, send, receive, &counts, &datatype, &op)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Reduce_scatter_block.
