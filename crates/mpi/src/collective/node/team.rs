@@ -145,10 +145,12 @@ impl Team {
         loop {
             let new = after_finishing(old, number);
             // Relaxed: what the operation read and wrote is ordered by the mark's own release.
-            match self
-                .finished
-                .compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
-            {
+            match self.finished.compare_exchange_weak(
+                old,
+                new,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => {
                     if new >> 8 != old >> 8 {
                         self.area.set_finished(new >> 8);
@@ -470,7 +472,8 @@ impl<'a> Turn<'a> {
         self.put_words([u64::from(can), 0, 0, 0, 0, 0]);
         self.publish(phase + 1);
         self.all_reached(phase + 1).await?;
-        let agreed = can && (0..self.size()).all(|member| member == me || self.words(member)[0] == 1);
+        let agreed =
+            can && (0..self.size()).all(|member| member == me || self.words(member)[0] == 1);
         // The words are overwritten next: not before all have read them.
         self.publish(phase + 2);
         self.all_reached(phase + 2).await?;
