@@ -166,9 +166,9 @@ tunables! {
     COLL_DIRECTION: "coll_direction", "MICA_COLL_DIRECTION", "auto", Kind::Choice(&["auto", "pull", "push", "both"]),
         "Who copies in direct collectives with a root: the others (pull), the root (push), or both at once; the same for all ranks.";
     COLL_AREA: "coll_area", "MICA_COLL_AREA", "4M", Kind::Bytes,
-        "Memory of one communicator's shared area at most, for collectives; 0: none.";
+        "Memory of one communicator's shared area at most, for collectives; 0: none; the launcher's value holds for the job.";
     COLL_AREAS: "coll_areas", "MICA_COLL_AREAS", "256M", Kind::Bytes,
-        "Memory of all shared areas of a node at most.";
+        "Memory of all shared areas of a node at most; the launcher's value holds for the job.";
 }
 
 /// Every tunable's declaration.
@@ -285,6 +285,10 @@ pub struct SegmentShape {
     pub fifo_bytes: Option<u32>,
     /// Pairs of ranks with the same parity have FIFOs, all others the advanced design's rings.
     pub mixed: bool,
+    /// Bytes of the cells of one communicator's shared area at most; 0: there are no areas.
+    pub area_bytes: u64,
+    /// Bytes of all shared areas at most.
+    pub areas_bytes: u64,
 }
 
 /// The segment's shape in force; values that are no numbers fall back to the defaults here, and are reported where
@@ -300,6 +304,8 @@ pub fn segment_shape() -> SegmentShape {
         fifo_bytes: matches!(SHM.choice(), Ok("basic" | "mixed"))
             .then(|| number(&BASIC_FIFO, 1 << 20)),
         mixed: SHM.choice() == Ok("mixed"),
+        area_bytes: COLL_AREA.number().unwrap_or(4 << 20),
+        areas_bytes: COLL_AREAS.number().unwrap_or(256 << 20),
     })
 }
 

@@ -231,32 +231,88 @@ impl Engine {
             if let Some(r) = result {
                 return Ok(r);
             }
-            polls += 1;
-            let (spin, yields) = if self.waiters.load(Ordering::Relaxed) > 1 {
-                self.crowd
-            } else {
-                (self.spin, self.yields)
-            };
-            if polls < spin && !polls.is_multiple_of(COURTESY) {
-                std::hint::spin_loop();
-            } else if polls < spin {
-                // Nobody knows all that runs on this core: whom this rank waits for may be among them.
-                std::thread::yield_now();
-            } else if polls - spin < yields {
-                if self.bell.is_some() {
-                    // Rounds are rarer now than the schedule of looks at the network reckons with.
-                    self.enter(State::hasten);
+            if self.pause(&mut polls) {
+                if let Some(r) = self.park(&waiting, &mut f) {
+                    return Ok(r);
                 }
-                // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
-                // costs less than to sleep and to be woken.
-                std::thread::yield_now();
-            } else if let Some(r) = self.park(&waiting, &mut f) {
-                return Ok(r);
-            } else if self.is_watchful
-                && let Some(loss) = self.enter(|state| state.lost.clone())
-            {
-                return Err(loss);
+                self.check_loss()?;
             }
+        }
+    }
+
+    /// Looks until `look` returns something, and makes progress meanwhile. `look` is called outside the engine, so it may take
+    /// long and call the program. Blocks as [`drive`](Self::drive) does; whoever changes what `look` sees must wake this rank.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    pub fn watch<R>(
+        &self,
+        waiting: impl Fn(&State) -> Waiting,
+        mut look: impl FnMut() -> Option<R>,
+    ) -> Result<R, Fault> {
+        for _ in 0..self.glances {
+            if let Some(r) = look() {
+                return Ok(r);
+            }
+            if self.shares_core {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        let mut polls = 0u32;
+        let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
+        let _wait = self.offloads.then(|| Wait::begin(self));
+        loop {
+            if let Some(r) = look() {
+                return Ok(r);
+            }
+            if self.enter(State::progress)? {
+                polls = 0;
+            } else if self.pause(&mut polls) {
+                if let Some(r) = self.park(&waiting, &mut |_: &mut State| look()) {
+                    return Ok(r);
+                }
+                self.check_loss()?;
+            }
+        }
+    }
+
+    /// After a look in vain: lets time pass, or others run. True when it is time to park.
+    #[inline]
+    fn pause(&self, polls: &mut u32) -> bool {
+        *polls += 1;
+        let (spin, yields) = if self.waiters.load(Ordering::Relaxed) > 1 {
+            self.crowd
+        } else {
+            (self.spin, self.yields)
+        };
+        if *polls < spin && !polls.is_multiple_of(COURTESY) {
+            std::hint::spin_loop();
+        } else if *polls < spin {
+            // Nobody knows all that runs on this core: whom this rank waits for may be among them.
+            std::thread::yield_now();
+        } else if *polls - spin < yields {
+            if self.bell.is_some() {
+                // Rounds are rarer now than the schedule of looks at the network reckons with.
+                self.enter(State::hasten);
+            }
+            // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
+            // costs less than to sleep and to be woken.
+            std::thread::yield_now();
+        } else {
+            return true;
+        }
+        false
+    }
+
+    /// The loss of a peer, where one may be lost without the end of the job.
+    fn check_loss(&self) -> Result<(), Fault> {
+        match self.is_watchful {
+            true => self
+                .enter(|state| state.lost.clone())
+                .map_or(Ok(()), Err),
+            false => Ok(()),
         }
     }
 
