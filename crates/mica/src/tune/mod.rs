@@ -102,6 +102,7 @@ pub fn tune(options: &Options) -> Result<String, Box<dyn Error>> {
     let tuning = Tuning {
         machine: identity,
         costs: measured.collect(),
+        ..Tuning::default()
     };
     if tuning.costs.is_empty() {
         return Err(format!("nothing could be measured:\n{}", table(&outcomes, &before)).into());
