@@ -43,7 +43,7 @@ impl Area {
         let inlines = (0..area.members().len() * TURNS)
             .map(|line| {
                 let line = area.line(line % TURNS, line / TURNS);
-                lines.region(line.with_data_mut(<*mut Inline>::expose_provenance))
+                lines.at(line.with_data_mut(<*mut Inline>::expose_provenance))
             })
             .collect();
         Area {
@@ -79,7 +79,7 @@ impl Area {
     /// The cell of a member in a turn. What is derived from it panics when it reaches outside of one cell, and keeps the area open.
     #[inline]
     pub fn cell(&self, turn: usize, member: usize) -> Region {
-        self.cells.region(self.area.cell(turn, member).addr().get())
+        self.cells.at(self.area.cell(turn, member).addr().get())
     }
 
     /// The [`INLINE`] bytes of payload in the line of a member in a turn, as a place in memory.
@@ -187,5 +187,121 @@ impl Area {
     #[inline]
     fn my_line(&self, turn: usize) -> &mica_node::area::Line {
         self.area.line(turn, self.area.me())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Layout, Shape, copy_bytes};
+    use mica_node::segment::JobSpec;
+    use mica_node::topology::Place;
+
+    /// Both members' views of the area of a job of two.
+    fn pair() -> [Area; 2] {
+        let spec = JobSpec::on_one_node(&[Place::UNKNOWN; 2], 2, &[]);
+        let segment = Box::leak(Box::new(JobSegment::create(&spec).expect("segment")));
+        [0, 1].map(|me| {
+            let area = Area::open(segment, 2, &[1, 0], me).expect("memory");
+            area.expect("room")
+        })
+    }
+
+    fn view(bytes: &[u8]) -> View {
+        let region = Block::allocate(bytes.len()).expect("memory");
+        region.write_bytes(bytes);
+        region.view(Shape::Contiguous { bytes: bytes.len() })
+    }
+
+    fn content(view: &View) -> Vec<u8> {
+        let mut bytes = vec![0; view.len()];
+        view.pack(0, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn payload_travels_in_a_line() {
+        let [a, b] = pair();
+        assert_eq!((a.me(), b.me(), b.members()), (0, 1, &[1, 0][..]));
+        for (s, len) in [0, 1, 8, 47, 48, 100].into_iter().enumerate() {
+            let (turn, stamp) = (s % TURNS, s as u64 + 1);
+            let bytes: Vec<u8> = (0..len).map(|i| i as u8 + 1).collect();
+            let short = len.min(INLINE);
+            assert_eq!(a.put(turn, &view(&bytes)), short);
+            a.set_word(turn, len as u64);
+            a.set_arrived(turn, 77);
+            a.publish(turn, stamp);
+            assert_eq!(b.stamp(turn, 0), stamp);
+            assert_eq!((b.word(turn, 0), b.arrived(turn, 0)), (len as u64, 77));
+            let to = view(&vec![0; short]);
+            assert_eq!(b.get(turn, 0, &to), short);
+            assert_eq!(content(&to), bytes[..short]);
+            let mut seen = vec![0; short];
+            b.inline_region(turn, 0).read_bytes(&mut seen);
+            assert_eq!(seen, bytes[..short]);
+            b.set_finished(stamp);
+            assert_eq!((a.finished(1), a.finished(0)), (stamp, 0));
+        }
+        b.put_words(3, [1, 2, 3, 4, 5, 6]);
+        b.publish(3, 9);
+        assert_eq!((a.stamp(3, 1), a.get_words(3, 1)), (9, [1, 2, 3, 4, 5, 6]));
+        assert_eq!(a.stamp(2, 1), 0, "another turn, another line");
+    }
+
+    #[test]
+    fn scattered_payload_is_packed() {
+        let [a, b] = pair();
+        let byte = Layout::basic(1, 1).expect("fits");
+        let pairs = Arc::new(byte.hvector(3, 2, 4).expect("fits"));
+        let from = Block::allocate(12).expect("memory");
+        from.write_bytes(&[1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0, 0]);
+        let from = from.view(Shape::of(&pairs, 1).expect("fits"));
+        assert_eq!(a.put(1, &from), 6);
+        a.publish(1, 1);
+        let to = view(&[0; 6]);
+        assert_eq!((b.stamp(1, 0), b.get(1, 0, &to)), (1, 6));
+        assert_eq!(content(&to), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn cells_are_shared_and_outlive_the_area_that_named_them() {
+        let [a, b] = pair();
+        let bytes = a.cell_bytes();
+        let whole: Vec<u8> = (0..bytes).map(|i| (i * 7) as u8).collect();
+        copy_bytes(view(&whole).region(), &a.cell(2, 0), bytes);
+        a.publish(2, 5);
+        assert_eq!(b.stamp(2, 0), 5);
+        let cell = b.cell(2, 0);
+        let tail = cell.offset(bytes as isize - 3);
+        drop(b);
+        let seen = cell.view(Shape::Contiguous { bytes });
+        assert_eq!(content(&seen), whole);
+        let mut last = [0; 3];
+        tail.read_bytes(&mut last);
+        assert_eq!(last, whole[bytes - 3..]);
+    }
+
+    #[test]
+    #[should_panic(expected = "reach outside the block")]
+    fn a_cell_is_never_left() {
+        let [a, _b] = pair();
+        let cell = a.cell(1, 0);
+        cell.offset(1).view(Shape::Contiguous {
+            bytes: a.cell_bytes(),
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "reach outside the block")]
+    fn the_payload_of_a_line_is_never_left() {
+        let [a, _b] = pair();
+        a.inline_region(0, 1).offset(8).write_bytes(&[0; 48 - 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "reach outside the block")]
+    fn nothing_lies_before_the_first_cell() {
+        let [a, _b] = pair();
+        a.cell(0, 0).offset(-1).write_bytes(&[0]);
     }
 }

@@ -1,7 +1,7 @@
 //! The engine of a process: its state behind a lock, and how a thread waits for it to change.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::attendant::Attendant;
@@ -11,11 +11,14 @@ use crate::receive::{Completion, Started};
 use crate::state::{STIRRED, SUMMON, State};
 use crate::{Fault, Traffic};
 use mica_bootstrap::{Nodes, ProcessManager};
+use mica_channel::area::Area;
+use mica_channel::direct::Reach;
 use mica_channel::memory::View;
 use mica_node::lock::{OneThreadAtATime, ThreadLock};
 use mica_node::park::{Bell, Fencing};
 use mica_node::segment::{JobSegment, WaitKind, Waiting};
 use mica_node::topology::Place;
+use mica_policy::collective::CollectiveCosts;
 
 /// How often a blocking receive looks at its sender's ring alone before it posts itself and looks at all.
 pub(crate) const GLANCES: u32 = 200;
@@ -61,6 +64,12 @@ pub struct Engine {
     pub(crate) offloads: bool,
     /// Makes progress for the program, where that was asked for.
     pub(crate) attendant: Option<Attendant>,
+    /// How collectives reach peers' buffers.
+    pub(crate) reach: Reach,
+    /// What collectives are chosen by.
+    pub(crate) collective_costs: Arc<CollectiveCosts>,
+    /// Messages between ranks of this node go over the network: they are not to share memory.
+    pub(crate) is_loopback: bool,
 }
 
 /// Counts a waiting thread for as long as it lives.
@@ -152,6 +161,40 @@ impl Engine {
     /// If there is no such node.
     pub fn node_name(&self, node: u32) -> &str {
         &self.nodes.names[node as usize]
+    }
+
+    /// Number of cores that the job's ranks on this node may use.
+    pub fn cores(&self) -> usize {
+        self.segment.available_cores() as usize
+    }
+
+    /// How collectives reach the buffers of peers on this node.
+    pub fn reach(&self) -> Option<Reach> {
+        Some(self.reach.clone())
+    }
+
+    /// What the algorithms of collectives cost.
+    pub fn collective_costs(&self) -> Arc<CollectiveCosts> {
+        Arc::clone(&self.collective_costs)
+    }
+
+    /// Memory that the `members` of a communicator on this node share, where this rank is number `me` of them. `None` if there is
+    /// none to be had, for all of them alike.
+    ///
+    /// # Errors
+    /// When this rank's part of it cannot be had.
+    pub fn open_area(
+        &self,
+        context: u64,
+        members: &[u32],
+        me: usize,
+    ) -> Result<Option<Area>, Fault> {
+        if self.is_loopback {
+            return Ok(None);
+        }
+        Area::open(self.segment, context, members, me).map_err(|e| Fault::Channel {
+            detail: e.to_string(),
+        })
     }
 
     /// True when several threads may be inside at once.

@@ -11,6 +11,8 @@
 //! calls [`Direct::window`] and copies by [`Window::load`] and [`Window::store`] what [`Window::reachable`] says, the rest (less
 //! than a page at each end), and everything where there is no window, by [`Direct::pull_range`] and [`Direct::push_range`],
 //! or through another channel. Both sides may do so with each other's buffer at once, in disjoint parts.
+//!
+//! Collectives, whose steps run on any thread, use a [`Reach`] instead, which does all this without the [`Direct`].
 
 mod cma;
 mod exposure;

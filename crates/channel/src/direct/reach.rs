@@ -270,7 +270,11 @@ impl Reach {
     }
 
     /// Notes a refusal that will not change.
-    fn remember(&self, peer: u32, result: Result<(), Refusal>) -> Result<(), ReachError> {
+    pub(super) fn remember(
+        &self,
+        peer: u32,
+        result: Result<(), Refusal>,
+    ) -> Result<(), ReachError> {
         result.map_err(|refusal| {
             if refusal.is_final() {
                 self.shared.cma[peer as usize].store(REFUSED, Ordering::Relaxed);
@@ -280,7 +284,7 @@ impl Reach {
     }
 }
 
-fn to_words(exposure: &Exposure, address: usize) -> [u64; 2] {
+pub(super) fn to_words(exposure: &Exposure, address: usize) -> [u64; 2] {
     let tag = match exposure.backend {
         Backend::Cma => 1,
         Backend::Mapped => {
@@ -296,7 +300,7 @@ fn to_words(exposure: &Exposure, address: usize) -> [u64; 2] {
 
 /// The exposure of a buffer of `len` bytes that `words` carry. What a window leaves out at the ends is always what lies on pages
 /// that the buffer only touches, so it follows from the address.
-fn read_words(words: [u64; 2], len: usize, page: u64) -> Option<Exposure> {
+pub(super) fn read_words(words: [u64; 2], len: usize, page: u64) -> Option<Exposure> {
     let [first, address] = words;
     let by_address = |backend| Some(Exposure::by_address(backend, address as usize));
     match first & 3 {

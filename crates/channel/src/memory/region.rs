@@ -13,10 +13,7 @@ use mica_node::area::{Area, INLINE, Inline, Line, TURNS};
 /// Blocks start on a cache line.
 const LINE: usize = 64;
 
-/// Step of a block that is one piece.
-const WHOLE: usize = 1 << (usize::BITS - 1);
-
-/// Memory that regions keep alive: of the heap, aligned to a cache line; a peer's, mapped here; or cells or lines of an [`Area`].
+/// Memory that regions keep alive: of the heap, aligned to a cache line, or a peer's, mapped here, or cells or lines of an [`Area`].
 #[derive(Debug)]
 pub struct Block {
     memory: Memory,
@@ -35,11 +32,13 @@ enum Memory {
         base: NonNull<u8>,
         allocation: Allocation,
     },
-    /// Held to keep it mapped: unmapped when the last holder is dropped.
+    /// Held to keep it mapped.
+    Area(#[expect(dead_code)] Arc<Area>),
+    /// Unmapped when this is dropped.
     Mapped(#[expect(dead_code)] Box<dyn Debug + Send + Sync>),
 }
 
-// SAFETY: a block owns its memory alone, or holds a mapping of it, and holds nothing bound to a thread.
+// SAFETY: a block owns its memory alone, or a mapping of it, or a share in an area, and holds nothing bound to a thread.
 unsafe impl Send for Block {}
 // SAFETY: `Block` itself reads and writes nothing through a shared reference; accesses go through regions, whose users
 // order them as the operations of one message do.
@@ -80,10 +79,10 @@ impl Block {
             memory: Memory::Heap { base, allocation },
             start,
             bytes,
-            step: WHOLE,
+            step: 1 << (usize::BITS - 1),
             piece: bytes,
         };
-        Ok(Arc::new(block).region(start))
+        Ok(Arc::new(block).at(start))
     }
 
     /// The cells of an area; each is a piece.
@@ -113,7 +112,7 @@ impl Block {
     ) -> Arc<Block> {
         debug_assert!(step.is_power_of_two() && piece <= step);
         Arc::new(Block {
-            memory: Memory::Mapped(Box::new(Arc::clone(area))),
+            memory: Memory::Area(Arc::clone(area)),
             start: first.as_ptr().expose_provenance(),
             bytes,
             step,
@@ -135,14 +134,14 @@ impl Block {
             memory: Memory::Mapped(Box::new(mapping)),
             start: addresses.start,
             bytes: addresses.len(),
-            step: WHOLE,
+            step: 1 << (usize::BITS - 1),
             piece: addresses.len(),
         })
     }
 
-    /// The place at `address`, which lies in the block.
+    /// The region that starts at an address in this block.
     #[inline]
-    pub(crate) fn region(self: &Arc<Block>, address: usize) -> Region {
+    pub(crate) fn at(self: &Arc<Block>, address: usize) -> Region {
         Region {
             address,
             owner: Some(Arc::clone(self)),

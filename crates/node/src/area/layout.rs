@@ -100,6 +100,23 @@ mod tests {
         }
     }
 
+    /// As docs/design/shared-memory.md has it.
+    #[test]
+    fn the_default_bound_gives_these_sizes() {
+        const KIB: usize = 1024;
+        for (members, cell, bytes) in [
+            (2, 32 * KIB, 264 * KIB),
+            (8, 32 * KIB, 1036 * KIB),
+            (32, 32 * KIB, 4120 * KIB),
+            (64, 16 * KIB, 4140 * KIB),
+            (128, 8 * KIB, 4180 * KIB),
+        ] {
+            let l = Layout::new(members, 4 << 20).expect("fits");
+            assert_eq!((l.cell_bytes(), l.bytes()), (cell, bytes), "{members}");
+        }
+        assert!(Layout::new(4096, 4 << 20).is_some() && Layout::new(4097, 4 << 20).is_none());
+    }
+
     #[test]
     fn what_is_too_small_is_refused() {
         assert_eq!(Layout::new(2, 0), None);

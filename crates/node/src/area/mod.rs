@@ -151,10 +151,9 @@ impl Area {
 
     #[inline(always)]
     fn check(&self, turn: usize, member: usize) {
-        assert!(
-            turn < TURNS && member < self.members.len(),
-            "an area has no turn {turn} of member {member}"
-        );
+        if turn >= TURNS || member >= self.members.len() {
+            no_such(turn, member);
+        }
     }
 
     #[inline(always)]
@@ -165,4 +164,9 @@ impl Area {
     fn head(&self) -> &Head {
         self.mapping.head()
     }
+}
+
+#[cold]
+fn no_such(turn: usize, member: usize) -> ! {
+    panic!("an area has no turn {turn} of member {member}")
 }

@@ -389,7 +389,16 @@ impl JobSegment {
     /// What rank `rank` waits for right now, for people; `None` when it does not wait in MPI.
     pub fn wait_report(&self, rank: u32) -> Option<String> {
         let (w, ns) = self.block(rank).waiting()?;
+        let since = format!(
+            "communicator {:#x}, for {:.3} s; {} unexpected messages queued",
+            w.context & !1,
+            ns as f64 / 1e9,
+            w.unexpected
+        );
         let what = match w.kind {
+            WaitKind::Collective => {
+                return Some(format!("waits for other ranks in a collective on {since}"));
+            }
             WaitKind::Send => "its message to be taken",
             WaitKind::Receive => "a message",
             WaitKind::Probe => "a message to probe",
@@ -411,12 +420,7 @@ impl JobSegment {
         } else {
             ""
         };
-        Some(format!(
-            "waits for {what}{peer}, {tag}, {plane}communicator {:#x}, for {:.3} s; {} unexpected messages queued",
-            w.context & !1,
-            ns as f64 / 1e9,
-            w.unexpected
-        ))
+        Some(format!("waits for {what}{peer}, {tag}, {plane}{since}"))
     }
 
     /// Control data of rank `rank`.

@@ -29,6 +29,14 @@ pub struct Choices {
     rows: [OnceLock<Box<Row>>; ROWS],
 }
 
+impl std::fmt::Debug for Choices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Choices")
+            .field("setting", &self.setting)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Choices {
     /// Those of a communicator in this setting.
     pub fn new(costs: Arc<CollectiveCosts>, forced: Forced, setting: Setting) -> Choices {

@@ -86,13 +86,15 @@ impl Rooted {
         }
     }
 
-    /// The root's part in it, where `whole` gives the bytes of each member. False where its buffer cannot be reached.
+    /// The root's part in it, where `whole` gives the bytes of each member; it lets others reach them if it `offers` them. False where
+    /// its buffer cannot be reached.
     ///
     /// # Errors
     /// When another rank has called something else, or cannot be reached after all.
     pub async fn at_root(
         &self,
         turn: &Turn<'_>,
+        offers: bool,
         whole: impl Fn(usize) -> Result<View>,
     ) -> Result<bool> {
         let (offered, done) = (self.base + 1, self.base + 2);
@@ -103,7 +105,10 @@ impl Rooted {
             false => (0..turn.size()).map(&whole).collect::<Result<_>>()?,
         };
         let span = Span::of(&views, !self.to_root)?;
-        let offer = span.offer(turn, self.by_address);
+        let offer = match offers {
+            true => span.offer(turn, self.by_address),
+            false => Offer::NONE,
+        };
         if !self.whole {
             for member in after(turn) {
                 span.tell(member, &turn.cell(member));
@@ -245,7 +250,7 @@ pub async fn allgather(
     pulled.map(|()| true)
 }
 
-/// All-to-all; as [`alltoall`](super::cells::alltoall). False where not all buffers can be reached.
+/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others reach its parts if it `offers` them. False where not all buffers can be reached.
 ///
 /// # Errors
 /// When another rank has called something else, or cannot be reached after all.
@@ -253,6 +258,7 @@ pub async fn alltoall(
     turn: &Turn<'_>,
     send: Option<&Parts>,
     receive: &Parts,
+    offers: bool,
     by_address: bool,
     base: u32,
 ) -> Result<bool> {
@@ -261,7 +267,7 @@ pub async fn alltoall(
     let views: Vec<View> = (0..size).map(|j| out.view(j)).collect::<Result<_>>()?;
     let span = Span::of(&views, true)?;
     let has_room = size * Span::TOLD <= turn.team().cell_bytes();
-    let offer = match has_room {
+    let offer = match has_room && (offers || span.bytes() == 0) {
         true => span.offer(turn, by_address),
         false => Offer::NONE,
     };

@@ -8,11 +8,12 @@ use mica_channel::area::INLINE;
 use mica_channel::memory::{Block, Region};
 
 use super::cells::{phase, pieces};
-use super::operands::share;
+use super::operands::{share, stride};
 use super::team::Turn;
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
-use crate::error::Result;
+use crate::constants as c;
+use crate::error::{Error, Result};
 
 /// Vectors up to this length are reduced by everybody for itself.
 const ALONE_MAX: usize = 2048;
@@ -31,7 +32,34 @@ pub struct Operands<'a> {
     pub own: &'a Elements,
 }
 
-impl Operands<'_> {
+impl<'a> Operands<'a> {
+    /// Those of a datatype whose elements have gaps at most within their own extents.
+    ///
+    /// # Errors
+    /// For other datatypes, which do not come here.
+    pub fn spaced(reduction: &'a Reduction, own: &'a Elements) -> Result<Operands<'a>> {
+        let stride = stride(reduction).ok_or_else(|| {
+            let detail = "elements that reach beyond their extent cannot lie in cells";
+            Error::other(c::ERR_INTERN, detail)
+        })?;
+        Ok(Operands {
+            reduction,
+            stride,
+            own,
+        })
+    }
+
+    /// Those of a datatype without gaps; `None` for others.
+    pub fn dense(reduction: &'a Reduction, own: &'a Elements) -> Option<Operands<'a>> {
+        let stride = stride(reduction)?;
+        let is_dense = reduction.datatype.size() as usize == stride;
+        is_dense.then_some(Operands {
+            reduction,
+            stride,
+            own,
+        })
+    }
+
     pub(super) fn bytes(&self) -> usize {
         self.reduction.count * self.stride
     }

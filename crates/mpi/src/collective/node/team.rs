@@ -152,12 +152,22 @@ impl Team {
                 Ok(_) => {
                     if new >> 8 != old >> 8 {
                         self.area.set_finished(new >> 8);
+                        // Somebody may wait for the turn's memory.
+                        self.wake_others();
                     }
                     return;
                 }
                 Err(now) => old = now,
             }
         }
+    }
+
+    /// Wakes the other members, if they sleep, after something was published.
+    #[inline]
+    fn wake_others(&self) {
+        let me = self.me();
+        self.area
+            .wake_all((0..self.size()).filter(|&member| member != me));
     }
 
     /// Up to which operation this rank has finished all.
@@ -258,8 +268,7 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn publish(&self, phase: u32) {
         self.team.area.publish(self.at, self.stamp(phase));
-        let (me, size) = (self.me(), self.size());
-        self.team.area.wake_all((0..size).filter(|&member| member != me));
+        self.team.wake_others();
     }
 
     /// The same, where only `member` waits for it.
