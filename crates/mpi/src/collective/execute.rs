@@ -32,12 +32,18 @@ pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
         return outcome.error.map_or(Ok(()), Err);
     }
     let tag = comm.next_collective_tag();
-    let calls = schedule.rounds.iter().filter_map(|round| round.call.as_ref());
+    let calls = schedule
+        .rounds
+        .iter()
+        .filter_map(|round| round.call.as_ref());
     let tickets: Vec<Ticket> = calls.map(Call::reserve).collect();
     let mut tickets = tickets.into_iter();
     for round in &schedule.rounds {
         transfer(comm, round, tag)?;
-        if let (Some(call), Some(ticket)) = (&round.call, round.call.as_ref().and_then(|_| tickets.next())) {
+        if let (Some(call), Some(ticket)) = (
+            &round.call,
+            round.call.as_ref().and_then(|_| tickets.next()),
+        ) {
             call.run_here(ticket, comm.context())?;
         }
         for local in &round.local {
@@ -72,7 +78,9 @@ pub fn persistent(comm: &Comm, plan: Plan) -> Result<Request> {
     // One tag for all starts, given at initialization, which ranks do in the same order: so they may start several
     // persistent operations in any order. Messages of two starts of one operation cannot be confused: they come in order.
     let (of, tag) = (comm.clone(), comm.next_collective_tag());
-    Ok(Request::persistent(comm, move || begin(&of, tag, stages.clone())))
+    Ok(Request::persistent(comm, move || {
+        begin(&of, tag, stages.clone())
+    }))
 }
 
 fn begin(comm: &Comm, tag: i32, stages: Arc<[Stage]>) -> Result<Request> {

@@ -50,6 +50,12 @@ pub const CELL_MIN: usize = 256;
 /// Most bytes of a cell: several fit the cache of a core.
 pub const CELL_MAX: usize = 32 * 1024;
 
+/// Bytes of a cell in the area of so many members, whose cells have `bound` bytes together at most. `None` if that is too little for
+/// each to have one.
+pub fn cell_bytes(members: usize, bound: u64) -> Option<usize> {
+    Layout::new(members, bound).map(|layout| layout.cell_bytes())
+}
+
 /// One member's view of an area, made by [`JobSegment::open_area`].
 #[derive(Debug)]
 pub struct Area {

@@ -67,19 +67,19 @@ impl CollectiveCosts {
         self.messages.of(level, Way::Mapped).copy_ns(bytes, 1)
     }
 
-    /// Nanoseconds to copy `bytes` from or to another rank's buffer by the kernel. The call takes what a pulled message takes to
-    /// start, without its request and its answer.
-    pub fn cma_ns(&self, level: Level, bytes: usize) -> f64 {
+    /// Nanoseconds to copy `bytes` from or to another rank's buffer by the kernel, in `calls` calls. A call takes what a pulled
+    /// message takes to start, without its request and its answer.
+    pub fn cma_ns(&self, level: Level, bytes: usize, calls: usize) -> f64 {
         let pull = self.messages.of(level, Way::Pull);
         let words = 2.0 * self.messages.of(level, Way::Inline).start_ns;
-        (pull.start_ns - words).max(0.0) + pull.copy_ns(bytes, 1)
+        (pull.start_ns - words).max(0.0) * calls as f64 + pull.copy_ns(bytes, 1)
     }
 
     /// The same where both ranks copy at once, by the kernel or by load and store.
     pub fn together_ns(&self, level: Level, bytes: usize, kernel: bool) -> f64 {
         if kernel {
             let together = self.messages.of(level, Way::Cooperate);
-            self.cma_ns(level, 0) + together.copy_ns(bytes, 1)
+            self.cma_ns(level, 0, 1) + together.copy_ns(bytes, 1)
         } else {
             self.messages
                 .of(level, Way::MappedCooperate)

@@ -11,7 +11,7 @@ fn setting(ranks: usize, cores: usize) -> Setting {
         ranks,
         level: Level::SharedCache,
         cores: cores.min(ranks),
-        area_cell: Some(16 << 10),
+        area_cell: Some(32 << 10),
     }
 }
 

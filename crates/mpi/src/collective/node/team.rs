@@ -12,8 +12,8 @@
 //! | all members | read every line; cells after the stamp that announces them |
 
 use std::future::poll_fn;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 
 use mica_channel::area::{Area, INLINE, TURNS};
@@ -151,19 +151,31 @@ impl Team {
         loop {
             let new = after_finishing(old, number);
             // Relaxed: what the operation read and wrote is ordered by the mark's own release.
-            match self
-                .finished
-                .compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
-            {
+            match self.finished.compare_exchange_weak(
+                old,
+                new,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => {
                     if new >> 8 != old >> 8 {
                         self.area.set_finished(new >> 8);
+                        // Somebody may wait for the turn's memory.
+                        self.wake_others();
                     }
                     return;
                 }
                 Err(now) => old = now,
             }
         }
+    }
+
+    /// Wakes the other members, if they sleep, after something was published.
+    #[inline]
+    fn wake_others(&self) {
+        let me = self.me();
+        self.area
+            .wake_all((0..self.size()).filter(|&member| member != me));
     }
 
     /// Up to which operation this rank has finished all.
@@ -286,8 +298,7 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn publish(&self, phase: u32) {
         self.put_stamp(phase);
-        let (me, size) = (self.me(), self.size());
-        self.team.area.wake_all((0..size).filter(|&member| member != me));
+        self.team.wake_others();
     }
 
     /// The same, where only `member` waits for it.
@@ -491,7 +502,8 @@ impl<'a> Turn<'a> {
         self.put_words([u64::from(can), 0, 0, 0, 0, 0]);
         self.publish(phase + 1);
         self.all_reached(phase + 1).await?;
-        let agreed = can && (0..self.size()).all(|member| member == me || self.words(member)[0] == 1);
+        let agreed =
+            can && (0..self.size()).all(|member| member == me || self.words(member)[0] == 1);
         // The words are overwritten next: not before all have read them.
         self.publish(phase + 2);
         self.all_reached(phase + 2).await?;
