@@ -9,6 +9,7 @@ use super::node::{Call, Plan};
 use super::schedule::{Local, Round, Transfer};
 use crate::comm::Comm;
 use crate::error::Result;
+use crate::late;
 use crate::process;
 use crate::pt2pt::{self, Mode, Plane};
 use crate::request::Request;
@@ -20,6 +21,7 @@ use crate::request::Request;
 /// `MPI_ERR_TRUNCATE` when ranks disagree on the amount of data; those of the operator;
 /// `MPI_ERR_NO_MEM`.
 pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
+    let _visit = late::arrive(comm);
     let schedule = match plan {
         Plan::Call(call) => return call.run_here(call.reserve(), comm.context()),
         Plan::Rounds(schedule) => schedule,
@@ -82,6 +84,7 @@ pub fn persistent(comm: &Comm, plan: Plan) -> Result<Request> {
 }
 
 fn begin(comm: &Comm, tag: i32, stages: Arc<[Stage]>) -> Result<Request> {
+    let _visit = late::arrive(comm);
     let context = comm.context() | 1;
     let engine = process::engine()?;
     let id = engine.enter(|state| state.start_schedule(context, tag, stages));
