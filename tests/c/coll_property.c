@@ -29,9 +29,16 @@ static size_t case_bytes(const Case *c)
                          : c->reduction.length * c->reduction.number->bytes;
 }
 
-static void case_make(Case *c, unsigned seed, MPI_Comm comm)
+/* Each in its turn in each form; to be asked by all ranks of the world, as every draw. */
+static int next_kind(int form)
 {
-    c->kind = kinds[seed % (unsigned)kinds_known];
+    static unsigned turns[3];
+    return kinds[(first_seed * 7u + turns[form]++ * 5u) % (unsigned)kinds_known];
+}
+
+static void case_make(Case *c, int kind, unsigned seed, MPI_Comm comm)
+{
+    c->kind = kind;
     c->step = step_now;
     if (case_moves(c))
         move_make(&c->move, c->kind, coll_hash(seed), comm, &own);
@@ -150,11 +157,11 @@ static void blocking(unsigned seed)
     unsigned s = seed;
     MPI_Comm comm = comms[among(&s, COMMS)];
     unsigned drawn = coll_random(&s);
-    int often = among(&s, 2);
+    int often = among(&s, 2), kind = next_kind(BLOCKING);
     Case c;
     if (comm == MPI_COMM_NULL)
         return;
-    case_make(&c, drawn, comm);
+    case_make(&c, kind, drawn, comm);
     int rounds = !often ? 1 : case_bytes(&c) < 5000 ? 12 : 4, first = comm_first(comm);
     for (int round = 0; round < rounds; round++) {
         case_fill(&c, coll_random(&s) + (unsigned)first);
@@ -183,10 +190,11 @@ static void outstanding(unsigned seed)
         message_start(&m[i], coll_random(&s), i);
     for (int i = 0; i < n; i++) {
         MPI_Comm comm = comms[among(&s, COMMS)];
+        int kind = next_kind(NONBLOCKING);
         unsigned drawn = coll_random(&s), contents = coll_random(&s);
         if (comm == MPI_COMM_NULL)
             continue;
-        case_make(&c[made], drawn, comm);
+        case_make(&c[made], kind, drawn, comm);
         case_fill(&c[made], contents + (unsigned)comm_first(comm));
         late(contents);
         case_call(&c[made], NONBLOCKING, &requests[made]);
@@ -214,10 +222,11 @@ static void persistent(unsigned seed)
     unsigned plain = coll_random(&s);
     for (int i = 0; i < n; i++) {
         MPI_Comm comm = comms[among(&s, COMMS)];
+        int kind = next_kind(PERSISTENT);
         unsigned drawn = coll_random(&s);
         if (comm == MPI_COMM_NULL)
             continue;
-        case_make(&c[made], drawn, comm);
+        case_make(&c[made], kind, drawn, comm);
         firsts[made] = comm_first(comm) * 1000 + i;
         case_call(&c[made], PERSISTENT, &requests[made]);
         if (case_moves(&c[made]) && among(&own, 3) == 0)
@@ -258,14 +267,14 @@ static void passing(unsigned seed)
     for (int i = 0; i < ALIVE; i++)
         alive[i] = MPI_COMM_NULL;
     for (int n = 10 + among(&s, 20); n > 0; n--) {
-        int i = among(&s, ALIVE), used = among(&s, 4);
+        int i = among(&s, ALIVE), used = among(&s, 4), kind = next_kind(BLOCKING);
         unsigned comm = coll_random(&s), drawn = coll_random(&s), contents = coll_random(&s);
         if (alive[i] != MPI_COMM_NULL)
             MPI_Comm_free(&alive[i]);
         alive[i] = comm_draw(comm);
         if (alive[i] != MPI_COMM_NULL && used) {
             Case c;
-            case_make(&c, drawn, alive[i]);
+            case_make(&c, kind, drawn, alive[i]);
             case_fill(&c, contents + (unsigned)comm_first(alive[i]));
             case_call(&c, BLOCKING, NULL);
             case_check(&c, "on a new communicator");
