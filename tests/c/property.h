@@ -243,23 +243,23 @@ static size_t draw_bytes(unsigned *all, size_t most)
     static const int edges[] = {40, 48, 56, 64, 128, 256, 512, 1024, 2048, 4096};
     static const int cells[] = {4096, 8192, 16384, 32768, 65536};
     size_t bytes;
-    switch (among(all, 20)) {
-    case 0:
+    switch (among(all, 40)) {
+    case 0: case 1:
         bytes = 0;
         break;
-    case 1: case 2: case 3: case 4: case 5: case 6:
+    case 2: case 3: case 4: case 5: case 6: case 7: case 8: case 9: case 10: case 11: case 12: case 13: case 14:
         bytes = (size_t)among(all, 80);
         break;
-    case 7: case 8: case 9: case 10: case 11:
+    case 15: case 16: case 17: case 18: case 19: case 20: case 21: case 22: case 23: case 24:
         bytes = (size_t)(edges[among(all, 10)] - 8 + among(all, 17));
         break;
-    case 12: case 13: case 14:
+    case 25: case 26: case 27: case 28: case 29: case 30:
         bytes = (size_t)among(all, 12000);
         break;
-    case 15: case 16: case 17:
+    case 31: case 32: case 33: case 34: case 35: case 36:
         bytes = (size_t)(cells[among(all, 5)] * (1 + among(all, 2)) - 8 + among(all, 17));
         break;
-    case 18:
+    case 37: case 38:
         bytes = (size_t)among(all, 400000);
         break;
     default:

@@ -1,3 +1,5 @@
+//! What the test list cannot say of collectives.
+//!
 //! Reductions of floating numbers give the same bits in every run on the same ranks, under each family of algorithms:
 //! who comes late, and where the buffers lie, must not change the order of the additions.
 
@@ -78,4 +80,27 @@ fn bits_of_direct_copy() {
             ("MICA_MAPPED_MIN", "4K"),
         ],
     );
+}
+
+/// The trees of the shared areas follow the levels of the machine: packages, caches, cores, even or not.
+#[test]
+fn trees_of_other_machines() {
+    let install = Install::find();
+    let program = install.program("coll_property");
+    for (ranks, machine) in [
+        ("8", "pack:2 l3:2 core:2 pu:1"),
+        ("7", "pack:3 l3:1 core:3 pu:1"),
+        ("12", "numa:2 pack:1 l3:3 l2:2 core:1 pu:2"),
+    ] {
+        for shape in ["auto", "tree"] {
+            let _turn = one_at_a_time();
+            let job = install.mpiexec(["-n", ranks]).args([&program]);
+            let job = job
+                .args(["12", "61"])
+                .env("MICA_TOPOLOGY_SYNTHETIC", machine);
+            let job = job.env("MICA_COLL", "shared").env("MICA_COLL_SHAPE", shape);
+            let outcome = job.run().expect_code(0);
+            assert_eq!(outcome.stdout, "No Errors\n", "{}", outcome.report());
+        }
+    }
 }
