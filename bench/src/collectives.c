@@ -335,7 +335,7 @@ static void measure(long bytes)
      * long a batch is. */
     double wall = bench_wall(run, NULL, 1);
     run(NULL, wall < 0.0025 ? 40 : wall > 0.1 ? 1 : (long)(0.1 / wall));
-    long n = bench_measure_within(run, NULL, 0.02, 0.6, batch, &batches);
+    long n = bench_measure_within(run, NULL, 0.015, 0.6, batch, &batches);
     check_all();
     for (int b = 0; b < batches; b++)
         batch[b] *= 1e6;
