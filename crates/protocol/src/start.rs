@@ -174,6 +174,7 @@ impl Engine {
             attendant: attended.then(Attendant::default),
             reach,
             collective_costs,
+            collective_traffic: Arc::default(),
             is_loopback: loopback,
         })
     }
