@@ -352,7 +352,9 @@ impl Engine {
     /// The loss of a peer, where one may be lost without the end of the job.
     fn check_loss(&self) -> Result<(), Fault> {
         match self.is_watchful {
-            true => self.enter(|state| state.lost.clone()).map_or(Ok(()), Err),
+            true => self
+                .enter(|state| state.lost.clone())
+                .map_or(Ok(()), Err),
             false => Ok(()),
         }
     }
