@@ -71,25 +71,36 @@ static inline double bench_wall(BenchRun *run, void *arg, long n)
 
 /* Fills `batch` with seconds per operation and returns how many operations a batch has: as many as
  * take about `seconds` together with what the run does not count, at least one. The attempts that
- * find this number warm up. Every batch begins with a barrier. */
-static inline long bench_measure(BenchRun *run, void *arg, double seconds, double *batch)
+ * find this number warm up. Every batch begins with a barrier. There are BATCHES of them, or as many
+ * as fit into `limit` seconds, but at least 3: `batches` says. */
+static inline long bench_measure_within(BenchRun *run, void *arg, double seconds, double limit,
+                                        double *batch, int *batches)
 {
-    double wall;
-    long n = 1;
+    double wall = 0;
+    long n = 1, tried;
     run(arg, 1); /* connections, first touches */
-    for (;; n *= 2)
-        if (bench_wall(run, arg, n) >= seconds / 4) {
-            wall = bench_wall(run, arg, n); /* again: the first may have been interrupted */
-            if (wall >= seconds / 4)
-                break;
-        }
+    for (int long_enough = 0; long_enough < 3;) { /* three times: any may have been interrupted */
+        wall = bench_wall(run, arg, n);
+        long_enough = wall >= seconds / 4 ? long_enough + 1 : 0;
+        n *= long_enough ? 1 : 2;
+    }
+    tried = n;
     n = (long)(seconds / wall * (double)n);
     n = n < 1 ? 1 : n;
-    for (int b = 0; b < BATCHES; b++) {
+    double fit = limit / (wall / (double)tried * (double)n);
+    *batches = fit >= BATCHES ? BATCHES : fit <= 3 ? 3 : (int)fit;
+    for (int b = 0; b < *batches; b++) {
         MPI_Barrier(MPI_COMM_WORLD);
         batch[b] = run(arg, n) / (double)n;
     }
     return n;
+}
+
+/* The same with all BATCHES, however long they take. */
+static inline long bench_measure(BenchRun *run, void *arg, double seconds, double *batch)
+{
+    int batches;
+    return bench_measure_within(run, arg, seconds, 1e9, batch, &batches);
 }
 
 /* "8", "64K" or "4M" in bytes; anything else ends the job. */

@@ -148,13 +148,13 @@ impl Area {
         self.area.line(turn, member).word()
     }
 
-    /// Says when I came to the operation.
+    /// Says something about arrivals at the operation, which the next stamp publishes.
     #[inline]
-    pub fn set_arrived(&self, turn: usize, time: u64) {
-        self.my_line(turn).set_arrived(time);
+    pub fn set_arrived(&self, turn: usize, arrived: u64) {
+        self.my_line(turn).set_arrived(arrived);
     }
 
-    /// When a member came to the operation, if it said so.
+    /// What a member has said about arrivals at the operation.
     #[inline]
     pub fn arrived(&self, turn: usize, member: usize) -> u64 {
         self.area.line(turn, member).arrived()

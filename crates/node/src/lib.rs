@@ -10,6 +10,7 @@ pub mod doorbell;
 pub mod fifo;
 pub mod handover;
 pub mod identity;
+pub mod late;
 pub mod lock;
 pub mod maps;
 pub mod park;

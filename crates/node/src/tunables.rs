@@ -119,6 +119,8 @@ tunables! {
         "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by membarrier.";
     STATS: "stats", "MICA_STATS", "off", Kind::Choice(&["off", "table"]),
         "table: rank 0 prints at MPI_Finalize what moved over which channel.";
+    LATE: "late", "MICA_LATE", "off", Kind::Choice(&["off", "on"]),
+        "on: ranks count at each call of a collective who came last and how long they waited, and mpiexec prints it when the job has ended.";
     PMI: "pmi", "MICA_PMI", "auto", Kind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
         "The interface to another MPI's launcher: the one whose variables are set (auto), or this one.";
     PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", Kind::Path(&["auto"]),

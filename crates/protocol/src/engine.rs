@@ -14,9 +14,10 @@ use mica_bootstrap::{Nodes, ProcessManager};
 use mica_channel::area::Area;
 use mica_channel::direct::Reach;
 use mica_channel::memory::View;
+use mica_node::late::Table;
 use mica_node::lock::{OneThreadAtATime, ThreadLock};
 use mica_node::park::{Bell, Fencing};
-use mica_node::segment::{JobSegment, WaitKind, Waiting};
+use mica_node::segment::{JobSegment, SegmentError, WaitKind, Waiting};
 use mica_node::topology::Place;
 use mica_policy::collective::CollectiveCosts;
 
@@ -352,9 +353,7 @@ impl Engine {
     /// The loss of a peer, where one may be lost without the end of the job.
     fn check_loss(&self) -> Result<(), Fault> {
         match self.is_watchful {
-            true => self
-                .enter(|state| state.lost.clone())
-                .map_or(Ok(()), Err),
+            true => self.enter(|state| state.lost.clone()).map_or(Ok(()), Err),
             false => Ok(()),
         }
     }
@@ -490,6 +489,14 @@ impl Engine {
     /// What this rank has sent so far, by way.
     pub fn traffic(&self) -> Traffic {
         self.enter(|state| state.traffic)
+    }
+
+    /// Leaves in the job segment what this rank saw of late arrivals at collectives.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn publish_late(&self, table: &Table) -> Result<(), SegmentError> {
+        self.segment.publish_late(self.rank, table)
     }
 
     /// The end of this rank's part in the job, unless it [resumes](Self::resume). To be called when all that it has begun

@@ -189,7 +189,10 @@ impl State {
             self.advance_schedule(index);
             if self.schedules[index].end.is_some() {
                 self.under_way.swap_remove(at);
-                let has_tasks = self.schedules[index].stages.iter().any(|s| s.task.is_some());
+                let has_tasks = self.schedules[index]
+                    .stages
+                    .iter()
+                    .any(|s| s.task.is_some());
                 self.with_tasks -= usize::from(has_tasks);
                 if self.schedules[index].abandoned {
                     self.schedules.remove(index);

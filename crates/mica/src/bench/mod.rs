@@ -11,6 +11,7 @@ mod contestant;
 mod data;
 mod execute;
 mod figure;
+mod guidelines;
 mod host;
 mod hosts;
 mod html;

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::bars::Judged;
 use super::cache::Misses;
+use super::guidelines::{Findings, Violation};
 use super::host::Host;
 use super::plot::Plot;
 use super::results::{Failure, Row};
@@ -22,6 +23,7 @@ pub struct Report {
     pub host: Host,
     pub rows: Vec<Row>,
     pub bars: Vec<Judged>,
+    pub guidelines: Findings,
     pub misses: Vec<Misses>,
     #[serde(skip)]
     pub hardware: Vec<(String, String, Stats)>,
@@ -52,6 +54,7 @@ impl Report {
         let figures = programs.iter().map(|program| self.figures(program, spread));
         let mut tables = vec![self.bars()];
         tables.extend(figures);
+        tables.extend([self.guidelines(), self.violations()]);
         tables.extend([self.cache(), self.floor(spread)]);
         tables.retain(|cells| !cells.rows.is_empty());
         tables
@@ -148,6 +151,56 @@ impl Report {
             note: of.to_owned(),
             header,
             rows: rows().map(row).collect(),
+        }
+    }
+
+    /// How every contestant does by every guideline.
+    fn guidelines(&self) -> Cells {
+        let mut header = words(&["guideline"]);
+        header.extend(self.contestants.iter().cloned());
+        let row = |guideline: &str| {
+            let verdict = |name: &String| self.guidelines.verdict(guideline, name);
+            let verdicts = self.contestants.iter().map(verdict);
+            [guideline.to_owned()].into_iter().chain(verdicts).collect()
+        };
+        let names = self.guidelines.names();
+        Cells {
+            title: "Guidelines".to_owned(),
+            note: format!(
+                "What a library should not contradict itself by; how many sizes and numbers of ranks were judged. \
+                 Violated means by more than {} %, and by more than the middle halves of the rounds overlap.",
+                three_digits(self.guidelines.tolerance * 100.0)
+            ),
+            header,
+            rows: names.into_iter().map(row).collect(),
+        }
+    }
+
+    fn violations(&self) -> Cells {
+        let row = |violation: &Violation| {
+            vec![
+                violation.contestant.clone(),
+                violation.guideline.clone(),
+                format!("{}, {}", violation.measure, violation.place),
+                value(Some(violation.value), &violation.unit),
+                violation.sum(),
+                value(Some(violation.reference), &violation.unit),
+                three_digits(violation.ratio),
+            ]
+        };
+        Cells {
+            title: "Guidelines: violations".to_owned(),
+            note: "A size that was not measured is stood for by the next larger one.".to_owned(),
+            header: words(&[
+                "contestant",
+                "guideline",
+                "at",
+                "value",
+                "compared with",
+                "sum",
+                "ratio",
+            ]),
+            rows: self.guidelines.violations.iter().map(row).collect(),
         }
     }
 

@@ -15,6 +15,7 @@ use super::cache::{Counter, Misses};
 use super::contestant::{self, Contestant, MICA};
 use super::data::Data;
 use super::execute::Executor;
+use super::guidelines;
 use super::host::{self, Host};
 use super::hosts::Hosts;
 use super::html;
@@ -122,6 +123,7 @@ pub fn run(
         title: title(options, suite),
         rounds: rounds(options),
         bars: bars::judge(&bars, suite, &data, &rows),
+        guidelines: guidelines::judge(suite, &rows, &names),
         plots: if options.no_plots {
             Vec::new()
         } else {

@@ -34,6 +34,11 @@ pub struct Suite {
     pub variants: Vec<Variant>,
     #[serde(rename = "cache", default)]
     pub caches: Vec<CacheWalk>,
+    /// How the guidelines are judged; not at all unless given.
+    #[serde(rename = "guidelines")]
+    pub judging: Option<Judging>,
+    #[serde(rename = "guideline", default)]
+    pub guidelines: Vec<Guideline>,
     /// The folder of the C sources, beside the declaration.
     #[serde(skip)]
     pub sources: PathBuf,
@@ -194,6 +199,48 @@ pub struct Variant {
     pub programs: Option<Vec<String>>,
 }
 
+/// How performance guidelines are judged.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Judging {
+    /// By what share one side may be slower than the other.
+    pub tolerance: f64,
+    /// Figures of the programs of one set are compared with each other.
+    pub sets: Vec<String>,
+}
+
+/// An operation that must not be slower than what could be done instead.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guideline {
+    pub text: String,
+    pub measure: String,
+    /// What could be done instead: the sum of these.
+    pub than: Vec<Term>,
+}
+
+/// One operation on a guideline's other side.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Term {
+    pub measure: String,
+    #[serde(default)]
+    pub bytes: Scale,
+}
+
+/// How many bytes an operation has when the guideline's first one has some.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// As many.
+    #[default]
+    Same,
+    /// A vector, where the first has blocks of one rank.
+    TimesRanks,
+    /// Blocks of one rank, where the first has a vector.
+    OverRanks,
+}
+
 /// A run whose cache misses are counted.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -250,6 +297,16 @@ impl Suite {
                 ));
             }
         }
+        for name in self.judging.iter().flat_map(|judging| &judging.sets) {
+            if self.set(name).is_none() {
+                return Err(format!(
+                    "'guidelines' names set '{name}', which is not declared"
+                ));
+            }
+        }
+        if let Some(guideline) = self.guidelines.iter().find(|line| line.than.is_empty()) {
+            return Err(format!("guideline '{}' needs 'than'", guideline.text));
+        }
         for bar in &self.bars {
             self.check_bar(bar)
                 .map_err(|error| format!("bar '{}': {error}", bar.text))?;
@@ -297,6 +354,11 @@ impl Suite {
         }
     }
 
+    /// The declared set of this name.
+    pub fn set(&self, name: &str) -> Option<&Set> {
+        self.sets.iter().find(|set| set.name == name)
+    }
+
     /// The program of this name.
     pub fn program(&self, name: &str) -> Option<&Program> {
         self.programs.iter().find(|program| program.name == name)
@@ -315,7 +377,7 @@ impl Suite {
                     let than = bar.than.as_ref().and_then(|than| than.program.as_deref());
                     chosen.extend(than);
                 }
-            } else if let Some(set) = self.sets.iter().find(|set| set.name == *word) {
+            } else if let Some(set) = self.set(word) {
                 chosen.extend(set.programs.iter().map(String::as_str));
             } else if let Some(program) = self.program(word) {
                 chosen.insert(&program.name);
@@ -334,15 +396,10 @@ impl Suite {
             .collect())
     }
 
-    /// The bars that a run of these sets and programs is held to: those of the set `bars`, and those of every program on
-    /// two hosts that was chosen.
+    /// The bars that a run of these sets and programs is held to: those of every program that was chosen.
     pub fn bars_of(&self, words: &[String]) -> Result<Vec<&Bar>, String> {
         let chosen = self.select(words)?;
-        let all = words.iter().any(|word| word == BARS);
-        let held = |bar: &&Bar| match self.needs_hosts(bar) {
-            true => chosen.iter().any(|program| program.name == bar.program),
-            false => all,
-        };
+        let held = |bar: &&Bar| chosen.iter().any(|program| program.name == bar.program);
         Ok(self.bars.iter().filter(held).collect())
     }
 

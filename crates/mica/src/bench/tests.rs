@@ -88,6 +88,9 @@ ranks = [2]
 name = "one"
 title = "A set of one"
 programs = ["p"]
+[guidelines]
+tolerance = 0.1
+sets = ["one"]
 [[floor]]
 measure = "time"
 from = "flag"
@@ -114,12 +117,14 @@ against = "mica"
 at_most = 1.5
 "#;
 
-/// Mica takes 1, mpich 2, and Mica slowed down 5 microseconds.
+/// Mica takes 1, mpich 2, and Mica slowed down 5 microseconds; mpich twice as long for 64 bytes as for more.
 const PROGRAM: &str = r#"
 case $WHO in mica) v=1 ;; *) v=2 ;; esac
 [ "${MICA_SLOW:-}" ] && v=5
 echo "a line of somebody's"
 for bytes in "$@"; do
+    [ $WHO$bytes = mpich64 ] && v=4
+    [ $WHO$bytes = mpich512 ] && v=2
     echo "{\"measure\": \"time\", \"bytes\": $bytes, \"ranks\": $RANKS, \"value\": $v, \"unit\": \"us\"}"
 done
 "#;
@@ -194,6 +199,8 @@ fn libraries_are_run_in_turn_and_judged() {
         "| fast | 8 B, 2 ranks | 1.00 us | 2.00 us | mpich | 0.500 | at most 0.650 | reached |",
         "| not slow | 8 B, 2 ranks | 5.00 us | 1.00 us | mica | 5.00 | at most 1.50 | missed |",
         "- mpich: Fake 1.0",
+        "| no slower for less data than for more | holds (2) | holds (2) | violated 1 of 2 |",
+        "| mpich | no slower for less data than for more | time, 64 B, 2 ranks | 4.00 us | time 512 B: 2.00 | 2.00 us | 2.00 |",
     ] {
         assert!(summary.contains(part), "{part}\n{summary}");
     }
@@ -203,6 +210,13 @@ fn libraries_are_run_in_turn_and_judged() {
         page.contains("<svg") && page.contains("class=\"missed\""),
         "{page}"
     );
+    assert!(page.contains("<h2>Guidelines</h2>"), "{page}");
+    assert!(page.contains("<td>violated 1 of 2</td>"), "{page}");
+    let data = fs::read_to_string(out.join("summary.json")).unwrap();
+    let data: Value = serde_json::from_str(&data).unwrap();
+    let violation = &data["guidelines"]["violations"][0];
+    assert_eq!(violation["contestant"], "mpich");
+    assert_eq!(violation["terms"][0]["bytes"], 512);
     for file in ["command", "host.json", "summary.json", "p-time-2-ranks.svg"] {
         assert!(out.join(file).is_file(), "{file}");
     }

@@ -18,10 +18,10 @@ use super::arguments::{
 };
 use super::inter::{self, Root, Sides};
 use super::layout::Layout;
+use super::node::{Parts, Plan, What, plan};
 use super::place::{Elements, Place};
 use super::reduction::Reduction;
 use super::scan::Kind;
-use super::node::{Parts, Plan, What, plan};
 use super::schedule::Schedule;
 use super::thresholds::{Thresholds, TwoLevel};
 use super::two_level;
@@ -38,8 +38,8 @@ pub fn barrier(comm: &Comm) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         return Ok(inter::barrier(sides).into());
     }
-    if let Some((layout, limits)) = spread(comm) {
-        return Ok(two_level::barrier(layout, limits).into());
+    if let Some((layout, limits)) = spread(comm)? {
+        return two_level::barrier(layout, limits).map(Plan::Rounds);
     }
     plan(comm, What::Barrier)
 }
@@ -52,7 +52,7 @@ pub fn bcast(comm: &Comm, buffer: &Buffer, root: i32) -> Result<Plan> {
     }
     let me = place(comm);
     let root = rooted(me, root)?;
-    if let Some((layout, limits)) = spread(comm) {
+    if let Some((layout, limits)) = spread(comm)? {
         return two_level::bcast(layout, limits, buffer.view()?, root).map(Plan::Rounds);
     }
     let view = buffer.view()?;
@@ -80,7 +80,7 @@ pub fn gather(
     }
     let send = send.map(Buffer::view).transpose()?;
     let blocks = receive.map(|b| b.blocks(me.size)).transpose()?;
-    if let Some((layout, limits)) = spread(comm) {
+    if let Some((layout, limits)) = spread(comm)? {
         return two_level::gather(layout, limits, send, blocks.as_ref(), root).map(Plan::Rounds);
     }
     let bytes = match (&send, &blocks) {
@@ -148,7 +148,7 @@ pub fn scatter(
     }
     let blocks = send.map(|b| b.blocks(me.size)).transpose()?;
     let receive = receive.map(Buffer::view).transpose()?;
-    if let Some((layout, limits)) = spread(comm) {
+    if let Some((layout, limits)) = spread(comm)? {
         return two_level::scatter(layout, limits, blocks.as_ref(), receive, root)
             .map(Plan::Rounds);
     }
@@ -206,7 +206,7 @@ pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result
     distinct(send, receive)?;
     let send = send.map(Buffer::view).transpose()?;
     let blocks = receive.blocks(me.size)?;
-    if let Some((layout, limits)) = spread(comm) {
+    if let Some((layout, limits)) = spread(comm)? {
         return two_level::allgather_blocks(layout, limits, send, &blocks).map(Plan::Rounds);
     }
     let parts = Parts::Even(blocks);
@@ -220,7 +220,7 @@ pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: &BlockList) -> Re
         return Ok(inter::allgather(sides, send, &receive.views).into());
     }
     let send = send.map(Buffer::view).transpose()?;
-    if let Some((layout, limits)) = spread(comm) {
+    if let Some((layout, limits)) = spread(comm)? {
         return two_level::allgather(layout, limits, send, &receive.views).map(Plan::Rounds);
     }
     let parts = Parts::Each(receive.views.clone());
@@ -238,7 +238,7 @@ pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<
     distinct(send, receive)?;
     let send = send.map(|b| b.blocks(me.size)).transpose()?;
     let blocks = receive.blocks(me.size)?;
-    if let Some((layout, limits)) = spread(comm) {
+    if let Some((layout, limits)) = spread(comm)? {
         return two_level::alltoall(layout, limits, send.as_ref(), &blocks).map(Plan::Rounds);
     }
     let (send, receive) = (send.map(Parts::Even), Parts::Even(blocks));
@@ -251,7 +251,7 @@ pub fn alltoallv(comm: &Comm, send: Option<&BlockList>, receive: &BlockList) -> 
         let send = &needed(send)?.views;
         return Ok(inter::alltoall(sides, &LIMITS, send, &receive.views).into());
     }
-    if let (Some(send), Some((layout, limits))) = (send, spread(comm)) {
+    if let (Some(send), Some((layout, limits))) = (send, spread(comm)?) {
         let (send, receive) = (&send.views, &receive.views);
         return Ok(two_level::exchange(layout, limits, send, receive).into());
     }
@@ -290,7 +290,7 @@ pub fn reduce(
     }
     let send = send.map(|r| Elements::new(r, datatype));
     let receive = receive.map(|r| Elements::new(r, datatype));
-    if let Some((layout, limits)) = spread(comm) {
+    if let Some((layout, limits)) = spread(comm)? {
         let (send, receive) = (send.as_ref(), receive.as_ref());
         return two_level::reduce(layout, limits, &reduction, send, receive, root)
             .map(Plan::Rounds);
@@ -326,7 +326,7 @@ pub fn allreduce(
     distinct_vectors(send.as_ref(), &receive, reduction.count)?;
     let send = send.map(|r| Elements::new(r, datatype));
     let receive = Elements::new(receive, datatype);
-    if let Some((layout, limits)) = spread(comm) {
+    if let Some((layout, limits)) = spread(comm)? {
         return two_level::allreduce(layout, limits, &reduction, send.as_ref(), &receive)
             .map(Plan::Rounds);
     }
@@ -415,7 +415,7 @@ fn scatter_reduced(
             .map(Plan::Rounds);
     }
     let send = send.map(|r| Elements::new(r, &reduction.datatype));
-    if let Some((layout, limits)) = spread(comm) {
+    if let Some((layout, limits)) = spread(comm)? {
         let send = send.as_ref();
         return two_level::reduce_scatter(layout, limits, &reduction, blocks, send, &receive)
             .map(Plan::Rounds);
@@ -488,9 +488,14 @@ fn place(comm: &Comm) -> Place {
 
 /// How an intracommunicator's ranks are spread over nodes and when two levels pay; `None` if it is on one node.
 #[inline]
-fn spread(comm: &Comm) -> Option<(&Layout, &'static TwoLevel)> {
-    let layout = comm.layout()?;
-    Some((layout, TwoLevel::in_force()?))
+fn spread(comm: &Comm) -> Result<Option<(&Layout, &'static TwoLevel)>> {
+    let (Some(layout), Some(limits)) = (comm.layout(), TwoLevel::in_force()) else {
+        return Ok(None);
+    };
+    if layout.local().is_none() {
+        layout.share(comm.local()?);
+    }
+    Ok(Some((layout, limits)))
 }
 
 /// A buffer that an intercommunicator's operation needs, where it knows no `MPI_IN_PLACE`.

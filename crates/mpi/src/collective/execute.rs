@@ -9,6 +9,7 @@ use super::node::{Call, Plan};
 use super::schedule::{Local, Round, Transfer};
 use crate::comm::Comm;
 use crate::error::Result;
+use crate::late;
 use crate::process;
 use crate::pt2pt::{self, Mode, Plane};
 use crate::request::Request;
@@ -20,6 +21,7 @@ use crate::request::Request;
 /// `MPI_ERR_TRUNCATE` when ranks disagree on the amount of data; those of the operator;
 /// `MPI_ERR_NO_MEM`.
 pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
+    let _visit = late::arrive(comm);
     let schedule = match plan {
         Plan::Call(call) => return call.run_here(call.reserve(), comm.context()),
         Plan::Rounds(schedule) => schedule,
@@ -30,12 +32,18 @@ pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
         return outcome.error.map_or(Ok(()), Err);
     }
     let tag = comm.next_collective_tag();
-    let calls = schedule.rounds.iter().filter_map(|round| round.call.as_ref());
+    let calls = schedule
+        .rounds
+        .iter()
+        .filter_map(|round| round.call.as_ref());
     let tickets: Vec<Ticket> = calls.map(Call::reserve).collect();
     let mut tickets = tickets.into_iter();
     for round in &schedule.rounds {
         transfer(comm, round, tag)?;
-        if let (Some(call), Some(ticket)) = (&round.call, round.call.as_ref().and_then(|_| tickets.next())) {
+        if let (Some(call), Some(ticket)) = (
+            &round.call,
+            round.call.as_ref().and_then(|_| tickets.next()),
+        ) {
             call.run_here(ticket, comm.context())?;
         }
         for local in &round.local {
@@ -70,10 +78,13 @@ pub fn persistent(comm: &Comm, plan: Plan) -> Result<Request> {
     // One tag for all starts, given at initialization, which ranks do in the same order: so they may start several
     // persistent operations in any order. Messages of two starts of one operation cannot be confused: they come in order.
     let (of, tag) = (comm.clone(), comm.next_collective_tag());
-    Ok(Request::persistent(comm, move || begin(&of, tag, stages.clone())))
+    Ok(Request::persistent(comm, move || {
+        begin(&of, tag, stages.clone())
+    }))
 }
 
 fn begin(comm: &Comm, tag: i32, stages: Arc<[Stage]>) -> Result<Request> {
+    let _visit = late::arrive(comm);
     let context = comm.context() | 1;
     let engine = process::engine()?;
     let id = engine.enter(|state| state.start_schedule(context, tag, stages));

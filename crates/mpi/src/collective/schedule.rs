@@ -113,6 +113,17 @@ impl Schedule {
             .expect("a round was just made sure of")
     }
 
+    /// Appends a collective on the shared area of this node's ranks.
+    pub(super) fn call(&mut self, call: Call) {
+        let is_free = |round: &Round| {
+            round.transfers.is_empty() && round.call.is_none() && round.local.is_empty()
+        };
+        if !self.rounds.last().is_some_and(is_free) {
+            self.rounds.push(Round::default());
+        }
+        self.last().call = Some(call);
+    }
+
     /// Appends what a rank does in a collective of some ranks only: `ranks[i]` is the one that `part` calls `i`.
     pub fn join(&mut self, part: Schedule, ranks: &[usize]) {
         for mut round in part.rounds {

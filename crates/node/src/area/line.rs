@@ -71,17 +71,17 @@ impl Line {
         self.word.store(word, Ordering::Relaxed);
     }
 
-    /// When the owner came to the operation, if it said so.
+    /// What the owner has said about arrivals at the operation, at its last stamp or since.
     #[inline(always)]
     pub fn arrived(&self) -> u64 {
         // Relaxed: ordered by the stamp.
         self.arrived.load(Ordering::Relaxed)
     }
 
-    /// The owner's part: says when it came to the operation.
+    /// The owner's part: says something about arrivals at the operation, to be published by the next stamp.
     #[inline(always)]
-    pub fn set_arrived(&self, time: u64) {
-        self.arrived.store(time, Ordering::Relaxed);
+    pub fn set_arrived(&self, arrived: u64) {
+        self.arrived.store(arrived, Ordering::Relaxed);
     }
 
     /// Calls `f` with a pointer to the data for reading. Valid for reads by who has seen the stamp that published them, until it says

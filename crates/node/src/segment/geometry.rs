@@ -1,6 +1,7 @@
 //! Where everything lies in a job segment: computed from the number of ranks, the pool's size and the design, the same by
 //! all.
 
+use super::late::LATE_BYTES;
 use crate::fifo::FifoHead;
 use crate::ring::{LINE, RingStorage};
 use crate::split::Split;
@@ -176,6 +177,11 @@ impl Geometry {
         self.pair_bytes().next_multiple_of(PAGE)
     }
 
+    /// Offset of the part where rank `rank` leaves what it saw of late arrivals.
+    pub fn late(&self, rank: u32) -> usize {
+        self.pair(self.ranks, 0) + rank as usize * LATE_BYTES.next_multiple_of(PAGE)
+    }
+
     /// Offset of slot `slot` of rank `rank`: file space beyond all that is mapped as the segment, for buffers whose pages
     /// a rank moves to the file.
     pub fn slot(&self, rank: u32, slot: u32) -> u64 {
@@ -205,7 +211,7 @@ impl Geometry {
 
     /// Bytes of address space of the whole segment.
     pub fn total_bytes(&self) -> usize {
-        self.pair(self.ranks, 0)
+        self.late(self.ranks)
     }
 }
 
@@ -228,7 +234,9 @@ mod tests {
                 assert!(g.pair(0, 0) + g.pair_bytes() <= g.pair(0, 1));
                 assert_eq!(g.pair(0, 0) % PAGE, 0);
                 assert_eq!(g.block(ranks - 1) % PAGE, 0);
-                assert!(g.total_bytes() >= g.pair(ranks - 1, ranks - 1) + g.pair_bytes());
+                assert!(g.late(0) >= g.pair(ranks - 1, ranks - 1) + g.pair_bytes());
+                assert_eq!(g.late(ranks - 1) % PAGE, 0);
+                assert!(g.total_bytes() >= g.late(ranks - 1) + LATE_BYTES);
             }
             for g in mixed {
                 assert!(g.pair_bytes() >= g.fifo_area().max(size_of::<RingStorage>()));

@@ -9,6 +9,7 @@
 mod block;
 mod error;
 mod geometry;
+mod late;
 mod spec;
 #[cfg(test)]
 mod tests;

@@ -104,6 +104,18 @@ fn what_is_wrong_is_named() {
             "needs 'than'",
         ),
         ("[[program]]\nname = \"c\"\nranks = [2]\nrangs = 2", "rangs"),
+        (
+            "[guidelines]\ntolerance = 0.1\nsets = [\"none\"]",
+            "set 'none'",
+        ),
+        (
+            "[[guideline]]\ntext = \"g\"\nmeasure = \"m\"\nthan = []",
+            "'g' needs 'than'",
+        ),
+        (
+            "[[guideline]]\ntext = \"g\"\nmeasure = \"m\"\nthan = [{ measure = \"n\", bytes = \"half\" }]",
+            "half",
+        ),
     ];
     for (text, expected) in cases {
         let error = parse(&format!("{SMALL}\n{text}")).unwrap_err();
@@ -138,7 +150,7 @@ against = "best-peer"
 at_most = 1.0
 "#;
 
-/// What needs two hosts runs only where it is asked for by name, and its bars are judged there.
+/// What needs two hosts runs only where it is asked for by name. Bars are judged wherever their program runs.
 #[test]
 fn programs_on_two_hosts_are_asked_for() {
     let suite = parse(&[SMALL, ON_HOSTS].concat()).unwrap();
@@ -153,9 +165,10 @@ fn programs_on_two_hosts_are_asked_for() {
     };
     assert_eq!(names(&["all"]), ["a", "b"]);
     assert_eq!(names(&["bars"]), ["a"]);
-    assert_eq!((bars(&["bars"]), bars(&["a"])), (vec!["t".into()], vec![]));
+    assert_eq!((bars(&["bars"]), bars(&["b"])), (vec!["t".into()], vec![]));
     assert_eq!(names(&["far", "a"]), ["a", "far"]);
-    assert_eq!(bars(&["far", "a"]), ["far"]);
+    assert_eq!(bars(&["far", "b"]), ["far"]);
+    assert_eq!(bars(&["far", "a"]), ["t", "far"]);
     let far = suite.program("far").unwrap();
     assert!(far.on_hosts() && far.counts() == [3]);
     assert_eq!(far.all_keys().collect::<Vec<_>>(), ["x"]);

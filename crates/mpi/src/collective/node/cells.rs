@@ -191,7 +191,9 @@ pub async fn scatter(
             }
             let at = k * piece;
             let half = turn.half(member, k);
-            parts.view(member)?.pack_to(at, &half, piece.min(bytes - at));
+            parts
+                .view(member)?
+                .pack_to(at, &half, piece.min(bytes - at));
             more |= k + 1 < pieces(bytes, piece);
         }
         k += 1;

@@ -273,7 +273,10 @@ pub async fn alltoall(
     };
     if has_room {
         for member in after(turn) {
-            span.tell(member, &turn.cell(me).offset((member * Span::TOLD) as isize));
+            span.tell(
+                member,
+                &turn.cell(me).offset((member * Span::TOLD) as isize),
+            );
         }
     }
     describe(turn, Side::Send, &offer, span.bytes());

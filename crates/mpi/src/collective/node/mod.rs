@@ -100,6 +100,15 @@ pub(super) fn name_of_kind(kind: u8) -> &'static str {
     }
 }
 
+/// The same, if it is the same communicator's.
+impl PartialEq for Local {
+    fn eq(&self, other: &Local) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Local {}
+
 impl Local {
     /// What a communicator of this process knows, with `context` as the area's name; without an area if it is `None`.
     pub(crate) fn of(comm: &Comm, context: Option<u64>) -> Result<Local> {
@@ -189,6 +198,23 @@ const LITTLE: usize = 1 << 10;
 /// The value of a tunable that was found right when the engine started.
 fn forced<T>(value: std::result::Result<T, tunables::BadValue>) -> Result<T> {
     value.map_err(|bad| Error::other(crate::constants::ERR_OTHER, bad.to_string()))
+}
+
+/// A collective among this node's ranks of a communicator that spans nodes, where `ranks` are theirs in the communicator; `None` if it
+/// is to go by messages.
+pub(super) fn step(local: &Arc<Local>, what: &What, ranks: &[usize]) -> Option<Call> {
+    let team = local.team.as_ref()?;
+    if what.is_empty() || !what.fits(team) {
+        return None;
+    }
+    let algorithm = local.algorithm(what);
+    (algorithm.family() != Family::Messages).then(|| Call {
+        local: Arc::clone(local),
+        team: Arc::clone(team),
+        directly: algorithm == Algorithm::Direct,
+        what: what.clone(),
+        ranks: Some(ranks.into()),
+    })
 }
 
 /// The plan of a collective among ranks that are all on this node.
@@ -304,12 +330,7 @@ impl Call {
     }
 
     /// By direct copy; false if not all buffers can be reached.
-    async fn perform_directly(
-        &self,
-        turn: &Turn<'_>,
-        by_address: bool,
-        base: u32,
-    ) -> Result<bool> {
+    async fn perform_directly(&self, turn: &Turn<'_>, by_address: bool, base: u32) -> Result<bool> {
         let me = turn.me();
         let rooted = |root, to_root, whole, bytes: Option<usize>| Rooted {
             root,
@@ -364,7 +385,9 @@ impl Call {
                 let rooted = rooted(*root, false, false, *bytes);
                 match (parts, receive) {
                     (Some(parts), receive) if me == *root => {
-                        let done = rooted.at_root(turn, offers, |rank| parts.view(rank)).await?;
+                        let done = rooted
+                            .at_root(turn, offers, |rank| parts.view(rank))
+                            .await?;
                         if let Some(receive) = receive.as_ref().filter(|_| done) {
                             receive.copy_from(&parts.view(me)?);
                         }
@@ -397,7 +420,8 @@ impl Call {
                 counts,
                 result,
             } => {
-                let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
+                let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result))
+                else {
                     return Ok(false);
                 };
                 reduce_direct::reduce_scatter(turn, operands, counts, result, way).await
@@ -408,7 +432,8 @@ impl Call {
                 result,
                 exclusive,
             } => {
-                let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
+                let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result))
+                else {
                     return Ok(false);
                 };
                 reduce_direct::scan(turn, operands, result, *exclusive, way).await

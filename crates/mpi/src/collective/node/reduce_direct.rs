@@ -73,7 +73,10 @@ impl Vectors {
         if let Some(region) = source.region(position, bytes) {
             return Ok(region);
         }
-        let copies = self.copies.as_ref().expect("made where a source is no window");
+        let copies = self
+            .copies
+            .as_ref()
+            .expect("made where a source is no window");
         let copy = copies.offset((member * self.block) as isize);
         source.load(position, &plain(&copy, bytes), 0, bytes)?;
         Ok(copy)
@@ -165,9 +168,9 @@ pub async fn reduce(
                 (None, None) => unreachable!("without a result there is memory beside"),
             };
             let count = len / operands.stride;
-            operands
-                .reduction
-                .fold(size, count, &target, |member| vectors.operand(member, at, len))?;
+            operands.reduction.fold(size, count, &target, |member| {
+                vectors.operand(member, at, len)
+            })?;
             let reduced = plain(&target, len);
             if let (Some(_), Some(result)) = (&beside, mine) {
                 plain(&result.region(0).offset(at as isize), len).copy_from(&reduced);
@@ -213,9 +216,9 @@ pub async fn reduce_scatter(
         let range = first * stride..first * stride + mine;
         for (at, len) in blocks(range, vectors.block) {
             let to = target.offset((at - first * stride) as isize);
-            operands
-                .reduction
-                .fold(size, len / stride, &to, |member| vectors.operand(member, at, len))?;
+            operands.reduction.fold(size, len / stride, &to, |member| {
+                vectors.operand(member, at, len)
+            })?;
         }
         Ok(())
     };
@@ -278,7 +281,9 @@ pub async fn scan(
                         store(member, at, &plain(&so_far, len))?;
                     }
                     let count = len / stride;
-                    reduction.op.apply(&so_far, &next, count, &reduction.datatype)?;
+                    reduction
+                        .op
+                        .apply(&so_far, &next, count, &reduction.datatype)?;
                 }
                 std::mem::swap(&mut so_far, &mut next);
                 if !exclusive {

@@ -107,9 +107,8 @@ mod tests {
     fn every_member_is_reached_once_and_in_order() {
         for size in 1..70 {
             for fan in [2, 3, 8] {
-                let places: Vec<Place> = (0..size as u32)
-                    .map(|i| place(i / 12, i / 5, i))
-                    .collect();
+                let places: Vec<Place> =
+                    (0..size as u32).map(|i| place(i / 12, i / 5, i)).collect();
                 let trees = trees(&places, fan);
                 assert_eq!(spoken_for(&trees, 0), (0..size).collect::<Vec<_>>());
                 for (member, tree) in trees.iter().enumerate() {

@@ -137,7 +137,11 @@ mod tests {
     #[test]
     fn parts_side_by_side_are_one_stretch() {
         let region = Block::allocate(100).unwrap();
-        let span = Span::of(&parts(&region, &[(30, 10), (10, 20), (50, 0), (40, 5)]), false).unwrap();
+        let span = Span::of(
+            &parts(&region, &[(30, 10), (10, 20), (50, 0), (40, 5)]),
+            false,
+        )
+        .unwrap();
         assert_eq!(span.place, Some((region.address() + 10, 35)));
         assert_eq!(span.starts, [20, 0, 0, 30]);
         assert!(span.staged.is_none());

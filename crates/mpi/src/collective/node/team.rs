@@ -12,7 +12,7 @@
 //! | all members | read every line; cells after the stamp that announces them |
 
 use std::future::poll_fn;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 
@@ -23,6 +23,7 @@ use mica_channel::memory::{Region, View};
 use super::shape::Tree;
 use crate::constants as c;
 use crate::error::{Error, Result};
+use crate::late::{self, Arrival};
 
 /// Bits of a stamp that number the phases of one operation.
 const PHASE_BITS: u32 = 24;
@@ -60,13 +61,17 @@ pub struct Turn<'a> {
     kind: u8,
     /// This is the operation that finds out about copies by address.
     asks_for_cma: bool,
+    /// Told of all arrivals that are seen, where they are counted.
+    arrival: Option<Arc<Arrival>>,
 }
 
 /// What is reserved for an operation when it is called: its place in the order.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Ticket {
     number: u64,
     asks_for_cma: bool,
+    /// The call that it belongs to, where late arrivals are counted.
+    arrival: Option<Arc<Arrival>>,
 }
 
 impl Team {
@@ -135,6 +140,7 @@ impl Team {
         Ticket {
             number,
             asks_for_cma,
+            arrival: late::current(),
         }
     }
 
@@ -145,10 +151,12 @@ impl Team {
         loop {
             let new = after_finishing(old, number);
             // Relaxed: what the operation read and wrote is ordered by the mark's own release.
-            match self
-                .finished
-                .compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed)
-            {
+            match self.finished.compare_exchange_weak(
+                old,
+                new,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => {
                     if new >> 8 != old >> 8 {
                         self.area.set_finished(new >> 8);
@@ -212,6 +220,7 @@ impl<'a> Turn<'a> {
             at: (ticket.number % TURNS as u64) as usize,
             kind,
             asks_for_cma: ticket.asks_for_cma,
+            arrival: ticket.arrival,
         }
     }
 
@@ -256,6 +265,27 @@ impl<'a> Turn<'a> {
             | lag << BYTES_BITS
             | (bytes as u64 & ((1 << BYTES_BITS) - 1));
         self.team.area.set_word(self.at, word);
+        if late::is_on() && self.arrival.is_none() {
+            // What the operation before in this turn has said is not of this one.
+            self.team.area.set_arrived(self.at, 0);
+        }
+    }
+
+    /// Publishes `phase`.
+    #[inline]
+    fn put_stamp(&self, phase: u32) {
+        if let Some(arrival) = &self.arrival {
+            self.team.area.set_arrived(self.at, arrival.word());
+        }
+        self.team.area.publish(self.at, self.stamp(phase));
+    }
+
+    /// Notes what a member has said of arrivals, with a stamp that was seen.
+    #[inline]
+    fn see_arrival(&self, member: usize) {
+        if let Some(arrival) = &self.arrival {
+            arrival.saw(self.team.area.arrived(self.at, member));
+        }
     }
 
     #[inline]
@@ -267,20 +297,20 @@ impl<'a> Turn<'a> {
     /// Tells all others that this rank has come to `phase`, with all that it wrote before.
     #[inline]
     pub fn publish(&self, phase: u32) {
-        self.team.area.publish(self.at, self.stamp(phase));
+        self.put_stamp(phase);
         self.team.wake_others();
     }
 
     /// The same, where only `member` waits for it.
     #[inline]
     pub fn publish_for(&self, phase: u32, member: usize) {
-        self.team.area.publish(self.at, self.stamp(phase));
+        self.put_stamp(phase);
         self.team.area.wake(member);
     }
 
     /// The same, where only `members` wait for it.
     pub fn publish_for_some(&self, phase: u32, members: impl Iterator<Item = usize>) {
-        self.team.area.publish(self.at, self.stamp(phase));
+        self.put_stamp(phase);
         self.team.area.wake_all(members);
     }
 
@@ -302,6 +332,7 @@ impl<'a> Turn<'a> {
             })
             .await;
         }
+        self.see_arrival(member);
         self.check(member, self.team.area.word(self.at, member))
     }
 
@@ -325,6 +356,7 @@ impl<'a> Turn<'a> {
         .await;
         let mut safe = self.team.low();
         for member in (0..size).filter(|&member| member != me) {
+            self.see_arrival(member);
             let word = self.team.area.word(self.at, member);
             self.check(member, word)?;
             safe = safe.min(self.number - (word >> BYTES_BITS & 0xff));
@@ -470,7 +502,8 @@ impl<'a> Turn<'a> {
         self.put_words([u64::from(can), 0, 0, 0, 0, 0]);
         self.publish(phase + 1);
         self.all_reached(phase + 1).await?;
-        let agreed = can && (0..self.size()).all(|member| member == me || self.words(member)[0] == 1);
+        let agreed =
+            can && (0..self.size()).all(|member| member == me || self.words(member)[0] == 1);
         // The words are overwritten next: not before all have read them.
         self.publish(phase + 2);
         self.all_reached(phase + 2).await?;

@@ -187,9 +187,7 @@ impl What {
             },
             What::Reduce { reduction, .. }
             | What::ReduceScatter { reduction, .. }
-            | What::Scan { reduction, .. } => {
-                reduction.count * stride(reduction).unwrap_or(0)
-            }
+            | What::Scan { reduction, .. } => reduction.count * stride(reduction).unwrap_or(0),
         }
     }
 
