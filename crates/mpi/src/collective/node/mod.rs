@@ -30,11 +30,11 @@ use std::task::{Context, Poll, Waker};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables;
 use mica_policy::collective::{Algorithm, Choices, Collective, Family, Reach as Told};
-use mica_protocol::{Prepare, Task, TaskError, WaitKind, Waiting};
+use mica_protocol::{CollectiveTraffic, Prepare, Task, TaskError, WaitKind, Waiting, Way};
 
 use self::direct::{Direction, Rooted};
 use self::reduce_cells::Operands;
-use self::reduce_direct::Way;
+use self::reduce_direct::Terms;
 use self::team::{Team, Ticket, Turn};
 use super::place::{Elements, Place};
 use super::schedule::Schedule;
@@ -51,6 +51,7 @@ pub use what::What;
 pub struct Local {
     choices: Choices,
     direction: Direction,
+    traffic: Arc<CollectiveTraffic>,
     /// `None`: there is no shared area.
     team: Option<Arc<Team>>,
 }
@@ -154,6 +155,7 @@ impl Local {
         Ok(Local {
             choices,
             direction,
+            traffic: engine.collective_traffic(),
             team,
         })
     }
@@ -322,10 +324,15 @@ impl Call {
         }
         if self.directly {
             if self.perform_directly(turn, by_address, base).await? {
+                let way = if by_address { Way::Direct } else { Way::Mapped };
+                self.local.traffic.count(way, self.what.brought(turn.me()));
                 return Ok(());
             }
             base += 1;
         }
+        self.local
+            .traffic
+            .count(Way::Area, self.what.brought(turn.me()));
         self.perform_in_cells(turn, base).await
     }
 
@@ -347,7 +354,7 @@ impl Call {
             || self
                 .local
                 .is_worth_offering(collective, self.what.longest());
-        let way = Way { by_address, base };
+        let way = Terms { by_address, base };
         match &self.what {
             // There is nothing to copy.
             What::Barrier => Ok(false),
