@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use mica_tests::{Install, Outcome, one_at_a_time, workspace};
+use mica_tests::{Install, Outcome, TWO_NODES, one_at_a_time, workspace};
 
 const ROUNDS: u64 = 10;
 
@@ -93,8 +93,15 @@ fn source(install: &Install, offset: &str) -> String {
 }
 
 fn run(install: &Install, options: &[&str]) -> Outcome {
+    run_on(install, &[], options)
+}
+
+fn run_on(install: &Install, nodes: &[(&str, &str)], options: &[&str]) -> Outcome {
     let program = install.program("coll_late");
     let job = install.mpiexec(["-n", "4"]).args(options);
+    let job = nodes
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value));
     let outcome = job.args([program]).args([ROUNDS.to_string()]).run();
     let outcome = outcome.expect_success();
     assert_eq!(outcome.stdout.trim(), "No Errors");
@@ -137,6 +144,24 @@ fn check(install: &Install, outcome: &Outcome) {
         assert_eq!(rank, late, "{}", outcome.report());
         assert!(share >= 50.0, "{}", outcome.report());
         // It sleeps for 20 ms; others may begin to wait a little later.
+        assert!(row.longest_ms >= 10.0, "{}", outcome.report());
+    }
+}
+
+#[test]
+fn ranks_of_a_node_are_compared_among_themselves() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let outcome = run_on(&install, &TWO_NODES, &["--late-arrivals"]);
+    let rows = rows(&install, &outcome);
+    // Ranks 0 and 1 are on one node, 2 and 3 on the other.
+    for (comment, late) in [("/* the last rank */", 3), ("/* rank 0 */", 0)] {
+        let row = find(&rows, comment, &outcome);
+        assert_eq!(row.calls, 4 * ROUNDS, "{row:?}");
+        assert!(row.waits <= 2 * ROUNDS, "one of two waits: {row:?}");
+        let (rank, share) = row.last.expect("somebody came last");
+        assert_eq!(rank, late, "{}", outcome.report());
+        assert!(share >= 50.0, "{}", outcome.report());
         assert!(row.longest_ms >= 10.0, "{}", outcome.report());
     }
 }
