@@ -51,6 +51,8 @@ pub use what::What;
 pub struct Local {
     choices: Choices,
     direction: Direction,
+    /// How buffers can be reached at best, as all members know.
+    reach: Told,
     traffic: Arc<CollectiveTraffic>,
     /// `None`: there is no shared area.
     team: Option<Arc<Team>>,
@@ -152,9 +154,15 @@ impl Local {
                 cores == members.len(),
             ))
         });
+        let reach = match engine.reach() {
+            Some(reach) if reach.windows_are_possible() => Told::Unknown,
+            Some(reach) if reach.cma_is_on() => Told::Cma,
+            _ => Told::None,
+        };
         Ok(Local {
             choices,
             direction,
+            reach,
             traffic: engine.collective_traffic(),
             team,
         })
@@ -165,7 +173,7 @@ impl Local {
         let (collective, commutes) = (what.collective(), what.commutes());
         let of = |bytes| {
             self.choices
-                .algorithm(collective, bytes, commutes, Told::Unknown)
+                .algorithm(collective, bytes, commutes, self.reach)
         };
         match what.bytes() {
             Some(bytes) => of(bytes),
@@ -179,9 +187,7 @@ impl Local {
 
     /// Whether a part of `bytes` bytes is worth to be offered, where not all know the amounts.
     fn is_worth_offering(&self, collective: Collective, bytes: usize) -> bool {
-        let choice = self
-            .choices
-            .algorithm(collective, bytes, true, Told::Unknown);
+        let choice = self.choices.algorithm(collective, bytes, true, self.reach);
         choice == Algorithm::Direct
     }
 }
