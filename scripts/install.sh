@@ -32,10 +32,12 @@ put 644 include/mpi.h "$prefix/include/mpi.h"
 for name in mica mpi_abi; do
     filled 644 "wrappers/$name.pc" "$prefix/lib/pkgconfig/$name.pc"
 done
-# The program behind `mica tune`, built as any user's program is.
+# The programs behind `mica tune`, built as any user's program is.
 mkdir -p "$prefix/libexec/mica"
-"$prefix/bin/mpicc" -O2 -std=c99 -o "$prefix/libexec/mica/calibrate.new" bench/src/calibrate.c
-mv -f "$prefix/libexec/mica/calibrate.new" "$prefix/libexec/mica/calibrate"
+for name in calibrate calibrate_coll; do
+    "$prefix/bin/mpicc" -O2 -std=c99 -o "$prefix/libexec/mica/$name.new" "bench/src/$name.c"
+    mv -f "$prefix/libexec/mica/$name.new" "$prefix/libexec/mica/$name"
+done
 # The suite of `mica bench`. It replaces the one that was there, so that no file of an older one stays.
 mkdir -p "$prefix/share/mica"
 rm -rf "$prefix/share/mica/bench.new"

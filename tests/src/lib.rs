@@ -114,7 +114,9 @@ impl Install {
         lock.lock().expect("lock of the program being built");
         let src = dir.join(source).with_extension("c");
         let mut inputs = vec![src.clone()];
-        inputs.extend(["test.h", "layouts.h", "collectives.h"].map(|header| dir.join(header)));
+        let headers = fs::read_dir(&dir).expect("tests/c").flatten();
+        let headers = headers.map(|entry| entry.path());
+        inputs.extend(headers.filter(|path| path.extension().is_some_and(|end| end == "h")));
         inputs.extend([self.bin("mpicc"), self.prefix.join("include/mpi.h")]);
         if up_to_date(&out, &inputs) {
             return out;

@@ -83,18 +83,28 @@ fn uid() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// Kills rank `victim` of a job in the middle of its exchange, from outside.
-fn kill_one(install: &Install, n: u32, victim: u32, bytes: &str) -> Outcome {
+/// Kills rank `victim` of a job in the middle of its exchange (`pids`) or its `collectives`, from outside.
+fn kill_one(
+    install: &Install,
+    n: u32,
+    victim: u32,
+    [verb, bytes]: [&str; 2],
+    env: &[(&str, &str)],
+) -> Outcome {
     let program = install.job();
     let args = [
         "--label",
         "-n",
         &n.to_string(),
         &program.to_string_lossy(),
-        "pids",
+        verb,
         bytes,
     ];
-    let mut job = install.mpiexec(args).start();
+    let job = install.mpiexec(args);
+    let mut job = env
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value))
+        .start();
     // Lines of different ranks may overtake each other on their way through mpiexec: "ready" may come before the pid.
     let pid = (0..500).find_map(|_| {
         let text = job.wait_for("ready");
@@ -144,9 +154,37 @@ fn kill_9_in_the_middle_of_a_large_exchange() {
         (2, 1, "30000"),
         (3, 2, "100"),
     ] {
-        let out = kill_one(&install, n, victim, bytes).expect_failure();
+        let out = kill_one(&install, n, victim, ["pids", bytes], &[]).expect_failure();
         names_rank_and_signal(&out, victim, "SIGKILL", 9);
         assert_eq!(out.code(), 128 + 9, "{}", out.report());
+    }
+    let left = Traces::now().new_since(&before);
+    assert!(left.is_empty(), "left behind: {left:?}");
+}
+
+/// Others wait for the dead rank in a shared area, or copy from its memory.
+#[test]
+fn kill_9_in_the_middle_of_collectives() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let before = Traces::now();
+    let mapped = [
+        ("MICA_COLL", "direct"),
+        ("MICA_MAPPED_AFTER", "2"),
+        ("MICA_MAPPED_MIN", "4K"),
+    ];
+    for (n, victim, bytes, env) in [
+        (8, 5, "100", &[("MICA_COLL", "messages")] as &[_]),
+        (8, 0, "100", &[("MICA_COLL", "shared")]),
+        (5, 3, "50000", &[("MICA_COLL", "shared")]),
+        (2, 1, "300000", &[("MICA_COLL", "direct")]),
+        (8, 4, "100000", &[("MICA_COLL", "direct")]),
+        (4, 2, "100000", &mapped),
+        (3, 0, "20000", &[]),
+    ] {
+        let out = kill_one(&install, n, victim, ["collectives", bytes], env).expect_failure();
+        names_rank_and_signal(&out, victim, "SIGKILL", 9);
+        assert_eq!(out.code(), 128 + 9, "{env:?}: {}", out.report());
     }
     let left = Traces::now().new_since(&before);
     assert!(left.is_empty(), "left behind: {left:?}");

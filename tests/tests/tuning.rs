@@ -54,6 +54,55 @@ fn a_choice_is_explained() {
         .says("moon");
 }
 
+#[test]
+fn the_choice_of_a_collective_is_explained() {
+    let explain = |words: &[&str]| {
+        let words = [&["info", "--explain"], words].concat();
+        mica(&words).env("MICA_TUNING", "off")
+    };
+    let out = explain(&["allreduce", "64K", "-n", "8", "--cores", "2"])
+        .run()
+        .expect_success();
+    for part in [
+        "65536 bytes",
+        "8 on 2 cores",
+        "MICA_COLL_ALLREDUCE=halving",
+        "(least time)",
+        "By length",
+    ] {
+        assert!(out.stdout.contains(part), "{part}: {}", out.report());
+    }
+    let out = explain(&["allreduce", "64K", "-n", "8"])
+        .env("MICA_COLL_ALLREDUCE", "doubling")
+        .run()
+        .expect_success();
+    assert!(
+        out.stdout
+            .contains("doubling (forced by MICA_COLL_ALLREDUCE)"),
+        "{}",
+        out.report()
+    );
+    let out = explain(&["bcast", "64K", "-n", "8"])
+        .env("MICA_COLL_AREA", "0")
+        .run()
+        .expect_success();
+    assert!(
+        out.stdout.contains("the communicator has no shared area"),
+        "{}",
+        out.report()
+    );
+    explain(&["allreduce"]).run().expect_failure().says("64K");
+    explain(&["allreduces", "64K"])
+        .run()
+        .expect_failure()
+        .says("reduce_scatter");
+    explain(&["bcast", "64K"])
+        .env("MICA_COLL_BCAST", "bruck")
+        .run()
+        .expect_failure()
+        .says("MICA_COLL_BCAST=bruck: expected one of auto, binomial");
+}
+
 /// Measures, writes a file, and finds its figures in force; on a machine with one core, says why not.
 #[test]
 fn a_machine_is_tuned() {
@@ -87,6 +136,10 @@ fn a_machine_is_tuned() {
             written.contains("[machine]") && written.contains(".inline]"),
             "{written}"
         );
+        // Of the steps of collectives, at least those that take neither an area nor a reach.
+        for step in ["[collective]", "round_ns = ", "reduce_byte_ns = "] {
+            assert!(written.contains(step), "{step}: {written}");
+        }
         let explained = mica(&["info", "--explain", "64K"])
             .env("MICA_TUNING", text(&file))
             .run()

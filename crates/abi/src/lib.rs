@@ -7,6 +7,7 @@ mod collective;
 mod convert;
 mod export;
 mod generated;
+mod late;
 pub mod poly;
 pub mod raise;
 mod shims;

@@ -6,8 +6,10 @@
 //! - [`offload`]: copy engines, which do the copying while the program computes (chai-2009, 5);
 //! - [`net`]: messages and one-sided operations over libfabric, between nodes (chai-2009, 7; jiang-2004, 2).
 //!
+//! [`area`] is the memory that the members of a communicator share on a node, for collectives that move bytes through it.
 //! [`memory`] says where a message's bytes lie in this process. What goes which way is the `protocol` crate's choice.
 
+pub mod area;
 pub mod direct;
 pub mod memory;
 pub mod net;
@@ -189,4 +191,7 @@ pub enum ChannelError {
     /// The network failed, or a peer is lost.
     #[error(transparent)]
     Net(#[from] net::NetError),
+    /// A peer's memory could not be reached.
+    #[error(transparent)]
+    Direct(#[from] direct::ReachError),
 }

@@ -20,6 +20,7 @@ use crate::door::Door;
 use crate::environment;
 use crate::hosts::ranks_text;
 use crate::job::{LaunchError, doing, take_signals};
+use crate::late::Late;
 use crate::link::{BEAT, Link, Lost};
 use crate::options::{Agent, Launcher, Options};
 use crate::placement::{Nodes, PlacementError, head_addresses};
@@ -104,8 +105,16 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
         ..
     } = head;
     if result.is_ok() && options.wants_traffic() {
-        let sent: Vec<Sent> = nodes.into_iter().flat_map(|node| node.sent).collect();
+        let sent = nodes.iter().flat_map(|node| &node.sent);
+        let sent: Vec<Sent> = sent.copied().collect();
         writer.say(traffic::table(&sent));
+    }
+    if result.is_ok() && options.wants_late() {
+        let mut late = Late::default();
+        for node in nodes {
+            late.merge(node.late);
+        }
+        writer.say(late.table());
     }
     wait_for_writer(&mut writer, ending.as_ref());
     writer.finish();
@@ -134,6 +143,7 @@ struct Node {
     /// What tells machines apart.
     machine: String,
     sent: Vec<Sent>,
+    late: Late,
     /// The agent has said why it cannot go on.
     explained: bool,
     /// Its agent has come in.
@@ -156,6 +166,7 @@ impl Node {
             arrived: None,
             machine: String::new(),
             sent: Vec::new(),
+            late: Late::default(),
             explained: false,
             came: false,
         }
@@ -371,8 +382,9 @@ impl Head<'_> {
                     self.tell_running(&Down::BarrierOut(puts));
                 }
             }
-            Up::Done(sent) => {
+            Up::Done { sent, late } => {
                 self.nodes[node].sent = sent;
+                self.nodes[node].late = late.unwrap_or_default();
                 for &rank in &self.nodes[node].members {
                     self.alive[rank as usize] = false;
                 }

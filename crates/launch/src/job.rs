@@ -139,6 +139,9 @@ pub fn run(options: &Options, node: &NodeJob, plan: &Plan<'_>) -> Result<u8, Lau
     if result.is_ok() && options.wants_traffic() {
         say(traffic::table(&job.ranks.traffic()));
     }
+    if result.is_ok() && options.wants_late() {
+        say(job.ranks.late().table());
+    }
     result.map(|()| job.ending.as_ref().map_or(0, Ending::status))
 }
 
@@ -167,7 +170,10 @@ pub fn run_part(
         return Ok(job.master.fail(error.status(), error.to_string()));
     }
     let traffic = node.traffic.then(|| job.ranks.traffic());
-    job.master.tell(&Up::Done(traffic.unwrap_or_default()));
+    job.master.tell(&Up::Done {
+        sent: traffic.unwrap_or_default(),
+        late: node.late.then(|| job.ranks.late()),
+    });
     job.wait_for_dismissal();
     Ok(0)
 }

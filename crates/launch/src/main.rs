@@ -16,6 +16,7 @@ mod environment;
 mod head;
 mod hosts;
 mod job;
+mod late;
 mod link;
 mod options;
 mod output;

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mica_node::topology::{BindTo, MapBy};
-use mica_node::tunables::STATS;
+use mica_node::tunables::{LATE, STATS};
 use serde::{Deserialize, Serialize};
 
 use crate::hosts::{Host, parse_list};
@@ -131,6 +131,11 @@ impl Options {
     /// Whether `MICA_STATS=table` is in force for the ranks.
     pub fn wants_traffic(&self) -> bool {
         self.sets(STATS.env, "table")
+    }
+
+    /// Whether the ranks count late arrivals.
+    pub fn wants_late(&self) -> bool {
+        self.sets(LATE.env, "on")
     }
 
     /// Whether all runs on this machine without agents, as far as the command line goes.
@@ -485,6 +490,19 @@ mod tests {
         }
         assert_eq!(run("a").sections[0].ranks, 1);
         assert!(run("-label a").label && run("--label a").label && run("-l a").label);
+    }
+
+    #[test]
+    fn late_arrivals_are_asked_for_by_option_or_variable() {
+        let wanted = [
+            "--late-arrivals a",
+            "-x MICA_LATE=on a",
+            "-env MICA_LATE on a",
+        ];
+        assert!(wanted.into_iter().all(|line| run(line).wants_late()));
+        assert!(!run("-x MICA_LATE=off a").wants_late());
+        let options = run("--late-arrivals a");
+        assert_eq!(options.environment, [("MICA_LATE".into(), "on".into())]);
     }
 
     #[test]

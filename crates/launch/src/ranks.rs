@@ -14,6 +14,7 @@ use mica_node::segment::{JobSegment, JobSpec, PREFIX_VARIABLE, RankState};
 use mica_node::topology::Place;
 
 use crate::job::{LaunchError, doing};
+use crate::late::Late;
 use crate::output::{Stream, Target};
 use crate::plan::{Plan, RankPlan};
 use crate::pmi;
@@ -286,6 +287,15 @@ impl<'a> Ranks<'a> {
         ranks
             .map(|plan| self.segment.block(plan.rank).traffic())
             .collect()
+    }
+
+    /// What the ranks have counted of late arrivals, together.
+    pub fn late(&self) -> Late {
+        let mut late = Late::default();
+        for plan in &self.plan.ranks {
+            late.add(self.segment.late_table(plan.rank));
+        }
+        late
     }
 
     /// Reaps processes that were left to this one.

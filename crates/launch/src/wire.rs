@@ -18,6 +18,7 @@ use mica_node::process::host_name;
 use mica_node::topology::{BindTo, MapBy};
 use serde::{Deserialize, Serialize};
 
+use crate::late::Late;
 use crate::options::{Options, Section};
 use crate::report::Cause;
 use crate::traffic::Sent;
@@ -62,6 +63,8 @@ pub struct NodeJob {
     pub takes_input: bool,
     /// Report what the ranks sent when they have ended.
     pub traffic: bool,
+    /// Report what they counted of late arrivals.
+    pub late: bool,
     /// Ranks need a process manager to meet (PMI).
     pub pmi: bool,
     /// What tells this job from others that ranks may have on the same hosts.
@@ -104,6 +107,7 @@ impl NodeJob {
             machine_first: 0,
             takes_input: members.first() == Some(&0),
             traffic: false,
+            late: false,
             // Over a network, even on one node, ranks have addresses to tell each other.
             pmi: options.sets(NET, "loopback"),
             name: format!("kvs_{}_{}", host_name(), std::process::id()),
@@ -184,8 +188,13 @@ pub enum Up {
     },
     /// All ranks here are in a barrier; what they put since the last.
     BarrierIn(Puts),
-    /// All ranks have ended, all output is sent; what they sent, if asked for.
-    Done(Vec<Sent>),
+    /// All ranks have ended, all output is sent.
+    Done {
+        /// What they sent, if asked for.
+        sent: Vec<Sent>,
+        /// What they counted of late arrivals, if asked for.
+        late: Option<Late>,
+    },
 }
 
 /// To an agent.
@@ -304,7 +313,10 @@ mod tests {
             }),
             proptest::collection::vec((any::<u32>(), text), 0..4).prop_map(Up::Hang),
             proptest::collection::vec((text, text), 0..4).prop_map(Up::BarrierIn),
-            Just(Up::Done(vec![Default::default()])),
+            proptest::option::of(Just(Late::default())).prop_map(|late| Up::Done {
+                sent: vec![Default::default()],
+                late
+            }),
         ]
     }
 

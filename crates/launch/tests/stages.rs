@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::Duration;
 
+use mica_node::late::{CallSite, Counts, Last, Site, Table};
 use mica_node::segment::{JobSegment, WaitKind, Waiting};
 
 fn main() -> ExitCode {
@@ -28,7 +29,7 @@ fn rank(role: &str) -> ExitCode {
     let path = format!("/proc/self/fd/{}", number("MICA_SEGMENT_FD"));
     let file = File::options().read(true).write(true).open(path).unwrap();
     let segment = JobSegment::attach(OwnedFd::from(file)).unwrap();
-    assert_eq!(segment.ranks(), number("MICA_SIZE"));
+    assert_eq!(segment.job_size(), number("MICA_SIZE"));
     segment.claim(me).unwrap();
     let block = segment.block(me);
     match (role, me) {
@@ -50,6 +51,17 @@ fn rank(role: &str) -> ExitCode {
             println!("wait");
             sleep();
         }
+        ("late", _) => {
+            assert_eq!(std::env::var("MICA_LATE").unwrap(), "on");
+            segment.publish_late(me, &waited_for_three(me)).unwrap();
+            block.finalize();
+        }
+        ("late but one", _) => {
+            if me != 2 {
+                segment.publish_late(me, &waited_for_three(me)).unwrap();
+            }
+            block.finalize();
+        }
         ("sections", _) => {
             println!("{me} {}", segment.appnum(me));
             block.finalize();
@@ -62,6 +74,40 @@ fn rank(role: &str) -> ExitCode {
         _ => sleep(),
     }
     ExitCode::SUCCESS
+}
+
+/// What rank `me` of four counts when rank 3 comes a millisecond late each of ten times.
+fn waited_for_three(me: u32) -> Table {
+    let waited = if me == 3 { 0 } else { 10 };
+    let last = Last {
+        rank: 3,
+        times: waited,
+        wait_ns: waited * 1_000_000,
+    };
+    let counts = Counts {
+        calls: 10,
+        waited,
+        wait_ns: last.wait_ns,
+        longest_ns: 1_500_000,
+        inside_ns: 20_000_000,
+        last: (waited > 0).then_some(last).into_iter().collect(),
+    };
+    let place = CallSite {
+        // The loader puts a program elsewhere each time.
+        address: 0x5555_0000 + u64::from(me) * 0x1000,
+        object: "/home/me/solve".to_owned(),
+        offset: 0x1234,
+        ..CallSite::default()
+    };
+    Table {
+        sites: vec![Site {
+            place,
+            collective: "barrier".to_owned(),
+            ranks: 4,
+            counts,
+        }],
+        calls_left_out: 0,
+    }
 }
 
 fn sleep() {
@@ -83,7 +129,7 @@ fn mpiexec(role: &str, options: &[&str]) -> Output {
 }
 
 fn tests() {
-    let tests: [(&str, fn()); 5] = [
+    let tests: [(&str, fn()); 6] = [
         ("ranks_that_finalize", ranks_that_finalize),
         (
             "an_exit_without_finalize_is_a_failure",
@@ -97,6 +143,10 @@ fn tests() {
         (
             "ranks_read_their_section_and_place",
             ranks_read_their_section_and_place,
+        ),
+        (
+            "late_arrivals_of_all_nodes_are_one_table",
+            late_arrivals_of_all_nodes_are_one_table,
         ),
     ];
     for (name, test) in tests {
@@ -204,4 +254,26 @@ fn ranks_read_their_section_and_place() {
         "{}",
         text(&output.stderr)
     );
+}
+
+fn late_arrivals_of_all_nodes_are_one_table() {
+    let nodes = ["--launcher", "fork", "-hosts", "left,right", "-ppn", "2"];
+    for hosts in [&[][..], &nodes] {
+        let ask = |role: &str, option: &str| {
+            let options = [hosts, &[option, "-n", "4", "RANK"]].concat();
+            let output = mpiexec(role, &options);
+            assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+            text(&output.stderr)
+        };
+        let report = ask("late", "--late-arrivals");
+        let lines: Vec<&str> = report.lines().collect();
+        assert_eq!(lines.len(), 3, "{report}");
+        assert!(lines[0].contains("4 of 4 ranks"), "{report}");
+        let row: Vec<&str> = lines[2].split_whitespace().collect();
+        let expected = "mpiexec: barrier 4 40 30 30.00 ms 1.00 ms 1.50 ms 80.00 ms 3: 100% (100%) solve+0x1234";
+        assert_eq!(row, expected.split(' ').collect::<Vec<_>>(), "{report}");
+        let report = ask("late but one", "-x=MICA_LATE=on");
+        assert!(report.contains("3 of 4 ranks"), "{report}");
+        assert_eq!(ask("finalize", "-x=MICA_LATE=off"), "", "unasked, nothing");
+    }
 }

@@ -1,4 +1,7 @@
-//! `mica info --explain SIZE`: which way a message takes, and the numbers for and against each.
+//! `mica info --explain SIZE`: which way a message takes, and the numbers for and against each. `mica info --explain COLLECTIVE SIZE`:
+//! the same for the algorithm of a collective ([`collective`]).
+
+mod collective;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,6 +13,7 @@ use mica_node::topology::{
     BindTo, Level, Machine, MapBy, available_cores, level_between, map, readable_bytes,
 };
 use mica_node::{process, tunables};
+use mica_policy::collective::Collective;
 use mica_policy::costs::{level_from_name, level_name};
 use mica_policy::select::{Goal, Verdict};
 use mica_policy::tuning::{self, Source};
@@ -18,9 +22,11 @@ use mica_policy::{Costs, Decision, Limits, Message, Situation, Thresholds, Way, 
 /// What is asked about.
 #[derive(Args)]
 pub struct Question {
-    /// Show which way a message of SIZE bytes (K, M, G) takes, with the numbers for and against each way.
-    #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with_all = ["json", "topology"])]
-    explain: Option<usize>,
+    /// Show which way a message of SIZE bytes (K, M, G) takes, with the numbers for and against each way; or, as in
+    /// `--explain allreduce 64K -n 8`, which algorithm a collective takes among the ranks of a node.
+    #[arg(long, value_names = ["COLLECTIVE", "SIZE"], num_args = 1..=2, value_parser = word,
+          conflicts_with_all = ["json", "topology"])]
+    explain: Vec<Word>,
     /// How far apart its ranks are: shared-cache, package, node or network. Default: as this machine's first two cores.
     #[arg(long, value_parser = level, requires = "explain")]
     level: Option<Level>,
@@ -48,6 +54,22 @@ pub struct Question {
     /// Ranks outnumber cores.
     #[arg(long, requires = "explain")]
     oversubscribed: bool,
+    #[command(flatten)]
+    ranks: collective::Ranks,
+}
+
+/// A word after `--explain`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Word {
+    Collective(Collective),
+    Bytes(usize),
+}
+
+/// What is asked about.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Subject {
+    Message(usize),
+    Collective(Collective, usize),
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -65,6 +87,16 @@ enum Choice {
 fn bytes(text: &str) -> Result<usize, String> {
     let bytes = tunables::parse_bytes(text).and_then(|bytes| usize::try_from(bytes).ok());
     bytes.ok_or_else(|| "expected a number of bytes such as 65536 or 64K".to_owned())
+}
+
+fn word(text: &str) -> Result<Word, String> {
+    match Collective::parse(text) {
+        Some(collective) => Ok(Word::Collective(collective)),
+        None => bytes(text).map(Word::Bytes).map_err(|expected| {
+            let names = Collective::ALL.map(Collective::name).join(", ");
+            format!("{expected}, or one of {names}")
+        }),
+    }
 }
 
 fn level(text: &str) -> Result<Level, String> {
@@ -106,18 +138,76 @@ fn ways(text: &str) -> Result<Choice, String> {
 impl Question {
     /// True if something is asked.
     pub fn is_asked(&self) -> bool {
-        self.explain.is_some()
+        !self.explain.is_empty()
+    }
+
+    /// What is asked about.
+    fn subject(&self) -> Result<Subject, String> {
+        match *self.explain.as_slice() {
+            [Word::Bytes(len)] => Ok(Subject::Message(len)),
+            [Word::Collective(Collective::Barrier)] => {
+                Ok(Subject::Collective(Collective::Barrier, 0))
+            }
+            [Word::Collective(collective)] => Err(format!(
+                "--explain {0}: how long? Say as in --explain {0} 64K, for {1}",
+                collective.name(),
+                collective.unit()
+            )),
+            [Word::Collective(Collective::Barrier), _] => {
+                Err("--explain barrier: a barrier has no length".to_owned())
+            }
+            [Word::Collective(collective), Word::Bytes(len)] => {
+                Ok(Subject::Collective(collective, len))
+            }
+            _ => Err("--explain takes SIZE, or COLLECTIVE SIZE".to_owned()),
+        }
+    }
+
+    /// The options given that are about messages.
+    fn about_messages(&self) -> Vec<&'static str> {
+        let given = [
+            (self.layout != Layout::Contiguous, "--layout"),
+            (self.ways != Choice::Here, "--ways"),
+            (self.mapped, "--mapped"),
+            (self.skewed, "--skewed"),
+            (self.peer_waiting, "--peer-waiting"),
+            (self.nonblocking, "--nonblocking"),
+            (self.synchronous, "--synchronous"),
+            (self.oversubscribed, "--oversubscribed"),
+        ];
+        let given = given.into_iter().filter(|(is, _)| *is);
+        given.map(|(_, name)| name).collect()
     }
 
     /// The answer, for people.
     pub fn answer(&self) -> Result<String, Box<dyn std::error::Error>> {
-        if self.level == Some(Level::Network) {
-            return self.over_the_network();
+        let len = match self.subject()? {
+            Subject::Message(len) => len,
+            Subject::Collective(collective, bytes) => {
+                let other = self.about_messages();
+                if !other.is_empty() {
+                    let other = other.join(", ");
+                    let is = "is for messages, not for collectives";
+                    return Err(
+                        format!("{other} {is} (-n and --cores say how many share a core)").into(),
+                    );
+                }
+                return self.ranks.answer(collective, bytes, self.level);
+            }
+        };
+        let other = self.ranks.given();
+        if !other.is_empty() {
+            let other = other.join(", ");
+            return Err(
+                format!("{other} is for collectives, as in --explain allreduce 64K -n 8").into(),
+            );
         }
-        let len = self.explain.unwrap_or(0);
+        if self.level == Some(Level::Network) {
+            return self.over_the_network(len);
+        }
         let (costs, source) = tuning::in_force(prefix().as_deref())?;
         let machine = Machine::load()?;
-        let message = self.message();
+        let message = self.message(len);
         let available = match self.ways {
             Choice::Here => self.ways_here(len)?,
             Choice::These(ways) => ways,
@@ -135,8 +225,7 @@ impl Question {
         Ok(render(&message, &situation, &costs, &source, &explicit))
     }
 
-    fn message(&self) -> Message {
-        let len = self.explain.unwrap_or(0);
+    fn message(&self, len: usize) -> Message {
         Message {
             len,
             pieces: match self.layout {
@@ -148,8 +237,8 @@ impl Question {
     }
 
     /// The answer where the ranks are on two nodes.
-    fn over_the_network(&self) -> Result<String, Box<dyn std::error::Error>> {
-        let message = self.message();
+    fn over_the_network(&self, len: usize) -> Result<String, Box<dyn std::error::Error>> {
+        let message = self.message(len);
         let network = Network::look();
         let limits = network.limits()?;
         Ok(describe(&message, "network") + &network.explain(&message, &limits))
@@ -351,13 +440,23 @@ mod tests {
     #[test]
     fn questions() {
         let question = parse("--explain 64K --level node --layout vector:1K --skewed").unwrap();
-        assert_eq!(question.explain, Some(65536));
+        assert_eq!(question.subject(), Ok(Subject::Message(65536)));
         assert_eq!(question.level, Some(Level::Node));
         assert_eq!(question.layout, Layout::Vector { block: 1024 });
         assert!(question.skewed && !question.nonblocking && question.is_asked());
         assert!(!parse("").unwrap().is_asked());
         for (line, word) in [
-            ("--explain lots", "65536 or 64K"),
+            ("--explain lots", "65536 or 64K, or one of barrier, bcast"),
+            ("--explain allreduce lots", "65536 or 64K"),
+            ("--explain allreduce 64K 4", "unexpected"),
+            ("--explain allreduce 64K -n 0", "at least 1"),
+            ("--explain allreduce 64K -n many", "at least 1"),
+            ("--explain allreduce 64K --cores 0", "at least 1"),
+            (
+                "--explain allreduce 64K --reach far",
+                "unknown, windows, cma or none",
+            ),
+            ("-n 8", "--explain"),
             ("--explain 1 --level moon", "shared-cache"),
             ("--explain 1 --layout vector:0", "at least 1"),
             ("--explain 1 --layout tree", "vector:BLOCK"),
@@ -366,6 +465,41 @@ mod tests {
             ("--skewed", "--explain"),
         ] {
             let error = parse(line).err().expect(line);
+            assert!(error.contains(word), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn questions_about_collectives() {
+        let subject = |line| parse(line).unwrap().subject();
+        assert_eq!(
+            subject("--explain allreduce 64K -n 8"),
+            Ok(Subject::Collective(Collective::Allreduce, 65536))
+        );
+        assert_eq!(
+            subject("--explain barrier"),
+            Ok(Subject::Collective(Collective::Barrier, 0))
+        );
+        for (line, word) in [
+            ("--explain allreduce", "how long"),
+            ("--explain alltoall", "the block of each pair"),
+            ("--explain barrier 8", "no length"),
+            ("--explain 64K 64K", "COLLECTIVE SIZE"),
+            ("--explain 64K allreduce", "COLLECTIVE SIZE"),
+            ("--explain bcast allreduce", "COLLECTIVE SIZE"),
+            ("--explain 64K -n 8", "-n is for collectives"),
+            (
+                "--explain 64K --non-commutative",
+                "--non-commutative is for collectives",
+            ),
+            ("--explain bcast 8 --skewed", "--skewed is for messages"),
+            (
+                "--explain bcast 8 --layout vector:8",
+                "--layout is for messages",
+            ),
+            ("--explain bcast 8 --level network", "network"),
+        ] {
+            let error = parse(line).unwrap().answer().expect_err(line).to_string();
             assert!(error.contains(word), "{line}: {error}");
         }
     }

@@ -373,6 +373,8 @@ mod tests {
             cell_bytes: 8192,
             fifo_bytes: None,
             mixed: false,
+            area_bytes: 0,
+            areas_bytes: 0,
         };
         let basic = SegmentShape {
             fifo_bytes: Some(1 << 20),

@@ -17,6 +17,7 @@ pub mod generalized;
 pub mod group;
 pub mod handle;
 pub mod info;
+pub mod late;
 pub mod op;
 pub mod partitioned;
 pub mod persistent;

@@ -16,6 +16,7 @@ use crate::constants as c;
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::group::Group;
+use crate::late;
 use crate::request;
 use crate::sync::lock;
 
@@ -107,6 +108,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
             }
             let engine = ENGINE.get_or_init(|| engine);
             engine.attend();
+            late::begin();
             engine
         }
     };
@@ -122,7 +124,9 @@ pub(crate) fn leave() -> Result<()> {
     let mut users = lock(&USERS);
     if *users == 1 {
         buffered::release_all()?;
-        engine()?.finish()?;
+        let engine = engine()?;
+        late::publish(engine);
+        engine.finish()?;
         IN_USE.store(false, Ordering::Release);
     }
     *users = users.saturating_sub(1);

@@ -400,6 +400,7 @@ fn failed(comm: Option<&Comm>, failure: Failure) -> Error {
             .expect("a truncated message is an error"),
         (Failure::Truncated(_), None) => Error::other(c::ERR_TRUNCATE, "a message did not fit"),
         (Failure::Local(code), _) => Error::other(code, "the local part of the operation failed"),
+        (Failure::Task(error), _) => Error::other(error.code, error.detail),
         (Failure::Fault(fault), _) => fault.into(),
     }
 }

@@ -144,7 +144,7 @@ fn barrier_is_one_among_nodes() {
             "barrier",
             (nodes, ranks),
             (nodes * rounds(nodes), 0),
-            &|layout| Ok(two_level::barrier(layout, &limits(false))),
+            &|layout| two_level::barrier(layout, &limits(false)),
             Some(&|me| Ok(barrier::build(me))),
         );
     }

@@ -74,8 +74,8 @@ fn cases(mut f: impl FnMut(&Case<'_>)) {
 fn barrier_waits_for_everybody() {
     for names in placements() {
         for limits in two_levels() {
-            run_on(&names, 0, |layout| Ok(two_level::barrier(layout, &limits)));
-            let schedules = run_on(&names, 3, |layout| Ok(two_level::barrier(layout, &limits)));
+            run_on(&names, 0, |layout| two_level::barrier(layout, &limits));
+            let schedules = run_on(&names, 3, |layout| two_level::barrier(layout, &limits));
             hears_of_all(&schedules);
         }
     }

@@ -3,12 +3,14 @@
 //! The lowest layer: everything above moves messages by means of these parts (DESIGN.md, section 1). One concept a
 //! folder; shared structures hold offsets and never pointers, and every atomic access says what it pairs with.
 
+pub mod area;
 pub mod cells;
 pub mod claims;
 pub mod doorbell;
 pub mod fifo;
 pub mod handover;
 pub mod identity;
+pub mod late;
 pub mod lock;
 pub mod maps;
 pub mod park;

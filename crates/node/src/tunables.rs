@@ -119,6 +119,8 @@ tunables! {
         "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by membarrier.";
     STATS: "stats", "MICA_STATS", "off", Kind::Choice(&["off", "table"]),
         "table: rank 0 prints at MPI_Finalize what moved over which channel.";
+    LATE: "late", "MICA_LATE", "off", Kind::Choice(&["off", "on"]),
+        "on: ranks count at each call of a collective who came last and how long they waited, and mpiexec prints it when the job has ended.";
     PMI: "pmi", "MICA_PMI", "auto", Kind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
         "The interface to another MPI's launcher: the one whose variables are set (auto), or this one.";
     PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", Kind::Path(&["auto"]),
@@ -137,6 +139,38 @@ tunables! {
         "Largest payload of one packet on the network; auto is what the provider sends in one piece; the smallest value among the job's ranks holds.";
     COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto", Kind::Choice(&["auto", "on", "off"]),
         "Collectives between nodes go by node leaders or by parallel columns: where that pays (auto), wherever it is correct (on), or never; the same for all ranks.";
+    COLL: "coll", "MICA_COLL", "auto", Kind::Choice(&["auto", "messages", "shared", "direct"]),
+        "The family of algorithms of collectives within a node: chosen by cost (auto), or this one wherever it is possible; the same for all ranks.";
+    COLL_BARRIER: "coll_barrier", "MICA_COLL_BARRIER", "auto", Kind::Choice(&["auto", "dissemination", "shared"]),
+        "The algorithm of barriers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
+    COLL_BCAST: "coll_bcast", "MICA_COLL_BCAST", "auto", Kind::Choice(&["auto", "binomial", "scatter-ring", "shared", "direct"]),
+        "The algorithm of broadcasts within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
+    COLL_GATHER: "coll_gather", "MICA_COLL_GATHER", "auto", Kind::Choice(&["auto", "binomial", "linear", "shared", "direct"]),
+        "The algorithm of gathers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
+    COLL_SCATTER: "coll_scatter", "MICA_COLL_SCATTER", "auto", Kind::Choice(&["auto", "binomial", "linear", "shared", "direct"]),
+        "The algorithm of scatters within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
+    COLL_ALLGATHER: "coll_allgather", "MICA_COLL_ALLGATHER", "auto", Kind::Choice(&["auto", "bruck", "ring", "shared", "direct"]),
+        "The algorithm of allgathers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
+    COLL_ALLTOALL: "coll_alltoall", "MICA_COLL_ALLTOALL", "auto", Kind::Choice(&["auto", "bruck", "exchange", "shared", "direct"]),
+        "The algorithm of all-to-alls within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
+    COLL_REDUCE: "coll_reduce", "MICA_COLL_REDUCE", "auto", Kind::Choice(&["auto", "binomial", "halving", "shared", "direct"]),
+        "The algorithm of reduces within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
+    COLL_ALLREDUCE: "coll_allreduce", "MICA_COLL_ALLREDUCE", "auto", Kind::Choice(&["auto", "doubling", "halving", "shared", "direct"]),
+        "The algorithm of allreduces within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
+    COLL_REDUCE_SCATTER: "coll_reduce_scatter", "MICA_COLL_REDUCE_SCATTER", "auto", Kind::Choice(&["auto", "halving", "pairwise", "shared", "direct"]),
+        "The algorithm of reduce-scatters within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
+    COLL_SCAN: "coll_scan", "MICA_COLL_SCAN", "auto", Kind::Choice(&["auto", "doubling", "shared", "direct"]),
+        "The algorithm of scans and exscans within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
+    COLL_SHAPE: "coll_shape", "MICA_COLL_SHAPE", "auto", Kind::Choice(&["auto", "flat", "tree"]),
+        "How ranks meet in a shared area: each looks at all others or one does (flat), or along a tree that follows the machine's caches (tree); the same for all ranks.";
+    COLL_FAN: "coll_fan", "MICA_COLL_FAN", "8", Kind::Count,
+        "Children of a rank in such a tree at most; the same for all ranks.";
+    COLL_DIRECTION: "coll_direction", "MICA_COLL_DIRECTION", "auto", Kind::Choice(&["auto", "pull", "push", "both"]),
+        "Who copies in direct collectives with a root: the others (pull), the root (push), or both at once; the same for all ranks.";
+    COLL_AREA: "coll_area", "MICA_COLL_AREA", "4M", Kind::Bytes,
+        "Memory of one communicator's shared area at most, for collectives; 0: none; the launcher's value holds for the job.";
+    COLL_AREAS: "coll_areas", "MICA_COLL_AREAS", "256M", Kind::Bytes,
+        "Memory of all shared areas of a node at most; the launcher's value holds for the job.";
 }
 
 /// Every tunable's declaration.
@@ -253,6 +287,10 @@ pub struct SegmentShape {
     pub fifo_bytes: Option<u32>,
     /// Pairs of ranks with the same parity have FIFOs, all others the advanced design's rings.
     pub mixed: bool,
+    /// Bytes of the cells of one communicator's shared area at most; 0: there are no areas.
+    pub area_bytes: u64,
+    /// Bytes of all shared areas at most.
+    pub areas_bytes: u64,
 }
 
 /// The segment's shape in force; values that are no numbers fall back to the defaults here, and are reported where
@@ -268,6 +306,8 @@ pub fn segment_shape() -> SegmentShape {
         fifo_bytes: matches!(SHM.choice(), Ok("basic" | "mixed"))
             .then(|| number(&BASIC_FIFO, 1 << 20)),
         mixed: SHM.choice() == Ok("mixed"),
+        area_bytes: COLL_AREA.number().unwrap_or(4 << 20),
+        areas_bytes: COLL_AREAS.number().unwrap_or(256 << 20),
     })
 }
 

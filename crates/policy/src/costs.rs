@@ -348,7 +348,7 @@ impl Costs {
 }
 
 #[inline]
-const fn row(level: Level) -> usize {
+pub(crate) const fn row(level: Level) -> usize {
     match level {
         Level::SharedCache => 0,
         Level::Package => 1,

@@ -3,6 +3,7 @@
 //! - [`costs`]: what each [`Way`] costs, for each level of the machine: the shipped figures;
 //! - [`select`](mod@select): from a message, its situation and the costs to a way, with the numbers that speak for it;
 //! - [`network`]: the way of a message to another node;
+//! - [`collective`]: the algorithm of a collective among the ranks of one node;
 //! - [`thresholds`]: the same decision, solved for the message's length, for the hot path;
 //! - [`skew`]: the receiver that lags behind, noticed at its unexpected queue;
 //! - [`poll`]: which channel is looked at in which round;
@@ -13,6 +14,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod collective;
 pub mod costs;
 pub mod network;
 pub mod poll;

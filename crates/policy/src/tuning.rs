@@ -18,9 +18,15 @@
 //! piece_ns = 60
 //! sender = 0
 //! receiver = 1
+//!
+//! [collective]
+//! switch_ns = 700
+//!
+//! [collective.shared-cache]
+//! sync_ns = 48
 //! ```
 //!
-//! A level and way without a section keeps the shipped figures. The library reads the file when a job starts, so whatever is
+//! A level and way without a section keeps the shipped figures, and so does a step of collectives without a line. The library reads the file when a job starts, so whatever is
 //! in it, the answer is costs that can be used, or an error that names the file, the line and what is wrong there.
 
 use std::ffi::OsString;
@@ -32,7 +38,13 @@ use mica_node::identity::Identity;
 use mica_node::topology::Level;
 use mica_node::tunables;
 
-use crate::costs::{Cost, Costs, LEVELS, SPANS, Span, Way, level_from_name, level_name};
+use crate::collective::CollectiveCosts;
+use crate::costs::{Cost, Costs, Way, level_name};
+
+mod collective;
+mod parser;
+
+pub use collective::{CollectiveTuning, LevelTuning};
 
 /// The version of the format.
 pub const VERSION: u32 = 1;
@@ -86,6 +98,8 @@ pub struct Tuning {
     pub machine: Identity,
     /// The costs that were measured; each pair of level and way at most once.
     pub costs: Vec<(Level, Way, Cost)>,
+    /// What was measured of the steps of collectives.
+    pub collective: CollectiveTuning,
 }
 
 impl Tuning {
@@ -94,7 +108,7 @@ impl Tuning {
     /// # Errors
     /// [`TuningError::Line`] for the first line that is wrong.
     pub fn parse(text: &str, file: &Path) -> Result<Tuning, TuningError> {
-        Parser::run(text).map_err(|(line, what)| TuningError::Line {
+        parser::run(text).map_err(|(line, what)| TuningError::Line {
             file: file.to_owned(),
             line,
             what,
@@ -148,6 +162,11 @@ impl Tuning {
             costs.set(level, way, cost);
         }
         costs
+    }
+
+    /// The same for collectives.
+    pub fn applied_to_collectives(&self) -> CollectiveCosts {
+        self.collective.applied(self.applied())
     }
 }
 
@@ -223,6 +242,23 @@ impl fmt::Display for Source {
 /// # Errors
 /// When the file cannot be read, is malformed, or is another machine's.
 pub fn in_force(prefix: Option<&Path>) -> Result<(Costs, Source), TuningError> {
+    let (tuning, source) = file_in_force(prefix)?;
+    Ok((tuning.applied(), source))
+}
+
+/// The same for collectives.
+///
+/// # Errors
+/// Those of [`in_force`].
+pub fn collective_in_force(
+    prefix: Option<&Path>,
+) -> Result<(CollectiveCosts, Source), TuningError> {
+    let (tuning, source) = file_in_force(prefix)?;
+    Ok((tuning.applied_to_collectives(), source))
+}
+
+/// What the file in force says; nothing, if there is none.
+fn file_in_force(prefix: Option<&Path>) -> Result<(Tuning, Source), TuningError> {
     let text = tunables::TUNING.text();
     let file = match text.as_str() {
         "off" => None,
@@ -240,11 +276,11 @@ pub fn in_force(prefix: Option<&Path>) -> Result<(Costs, Source), TuningError> {
         file => Some(PathBuf::from(file)),
     };
     let Some(file) = file else {
-        return Ok((Costs::default(), Source::Shipped));
+        return Ok((Tuning::default(), Source::Shipped));
     };
     let tuning = Tuning::read(&file)?;
     tuning.check(&Identity::read(), &file)?;
-    Ok((tuning.applied(), Source::File(file)))
+    Ok((tuning, Source::File(file)))
 }
 
 impl fmt::Display for Tuning {
@@ -254,19 +290,24 @@ impl fmt::Display for Tuning {
             writeln!(f, "{name} = {}", Quoted(value))?;
         }
         for (level, way, cost) in &self.costs {
-            let list = |values: Vec<String>| format!("[{}]", values.join(", "));
-            let from = cost.used_spans().map(|span| span.from.to_string());
-            let byte_ns = cost.used_spans().map(|span| span.byte_ns.to_string());
             writeln!(f, "\n[{}.{}]", level_name(*level), way.name())?;
             writeln!(f, "start_ns = {}", cost.start_ns)?;
-            writeln!(f, "from = {}", list(from.collect()))?;
-            writeln!(f, "byte_ns = {}", list(byte_ns.collect()))?;
+            write_spans(f, cost)?;
             writeln!(f, "piece_ns = {}", cost.piece_ns)?;
             writeln!(f, "sender = {}", cost.sender)?;
             writeln!(f, "receiver = {}", cost.receiver)?;
         }
-        Ok(())
+        self.collective.fmt(f)
     }
+}
+
+/// The prices of a cost.
+fn write_spans(f: &mut fmt::Formatter<'_>, cost: &Cost) -> fmt::Result {
+    let list = |values: Vec<String>| format!("[{}]", values.join(", "));
+    let from = cost.used_spans().map(|span| span.from.to_string());
+    let byte_ns = cost.used_spans().map(|span| span.byte_ns.to_string());
+    writeln!(f, "from = {}", list(from.collect()))?;
+    writeln!(f, "byte_ns = {}", list(byte_ns.collect()))
 }
 
 /// A string as TOML writes it.
@@ -283,279 +324,6 @@ impl fmt::Display for Quoted<'_> {
             }
         }
         write!(f, "\"")
-    }
-}
-
-/// A value in the file.
-#[derive(Debug, Clone, PartialEq)]
-enum Value {
-    Text(String),
-    Number(f64),
-    List(Vec<f64>),
-}
-
-impl Value {
-    /// Reads a value and what may follow it: blanks and a comment.
-    fn parse(text: &str) -> Result<Value, String> {
-        let wrong = || format!("{text:?} is no string, number or list of numbers");
-        let (value, rest) = if let Some(inner) = text.strip_prefix('"') {
-            let (value, rest) = unquote(inner).ok_or_else(wrong)?;
-            (Value::Text(value), rest)
-        } else if let Some(inner) = text.strip_prefix('[') {
-            let (list, rest) = inner.split_once(']').ok_or_else(wrong)?;
-            let list = list.trim().trim_end_matches(',');
-            let numbers = list.split(',').map(number).collect::<Option<_>>();
-            (Value::List(numbers.ok_or_else(wrong)?), rest)
-        } else {
-            let end = text.find('#').unwrap_or(text.len());
-            let value = number(&text[..end]).ok_or_else(wrong)?;
-            (Value::Number(value), &text[end..])
-        };
-        let rest = rest.trim_start();
-        if rest.is_empty() || rest.starts_with('#') {
-            Ok(value)
-        } else {
-            Err(format!("{rest:?} after the value"))
-        }
-    }
-}
-
-fn number(text: &str) -> Option<f64> {
-    let value: f64 = text.trim().parse().ok()?;
-    value.is_finite().then_some(value)
-}
-
-/// The string up to the closing quote, and what follows that.
-fn unquote(text: &str) -> Option<(String, &str)> {
-    let mut value = String::new();
-    let mut chars = text.chars();
-    loop {
-        match chars.next()? {
-            '"' => return Some((value, chars.as_str())),
-            '\\' => match chars.next()? {
-                c @ ('"' | '\\') => value.push(c),
-                'u' => {
-                    let digits = chars.as_str().get(..4)?;
-                    let code = u32::from_str_radix(digits, 16).ok()?;
-                    value.push(char::from_u32(code)?);
-                    chars = chars.as_str()[4..].chars();
-                }
-                _ => return None,
-            },
-            c => value.push(c),
-        }
-    }
-}
-
-/// A section of the file with what has been read of it.
-enum Section {
-    Top,
-    Machine,
-    Cost(Level, Way),
-}
-
-const COST_KEYS: [&str; 6] = [
-    "start_ns", "from", "byte_ns", "piece_ns", "sender", "receiver",
-];
-
-struct Parser {
-    tuning: Tuning,
-    versioned: bool,
-    section: Section,
-    /// The line of the section's head.
-    opened: usize,
-    /// The section's keys and values.
-    values: Vec<(String, Value)>,
-}
-
-/// Line and what is wrong there.
-type Wrong = (usize, String);
-
-impl Parser {
-    fn run(text: &str) -> Result<Tuning, Wrong> {
-        let mut parser = Parser {
-            tuning: Tuning::default(),
-            versioned: false,
-            section: Section::Top,
-            opened: 1,
-            values: Vec::new(),
-        };
-        for (at, line) in text.lines().enumerate() {
-            let line = line.trim();
-            if !line.is_empty() && !line.starts_with('#') {
-                parser.line(at + 1, line)?;
-            }
-        }
-        parser.close()?;
-        if parser.tuning.machine == Identity::default() {
-            return Err((1, "no section [machine]".to_owned()));
-        }
-        Ok(parser.tuning)
-    }
-
-    fn line(&mut self, at: usize, line: &str) -> Result<(), Wrong> {
-        if let Some(rest) = line.strip_prefix('[') {
-            self.close()?;
-            let head = rest.split_once(']').filter(|(_, rest)| {
-                let rest = rest.trim_start();
-                rest.is_empty() || rest.starts_with('#')
-            });
-            let (name, _) =
-                head.ok_or_else(|| (at, format!("{line:?} is no head of a section")))?;
-            self.section = self.head(name.trim()).map_err(|what| (at, what))?;
-            self.opened = at;
-            return Ok(());
-        }
-        let Some((key, value)) = line.split_once('=') else {
-            return Err((at, format!("{line:?} is neither [SECTION] nor KEY = VALUE")));
-        };
-        let key = key.trim();
-        if self.values.iter().any(|(known, _)| known == key) {
-            return Err((at, format!("{key} is given twice")));
-        }
-        let value = Value::parse(value.trim()).map_err(|what| (at, format!("{key}: {what}")))?;
-        self.key(key, &value).map_err(|what| (at, what))?;
-        self.values.push((key.to_owned(), value));
-        Ok(())
-    }
-
-    fn head(&self, name: &str) -> Result<Section, String> {
-        if !self.versioned {
-            return Err(format!("no line \"version = {VERSION}\" before [{name}]"));
-        }
-        if name == "machine" {
-            return match self.tuning.machine == Identity::default() {
-                true => Ok(Section::Machine),
-                false => Err("[machine] is given twice".to_owned()),
-            };
-        }
-        let wanted = || {
-            let levels = LEVELS.map(level_name).join(", ");
-            let ways = Way::ALL.map(Way::name).join(", ");
-            format!(
-                "[{name}] is not [machine] nor [LEVEL.WAY] with a level of {levels} and a way of {ways}"
-            )
-        };
-        let (level, way) = name.split_once('.').ok_or_else(wanted)?;
-        let level = level_from_name(level).ok_or_else(wanted)?;
-        let way = Way::from_name(way).ok_or_else(wanted)?;
-        let known = |(l, w, _): &(Level, Way, Cost)| (*l, *w) == (level, way);
-        match self.tuning.costs.iter().any(known) {
-            true => Err(format!("[{name}] is given twice")),
-            false => Ok(Section::Cost(level, way)),
-        }
-    }
-
-    /// Checks a key of the section, and its value's kind.
-    fn key(&mut self, key: &str, value: &Value) -> Result<(), String> {
-        let fits = match (&self.section, key, value) {
-            (Section::Top, "version", Value::Number(version)) => {
-                if *version != f64::from(VERSION) {
-                    return Err(format!(
-                        "version is {version}: this library reads version {VERSION}"
-                    ));
-                }
-                self.versioned = true;
-                true
-            }
-            (Section::Machine, key, Value::Text(_)) => parts(&Identity::default())
-                .iter()
-                .any(|(part, _)| *part == key),
-            (Section::Cost(..), "from" | "byte_ns", Value::List(list)) => {
-                if list.len() > SPANS {
-                    return Err(format!("{key} has {} values: at most {SPANS}", list.len()));
-                }
-                true
-            }
-            (Section::Cost(..), "from" | "byte_ns", _) => false,
-            (Section::Cost(..), key, Value::Number(_)) => COST_KEYS.contains(&key),
-            _ => false,
-        };
-        if fits {
-            Ok(())
-        } else {
-            Err(format!(
-                "{key} is no key of this section, or has a value of another kind"
-            ))
-        }
-    }
-
-    /// Ends the section that is open.
-    fn close(&mut self) -> Result<(), Wrong> {
-        let values = std::mem::take(&mut self.values);
-        let result = match self.section {
-            Section::Top => Ok(()),
-            Section::Machine => machine(&values).map(|machine| self.tuning.machine = machine),
-            Section::Cost(level, way) => {
-                cost(&values).map(|cost| self.tuning.costs.push((level, way, cost)))
-            }
-        };
-        result.map_err(|what| (self.opened, what))
-    }
-}
-
-fn machine(values: &[(String, Value)]) -> Result<Identity, String> {
-    let text = |key: &str| match values.iter().find(|(known, _)| known == key) {
-        Some((_, Value::Text(text))) => Ok(text.clone()),
-        _ => Err(format!("no {key} in this section")),
-    };
-    let machine = Identity {
-        processor: text("processor")?,
-        processors: text("processors")?,
-        caches: text("caches")?,
-        kernel: text("kernel")?,
-    };
-    match machine == Identity::default() {
-        true => Err("the machine is not described: all of it is empty".to_owned()),
-        false => Ok(machine),
-    }
-}
-
-fn cost(values: &[(String, Value)]) -> Result<Cost, String> {
-    let value = |key: &str| {
-        let found = values.iter().find(|(known, _)| known == key);
-        found
-            .map(|(_, value)| value)
-            .ok_or_else(|| format!("no {key} in this section"))
-    };
-    let number = |key: &str| match value(key)? {
-        Value::Number(number) => Ok(*number),
-        _ => Err(format!("{key} is no number")),
-    };
-    let list = |key: &str| match value(key)? {
-        Value::List(list) => Ok(list),
-        _ => Err(format!("{key} is no list")),
-    };
-    let (from, byte_ns) = (list("from")?, list("byte_ns")?);
-    if from.len() != byte_ns.len() {
-        return Err(format!(
-            "from has {} values and byte_ns has {}",
-            from.len(),
-            byte_ns.len()
-        ));
-    }
-    // Bytes beyond this are not exact as numbers of the file.
-    let bytes = |from: f64| from.fract() == 0.0 && (0.0..=9e15).contains(&from);
-    if let Some(from) = from.iter().find(|&&from| !bytes(from)) {
-        return Err(format!("from has {from}: expected a number of bytes"));
-    }
-    let mut spans = Cost::new(0.0, &[(0, 0.0)]).spans;
-    for (span, (&from, &byte_ns)) in spans.iter_mut().zip(from.iter().zip(byte_ns)) {
-        *span = Span {
-            from: from as u64,
-            byte_ns,
-        };
-    }
-    let cost = Cost {
-        start_ns: number("start_ns")?,
-        spans,
-        piece_ns: number("piece_ns")?,
-        sender: number("sender")?,
-        receiver: number("receiver")?,
-    };
-    match cost.flaw() {
-        Some(flaw) => Err(flaw),
-        None => Ok(cost),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The engine of a process: its state behind a lock, and how a thread waits for it to change.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::attendant::Attendant;
@@ -11,11 +11,15 @@ use crate::receive::{Completion, Started};
 use crate::state::{STIRRED, SUMMON, State};
 use crate::{Fault, Traffic};
 use mica_bootstrap::{Nodes, ProcessManager};
+use mica_channel::area::Area;
+use mica_channel::direct::Reach;
 use mica_channel::memory::View;
+use mica_node::late::Table;
 use mica_node::lock::{OneThreadAtATime, ThreadLock};
 use mica_node::park::{Bell, Fencing};
-use mica_node::segment::{JobSegment, WaitKind, Waiting};
+use mica_node::segment::{JobSegment, SegmentError, WaitKind, Waiting};
 use mica_node::topology::Place;
+use mica_policy::collective::CollectiveCosts;
 
 /// How often a blocking receive looks at its sender's ring alone before it posts itself and looks at all.
 pub(crate) const GLANCES: u32 = 200;
@@ -61,6 +65,12 @@ pub struct Engine {
     pub(crate) offloads: bool,
     /// Makes progress for the program, where that was asked for.
     pub(crate) attendant: Option<Attendant>,
+    /// How collectives reach peers' buffers.
+    pub(crate) reach: Reach,
+    /// What collectives are chosen by.
+    pub(crate) collective_costs: Arc<CollectiveCosts>,
+    /// Messages between ranks of this node go over the network: they are not to share memory.
+    pub(crate) is_loopback: bool,
 }
 
 /// Counts a waiting thread for as long as it lives.
@@ -154,6 +164,40 @@ impl Engine {
         &self.nodes.names[node as usize]
     }
 
+    /// Number of cores that the job's ranks on this node may use.
+    pub fn cores(&self) -> usize {
+        self.segment.available_cores() as usize
+    }
+
+    /// How collectives reach the buffers of peers on this node.
+    pub fn reach(&self) -> Option<Reach> {
+        Some(self.reach.clone())
+    }
+
+    /// What the algorithms of collectives cost.
+    pub fn collective_costs(&self) -> Arc<CollectiveCosts> {
+        Arc::clone(&self.collective_costs)
+    }
+
+    /// Memory that the `members` of a communicator on this node share, where this rank is number `me` of them. `None` if there is
+    /// none to be had, for all of them alike.
+    ///
+    /// # Errors
+    /// When this rank's part of it cannot be had.
+    pub fn open_area(
+        &self,
+        context: u64,
+        members: &[u32],
+        me: usize,
+    ) -> Result<Option<Area>, Fault> {
+        if self.is_loopback {
+            return Ok(None);
+        }
+        Area::open(self.segment, context, members, me).map_err(|e| Fault::Channel {
+            detail: e.to_string(),
+        })
+    }
+
     /// True when several threads may be inside at once.
     pub fn set_thread_multiple(&self, multiple: bool) {
         if multiple {
@@ -231,32 +275,86 @@ impl Engine {
             if let Some(r) = result {
                 return Ok(r);
             }
-            polls += 1;
-            let (spin, yields) = if self.waiters.load(Ordering::Relaxed) > 1 {
-                self.crowd
-            } else {
-                (self.spin, self.yields)
-            };
-            if polls < spin && !polls.is_multiple_of(COURTESY) {
-                std::hint::spin_loop();
-            } else if polls < spin {
-                // Nobody knows all that runs on this core: whom this rank waits for may be among them.
-                std::thread::yield_now();
-            } else if polls - spin < yields {
-                if self.bell.is_some() {
-                    // Rounds are rarer now than the schedule of looks at the network reckons with.
-                    self.enter(State::hasten);
+            if self.pause(&mut polls) {
+                if let Some(r) = self.park(&waiting, &mut f) {
+                    return Ok(r);
                 }
-                // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
-                // costs less than to sleep and to be woken.
-                std::thread::yield_now();
-            } else if let Some(r) = self.park(&waiting, &mut f) {
-                return Ok(r);
-            } else if self.is_watchful
-                && let Some(loss) = self.enter(|state| state.lost.clone())
-            {
-                return Err(loss);
+                self.check_loss()?;
             }
+        }
+    }
+
+    /// Looks until `look` returns something, and makes progress meanwhile. `look` is called outside the engine, so it may take
+    /// long and call the program. Blocks as [`drive`](Self::drive) does; whoever changes what `look` sees must wake this rank.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    pub fn watch<R>(
+        &self,
+        waiting: impl Fn(&State) -> Waiting,
+        mut look: impl FnMut() -> Option<R>,
+    ) -> Result<R, Fault> {
+        for _ in 0..self.glances {
+            if let Some(r) = look() {
+                return Ok(r);
+            }
+            if self.shares_core {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        let mut polls = 0u32;
+        let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
+        let _wait = self.offloads.then(|| Wait::begin(self));
+        loop {
+            if let Some(r) = look() {
+                return Ok(r);
+            }
+            if self.enter(State::progress)? {
+                polls = 0;
+            } else if self.pause(&mut polls) {
+                if let Some(r) = self.park(&waiting, &mut |_: &mut State| look()) {
+                    return Ok(r);
+                }
+                self.check_loss()?;
+            }
+        }
+    }
+
+    /// After a look in vain: lets time pass, or others run. True when it is time to park.
+    #[inline]
+    fn pause(&self, polls: &mut u32) -> bool {
+        *polls += 1;
+        let (spin, yields) = if self.waiters.load(Ordering::Relaxed) > 1 {
+            self.crowd
+        } else {
+            (self.spin, self.yields)
+        };
+        if *polls < spin && !polls.is_multiple_of(COURTESY) {
+            std::hint::spin_loop();
+        } else if *polls < spin {
+            // Nobody knows all that runs on this core: whom this rank waits for may be among them.
+            std::thread::yield_now();
+        } else if *polls - spin < yields {
+            if self.bell.is_some() {
+                // Rounds are rarer now than the schedule of looks at the network reckons with.
+                self.enter(State::hasten);
+            }
+            // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
+            // costs less than to sleep and to be woken.
+            std::thread::yield_now();
+        } else {
+            return true;
+        }
+        false
+    }
+
+    /// The loss of a peer, where one may be lost without the end of the job.
+    fn check_loss(&self) -> Result<(), Fault> {
+        match self.is_watchful {
+            true => self.enter(|state| state.lost.clone()).map_or(Ok(()), Err),
+            false => Ok(()),
         }
     }
 
@@ -391,6 +489,14 @@ impl Engine {
     /// What this rank has sent so far, by way.
     pub fn traffic(&self) -> Traffic {
         self.enter(|state| state.traffic)
+    }
+
+    /// Leaves in the job segment what this rank saw of late arrivals at collectives.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn publish_late(&self, table: &Table) -> Result<(), SegmentError> {
+        self.segment.publish_late(self.rank, table)
     }
 
     /// The end of this rank's part in the job, unless it [resumes](Self::resume). To be called when all that it has begun

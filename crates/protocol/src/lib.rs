@@ -40,7 +40,7 @@ pub use mica_node::lock::{OneThreadAtATime, ThreadLock};
 pub use mica_node::segment::{WaitKind, Waiting};
 pub use reaction::Reaction;
 pub use receive::{Arrival, Completion, MessageId, RecvId, Started};
-pub use schedule::{Failure, Local, ScheduleId, Stage, Step};
+pub use schedule::{Failure, Local, Prepare, ScheduleId, Stage, Step, Task, TaskError};
 pub use send::SendId;
 pub use start::StartError;
 pub use state::State;

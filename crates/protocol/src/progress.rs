@@ -158,8 +158,11 @@ impl State {
         if !self.backlog.is_empty() {
             self.advance_backlog()?;
         }
-        if self.completed && !(self.under_way.is_empty() && self.reactions.is_empty()) {
+        if (self.completed || self.with_tasks > 0)
+            && !(self.under_way.is_empty() && self.reactions.is_empty())
+        {
             self.follow_up();
+            arrived |= self.completed;
         }
         Ok(arrived)
     }

@@ -4,6 +4,7 @@
 //! the non-blocking and persistent forms hand it to the engine. Any number may be under way on one communicator; their
 //! tags keep them apart.
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -47,12 +48,36 @@ pub trait Local: Send + Sync + Debug {
     fn run(&self) -> Result<(), i32>;
 }
 
-/// Messages that are under way together, and the work that follows when all have arrived.
+/// A part of an operation that goes on by looking at memory which ranks share. Whoever changes what it looks at wakes this rank.
+pub trait Task: Send + Debug {
+    /// Goes as far as it can without waiting; its end, if it has come. Runs inside the engine.
+    fn advance(&mut self) -> Option<Result<(), TaskError>>;
+}
+
+/// Makes the tasks of a stage, one for each time that its schedule runs. Called when the schedule starts, for all stages in
+/// their order.
+pub trait Prepare: Send + Sync + Debug {
+    /// The task.
+    fn prepare(&self) -> Box<dyn Task>;
+}
+
+/// Why a task failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskError {
+    /// An MPI error code.
+    pub code: i32,
+    /// What happened.
+    pub detail: String,
+}
+
+/// Messages that are under way together, a task that begins when all have arrived, and the work that follows.
 #[derive(Debug, Clone, Default)]
 pub struct Stage {
     /// Messages.
     pub steps: Vec<Step>,
-    /// Work after them, in order.
+    /// The task after them.
+    pub task: Option<Arc<dyn Prepare>>,
+    /// Work after it, in order.
     pub local: Vec<Arc<dyn Local>>,
 }
 
@@ -63,6 +88,8 @@ pub enum Failure {
     Truncated(Completion),
     /// Local work failed with this error code.
     Local(i32),
+    /// A task failed.
+    Task(TaskError),
     /// Progress failed.
     Fault(Fault),
 }
@@ -76,6 +103,8 @@ pub(crate) struct Running {
     at: usize,
     sends: Vec<SendId>,
     receives: Vec<RecvId>,
+    /// The tasks of this stage, unless it is done, and of later ones.
+    tasks: VecDeque<Box<dyn Task>>,
     end: Option<Result<(), Failure>>,
     /// Nobody will ask for its end.
     abandoned: bool,
@@ -84,10 +113,16 @@ pub(crate) struct Running {
 impl State {
     /// Starts a schedule. All its messages carry `context` and `tag`.
     pub fn start_schedule(&mut self, context: u64, tag: i32, stages: Arc<[Stage]>) -> ScheduleId {
+        let tasks: VecDeque<_> = stages
+            .iter()
+            .filter_map(|stage| stage.task.as_ref().map(|task| task.prepare()))
+            .collect();
+        let has_tasks = !tasks.is_empty();
         let running = Running {
             context,
             tag,
             stages,
+            tasks,
             at: 0,
             sends: Vec::new(),
             receives: Vec::new(),
@@ -99,6 +134,7 @@ impl State {
         self.advance_schedule(index);
         if self.schedules[index].end.is_none() {
             self.under_way.push(index as u32);
+            self.with_tasks += usize::from(has_tasks);
         }
         ScheduleId(index as u32)
     }
@@ -129,6 +165,14 @@ impl State {
         }
     }
 
+    /// Takes those schedules on that look at shared memory, before this rank parks. True when something has ended.
+    pub(crate) fn advance_tasks(&mut self) -> bool {
+        self.with_tasks > 0 && {
+            self.advance_schedules();
+            self.completed
+        }
+    }
+
     /// True when no schedule is under way whose end nobody will ask for.
     pub(crate) fn no_abandoned_schedule(&self) -> bool {
         self.under_way
@@ -145,6 +189,11 @@ impl State {
             self.advance_schedule(index);
             if self.schedules[index].end.is_some() {
                 self.under_way.swap_remove(at);
+                let has_tasks = self.schedules[index]
+                    .stages
+                    .iter()
+                    .any(|s| s.task.is_some());
+                self.with_tasks -= usize::from(has_tasks);
                 if self.schedules[index].abandoned {
                     self.schedules.remove(index);
                 }
@@ -218,6 +267,17 @@ impl State {
             let Some(stage) = stages.get(at) else {
                 return self.end_schedule(index, Ok(()));
             };
+            if stage.task.is_some()
+                && let Some(task) = self.schedules[index].tasks.front_mut()
+            {
+                match task.advance() {
+                    None => return,
+                    Some(Err(error)) => {
+                        return self.end_schedule(index, Err(Failure::Task(error)));
+                    }
+                    Some(Ok(())) => drop(self.schedules[index].tasks.pop_front()),
+                }
+            }
             for local in &stage.local {
                 if let Err(code) = local.run() {
                     return self.end_schedule(index, Err(Failure::Local(code)));

@@ -25,6 +25,7 @@ use mica_node::park::{self, Bell, Fencing};
 use mica_node::segment::{JobSegment, PREFIX_VARIABLE, SegmentError};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables::{self, BadValue};
+use mica_policy::collective::CollectiveCosts;
 use mica_policy::{PollPolicy, SkewPolicy};
 
 /// Why a process cannot join its job.
@@ -96,6 +97,7 @@ impl Engine {
         let (costs, _) = mica_policy::tuning::in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
+        let collective_costs = Arc::new(CollectiveCosts::new(costs.clone()));
         let here = segment.place(rank);
         let peers = (0..segment.job_size()).map(|peer| {
             let level = match channels.is_far(peer) {
@@ -132,6 +134,7 @@ impl Engine {
             }
         };
         let direct = Direct::new(segment, rank, &direct::Options::in_force()?);
+        let reach = direct.reach();
         let ranks = segment.job_size() as usize;
         let mut state = State::new(
             rank,
@@ -169,6 +172,9 @@ impl Engine {
             fencing,
             offloads,
             attendant: attended.then(Attendant::default),
+            reach,
+            collective_costs,
+            is_loopback: loopback,
         })
     }
 }

@@ -63,6 +63,8 @@ pub struct State {
     pub(crate) schedules: Slab<Running>,
     /// Those of `schedules` that have not ended.
     pub(crate) under_way: Vec<u32>,
+    /// How many of these look at shared memory: they go on in every round.
+    pub(crate) with_tasks: usize,
     pub(crate) reactions: Vec<Arc<dyn Reaction>>,
     pub(crate) far_reads: FarReads,
     /// The first peer that was lost, and how.
@@ -168,6 +170,7 @@ impl State {
             completed: false,
             schedules: Slab::new(),
             under_way: Vec::new(),
+            with_tasks: 0,
             reactions: Vec::new(),
             far_reads: FarReads::default(),
             lost: None,
@@ -238,7 +241,8 @@ impl State {
 
     /// True when this rank has anything to do but wait. For the last look before parking.
     pub(crate) fn has_work(&mut self) -> bool {
-        self.has_arrivals()
+        self.advance_tasks()
+            || self.has_arrivals()
             || self.can_send_backlog()
             || self.offload_has_work()
             || self.lost.is_some()

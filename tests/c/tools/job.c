@@ -12,7 +12,8 @@
  *   kill SIGNAL RANK BYTES as spin, with large messages; rank RANK kills itself in the middle
  *   silent                 exchanges and prints nothing at all
  *   run PROGRAM ARGS...    every rank starts this program inside MPI and leaves with its exit code
- *   pids                   every rank prints its process id, then as spin */
+ *   pids                   every rank prints its process id, then as spin
+ *   collectives BYTES      every rank prints its process id; "ready" on rank 0; then collectives of all sorts for ever */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -45,6 +46,26 @@ static void exchange(size_t n, int rounds, int victim, int sig)
     free(r);
     free(in);
     free(out);
+}
+
+/* One after the other, with blocks of up to `n` bytes: by then some ranks are ahead of others. */
+static void collectives(size_t n)
+{
+    char *out = malloc(n * (size_t)size), *in = malloc(n * (size_t)size);
+    memset(out, 0, n * (size_t)size);
+    for (int i = 0;; i++) {
+        int bytes = i % 3 ? (int)n : 8, root = i % size;
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Bcast(out, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+        MPI_Reduce(out, in, bytes, MPI_BYTE, MPI_BOR, root, MPI_COMM_WORLD);
+        MPI_Gather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+        MPI_Scatter(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, root, MPI_COMM_WORLD);
+        MPI_Alltoall(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+        MPI_Allgather(out, bytes, MPI_BYTE, in, bytes, MPI_BYTE, MPI_COMM_WORLD);
+        MPI_Allreduce(out, in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+        MPI_Reduce_scatter_block(out, in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+        MPI_Scan(out, in, bytes, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD);
+    }
 }
 
 static void wait_for_ever(void)
@@ -103,8 +124,8 @@ int main(int argc, char **argv)
     } else if (!strcmp(verb, "lines")) {
         for (int i = 0; i < a; i++)
             printf("%d: line %d of a text that is long enough to be cut in two somewhere\n", rank, i);
-    } else if (!strcmp(verb, "spin") || !strcmp(verb, "pids")) {
-        if (verb[0] == 'p') {
+    } else if (!strcmp(verb, "spin") || !strcmp(verb, "pids") || !strcmp(verb, "collectives")) {
+        if (verb[0] != 's') {
             printf("pid %d\n", (int)getpid());
             fflush(stdout);
         }
@@ -112,6 +133,8 @@ int main(int argc, char **argv)
         if (rank == 0)
             puts("ready");
         fflush(stdout);
+        if (verb[0] == 'c')
+            collectives((size_t)a);
         exchange(a ? (size_t)a : 1 << 20, -1, -1, 0);
     } else if (!strcmp(verb, "kill")) {
         exchange(argc > 4 ? (size_t)strtoul(argv[4], NULL, 0) : 1 << 20, 5, b, a);

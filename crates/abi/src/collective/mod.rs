@@ -15,8 +15,7 @@ pub use reduction::*;
 
 use std::ffi::{c_int, c_void};
 
-use mica_mpi::collective::schedule::Schedule;
-use mica_mpi::collective::{BlockList, Buffer, execute};
+use mica_mpi::collective::{BlockList, Buffer, Plan, execute};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants::{ERR_ARG, ERR_BUFFER, IN_PLACE, ROOT};
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
@@ -30,13 +29,13 @@ use crate::types::{MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 /// A collective call whose arguments have been checked: this rank's part of it.
 pub struct Call {
     comm: Comm,
-    schedule: Schedule,
+    plan: Plan,
 }
 
 impl Call {
     /// The blocking form.
     pub fn run(self) -> Result<()> {
-        execute::run(&self.comm, &self.schedule)
+        execute::run(&self.comm, &self.plan)
     }
 }
 
@@ -51,7 +50,7 @@ pub unsafe fn start(
     // SAFETY: by the contract above.
     let request = unsafe { Out::new(request, "request")? };
     let call = prepare()?;
-    let started = execute::start(&call.comm, call.schedule)?;
+    let started = execute::start(&call.comm, call.plan)?;
     request.set(MPI_Request::from_raw(started.register()));
     Ok(())
 }
@@ -70,7 +69,7 @@ pub unsafe fn keep(
     let request = unsafe { Out::new(request, "request")? };
     Info::resolve_hints(info.raw())?;
     let call = prepare()?;
-    let kept = execute::persistent(&call.comm, call.schedule);
+    let kept = execute::persistent(&call.comm, call.plan)?;
     request.set(MPI_Request::from_raw(kept.register()));
     Ok(())
 }

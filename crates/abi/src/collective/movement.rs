@@ -14,8 +14,8 @@ use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype};
 /// Those of MPI_Barrier.
 pub fn barrier(comm: MPI_Comm) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
-    let schedule = collective::barrier(&comm)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::barrier(&comm)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Bcast.
@@ -37,8 +37,8 @@ pub unsafe fn bcast(
     };
     // SAFETY: by the contract above; nothing is at the null address.
     let buffer = unsafe { whole(buffer, "count", count, datatype)? };
-    let schedule = collective::bcast(&comm, &buffer, root)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::bcast(&comm, &buffer, root)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Gather.
@@ -69,8 +69,8 @@ pub unsafe fn gather(
     } else {
         None
     };
-    let schedule = collective::gather(&comm, send.as_ref(), receive.as_ref(), root)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::gather(&comm, send.as_ref(), receive.as_ref(), root)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Gatherv.
@@ -113,8 +113,8 @@ pub unsafe fn gatherv(
     } else {
         None
     };
-    let schedule = collective::gatherv(&comm, send.as_ref(), receive, root)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::gatherv(&comm, send.as_ref(), receive, root)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Scatter.
@@ -145,8 +145,8 @@ pub unsafe fn scatter(
     } else {
         None
     };
-    let schedule = collective::scatter(&comm, send.as_ref(), receive.as_ref(), root)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::scatter(&comm, send.as_ref(), receive.as_ref(), root)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Scatterv.
@@ -188,8 +188,8 @@ pub unsafe fn scatterv(
     } else {
         None
     };
-    let schedule = collective::scatterv(&comm, send, receive.as_ref(), root)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::scatterv(&comm, send, receive.as_ref(), root)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Allgather.
@@ -213,8 +213,8 @@ pub unsafe fn allgather(
             whole(recvbuf, "recvcount", recvcount, recvtype)?,
         )
     };
-    let schedule = collective::allgather(&comm, send.as_ref(), &receive)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::allgather(&comm, send.as_ref(), &receive)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Allgatherv.
@@ -248,8 +248,8 @@ pub unsafe fn allgatherv(
             )?,
         )
     };
-    let schedule = collective::allgatherv(&comm, send.as_ref(), &required(receive)?)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::allgatherv(&comm, send.as_ref(), &required(receive)?)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Alltoall.
@@ -273,8 +273,8 @@ pub unsafe fn alltoall(
             whole(recvbuf, "recvcount", recvcount, recvtype)?,
         )
     };
-    let schedule = collective::alltoall(&comm, send.as_ref(), &receive)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::alltoall(&comm, send.as_ref(), &receive)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Alltoallv.
@@ -316,8 +316,8 @@ pub unsafe fn alltoallv(
             )?,
         )
     };
-    let schedule = collective::alltoallv(&comm, send.as_ref(), &required(receive)?)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::alltoallv(&comm, send.as_ref(), &required(receive)?)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Alltoallw.
@@ -358,6 +358,6 @@ pub unsafe fn alltoallw(
             )?,
         )
     };
-    let schedule = collective::alltoallv(&comm, send.as_ref(), &required(receive)?)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::alltoallv(&comm, send.as_ref(), &required(receive)?)?;
+    Ok(Call { comm, plan })
 }

@@ -31,8 +31,8 @@ pub unsafe fn neighbor_allgather(
             whole(recvbuf, "recvcount", recvcount, recvtype)?,
         )
     };
-    let schedule = neighbor::allgather(&comm, &send, &receive)?;
-    Ok(Call { comm, schedule })
+    let plan = neighbor::allgather(&comm, &send, &receive)?.into();
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Neighbor_allgatherv.
@@ -60,8 +60,8 @@ pub unsafe fn neighbor_allgatherv(
             blocks(recvbuf, "recvcounts", recvcounts, displs, recvtype, sources)?,
         )
     };
-    let schedule = neighbor::allgatherv(&comm, &send, &required(receive)?)?;
-    Ok(Call { comm, schedule })
+    let plan = neighbor::allgatherv(&comm, &send, &required(receive)?)?.into();
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Neighbor_alltoall.
@@ -85,8 +85,8 @@ pub unsafe fn neighbor_alltoall(
             whole(recvbuf, "recvcount", recvcount, recvtype)?,
         )
     };
-    let schedule = neighbor::alltoall(&comm, &send, &receive)?;
-    Ok(Call { comm, schedule })
+    let plan = neighbor::alltoall(&comm, &send, &receive)?.into();
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Neighbor_alltoallv.
@@ -123,8 +123,8 @@ pub unsafe fn neighbor_alltoallv(
             blocks(recvbuf, "recvcounts", recvcounts, rdispls, recvtype, from)?,
         )
     };
-    let schedule = neighbor::alltoallv(&comm, &required(send)?, &required(receive)?)?;
-    Ok(Call { comm, schedule })
+    let plan = neighbor::alltoallv(&comm, &required(send)?, &required(receive)?)?.into();
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Neighbor_alltoallw.
@@ -161,6 +161,6 @@ pub unsafe fn neighbor_alltoallw(
             typed_blocks(recvbuf, "recvcounts", recvcounts, rdispls, recvtypes, from)?,
         )
     };
-    let schedule = neighbor::alltoallv(&comm, &required(send)?, &required(receive)?)?;
-    Ok(Call { comm, schedule })
+    let plan = neighbor::alltoallv(&comm, &required(send)?, &required(receive)?)?.into();
+    Ok(Call { comm, plan })
 }

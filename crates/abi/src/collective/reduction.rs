@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_mpi::Result;
-use mica_mpi::collective::{self, schedule::Schedule};
+use mica_mpi::collective::{self, Plan};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
@@ -47,8 +47,8 @@ pub unsafe fn reduce(
         None
     };
     present(send.as_ref(), receive.as_ref(), count, &datatype)?;
-    let schedule = collective::reduce(&comm, send, receive, count, &datatype, &op, root)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::reduce(&comm, send, receive, count, &datatype, &op, root)?;
+    Ok(Call { comm, plan })
 }
 
 /// Refuses null buffers that `count` elements should lie in.
@@ -67,7 +67,7 @@ fn present(
 }
 
 /// One of the reductions whose arguments are those of `MPI_Allreduce`.
-type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<Schedule>;
+type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<Plan>;
 
 /// Converts the arguments of such a reduction and calls it.
 ///
@@ -88,8 +88,8 @@ unsafe fn vector(
     // SAFETY: by the contract above.
     let (send, receive) = unsafe { (region(sendbuf), Region::user(plain(recvbuf)?)) };
     present(send.as_ref(), Some(&receive), count, &datatype)?;
-    let schedule = reduce(&comm, send, receive, count, &datatype, &op)?;
-    Ok(Call { comm, schedule })
+    let plan = reduce(&comm, send, receive, count, &datatype, &op)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Allreduce.
@@ -147,8 +147,8 @@ pub unsafe fn reduce_scatter(
     let total = counts.iter().fold(0_i64, |sum, &n| sum.saturating_add(n));
     present(send.as_ref(), None, total, &datatype)?;
     present(None, Some(&receive), counts[comm.rank()], &datatype)?;
-    let schedule = collective::reduce_scatter(&comm, send, receive, &counts, &datatype, &op)?;
-    Ok(Call { comm, schedule })
+    let plan = collective::reduce_scatter(&comm, send, receive, &counts, &datatype, &op)?;
+    Ok(Call { comm, plan })
 }
 
 /// Those of MPI_Reduce_scatter_block.

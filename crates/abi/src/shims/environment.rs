@@ -9,6 +9,7 @@ use mica_mpi::process::{self, OneThreadAtATime};
 use mica_mpi::{Error, Result};
 
 use crate::convert::{Out, flag, put_text};
+use crate::late;
 use crate::types::*;
 
 /// MPI_Init. The program's arguments hold nothing for us and are left alone.
@@ -40,6 +41,7 @@ pub unsafe fn mpi_init_thread(
 /// # Safety
 /// No two threads call MPI at once, unless `required` is `MPI_THREAD_MULTIPLE`.
 unsafe fn start(required: c_int) -> Result<c_int> {
+    late::prepare();
     let single = required != c::THREAD_MULTIPLE;
     // SAFETY: as the caller promises. Where threads take turns, what orders them orders their accesses, too.
     let promise = single.then(|| unsafe { OneThreadAtATime::promised() });

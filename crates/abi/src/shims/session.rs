@@ -11,6 +11,7 @@ use mica_mpi::info::Info;
 use mica_mpi::session::{PROCESS_SETS, Session};
 
 use crate::convert::{Out, length, put_text, text};
+use crate::late;
 use crate::raise::{ErrorOn, Target};
 use crate::types::*;
 
@@ -23,6 +24,7 @@ pub unsafe fn mpi_session_init(
     errhandler: MPI_Errhandler,
     session: *mut MPI_Session,
 ) -> std::result::Result<(), ErrorOn> {
+    late::prepare();
     let handler = Errhandler::resolve(errhandler.raw())?;
     let init = || {
         // SAFETY: as the caller promises.

@@ -2,6 +2,7 @@
 
 use super::Refusal;
 use crate::memory::View;
+use mica_node::segment::RankBlock;
 
 /// One piece of a sender's message, as the sender lists it for its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,21 @@ fn piece(address: u64, len: usize) -> libc::iovec {
     libc::iovec {
         iov_base: std::ptr::without_provenance_mut(address as usize),
         iov_len: len,
+    }
+}
+
+/// Reads the word that the rank of `block` has published.
+#[cold]
+pub fn probe(block: &RankBlock) -> Result<(), Refusal> {
+    let Some((address, value)) = block.probe() else {
+        return Err(Refusal::SwitchedOff);
+    };
+    let mut word = [0u8; 8];
+    read_exact(block.pid(), address, &mut word)?;
+    if u64::from_ne_bytes(word) == value {
+        Ok(())
+    } else {
+        Err(Refusal::WrongProcess)
     }
 }
 

@@ -11,11 +11,14 @@
 //! calls [`Direct::window`] and copies by [`Window::load`] and [`Window::store`] what [`Window::reachable`] says, the rest (less
 //! than a page at each end), and everything where there is no window, by [`Direct::pull_range`] and [`Direct::push_range`],
 //! or through another channel. Both sides may do so with each other's buffer at once, in disjoint parts.
+//!
+//! Collectives, whose steps run on any thread, use a [`Reach`] instead, which does all this without the [`Direct`].
 
 mod cma;
 mod exposure;
 mod mapped;
 mod options;
+mod reach;
 mod window;
 mod xpmem;
 
@@ -32,10 +35,11 @@ pub use cma::RemoteRun;
 pub use exposure::{Backend, Exposed, Exposure};
 pub use mapped::{HelperThread, Kept, Unavailable, Usage};
 pub use options::Options;
+pub use reach::{Published, Reach, ReachError, Reached};
 pub use window::Window;
 pub use xpmem::Device as XpmemDevice;
 
-use mapped::{PeerSlots, Registry};
+use mapped::Registry;
 use xpmem::{Module, Xpmem};
 
 /// Why direct copy from a peer does not work.
@@ -54,6 +58,13 @@ pub enum Refusal {
     /// The call read something, but not the peer's memory (process numbers of another namespace).
     #[error("process_vm_readv reached another process")]
     WrongProcess,
+}
+
+impl Refusal {
+    /// Whether the kernel will say the same the next time.
+    fn is_final(&self) -> bool {
+        matches!(self, Refusal::Kernel { errno } if matches!(*errno, libc::EPERM | libc::ENOSYS))
+    }
 }
 
 /// Where a sender's message lies in its own address space.
@@ -84,13 +95,9 @@ enum Peer {
 #[derive(Debug)]
 pub struct Direct {
     segment: &'static JobSegment,
-    options: Options,
     peers: Vec<Peer>,
-    /// My own moved buffers, or why there are none.
-    mapped: Result<Registry, String>,
-    /// Peers' moved buffers.
-    slots: PeerSlots,
-    xpmem: Result<Xpmem, String>,
+    /// What is shared with whoever has asked for it.
+    reach: Reach,
 }
 
 /// The word that peers read to find out whether they can.
@@ -103,7 +110,7 @@ impl Channel for Direct {
 
     fn capabilities(&self) -> Capabilities {
         let mut capabilities = Capabilities::PULL | Capabilities::SCATTERED;
-        if self.mapped.is_ok() || self.xpmem.is_ok() {
+        if self.reach.can_load_store() {
             capabilities |= Capabilities::LOAD_STORE;
         }
         capabilities
@@ -114,19 +121,6 @@ impl Direct {
     /// The direct channel of rank `me` with the back ends that `options` allow. Publishes this rank's probe word, and
     /// allows the launcher and its descendants, which the other ranks are, to read this process where Yama asks for it.
     pub fn new(segment: &'static JobSegment, me: u32, options: &Options) -> Direct {
-        let start = if options.cma {
-            Peer::Unknown
-        } else {
-            Peer::Refused(Refusal::SwitchedOff)
-        };
-        if options.cma {
-            let value = mica_node::segment::monotonic_ns() ^ u64::from(std::process::id()) << 32;
-            PROBE.store(value, std::sync::atomic::Ordering::Relaxed);
-            segment
-                .block(me)
-                .publish_probe((&raw const PROBE).addr() as u64, value);
-            cma::allow_readers(segment.launcher_pid());
-        }
         let xpmem = if options.xpmem {
             Module::open()
                 .and_then(|module| Xpmem::new(Arc::new(module)))
@@ -134,7 +128,7 @@ impl Direct {
         } else {
             Err(OFF.to_owned())
         };
-        Direct::build(segment, me, options, start, xpmem)
+        Direct::build(segment, me, options, xpmem)
     }
 
     /// As [`new`](Self::new), with something that does what the XPMEM module does in its place.
@@ -147,28 +141,27 @@ impl Direct {
         options: &Options,
         device: Arc<dyn XpmemDevice>,
     ) -> std::io::Result<Direct> {
-        let mut direct = Direct::new(
-            segment,
-            me,
-            &Options {
-                xpmem: false,
-                mapped: false,
-                ..*options
-            },
-        );
         let xpmem = Xpmem::new(device)?;
-        segment.block(me).publish_xpmem(xpmem.segment());
-        direct.xpmem = Ok(xpmem);
-        Ok(direct)
+        Ok(Direct::build(segment, me, options, Ok(xpmem)))
     }
 
     fn build(
         segment: &'static JobSegment,
         me: u32,
         options: &Options,
-        start: Peer,
         xpmem: Result<Xpmem, String>,
     ) -> Direct {
+        let start = if options.cma {
+            let value = mica_node::segment::monotonic_ns() ^ u64::from(std::process::id()) << 32;
+            PROBE.store(value, std::sync::atomic::Ordering::Relaxed);
+            segment
+                .block(me)
+                .publish_probe((&raw const PROBE).addr() as u64, value);
+            cma::allow_readers(segment.launcher_pid());
+            Peer::Unknown
+        } else {
+            Peer::Refused(Refusal::SwitchedOff)
+        };
         if let Ok(xpmem) = &xpmem {
             segment.block(me).publish_xpmem(xpmem.segment());
         }
@@ -181,19 +174,22 @@ impl Direct {
         };
         Direct {
             segment,
-            options: *options,
             peers: vec![start; segment.job_size() as usize],
-            mapped,
-            slots: PeerSlots::default(),
-            xpmem,
+            reach: Reach::new(segment, options, mapped, xpmem),
         }
+    }
+
+    /// What reaches peers' buffers without this channel: for collectives. All of one channel are one, and share with it
+    /// which buffers are moved and mapped.
+    pub fn reach(&self) -> Reach {
+        self.reach.clone()
     }
 
     /// Whether `peer`'s memory can be read; probes it the first time.
     #[inline]
     pub fn is_usable(&mut self, peer: u32) -> bool {
         if self.peers[peer as usize] == Peer::Unknown {
-            self.peers[peer as usize] = match self.probe(peer) {
+            self.peers[peer as usize] = match cma::probe(self.segment.block(peer)) {
                 Ok(()) => Peer::Usable,
                 Err(why) => Peer::Refused(why),
             };
@@ -211,21 +207,6 @@ impl Direct {
         match &self.peers[peer as usize] {
             Peer::Refused(why) => Some(why),
             _ => None,
-        }
-    }
-
-    #[cold]
-    fn probe(&self, peer: u32) -> Result<(), Refusal> {
-        let block = self.segment.block(peer);
-        let Some((address, value)) = block.probe() else {
-            return Err(Refusal::SwitchedOff);
-        };
-        let mut word = [0u8; 8];
-        cma::read_exact(block.pid(), address, &mut word)?;
-        if u64::from_ne_bytes(word) == value {
-            Ok(())
-        } else {
-            Err(Refusal::WrongProcess)
         }
     }
 
@@ -304,11 +285,10 @@ impl Direct {
 
     /// Notes a refusal that will not change.
     fn remember(&mut self, peer: u32, result: Result<(), Refusal>) -> Result<(), Refusal> {
-        if let Err(Refusal::Kernel {
-            errno: libc::EPERM | libc::ENOSYS,
-        }) = &result
+        if let Err(why) = &result
+            && why.is_final()
         {
-            self.peers[peer as usize] = Peer::Refused(result.clone().expect_err("is an error"));
+            self.peers[peer as usize] = Peer::Refused(why.clone());
         }
         result
     }
@@ -320,53 +300,30 @@ impl Direct {
     /// peer may push into it, for as long as it is exposed its pages are not moved. Blocks while pages are moved, the
     /// once that this happens; otherwise costs at most one short system call.
     pub fn expose(&mut self, address: usize, len: usize) -> Option<Exposed> {
-        if self.xpmem.is_ok() {
-            return Some(Exposed {
-                exposure: Exposure::by_address(Backend::Xpmem, address),
-                _pins: [None, None],
-            });
-        }
-        if let Ok(mapped) = &self.mapped {
-            return Some(mapped.expose(address, len));
-        }
-        self.options.cma.then(|| Exposed {
-            exposure: Exposure::by_address(Backend::Cma, address),
-            _pins: [None, None],
-        })
+        self.reach.exposed(address, len)
     }
 
     /// As [`expose`](Self::expose) for a buffer that was exposed before, without asking the kernel whether it still lies there.
     /// A peer may open a window on it, but must not copy before [`confirm`](Self::confirm) has said yes. `None` for a buffer that
     /// is not known, or not to be reached whole.
     pub fn recall(&mut self, address: usize, len: usize) -> Option<Exposed> {
-        self.mapped.as_ref().ok()?.recall(address, len)
+        self.reach.recalled(address, len)
     }
 
     /// Whether a buffer that was [recalled](Self::recall) lies where it was. One short system call.
     pub fn confirm(&mut self, address: usize, len: usize, exposed: &Exposed) -> bool {
-        let mapped = self.mapped.as_ref();
-        mapped.is_ok_and(|mapped| mapped.confirm(address, len, exposed))
+        self.reach.confirms(address, len, exposed)
     }
 
     /// `peer`'s buffer of `len` bytes that it has exposed, mapped here. `None` when it cannot be: then by CMA, or another way.
     /// The first window on a buffer blocks while pages are mapped; later ones are found in a cache.
     pub fn window(&mut self, peer: u32, exposure: &Exposure, len: usize) -> Option<Window> {
-        match exposure.backend {
-            Backend::Cma => None,
-            Backend::Mapped => self.slots.window(self.segment, peer, exposure, len),
-            Backend::Xpmem => {
-                let segment = self.segment.block(peer).xpmem();
-                self.xpmem
-                    .as_mut()
-                    .ok()?
-                    .window(peer, segment, exposure, len)
-            }
-        }
+        self.reach.window(peer, exposure, len)
     }
 
     /// What has been moved of this rank's buffers; `None` where none can be.
     pub fn usage(&self) -> Option<Usage> {
-        self.mapped.as_ref().ok().map(Registry::usage)
+        self.reach.mapped().as_ref().ok().map(Registry::usage)
     }
 
     /// What each back end can do in this process, for people.
@@ -383,7 +340,7 @@ impl Direct {
                 self.peers.len()
             )),
         };
-        let mapped = self.mapped.as_ref().map(|registry| {
+        let mapped = self.reach.mapped().as_ref().map(|registry| {
             let usage = registry.usage();
             let mut text = format!(
                 "{} bytes in {} buffers, {} moves",
@@ -394,8 +351,8 @@ impl Direct {
             }
             text
         });
-        let xpmem = self.xpmem.as_ref();
-        let xpmem = xpmem.map(|xpmem| format!("{} attachments made", xpmem.attached()));
+        let xpmem = self.reach.attached();
+        let xpmem = xpmem.map(|attached| format!("{attached} attachments made"));
         vec![
             Status {
                 backend: Backend::Cma,
@@ -407,7 +364,7 @@ impl Direct {
             },
             Status {
                 backend: Backend::Xpmem,
-                state: xpmem.map_err(Clone::clone),
+                state: xpmem,
             },
         ]
     }

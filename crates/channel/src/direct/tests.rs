@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::memory::{Block, Shape};
-use mica_node::segment::JobSpec;
+use mica_node::segment::{JobSpec, SLOT_SPAN, SLOTS};
 use mica_node::topology::Place;
 
 fn segment() -> &'static JobSegment {
@@ -107,4 +107,56 @@ fn a_range_beyond_the_view_is_refused() {
         .expect("memory")
         .view(Shape::Contiguous { bytes: 8 });
     let _ = direct.push_range(0, 8, &view, 5, 4);
+}
+
+#[test]
+fn a_reach_remembers_what_will_not_change() {
+    let reach = Direct::new(segment(), 0, &Options::CMA).reach();
+    let bytes = [1u8, 2, 3];
+    let address = bytes.as_ptr().expose_provenance();
+    let published = reach.expose(address, bytes.len());
+    assert!(reach.cma_works(0));
+    for (errno, works) in [
+        (libc::EFAULT, true),
+        (libc::ESRCH, true),
+        (libc::EPERM, false),
+    ] {
+        let refusal = Refusal::Kernel { errno };
+        let error = reach.remember(0, Err(refusal.clone())).expect_err("one");
+        assert_eq!(error, ReachError { peer: 0, refusal });
+        assert_eq!(error.errno(), Some(errno));
+        assert_eq!(reach.cma_works(0), works, "after {errno}");
+        let reached = reach.open(0, published.words(), bytes.len());
+        assert_eq!(reached.is_some(), works);
+    }
+}
+
+#[test]
+fn words_of_a_reach_name_the_address_and_the_ends() {
+    let page = 4096;
+    let (address, len) = (0x7fff_1234_5678, 10 * page);
+    let (head, tail) = (page - 0x678, 0x678);
+    for (slot, head, tail) in [
+        (0, 0, 0),
+        (SLOTS - 1, head, 0),
+        (3, 0, tail),
+        (SLOTS - 1, head, tail),
+    ] {
+        let exposure = Exposure {
+            backend: Backend::Mapped,
+            head: head as u16,
+            tail: tail as u16,
+            slot,
+            place: SLOT_SPAN - 1,
+        };
+        let words = reach::to_words(&exposure, address);
+        assert_eq!(words[1], address as u64);
+        assert_eq!(reach::read_words(words, len, page as u64), Some(exposure));
+    }
+    for backend in [Backend::Cma, Backend::Xpmem] {
+        let exposure = Exposure::by_address(backend, address);
+        let words = reach::to_words(&exposure, address);
+        assert_eq!(reach::read_words(words, len, page as u64), Some(exposure));
+    }
+    assert_eq!(reach::read_words([0, 0], len, page as u64), None);
 }

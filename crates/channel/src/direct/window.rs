@@ -3,13 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::memory::{Region, Shape, View};
-
-/// Memory of a peer that is mapped in this process until the last window on it is gone.
-pub(super) trait Mapping: std::fmt::Debug + Send + Sync {
-    /// The addresses that are mapped, readable and writable.
-    fn addresses(&self) -> Range<usize>;
-}
+use crate::memory::{Block, Region, Shape, View};
 
 /// A peer's buffer that this rank loads from and stores to. Cheap to clone; may outlive the [`Direct`](super::Direct) that
 /// made it, but not the peer's [`Exposed`](super::Exposed): bytes that are moved after that are lost, or a fault.
@@ -24,7 +18,8 @@ pub struct Window {
     /// Where the buffer's first byte is, or would be if it were reachable.
     pub(super) origin: usize,
     pub(super) reachable: Range<usize>,
-    pub(super) mapping: Arc<dyn Mapping>,
+    /// Memory of the peer that is mapped here until the last window and region on it are gone.
+    pub(super) mapping: Arc<Block>,
 }
 
 impl Window {
@@ -33,7 +28,7 @@ impl Window {
         self.reachable.clone()
     }
 
-    /// The buffer as a view, for a copy engine. It must not outlive the window.
+    /// The buffer as a view, for a copy engine. Keeps the mapping.
     ///
     /// # Panics
     /// If not all of it is reachable.
@@ -43,29 +38,31 @@ impl Window {
             "the buffer's start is not reachable"
         );
         let bytes = self.reachable.end;
-        // SAFETY: 1. the mapping covers the bytes, for as long as `self` lives, which the caller sees to; 2. that the peer
-        // leaves them alone meanwhile is the window's contract.
-        let region = unsafe { Region::user(std::ptr::with_exposed_provenance_mut(self.origin)) };
-        region.view(Shape::Contiguous { bytes })
+        self.region(0).view(Shape::Contiguous { bytes })
+    }
+
+    /// The peer's memory from `position` on. Keeps the mapping.
+    pub(super) fn region(&self, position: usize) -> Region {
+        self.mapping.at(self.origin.wrapping_add(position))
     }
 
     /// Copies `len` bytes at `position` of the peer's buffer to my `view` from `view_position` on. Does not block.
     ///
     /// # Panics
-    /// If the bytes are not all reachable, or the view does not have them.
+    /// If the bytes are not all reachable, or the view does not have them, or lies among them.
     #[inline]
     pub fn load(&self, position: usize, view: &View, view_position: usize, len: usize) {
         let from = self.address(position, view, view_position, len);
         let from = std::ptr::with_exposed_provenance::<u8>(from);
-        // SAFETY: 1. `address` has checked that the bytes lie in the mapping, which lives as long as `self`; 2. no view of a
-        // caller lies in a mapping of a peer's memory. That the peer leaves the bytes alone is the window's contract.
+        // SAFETY: 1. `address` has checked that the bytes lie in the mapping, which lives as long as `self`; 2. and
+        // that a view which lies in the same mapping lies elsewhere in it; no other does. That the peer leaves the bytes alone is the window's contract.
         unsafe { view.unpack_from(view_position, from, len) };
     }
 
     /// Copies `len` bytes of my `view` from `view_position` on to `position` of the peer's buffer. Does not block.
     ///
     /// # Panics
-    /// If the bytes are not all reachable, or the view does not have them.
+    /// As [`load`](Self::load).
     #[inline]
     pub fn store(&self, position: usize, view: &View, view_position: usize, len: usize) {
         let to = self.address(position, view, view_position, len);
@@ -89,11 +86,15 @@ impl Window {
             "{len} bytes at {view_position} are not within a view of {}",
             view.len()
         );
+        let first = self.origin.wrapping_add(position);
         debug_assert!({
             let mapped = self.mapping.addresses();
-            let first = self.origin.wrapping_add(position);
             len == 0 || (mapped.contains(&first) && first + len <= mapped.end)
         });
-        self.origin.wrapping_add(position)
+        assert!(
+            !view.meets(&self.mapping, first..first.wrapping_add(len)),
+            "the view lies among the {len} bytes at {position} of the peer's buffer"
+        );
+        first
     }
 }

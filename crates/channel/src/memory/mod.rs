@@ -1,6 +1,7 @@
 //! Memory of this process as messages see it: where bytes lie and in which order they travel.
 //!
-//! A [`Region`] is a place in memory (the caller's, or a [`Block`] of our own that lives as long as somebody uses it).
+//! A [`Region`] is a place in memory (the caller's, or a [`Block`] of our own, or of a peer's that is mapped here, which lives as
+//! long as somebody uses it).
 //! A [`View`] is a region with a [`Shape`]: the bytes of a message in their order. All other layers name memory by
 //! these two types; only this module turns them into loads and stores.
 //!

@@ -2,29 +2,49 @@
 
 use std::alloc::{Layout as Allocation, alloc_zeroed, dealloc};
 use std::ffi::c_void;
+use std::fmt::Debug;
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::view::{Shape, View};
+use mica_node::area::{Area, INLINE, Inline, Line, TURNS};
 
 /// Blocks start on a cache line.
 const LINE: usize = 64;
 
-/// Heap memory that regions keep alive. Aligned to a cache line.
+/// Memory that regions keep alive: of the heap, aligned to a cache line, or a peer's, mapped here, or cells or lines of an [`Area`].
 #[derive(Debug)]
 pub struct Block {
-    base: NonNull<u8>,
-    allocation: Allocation,
-    /// Address of the first byte handed out: `base` rounded up to a cache line.
+    memory: Memory,
+    /// Address of the first byte handed out.
     start: usize,
     bytes: usize,
+    /// An area's block consists of pieces that start at multiples of `step`, a power of two, and that no access may leave; a
+    /// block of the heap is one piece.
+    step: usize,
+    piece: usize,
 }
 
-// SAFETY: a block owns its memory alone and holds nothing bound to a thread.
+#[derive(Debug)]
+enum Memory {
+    Heap {
+        base: NonNull<u8>,
+        allocation: Allocation,
+    },
+    /// Held to keep it mapped.
+    Area(#[expect(dead_code)] Arc<Area>),
+    /// Unmapped when this is dropped.
+    Mapped(#[expect(dead_code)] Box<dyn Debug + Send + Sync>),
+}
+
+// SAFETY: a block owns its memory alone, or a mapping of it, or a share in an area, and holds nothing bound to a thread.
 unsafe impl Send for Block {}
 // SAFETY: `Block` itself reads and writes nothing through a shared reference; accesses go through regions, whose users
 // order them as the operations of one message do.
 unsafe impl Sync for Block {}
+/// What a block is made of is only ever dropped: a panic cannot leave it half changed.
+impl std::panic::RefUnwindSafe for Block {}
 
 /// Memory for a temporary buffer could not be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -56,15 +76,91 @@ impl Block {
         let base = NonNull::new(unsafe { alloc_zeroed(allocation) }).ok_or(failed)?;
         let start = base.as_ptr().expose_provenance().next_multiple_of(LINE);
         let block = Block {
-            base,
-            allocation,
+            memory: Memory::Heap { base, allocation },
             start,
             bytes,
+            step: 1 << (usize::BITS - 1),
+            piece: bytes,
         };
-        Ok(Region {
-            address: start,
-            owner: Some(Arc::new(block)),
+        Ok(Arc::new(block).at(start))
+    }
+
+    /// The cells of an area; each is a piece.
+    pub(crate) fn cells_of(area: &Arc<Area>) -> Arc<Block> {
+        let bytes = area.cell_bytes();
+        let cells = area.members().len() * TURNS;
+        Block::pieces_of(area, area.cell(0, 0), bytes, bytes, cells * bytes)
+    }
+
+    /// The data of an area's lines; each line's is a piece.
+    pub(crate) fn lines_of(area: &Arc<Area>) -> Arc<Block> {
+        let data = |turn, member| {
+            let data = area.line(turn, member).with_data_mut(<*mut Inline>::cast);
+            NonNull::new(data).expect("lines lie in memory")
+        };
+        let (first, last) = (data(0, 0), data(TURNS - 1, area.members().len() - 1));
+        let bytes = last.addr().get() - first.addr().get() + INLINE;
+        Block::pieces_of(area, first, size_of::<Line>(), INLINE, bytes)
+    }
+
+    fn pieces_of(
+        area: &Arc<Area>,
+        first: NonNull<u8>,
+        step: usize,
+        piece: usize,
+        bytes: usize,
+    ) -> Arc<Block> {
+        debug_assert!(step.is_power_of_two() && piece <= step);
+        Arc::new(Block {
+            memory: Memory::Area(Arc::clone(area)),
+            start: first.as_ptr().expose_provenance(),
+            bytes,
+            step,
+            piece,
         })
+    }
+
+    /// Memory at `addresses` that `mapping` unmaps when it is dropped.
+    ///
+    /// # Safety
+    /// As long as `mapping` lives:
+    /// 1. `addresses` are mapped, readable and writable, and part of no object that Rust knows;
+    /// 2. the contract of [`Region::user`] holds for every region made from the block.
+    pub(crate) unsafe fn mapped(
+        addresses: Range<usize>,
+        mapping: impl Debug + Send + Sync + 'static,
+    ) -> Arc<Block> {
+        Arc::new(Block {
+            memory: Memory::Mapped(Box::new(mapping)),
+            start: addresses.start,
+            bytes: addresses.len(),
+            step: 1 << (usize::BITS - 1),
+            piece: addresses.len(),
+        })
+    }
+
+    /// The region that starts at an address in this block.
+    #[inline]
+    pub(crate) fn at(self: &Arc<Block>, address: usize) -> Region {
+        Region {
+            address,
+            owner: Some(Arc::clone(self)),
+        }
+    }
+
+    /// The addresses of its bytes.
+    pub(crate) fn addresses(&self) -> Range<usize> {
+        self.start..self.start + self.bytes
+    }
+
+    /// Whether `bytes` bytes from `first` on lie in one piece.
+    #[inline]
+    fn holds(&self, first: usize, bytes: usize) -> bool {
+        let offset = first.wrapping_sub(self.start);
+        offset <= self.bytes
+            && (offset & (self.step - 1))
+                .checked_add(bytes)
+                .is_some_and(|end| end <= self.piece)
     }
 
     /// Length in bytes.
@@ -80,8 +176,10 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: `base` came from `alloc_zeroed` with this very allocation, and nobody holds a region of it any more.
-        unsafe { dealloc(self.base.as_ptr(), self.allocation) }
+        if let Memory::Heap { base, allocation } = self.memory {
+            // SAFETY: `base` came from `alloc_zeroed` with this very allocation, and nobody holds a region of it any more.
+            unsafe { dealloc(base.as_ptr(), allocation) }
+        }
     }
 }
 
@@ -134,6 +232,13 @@ impl Region {
         View::new(self, shape)
     }
 
+    /// Whether it lies in `block`.
+    #[inline]
+    pub(super) fn is_of(&self, block: &Arc<Block>) -> bool {
+        let owner = self.owner.as_ref();
+        owner.is_some_and(|owner| Arc::ptr_eq(owner, block))
+    }
+
     /// Copies the bytes from here on into `to`.
     pub fn read_bytes(&self, to: &mut [u8]) {
         self.check(0, to.len());
@@ -153,15 +258,12 @@ impl Region {
     pub(super) fn check(&self, offset: isize, bytes: usize) {
         if let Some(block) = &self.owner {
             let first = self.address.wrapping_add_signed(offset);
-            let inside = first >= block.start
-                && first
-                    .checked_add(bytes)
-                    .is_some_and(|end| end <= block.start + block.bytes);
             assert!(
-                inside || bytes == 0,
-                "{bytes} bytes at {first:#x} reach outside the block of {} bytes at {:#x}",
+                bytes == 0 || block.holds(first, bytes),
+                "{bytes} bytes at {first:#x} reach outside the block of {} bytes at {:#x}, in pieces of {}",
                 block.bytes,
-                block.start
+                block.start,
+                block.piece
             );
         }
     }

@@ -1,9 +1,10 @@
 //! A message in memory: its bytes in order, read and written at any position.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::layout::{Layout, LayoutError, copy};
-use super::region::{Region, copy_small};
+use super::region::{Block, Region, copy_small};
 
 /// Order and extent of a message's bytes relative to a region's address.
 #[derive(Clone, Debug)]
@@ -112,6 +113,30 @@ impl View {
         }
     }
 
+    /// Where the lowest byte lies, and how many bytes there are from it to the highest, gaps included.
+    pub fn span(&self) -> (usize, usize) {
+        match &self.shape {
+            Shape::Contiguous { bytes } => (self.region.address(), *bytes),
+            Shape::Typed { layout, count } => {
+                let (low, high) = layout
+                    .true_span(*count)
+                    .expect("a shape's span fits an address");
+                let lowest = self.region.address().wrapping_add_signed(low as isize);
+                (lowest, (high - low) as usize)
+            }
+        }
+    }
+
+    /// Whether the message shares `addresses` of `block`, or gaps between its bytes do. Only a message in the same block can: by the
+    /// region's promise others do not.
+    #[inline]
+    pub(crate) fn meets(&self, block: &Arc<Block>, addresses: Range<usize>) -> bool {
+        self.region.is_of(block) && {
+            let (lowest, bytes) = self.span();
+            lowest < addresses.end && addresses.start < lowest + bytes
+        }
+    }
+
     /// Copies the message's bytes from `position` on into `to`; returns how many, fewer than `to` holds only at the
     /// message's end.
     #[inline(always)]
@@ -126,6 +151,24 @@ impl View {
     pub fn unpack(&self, position: usize, from: &[u8]) -> usize {
         // SAFETY: `from` is readable for its length; by the region's promise the message's bytes are nobody else's.
         unsafe { self.unpack_from(position, from.as_ptr(), from.len()) }
+    }
+
+    /// Copies `len` bytes of the message from `position` on to `to`, as they travel; returns how many, fewer only at the
+    /// message's end. The two do not overlap.
+    #[inline]
+    pub fn pack_to(&self, position: usize, to: &Region, len: usize) -> usize {
+        to.check(0, len);
+        // SAFETY: the region promises (or was checked to hold) `len` bytes; that they are not the message's is the regions' promise.
+        unsafe { self.pack_into(position, to.ptr(), len) }
+    }
+
+    /// Copies `len` bytes at `from` to the message's bytes from `position` on; returns how many, fewer only at the message's
+    /// end. The two do not overlap.
+    #[inline]
+    pub fn unpack_at(&self, position: usize, from: &Region, len: usize) -> usize {
+        from.check(0, len);
+        // SAFETY: as in `pack_to`.
+        unsafe { self.unpack_from(position, from.ptr(), len) }
     }
 
     /// [`pack`](Self::pack) to a raw address.

@@ -11,6 +11,8 @@ const ADVANCED: SegmentShape = SegmentShape {
     cell_bytes: 8192,
     fifo_bytes: None,
     mixed: false,
+    area_bytes: 0,
+    areas_bytes: 0,
 };
 
 const FIFO_BYTES: usize = 256 * 1024;

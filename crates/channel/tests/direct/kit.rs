@@ -25,7 +25,7 @@ pub enum Outcome {
     Failed,
 }
 
-const SKIP: i32 = 77;
+pub const SKIP: i32 = 77;
 
 /// Ends the scenario, with the reason.
 pub fn skip(why: &str) -> ! {

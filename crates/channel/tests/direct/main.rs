@@ -9,6 +9,8 @@ mod forks;
 mod kit;
 mod lives;
 mod mock;
+mod ranks;
+mod reach;
 mod refusals;
 
 use kit::{Outcome, Scenario, run};
@@ -19,6 +21,7 @@ fn main() {
     scenarios.extend(lives::SCENARIOS);
     scenarios.extend(refusals::SCENARIOS);
     scenarios.extend(forks::SCENARIOS);
+    scenarios.extend(reach::SCENARIOS);
     let filters: Vec<String> = std::env::args()
         .skip(1)
         .filter(|a| !a.starts_with('-'))

@@ -12,6 +12,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("locked_memory_stays", locked),
     ("threads_arenas_stay", arenas),
     ("short_buffers_stay", short),
+    ("areas_are_not_slots", areas),
     ("no_more_than_the_limit_is_moved", limit),
     ("slots_run_out_and_come_back", slots),
     ("pages_lent_for_cma_stay", lent),
@@ -108,6 +109,24 @@ fn arenas() {
             );
         });
     });
+}
+
+/// The first area follows the last rank's last slot in the file.
+fn areas() {
+    let segment = job(1);
+    let mut direct = owner(segment);
+    let area = segment.open_area(0, &[0], 0).unwrap().expect("room");
+    let cells = Memory {
+        at: area.cell(0, 0).as_ptr().expose_provenance(),
+        len: 2 * PAGE,
+    };
+    cells.fill(3);
+    stays(&mut direct, cells, Kept::Kind);
+    // What looks for memory to give back finds none of its own there.
+    let moved = Memory::map(MIB);
+    drop(expose_moved(&mut direct, moved));
+    assert_eq!(direct.usage().unwrap().slots, 1);
+    cells.check(3);
 }
 
 fn short() {
@@ -265,6 +284,7 @@ fn file_size() {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
     let segment = job(1);
     assert!(!segment.has_slots());
+    assert!(segment.open_area(0, &[0], 0).unwrap().is_none());
     segment.claim(0).unwrap();
     let mut direct = Direct::new(segment, 0, &mapped());
     assert!(direct.usage().is_none());

@@ -84,6 +84,7 @@ impl Head<'_> {
             job.environment = environment.clone();
             job.directory = directory.clone();
             job.traffic = self.options.wants_traffic();
+            job.late = self.options.wants_late();
             job.pmi |= spans;
             job.interface = match (&self.options.interface, self.launcher) {
                 // An address is this machine's; the others' is the one by which they have come.

@@ -132,6 +132,18 @@ pub(super) const OPTIONS: &[Spec] = &[
         },
     },
     Spec {
+        names: &["--late-arrivals"],
+        values: &[],
+        scope: Scope::Job,
+        help: "Print at the end, for each place in the program that calls a collective, how long ranks \
+               waited there for the last one to come, and which that was. The same as -x MICA_LATE=on.",
+        apply: |parser, _, _| {
+            let on = (OsString::from(LATE.env), OsString::from("on"));
+            parser.options.environment.push(on);
+            Ok(())
+        },
+    },
+    Spec {
         names: &["--grace"],
         values: &["SECONDS"],
         scope: Scope::Job,

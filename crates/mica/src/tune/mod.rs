@@ -3,11 +3,12 @@
 //! For each level that the machine has, and each way, a ping-pong of several sizes runs with that way forced (`plan`, `run`).
 //! Start and prices are fitted to the medians (`fit`). A way that the messages did not take, or whose times make no sense, keeps
 //! the figures it had, and the reason is printed. How the copying is shared by the two cores is no matter of measuring: it follows
-//! from what the way does.
+//! from what the way does. Then the steps of collectives are measured, each by the algorithms that are made of it ([`steps`]).
 
 mod fit;
 mod plan;
 mod run;
+mod steps;
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -20,6 +21,7 @@ use comfy_table::{Table, presets};
 use indicatif::{ProgressBar, ProgressStyle};
 use mica_node::identity::Identity;
 use mica_node::topology::{Level, Machine};
+use mica_policy::collective::CollectiveCosts;
 use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, Tuning};
 use mica_policy::{Cost, Costs, Situation, Thresholds, Way, Ways};
@@ -90,8 +92,9 @@ pub fn tune(options: &Options) -> Result<String, Box<dyn Error>> {
         None => default_file(&identity)?,
     };
     // A file that cannot be used is about to be replaced; what was in force then is what is shipped.
-    let (before, source) = tuning::in_force(prefix.as_deref())
-        .unwrap_or_else(|_| (Costs::default(), tuning::Source::Shipped));
+    let (steps_before, source) = tuning::collective_in_force(prefix.as_deref())
+        .unwrap_or_else(|_| (CollectiveCosts::default(), tuning::Source::Shipped));
+    let before = steps_before.messages.clone();
 
     let start = Instant::now();
     let outcomes = measure(&installation, &pairs, options.quick, &before);
@@ -99,10 +102,20 @@ pub fn tune(options: &Options) -> Result<String, Box<dyn Error>> {
         let measured = outcome.result.as_ref().ok()?;
         Some((outcome.level, outcome.way, measured.cost))
     });
-    let tuning = Tuning {
+    let mut tuning = Tuning {
         machine: identity,
         costs: measured.collect(),
+        ..Tuning::default()
     };
+    let seconds = if options.quick { 0.04 } else { 0.15 };
+    let (collective, figures) = steps::measure(
+        &pairs,
+        options.quick,
+        &steps_before,
+        &tuning.applied(),
+        &steps::runner(&installation, seconds),
+    );
+    tuning.collective = collective;
     if tuning.costs.is_empty() {
         return Err(format!("nothing could be measured:\n{}", table(&outcomes, &before)).into());
     }
@@ -116,6 +129,7 @@ pub fn tune(options: &Options) -> Result<String, Box<dyn Error>> {
         "{}\n",
         thresholds(&outcomes, &before, &tuning.applied())
     );
+    let _ = writeln!(text, "{}\n", steps::table(&figures));
     for warning in warnings(&outcomes) {
         let _ = writeln!(text, "Warning: {warning}");
     }

@@ -1,9 +1,11 @@
-//! Runs `calibrate` under `mpiexec` and reads what it says, and whether the messages went the way that is measured.
+//! Runs `calibrate` and `calibrate_coll` under `mpiexec` and reads what they say, and whether the bytes went the way that is
+//! measured.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use mica_node::tunables;
+use mica_policy::collective::Collective;
 use serde::Deserialize;
 
 use super::fit::Point;
@@ -14,6 +16,7 @@ use super::plan::{Pair, Sample, Series};
 pub struct Installation {
     mpiexec: PathBuf,
     calibrate: PathBuf,
+    calibrate_coll: PathBuf,
 }
 
 /// A message could not be measured.
@@ -33,15 +36,17 @@ pub enum RunError {
         reason: std::io::Error,
     },
     /// The job failed.
-    #[error("calibrate failed ({status}): {stderr}")]
+    #[error("{program} failed ({status}): {stderr}")]
     Failed {
+        /// The program.
+        program: &'static str,
         /// As `mpiexec` ended.
         status: std::process::ExitStatus,
         /// What it said.
         stderr: String,
     },
     /// Its output is not what it should be.
-    #[error("calibrate printed {line:?}: {reason}")]
+    #[error("printed {line:?}: {reason}")]
     Output {
         /// The line.
         line: String,
@@ -51,6 +56,65 @@ pub enum RunError {
     /// The messages went another way.
     #[error("not available: the messages went by {0}")]
     OtherWay(String),
+    /// Collectives sent messages.
+    #[error("not available: the collectives sent messages")]
+    Messages,
+}
+
+/// Calls of a collective that is to be measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Calls {
+    /// The collective; a reduce is on each rank for itself.
+    pub collective: Collective,
+    /// Bytes of each; none for a barrier.
+    pub bytes: usize,
+    /// The family that is forced by `MICA_COLL`.
+    pub family: &'static str,
+    /// Ranks.
+    pub ranks: usize,
+    /// Where two ranks are; `None`: anywhere.
+    pub pair: Option<Pair>,
+}
+
+impl Calls {
+    /// Between two ranks.
+    pub fn between(
+        pair: Pair,
+        collective: Collective,
+        bytes: usize,
+        family: &'static str,
+    ) -> Calls {
+        Calls {
+            collective,
+            bytes,
+            family,
+            ranks: 2,
+            pair: Some(pair),
+        }
+    }
+
+    /// Among more ranks than there are cores.
+    pub fn of_all(ranks: usize, collective: Collective, family: &'static str) -> Calls {
+        Calls {
+            collective,
+            bytes: 0,
+            family,
+            ranks,
+            pair: None,
+        }
+    }
+}
+
+/// What `calibrate_coll` prints.
+#[derive(Deserialize)]
+struct CallsLine {
+    collective: String,
+    bytes: usize,
+    ranks: usize,
+    iterations: f64,
+    value: f64,
+    low: f64,
+    high: f64,
 }
 
 /// What `calibrate` prints.
@@ -76,6 +140,8 @@ impl Installation {
         Ok(Installation {
             mpiexec: program("bin/mpiexec")?,
             calibrate: program("libexec/mica/calibrate")?,
+            // Without it messages can be measured all the same.
+            calibrate_coll: prefix.join("libexec/mica/calibrate_coll"),
         })
     }
 
@@ -88,12 +154,67 @@ impl Installation {
         sample: &Sample,
         seconds: f64,
     ) -> Result<Point, RunError> {
+        let bound = ["-n", "2", "--bind-to", "core", "--map-by", pair.map_by];
+        let arguments = [seconds.to_string(), sample.argument()];
+        let (stdout, stderr) = self.job(
+            "calibrate",
+            &bound,
+            &self.calibrate,
+            &arguments,
+            &series.environment,
+        )?;
+        match other_way(&stderr, series.counted_as) {
+            Some(other) => Err(RunError::OtherWay(other)),
+            None => point(&stdout, sample),
+        }
+    }
+
+    /// Measures calls of a collective.
+    pub fn call(&self, calls: &Calls, seconds: f64) -> Result<Point, RunError> {
+        if !self.calibrate_coll.is_file() {
+            return Err(RunError::Missing(self.calibrate_coll.clone()));
+        }
+        let ranks = calls.ranks.to_string();
+        let mut options = vec!["-n", &ranks];
+        if let Some(pair) = calls.pair {
+            options.extend(["--bind-to", "core", "--map-by", pair.map_by]);
+        }
+        let mut arguments = vec![seconds.to_string(), calls.collective.name().to_owned()];
+        if calls.bytes > 0 {
+            arguments.push(calls.bytes.to_string());
+        }
+        let environment = [
+            ("MICA_COLL", calls.family),
+            // Buffers are in reach by load and store from their first use on.
+            ("MICA_MAPPED_MIN", "0"),
+            ("MICA_MAPPED_AFTER", "0"),
+        ];
+        let program = &self.calibrate_coll;
+        let (stdout, stderr) = self.job(
+            "calibrate_coll",
+            &options,
+            program,
+            &arguments,
+            &environment,
+        )?;
+        calls_point(&stdout, &stderr, calls)
+    }
+
+    /// Runs a job with these tunables and no others. Answers what it printed, and the table of `MICA_STATS` among what it said.
+    fn job(
+        &self,
+        name: &'static str,
+        options: &[&str],
+        program: &Path,
+        arguments: &[String],
+        environment: &[(&'static str, &'static str)],
+    ) -> Result<(String, String), RunError> {
         let mut command = Command::new(&self.mpiexec);
         command
-            .args(["-n", "2", "--bind-to", "core", "--map-by", pair.map_by])
+            .args(options)
             .args(["--timeout", "30"])
-            .arg(&self.calibrate)
-            .args([seconds.to_string(), sample.argument()])
+            .arg(program)
+            .args(arguments)
             .stdin(Stdio::null());
         // What the user has set is not to be measured.
         for tunable in tunables::all() {
@@ -102,23 +223,66 @@ impl Installation {
         command
             .env("MICA_TUNING", "off")
             .env("MICA_STATS", "table")
-            .envs(series.environment.iter().copied());
+            .envs(environment.iter().copied());
         let output = command.output().map_err(|reason| RunError::Start {
             program: self.mpiexec.clone(),
             reason,
         })?;
-        let stderr = String::from_utf8_lossy(&output.stderr);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         if !output.status.success() {
             return Err(RunError::Failed {
+                program: name,
                 status: output.status,
                 stderr: stderr.trim().to_owned(),
             });
         }
-        match other_way(&stderr, series.counted_as) {
-            Some(other) => Err(RunError::OtherWay(other)),
-            None => point(&String::from_utf8_lossy(&output.stdout), sample),
-        }
+        Ok((String::from_utf8_lossy(&output.stdout).into_owned(), stderr))
     }
+}
+
+/// The point in `calibrate_coll`'s output about these calls. Where another family than messages is forced, it counts only if
+/// there was less than a message for each call: a library without that family sends them.
+fn calls_point(output: &str, stderr: &str, calls: &Calls) -> Result<Point, RunError> {
+    let wrong = |reason: String| RunError::Output {
+        line: output.trim().to_owned(),
+        reason,
+    };
+    let read: CallsLine = serde_json::from_str(output).map_err(|error| wrong(error.to_string()))?;
+    if (read.collective.as_str(), read.bytes, read.ranks)
+        != (calls.collective.name(), calls.bytes, calls.ranks)
+    {
+        return Err(wrong("other calls than those asked for".to_owned()));
+    }
+    let sent: f64 = rows(stderr).map(|row| row.messages).sum();
+    if matches!(calls.family, "shared" | "direct") && sent >= read.iterations {
+        return Err(RunError::Messages);
+    }
+    Ok(Point {
+        len: read.bytes as u64,
+        ns: read.value * 1000.0,
+        spread: (read.high - read.low) / read.value,
+    })
+}
+
+/// A row of the table of `MICA_STATS`.
+struct Row<'a> {
+    name: &'a str,
+    messages: f64,
+    bytes: f64,
+}
+
+/// The rows about messages in what a job says at its end.
+fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
+    table.lines().filter_map(|line| {
+        let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
+        let name = words.next()?;
+        let messages: u64 = words.next()?.parse().ok()?;
+        Some(Row {
+            name,
+            messages: messages as f64,
+            bytes: words.next()?.parse().ok()?,
+        })
+    })
 }
 
 /// The point in `calibrate`'s output about one message.
@@ -141,15 +305,7 @@ fn point(output: &str, sample: &Sample) -> Result<Point, RunError> {
 /// The ways that most bytes went by according to the table of `MICA_STATS`, if those `wanted` have less than nine tenths of
 /// them: what is measured is what was asked for, or it is nothing.
 fn other_way(table: &str, wanted: &[&str]) -> Option<String> {
-    let rows: Vec<(&str, f64)> = table
-        .lines()
-        .filter_map(|line| {
-            let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
-            let name = words.next()?;
-            let _messages: u64 = words.next()?.parse().ok()?;
-            Some((name, words.next()?.parse().ok()?))
-        })
-        .collect();
+    let rows: Vec<(&str, f64)> = rows(table).map(|row| (row.name, row.bytes)).collect();
     let all: f64 = rows.iter().map(|(_, bytes)| bytes).sum();
     let ours = rows.iter().filter(|(name, _)| wanted.contains(name));
     let ours: f64 = ours.map(|(_, bytes)| bytes).sum();
@@ -200,6 +356,28 @@ mod tests {
             let error = point(output, &sample).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
+    }
+
+    #[test]
+    fn calls_that_sent_messages_are_of_another_family() {
+        let line = "{\"measure\": \"calibrate_coll\", \"collective\": \"bcast\", \"bytes\": 64, \"ranks\": 2, \"value\": 2.0, \
+                    \"low\": 1.9, \"high\": 2.2, \"min\": 1, \"max\": 3, \"iterations\": 300}\n";
+        let pair = Pair {
+            level: mica_node::topology::Level::SharedCache,
+            map_by: "core",
+        };
+        let calls = |bytes, family| Calls::between(pair, Collective::Bcast, bytes, family);
+        // The table has 345 messages.
+        assert!(calls_point(line, TABLE, &calls(64, "messages")).is_ok());
+        for family in ["shared", "direct"] {
+            let error = calls_point(line, TABLE, &calls(64, family)).unwrap_err();
+            assert!(matches!(error, RunError::Messages), "{error}");
+            let few = line.replace("300", "346");
+            let found = calls_point(&few, TABLE, &calls(64, family)).unwrap();
+            assert_eq!((found.len, found.ns), (64, 2000.0));
+        }
+        let error = calls_point(line, "", &calls(8, "shared")).unwrap_err();
+        assert!(error.to_string().contains("other calls"), "{error}");
     }
 
     #[test]

@@ -148,6 +148,7 @@ fn a_file_is_written_whole_and_read_again() {
     let tuning = Tuning {
         machine: Identity::read(),
         costs: vec![(Level::Node, Way::Pull, Cost::new(1.5, &[(0, 0.1)]))],
+        ..Tuning::default()
     };
     write(&file, &tuning).unwrap();
     write(&file, &tuning).unwrap();

@@ -11,21 +11,20 @@
 //! `None` in place of a send buffer (of a receive buffer in scatter) means `MPI_IN_PLACE`; a buffer
 //! that is significant only at the root is `None` elsewhere.
 
-use mica_channel::memory::Region;
+use mica_channel::memory::{Region, View};
 
 use super::arguments::{
     BlockList, Buffer, checked_count, distinct, distinct_vectors, in_place_away_from_root,
 };
 use super::inter::{self, Root, Sides};
 use super::layout::Layout;
+use super::node::{Parts, Plan, What, plan};
 use super::place::{Elements, Place};
 use super::reduction::Reduction;
 use super::scan::Kind;
 use super::schedule::Schedule;
 use super::thresholds::{Thresholds, TwoLevel};
 use super::two_level;
-use super::{allgather as ag, allreduce as ar, alltoall as aa, barrier as ba, bcast as bc};
-use super::{gather as ga, reduce as re, reduce_scatter as rs, scan as sc};
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::datatype::Datatype;
@@ -35,28 +34,29 @@ use crate::op::Op;
 const LIMITS: Thresholds = Thresholds::DEFAULT;
 
 /// `MPI_Barrier`, `MPI_Ibarrier`, `MPI_Barrier_init`.
-pub fn barrier(comm: &Comm) -> Result<Schedule> {
+pub fn barrier(comm: &Comm) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
-        return Ok(inter::barrier(sides));
+        return Ok(inter::barrier(sides).into());
     }
-    if let Some((layout, limits)) = spread(comm) {
-        return Ok(two_level::barrier(layout, limits));
+    if let Some((layout, limits)) = spread(comm)? {
+        return two_level::barrier(layout, limits).map(Plan::Rounds);
     }
-    let me = place(comm);
-    Ok(ba::build(me))
+    plan(comm, What::Barrier)
 }
 
 /// `MPI_Bcast`, `MPI_Ibcast`, `MPI_Bcast_init`.
-pub fn bcast(comm: &Comm, buffer: &Buffer, root: i32) -> Result<Schedule> {
+pub fn bcast(comm: &Comm, buffer: &Buffer, root: i32) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
-        return inter::bcast(sides, &LIMITS, buffer.view()?, sides.root(root)?);
+        let schedule = inter::bcast(sides, &LIMITS, buffer.view()?, sides.root(root)?);
+        return schedule.map(Plan::Rounds);
     }
     let me = place(comm);
     let root = rooted(me, root)?;
-    if let Some((layout, limits)) = spread(comm) {
-        return two_level::bcast(layout, limits, buffer.view()?, root);
+    if let Some((layout, limits)) = spread(comm)? {
+        return two_level::bcast(layout, limits, buffer.view()?, root).map(Plan::Rounds);
     }
-    bc::build(me, &LIMITS, buffer.view()?, root)
+    let view = buffer.view()?;
+    plan(comm, What::Bcast { view, root })
 }
 
 /// `MPI_Gather`, `MPI_Igather`, `MPI_Gather_init`.
@@ -65,12 +65,12 @@ pub fn gather(
     send: Option<&Buffer>,
     receive: Option<&Buffer>,
     root: i32,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let root = sides.root(root)?;
         let send = needed_for(root, send)?.map(Buffer::view).transpose()?;
         let blocks = receive.map(|b| b.blocks(sides.remote)?.each(sides.remote));
-        return Ok(inter::gather(sides, send, blocks.transpose()?, root));
+        return Ok(inter::gather(sides, send, blocks.transpose()?, root).into());
     }
     let me = place(comm);
     let root = rooted(me, root)?;
@@ -80,10 +80,23 @@ pub fn gather(
     }
     let send = send.map(Buffer::view).transpose()?;
     let blocks = receive.map(|b| b.blocks(me.size)).transpose()?;
-    if let Some((layout, limits)) = spread(comm) {
-        return two_level::gather(layout, limits, send, blocks.as_ref(), root);
+    if let Some((layout, limits)) = spread(comm)? {
+        return two_level::gather(layout, limits, send, blocks.as_ref(), root).map(Plan::Rounds);
     }
-    ga::gather(me, &LIMITS, send, blocks.as_ref(), root)
+    let bytes = match (&send, &blocks) {
+        (_, Some(blocks)) => Some(blocks.bytes()),
+        (send, None) => send.as_ref().map(View::len),
+    };
+    let parts = blocks.map(Parts::Even);
+    plan(
+        comm,
+        What::Gather {
+            send,
+            parts,
+            root,
+            bytes,
+        },
+    )
 }
 
 /// `MPI_Gatherv`, `MPI_Igatherv`, `MPI_Gatherv_init`.
@@ -92,17 +105,26 @@ pub fn gatherv(
     send: Option<&Buffer>,
     receive: Option<BlockList>,
     root: i32,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let root = sides.root(root)?;
         let send = needed_for(root, send)?.map(Buffer::view).transpose()?;
-        return Ok(inter::gather(sides, send, receive.map(|r| r.views), root));
+        return Ok(inter::gather(sides, send, receive.map(|r| r.views), root).into());
     }
     let me = place(comm);
     let root = rooted(me, root)?;
     root_only(me, root, send.is_some())?;
     let send = send.map(Buffer::view).transpose()?;
-    Ok(ga::gather_linear(me, send, receive.map(|r| r.views), root))
+    let parts = receive.map(|r| Parts::Each(r.views));
+    plan(
+        comm,
+        What::Gather {
+            send,
+            parts,
+            root,
+            bytes: None,
+        },
+    )
 }
 
 /// `MPI_Scatter`, `MPI_Iscatter`, `MPI_Scatter_init`.
@@ -111,12 +133,12 @@ pub fn scatter(
     send: Option<&Buffer>,
     receive: Option<&Buffer>,
     root: i32,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let root = sides.root(root)?;
         let blocks = send.map(|b| b.blocks(sides.remote)?.each(sides.remote));
         let receive = needed_for(root, receive)?.map(Buffer::view).transpose()?;
-        return Ok(inter::scatter(sides, blocks.transpose()?, receive, root));
+        return Ok(inter::scatter(sides, blocks.transpose()?, receive, root).into());
     }
     let me = place(comm);
     let root = rooted(me, root)?;
@@ -126,10 +148,24 @@ pub fn scatter(
     }
     let blocks = send.map(|b| b.blocks(me.size)).transpose()?;
     let receive = receive.map(Buffer::view).transpose()?;
-    if let Some((layout, limits)) = spread(comm) {
-        return two_level::scatter(layout, limits, blocks.as_ref(), receive, root);
+    if let Some((layout, limits)) = spread(comm)? {
+        return two_level::scatter(layout, limits, blocks.as_ref(), receive, root)
+            .map(Plan::Rounds);
     }
-    ga::scatter(me, &LIMITS, blocks.as_ref(), receive, root)
+    let bytes = match (&receive, &blocks) {
+        (_, Some(blocks)) => Some(blocks.bytes()),
+        (receive, None) => receive.as_ref().map(View::len),
+    };
+    let parts = blocks.map(Parts::Even);
+    plan(
+        comm,
+        What::Scatter {
+            parts,
+            receive,
+            root,
+            bytes,
+        },
+    )
 }
 
 /// `MPI_Scatterv`, `MPI_Iscatterv`, `MPI_Scatterv_init`.
@@ -138,81 +174,90 @@ pub fn scatterv(
     send: Option<BlockList>,
     receive: Option<&Buffer>,
     root: i32,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let root = sides.root(root)?;
         let receive = needed_for(root, receive)?.map(Buffer::view).transpose()?;
-        return Ok(inter::scatter(sides, send.map(|s| s.views), receive, root));
+        return Ok(inter::scatter(sides, send.map(|s| s.views), receive, root).into());
     }
     let me = place(comm);
     let root = rooted(me, root)?;
     root_only(me, root, receive.is_some())?;
     let receive = receive.map(Buffer::view).transpose()?;
-    Ok(ga::scatter_linear(me, send.map(|s| s.views), receive, root))
+    let parts = send.map(|s| Parts::Each(s.views));
+    plan(
+        comm,
+        What::Scatter {
+            parts,
+            receive,
+            root,
+            bytes: None,
+        },
+    )
 }
 
 /// `MPI_Allgather`, `MPI_Iallgather`, `MPI_Allgather_init`.
-pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<Schedule> {
+pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let blocks = receive.blocks(sides.remote)?.each(sides.remote)?;
-        return Ok(inter::allgather(sides, needed(send)?.view()?, &blocks));
+        return Ok(inter::allgather(sides, needed(send)?.view()?, &blocks).into());
     }
     let me = place(comm);
     distinct(send, receive)?;
     let send = send.map(Buffer::view).transpose()?;
     let blocks = receive.blocks(me.size)?;
-    if let Some((layout, limits)) = spread(comm) {
-        return two_level::allgather_blocks(layout, limits, send, &blocks);
+    if let Some((layout, limits)) = spread(comm)? {
+        return two_level::allgather_blocks(layout, limits, send, &blocks).map(Plan::Rounds);
     }
-    ag::build(me, &LIMITS, send, &blocks)
+    let parts = Parts::Even(blocks);
+    plan(comm, What::Allgather { send, parts })
 }
 
 /// `MPI_Allgatherv`, `MPI_Iallgatherv`, `MPI_Allgatherv_init`.
-pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: &BlockList) -> Result<Schedule> {
+pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: &BlockList) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let send = needed(send)?.view()?;
-        return Ok(inter::allgather(sides, send, &receive.views));
+        return Ok(inter::allgather(sides, send, &receive.views).into());
     }
-    let me = place(comm);
     let send = send.map(Buffer::view).transpose()?;
-    if let Some((layout, limits)) = spread(comm) {
-        return two_level::allgather(layout, limits, send, &receive.views);
+    if let Some((layout, limits)) = spread(comm)? {
+        return two_level::allgather(layout, limits, send, &receive.views).map(Plan::Rounds);
     }
-    Ok(ag::ring(me, send, &receive.views))
+    let parts = Parts::Each(receive.views.clone());
+    plan(comm, What::Allgather { send, parts })
 }
 
 /// `MPI_Alltoall`, `MPI_Ialltoall`, `MPI_Alltoall_init`.
-pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<Schedule> {
+pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let each = |buffer: &Buffer| buffer.blocks(sides.remote)?.each(sides.remote);
         let (send, receive) = (each(needed(send)?)?, each(receive)?);
-        return Ok(inter::alltoall(sides, &LIMITS, &send, &receive));
+        return Ok(inter::alltoall(sides, &LIMITS, &send, &receive).into());
     }
     let me = place(comm);
     distinct(send, receive)?;
     let send = send.map(|b| b.blocks(me.size)).transpose()?;
     let blocks = receive.blocks(me.size)?;
-    if let Some((layout, limits)) = spread(comm) {
-        return two_level::alltoall(layout, limits, send.as_ref(), &blocks);
+    if let Some((layout, limits)) = spread(comm)? {
+        return two_level::alltoall(layout, limits, send.as_ref(), &blocks).map(Plan::Rounds);
     }
-    aa::build(me, &LIMITS, send.as_ref(), &blocks)
+    let (send, receive) = (send.map(Parts::Even), Parts::Even(blocks));
+    plan(comm, What::Alltoall { send, receive })
 }
 
 /// `MPI_Alltoallv`, `MPI_Alltoallw` and their non-blocking and persistent forms.
-pub fn alltoallv(comm: &Comm, send: Option<&BlockList>, receive: &BlockList) -> Result<Schedule> {
+pub fn alltoallv(comm: &Comm, send: Option<&BlockList>, receive: &BlockList) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let send = &needed(send)?.views;
-        return Ok(inter::alltoall(sides, &LIMITS, send, &receive.views));
+        return Ok(inter::alltoall(sides, &LIMITS, send, &receive.views).into());
     }
-    let me = place(comm);
-    match (send, spread(comm)) {
-        (Some(send), Some((layout, limits))) => {
-            let (send, receive) = (&send.views, &receive.views);
-            Ok(two_level::exchange(layout, limits, send, receive))
-        }
-        (Some(send), None) => Ok(aa::exchange(me, &LIMITS, &send.views, &receive.views)),
-        (None, _) => aa::swap(me, &receive.views),
+    if let (Some(send), Some((layout, limits))) = (send, spread(comm)?) {
+        let (send, receive) = (&send.views, &receive.views);
+        return Ok(two_level::exchange(layout, limits, send, receive).into());
     }
+    let send = send.map(|send| Parts::Each(send.views.clone()));
+    let receive = Parts::Each(receive.views.clone());
+    plan(comm, What::Alltoall { send, receive })
 }
 
 /// `MPI_Reduce`, `MPI_Ireduce`, `MPI_Reduce_init`.
@@ -224,17 +269,17 @@ pub fn reduce(
     datatype: &Datatype,
     op: &Op,
     root: i32,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let root = sides.root(root)?;
         if root == Root::Beside {
-            return Ok(Schedule::new());
+            return Ok(Schedule::new().into());
         }
         let reduction = reduction("count", count, datatype, op)?;
         let send = needed_for(root, send)?.map(|r| Elements::new(r, datatype));
         let receive = receive.map(|r| Elements::new(r, datatype));
         let (send, receive) = (send.as_ref(), receive.as_ref());
-        return inter::reduce(sides, &LIMITS, &reduction, send, receive, root);
+        return inter::reduce(sides, &LIMITS, &reduction, send, receive, root).map(Plan::Rounds);
     }
     let me = place(comm);
     let root = rooted(me, root)?;
@@ -245,11 +290,20 @@ pub fn reduce(
     }
     let send = send.map(|r| Elements::new(r, datatype));
     let receive = receive.map(|r| Elements::new(r, datatype));
-    let (send, receive) = (send.as_ref(), receive.as_ref());
-    if let Some((layout, limits)) = spread(comm) {
-        return two_level::reduce(layout, limits, &reduction, send, receive, root);
+    if let Some((layout, limits)) = spread(comm)? {
+        let (send, receive) = (send.as_ref(), receive.as_ref());
+        return two_level::reduce(layout, limits, &reduction, send, receive, root)
+            .map(Plan::Rounds);
     }
-    re::build(me, &LIMITS, &reduction, send, receive, root)
+    plan(
+        comm,
+        What::Reduce {
+            reduction,
+            send,
+            result: receive.filter(|_| me.rank == root),
+            root: Some(root),
+        },
+    )
 }
 
 /// `MPI_Allreduce`, `MPI_Iallreduce`, `MPI_Allreduce_init`.
@@ -260,23 +314,31 @@ pub fn allreduce(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let reduction = reduction("count", count, datatype, op)?;
         distinct_vectors(send.as_ref(), &receive, reduction.count)?;
         let send = Elements::new(needed(send)?, datatype);
         let receive = Elements::new(receive, datatype);
-        return inter::allreduce(sides, &LIMITS, &reduction, &send, &receive);
+        return inter::allreduce(sides, &LIMITS, &reduction, &send, &receive).map(Plan::Rounds);
     }
-    let me = place(comm);
     let reduction = reduction("count", count, datatype, op)?;
     distinct_vectors(send.as_ref(), &receive, reduction.count)?;
     let send = send.map(|r| Elements::new(r, datatype));
     let receive = Elements::new(receive, datatype);
-    if let Some((layout, limits)) = spread(comm) {
-        return two_level::allreduce(layout, limits, &reduction, send.as_ref(), &receive);
+    if let Some((layout, limits)) = spread(comm)? {
+        return two_level::allreduce(layout, limits, &reduction, send.as_ref(), &receive)
+            .map(Plan::Rounds);
     }
-    ar::build(me, &LIMITS, &reduction, send.as_ref(), &receive)
+    plan(
+        comm,
+        What::Reduce {
+            reduction,
+            send,
+            result: Some(receive),
+            root: None,
+        },
+    )
 }
 
 /// `MPI_Reduce_scatter`, `MPI_Ireduce_scatter`, `MPI_Reduce_scatter_init`.
@@ -287,7 +349,7 @@ pub fn reduce_scatter(
     counts: &[i64],
     datatype: &Datatype,
     op: &Op,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     let mut total = 0_i64;
     let mut blocks = Vec::with_capacity(counts.len());
     for &count in counts {
@@ -318,7 +380,7 @@ pub fn reduce_scatter_block(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     let block = checked_count("recvcount", count)?;
     let total = count.checked_mul(comm.size() as i64).ok_or_else(|| {
         Error::argument(
@@ -344,20 +406,29 @@ fn scatter_reduced(
     receive: Region,
     blocks: &[usize],
     reduction: Reduction,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     distinct_vectors(send.as_ref(), &receive, blocks[comm.rank()])?;
     let receive = Elements::new(receive, &reduction.datatype);
     if let Some(sides) = Sides::of(comm) {
         let send = Elements::new(needed(send)?, &reduction.datatype);
-        return inter::reduce_scatter(sides, &LIMITS, &reduction, blocks, &send, &receive);
+        return inter::reduce_scatter(sides, &LIMITS, &reduction, blocks, &send, &receive)
+            .map(Plan::Rounds);
     }
-    let me = place(comm);
     let send = send.map(|r| Elements::new(r, &reduction.datatype));
-    if let Some((layout, limits)) = spread(comm) {
+    if let Some((layout, limits)) = spread(comm)? {
         let send = send.as_ref();
-        return two_level::reduce_scatter(layout, limits, &reduction, blocks, send, &receive);
+        return two_level::reduce_scatter(layout, limits, &reduction, blocks, send, &receive)
+            .map(Plan::Rounds);
     }
-    rs::build(me, &LIMITS, &reduction, blocks, send.as_ref(), &receive)
+    plan(
+        comm,
+        What::ReduceScatter {
+            reduction,
+            send,
+            counts: blocks.into(),
+            result: receive,
+        },
+    )
 }
 
 /// `MPI_Scan`, `MPI_Iscan`, `MPI_Scan_init`.
@@ -368,7 +439,7 @@ pub fn scan(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     prefix(comm, Kind::Inclusive, send, receive, count, datatype, op)
 }
 
@@ -380,7 +451,7 @@ pub fn exscan(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     prefix(comm, Kind::Exclusive, send, receive, count, datatype, op)
 }
 
@@ -392,14 +463,19 @@ fn prefix(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<Schedule> {
+) -> Result<Plan> {
     comm.must_be_intra()?;
-    let me = place(comm);
     let reduction = reduction("count", count, datatype, op)?;
     distinct_vectors(send.as_ref(), &receive, reduction.count)?;
-    let send = send.map(|r| Elements::new(r, datatype));
-    let receive = Elements::new(receive, datatype);
-    sc::build(me, kind, &reduction, send.as_ref(), &receive)
+    plan(
+        comm,
+        What::Scan {
+            reduction,
+            send: send.map(|r| Elements::new(r, datatype)),
+            result: Elements::new(receive, datatype),
+            exclusive: kind == Kind::Exclusive,
+        },
+    )
 }
 
 /// This rank's place in an intracommunicator. (An intercommunicator's calls branch off before.)
@@ -412,9 +488,14 @@ fn place(comm: &Comm) -> Place {
 
 /// How an intracommunicator's ranks are spread over nodes and when two levels pay; `None` if it is on one node.
 #[inline]
-fn spread(comm: &Comm) -> Option<(&Layout, &'static TwoLevel)> {
-    let layout = comm.layout()?;
-    Some((layout, TwoLevel::in_force()?))
+fn spread(comm: &Comm) -> Result<Option<(&Layout, &'static TwoLevel)>> {
+    let (Some(layout), Some(limits)) = (comm.layout(), TwoLevel::in_force()) else {
+        return Ok(None);
+    };
+    if layout.local().is_none() {
+        layout.share(comm.local()?);
+    }
+    Ok(Some((layout, limits)))
 }
 
 /// A buffer that an intercommunicator's operation needs, where it knows no `MPI_IN_PLACE`.

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use mica_protocol::{Local as Work, SendId, Stage, Step};
+use mica_protocol::{Local as Work, Prepare, SendId, Stage, Step};
 
-use super::schedule::{Local, Round, Schedule, Transfer};
+use super::node::team::Ticket;
+use super::node::{Call, Plan};
+use super::schedule::{Local, Round, Transfer};
 use crate::comm::Comm;
 use crate::error::Result;
+use crate::late;
 use crate::process;
 use crate::pt2pt::{self, Mode, Plane};
 use crate::request::Request;
@@ -17,15 +20,32 @@ use crate::request::Request;
 /// # Errors
 /// `MPI_ERR_TRUNCATE` when ranks disagree on the amount of data; those of the operator;
 /// `MPI_ERR_NO_MEM`.
-pub fn run(comm: &Comm, schedule: &Schedule) -> Result<()> {
+pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
+    let _visit = late::arrive(comm);
+    let schedule = match plan {
+        Plan::Call(call) => return call.run_here(call.reserve(), comm.context()),
+        Plan::Rounds(schedule) => schedule,
+    };
     if comm.is_inter() {
         // Point-to-point ranks name the other group only; the engine knows both.
-        let outcome = start(comm, schedule.clone())?.wait()?;
+        let outcome = start(comm, plan.clone())?.wait()?;
         return outcome.error.map_or(Ok(()), Err);
     }
     let tag = comm.next_collective_tag();
+    let calls = schedule
+        .rounds
+        .iter()
+        .filter_map(|round| round.call.as_ref());
+    let tickets: Vec<Ticket> = calls.map(Call::reserve).collect();
+    let mut tickets = tickets.into_iter();
     for round in &schedule.rounds {
         transfer(comm, round, tag)?;
+        if let (Some(call), Some(ticket)) = (
+            &round.call,
+            round.call.as_ref().and_then(|_| tickets.next()),
+        ) {
+            call.run_here(ticket, comm.context())?;
+        }
         for local in &round.local {
             local.perform()?;
         }
@@ -37,20 +57,34 @@ pub fn run(comm: &Comm, schedule: &Schedule) -> Result<()> {
 ///
 /// # Errors
 /// When the process has no engine.
-pub fn start(comm: &Comm, schedule: Schedule) -> Result<Request> {
-    begin(comm, comm.next_collective_tag(), stages(comm, schedule))
+pub fn start(comm: &Comm, plan: Plan) -> Result<Request> {
+    begin(comm, comm.next_collective_tag(), stages(comm, plan))
 }
 
 /// The persistent form: a request that runs the schedule each time it is started.
-pub fn persistent(comm: &Comm, schedule: Schedule) -> Request {
-    let stages = stages(comm, schedule);
+///
+/// # Errors
+/// When memory for it cannot be had.
+pub fn persistent(comm: &Comm, plan: Plan) -> Result<Request> {
+    // On the communicator's area, starts would have to come in the same order everywhere.
+    let plan = match plan {
+        Plan::Rounds(schedule) => Plan::Rounds(schedule.by_messages(comm)?),
+        Plan::Call(call) => match call.apart(comm)? {
+            Some(call) => Plan::Call(call),
+            None => Plan::Rounds(call.by_messages(comm)?),
+        },
+    };
+    let stages = stages(comm, plan);
     // One tag for all starts, given at initialization, which ranks do in the same order: so they may start several
     // persistent operations in any order. Messages of two starts of one operation cannot be confused: they come in order.
     let (of, tag) = (comm.clone(), comm.next_collective_tag());
-    Request::persistent(comm, move || begin(&of, tag, stages.clone()))
+    Ok(Request::persistent(comm, move || {
+        begin(&of, tag, stages.clone())
+    }))
 }
 
 fn begin(comm: &Comm, tag: i32, stages: Arc<[Stage]>) -> Result<Request> {
+    let _visit = late::arrive(comm);
     let context = comm.context() | 1;
     let engine = process::engine()?;
     let id = engine.enter(|state| state.start_schedule(context, tag, stages));
@@ -58,7 +92,18 @@ fn begin(comm: &Comm, tag: i32, stages: Arc<[Stage]>) -> Result<Request> {
 }
 
 /// The schedule in the engine's terms.
-fn stages(comm: &Comm, schedule: Schedule) -> Arc<[Stage]> {
+fn stages(comm: &Comm, plan: Plan) -> Arc<[Stage]> {
+    let task = |call: Call| Some(Arc::new(call) as Arc<dyn Prepare>);
+    let schedule = match plan {
+        Plan::Rounds(schedule) => schedule,
+        Plan::Call(call) => {
+            let stage = Stage {
+                task: task(call),
+                ..Stage::default()
+            };
+            return [stage].into();
+        }
+    };
     let step = |transfer| match transfer {
         Transfer::Send { to, view } => Step::Send {
             peer: comm.schedule_peer(to),
@@ -71,6 +116,7 @@ fn stages(comm: &Comm, schedule: Schedule) -> Arc<[Stage]> {
     };
     let stage = |round: Round| Stage {
         steps: round.transfers.into_iter().map(step).collect(),
+        task: round.call.and_then(task),
         local: round
             .local
             .into_iter()

@@ -1,5 +1,9 @@
 //! How the ranks of a communicator are spread over nodes: what two-level algorithms need to know.
 
+use std::sync::{Arc, OnceLock};
+
+use super::node::Local;
+
 /// Ranks by node. Nodes are numbered from 0 in the order of their first ranks, members of a node by rank; so all ranks
 /// number alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +16,8 @@ pub struct Layout {
     blocks: bool,
     equal: Option<usize>,
     busiest: usize,
+    /// The memory that this node's members share, once that is known.
+    local: OnceLock<Arc<Local>>,
 }
 
 impl Layout {
@@ -48,6 +54,7 @@ impl Layout {
             seats,
             blocks,
             equal,
+            local: OnceLock::new(),
         })
     }
 
@@ -105,6 +112,16 @@ impl Layout {
     /// Whether each rank is alone on its node: then there is one level only.
     pub fn is_flat(&self) -> bool {
         self.equal == Some(1)
+    }
+
+    /// Lets the steps within this node use the memory that its members share.
+    pub(super) fn share(&self, local: &Arc<Local>) {
+        self.local.get_or_init(|| Arc::clone(local));
+    }
+
+    /// The memory that this node's members share; `None`: steps within the node go by messages.
+    pub(super) fn local(&self) -> Option<&Arc<Local>> {
+        self.local.get()
     }
 
     /// The largest number of ordered pairs of ranks whose first is on some node and the second is not.

@@ -41,6 +41,7 @@ pub mod gather;
 pub mod inter;
 mod layout;
 pub mod neighbor;
+pub mod node;
 mod place;
 pub mod reduce;
 pub mod reduce_scatter;
@@ -57,6 +58,7 @@ pub use calls::{
     reduce, reduce_scatter, reduce_scatter_block, scan, scatter, scatterv,
 };
 pub use layout::Layout;
+pub use node::Plan;
 pub use place::{Blocks, Elements, Place};
 pub use reduction::Reduction;
 pub use thresholds::{Force, Thresholds, TwoLevel, Way};

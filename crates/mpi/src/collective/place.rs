@@ -226,6 +226,11 @@ impl Blocks {
         self.elements.view(first * self.count, n * self.count)
     }
 
+    /// Bytes of one block, as it travels.
+    pub(super) fn bytes(&self) -> usize {
+        self.count * self.elements.datatype.size() as usize
+    }
+
     /// The blocks one by one.
     pub(super) fn each(&self, size: usize) -> Result<Vec<View>> {
         (0..size).map(|i| self.view(i, 1)).collect()

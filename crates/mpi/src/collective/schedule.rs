@@ -4,6 +4,9 @@
 //! description serves a blocking call (run to the end) and non-blocking and persistent ones (advanced
 //! from any MPI call).
 
+use super::node::Call;
+use crate::comm::Comm;
+use crate::error::Result;
 use crate::op::Op;
 use mica_channel::memory::{Region, View};
 
@@ -51,11 +54,13 @@ pub enum Local {
     },
 }
 
-/// All transfers of a round are in flight together; local work starts when all have completed.
+/// All transfers of a round are in flight together; when all have completed the call follows, if there is one, and then local work.
 #[derive(Debug, Clone, Default)]
 pub struct Round {
     /// Messages of the round.
     pub transfers: Vec<Transfer>,
+    /// A collective on the shared area of this node's ranks.
+    pub call: Option<Call>,
     /// Local work after them.
     pub local: Vec<Local>,
 }
@@ -99,13 +104,24 @@ impl Schedule {
         if self
             .rounds
             .last()
-            .is_none_or(|r| !r.transfers.is_empty() || !r.local.is_empty())
+            .is_none_or(|r| !r.transfers.is_empty() || r.call.is_some() || !r.local.is_empty())
         {
             self.rounds.push(Round::default());
         }
         self.rounds
             .last_mut()
             .expect("a round was just made sure of")
+    }
+
+    /// Appends a collective on the shared area of this node's ranks.
+    pub(super) fn call(&mut self, call: Call) {
+        let is_free = |round: &Round| {
+            round.transfers.is_empty() && round.call.is_none() && round.local.is_empty()
+        };
+        if !self.rounds.last().is_some_and(is_free) {
+            self.rounds.push(Round::default());
+        }
+        self.last().call = Some(call);
     }
 
     /// Appends what a rank does in a collective of some ranks only: `ranks[i]` is the one that `part` calls `i`.
@@ -116,12 +132,31 @@ impl Schedule {
                     transfer;
                 *peer = ranks[*peer];
             }
-            if round.transfers.is_empty() && !self.rounds.is_empty() {
+            if round.transfers.is_empty() && round.call.is_none() && !self.rounds.is_empty() {
                 self.last().local.append(&mut round.local);
             } else {
                 self.rounds.push(round);
             }
         }
+    }
+
+    /// The same without calls on shared areas: in their place are schedules of messages.
+    ///
+    /// # Errors
+    /// When memory for temporary buffers cannot be had.
+    pub fn by_messages(self, comm: &Comm) -> Result<Schedule> {
+        let mut schedule = Schedule::new();
+        for mut round in self.rounds {
+            let Some(call) = round.call.take() else {
+                schedule.rounds.push(round);
+                continue;
+            };
+            let after = std::mem::take(&mut round.local);
+            schedule.rounds.push(round);
+            schedule.rounds.extend(call.by_messages(comm)?.rounds);
+            schedule.last().local.extend(after);
+        }
+        Ok(schedule)
     }
 
     /// The last round, for more local work after it; a first round if there is none.

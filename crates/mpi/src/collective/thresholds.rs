@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 
 use mica_node::tunables;
+use mica_policy::collective::Algorithm;
 
 use super::layout::Layout;
 
@@ -58,6 +59,28 @@ impl Thresholds {
         reduce_split: 32 << 10,
         reduce_scatter_pairwise: 256 << 10,
     };
+
+    /// Those that lead to this algorithm of messages, wherever it is possible.
+    pub fn of(algorithm: Algorithm) -> Thresholds {
+        let from = |longer: Algorithm| match algorithm == longer {
+            true => 0,
+            false => usize::MAX,
+        };
+        let bruck = match algorithm {
+            Algorithm::Bruck => usize::MAX,
+            _ => 0,
+        };
+        Thresholds {
+            bcast_scatter: from(Algorithm::ScatterRing),
+            gather_linear: from(Algorithm::Linear),
+            allgather_ring: from(Algorithm::Ring),
+            alltoall_bruck: bruck,
+            alltoall_bruck_ranks: 0,
+            reduce_split: from(Algorithm::Halving),
+            reduce_scatter_pairwise: from(Algorithm::Pairwise),
+            ..Thresholds::DEFAULT
+        }
+    }
 
     /// Whether an all-to-all of blocks of `block` bytes among so many ranks is Bruck's.
     pub(super) fn bruck(&self, ranks: usize, block: usize) -> bool {

@@ -133,6 +133,16 @@ impl Comm {
         })
     }
 
+    /// A context of its own for a persistent collective: the last of the spares, which all members take in the same order. `None`
+    /// when they are used up.
+    pub(crate) fn take_last_spare(&self) -> Option<u64> {
+        let spares = &mut lock(&self.0.state).spares;
+        (!spares.is_empty()).then(|| {
+            spares.end -= 2;
+            spares.end
+        })
+    }
+
     fn duplicate_as(&self, new: Comm, hints: Option<&Info>) -> Result<Comm> {
         if let Some(topology) = self.topology() {
             new.attach_topology(topology.clone());

@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::attribute::{AttributeSet, Owner};
 use crate::buffered;
 use crate::collective::Layout;
+use crate::collective::node::Local;
 use crate::constants as c;
 use crate::errhandler::{Errhandler, Family};
 use crate::error::{Error, Result};
@@ -60,6 +61,8 @@ struct Inner {
     topology: OnceLock<Topology>,
     /// How the members are spread over nodes; `None` if they are all on one. Found out by the first collective.
     layout: OnceLock<Option<Box<Layout>>>,
+    /// The members on this node, and the memory that they share. Made by the first collective that could use it.
+    local: OnceLock<Arc<Local>>,
     attributes: AttributeSet,
     state: Mutex<State>,
 }
@@ -192,6 +195,7 @@ impl Comm {
             collectives,
             topology: OnceLock::new(),
             layout: OnceLock::new(),
+            local: OnceLock::new(),
             attributes,
             state,
         }))
@@ -286,6 +290,37 @@ impl Comm {
             Layout::new(self.0.rank, nodes).map(Box::new)
         };
         self.0.layout.get_or_init(find).as_deref()
+    }
+
+    /// What is known of the members on this node.
+    ///
+    /// # Errors
+    /// When this rank's part of the shared area cannot be had.
+    #[inline]
+    pub(crate) fn local(&self) -> Result<&Arc<Local>> {
+        match self.0.local.get() {
+            Some(local) => Ok(local),
+            None => self.find_local(),
+        }
+    }
+
+    #[cold]
+    fn find_local(&self) -> Result<&Arc<Local>> {
+        // One thread at a time calls collectives here, so nobody makes it twice.
+        let local = Arc::new(Local::of(self, Some(self.context()))?);
+        Ok(self.0.local.get_or_init(|| local))
+    }
+
+    /// Job-wide ranks of the members on this node, in their order, and this process's number among them.
+    pub(crate) fn on_this_node(&self) -> (Vec<u32>, usize) {
+        match self.layout() {
+            None => (self.0.group.peers().collect(), self.0.rank),
+            Some(layout) => {
+                let neighbours = layout.neighbours().iter();
+                let members = neighbours.map(|&rank| self.0.group.peer(rank));
+                (members.collect(), layout.index_of(self.0.rank))
+            }
+        }
     }
 
     /// The virtual topology.

@@ -40,6 +40,21 @@ pub enum Fencing {
     Parker,
 }
 
+impl Fencing {
+    /// The waker's part: orders what it has published before its looks at [`ParkingSpot`]s.
+    #[inline(always)]
+    pub fn before_waking(self) {
+        match self {
+            // SYNC park: pairs with the fence in `announce`.
+            Fencing::Sender => fence(Ordering::SeqCst),
+            // The parker's membarrier stands in for this core's fence; only the compiler must keep the order.
+            Fencing::Parker => {
+                core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst)
+            }
+        }
+    }
+}
+
 /// Nobody waits here.
 const AWAKE: u32 = 0;
 /// Somebody sleeps on the futex.
@@ -84,7 +99,7 @@ impl ParkingSpot {
     fn announce(&self, how: u32, fencing: Fencing, limit: Option<Duration>) -> Option<Duration> {
         self.word.store(how, Ordering::Relaxed);
         match fencing {
-            // SYNC park: pairs with the fence in `wake`. Either our `ready` sees what was published, or the waker sees this.
+            // SYNC park: pairs with the fence in `before_waking`. Either our `ready` sees what was published, or the waker sees this.
             Fencing::Sender => fence(Ordering::SeqCst),
             // SYNC park: membarrier fences this core and all cores that run senders.
             Fencing::Parker => {
@@ -100,14 +115,14 @@ impl ParkingSpot {
     /// Wakes the owner if it sleeps. To be called after what it waits for has been published.
     #[inline(always)]
     pub fn wake(&self, fencing: Fencing) {
-        match fencing {
-            // SYNC park: pairs with the fence in `announce`.
-            Fencing::Sender => fence(Ordering::SeqCst),
-            // The parker's membarrier stands in for this core's fence; only the compiler must keep the order.
-            Fencing::Parker => {
-                core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst)
-            }
-        }
+        fencing.before_waking();
+        self.wake_fenced();
+    }
+
+    /// [`wake`](Self::wake) by a caller that has called [`Fencing::before_waking`] after it published: one fence for all whom
+    /// the same news concerns.
+    #[inline(always)]
+    pub fn wake_fenced(&self) {
         if self.word.load(Ordering::Relaxed) != AWAKE {
             self.wake_now();
         }

@@ -22,3 +22,30 @@ fn a_published_message_is_seen_or_the_sleeper_is_woken() {
         sender.join().expect("sender");
     });
 }
+
+#[test]
+fn one_fence_serves_all_who_are_to_be_woken() {
+    loom::model(|| {
+        let shared = Arc::new((
+            [ParkingSpot::default(), ParkingSpot::default()],
+            AtomicU32::new(0),
+        ));
+        let sleepers = [0, 1].map(|me| {
+            let ours = shared.clone();
+            loom::thread::spawn(move || {
+                while ours.1.load(Ordering::Acquire) == 0 {
+                    let message = &ours.1;
+                    ours.0[me].park(Fencing::Sender, None, || {
+                        message.load(Ordering::Acquire) != 0
+                    });
+                }
+            })
+        });
+        shared.1.store(1, Ordering::Release);
+        Fencing::Sender.before_waking();
+        shared.0.iter().for_each(ParkingSpot::wake_fenced);
+        for sleeper in sleepers {
+            sleeper.join().expect("sleeper");
+        }
+    });
+}

@@ -52,6 +52,8 @@ pub enum WaitKind {
     Probe = 3,
     /// One of several requests.
     Requests = 4,
+    /// Other ranks of a collective.
+    Collective = 5,
 }
 
 /// What a rank waits for. Peers and tags are job-wide; negative ones are wildcards or unknown.
@@ -249,6 +251,7 @@ impl RankBlock {
             2 => WaitKind::Receive,
             3 => WaitKind::Probe,
             4 => WaitKind::Requests,
+            5 => WaitKind::Collective,
             _ => return None,
         };
         let waiting = Waiting {

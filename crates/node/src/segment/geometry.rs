@@ -1,6 +1,7 @@
 //! Where everything lies in a job segment: computed from the number of ranks, the pool's size and the design, the same by
 //! all.
 
+use super::late::LATE_BYTES;
 use crate::fifo::FifoHead;
 use crate::ring::{LINE, RingStorage};
 use crate::split::Split;
@@ -11,6 +12,18 @@ pub const SLOT_SPAN: u64 = 1 << 40;
 
 /// Slots of a rank.
 pub const SLOTS: u32 = 256;
+
+/// File space of the area of one communicator: as much as it can have at most.
+pub const AREA_SPAN: u64 = 1 << 24;
+
+/// Areas that the file has space for.
+const AREAS: u64 = 1 << 38;
+
+/// Bits of a communicator's context below its leader's rank.
+const CONTEXT_LEADER_SHIFT: u32 = 40;
+
+/// Above the numbers that a leader gives are bits that mark hidden communicators; they have no areas.
+const CONTEXT_IDS: u64 = 1 << 37;
 
 /// A page of memory.
 pub const PAGE: usize = 4096;
@@ -164,6 +177,11 @@ impl Geometry {
         self.pair_bytes().next_multiple_of(PAGE)
     }
 
+    /// Offset of the part where rank `rank` leaves what it saw of late arrivals.
+    pub fn late(&self, rank: u32) -> usize {
+        self.pair(self.ranks, 0) + rank as usize * LATE_BYTES.next_multiple_of(PAGE)
+    }
+
     /// Offset of slot `slot` of rank `rank`: file space beyond all that is mapped as the segment, for buffers whose pages
     /// a rank moves to the file.
     pub fn slot(&self, rank: u32, slot: u32) -> u64 {
@@ -171,14 +189,29 @@ impl Geometry {
         first + (u64::from(rank) * u64::from(SLOTS) + u64::from(slot)) * SLOT_SPAN
     }
 
-    /// Bytes of the file with all slots. `None` where that is beyond what files may have.
+    /// Offset of the area of the communicator with this context, in a job of `job_size` ranks: file space beyond all slots,
+    /// [`AREA_SPAN`] bytes for each. `None` for the few that there is no space for: a leader's later ones in a large job, and
+    /// hidden communicators.
+    pub fn area(&self, job_size: u32, context: u64) -> Option<u64> {
+        let leader = context >> CONTEXT_LEADER_SHIFT;
+        let id = (context & ((1 << CONTEXT_LEADER_SHIFT) - 1)) >> 1;
+        let ids = (AREAS / u64::from(job_size).next_power_of_two()).min(CONTEXT_IDS);
+        (leader < u64::from(job_size) && id < ids)
+            .then(|| self.first_area() + (leader * ids + id) * AREA_SPAN)
+    }
+
+    fn first_area(&self) -> u64 {
+        self.slot(self.ranks, 0)
+    }
+
+    /// Bytes of the file with all slots and areas. `None` where that is beyond what files may have.
     pub fn file_bytes(&self) -> Option<u64> {
-        (self.ranks <= 1 << 13).then(|| self.slot(self.ranks, 0))
+        (self.ranks <= 1 << 13).then(|| self.first_area() + AREAS * AREA_SPAN)
     }
 
     /// Bytes of address space of the whole segment.
     pub fn total_bytes(&self) -> usize {
-        self.pair(self.ranks, 0)
+        self.late(self.ranks)
     }
 }
 
@@ -201,7 +234,9 @@ mod tests {
                 assert!(g.pair(0, 0) + g.pair_bytes() <= g.pair(0, 1));
                 assert_eq!(g.pair(0, 0) % PAGE, 0);
                 assert_eq!(g.block(ranks - 1) % PAGE, 0);
-                assert!(g.total_bytes() >= g.pair(ranks - 1, ranks - 1) + g.pair_bytes());
+                assert!(g.late(0) >= g.pair(ranks - 1, ranks - 1) + g.pair_bytes());
+                assert_eq!(g.late(ranks - 1) % PAGE, 0);
+                assert!(g.total_bytes() >= g.late(ranks - 1) + LATE_BYTES);
             }
             for g in mixed {
                 assert!(g.pair_bytes() >= g.fifo_area().max(size_of::<RingStorage>()));
@@ -231,6 +266,35 @@ mod tests {
             assert!(g.file_bytes().expect("fits") < i64::MAX as u64);
         }
         assert_eq!(Geometry::new(10_000, 1, 64).unwrap().file_bytes(), None);
+    }
+
+    #[test]
+    fn areas_lie_beyond_the_slots_and_each_context_has_its_own() {
+        for (ranks, job_size) in [(1, 1), (2, 3), (128, 128), (128, 1 << 20), (8192, 8192)] {
+            let g = Geometry::new(ranks, 128, 8192).expect("fits");
+            let at = |leader: u32, id: u64| g.area(job_size, u64::from(leader) << 40 | id << 1);
+            let first = at(0, 0).expect("has one");
+            assert_eq!(first, g.slot(ranks - 1, SLOTS - 1) + SLOT_SPAN);
+            assert_eq!(at(0, 1), Some(first + AREA_SPAN));
+            assert_eq!(
+                g.area(job_size, 1),
+                Some(first),
+                "a plane of the same communicator"
+            );
+            // The last that a leader has space for is followed by the next leader's first.
+            let ids = (1 << 38 >> job_size.next_power_of_two().trailing_zeros()).min(1u64 << 37);
+            assert_eq!(at(0, ids), None);
+            let last = at(job_size - 1, ids - 1).expect("has one");
+            assert!(last + AREA_SPAN <= g.file_bytes().expect("fits"));
+            if job_size > 1 {
+                let end = at(0, ids - 1).expect("has one") + AREA_SPAN;
+                assert_eq!(at(1, 0), Some(end));
+            }
+            assert_eq!(at(job_size, 0), None, "no such leader");
+            for marker in [1 << 38, 1 << 39] {
+                assert_eq!(g.area(job_size, marker | 2), None, "a hidden communicator");
+            }
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 mod block;
 mod error;
 mod geometry;
+mod late;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -17,9 +18,10 @@ pub use block::{
     RankBlock, RankState, TRAFFIC_NAMES, TRAFFIC_WAYS, WaitKind, Waiting, monotonic_ns,
 };
 pub use error::SegmentError;
-pub use geometry::{Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
+pub use geometry::{AREA_SPAN, Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
 pub use spec::JobSpec;
 
+use crate::area::Budget;
 use crate::doorbell::{self, Doorbell, Knocks};
 use crate::fifo::{FifoHead, FifoStorage};
 use crate::park::Fencing;
@@ -43,7 +45,7 @@ pub const PREFIX_VARIABLE: &str = "MICA_PREFIX";
 /// Environment variable: number of ranks of the job (for people; the segment knows it).
 pub const SIZE_VARIABLE: &str = "MICA_SIZE";
 
-const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x01");
+const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x02");
 
 #[derive(Debug)]
 #[repr(C)]
@@ -55,12 +57,19 @@ struct Header {
     /// 1: the rank that parks fences, by membarrier; 0: every sender does.
     parker_fences: u32,
     job_size: u32,
+    /// Bytes of the cells of one communicator's area at most.
+    area_bytes: u64,
+    /// Bytes of all areas at most.
+    areas_bytes: u64,
 }
 
 /// Offset of the helpers' tokens: in the header's page, in a line of their own.
 const TOKENS_OFFSET: usize = 2048;
 
-const _: () = assert!(size_of::<Header>() <= TOKENS_OFFSET && TOKENS_OFFSET < PAGE);
+/// Offset of the count of the areas' bytes: in the header's page, in a line of its own.
+const AREAS_OFFSET: usize = 2048 + 128;
+
+const _: () = assert!(size_of::<Header>() <= TOKENS_OFFSET && AREAS_OFFSET < PAGE);
 
 /// A mapped job segment.
 #[derive(Debug)]
@@ -152,6 +161,8 @@ impl JobSegment {
             launcher_pid,
             parker_fences: u32::from(parker_fences(ranks > spec.available_cores)),
             job_size: spec.job_size,
+            area_bytes: shape.area_bytes,
+            areas_bytes: shape.areas_bytes,
         };
         // SAFETY: header and blocks lie in the part just allocated, zeroed and seen by no other process yet.
         unsafe {
@@ -244,7 +255,7 @@ impl JobSegment {
         self.fd.as_fd()
     }
 
-    /// Whether the file has the [slots](Geometry::slot): not where a limit on the size of files (RLIMIT_FSIZE) or the number
+    /// Whether the file has the [slots](Geometry::slot) and the [areas](Geometry::area): not where a limit on the size of files (RLIMIT_FSIZE) or the number
     /// of ranks forbade them when the job started.
     pub fn has_slots(&self) -> bool {
         self.has_slots
@@ -338,6 +349,14 @@ impl JobSegment {
         unsafe { &*self.at(TOKENS_OFFSET).cast::<Tokens>() }
     }
 
+    /// The memory that the areas of this node's communicators have, and may have.
+    pub fn area_budget(&self) -> Budget<'_> {
+        // SAFETY: as for the helpers' tokens; zeroed memory is a count of no bytes.
+        let used = unsafe { &*self.at(AREAS_OFFSET).cast::<std::sync::atomic::AtomicU64>() };
+        let header = self.header();
+        Budget::new(used, header.areas_bytes, header.area_bytes)
+    }
+
     /// Process that started the ranks of this node, as far as is known; of a job of one, itself.
     pub fn launcher_pid(&self) -> u32 {
         self.header().launcher_pid
@@ -371,7 +390,16 @@ impl JobSegment {
     /// What rank `rank` waits for right now, for people; `None` when it does not wait in MPI.
     pub fn wait_report(&self, rank: u32) -> Option<String> {
         let (w, ns) = self.block(rank).waiting()?;
+        let since = format!(
+            "communicator {:#x}, for {:.3} s; {} unexpected messages queued",
+            w.context & !1,
+            ns as f64 / 1e9,
+            w.unexpected
+        );
         let what = match w.kind {
+            WaitKind::Collective => {
+                return Some(format!("waits for other ranks in a collective on {since}"));
+            }
             WaitKind::Send => "its message to be taken",
             WaitKind::Receive => "a message",
             WaitKind::Probe => "a message to probe",
@@ -393,12 +421,7 @@ impl JobSegment {
         } else {
             ""
         };
-        Some(format!(
-            "waits for {what}{peer}, {tag}, {plane}communicator {:#x}, for {:.3} s; {} unexpected messages queued",
-            w.context & !1,
-            ns as f64 / 1e9,
-            w.unexpected
-        ))
+        Some(format!("waits for {what}{peer}, {tag}, {plane}{since}"))
     }
 
     /// Control data of rank `rank`.
@@ -595,6 +618,7 @@ fn geometry(ranks: u32, shape: SegmentShape) -> Result<Geometry, SegmentError> {
         cell_bytes,
         fifo_bytes,
         mixed,
+        ..
     } = shape;
     let geometry = Geometry::new(ranks, cells, cell_bytes).ok_or(SegmentError::Geometry {
         ranks,

@@ -148,3 +148,36 @@ fn a_wait_is_reported() {
     segment.block(1).set_waiting(None);
     assert_eq!(segment.wait_report(1), None);
 }
+
+#[test]
+fn what_a_rank_tells_of_late_arrivals_is_read_by_others() {
+    use crate::late::{Site, Table};
+    let segment = job(3);
+    let fd = segment.as_fd().try_clone_to_owned().expect("dup");
+    let other = JobSegment::attach(fd).expect("attach");
+    let blocks = || {
+        let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("dup"));
+        std::os::unix::fs::MetadataExt::blocks(&file.metadata().expect("fstat"))
+    };
+    let before = blocks();
+    assert_eq!(segment.late_table(1), None, "nothing told yet");
+    assert_eq!(blocks(), before, "to ask costs no memory");
+    let table = |names: &[&str]| Table {
+        sites: names
+            .iter()
+            .map(|name| Site {
+                collective: (*name).to_owned(),
+                ..Site::default()
+            })
+            .collect(),
+        calls_left_out: 0,
+    };
+    let long = table(&["barrier", "bcast", "scan"]);
+    other.publish_late(1, &long).expect("memory");
+    assert_eq!(segment.late_table(1), Some(long));
+    let short = table(&["barrier"]);
+    other.publish_late(1, &short).expect("memory");
+    assert_eq!(segment.late_table(1), Some(short), "in its place");
+    assert_eq!((segment.late_table(0), segment.late_table(2)), (None, None));
+    assert!(blocks() > before);
+}

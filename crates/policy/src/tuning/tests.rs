@@ -1,5 +1,5 @@
 use super::*;
-use crate::costs::WAYS;
+use crate::costs::{LEVELS, SPANS, WAYS};
 use proptest::prelude::*;
 
 fn machine() -> Identity {
@@ -16,6 +16,9 @@ fn parse(text: &str) -> Result<Tuning, TuningError> {
 }
 
 const HEAD: &str = "version = 1\n[machine]\nprocessor = \"a\"\nprocessors = \"0-1\"\ncaches = \"\"\nkernel = \"6\"\n";
+const STEPS: &str = "[collective]\nswitch_ns = 650\nreduce_byte_ns = 0.04\nround_ns = 150\n\
+                     [collective.node]\nsync_ns = 90\nexpose_ns = 300\ncopy_start_ns = 12\n\
+                     from = [0, 4096]\nbyte_ns = [0.1, 0.2]\n";
 const PULL: &str = "[node.pull]\nstart_ns = 800\nfrom = [0, 4096]\nbyte_ns = [0.1, 2e-1]\n\
                     piece_ns = 6\nsender = 0\nreceiver = 1\n";
 
@@ -97,10 +100,78 @@ fn what_is_wrong_is_named_with_its_line() {
 }
 
 #[test]
+fn steps_of_collectives_are_read() {
+    let shipped = CollectiveCosts::default();
+    let old = parse(&format!("{HEAD}{PULL}")).unwrap();
+    let costs = old.applied_to_collectives();
+    assert_eq!(costs, CollectiveCosts::new(old.applied()));
+
+    let new = parse(&format!("{HEAD}{PULL}{STEPS}")).unwrap();
+    let costs = new.applied_to_collectives();
+    assert_eq!(
+        (costs.switch_ns, costs.reduce_byte_ns, costs.round_ns),
+        (650.0, 0.04, 150.0)
+    );
+    let node = costs.of(Level::Node);
+    assert_eq!((node.sync_ns, node.expose_ns), (90.0, 300.0));
+    assert_eq!(node.copy, Some(Cost::new(12.0, &[(0, 0.1), (4096, 0.2)])));
+    assert_eq!(costs.of(Level::Package), shipped.of(Level::Package));
+    assert_eq!(costs.flaw(), None);
+
+    // Each line may be missing; those of copies go together.
+    let few = "[collective.node]\nsync_ns = 90\n[collective]\nswitch_ns = 650\n";
+    let costs = parse(&format!("{HEAD}{few}"))
+        .unwrap()
+        .applied_to_collectives();
+    assert_eq!((costs.switch_ns, costs.round_ns), (650.0, shipped.round_ns));
+    let node = costs.of(Level::Node);
+    let expose_ns = shipped.of(Level::Node).expose_ns;
+    assert_eq!(
+        (node.sync_ns, node.expose_ns, node.copy),
+        (90.0, expose_ns, None)
+    );
+
+    let sound = format!("{HEAD}{STEPS}");
+    for (from, to, line, word) in [
+        (
+            "[collective.node]",
+            "[collective.moon]",
+            11,
+            "collective.moon",
+        ),
+        ("switch_ns = 650", "switch_ns = -1", 7, "switch_ns is -1"),
+        ("switch_ns = 650", "sync_ns = 650", 8, "sync_ns"),
+        ("sync_ns = 90", "sync_ns = [90]", 12, "sync_ns"),
+        ("sync_ns = 90", "switch_ns = 90", 12, "switch_ns"),
+        ("copy_start_ns = 12\n", "", 11, "copy_start_ns"),
+        ("from = [0, 4096]\n", "", 11, "no from"),
+        ("[0.1, 0.2]", "[0.1, -0.2]", 11, "-0.2"),
+        ("[0.1, 0.2]", "0.1", 16, "byte_ns"),
+        (
+            "[collective.node]",
+            "[collective]\n[collective.node]",
+            11,
+            "twice",
+        ),
+    ] {
+        let text = sound.replacen(from, to, 1);
+        assert_ne!(text, sound, "{from}");
+        let error = parse(&text).expect_err(to).to_string();
+        let start = format!("tuning file t.toml, line {line}: ");
+        assert!(
+            error.starts_with(&start) && error.contains(word),
+            "{to}: {error}"
+        );
+    }
+    let twice = format!("{sound}[collective.node]\n");
+    assert!(parse(&twice).unwrap_err().to_string().contains("twice"));
+}
+
+#[test]
 fn another_machine_is_refused() {
     let tuning = Tuning {
         machine: machine(),
-        costs: Vec::new(),
+        ..Tuning::default()
     };
     let file = Path::new("x.toml");
     tuning.check(&machine(), file).unwrap();
@@ -214,11 +285,29 @@ prop_compose! {
     }
 }
 
+prop_compose! {
+    fn steps()(
+        plain in prop::array::uniform3(prop::option::of(0.0..1e4f64)),
+        levels in prop::sample::subsequence(LEVELS.to_vec(), 0..=LEVELS.len()),
+        measured in prop::collection::vec((prop::option::of(0.0..1e4f64), prop::option::of(0.0..1e4f64)), 3),
+        copies in prop::collection::vec(prop::option::of(costs()), 3),
+    ) -> CollectiveTuning {
+        let copies = copies.into_iter().map(|copy| copy.map(|copy| copy.pieces(0.0).shares(1.0, 1.0)));
+        let levels = levels.into_iter().zip(measured).zip(copies);
+        let levels = levels.map(|((level, (sync_ns, expose_ns)), copy)| {
+            (level, LevelTuning { sync_ns, expose_ns, copy })
+        });
+        let [switch_ns, reduce_byte_ns, round_ns] = plain;
+        CollectiveTuning { switch_ns, reduce_byte_ns, round_ns, levels: levels.collect() }
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_written_is_read_again(
         words in prop::array::uniform4("\\PC*|[\\x00-\\x7f]{1,20}"),
         costs in prop::collection::vec(costs(), 0..=LEVELS.len() * WAYS),
+        collective in steps(),
     ) {
         let [processor, processors, caches, kernel] = words;
         let kernel = format!("6{kernel}");
@@ -226,6 +315,7 @@ proptest! {
         let tuning = Tuning {
             machine: Identity { processor, processors, caches, kernel },
             costs: pairs.zip(costs).map(|((level, way), cost)| (level, way, cost)).collect(),
+            collective,
         };
         prop_assert_eq!(parse(&tuning.to_string()).unwrap(), tuning);
     }
@@ -237,12 +327,13 @@ proptest! {
         length in 0usize..40,
         garbage in "[\\x00-\\x7f]{0,8}|\\PC{0,4}|[\\[\\]=#\",.0-9eE+-]{0,10}",
     ) {
-        let sound = format!("{HEAD}{PULL}");
+        let sound = format!("{HEAD}{PULL}{STEPS}");
         let start = at.index(sound.len());
         let end = (start + length).min(sound.len());
         let text = format!("{}{garbage}{}", &sound[..start], &sound[end..]);
         match parse(&text) {
             Ok(tuning) => {
+                prop_assert_eq!(tuning.applied_to_collectives().flaw(), None);
                 for (_, _, cost) in tuning.costs {
                     prop_assert_eq!(cost.flaw(), None);
                 }

@@ -7,8 +7,8 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::Arc;
 
-use crate::direct::window::Mapping;
 use crate::direct::{Exposure, Window};
+use crate::memory::Block;
 use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 
 /// Mappings reach so far around what is asked for (addresses cost nothing), that neighbours find it mapped, too.
@@ -18,31 +18,30 @@ const GRAIN: u64 = 64 << 20;
 const KEPT: usize = 4096;
 
 /// A part of a slot, mapped.
-#[derive(Debug)]
-struct SlotMapping {
-    base: usize,
+#[derive(Debug, Clone)]
+struct Part {
     /// Offsets in the slot.
     offsets: Range<u64>,
+    mapping: Arc<Block>,
 }
 
-impl Mapping for SlotMapping {
-    fn addresses(&self) -> Range<usize> {
-        self.base..self.base + (self.offsets.end - self.offsets.start) as usize
-    }
+/// Unmaps a part of a slot.
+#[derive(Debug)]
+struct Unmap {
+    addresses: Range<usize>,
 }
 
-impl Drop for SlotMapping {
+impl Drop for Unmap {
     fn drop(&mut self) {
-        let addresses = self.addresses();
-        let at = ptr::with_exposed_provenance_mut(addresses.start);
-        // SAFETY: mapped by `map` with this length; every window on it holds the mapping alive.
-        unsafe { libc::munmap(at, addresses.len()) };
+        let at = ptr::with_exposed_provenance_mut(self.addresses.start);
+        // SAFETY: mapped by `map` with this length; every window and region on it holds the mapping.
+        unsafe { libc::munmap(at, self.addresses.len()) };
     }
 }
 
 #[derive(Debug, Default)]
 pub(in crate::direct) struct PeerSlots {
-    mappings: HashMap<(u32, u32), Arc<SlotMapping>>,
+    parts: HashMap<(u32, u32), Part>,
 }
 
 impl PeerSlots {
@@ -59,35 +58,33 @@ impl PeerSlots {
         if exposure.slot >= SLOTS || last > SLOT_SPAN || !segment.is_member(peer) {
             return None;
         }
-        let mapping = self.mapping(segment, (peer, exposure.slot), first..last)?;
-        let start = mapping.base + (first - mapping.offsets.start) as usize;
+        let part = self.part(segment, (peer, exposure.slot), first..last)?;
+        let start = part.mapping.addresses().start + (first - part.offsets.start) as usize;
         Some(Window {
             origin: start.wrapping_sub(reachable.start),
             reachable,
-            mapping,
+            mapping: part.mapping,
         })
     }
 
-    fn mapping(
-        &mut self,
-        segment: &JobSegment,
-        slot: (u32, u32),
-        wanted: Range<u64>,
-    ) -> Option<Arc<SlotMapping>> {
+    fn part(&mut self, segment: &JobSegment, slot: (u32, u32), wanted: Range<u64>) -> Option<Part> {
         let mut offsets = wanted.start / GRAIN * GRAIN..wanted.end.next_multiple_of(GRAIN);
-        if let Some(known) = self.mappings.get(&slot) {
+        if let Some(known) = self.parts.get(&slot) {
             if known.offsets.start <= wanted.start && wanted.end <= known.offsets.end {
-                return Some(Arc::clone(known));
+                return Some(known.clone());
             }
             offsets.start = offsets.start.min(known.offsets.start);
             offsets.end = offsets.end.max(known.offsets.end);
         }
-        let mapping = Arc::new(map(segment, slot, offsets, &wanted)?);
-        if self.mappings.len() >= KEPT {
-            self.mappings.clear();
+        let part = Part {
+            mapping: map(segment, slot, &offsets, &wanted)?,
+            offsets,
+        };
+        if self.parts.len() >= KEPT {
+            self.parts.clear();
         }
-        self.mappings.insert(slot, Arc::clone(&mapping));
-        Some(mapping)
+        self.parts.insert(slot, part.clone());
+        Some(part)
     }
 }
 
@@ -95,9 +92,9 @@ impl PeerSlots {
 fn map(
     segment: &JobSegment,
     (peer, slot): (u32, u32),
-    offsets: Range<u64>,
+    offsets: &Range<u64>,
     wanted: &Range<u64>,
-) -> Option<SlotMapping> {
+) -> Option<Arc<Block>> {
     let len = usize::try_from(offsets.end - offsets.start).ok()?;
     let at = segment.slot_offset(peer, slot) + offsets.start;
     // SAFETY: a fresh mapping at an address of the kernel's choice.
@@ -114,17 +111,20 @@ fn map(
     if base == libc::MAP_FAILED {
         return None;
     }
-    let mapping = SlotMapping {
-        base: base.expose_provenance(),
-        offsets,
+    let start = base.expose_provenance();
+    let addresses = start..start + len;
+    let unmap = Unmap {
+        addresses: addresses.clone(),
     };
     // The owner has given these pages memory: this only enters them in our tables, and fails where a limit is in force.
     // SAFETY: sysconf has no obligations.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     let first = wanted.start / page * page;
     let last = wanted.end.next_multiple_of(page);
-    let from = base.wrapping_byte_add((first - mapping.offsets.start) as usize);
+    let from = base.wrapping_byte_add((first - offsets.start) as usize);
     // SAFETY: a part of the mapping just made.
     let result = unsafe { libc::madvise(from, (last - first) as usize, libc::MADV_POPULATE_WRITE) };
-    (result == 0).then_some(mapping)
+    // SAFETY: 1. mapped so until `unmap` is dropped, and at an address of the kernel's choice; 2. what a window reaches of it is a
+    // buffer that the peer has exposed: the window's contract.
+    (result == 0).then(|| unsafe { Block::mapped(addresses, unmap) })
 }

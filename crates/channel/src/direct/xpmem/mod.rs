@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::window::Mapping;
 use super::{Exposure, Window};
+use crate::memory::Block;
 
 /// Attachments are aligned to this, so that neighbouring buffers share one.
 const GRAIN: usize = 4 << 20;
@@ -37,21 +37,22 @@ impl Drop for Permit {
     }
 }
 
-#[derive(Debug)]
+/// A part of a peer's memory, attached.
+#[derive(Debug, Clone)]
 struct Attachment {
-    permit: Arc<Permit>,
-    base: usize,
     /// Addresses in the peer.
     remote: Range<usize>,
+    mapping: Arc<Block>,
 }
 
-impl Mapping for Attachment {
-    fn addresses(&self) -> Range<usize> {
-        self.base..self.base + self.remote.len()
-    }
+/// Detaches what is attached at `base`.
+#[derive(Debug)]
+struct Detach {
+    permit: Arc<Permit>,
+    base: usize,
 }
 
-impl Drop for Attachment {
+impl Drop for Detach {
     fn drop(&mut self) {
         self.permit.device.detach(self.base);
     }
@@ -60,7 +61,7 @@ impl Drop for Attachment {
 #[derive(Debug)]
 struct Peer {
     permit: Arc<Permit>,
-    attachments: Vec<Arc<Attachment>>,
+    attachments: Vec<Attachment>,
 }
 
 /// This rank's end.
@@ -122,41 +123,47 @@ impl Xpmem {
             .attachments
             .iter()
             .find(|a| a.remote.start <= first && last <= a.remote.end);
-        let mapping = match known {
-            Some(known) => Arc::clone(known),
+        let attachment = match known {
+            Some(known) => known.clone(),
             None => {
                 self.attached += 1;
                 peer.attach(first..last)?
             }
         };
         Some(Window {
-            origin: mapping.base + (first - mapping.remote.start),
+            origin: attachment.mapping.addresses().start + (first - attachment.remote.start),
             reachable: 0..len,
-            mapping,
+            mapping: attachment.mapping,
         })
     }
 }
 
 impl Peer {
-    fn attach(&mut self, wanted: Range<usize>) -> Option<Arc<Attachment>> {
+    fn attach(&mut self, wanted: Range<usize>) -> Option<Attachment> {
         let start = wanted.start / GRAIN * GRAIN;
         let end = wanted.end.checked_next_multiple_of(GRAIN)?;
         let device = Arc::clone(&self.permit.device);
         let base = device
             .attach(self.permit.number, start as u64, end - start)
             .ok()?;
-        let attachment = Arc::new(Attachment {
+        let detach = Detach {
             permit: Arc::clone(&self.permit),
             base,
+        };
+        // SAFETY: 1. the device's promise; 2. what a window reaches of it is a buffer that the peer has exposed: the window's
+        // contract.
+        let mapping = unsafe { Block::mapped(base..base + (end - start), detach) };
+        let attachment = Attachment {
             remote: start..end,
-        });
+            mapping,
+        };
         // Parts of the new one are of no use any more.
         self.attachments
             .retain(|a| !(start <= a.remote.start && a.remote.end <= end));
         if self.attachments.len() >= KEPT {
             self.attachments.remove(0);
         }
-        self.attachments.push(Arc::clone(&attachment));
+        self.attachments.push(attachment.clone());
         Some(attachment)
     }
 }

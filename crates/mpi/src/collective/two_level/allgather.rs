@@ -3,10 +3,11 @@
 
 use mica_channel::memory::{Block, Region, View};
 
+use super::super::allgather as ag;
+use super::super::node::What;
 use super::super::place::Blocks;
 use super::super::schedule::Schedule;
 use super::super::thresholds::{TwoLevel, Way};
-use super::super::{allgather as ag, bcast as bc};
 use super::{Layout, Team, offsets, piece, place};
 use crate::error::Result;
 
@@ -79,8 +80,11 @@ fn leaders(
         last.copy(piece(&of_node, range.clone()), piece(&all, range));
         bruck(layout, &team, &mut schedule, &starts, &all);
     }
-    let part = bc::build(node.me, &limits.inside, piece(&all, 0..bytes), 0)?;
-    node.join(&mut schedule, part);
+    let what = What::Bcast {
+        view: piece(&all, 0..bytes),
+        root: 0,
+    };
+    node.perform(&mut schedule, layout, &limits.inside, what)?;
     for (i, &rank) in order.iter().enumerate() {
         if !blocks[rank].is_empty() {
             let from = piece(&all, starts[i]..starts[i + 1]);

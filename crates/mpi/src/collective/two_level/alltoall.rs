@@ -5,6 +5,7 @@
 use mica_channel::memory::View;
 
 use super::super::alltoall as aa;
+use super::super::node::{Parts, What};
 use super::super::place::{Blocks, Packed};
 use super::super::schedule::{Round, Schedule};
 use super::super::thresholds::{TwoLevel, Way};
@@ -167,8 +168,11 @@ fn columns(
         let view = |i| packed.view(i * nodes, nodes);
         (0..members).map(view).collect()
     };
-    let part = aa::exchange(node.me, &limits.inside, &each(&out), &each(&collected));
-    node.join(&mut schedule, part);
+    let what = What::Alltoall {
+        send: Some(Parts::Each(each(&out))),
+        receive: Parts::Each(each(&collected)),
+    };
+    node.perform(&mut schedule, layout, &limits.inside, what)?;
     for i in 0..members {
         for n in 0..nodes {
             let from = collected.view(i * nodes + n, 1);

@@ -19,9 +19,10 @@ pub use reduce::{allreduce, reduce, reduce_scatter};
 use mica_channel::memory::{Region, View};
 
 use super::layout::Layout;
+use super::node::{What, step};
 use super::place::{Place, Tree, bytes_at};
 use super::schedule::Schedule;
-use super::thresholds::{TwoLevel, Way};
+use super::thresholds::{Thresholds, TwoLevel, Way};
 use super::{barrier as ba, bcast as bc};
 use crate::error::Result;
 
@@ -74,6 +75,25 @@ impl Team {
         self.me.size == 1
     }
 
+    /// Appends this rank's part of a collective of this node's ranks, which are the team: in the memory that they share, or by messages
+    /// as `limits` have it.
+    fn perform(
+        &self,
+        schedule: &mut Schedule,
+        layout: &Layout,
+        limits: &Thresholds,
+        what: What,
+    ) -> Result<()> {
+        match layout
+            .local()
+            .and_then(|local| step(local, &what, &self.ranks))
+        {
+            Some(call) => schedule.call(call),
+            None => self.join(schedule, what.messages(self.me, limits)?),
+        }
+        Ok(())
+    }
+
     /// Appends this rank's part of a collective of the team.
     fn join(&self, schedule: &mut Schedule, part: Schedule) {
         schedule.join(part, &self.ranks);
@@ -113,14 +133,27 @@ fn piece(data: &Region, range: std::ops::Range<usize>) -> View {
 }
 
 /// Barrier: the ranks of a node report to their leader, leaders hear of all others, and let their nodes go.
-pub fn barrier(layout: &Layout, limits: &TwoLevel) -> Schedule {
+pub fn barrier(layout: &Layout, limits: &TwoLevel) -> Result<Schedule> {
     if limits.always(layout) == Way::Flat {
-        return ba::build(place(layout));
+        return Ok(ba::build(place(layout)));
     }
+    let arrive = |schedule: &mut Schedule, node: &Team| {
+        let local = layout.local().filter(|_| !node.alone());
+        let call = local.and_then(|local| step(local, &What::Barrier, &node.ranks));
+        call.map(|call| schedule.call(call)).is_some()
+    };
     let nothing = || bytes_at(&Region::null(), 0, 0);
     let node = Team::node(layout);
     let tree = Tree::binomial(node.me.rank, node.me.size);
     let mut schedule = Schedule::new();
+    if arrive(&mut schedule, &node) {
+        // The leader comes to the second one when it has heard of the other nodes.
+        if let Some(leaders) = Team::leaders(layout, None) {
+            leaders.join(&mut schedule, ba::build(leaders.me));
+        }
+        arrive(&mut schedule, &node);
+        return Ok(schedule);
+    }
     let round = schedule.round();
     for &(child, _) in &tree.children {
         round.receive(node.ranks[child], nothing());
@@ -136,7 +169,7 @@ pub fn barrier(layout: &Layout, limits: &TwoLevel) -> Schedule {
     for &(child, _) in &tree.children {
         round.send(node.ranks[child], nothing());
     }
-    schedule
+    Ok(schedule)
 }
 
 /// Broadcast of `message` from `root`: among leaders, then in each node.
@@ -152,7 +185,10 @@ pub fn bcast(layout: &Layout, limits: &TwoLevel, message: View, root: usize) -> 
     }
     let node = Team::node(layout);
     let top = layout.index_of(leader(layout, Some(root), layout.here()));
-    let part = bc::build(node.me, &limits.inside, message, top)?;
-    node.join(&mut schedule, part);
+    let what = What::Bcast {
+        view: message,
+        root: top,
+    };
+    node.perform(&mut schedule, layout, &limits.inside, what)?;
     Ok(schedule)
 }

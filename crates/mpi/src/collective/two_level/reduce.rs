@@ -3,12 +3,14 @@
 //! Nodes and their members are taken in rank order, so operators that do not commute keep their order where ranks are in
 //! blocks; elsewhere they take the flat algorithms.
 
+use mica_channel::memory::View;
+
+use super::super::node::{Parts, What};
 use super::super::place::{Elements, Place};
 use super::super::reduction::Reduction;
 use super::super::schedule::Schedule;
 use super::super::thresholds::{Thresholds, TwoLevel, Way};
-use super::super::{allgather as ag, allreduce as ar, bcast as bc, gather as ga};
-use super::super::{reduce as re, reduce_scatter as rs};
+use super::super::{allreduce as ar, reduce as re, reduce_scatter as rs};
 use super::{Layout, Team, leader, offsets, place};
 use crate::error::Result;
 
@@ -32,8 +34,8 @@ pub fn reduce(
     let Some(leaders) = Team::leaders(layout, Some(root)) else {
         let top = layout.index_of(leader(layout, Some(root), layout.here()));
         let mut schedule = Schedule::new();
-        let part = re::build(node.me, &limits.inside, reduction, send, None, top)?;
-        node.join(&mut schedule, part);
+        let what = reduce_to(reduction, send, None, top);
+        node.perform(&mut schedule, layout, &limits.inside, what)?;
         return Ok(schedule);
     };
     let mut schedule = Schedule::new();
@@ -45,9 +47,8 @@ pub fn reduce(
             Some(receive) => receive.clone(),
             None => reduction.temporary(reduction.count)?,
         };
-        let (inside, me) = (&limits.inside, node.me);
-        let part = re::build(me, inside, reduction, send, Some(&partial), me.rank)?;
-        node.join(&mut schedule, part);
+        let what = reduce_to(reduction, send, Some(&partial), node.me.rank);
+        node.perform(&mut schedule, layout, &limits.inside, what)?;
         operand = receive.is_none().then_some(partial);
     }
     let (across, me) = (&limits.across, leaders.me);
@@ -90,8 +91,8 @@ fn allreduce_leaders(
                 Some(_) if starts_from_right(leaders.me) => reduction.temporary(reduction.count)?,
                 _ => receive.clone(),
             };
-            let part = re::build(node.me, inside, reduction, send, Some(&of_node), 0)?;
-            node.join(&mut schedule, part);
+            let what = reduce_to(reduction, send, Some(&of_node), 0);
+            node.perform(&mut schedule, layout, inside, what)?;
             partial = Some(of_node);
         }
         let operand = match &partial {
@@ -102,11 +103,12 @@ fn allreduce_leaders(
         leaders.join(&mut schedule, part);
     } else {
         let operand = send.unwrap_or(receive);
-        let part = re::build(node.me, inside, reduction, Some(operand), None, 0)?;
-        node.join(&mut schedule, part);
+        let what = reduce_to(reduction, Some(operand), None, 0);
+        node.perform(&mut schedule, layout, inside, what)?;
     }
-    let result = receive.view(0, reduction.count)?;
-    node.join(&mut schedule, bc::build(node.me, inside, result, 0)?);
+    let view = receive.view(0, reduction.count)?;
+    let what = What::Bcast { view, root: 0 };
+    node.perform(&mut schedule, layout, inside, what)?;
     Ok(schedule)
 }
 
@@ -136,9 +138,13 @@ fn allreduce_columns(
         reduce_scatter_pairwise: 0,
         ..limits.inside
     };
-    let operand = Some(send.unwrap_or(receive));
-    let part = rs::build(node.me, &pairwise, reduction, &counts, operand, &block)?;
-    node.join(&mut schedule, part);
+    let what = What::ReduceScatter {
+        reduction: reduction.clone(),
+        send: Some(send.unwrap_or(receive).clone()),
+        counts: counts.as_slice().into(),
+        result: block.clone(),
+    };
+    node.perform(&mut schedule, layout, &pairwise, what)?;
 
     let mine = Reduction {
         count: own,
@@ -151,8 +157,37 @@ fn allreduce_columns(
     let parts: Result<Vec<_>> = (0..ranks)
         .map(|i| receive.view(first[i], counts[i]))
         .collect();
-    node.join(&mut schedule, ag::ring(node.me, None, &parts?));
+    let what = What::Allgather {
+        send: None,
+        parts: Parts::Each(parts?),
+    };
+    node.perform(&mut schedule, layout, &limits.inside, what)?;
     Ok(schedule)
+}
+
+/// A reduction to member `root` of the node.
+fn reduce_to(
+    reduction: &Reduction,
+    send: Option<&Elements>,
+    result: Option<&Elements>,
+    root: usize,
+) -> What {
+    What::Reduce {
+        reduction: reduction.clone(),
+        send: send.cloned(),
+        result: result.cloned(),
+        root: Some(root),
+    }
+}
+
+/// A scatter of `blocks` from the node's first member.
+fn deal(blocks: Option<Vec<View>>, own: View) -> What {
+    What::Scatter {
+        parts: blocks.map(Parts::Each),
+        receive: Some(own),
+        root: 0,
+        bytes: None,
+    }
 }
 
 /// Whether the first operand of a recursive doubling comes from the right: it becomes the result where it lands, so nothing is
@@ -189,17 +224,17 @@ pub fn reduce_scatter(
     let own = receive.view(0, counts[layout.rank()])?;
     let mut schedule = Schedule::new();
     let Some(leaders) = Team::leaders(layout, None) else {
-        let part = re::build(node.me, inside, reduction, Some(operand), None, 0)?;
-        node.join(&mut schedule, part);
-        let part = ga::scatter_linear(node.me, None, Some(own), 0);
-        node.join(&mut schedule, part);
+        let what = reduce_to(reduction, Some(operand), None, 0);
+        node.perform(&mut schedule, layout, inside, what)?;
+        let what = deal(None, own);
+        node.perform(&mut schedule, layout, inside, what)?;
         return Ok(schedule);
     };
     let mut whole = operand.clone();
     if !node.alone() {
         whole = reduction.temporary(count)?;
-        let part = re::build(node.me, inside, reduction, Some(operand), Some(&whole), 0)?;
-        node.join(&mut schedule, part);
+        let what = reduce_to(reduction, Some(operand), Some(&whole), 0);
+        node.perform(&mut schedule, layout, inside, what)?;
     }
     if !layout.in_blocks() {
         whole = by_nodes(layout, &mut schedule, reduction, counts, &whole)?;
@@ -216,8 +251,7 @@ pub fn reduce_scatter(
         .windows(2)
         .map(|w| dealt.view(w[0], w[1] - w[0]))
         .collect();
-    let part = ga::scatter_linear(node.me, Some(blocks?), Some(own), 0);
-    node.join(&mut schedule, part);
+    node.perform(&mut schedule, layout, inside, deal(Some(blocks?), own))?;
     Ok(schedule)
 }
 

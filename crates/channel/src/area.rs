@@ -1,0 +1,307 @@
+//! The shared memory of one communicator's members on a node, for layers that forbid unsafe code: what
+//! [`mica_node::area`] lays out, with bytes named by [`Region`]s and [`View`]s.
+//!
+//! The protocol is that module's, and whoever calls here keeps it: reads of a member's payload come after its stamp was
+//! seen, and before this member says that it has finished; writes of this member's own come when all have finished what they
+//! would overwrite.
+
+use std::sync::Arc;
+
+use crate::memory::{Block, Region, View};
+use mica_node::area::Inline;
+use mica_node::segment::{JobSegment, SegmentError};
+
+pub use mica_node::area::{INLINE, TURNS};
+
+/// One member's view of an area. A turn is below [`TURNS`], a member is a number below that of [`members`](Area::members):
+/// all methods panic on others.
+#[derive(Clone, Debug)]
+pub struct Area {
+    area: Arc<mica_node::area::Area>,
+    cells: Arc<Block>,
+    /// The data of each line: of a member's turns, then of the next member's.
+    inlines: Arc<[Region]>,
+}
+
+impl Area {
+    /// Opens the area of the communicator with this context: see [`JobSegment::open_area`].
+    ///
+    /// # Errors
+    /// When memory for it cannot be had, with the number of bytes.
+    pub fn open(
+        segment: &'static JobSegment,
+        context: u64,
+        members: &[u32],
+        me: usize,
+    ) -> Result<Option<Area>, SegmentError> {
+        let area = segment.open_area(context, members, me)?;
+        Ok(area.map(|area| Area::new(Arc::new(area))))
+    }
+
+    fn new(area: Arc<mica_node::area::Area>) -> Area {
+        let lines = Block::lines_of(&area);
+        let inlines = (0..area.members().len() * TURNS)
+            .map(|line| {
+                let line = area.line(line % TURNS, line / TURNS);
+                lines.at(line.with_data_mut(<*mut Inline>::expose_provenance))
+            })
+            .collect();
+        Area {
+            cells: Block::cells_of(&area),
+            inlines,
+            area,
+        }
+    }
+
+    /// The members' ranks in the job, in the communicator's order: a member's number is its place here.
+    #[inline]
+    pub fn members(&self) -> &[u32] {
+        self.area.members()
+    }
+
+    /// This process's number among the members.
+    #[inline]
+    pub fn me(&self) -> usize {
+        self.area.me()
+    }
+
+    /// Bytes of a cell: a power of two.
+    #[inline]
+    pub fn cell_bytes(&self) -> usize {
+        self.area.cell_bytes()
+    }
+
+    /// Bytes of memory of the whole area.
+    pub fn bytes(&self) -> usize {
+        self.area.bytes()
+    }
+
+    /// The cell of a member in a turn. What is derived from it panics when it reaches outside of one cell, and keeps the area open.
+    #[inline]
+    pub fn cell(&self, turn: usize, member: usize) -> Region {
+        self.cells.at(self.area.cell(turn, member).addr().get())
+    }
+
+    /// The [`INLINE`] bytes of payload in the line of a member in a turn, as a place in memory.
+    #[inline]
+    pub fn inline_region(&self, turn: usize, member: usize) -> &Region {
+        assert!(turn < TURNS, "an area has no turn {turn}");
+        &self.inlines[member * TURNS + turn]
+    }
+
+    /// Copies a message's first bytes, [`INLINE`] at most, into my line; returns how many.
+    #[inline]
+    pub fn put(&self, turn: usize, from: &View) -> usize {
+        self.my_line(turn).with_data_mut(|data| {
+            // SAFETY: by the protocol the data of my line are mine to write; they are in shared memory apart from any message.
+            unsafe { from.pack_into(0, data.cast(), INLINE) }
+        })
+    }
+
+    /// Copies the bytes in a member's line to a message, as many as that has and [`INLINE`] at most; returns how many.
+    #[inline]
+    pub fn get(&self, turn: usize, member: usize, to: &View) -> usize {
+        self.area.line(turn, member).with_data(|data| {
+            // SAFETY: by the protocol nobody writes these data now; they are in shared memory apart from any message.
+            unsafe { to.unpack_from(0, data.cast(), INLINE) }
+        })
+    }
+
+    /// Writes the payload of my line as words.
+    #[inline]
+    pub fn put_words(&self, turn: usize, words: Inline) {
+        // SAFETY: by the protocol the data of my line are mine to write.
+        self.my_line(turn)
+            .with_data_mut(|data| unsafe { data.write(words) });
+    }
+
+    /// The payload of a member's line as words.
+    #[inline]
+    pub fn get_words(&self, turn: usize, member: usize) -> Inline {
+        // SAFETY: by the protocol nobody writes these data now; all values of the bytes are words.
+        self.area
+            .line(turn, member)
+            .with_data(|data| unsafe { data.read() })
+    }
+
+    /// Publishes what I have written to the word, the payload and the cell of a turn.
+    #[inline]
+    pub fn publish(&self, turn: usize, stamp: u64) {
+        self.my_line(turn).publish(stamp);
+    }
+
+    /// The stamp that a member published last in a turn: what it wrote before is seen.
+    #[inline]
+    pub fn stamp(&self, turn: usize, member: usize) -> u64 {
+        self.area.line(turn, member).stamp()
+    }
+
+    /// Sets the word beside my stamp, to be published with the next one.
+    #[inline]
+    pub fn set_word(&self, turn: usize, word: u64) {
+        self.my_line(turn).set_word(word);
+    }
+
+    /// The word beside a member's stamp.
+    #[inline]
+    pub fn word(&self, turn: usize, member: usize) -> u64 {
+        self.area.line(turn, member).word()
+    }
+
+    /// Says something about arrivals at the operation, which the next stamp publishes.
+    #[inline]
+    pub fn set_arrived(&self, turn: usize, arrived: u64) {
+        self.my_line(turn).set_arrived(arrived);
+    }
+
+    /// What a member has said about arrivals at the operation.
+    #[inline]
+    pub fn arrived(&self, turn: usize, member: usize) -> u64 {
+        self.area.line(turn, member).arrived()
+    }
+
+    /// Says that I have finished this operation and all before: I read nothing of them any more.
+    #[inline]
+    pub fn set_finished(&self, operation: u64) {
+        self.area.mark(self.area.me()).set_finished(operation);
+    }
+
+    /// The last operation that a member has finished.
+    #[inline]
+    pub fn finished(&self, member: usize) -> u64 {
+        self.area.mark(member).finished()
+    }
+
+    /// Wakes a member if it sleeps, after something that it may wait for has been published.
+    #[inline]
+    pub fn wake(&self, member: usize) {
+        self.area.wake(member);
+    }
+
+    /// Wakes those of `members` who sleep, after something that they may wait for has been published: at the price of one fence.
+    #[inline]
+    pub fn wake_all(&self, members: impl IntoIterator<Item = usize>) {
+        self.area.wake_all(members);
+    }
+
+    #[inline]
+    fn my_line(&self, turn: usize) -> &mica_node::area::Line {
+        self.area.line(turn, self.area.me())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{Layout, Shape, copy_bytes};
+    use mica_node::segment::JobSpec;
+    use mica_node::topology::Place;
+
+    /// Both members' views of the area of a job of two.
+    fn pair() -> [Area; 2] {
+        let spec = JobSpec::on_one_node(&[Place::UNKNOWN; 2], 2, &[]);
+        let segment = Box::leak(Box::new(JobSegment::create(&spec).expect("segment")));
+        [0, 1].map(|me| {
+            let area = Area::open(segment, 2, &[1, 0], me).expect("memory");
+            area.expect("room")
+        })
+    }
+
+    fn view(bytes: &[u8]) -> View {
+        let region = Block::allocate(bytes.len()).expect("memory");
+        region.write_bytes(bytes);
+        region.view(Shape::Contiguous { bytes: bytes.len() })
+    }
+
+    fn content(view: &View) -> Vec<u8> {
+        let mut bytes = vec![0; view.len()];
+        view.pack(0, &mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn payload_travels_in_a_line() {
+        let [a, b] = pair();
+        assert_eq!((a.me(), b.me(), b.members()), (0, 1, &[1, 0][..]));
+        for (s, len) in [0, 1, 8, 47, 48, 100].into_iter().enumerate() {
+            let (turn, stamp) = (s % TURNS, s as u64 + 1);
+            let bytes: Vec<u8> = (0..len).map(|i| i as u8 + 1).collect();
+            let short = len.min(INLINE);
+            assert_eq!(a.put(turn, &view(&bytes)), short);
+            a.set_word(turn, len as u64);
+            a.set_arrived(turn, 77);
+            a.publish(turn, stamp);
+            assert_eq!(b.stamp(turn, 0), stamp);
+            assert_eq!((b.word(turn, 0), b.arrived(turn, 0)), (len as u64, 77));
+            let to = view(&vec![0; short]);
+            assert_eq!(b.get(turn, 0, &to), short);
+            assert_eq!(content(&to), bytes[..short]);
+            let mut seen = vec![0; short];
+            b.inline_region(turn, 0).read_bytes(&mut seen);
+            assert_eq!(seen, bytes[..short]);
+            b.set_finished(stamp);
+            assert_eq!((a.finished(1), a.finished(0)), (stamp, 0));
+        }
+        b.put_words(3, [1, 2, 3, 4, 5, 6]);
+        b.publish(3, 9);
+        assert_eq!((a.stamp(3, 1), a.get_words(3, 1)), (9, [1, 2, 3, 4, 5, 6]));
+        assert_eq!(a.stamp(2, 1), 0, "another turn, another line");
+    }
+
+    #[test]
+    fn scattered_payload_is_packed() {
+        let [a, b] = pair();
+        let byte = Layout::basic(1, 1).expect("fits");
+        let pairs = Arc::new(byte.hvector(3, 2, 4).expect("fits"));
+        let from = Block::allocate(12).expect("memory");
+        from.write_bytes(&[1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0, 0]);
+        let from = from.view(Shape::of(&pairs, 1).expect("fits"));
+        assert_eq!(a.put(1, &from), 6);
+        a.publish(1, 1);
+        let to = view(&[0; 6]);
+        assert_eq!((b.stamp(1, 0), b.get(1, 0, &to)), (1, 6));
+        assert_eq!(content(&to), [1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn cells_are_shared_and_outlive_the_area_that_named_them() {
+        let [a, b] = pair();
+        let bytes = a.cell_bytes();
+        let whole: Vec<u8> = (0..bytes).map(|i| (i * 7) as u8).collect();
+        copy_bytes(view(&whole).region(), &a.cell(2, 0), bytes);
+        a.publish(2, 5);
+        assert_eq!(b.stamp(2, 0), 5);
+        let cell = b.cell(2, 0);
+        let tail = cell.offset(bytes as isize - 3);
+        drop(b);
+        let seen = cell.view(Shape::Contiguous { bytes });
+        assert_eq!(content(&seen), whole);
+        let mut last = [0; 3];
+        tail.read_bytes(&mut last);
+        assert_eq!(last, whole[bytes - 3..]);
+    }
+
+    #[test]
+    #[should_panic(expected = "reach outside the block")]
+    fn a_cell_is_never_left() {
+        let [a, _b] = pair();
+        let cell = a.cell(1, 0);
+        cell.offset(1).view(Shape::Contiguous {
+            bytes: a.cell_bytes(),
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "reach outside the block")]
+    fn the_payload_of_a_line_is_never_left() {
+        let [a, _b] = pair();
+        a.inline_region(0, 1).offset(8).write_bytes(&[0; 48 - 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "reach outside the block")]
+    fn nothing_lies_before_the_first_cell() {
+        let [a, _b] = pair();
+        a.cell(0, 0).offset(-1).write_bytes(&[0]);
+    }
+}

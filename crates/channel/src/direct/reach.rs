@@ -1,0 +1,490 @@
+//! What many calls of a rank use at once to reach its peers' buffers: collectives, whose steps run wherever somebody waits.
+//!
+//! [`Direct`](super::Direct) is one rank's and is used with `&mut`. A [`Reach`] is its shared half: what may be reached by whom is in
+//! registries behind locks that nobody holds for long, so a clone of it goes to every call, on every thread.
+//!
+//! How a collective uses it: each rank [exposes](Reach::expose) its buffer and puts the two [words](Published::words) where its
+//! peers find them. A peer [opens](Reach::open) them with the buffer's length, and [loads](Reached::load) and
+//! [stores](Reached::store) any part, or works [in place](Reached::region). When all are done, the rank drops its [`Published`].
+//!
+//! What a store has written is seen by whoever sees, by an Acquire load, a Release store that the storing thread makes
+//! afterwards: the stores are plain ones (where the C library copies past the caches, it ends with a fence), those that the
+//! kernel makes for `process_vm_writev` happen in the same thread before the call returns, and both sides look at the same
+//! memory through coherent caches.
+//!
+//! ## Words
+//!
+//! | word | bits | content |
+//! |---|---|---|
+//! | 0 | 0-1 | back end: 0 none, 1 CMA, 2 mapped, 3 XPMEM |
+//! | 0 | 2 | mapped: bytes before the first whole page are out of reach of a window |
+//! | 0 | 3 | mapped: the same behind the last |
+//! | 0 | 4-11 | mapped: slot of the owner's file space |
+//! | 0 | 12-63 | mapped: offset in the slot of the first byte that a window reaches |
+//! | 1 | | the buffer's address |
+//!
+//! Other than those of an [`Exposure`], they name the address whatever the back end, so that CMA can do what a window cannot.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::mapped::{PeerSlots, Registry};
+use super::xpmem::Xpmem;
+use super::{Backend, Exposed, Exposure, Options, Refusal, Window, check_range, cma};
+use crate::memory::{Region, View};
+use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
+
+const _: () = assert!(SLOTS <= 1 << 8 && SLOT_SPAN < 1 << 52);
+
+/// A peer's memory could not be read or written after all. Part of the bytes may have been copied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot reach the memory of rank {peer}: {refusal}")]
+pub struct ReachError {
+    /// Rank of the peer in the job.
+    pub peer: u32,
+    /// Why.
+    pub refusal: Refusal,
+}
+
+impl ReachError {
+    /// The kernel's error number: ESRCH if the peer has died, EFAULT if its memory is not there.
+    pub fn errno(&self) -> Option<i32> {
+        match self.refusal {
+            Refusal::Kernel { errno } => Some(errno),
+            _ => None,
+        }
+    }
+}
+
+/// A rank's access to its peers' buffers, and theirs to its own. Cheap to clone; all clones are one.
+#[derive(Debug, Clone)]
+pub struct Reach {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    segment: &'static JobSegment,
+    options: Options,
+    page: u64,
+    /// My own moved buffers, or why there are none.
+    mapped: Result<Registry, String>,
+    /// Peers' moved buffers.
+    slots: Mutex<PeerSlots>,
+    xpmem: Result<Mutex<Xpmem>, String>,
+    /// Whether the kernel copies from and to a peer: `UNKNOWN`, `WORKS` or `REFUSED`.
+    cma: Vec<AtomicU8>,
+}
+
+const UNKNOWN: u8 = 0;
+const WORKS: u8 = 1;
+const REFUSED: u8 = 2;
+
+/// The tables behind the locks are whole between any two statements that can panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reach {
+    pub(super) fn new(
+        segment: &'static JobSegment,
+        options: &Options,
+        mapped: Result<Registry, String>,
+        xpmem: Result<Xpmem, String>,
+    ) -> Reach {
+        let start = if options.cma { UNKNOWN } else { REFUSED };
+        Reach {
+            shared: Arc::new(Shared {
+                segment,
+                options: *options,
+                // SAFETY: sysconf has no obligations.
+                page: unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64,
+                mapped,
+                slots: Mutex::default(),
+                xpmem: xpmem.map(Mutex::new),
+                cma: (0..segment.job_size())
+                    .map(|_| AtomicU8::new(start))
+                    .collect(),
+            }),
+        }
+    }
+
+    /// Whether buffers may be reached by loads and stores here, sooner or later.
+    pub fn can_load_store(&self) -> bool {
+        self.shared.mapped.is_ok() || self.shared.xpmem.is_ok()
+    }
+
+    /// Whether the kernel copies between `peer`'s memory and mine; asks it the first time.
+    pub fn cma_works(&self, peer: u32) -> bool {
+        let Some(state) = self.shared.cma.get(peer as usize) else {
+            return false;
+        };
+        // Two threads may both find it unknown: they come to the same answer, which nothing else depends on.
+        match state.load(Ordering::Relaxed) {
+            UNKNOWN => {
+                let works = self.shared.segment.is_member(peer)
+                    && cma::probe(self.shared.segment.block(peer)).is_ok();
+                let now = if works { WORKS } else { REFUSED };
+                state.store(now, Ordering::Relaxed);
+                works
+            }
+            known => known == WORKS,
+        }
+    }
+
+    /// Lets peers reach this rank's `len` bytes at `address`: to be called once for each collective, since uses are counted. The
+    /// answer is to be kept until the peers are done: meanwhile the pages are not moved. Where nothing is on, it carries words
+    /// that no peer can open.
+    ///
+    /// Costs nothing with XPMEM or CMA alone. With `mapped`, asks the kernel where the buffer lies (0.35 us), and blocks while its
+    /// pages are moved, the once that this happens.
+    pub fn expose(&self, address: usize, len: usize) -> Published {
+        let exposed = (len > 0).then(|| self.exposed(address, len)).flatten();
+        self.publish(address, len, exposed)
+    }
+
+    /// As [`expose`](Self::expose), of all memory from the first byte of `view` to the last, gaps included. Position 0 is the
+    /// lowest byte, [`View::span`] says where it lies; a peer must know the layout to find the view's bytes there, and
+    /// must not store to the gaps.
+    pub fn expose_span(&self, view: &View) -> Published {
+        let (address, len) = view.span();
+        self.expose(address, len)
+    }
+
+    /// As [`expose`](Self::expose) for a buffer that was exposed before and could be reached whole by windows, without asking the
+    /// kernel whether it still lies there. A peer may open it, but must not load or store before
+    /// [`confirm`](Self::confirm) has said yes; if it says no, expose it anew and tell the peers. `None` for a buffer that is not known.
+    pub fn recall(&self, address: usize, len: usize) -> Option<Published> {
+        let exposed = if self.shared.xpmem.is_ok() {
+            self.exposed(address, len)?
+        } else {
+            self.recalled(address, len)?
+        };
+        Some(self.publish(address, len, Some(exposed)))
+    }
+
+    /// Whether a buffer that was [recalled](Self::recall) lies where it was. One short system call; none with XPMEM, which goes by
+    /// addresses. What was [exposed](Self::expose) lies where it does.
+    pub fn confirm(&self, address: usize, len: usize, published: &Published) -> bool {
+        match &published.exposed {
+            Some(exposed) if exposed.exposure.backend == Backend::Mapped => {
+                self.confirms(address, len, exposed)
+            }
+            _ => true,
+        }
+    }
+
+    /// The buffer of `len` bytes that `peer` (its rank in the job) has exposed by these words. `None` when neither a window
+    /// nor the kernel reaches it. The first use of a buffer blocks while pages are mapped; later ones find them in a cache.
+    ///
+    /// The same words of the same peer with the same length always mean the same: what was opened once may be kept instead of
+    /// opened again, but is to be used only while the peer exposes the buffer by these words.
+    pub fn open(&self, peer: u32, words: [u64; 2], len: usize) -> Option<Reached> {
+        let mut reached = Reached {
+            peer,
+            process: 0,
+            address: words[1],
+            len,
+            window: None,
+            kernel: None,
+        };
+        if len == 0 {
+            return Some(reached);
+        }
+        let exposure = read_words(words, len, self.shared.page)?;
+        if !self.shared.segment.is_member(peer) {
+            return None;
+        }
+        reached.window = self.window(peer, &exposure, len);
+        if !reached.is_window() {
+            if !self.cma_works(peer) {
+                return None;
+            }
+            reached.process = self.shared.segment.block(peer).pid();
+            reached.kernel = Some(self.clone());
+        }
+        Some(reached)
+    }
+
+    fn publish(&self, address: usize, len: usize, exposed: Option<Exposed>) -> Published {
+        let words = exposed.as_ref().map_or([0, 0], |exposed| {
+            let words = to_words(&exposed.exposure, address);
+            let read = read_words(words, len, self.shared.page);
+            debug_assert_eq!(read, Some(exposed.exposure), "{words:x?} of {len} bytes");
+            words
+        });
+        Published { exposed, words }
+    }
+
+    /// See [`Direct::expose`](super::Direct::expose).
+    pub(super) fn exposed(&self, address: usize, len: usize) -> Option<Exposed> {
+        let by_address = |backend| Exposed {
+            exposure: Exposure::by_address(backend, address),
+            _pins: [None, None],
+        };
+        if self.shared.xpmem.is_ok() {
+            return Some(by_address(Backend::Xpmem));
+        }
+        if let Ok(mapped) = &self.shared.mapped {
+            return Some(mapped.expose(address, len));
+        }
+        self.shared.options.cma.then(|| by_address(Backend::Cma))
+    }
+
+    /// See [`Direct::recall`](super::Direct::recall).
+    pub(super) fn recalled(&self, address: usize, len: usize) -> Option<Exposed> {
+        self.shared.mapped.as_ref().ok()?.recall(address, len)
+    }
+
+    /// See [`Direct::confirm`](super::Direct::confirm).
+    pub(super) fn confirms(&self, address: usize, len: usize, exposed: &Exposed) -> bool {
+        let mapped = self.shared.mapped.as_ref();
+        mapped.is_ok_and(|mapped| mapped.confirm(address, len, exposed))
+    }
+
+    /// See [`Direct::window`](super::Direct::window).
+    pub(super) fn window(&self, peer: u32, exposure: &Exposure, len: usize) -> Option<Window> {
+        let segment = self.shared.segment;
+        match exposure.backend {
+            Backend::Cma => None,
+            Backend::Mapped => lock(&self.shared.slots).window(segment, peer, exposure, len),
+            Backend::Xpmem => {
+                let number = segment.block(peer).xpmem();
+                lock(self.shared.xpmem.as_ref().ok()?).window(peer, number, exposure, len)
+            }
+        }
+    }
+
+    /// This rank's moved buffers, or why there are none.
+    pub(super) fn mapped(&self) -> &Result<Registry, String> {
+        &self.shared.mapped
+    }
+
+    /// Attachments that XPMEM has made, or why it does not.
+    pub(super) fn attached(&self) -> Result<u64, String> {
+        match &self.shared.xpmem {
+            Ok(xpmem) => Ok(lock(xpmem).attached()),
+            Err(why) => Err(why.clone()),
+        }
+    }
+
+    /// Notes a refusal that will not change.
+    pub(super) fn remember(
+        &self,
+        peer: u32,
+        result: Result<(), Refusal>,
+    ) -> Result<(), ReachError> {
+        result.map_err(|refusal| {
+            if refusal.is_final() {
+                self.shared.cma[peer as usize].store(REFUSED, Ordering::Relaxed);
+            }
+            ReachError { peer, refusal }
+        })
+    }
+}
+
+pub(super) fn to_words(exposure: &Exposure, address: usize) -> [u64; 2] {
+    let tag = match exposure.backend {
+        Backend::Cma => 1,
+        Backend::Mapped => {
+            2 | u64::from(exposure.head > 0) << 2
+                | u64::from(exposure.tail > 0) << 3
+                | u64::from(exposure.slot) << 4
+                | exposure.place << 12
+        }
+        Backend::Xpmem => 3,
+    };
+    [tag, address as u64]
+}
+
+/// The exposure of a buffer of `len` bytes that `words` carry. What a window leaves out at the ends is always what lies on pages
+/// that the buffer only touches, so it follows from the address.
+pub(super) fn read_words(words: [u64; 2], len: usize, page: u64) -> Option<Exposure> {
+    let [first, address] = words;
+    let by_address = |backend| Some(Exposure::by_address(backend, address as usize));
+    match first & 3 {
+        1 => by_address(Backend::Cma),
+        3 => by_address(Backend::Xpmem),
+        2 => {
+            let head = address.wrapping_neg() % page;
+            let tail = address.wrapping_add(len as u64) % page;
+            Some(Exposure {
+                backend: Backend::Mapped,
+                head: if first & 4 != 0 { head as u16 } else { 0 },
+                tail: if first & 8 != 0 { tail as u16 } else { 0 },
+                slot: (first >> 4 & 0xff) as u32,
+                place: first >> 12,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// A buffer of this rank that peers may reach as long as this lives.
+#[derive(Debug)]
+#[must_use = "peers may reach the buffer only as long as this lives"]
+pub struct Published {
+    exposed: Option<Exposed>,
+    words: [u64; 2],
+}
+
+impl Published {
+    /// What to tell the peers.
+    pub fn words(&self) -> [u64; 2] {
+        self.words
+    }
+
+    /// Whether a window can reach all of the buffer's `len` bytes.
+    pub fn is_whole(&self, len: usize) -> bool {
+        let exposed = self.exposed.as_ref();
+        len == 0 || exposed.is_some_and(|exposed| exposed.exposure.reachable(len) == (0..len))
+    }
+}
+
+/// A peer's buffer that this process can read and write. Cheap to clone; may outlive the [`Reach`] that made it.
+///
+/// # Contract
+/// That of a [`Window`]: what is touched, and when, is as MPI's rules and the messages or stamps between the ranks say; the
+/// peer exposes the buffer meanwhile; no view that is given lies in the bytes of the peer's buffer that are copied.
+#[derive(Debug, Clone)]
+pub struct Reached {
+    peer: u32,
+    process: u32,
+    address: u64,
+    len: usize,
+    window: Option<Window>,
+    /// For what the window does not reach.
+    kernel: Option<Reach>,
+}
+
+impl Reached {
+    /// Copies `len` bytes at `position` of the peer's buffer to my `view` from `view_position` on.
+    ///
+    /// # Errors
+    /// When the kernel refuses, where it must help: the peer has died, or its buffer is not there.
+    ///
+    /// # Panics
+    /// If the peer's buffer or the view does not have these bytes.
+    #[inline]
+    pub fn load(
+        &self,
+        position: usize,
+        view: &View,
+        view_position: usize,
+        len: usize,
+    ) -> Result<(), ReachError> {
+        self.copy::<true>(position, view, view_position, len)
+    }
+
+    /// Copies `len` bytes of my `view` from `view_position` on to `position` of the peer's buffer. The peer sees them once it sees
+    /// a Release store that this thread makes afterwards.
+    ///
+    /// # Errors
+    /// As for [`load`](Self::load).
+    ///
+    /// # Panics
+    /// As [`load`](Self::load).
+    #[inline]
+    pub fn store(
+        &self,
+        position: usize,
+        view: &View,
+        view_position: usize,
+        len: usize,
+    ) -> Result<(), ReachError> {
+        self.copy::<false>(position, view, view_position, len)
+    }
+
+    /// `len` bytes at `position` of the peer's buffer, to be read (or written) where they are; `None` unless a window reaches all of
+    /// them. The region keeps the peer's memory mapped, but for its content the peer must expose the buffer.
+    ///
+    /// Typed shapes may be laid over it: of the peer's buffer, only bytes of these `len` are to be touched.
+    pub fn region(&self, position: usize, len: usize) -> Option<Region> {
+        self.check(position, len);
+        if len == 0 {
+            return Some(Region::null());
+        }
+        let window = self.window.as_ref()?;
+        let reachable = window.reachable();
+        (reachable.start <= position && position + len <= reachable.end)
+            .then(|| window.region(position))
+    }
+
+    /// Whether all of the buffer is reached by load and store, without the kernel.
+    pub fn is_window(&self) -> bool {
+        self.reachable() == (0..self.len)
+    }
+
+    /// The bytes that are reached by load and store; the kernel copies the others.
+    pub fn reachable(&self) -> Range<usize> {
+        self.window.as_ref().map_or(0..0, Window::reachable)
+    }
+
+    #[inline]
+    fn check(&self, position: usize, len: usize) {
+        assert!(
+            position.checked_add(len).is_some_and(|end| end <= self.len),
+            "{len} bytes at {position} are not within a peer's buffer of {}",
+            self.len
+        );
+    }
+
+    /// Loads if `LOAD`, stores otherwise.
+    #[inline]
+    fn copy<const LOAD: bool>(
+        &self,
+        position: usize,
+        view: &View,
+        view_position: usize,
+        len: usize,
+    ) -> Result<(), ReachError> {
+        self.check(position, len);
+        check_range(view, view_position, len);
+        let range = position..position + len;
+        let within = self.reachable();
+        let start = within.start.clamp(range.start, range.end);
+        let end = within.end.clamp(start, range.end);
+        if let Some(window) = &self.window
+            && start < end
+        {
+            let at = view_position + (start - position);
+            if LOAD {
+                window.load(start, view, at, end - start);
+            } else {
+                window.store(start, view, at, end - start);
+            }
+        }
+        if end - start == len {
+            return Ok(());
+        }
+        for rest in [range.start..start, end..range.end] {
+            if !rest.is_empty() {
+                self.by_kernel::<LOAD>(&rest, view, view_position + (rest.start - position))?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn by_kernel<const LOAD: bool>(
+        &self,
+        rest: &Range<usize>,
+        view: &View,
+        view_position: usize,
+    ) -> Result<(), ReachError> {
+        let reach = self.kernel.as_ref().expect("there is no window on this");
+        // Where the first byte of the view would lie in the peer.
+        let origin = self
+            .address
+            .wrapping_add(rest.start as u64)
+            .wrapping_sub(view_position as u64);
+        let (process, len) = (self.process, rest.len());
+        let result = if LOAD {
+            cma::pull_contiguous(process, origin, view, view_position, len)
+        } else {
+            cma::push_contiguous(process, origin, view, view_position, len)
+        };
+        reach.remember(self.peer, result)
+    }
+}

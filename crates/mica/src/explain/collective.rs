@@ -1,0 +1,364 @@
+//! `mica info --explain COLLECTIVE SIZE`: which algorithm a collective takes among the ranks of one node, what each would take, and
+//! what forces it.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use clap::Args;
+use comfy_table::{CellAlignment, Table, presets};
+use mica_node::topology::{
+    BindTo, Level, Machine, MapBy, available_cores, level_between, map, readable_bytes,
+};
+use mica_node::{area, process, tunables};
+use mica_policy::collective::{
+    Choices, Collective, CollectiveCosts, Decision, Exclusion, Family, Forced, Question, Reach,
+    Setting, choose,
+};
+use mica_policy::costs::level_name;
+use mica_policy::tuning::{self, Source};
+
+use super::{prefix, time};
+
+/// Who takes part in the collective that is asked about.
+#[derive(Args, Default)]
+pub struct Ranks {
+    /// Ranks on the node. Default: one for each core that this job may use, but at least 2.
+    #[arg(short = 'n', value_name = "RANKS", value_parser = count, requires = "explain")]
+    ranks: Option<usize>,
+    /// Cores that they may use. Default: those that this job may use.
+    #[arg(long, value_parser = count, requires = "explain")]
+    cores: Option<usize>,
+    /// The operator does not commute.
+    #[arg(long, requires = "explain")]
+    non_commutative: bool,
+    /// How ranks get at one another's buffers: unknown until they have told of them, by windows, by the kernel (cma), or none.
+    /// Default: as far as it is known on this machine.
+    #[arg(long, value_parser = reach, requires = "explain")]
+    reach: Option<Reach>,
+}
+
+fn count(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(n @ 1..=1_000_000) => Ok(n),
+        _ => Err("expected a number, at least 1 and at most 1000000".to_owned()),
+    }
+}
+
+fn reach(text: &str) -> Result<Reach, String> {
+    Reach::parse(text).ok_or_else(|| "expected unknown, windows, cma or none".to_owned())
+}
+
+impl Ranks {
+    /// The options that were given.
+    pub fn given(&self) -> Vec<&'static str> {
+        let given = [
+            (self.ranks.is_some(), "-n"),
+            (self.cores.is_some(), "--cores"),
+            (self.non_commutative, "--non-commutative"),
+            (self.reach.is_some(), "--reach"),
+        ];
+        let given = given.into_iter().filter(|(is, _)| *is);
+        given.map(|(_, name)| name).collect()
+    }
+
+    /// The answer, for people.
+    pub fn answer(
+        &self,
+        collective: Collective,
+        bytes: usize,
+        level: Option<Level>,
+    ) -> Result<String, Box<dyn Error>> {
+        if level == Some(Level::Network) {
+            return Err(
+                "--level network: this is about the ranks of one node; docs/design/collectives.md has those between nodes"
+                    .into(),
+            );
+        }
+        if self.non_commutative && !collective.reduces() {
+            let name = collective.name();
+            return Err(format!("--non-commutative: {name} has no operator").into());
+        }
+        let (costs, source) = tuning::collective_in_force(prefix().as_deref())?;
+        let ranks = self.ranks.unwrap_or_else(|| available_cores().max(2));
+        let level = match level {
+            Some(level) => level,
+            None => worst_level(&Machine::load()?, ranks),
+        };
+        let bound = tunables::COLL_AREA.number()?;
+        let question = Question {
+            collective,
+            bytes,
+            commutes: !self.non_commutative,
+            reach: match self.reach {
+                Some(reach) => reach,
+                None => reach_here()?,
+            },
+            setting: Setting {
+                ranks,
+                level,
+                cores: self.cores.unwrap_or_else(available_cores).min(ranks),
+                area_cell: area::cell_bytes(ranks, bound).filter(|_| bound > 0),
+            },
+        };
+        Ok(render(&question, costs, &Forced::in_force()?, &source))
+    }
+}
+
+/// What ranks know of their reach before they have told of their buffers.
+fn reach_here() -> Result<Reach, tunables::BadValue> {
+    Ok(match tunables::DIRECT.choice()? {
+        "off" => Reach::None,
+        "cma" if process::cma_between_ranks().is_ok() => Reach::Cma,
+        "cma" => Reach::None,
+        _ => Reach::Unknown,
+    })
+}
+
+/// How far apart the two of `ranks` ranks are that are furthest apart.
+fn worst_level(machine: &Machine, ranks: usize) -> Level {
+    let slots = map(machine, ranks, MapBy::Core, BindTo::Core);
+    let Some((first, others)) = slots.split_first() else {
+        return Level::Node;
+    };
+    // Two of the others are no further apart than one of them is from the first.
+    let levels = others.iter();
+    let levels = levels.map(|other| level_between(&first.place, &other.place));
+    levels.max().unwrap_or(Level::SharedCache)
+}
+
+fn render(question: &Question, costs: CollectiveCosts, forced: &Forced, source: &Source) -> String {
+    let decision = choose(&costs, question, forced);
+    let Question {
+        collective,
+        commutes,
+        reach,
+        setting,
+        ..
+    } = *question;
+    let mut text = describe(question);
+    let _ = writeln!(text, "Costs       {source}");
+    let why = match decision.forced_by {
+        Some(variable) => format!("forced by {variable}"),
+        None => "least time".to_owned(),
+    };
+    let _ = writeln!(text, "Algorithm   {} ({why})\n", decision.algorithm.name());
+    let _ = writeln!(text, "{}", estimates(question, &decision));
+    if decision.judged_bytes != question.bytes {
+        let _ = writeln!(
+            text,
+            "  (judged as {} bytes: four lengths of an octave are told apart)",
+            decision.judged_bytes
+        );
+    }
+    for refusal in &decision.refused {
+        let _ = writeln!(text, "  {refusal}");
+    }
+    let _ = writeln!(
+        text,
+        "  MICA_COLL={} takes a family for all collectives",
+        families()
+    );
+
+    let choices = Choices::new(Arc::new(costs), *forced, setting);
+    let _ = writeln!(text, "\nBy length");
+    for (from, algorithm) in choices.changes(collective, commutes, reach) {
+        let from = format!("from {from}");
+        let _ = writeln!(text, "  {from:<18} {}", algorithm.name());
+    }
+    if decision.algorithm.family() == Family::Direct && reach == Reach::Unknown {
+        let _ = writeln!(text, "\nOnce the ranks have told of their buffers");
+        for reach in [Reach::Windows, Reach::Cma, Reach::None] {
+            let then = choices.once_told(collective, question.bytes, commutes, reach);
+            let _ = writeln!(text, "  {:<18} {}", reach.name(), then.name());
+        }
+    }
+    text
+}
+
+fn families() -> String {
+    Family::ALL.map(Family::name).join("|")
+}
+
+/// The call and who takes part.
+fn describe(question: &Question) -> String {
+    let Question {
+        collective,
+        bytes,
+        setting,
+        ..
+    } = *question;
+    let mut text = format!("Collective  {}", collective.name());
+    if collective != Collective::Barrier {
+        let _ = write!(
+            text,
+            " of {bytes} bytes ({}), {}",
+            readable_bytes(bytes as u64),
+            collective.unit()
+        );
+    }
+    if collective.reduces() {
+        let commutes = if question.commutes {
+            "commutes"
+        } else {
+            "does not commute"
+        };
+        let _ = write!(text, "; the operator {commutes}");
+    }
+    let _ = writeln!(
+        text,
+        "\nRanks       {} on {} core{}, level {}",
+        setting.ranks,
+        setting.cores,
+        if setting.cores == 1 { "" } else { "s" },
+        level_name(setting.level)
+    );
+    let area = match setting.area_cell {
+        Some(cell) => format!("cells of {}", readable_bytes(cell as u64)),
+        None => "none (MICA_COLL_AREA is too small)".to_owned(),
+    };
+    let reach = match question.reach {
+        Reach::Unknown => "unknown until they are told of; judged as windows",
+        Reach::Windows => "by load and store (windows)",
+        Reach::Cma => "by the kernel (cma)",
+        Reach::None => "not within reach",
+    };
+    let _ = writeln!(text, "Shared area {area}\nBuffers     {reach}");
+    text
+}
+
+fn estimates(question: &Question, decision: &Decision) -> String {
+    let variable = question.collective.tunable().env;
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING);
+    table.set_header([" algorithm", "family", "time", "forced by", ""]);
+    for estimate in &decision.estimates {
+        let chosen = estimate.algorithm == decision.algorithm;
+        let mark = if chosen { "*" } else { " " };
+        let name = estimate.algorithm.name();
+        let remark = match estimate.ruled_out {
+            _ if chosen => "chosen".to_owned(),
+            // The line above the table has said so.
+            Some(Exclusion::Forced { .. }) | None => String::new(),
+            Some(why) => why.to_string(),
+        };
+        table.add_row([
+            format!("{mark}{name}"),
+            estimate.algorithm.family().name().to_owned(),
+            estimate.nanoseconds.map_or("-".to_owned(), time),
+            format!("{variable}={name}"),
+            remark,
+        ]);
+    }
+    if let Some(column) = table.column_mut(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mica_policy::collective::Algorithm;
+
+    fn question(collective: Collective, bytes: usize, ranks: usize) -> Question {
+        Question {
+            collective,
+            bytes,
+            commutes: true,
+            reach: Reach::Unknown,
+            setting: Setting {
+                ranks,
+                level: Level::SharedCache,
+                cores: 2,
+                area_cell: Some(32 << 10),
+            },
+        }
+    }
+
+    fn answer(question: &Question, forced: Forced) -> String {
+        render(
+            question,
+            CollectiveCosts::default(),
+            &forced,
+            &Source::Shipped,
+        )
+    }
+
+    #[test]
+    fn an_answer_has_every_algorithm_with_its_time_and_what_forces_it() {
+        for collective in Collective::ALL {
+            let text = answer(&question(collective, 64 << 10, 8), Forced::default());
+            for algorithm in collective.algorithms() {
+                let force = format!("{}={}", collective.tunable().env, algorithm.name());
+                let row = text.lines().find(|line| line.contains(&force));
+                let row = row.unwrap_or_else(|| panic!("{force}: {text}"));
+                assert!(row.contains("ns") || row.contains("us"), "{text}");
+                assert!(row.contains(algorithm.family().name()), "{text}");
+            }
+            for part in [
+                "8 on 2 cores",
+                "shipped defaults",
+                "(least time)",
+                "from 0",
+                "chosen",
+            ] {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+        let text = answer(
+            &question(Collective::Allreduce, 1 << 20, 8),
+            Forced::default(),
+        );
+        for part in [
+            "(1 MiB), the vector",
+            "Once the ranks have told",
+            "cma  ",
+            "windows  ",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("judged as 1048576"), "{text}");
+        let text = answer(
+            &question(Collective::Bcast, 1_000_000, 8),
+            Forced::default(),
+        );
+        assert!(text.contains("judged as 917504 bytes"), "{text}");
+    }
+
+    #[test]
+    fn what_is_ruled_out_forced_or_refused_is_told() {
+        let far = Question {
+            reach: Reach::None,
+            ..question(Collective::Allreduce, 64 << 10, 2)
+        };
+        let direct = Forced::default().with(Collective::Allreduce, Algorithm::Direct);
+        let text = answer(&far, direct);
+        for part in [
+            "MICA_COLL_ALLREDUCE=direct is not heeded: ranks cannot get at",
+            "with fewer than 3 ranks no better than doubling",
+            "not within reach",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let near = question(Collective::Allreduce, 64 << 10, 8);
+        let text = answer(&near, Forced::default().with_family(Family::Messages));
+        assert!(text.contains("forced by MICA_COLL)"), "{text}");
+        let ordered = Question {
+            commutes: false,
+            ..question(Collective::ReduceScatter, 64, 8)
+        };
+        let text = answer(&ordered, Forced::default());
+        for part in ["does not commute", "changes the order of operands"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn ranks_are_as_far_apart_as_the_machine_puts_them() {
+        let machine = Machine::synthetic("pack:2 l3:2 core:2 pu:1").unwrap();
+        let levels = [1, 2, 4, 8].map(|ranks| worst_level(&machine, ranks));
+        let (shared, package, node) = (Level::SharedCache, Level::Package, Level::Node);
+        assert_eq!(levels, [shared, shared, package, node]);
+    }
+}

@@ -1,0 +1,400 @@
+//! What the steps of collectives cost: `calibrate_coll` with the family of algorithms forced that is made of the step.
+//!
+//! | figure | measured by |
+//! |---|---|
+//! | `sync_ns` | a barrier of two ranks through the shared area |
+//! | `copy` | broadcasts between two ranks through the shared area, less their stamps and the first piece |
+//! | `expose_ns` | a short broadcast between two ranks by direct copy, less its stamps |
+//! | `round_ns` | a barrier of two ranks by messages, less its message |
+//! | `switch_ns` | a barrier through the shared area of twice as many ranks as cores, less its stamps |
+//! | `reduce_byte_ns` | `MPI_Reduce_local` |
+//!
+//! A figure that cannot be measured, for want of the program or of the family, stays as it was.
+
+use mica_node::topology::{Level, available_cores};
+use mica_node::{area, tunables};
+use mica_policy::collective::formulas::load;
+use mica_policy::collective::{
+    Algorithm, Collective, CollectiveCosts, LevelCosts, Question, Reach, Setting,
+};
+use mica_policy::costs::level_name;
+use mica_policy::tuning::{CollectiveTuning, LevelTuning};
+use mica_policy::{Cost, Costs};
+
+use super::fit::{self, Point};
+use super::plan::Pair;
+use super::run::{Calls, Installation, RunError};
+use super::{NOISY, rounded};
+
+/// What came of one figure.
+pub struct Figure {
+    /// Where; `None`: wherever.
+    pub level: Option<Level>,
+    /// Its name in the tuning file.
+    pub name: &'static str,
+    /// The figure in words, and whether its times varied by more than [`NOISY`]; or why it stays.
+    pub result: Result<(String, bool), String>,
+    /// What it was before.
+    pub before: String,
+}
+
+/// Measures what has a place in the tuning file. `run` makes some calls and answers the time of one; `messages` are the costs of
+/// messages as they are now known.
+pub fn measure(
+    pairs: &[Pair],
+    quick: bool,
+    before: &CollectiveCosts,
+    messages: &Costs,
+    run: &dyn Fn(&Calls) -> Result<Point, RunError>,
+) -> (CollectiveTuning, Vec<Figure>) {
+    let mut costs = before.clone();
+    costs.messages = messages.clone();
+    let mut steps = Steps {
+        run,
+        costs,
+        figures: Vec::new(),
+    };
+    let mut tuning = CollectiveTuning::default();
+    for &pair in pairs {
+        let measured = steps.level(pair, quick);
+        if measured != LevelTuning::default() {
+            tuning.levels.push((pair.level, measured));
+        }
+    }
+    let Some(&nearest) = pairs.first() else {
+        return (tuning, steps.figures);
+    };
+    tuning.round_ns = steps.round(nearest);
+    tuning.reduce_byte_ns = steps.reduce(nearest);
+    tuning.switch_ns = steps.switch(nearest.level, available_cores());
+    (tuning, steps.figures)
+}
+
+struct Steps<'a> {
+    run: &'a dyn Fn(&Calls) -> Result<Point, RunError>,
+    /// With the figures measured so far.
+    costs: CollectiveCosts,
+    figures: Vec<Figure>,
+}
+
+/// The default of `MICA_COLL_AREA`, which holds in the jobs that measure.
+fn cell_bytes(ranks: usize) -> Option<usize> {
+    area::cell_bytes(ranks, tunables::parse_bytes(tunables::COLL_AREA.default)?)
+}
+
+/// Nanoseconds that `algorithm` takes by the formulas.
+fn predicted(costs: &CollectiveCosts, question: &Question, algorithm: Algorithm) -> f64 {
+    let setting = &question.setting;
+    load(costs, question, algorithm).ns(setting.ranks, setting.cores, costs.switch_ns)
+}
+
+fn question(
+    collective: Collective,
+    bytes: usize,
+    level: Level,
+    ranks: usize,
+    cores: usize,
+) -> Question {
+    Question {
+        collective,
+        bytes,
+        commutes: true,
+        reach: Reach::Windows,
+        setting: Setting {
+            ranks,
+            level,
+            cores,
+            area_cell: cell_bytes(ranks),
+        },
+    }
+}
+
+impl Steps<'_> {
+    /// The figures of a level.
+    fn level(&mut self, pair: Pair, quick: bool) -> LevelTuning {
+        let level = pair.level;
+        let mut now = *self.costs.of(level);
+        let mut measured = LevelTuning::default();
+
+        let was = super::time(now.sync_ns);
+        let found = self.call(&Calls::between(pair, Collective::Barrier, 0, "shared"));
+        let found = found.map(|point| (rounded(point.ns), point.spread > NOISY));
+        measured.sync_ns = self.note(Some(level), "sync_ns", found, was);
+        now.sync_ns = measured.sync_ns.unwrap_or(now.sync_ns);
+        self.costs.set(level, now);
+
+        let found = self.copy(pair, quick);
+        let words = |copy: &Cost| format!("{} a byte", super::prices(copy));
+        let was = match &now.copy {
+            Some(copy) => words(copy),
+            None => "as through cells".to_owned(),
+        };
+        self.figures.push(Figure {
+            level: Some(level),
+            name: "copy",
+            result: match &found {
+                Ok((copy, noisy)) => Ok((words(copy), *noisy)),
+                Err(why) => Err(why.clone()),
+            },
+            before: was,
+        });
+        measured.copy = found.ok().map(|(copy, _)| copy);
+        now.copy = measured.copy.or(now.copy);
+        self.costs.set(level, now);
+
+        let was = super::time(now.expose_ns);
+        let short = 64;
+        let found = self.call(&Calls::between(pair, Collective::Bcast, short, "direct"));
+        let rest = {
+            let mut costs = self.costs.clone();
+            costs.set(
+                level,
+                LevelCosts {
+                    expose_ns: 0.0,
+                    ..now
+                },
+            );
+            let question = question(Collective::Bcast, short, level, 2, 2);
+            predicted(&costs, &question, Algorithm::Direct)
+        };
+        let found = found.map(|point| {
+            let ns = (point.ns - rest).max(0.0);
+            (rounded(ns), point.spread > NOISY)
+        });
+        measured.expose_ns = self.note(Some(level), "expose_ns", found, was);
+        now.expose_ns = measured.expose_ns.unwrap_or(now.expose_ns);
+        self.costs.set(level, now);
+        measured
+    }
+
+    /// What a byte costs into the area or out of it.
+    fn copy(&self, pair: Pair, quick: bool) -> Result<(Cost, bool), String> {
+        let longest = if quick { 4 << 20 } else { 64 << 20 };
+        let piece = cell_bytes(2).ok_or("no area has cells")? / 2;
+        let sync_ns = self.costs.of(pair.level).sync_ns;
+        let mut points = Vec::new();
+        let mut noisy = false;
+        for bytes in (16..=26).step_by(2).map(|bits| 1usize << bits) {
+            if bytes > longest {
+                break;
+            }
+            let point = self.call(&Calls::between(pair, Collective::Bcast, bytes, "shared"))?;
+            // Each piece has its stamp; the first is copied in before anybody can copy it out.
+            let stamps = bytes.div_ceil(piece) as f64 * sync_ns;
+            points.push(Point {
+                len: (bytes + piece) as u64,
+                ns: (point.ns - stamps).max(0.1 * point.ns),
+                ..point
+            });
+            noisy |= point.spread > NOISY;
+        }
+        let fit = fit::fit(&points, 0.0).map_err(|error| error.to_string())?;
+        let prices: Vec<(u64, f64)> = fit
+            .prices
+            .iter()
+            .map(|&(from, ns)| (from, rounded(ns)))
+            .collect();
+        let copy = Cost::new(0.0, &prices);
+        match copy.flaw() {
+            Some(flaw) => Err(flaw),
+            None => Ok((copy, noisy)),
+        }
+    }
+
+    /// What a round of messages takes beyond its message.
+    fn round(&mut self, pair: Pair) -> Option<f64> {
+        let was = super::time(self.costs.round_ns);
+        let mut alone = self.costs.clone();
+        alone.round_ns = 0.0;
+        let question = question(Collective::Barrier, 0, pair.level, 2, 2);
+        let message = predicted(&alone, &question, Algorithm::Dissemination);
+        let found = self.call(&Calls::between(pair, Collective::Barrier, 0, "messages"));
+        let found = found.map(|point| {
+            let ns = (point.ns - message).max(0.0);
+            (rounded(ns), point.spread > NOISY)
+        });
+        self.note(None, "round_ns", found, was)
+    }
+
+    fn reduce(&mut self, pair: Pair) -> Option<f64> {
+        let was = format!("{} ns a byte", self.costs.reduce_byte_ns);
+        // As long as a block that stays in a cache near the core.
+        let bytes = 16 << 10;
+        let found = self.call(&Calls::between(pair, Collective::Reduce, bytes, "auto"));
+        let found = found.map(|point| (rounded(point.ns / bytes as f64), point.spread > NOISY));
+        let measured = found.as_ref().ok().map(|(ns, _)| *ns);
+        self.figures.push(Figure {
+            level: None,
+            name: "reduce_byte_ns",
+            result: found.map(|(ns, noisy)| (format!("{ns} ns a byte"), noisy)),
+            before: was,
+        });
+        measured
+    }
+
+    /// What it takes to put another rank on a core that two of them share.
+    fn switch(&mut self, level: Level, cores: usize) -> Option<f64> {
+        let was = super::time(self.costs.switch_ns);
+        let ranks = 2 * cores;
+        let question = question(Collective::Barrier, 0, level, ranks, cores);
+        let of = |switch_ns: f64| {
+            let load = load(&self.costs, &question, Algorithm::Shared);
+            load.ns(ranks, cores, switch_ns)
+        };
+        let (stamps, each) = (of(0.0), of(1.0) - of(0.0));
+        let found = self.call(&Calls::of_all(ranks, Collective::Barrier, "shared"));
+        let found = found.map(|point| {
+            let ns = ((point.ns - stamps) / each).max(0.0);
+            (rounded(ns), point.spread > NOISY)
+        });
+        self.note(None, "switch_ns", found, was)
+    }
+
+    /// Takes note of a time. Answers it, if there is one.
+    fn note(
+        &mut self,
+        level: Option<Level>,
+        name: &'static str,
+        found: Result<(f64, bool), String>,
+        before: String,
+    ) -> Option<f64> {
+        let measured = found.as_ref().ok().map(|(ns, _)| *ns);
+        self.figures.push(Figure {
+            level,
+            name,
+            result: found.map(|(ns, noisy)| (super::time(ns), noisy)),
+            before,
+        });
+        measured
+    }
+
+    fn call(&self, calls: &Calls) -> Result<Point, String> {
+        super::calm(|| (self.run)(calls)).map_err(|error| error.to_string())
+    }
+}
+
+/// The figures as a table.
+pub fn table(figures: &[Figure]) -> String {
+    let mut table = comfy_table::Table::new();
+    table.load_preset(comfy_table::presets::NOTHING);
+    table.set_header([" level", "step of collectives", "", "(before)", ""]);
+    for figure in figures {
+        let level = figure.level.map_or("any", level_name);
+        let (now, remark) = match &figure.result {
+            Ok((now, noisy)) => (now.as_str(), if *noisy { "noisy" } else { "" }),
+            Err(why) => ("as before", why.lines().next().unwrap_or_default()),
+        };
+        let name = figure.name.trim_end_matches("_ns");
+        table.add_row([&format!(" {level}"), name, now, &figure.before, remark]);
+    }
+    table.trim_fmt()
+}
+
+/// Runs the calls that [`measure`] asks for.
+pub fn runner(
+    installation: &Installation,
+    seconds: f64,
+) -> impl Fn(&Calls) -> Result<Point, RunError> + '_ {
+    move |calls| installation.call(calls, seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAIR: Pair = Pair {
+        level: Level::Package,
+        map_by: "l3",
+    };
+
+    /// What would be measured if `truth` were true.
+    fn time(truth: &CollectiveCosts, calls: &Calls) -> Point {
+        let cores = match calls.pair {
+            Some(_) => 2,
+            None => calls.ranks / 2,
+        };
+        let Calls {
+            collective,
+            bytes,
+            ranks,
+            ..
+        } = *calls;
+        let question = question(collective, bytes, PAIR.level, ranks, cores);
+        let ns = match (collective, calls.family) {
+            (Collective::Reduce, _) => truth.reduce_byte_ns * bytes as f64,
+            (_, "shared") => predicted(truth, &question, Algorithm::Shared),
+            (_, "direct") => predicted(truth, &question, Algorithm::Direct),
+            (_, "messages") => predicted(truth, &question, Algorithm::Dissemination),
+            (_, family) => panic!("{family} is not forced"),
+        };
+        Point {
+            len: bytes as u64,
+            ns,
+            spread: 0.01,
+        }
+    }
+
+    #[test]
+    fn what_is_true_is_found() {
+        let mut truth = CollectiveCosts::default();
+        truth.switch_ns = 1900.0;
+        truth.round_ns = 120.0;
+        truth.reduce_byte_ns = 0.07;
+        truth.set(
+            PAIR.level,
+            LevelCosts {
+                sync_ns: 77.0,
+                expose_ns: 333.0,
+                copy: Some(Cost::new(0.0, &[(0, 0.05), (4 << 20, 0.08)])),
+            },
+        );
+        for quick in [true, false] {
+            let before = CollectiveCosts::default();
+            let run = |calls: &Calls| Ok(time(&truth, calls));
+            let (tuning, figures) = measure(&[PAIR], quick, &before, &truth.messages, &run);
+            let near = |found: Option<f64>, truth: f64| {
+                let found = found.expect("was measured");
+                assert!((found / truth - 1.0).abs() < 0.05, "{found} for {truth}");
+            };
+            near(tuning.switch_ns, truth.switch_ns);
+            near(tuning.round_ns, truth.round_ns);
+            near(tuning.reduce_byte_ns, truth.reduce_byte_ns);
+            let [(level, found)] = tuning.levels[..] else {
+                panic!("one level was measured: {tuning:?}")
+            };
+            assert_eq!(level, PAIR.level);
+            near(found.sync_ns, 77.0);
+            near(found.expose_ns, 333.0);
+            let copy = found.copy.expect("was measured");
+            for bytes in [64 << 10, 1 << 20, 4 << 20] {
+                near(
+                    Some(copy.copy_ns(bytes, 1)),
+                    truth.copy_ns(PAIR.level, bytes, 0),
+                );
+            }
+            let text = table(&figures);
+            for part in [
+                "package",
+                "sync",
+                "77 ns",
+                "0.05, ",
+                "as through cells",
+                "1.90 us",
+            ] {
+                assert!(quick || text.contains(part), "{part}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_measured_stays() {
+        let before = CollectiveCosts::default();
+        let run = |_: &Calls| Err(RunError::Messages);
+        let (tuning, figures) = measure(&[PAIR], true, &before, &before.messages, &run);
+        assert_eq!(tuning, CollectiveTuning::default());
+        assert_eq!(figures.len(), 6);
+        let text = table(&figures);
+        assert!(text.contains("the collectives sent messages"), "{text}");
+        assert_eq!(text.matches("as before").count(), 6, "{text}");
+    }
+}

@@ -1,0 +1,339 @@
+//! Collectives through cells: what a rank brings is copied to its cell of the shared area, stamped, and copied out (or reduced)
+//! by those who want it. What is longer than half a cell goes in pieces, through the two halves in turn, so that copies in
+//! and out overlap. Up to [`INLINE`] bytes go in the line that carries the stamp.
+//!
+//! Phases count from `base`, so that an operation may begin otherwise and go on here. Phase `base + k + 1` says: my piece `k` is
+//! there (or, from who only receives: I have read piece `k`). A half is written again two pieces later, after those who read it have
+//! said so.
+
+use mica_channel::area::INLINE;
+use mica_channel::memory::View;
+
+use super::parts::Parts;
+use super::team::Turn;
+use crate::error::{Error, Result};
+
+/// Number of pieces of a message.
+#[inline]
+pub(super) fn pieces(bytes: usize, piece: usize) -> usize {
+    bytes.div_ceil(piece)
+}
+
+/// A stamp's phase.
+#[inline]
+pub(super) fn phase(base: u32, pieces: usize) -> u32 {
+    base + pieces as u32
+}
+
+/// Barrier: nobody goes on before all have come.
+///
+/// # Errors
+/// As all here: when another rank has called something else, or takes part with another amount.
+pub async fn barrier(turn: &Turn<'_>) -> Result<()> {
+    turn.begin(0).await;
+    match turn.team().tree() {
+        None => {
+            turn.publish(1);
+            turn.all_reached(1).await
+        }
+        Some(tree) => {
+            for &child in &tree.children {
+                turn.reached(child, 1).await?;
+            }
+            if let Some(parent) = tree.parent {
+                turn.publish_for(1, parent);
+                turn.reached(parent, 2).await?;
+            }
+            turn.publish_for_some(2, tree.children.iter().copied());
+            Ok(())
+        }
+    }
+}
+
+/// Broadcast of `view` from `root`.
+pub async fn bcast(turn: &Turn<'_>, view: &View, root: usize, base: u32) -> Result<()> {
+    let piece = turn.half_bytes();
+    if turn.me() == root {
+        let bytes = view.len();
+        if bytes <= INLINE && base == 0 {
+            turn.put(view);
+            turn.publish(1);
+            return Ok(());
+        }
+        for k in 0..pieces(bytes, piece) {
+            if k >= 2 {
+                turn.all_reached(phase(base, k - 1)).await?;
+            }
+            let at = k * piece;
+            view.pack_to(at, &turn.half(root, k), piece.min(bytes - at));
+            turn.publish(phase(base, k + 1));
+        }
+        return Ok(());
+    }
+    turn.reached(root, phase(base, 1)).await?;
+    // The root's word: what does not fit is read all the same, so that nobody waits for ever.
+    let bytes = turn.bytes(root);
+    if bytes <= INLINE && base == 0 {
+        if bytes <= view.len() {
+            turn.get(root, view);
+        }
+    } else {
+        let count = pieces(bytes, piece);
+        for k in 0..count {
+            turn.reached(root, phase(base, k + 1)).await?;
+            let at = k * piece;
+            view.unpack_at(at, &turn.half(root, k), piece.min(bytes - at));
+            if count > 2 {
+                turn.publish_for(phase(base, k + 1), root);
+            }
+        }
+    }
+    if bytes > view.len() {
+        return Err(turn.disagreement(root, view.len()));
+    }
+    Ok(())
+}
+
+/// Gather: every rank's `send` to the root's `parts`. In place at the root, `send` is `None`.
+pub async fn gather(
+    turn: &Turn<'_>,
+    send: Option<&View>,
+    parts: Option<&Parts>,
+    root: usize,
+    base: u32,
+) -> Result<()> {
+    let (me, piece) = (turn.me(), turn.half_bytes());
+    if me != root {
+        let Some(send) = send else { return Ok(()) };
+        let bytes = send.len();
+        if bytes <= INLINE && base == 0 {
+            turn.put(send);
+            turn.publish_for(1, root);
+            return Ok(());
+        }
+        for k in 0..pieces(bytes, piece) {
+            if k >= 2 {
+                turn.reached(root, phase(base, k - 1)).await?;
+            }
+            let at = k * piece;
+            send.pack_to(at, &turn.half(me, k), piece.min(bytes - at));
+            turn.publish_for(phase(base, k + 1), root);
+        }
+        return Ok(());
+    }
+    let parts = parts.expect("the root has a receive buffer");
+    if let Some(send) = send {
+        parts.view(me)?.copy_from(send);
+    }
+    let (mut k, mut more) = (0, true);
+    while more {
+        more = false;
+        for member in after(turn) {
+            let bytes = parts.len(member);
+            if k >= pieces(bytes, piece) {
+                continue;
+            }
+            turn.reached(member, phase(base, k + 1)).await?;
+            turn.expect_bytes(member, bytes)?;
+            let view = parts.view(member)?;
+            if bytes <= INLINE && base == 0 {
+                turn.get(member, &view);
+                continue;
+            }
+            let at = k * piece;
+            view.unpack_at(at, &turn.half(member, k), piece.min(bytes - at));
+            more |= k + 1 < pieces(bytes, piece);
+        }
+        k += 1;
+        if more {
+            turn.publish(phase(base, k));
+        }
+    }
+    Ok(())
+}
+
+/// Scatter: the root's `parts` to every rank's `receive`. In place at the root, `receive` is `None`. The root writes to the others' cells.
+pub async fn scatter(
+    turn: &Turn<'_>,
+    parts: Option<&Parts>,
+    receive: Option<&View>,
+    root: usize,
+    base: u32,
+) -> Result<()> {
+    let (me, piece) = (turn.me(), turn.half_bytes());
+    if me != root {
+        let Some(receive) = receive else {
+            return Ok(());
+        };
+        let bytes = receive.len();
+        let count = pieces(bytes, piece);
+        for k in 0..count {
+            turn.reached(root, phase(base, k + 1)).await?;
+            let at = k * piece;
+            receive.unpack_at(at, &turn.half(me, k), piece.min(bytes - at));
+            if count > 2 {
+                turn.publish_for(phase(base, k + 1), root);
+            }
+        }
+        return Ok(());
+    }
+    let parts = parts.expect("the root has a send buffer");
+    let (mut k, mut more) = (0, true);
+    while more {
+        more = false;
+        for member in after(turn) {
+            let bytes = parts.len(member);
+            if k >= pieces(bytes, piece) {
+                continue;
+            }
+            if k >= 2 {
+                turn.reached(member, phase(base, k - 1)).await?;
+            }
+            let at = k * piece;
+            let half = turn.half(member, k);
+            parts
+                .view(member)?
+                .pack_to(at, &half, piece.min(bytes - at));
+            more |= k + 1 < pieces(bytes, piece);
+        }
+        k += 1;
+        turn.publish(phase(base, k));
+    }
+    if let Some(receive) = receive {
+        receive.copy_from(&parts.view(me)?);
+    }
+    Ok(())
+}
+
+/// Allgather: every rank's `send` to part number of that rank of everybody's `parts`. In place, `send` is `None`.
+pub async fn allgather(
+    turn: &Turn<'_>,
+    send: Option<&View>,
+    parts: &Parts,
+    base: u32,
+) -> Result<()> {
+    let (me, piece) = (turn.me(), turn.half_bytes());
+    let mine = parts.view(me)?;
+    let own = send.unwrap_or(&mine);
+    if own.len() != mine.len() {
+        return Err(unlike(own.len(), mine.len()));
+    }
+    let most = (0..turn.size())
+        .map(|member| pieces(parts.len(member), piece))
+        .max();
+    for k in 0..most.unwrap_or(0) {
+        if k >= 2 {
+            // Who has published piece k - 1 has read all of round k - 2.
+            turn.all_reached(phase(base, k)).await?;
+        }
+        let at = k * piece;
+        if own.len() <= INLINE && base == 0 {
+            turn.put(own);
+        } else if at < own.len() {
+            own.pack_to(at, &turn.half(me, k), piece.min(own.len() - at));
+        }
+        turn.publish(phase(base, k + 1));
+        if k == 0 && send.is_some() {
+            mine.copy_from(own);
+        }
+        for member in after(turn) {
+            let bytes = parts.len(member);
+            if at >= bytes {
+                continue;
+            }
+            turn.reached(member, phase(base, k + 1)).await?;
+            turn.expect_bytes(member, bytes)?;
+            let view = parts.view(member)?;
+            if bytes <= INLINE && base == 0 {
+                turn.get(member, &view);
+            } else {
+                view.unpack_at(at, &turn.half(member, k), piece.min(bytes - at));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is `None`.
+pub async fn alltoall(
+    turn: &Turn<'_>,
+    send: Option<&Parts>,
+    receive: &Parts,
+    base: u32,
+) -> Result<()> {
+    let (me, size) = (turn.me(), turn.size());
+    let out = send.unwrap_or(receive);
+    // A half holds a piece for each other rank.
+    let piece = share_of_half(turn);
+    let others = || after(turn);
+    let rounds = others()
+        .map(|member| pieces(out.len(member).max(receive.len(member)), piece))
+        .max();
+    for k in 0..rounds.unwrap_or(0) {
+        let at = k * piece;
+        let half = turn.half(me, k);
+        for member in others() {
+            let bytes = out.len(member);
+            if at < bytes {
+                if k >= 2 {
+                    turn.reached(member, phase(base, k)).await?;
+                }
+                let place = place_for(me, member, size) * piece;
+                let to = half.offset(place as isize);
+                out.view(member)?.pack_to(at, &to, piece.min(bytes - at));
+            }
+        }
+        turn.publish(phase(base, k + 1));
+        if k == 0
+            && let Some(send) = send
+        {
+            receive.view(me)?.copy_from(&send.view(me)?);
+        }
+        for member in others() {
+            let bytes = receive.len(member);
+            if at < bytes {
+                turn.reached(member, phase(base, k + 1)).await?;
+                let place = place_for(member, me, size) * piece;
+                let from = turn.half(member, k).offset(place as isize);
+                let view = receive.view(member)?;
+                view.unpack_at(at, &from, piece.min(bytes - at));
+            }
+        }
+    }
+    if rounds.unwrap_or(0) == 0
+        && let Some(send) = send
+    {
+        receive.view(me)?.copy_from(&send.view(me)?);
+    }
+    Ok(())
+}
+
+/// Bytes of half a cell for each other rank.
+pub(super) fn share_of_half(turn: &Turn<'_>) -> usize {
+    let share = turn.half_bytes() / (turn.size() - 1).max(1);
+    match share {
+        0..64 => share.max(1),
+        _ => share & !63,
+    }
+}
+
+/// Number of `reader`'s place in what `writer` has for each of the others.
+fn place_for(writer: usize, reader: usize, size: usize) -> usize {
+    (reader + size - writer - 1) % size
+}
+
+/// The others, from the next one on, so that not all go to the same at once.
+#[inline]
+pub(super) fn after(turn: &Turn<'_>) -> impl Iterator<Item = usize> + use<> {
+    let (me, size) = (turn.me(), turn.size());
+    (1..size).map(move |distance| (me + distance) % size)
+}
+
+/// What a rank sends is not as long as what it is to receive from itself.
+#[cold]
+pub(super) fn unlike(sent: usize, room: usize) -> Error {
+    let detail = format!(
+        "this rank's own part has {sent} bytes in the send buffer and {room} in the receive buffer"
+    );
+    Error::other(crate::constants::ERR_TRUNCATE, detail)
+}

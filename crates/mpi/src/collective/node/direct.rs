@@ -1,0 +1,331 @@
+//! Movement of data by direct copy (ma-2011, section 2): the copies of an operation run on all cores at once, from
+//! buffer to buffer.
+//!
+//! | operation | who copies |
+//! |---|---|
+//! | bcast, scatter | each rank pulls what is its own from the root; with cores to spare the root pushes a share to each |
+//! | gather | each rank pushes its own to the root; with cores to spare the root pulls a share of each |
+//! | allgather, all-to-all | each rank pulls from all others, the next one first |
+//!
+//! First phase: buffers are described. Second: copies are done. Where buffers cannot be reached nothing has been copied, and
+//! cells take over after the first phase.
+
+use mica_channel::memory::{Block, Shape, View};
+
+use super::cells::after;
+use super::offers::{Access, Offer, Side, access, access_to_all, describe, open, span_of};
+use super::parts::Parts;
+use super::span::Span;
+use super::team::Turn;
+use crate::error::Result;
+
+/// Who copies in an operation with a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// What is cheaper.
+    Auto,
+    /// Who receives.
+    Pull,
+    /// Who sends.
+    Push,
+    /// Both.
+    Both,
+}
+
+/// A share of the root's that is shorter than this is not worth another step.
+const SHARE_MIN: usize = 8 << 10;
+
+/// An operation with a root, as all ranks know it alike.
+#[derive(Debug, Clone, Copy)]
+pub struct Rooted {
+    /// The root.
+    pub root: usize,
+    /// Gather; otherwise bcast or scatter.
+    pub to_root: bool,
+    /// All ranks want the same bytes (bcast); otherwise each has a part.
+    pub whole: bool,
+    /// Bytes of a rank, if all have as many; else 0.
+    pub bytes: usize,
+    /// Who is to copy.
+    pub direction: Direction,
+    /// All ranks can be reached by address.
+    pub by_address: bool,
+    /// The phase that came before.
+    pub base: u32,
+}
+
+/// How the bytes between the root and another rank are shared out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Actors {
+    Others,
+    Root,
+    /// The root copies one of as many parts as there are ranks, the other rank the rest.
+    Both,
+}
+
+impl Rooted {
+    fn actors(&self, turn: &Turn<'_>) -> Actors {
+        match (self.direction, self.to_root) {
+            (Direction::Pull, false) | (Direction::Push, true) => Actors::Others,
+            (Direction::Pull, true) | (Direction::Push, false) => Actors::Root,
+            (Direction::Both, _) => Actors::Both,
+            (Direction::Auto, _)
+                if turn.team().has_cores() && self.bytes / turn.size() >= SHARE_MIN =>
+            {
+                Actors::Both
+            }
+            (Direction::Auto, _) => Actors::Others,
+        }
+    }
+
+    /// The buffers of the root and of the others that this is about.
+    fn sides(&self) -> (Side, Side) {
+        match self.to_root {
+            true => (Side::Receive, Side::Send),
+            false => (Side::Send, Side::Receive),
+        }
+    }
+
+    /// The root's part in it, where `whole` gives the bytes of each member; it lets others reach them if it `offers` them. False where
+    /// its buffer cannot be reached.
+    ///
+    /// # Errors
+    /// When another rank has called something else, or cannot be reached after all.
+    pub async fn at_root(
+        &self,
+        turn: &Turn<'_>,
+        offers: bool,
+        whole: impl Fn(usize) -> Result<View>,
+    ) -> Result<bool> {
+        let (offered, done) = (self.base + 1, self.base + 2);
+        let actors = self.actors(turn);
+        let (root_side, other_side) = self.sides();
+        let views: Vec<View> = match self.whole {
+            true => vec![whole(turn.me())?],
+            false => (0..turn.size()).map(&whole).collect::<Result<_>>()?,
+        };
+        let span = Span::of(&views, !self.to_root)?;
+        let offer = match offers {
+            true => span.offer(turn, self.by_address),
+            false => Offer::NONE,
+        };
+        if !self.whole {
+            for member in after(turn) {
+                span.tell(member, &turn.cell(member));
+            }
+        }
+        describe(turn, root_side, &offer, span.bytes());
+        turn.publish(offered);
+        if offer.access() == Access::None {
+            return Ok(false);
+        }
+        if actors != Actors::Others {
+            turn.all_reached(offered).await?;
+            for member in after(turn) {
+                let view = &views[if self.whole { 0 } else { member }];
+                let cut = actors.cut(turn, view.len());
+                let rest = view.len() - cut;
+                if rest == 0 || access(turn, member, other_side) == Access::None {
+                    continue;
+                }
+                let theirs = open(turn, member, other_side, view.len())?;
+                match self.to_root {
+                    true => theirs.load(cut, view, cut, rest)?,
+                    false => theirs.store(cut, view, cut, rest)?,
+                }
+            }
+            turn.publish(done);
+        }
+        turn.all_reached(done).await?;
+        Ok(true)
+    }
+
+    /// Another rank's part in it, whose bytes are `own`. False where the root's buffer cannot be reached.
+    ///
+    /// # Errors
+    /// As [`at_root`](Self::at_root); when the root has another number of bytes for this rank.
+    pub async fn at_other(&self, turn: &Turn<'_>, own: &View) -> Result<bool> {
+        let (offered, done) = (self.base + 1, self.base + 2);
+        let (actors, root, bytes) = (self.actors(turn), self.root, own.len());
+        let (root_side, other_side) = self.sides();
+        let mut offer = Offer::NONE;
+        if actors != Actors::Others {
+            if let Some((address, bytes)) = own.as_contiguous()
+                && bytes > 0
+            {
+                offer = Offer::of(turn, address, bytes, self.by_address);
+            }
+            describe(turn, other_side, &offer, bytes);
+            turn.publish_for(offered, root);
+        }
+        turn.reached(root, offered).await?;
+        if access(turn, root, root_side) == Access::None {
+            return Ok(false);
+        }
+        let cut = match offer.access() {
+            Access::None => bytes,
+            _ => actors.cut(turn, bytes),
+        };
+        let span = span_of(turn, root);
+        let mut result = Ok(());
+        if cut > 0 {
+            let at = match self.whole {
+                true => 0,
+                false => Span::told(&turn.cell(turn.me())),
+            };
+            if span < at + bytes {
+                result = Err(turn.disagreement(root, bytes));
+            } else {
+                let theirs = open(turn, root, root_side, span)?;
+                match self.to_root {
+                    true => theirs.store(at, own, 0, cut)?,
+                    false => theirs.load(at, own, 0, cut)?,
+                }
+            }
+        }
+        turn.publish_for(done, root);
+        if actors != Actors::Others {
+            turn.reached(root, done).await?;
+        }
+        result.map(|()| true)
+    }
+}
+
+impl Actors {
+    /// Where the root's share of `bytes` bytes begins; it reaches to the end.
+    fn cut(self, turn: &Turn<'_>, bytes: usize) -> usize {
+        match self {
+            Actors::Others => bytes,
+            Actors::Root => 0,
+            Actors::Both => (bytes - bytes / turn.size()) & !63,
+        }
+    }
+}
+
+/// Allgather; as [`allgather`](super::cells::allgather). False where not all buffers can be reached.
+///
+/// # Errors
+/// When another rank has called something else, or cannot be reached after all.
+pub async fn allgather(
+    turn: &Turn<'_>,
+    send: Option<&View>,
+    parts: &Parts,
+    by_address: bool,
+    base: u32,
+) -> Result<bool> {
+    let mine = parts.view(turn.me())?;
+    let own = send.unwrap_or(&mine);
+    if own.len() != mine.len() {
+        return Err(super::cells::unlike(own.len(), mine.len()));
+    }
+    let offer = match own.is_empty() {
+        // Nobody will read it.
+        true => Offer::EMPTY,
+        false => Offer::of_message(turn, own, by_address)?,
+    };
+    describe(turn, Side::Send, &offer, own.len());
+    turn.publish(base + 1);
+    if send.is_some() {
+        mine.copy_from(own);
+    }
+    turn.all_reached(base + 1).await?;
+    if access_to_all(turn, Side::Send) == Access::None {
+        return Ok(false);
+    }
+    let pull = || {
+        after(turn).try_for_each(|member| {
+            let bytes = parts.len(member);
+            turn.expect_bytes(member, bytes)?;
+            if bytes > 0 {
+                let theirs = open(turn, member, Side::Send, bytes)?;
+                theirs.load(0, &parts.view(member)?, 0, bytes)?;
+            }
+            Ok(())
+        })
+    };
+    let pulled = pull();
+    // After an error, too: the others wait for this rank.
+    turn.publish(base + 2);
+    turn.all_reached(base + 2).await?;
+    pulled.map(|()| true)
+}
+
+/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others reach its parts if it `offers` them. False where not all buffers can be reached.
+///
+/// # Errors
+/// When another rank has called something else, or cannot be reached after all.
+pub async fn alltoall(
+    turn: &Turn<'_>,
+    send: Option<&Parts>,
+    receive: &Parts,
+    offers: bool,
+    by_address: bool,
+    base: u32,
+) -> Result<bool> {
+    let (me, size) = (turn.me(), turn.size());
+    let out = send.unwrap_or(receive);
+    let views: Vec<View> = (0..size).map(|j| out.view(j)).collect::<Result<_>>()?;
+    let span = Span::of(&views, true)?;
+    let has_room = size * Span::TOLD <= turn.team().cell_bytes();
+    let offer = match has_room && (offers || span.bytes() == 0) {
+        true => span.offer(turn, by_address),
+        false => Offer::NONE,
+    };
+    if has_room {
+        for member in after(turn) {
+            span.tell(
+                member,
+                &turn.cell(me).offset((member * Span::TOLD) as isize),
+            );
+        }
+    }
+    describe(turn, Side::Send, &offer, span.bytes());
+    turn.publish(base + 1);
+    if let Some(send) = send {
+        receive.view(me)?.copy_from(&send.view(me)?);
+    }
+    turn.all_reached(base + 1).await?;
+    if access_to_all(turn, Side::Send) == Access::None {
+        return Ok(false);
+    }
+    // In place, what others have still to read is not overwritten.
+    let beside = match send {
+        Some(_) => None,
+        None => Some(Block::allocate(views.iter().map(View::len).sum())?),
+    };
+    let mut landed = Vec::new();
+    let mut pull = || {
+        let mut filled = 0;
+        after(turn).try_for_each(|member| {
+            let bytes = receive.len(member);
+            if bytes == 0 {
+                return Ok(());
+            }
+            let told = turn.cell(member).offset((me * Span::TOLD) as isize);
+            let (at, theirs) = (Span::told(&told), span_of(turn, member));
+            if theirs < at + bytes {
+                return Err(turn.disagreement(member, bytes));
+            }
+            let into = match &beside {
+                None => receive.view(member)?,
+                Some(beside) => {
+                    let into = beside.offset(filled as isize);
+                    let into = into.view(Shape::Contiguous { bytes });
+                    landed.push((member, into.clone()));
+                    filled += bytes;
+                    into
+                }
+            };
+            open(turn, member, Side::Send, theirs)?.load(at, &into, 0, bytes)?;
+            Ok(())
+        })
+    };
+    let pulled = pull();
+    // After an error, too: the others wait for this rank.
+    turn.publish(base + 2);
+    turn.all_reached(base + 2).await?;
+    for (member, from) in landed {
+        receive.view(member)?.copy_from(&from);
+    }
+    pulled.map(|()| true)
+}

@@ -1,0 +1,527 @@
+//! Collectives among ranks of one node, in memory that they share.
+//!
+//! A collective is described once ([`What`]). From that comes either the schedule of an algorithm that sends messages
+//! ([`What::messages`]), or a [`Call`] on the shared area of the communicator's ranks on this node, which copies through cells
+//! ([`cells`], [`reduce_cells`]) or directly from buffer to buffer ([`direct`], [`reduce_direct`]; ma-2011). Which one is chosen by
+//! `mica_policy` from what all ranks know alike.
+//!
+//! Each algorithm on an area is one `async` function, which waits for stamps of other ranks and knows nothing of who polls it: a
+//! blocking call polls it until it ends, for a non-blocking or persistent one the engine polls it in every round of progress.
+//! Tests poll all ranks of a team in one thread, in any order.
+
+pub mod cells;
+pub mod direct;
+pub mod offers;
+pub mod operands;
+pub mod parts;
+pub mod reduce_cells;
+pub mod reduce_direct;
+pub mod shape;
+pub mod span;
+pub mod team;
+mod what;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use mica_node::topology::{Level, level_between};
+use mica_node::tunables;
+use mica_policy::collective::{Algorithm, Choices, Collective, Family, Reach as Told};
+use mica_protocol::{Prepare, Task, TaskError, WaitKind, Waiting};
+
+use self::direct::{Direction, Rooted};
+use self::reduce_cells::Operands;
+use self::reduce_direct::Way;
+use self::team::{Team, Ticket, Turn};
+use super::place::{Elements, Place};
+use super::schedule::Schedule;
+use super::thresholds::Thresholds;
+use crate::comm::Comm;
+use crate::error::{Error, Result};
+use crate::process;
+
+pub use parts::Parts;
+pub use what::What;
+
+/// What a communicator knows of its ranks on this node.
+#[derive(Debug)]
+pub struct Local {
+    choices: Choices,
+    direction: Direction,
+    /// `None`: there is no shared area.
+    team: Option<Arc<Team>>,
+}
+
+/// This rank's part in a collective on the shared area.
+#[derive(Clone, Debug)]
+pub struct Call {
+    local: Arc<Local>,
+    team: Arc<Team>,
+    what: What,
+    /// Copy directly where buffers can be reached.
+    directly: bool,
+    /// The members' ranks in the communicator, where these are not all of its ranks.
+    ranks: Option<Arc<[usize]>>,
+}
+
+/// This rank's part in a collective.
+#[derive(Clone, Debug)]
+pub enum Plan {
+    /// On the shared area.
+    Call(Call),
+    /// In rounds of messages.
+    Rounds(Schedule),
+}
+
+impl From<Schedule> for Plan {
+    fn from(schedule: Schedule) -> Plan {
+        Plan::Rounds(schedule)
+    }
+}
+
+/// The MPI call that lines name by this number.
+pub(super) fn name_of_kind(kind: u8) -> &'static str {
+    let known = Collective::ALL.get(usize::from(kind).wrapping_sub(1));
+    match known {
+        Some(Collective::Barrier) => "MPI_Barrier",
+        Some(Collective::Bcast) => "MPI_Bcast",
+        Some(Collective::Gather) => "MPI_Gather(v)",
+        Some(Collective::Scatter) => "MPI_Scatter(v)",
+        Some(Collective::Allgather) => "MPI_Allgather(v)",
+        Some(Collective::Alltoall) => "MPI_Alltoall(v,w)",
+        Some(Collective::Reduce) => "MPI_Reduce",
+        Some(Collective::Allreduce) => "MPI_Allreduce",
+        Some(Collective::ReduceScatter) => "MPI_Reduce_scatter(_block)",
+        Some(Collective::Scan) => "MPI_Scan or MPI_Exscan",
+        None => "an unknown collective",
+    }
+}
+
+/// The same, if it is the same communicator's.
+impl PartialEq for Local {
+    fn eq(&self, other: &Local) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Local {}
+
+impl Local {
+    /// What a communicator of this process knows, with `context` as the area's name; without an area if it is `None`.
+    pub(crate) fn of(comm: &Comm, context: Option<u64>) -> Result<Local> {
+        let engine = process::engine()?;
+        let (members, me) = comm.on_this_node();
+        let cores = engine.cores().min(members.len());
+        let area = match context.filter(|_| members.len() > 1) {
+            Some(context) => engine.open_area(context, &members, me)?,
+            None => None,
+        };
+        let places: Vec<_> = members.iter().map(|&rank| engine.place(rank)).collect();
+        let choices = Choices::new(
+            engine.collective_costs(),
+            forced(mica_policy::collective::Forced::in_force())?,
+            mica_policy::collective::Setting {
+                ranks: members.len(),
+                level: furthest(&places),
+                cores,
+                area_cell: area.as_ref().map(mica_channel::area::Area::cell_bytes),
+            },
+        );
+        let fan = forced(tunables::COLL_FAN.number())? as usize;
+        let is_tree = match forced(tunables::COLL_SHAPE.choice())? {
+            "flat" => false,
+            "tree" => true,
+            _ => members.len() > shape::FLAT_MAX,
+        };
+        let tree = is_tree.then(|| shape::Tree::new(me, &places, fan));
+        let direction = match forced(tunables::COLL_DIRECTION.choice())? {
+            "pull" => Direction::Pull,
+            "push" => Direction::Push,
+            "both" => Direction::Both,
+            _ => Direction::Auto,
+        };
+        let team = area.map(|area| {
+            Arc::new(Team::new(
+                area,
+                engine.reach(),
+                tree,
+                cores == members.len(),
+            ))
+        });
+        Ok(Local {
+            choices,
+            direction,
+            team,
+        })
+    }
+
+    /// The algorithm for an operation.
+    fn algorithm(&self, what: &What) -> Algorithm {
+        let (collective, commutes) = (what.collective(), what.commutes());
+        let of = |bytes| {
+            self.choices
+                .algorithm(collective, bytes, commutes, Told::Unknown)
+        };
+        match what.bytes() {
+            Some(bytes) => of(bytes),
+            // Nobody knows all amounts: who has much offers it, and if not all do, cells take over.
+            None => match of(MUCH) {
+                Algorithm::Direct => Algorithm::Direct,
+                _ => of(LITTLE),
+            },
+        }
+    }
+
+    /// Whether a part of `bytes` bytes is worth to be offered, where not all know the amounts.
+    fn is_worth_offering(&self, collective: Collective, bytes: usize) -> bool {
+        let choice = self
+            .choices
+            .algorithm(collective, bytes, true, Told::Unknown);
+        choice == Algorithm::Direct
+    }
+}
+
+/// How far apart the two are that are furthest apart.
+fn furthest(places: &[mica_node::topology::Place]) -> Level {
+    let from = |(i, a)| places[..i].iter().map(move |b| level_between(a, b));
+    let pairs = places.iter().enumerate().flat_map(from);
+    pairs.max().unwrap_or(Level::SharedCache)
+}
+
+/// Amounts that stand for unknown ones.
+const MUCH: usize = 1 << 20;
+const LITTLE: usize = 1 << 10;
+
+/// The value of a tunable that was found right when the engine started.
+fn forced<T>(value: std::result::Result<T, tunables::BadValue>) -> Result<T> {
+    value.map_err(|bad| Error::other(crate::constants::ERR_OTHER, bad.to_string()))
+}
+
+/// A collective among this node's ranks of a communicator that spans nodes, where `ranks` are theirs in the communicator; `None` if it
+/// is to go by messages.
+pub(super) fn step(local: &Arc<Local>, what: &What, ranks: &[usize]) -> Option<Call> {
+    let team = local.team.as_ref()?;
+    if what.is_empty() || !what.fits(team) {
+        return None;
+    }
+    let algorithm = local.algorithm(what);
+    (algorithm.family() != Family::Messages).then(|| Call {
+        local: Arc::clone(local),
+        team: Arc::clone(team),
+        directly: algorithm == Algorithm::Direct,
+        what: what.clone(),
+        ranks: Some(ranks.into()),
+    })
+}
+
+/// The plan of a collective among ranks that are all on this node.
+pub(super) fn plan(comm: &Comm, what: What) -> Result<Plan> {
+    let me = Place {
+        rank: comm.rank(),
+        size: comm.size(),
+    };
+    if me.size == 1 || what.is_empty() || comm.layout().is_some() {
+        return what.messages(me, &Thresholds::DEFAULT).map(Plan::Rounds);
+    }
+    let local = comm.local()?;
+    let algorithm = local.algorithm(&what);
+    match (algorithm.family(), &local.team) {
+        (Family::Shared | Family::Direct, Some(team)) if what.fits(team) => Ok(Plan::Call(Call {
+            local: Arc::clone(local),
+            team: Arc::clone(team),
+            directly: algorithm == Algorithm::Direct,
+            what,
+            ranks: None,
+        })),
+        (Family::Messages, _) => what
+            .messages(me, &Thresholds::of(algorithm))
+            .map(Plan::Rounds),
+        _ => what.messages(me, &Thresholds::DEFAULT).map(Plan::Rounds),
+    }
+}
+
+impl Call {
+    /// The same on an area of its own, for a persistent operation: it may be started in another order than others. `None` if there is
+    /// no area to be had.
+    pub(super) fn apart(&self, comm: &Comm) -> Result<Option<Call>> {
+        let Some(context) = comm.take_last_spare() else {
+            return Ok(None);
+        };
+        let local = Arc::new(Local::of(comm, Some(context))?);
+        Ok(local.team.clone().map(|team| Call {
+            local,
+            team,
+            ..self.clone()
+        }))
+    }
+
+    /// The same by messages.
+    pub(super) fn by_messages(&self, comm: &Comm) -> Result<Schedule> {
+        let me = Place {
+            rank: self.team.me(),
+            size: self.team.size(),
+        };
+        let part = self.what.messages(me, &Thresholds::DEFAULT)?;
+        let Some(ranks) = &self.ranks else {
+            return Ok(part);
+        };
+        debug_assert!(ranks.len() <= comm.size());
+        let mut schedule = Schedule::new();
+        schedule.join(part, ranks);
+        Ok(schedule)
+    }
+
+    /// Takes this call's place in the order of the team's operations; to be called by all ranks in the same order.
+    pub(super) fn reserve(&self) -> Ticket {
+        self.team.reserve(self.directly && self.may_go_by_address())
+    }
+
+    /// Whether copies by the kernel would do, where buffers cannot be reached otherwise.
+    fn may_go_by_address(&self) -> bool {
+        let (what, choices) = (&self.what, &self.local.choices);
+        let bytes = what.bytes().unwrap_or(MUCH);
+        let once = choices.once_told(what.collective(), bytes, what.commutes(), Told::Cma);
+        once == Algorithm::Direct
+    }
+
+    /// Runs it to its end. Blocks.
+    pub(super) fn run_here(&self, ticket: Ticket, context: u64) -> Result<()> {
+        let mut running = pin!(self.run(ticket));
+        let mut polling = Context::from_waker(Waker::noop());
+        let waiting = |state: &mica_protocol::State| Waiting {
+            kind: WaitKind::Collective,
+            peer: -1,
+            tag: -1,
+            context,
+            unexpected: state.unexpected_messages() as u32,
+        };
+        process::engine()?.watch(waiting, || match running.as_mut().poll(&mut polling) {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => None,
+        })?
+    }
+
+    /// This rank's part, from the first stamp to the last.
+    async fn run(&self, ticket: Ticket) -> Result<()> {
+        let kind = self.what.collective() as u8 + 1;
+        let turn = Turn::new(&self.team, ticket, kind);
+        turn.begin(self.what.own_bytes(turn.me())).await;
+        let result = self.perform(&turn).await;
+        turn.finish();
+        result
+    }
+
+    async fn perform(&self, turn: &Turn<'_>) -> Result<()> {
+        let mut base = 0;
+        let mut by_address = false;
+        if self.directly && self.may_go_by_address() {
+            (by_address, base) = turn.agree_on_cma(base).await?;
+        }
+        if self.directly {
+            if self.perform_directly(turn, by_address, base).await? {
+                return Ok(());
+            }
+            base += 1;
+        }
+        self.perform_in_cells(turn, base).await
+    }
+
+    /// By direct copy; false if not all buffers can be reached.
+    async fn perform_directly(&self, turn: &Turn<'_>, by_address: bool, base: u32) -> Result<bool> {
+        let me = turn.me();
+        let rooted = |root, to_root, whole, bytes: Option<usize>| Rooted {
+            root,
+            to_root,
+            whole,
+            bytes: bytes.unwrap_or(0),
+            direction: self.local.direction,
+            by_address,
+            base,
+        };
+        // Where not all know the amounts, only what is worth it is offered.
+        let collective = self.what.collective();
+        let offers = self.what.bytes().is_some()
+            || self
+                .local
+                .is_worth_offering(collective, self.what.longest());
+        let way = Way { by_address, base };
+        match &self.what {
+            // There is nothing to copy.
+            What::Barrier => Ok(false),
+            What::Bcast { view, root } => {
+                let rooted = rooted(*root, false, true, Some(view.len()));
+                match me == *root {
+                    true => rooted.at_root(turn, offers, |_| Ok(view.clone())).await,
+                    false => rooted.at_other(turn, view).await,
+                }
+            }
+            What::Gather {
+                send,
+                parts,
+                root,
+                bytes,
+            } => {
+                let rooted = rooted(*root, true, false, *bytes);
+                match (parts, send) {
+                    (Some(parts), send) if me == *root => {
+                        if let Some(send) = send {
+                            parts.view(me)?.copy_from(send);
+                        }
+                        rooted.at_root(turn, offers, |rank| parts.view(rank)).await
+                    }
+                    (_, Some(send)) => rooted.at_other(turn, send).await,
+                    (_, None) => Ok(true),
+                }
+            }
+            What::Scatter {
+                parts,
+                receive,
+                root,
+                bytes,
+            } => {
+                let rooted = rooted(*root, false, false, *bytes);
+                match (parts, receive) {
+                    (Some(parts), receive) if me == *root => {
+                        let done = rooted
+                            .at_root(turn, offers, |rank| parts.view(rank))
+                            .await?;
+                        if let Some(receive) = receive.as_ref().filter(|_| done) {
+                            receive.copy_from(&parts.view(me)?);
+                        }
+                        Ok(done)
+                    }
+                    (_, Some(receive)) => rooted.at_other(turn, receive).await,
+                    (_, None) => Ok(true),
+                }
+            }
+            What::Allgather { send, parts } => {
+                direct::allgather(turn, send.as_ref(), parts, by_address, base).await
+            }
+            What::Alltoall { send, receive } => {
+                direct::alltoall(turn, send.as_ref(), receive, offers, by_address, base).await
+            }
+            What::Reduce {
+                reduction,
+                send,
+                result,
+                root,
+            } => {
+                let Some(operands) = Operands::dense(reduction, own(send, result)) else {
+                    return Ok(false);
+                };
+                reduce_direct::reduce(turn, operands, result.as_ref(), *root, way).await
+            }
+            What::ReduceScatter {
+                reduction,
+                send,
+                counts,
+                result,
+            } => {
+                let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result))
+                else {
+                    return Ok(false);
+                };
+                reduce_direct::reduce_scatter(turn, operands, counts, result, way).await
+            }
+            What::Scan {
+                reduction,
+                send,
+                result,
+                exclusive,
+            } => {
+                let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result))
+                else {
+                    return Ok(false);
+                };
+                reduce_direct::scan(turn, operands, result, *exclusive, way).await
+            }
+        }
+    }
+
+    async fn perform_in_cells(&self, turn: &Turn<'_>, base: u32) -> Result<()> {
+        match &self.what {
+            What::Barrier => cells::barrier(turn).await,
+            What::Bcast { view, root } => cells::bcast(turn, view, *root, base).await,
+            What::Gather {
+                send, parts, root, ..
+            } => cells::gather(turn, send.as_ref(), parts.as_ref(), *root, base).await,
+            What::Scatter {
+                parts,
+                receive,
+                root,
+                ..
+            } => cells::scatter(turn, parts.as_ref(), receive.as_ref(), *root, base).await,
+            What::Allgather { send, parts } => {
+                cells::allgather(turn, send.as_ref(), parts, base).await
+            }
+            What::Alltoall { send, receive } => {
+                cells::alltoall(turn, send.as_ref(), receive, base).await
+            }
+            What::Reduce {
+                reduction,
+                send,
+                result,
+                root,
+            } => {
+                let operands = Operands::spaced(reduction, own(send, result))?;
+                reduce_cells::reduce(turn, operands, result.as_ref(), *root, base).await
+            }
+            What::ReduceScatter {
+                reduction,
+                send,
+                counts,
+                result,
+            } => {
+                let operands = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
+                reduce_cells::reduce_scatter(turn, operands, counts, result, base).await
+            }
+            What::Scan {
+                reduction,
+                send,
+                result,
+                exclusive,
+            } => {
+                let operands = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
+                reduce_cells::scan(turn, operands, result, *exclusive, base).await
+            }
+        }
+    }
+}
+
+/// A reduction's operand: in place it is where the result goes.
+fn own<'a>(send: &'a Option<Elements>, result: &'a Option<Elements>) -> &'a Elements {
+    let operand = send.as_ref().or(result.as_ref());
+    operand.expect("who works in place has a receive buffer")
+}
+
+impl Prepare for Call {
+    fn prepare(&self) -> Box<dyn Task> {
+        let (call, ticket) = (self.clone(), self.reserve());
+        Box::new(Running(Box::pin(async move { call.run(ticket).await })))
+    }
+}
+
+/// A call that the engine polls.
+struct Running(Pin<Box<dyn Future<Output = Result<()>> + Send>>);
+
+impl Task for Running {
+    fn advance(&mut self) -> Option<std::result::Result<(), TaskError>> {
+        let mut polling = Context::from_waker(Waker::noop());
+        match self.0.as_mut().poll(&mut polling) {
+            Poll::Pending => None,
+            Poll::Ready(result) => Some(result.map_err(|error| TaskError {
+                code: error.code(),
+                detail: error.to_string(),
+            })),
+        }
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Running")
+    }
+}

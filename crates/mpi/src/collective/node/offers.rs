@@ -1,0 +1,169 @@
+//! Buffers that this rank lets others reach, described once for each operation (ma-2011: persistent registration), and others'
+//! buffers as this rank reaches them.
+//!
+//! An operation that copies directly begins with a phase in which ranks put the description of what they send from and of what they
+//! receive into in their lines. All who read a line conclude the same from it: whether a buffer can be reached by loads and stores,
+//! only by address (the kernel copies), or not at all. Where it cannot, the operation goes on through cells.
+
+use mica_channel::direct::{Published, ReachError, Reached};
+use mica_channel::memory::{Block, Region, View};
+
+use super::team::Turn;
+use crate::constants as c;
+use crate::error::{Error, Result};
+
+/// How a buffer can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Access {
+    /// Not at all.
+    None = 0,
+    /// The kernel copies from and to it.
+    ByAddress = 1,
+    /// By loads and stores.
+    Window = 2,
+}
+
+/// A buffer of this rank that is offered; as long as this lives, its pages stay where they are.
+#[derive(Debug)]
+pub struct Offer {
+    published: Option<Published>,
+    access: Access,
+    /// What was packed, where the buffer itself is not in one piece.
+    _staged: Option<Region>,
+}
+
+impl Offer {
+    /// Nothing that could be reached.
+    pub const NONE: Offer = Offer {
+        published: None,
+        access: Access::None,
+        _staged: None,
+    };
+
+    /// No bytes: nobody will want them.
+    pub const EMPTY: Offer = Offer {
+        access: Access::Window,
+        ..Offer::NONE
+    };
+
+    /// `bytes` bytes at `address`. `by_address`: all members may be reached by address.
+    pub fn of(turn: &Turn<'_>, address: usize, bytes: usize, by_address: bool) -> Offer {
+        let Some(reach) = turn.team().reach() else {
+            return Offer::NONE;
+        };
+        let published = reach.expose(address, bytes);
+        let access = match (published.is_whole(bytes), by_address) {
+            (true, _) => Access::Window,
+            (false, true) => Access::ByAddress,
+            (false, false) => Access::None,
+        };
+        Offer {
+            published: Some(published),
+            access,
+            _staged: None,
+        }
+    }
+
+    /// A message to be read: where it lies, or packed where it is not in one piece.
+    ///
+    /// # Errors
+    /// When memory for the packed message cannot be had.
+    pub fn of_message(turn: &Turn<'_>, view: &View, by_address: bool) -> Result<Offer> {
+        if let Some((address, bytes)) = view.as_contiguous() {
+            return Ok(Offer::of(turn, address, bytes, by_address));
+        }
+        let staged = Block::allocate(view.len())?;
+        view.pack_to(0, &staged, view.len());
+        let offer = Offer::of(turn, staged.address(), view.len(), by_address);
+        Ok(Offer {
+            _staged: Some(staged),
+            ..offer
+        })
+    }
+
+    /// How others reach it.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+}
+
+/// Which of a rank's two buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// The one that it sends from.
+    Send,
+    /// The one that it receives into.
+    Receive,
+}
+
+/// Puts the description of one buffer of `bytes` bytes in this rank's line, to be published next.
+pub fn describe(turn: &Turn<'_>, side: Side, offer: &Offer, bytes: usize) {
+    match side {
+        Side::Send => describe_both(turn, offer, &Offer::NONE, bytes),
+        Side::Receive => describe_both(turn, &Offer::NONE, offer, bytes),
+    }
+}
+
+/// The same for both buffers, of as many bytes.
+pub fn describe_both(turn: &Turn<'_>, send: &Offer, receive: &Offer, bytes: usize) {
+    let words = |offer: &Offer| offer.published.as_ref().map_or([0, 0], Published::words);
+    let ([a, b], [c, d]) = (words(send), words(receive));
+    let flags = send.access as u64 | (receive.access as u64) << 2;
+    turn.put_words([a, b, c, d, flags, bytes as u64]);
+}
+
+/// How a member's buffer can be reached, as it has said.
+pub fn access(turn: &Turn<'_>, member: usize, side: Side) -> Access {
+    let flags = turn.words(member)[4];
+    let flags = match side {
+        Side::Send => flags,
+        Side::Receive => flags >> 2,
+    };
+    match flags & 3 {
+        2 => Access::Window,
+        1 => Access::ByAddress,
+        _ => Access::None,
+    }
+}
+
+/// The worst access to that buffer of all members.
+pub fn access_to_all(turn: &Turn<'_>, side: Side) -> Access {
+    (0..turn.size())
+        .map(|member| access(turn, member, side))
+        .min()
+        .unwrap_or(Access::None)
+}
+
+/// Bytes of the buffer that a member has described.
+pub fn span_of(turn: &Turn<'_>, member: usize) -> usize {
+    turn.words(member)[5] as usize
+}
+
+/// A member's buffer of `bytes` bytes, which it has offered.
+///
+/// # Errors
+/// When it cannot be reached after all.
+pub fn open(turn: &Turn<'_>, member: usize, side: Side, bytes: usize) -> Result<Reached> {
+    let [a, b, c, d, ..] = turn.words(member);
+    let words = match side {
+        Side::Send => [a, b],
+        Side::Receive => [c, d],
+    };
+    let peer = turn.rank(member);
+    let reached = turn
+        .team()
+        .reach()
+        .and_then(|reach| reach.open(peer, words, bytes));
+    reached.ok_or_else(|| {
+        let detail = format!(
+            "rank {peer} of the job has offered {bytes} bytes of its memory, which cannot be mapped here"
+        );
+        Error::other(c::ERR_OTHER, detail)
+    })
+}
+
+impl From<ReachError> for Error {
+    fn from(error: ReachError) -> Error {
+        Error::other(c::ERR_OTHER, error.to_string())
+    }
+}

@@ -1,0 +1,54 @@
+//! The operands of a reduction in memory that ranks share, and their reduction in the order of ranks.
+
+use mica_channel::memory::{Region, View};
+
+use crate::collective::place::Elements;
+use crate::collective::reduction::Reduction;
+use crate::error::Result;
+
+/// Bytes from one element to the next, where elements lie one after the other and none reaches beyond its own extent; `None` for
+/// datatypes of another form.
+pub fn stride(reduction: &Reduction) -> Option<usize> {
+    let datatype = &reduction.datatype;
+    let (extent, first) = (datatype.extent(), datatype.true_lb());
+    let is_plain = first >= 0 && extent > 0 && first + datatype.true_extent() <= extent;
+    is_plain.then_some(extent as usize)
+}
+
+impl Reduction {
+    /// `count` elements at `region` as a message.
+    pub(super) fn elements(&self, region: Region, count: usize) -> Result<View> {
+        Elements::new(region, &self.datatype).view(0, count)
+    }
+
+    /// `x0 op (x1 op (... xn))` into `result`, where `operand` gives the `members` operands by their number. `result` is none of
+    /// them but, if so, the last. The order is the same for all ranks and runs, and so are the bits.
+    pub(super) fn fold(
+        &self,
+        members: usize,
+        count: usize,
+        result: &Region,
+        mut operand: impl FnMut(usize) -> Result<Region>,
+    ) -> Result<()> {
+        if count == 0 || members == 0 {
+            return Ok(());
+        }
+        let last = operand(members - 1)?;
+        if last.address() != result.address() {
+            let to = self.elements(result.clone(), count)?;
+            to.copy_from(&self.elements(last, count)?);
+        }
+        for member in (0..members - 1).rev() {
+            self.op
+                .apply(&operand(member)?, result, count, &self.datatype)?;
+        }
+        Ok(())
+    }
+}
+
+/// Elements of the part number `part` of `parts` when `count` elements are shared out: from which to which.
+#[inline]
+pub fn share(count: usize, part: usize, parts: usize) -> std::ops::Range<usize> {
+    let cut = |i: usize| (count as u128 * i as u128 / parts as u128) as usize;
+    cut(part)..cut(part + 1)
+}

@@ -1,0 +1,298 @@
+//! Reductions by direct copy: each rank reduces its own share of the vector straight from its peers' memory, a block at a time that
+//! stays in the first-level cache, and stores the result to all who want it. Every operand is read once and no byte is copied on the way.
+//!
+//! A share is touched by the rank that reduces it and by nobody else, so working in place needs nothing more. The order of
+//! operands is that of the ranks, as through cells.
+
+use mica_channel::direct::Reached;
+use mica_channel::memory::{Block, Region, Shape, View};
+
+use super::offers::{Access, Offer, Side, access, access_to_all, describe_both, open};
+use super::operands::share;
+use super::reduce_cells::Operands;
+use super::team::Turn;
+use crate::collective::place::Elements;
+use crate::error::Result;
+
+/// Bytes reduced at a time where peers are read by loads: operands of a few ranks and the result stay in a first-level cache.
+const BLOCK: usize = 4 << 10;
+
+/// The same where the kernel copies: a system call for each block and peer.
+const BLOCK_BY_ADDRESS: usize = 64 << 10;
+
+/// What all ranks know alike of an operation.
+#[derive(Debug, Clone, Copy)]
+pub struct Way {
+    /// All ranks can be reached by address.
+    pub by_address: bool,
+    /// The phase that came before.
+    pub base: u32,
+}
+
+/// Everybody's vectors, as this rank reaches them.
+struct Vectors {
+    /// Operands; `None`: this rank's own.
+    sources: Vec<Option<Reached>>,
+    /// Copies of blocks that cannot be read in place, one for each rank.
+    copies: Option<Region>,
+    /// Bytes of a block.
+    block: usize,
+    own: Region,
+}
+
+impl Vectors {
+    /// Opens the operands, of which this rank's own is at `own`; all have `bytes` bytes.
+    fn open(turn: &Turn<'_>, own: Region, bytes: usize, stride: usize) -> Result<Vectors> {
+        let me = turn.me();
+        let sources = (0..turn.size())
+            .map(|member| match member == me {
+                true => Ok(None),
+                false => open(turn, member, Side::Send, bytes).map(Some),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let by_address = sources.iter().flatten().any(|source| !source.is_window());
+        let block = if by_address { BLOCK_BY_ADDRESS } else { BLOCK };
+        let block = (block / stride).max(1) * stride;
+        let copies = match by_address {
+            true => Some(Block::allocate(turn.size() * block)?),
+            false => None,
+        };
+        Ok(Vectors {
+            sources,
+            copies,
+            block,
+            own,
+        })
+    }
+
+    /// `bytes` bytes of a member's operand at `position`, to be read.
+    fn operand(&self, member: usize, position: usize, bytes: usize) -> Result<Region> {
+        let Some(source) = &self.sources[member] else {
+            return Ok(self.own.offset(position as isize));
+        };
+        if let Some(region) = source.region(position, bytes) {
+            return Ok(region);
+        }
+        let copies = self
+            .copies
+            .as_ref()
+            .expect("made where a source is no window");
+        let copy = copies.offset((member * self.block) as isize);
+        source.load(position, &plain(&copy, bytes), 0, bytes)?;
+        Ok(copy)
+    }
+}
+
+fn plain(region: &Region, bytes: usize) -> View {
+    region.clone().view(Shape::Contiguous { bytes })
+}
+
+/// The blocks, of `block` bytes at most, of a range of bytes.
+fn blocks(range: std::ops::Range<usize>, block: usize) -> impl Iterator<Item = (usize, usize)> {
+    let end = range.end;
+    range
+        .step_by(block)
+        .map(move |at| (at, block.min(end - at)))
+}
+
+/// Says what this rank has, and waits for what the others have. False where not all can be reached.
+async fn meet(
+    turn: &Turn<'_>,
+    offers: &(Offer, Offer),
+    operands: &Operands<'_>,
+    targets: impl Iterator<Item = usize>,
+    way: Way,
+) -> Result<bool> {
+    let bytes = operands.bytes();
+    describe_both(turn, &offers.0, &offers.1, bytes);
+    turn.publish(way.base + 1);
+    turn.all_reached(way.base + 1).await?;
+    turn.expect_bytes_of_all(bytes)?;
+    let mut targets = targets;
+    let reached = access_to_all(turn, Side::Send) != Access::None
+        && targets.all(|member| access(turn, member, Side::Receive) != Access::None);
+    Ok(reached)
+}
+
+/// This rank is done with the others' vectors; waits until they are with its own.
+async fn part(turn: &Turn<'_>, way: Way, outcome: Result<()>) -> Result<bool> {
+    // After an error, too: the others wait for this rank.
+    turn.publish(way.base + 2);
+    turn.all_reached(way.base + 2).await?;
+    outcome.map(|()| true)
+}
+
+/// Allreduce, or reduce to `root`; as [`reduce`](super::reduce_cells::reduce). False where not all vectors can be reached.
+///
+/// # Errors
+/// When another rank has called something else, takes part with another amount, or cannot be reached after all.
+pub async fn reduce(
+    turn: &Turn<'_>,
+    operands: Operands<'_>,
+    result: Option<&Elements>,
+    root: Option<usize>,
+    way: Way,
+) -> Result<bool> {
+    let (me, size, bytes) = (turn.me(), turn.size(), operands.bytes());
+    let own = operands.own.region(0);
+    let mine = result.filter(|_| root.is_none_or(|root| root == me));
+    let source = Offer::of(turn, own.address(), bytes, way.by_address);
+    let offers = match mine {
+        Some(result) => {
+            let target = result.region(0).address();
+            (source, Offer::of(turn, target, bytes, way.by_address))
+        }
+        None => (source, Offer::NONE),
+    };
+    let targets = || (0..size).filter(|&member| root.is_none_or(|root| root == member));
+    if !meet(turn, &offers, &operands, targets(), way).await? {
+        return Ok(false);
+    }
+    let work = || -> Result<()> {
+        let vectors = Vectors::open(turn, own.clone(), bytes, operands.stride)?;
+        let others = targets()
+            .filter(|&member| member != me)
+            .map(|member| open(turn, member, Side::Receive, bytes))
+            .collect::<Result<Vec<_>>>()?;
+        // In place, the result must not overwrite the operand that is still to be read; a rank without a result has no place for it.
+        let beside = match mine {
+            Some(result) if !result.same_place(operands.own) => None,
+            _ => Some(Block::allocate(vectors.block)?),
+        };
+        let range = share(operands.reduction.count, me, size);
+        let range = range.start * operands.stride..range.end * operands.stride;
+        for (at, len) in blocks(range, vectors.block) {
+            let target = match (&beside, mine) {
+                (Some(beside), _) => beside.clone(),
+                (None, Some(result)) => result.region(0).offset(at as isize),
+                (None, None) => unreachable!("without a result there is memory beside"),
+            };
+            let count = len / operands.stride;
+            operands.reduction.fold(size, count, &target, |member| {
+                vectors.operand(member, at, len)
+            })?;
+            let reduced = plain(&target, len);
+            if let (Some(_), Some(result)) = (&beside, mine) {
+                plain(&result.region(0).offset(at as isize), len).copy_from(&reduced);
+            }
+            for other in &others {
+                other.store(at, &reduced, 0, len)?;
+            }
+        }
+        Ok(())
+    };
+    let outcome = work();
+    part(turn, way, outcome).await
+}
+
+/// Reduce-scatter; as [`reduce_scatter`](super::reduce_cells::reduce_scatter). False where not all vectors can be reached.
+///
+/// # Errors
+/// As [`reduce`].
+pub async fn reduce_scatter(
+    turn: &Turn<'_>,
+    operands: Operands<'_>,
+    counts: &[usize],
+    result: &Elements,
+    way: Way,
+) -> Result<bool> {
+    let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
+    let own = operands.own.region(0);
+    let source = Offer::of(turn, own.address(), bytes, way.by_address);
+    let offers = (source, Offer::NONE);
+    if !meet(turn, &offers, &operands, std::iter::empty(), way).await? {
+        return Ok(false);
+    }
+    let first: usize = counts[..me].iter().sum();
+    let mine = counts[me] * stride;
+    // In place, the result lies where others have still to read.
+    let beside = match result.same_place(operands.own) {
+        true => Some(Block::allocate(mine)?),
+        false => None,
+    };
+    let target = beside.clone().unwrap_or_else(|| result.region(0));
+    let work = || -> Result<()> {
+        let vectors = Vectors::open(turn, own.clone(), bytes, stride)?;
+        let range = first * stride..first * stride + mine;
+        for (at, len) in blocks(range, vectors.block) {
+            let to = target.offset((at - first * stride) as isize);
+            operands.reduction.fold(size, len / stride, &to, |member| {
+                vectors.operand(member, at, len)
+            })?;
+        }
+        Ok(())
+    };
+    let outcome = work();
+    let done = part(turn, way, outcome).await?;
+    if let Some(beside) = beside {
+        plain(&result.region(0), mine).copy_from(&plain(&beside, mine));
+    }
+    Ok(done)
+}
+
+/// Scan; as [`scan`](super::reduce_cells::scan). Each rank computes its share of everybody's result. False where not all vectors can be
+/// reached.
+///
+/// # Errors
+/// As [`reduce`].
+pub async fn scan(
+    turn: &Turn<'_>,
+    operands: Operands<'_>,
+    result: &Elements,
+    exclusive: bool,
+    way: Way,
+) -> Result<bool> {
+    let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
+    let own = operands.own.region(0);
+    let to = result.region(0);
+    let offers = (
+        Offer::of(turn, own.address(), bytes, way.by_address),
+        Offer::of(turn, to.address(), bytes, way.by_address),
+    );
+    if !meet(turn, &offers, &operands, 0..size, way).await? {
+        return Ok(false);
+    }
+    let reduction = operands.reduction;
+    let work = || -> Result<()> {
+        let vectors = Vectors::open(turn, own.clone(), bytes, stride)?;
+        let targets = (0..size)
+            .map(|member| match member == me {
+                true => Ok(None),
+                false => open(turn, member, Side::Receive, bytes).map(Some),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let store = |member: usize, at: usize, from: &View| -> Result<()> {
+            match &targets[member] {
+                None => drop(plain(&to.offset(at as isize), from.len()).copy_from(from)),
+                Some(target) => target.store(at, from, 0, from.len())?,
+            }
+            Ok(())
+        };
+        // What has been reduced so far, and room for the next.
+        let mut so_far = Block::allocate(vectors.block)?;
+        let mut next = Block::allocate(vectors.block)?;
+        let range = share(reduction.count, me, size);
+        for (at, len) in blocks(range.start * stride..range.end * stride, vectors.block) {
+            for member in 0..size {
+                let operand = vectors.operand(member, at, len)?;
+                plain(&next, len).copy_from(&plain(&operand, len));
+                if member > 0 {
+                    if exclusive {
+                        store(member, at, &plain(&so_far, len))?;
+                    }
+                    let count = len / stride;
+                    reduction
+                        .op
+                        .apply(&so_far, &next, count, &reduction.datatype)?;
+                }
+                std::mem::swap(&mut so_far, &mut next);
+                if !exclusive {
+                    store(member, at, &plain(&so_far, len))?;
+                }
+            }
+        }
+        Ok(())
+    };
+    let outcome = work();
+    part(turn, way, outcome).await
+}

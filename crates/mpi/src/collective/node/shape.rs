@@ -1,0 +1,140 @@
+//! How the members of a team are arranged for collectives of many: trees whose shape follows the machine's levels.
+//!
+//! With few members everybody looks at everybody's line: one step, and each line is read by all. With many this would move too many
+//! lines, so members gather at a leader in each group of those that are near each other (a shared cache, a package), the
+//! leaders at one of theirs, and what is to be told goes back down the same tree. Groups are ranges of members in their
+//! order, so that a reduction up the tree keeps the order of operands; where members of one cache are not neighbours in that order,
+//! groups are cut by number only.
+
+use mica_node::topology::{Level, Place, level_between};
+
+/// A node of the tree: who gathers at whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tree {
+    /// Where this member gathers; `None` at the root, which is member 0.
+    pub parent: Option<usize>,
+    /// Who gathers here, in order. Child `i` speaks for all members from itself up to the next child, so results may be combined
+    /// in this order, after the member's own.
+    pub children: Vec<usize>,
+}
+
+/// Members up to which everybody looks at everybody.
+pub const FLAT_MAX: usize = 16;
+
+impl Tree {
+    /// The place of member `me` in the tree over members at `places`, in which nobody has more than `fan` (at least 2) children.
+    ///
+    /// # Panics
+    /// If `me` is no member.
+    pub fn new(me: usize, places: &[Place], fan: usize) -> Tree {
+        assert!(me < places.len(), "member {me} of {}", places.len());
+        let mut tree = Tree {
+            parent: None,
+            children: Vec::new(),
+        };
+        // Leaders of the groups so far, from the finest level up.
+        let mut leaders: Vec<usize> = (0..places.len()).collect();
+        for level in [Level::SharedCache, Level::Package, Level::Node] {
+            leaders = join(me, &mut tree, leaders, fan.max(2), |a, b| {
+                level == Level::Node || level_between(&places[a], &places[b]) <= level
+            });
+        }
+        while leaders.len() > 1 {
+            leaders = join(me, &mut tree, leaders, fan.max(2), |_, _| true);
+        }
+        tree
+    }
+}
+
+/// Puts neighbours among `leaders` that are `near` the first of them under it, at most `fan` at a time. Gives the new leaders.
+fn join(
+    me: usize,
+    tree: &mut Tree,
+    leaders: Vec<usize>,
+    fan: usize,
+    near: impl Fn(usize, usize) -> bool,
+) -> Vec<usize> {
+    let mut next = Vec::new();
+    let mut rest = leaders.as_slice();
+    while let Some((&first, others)) = rest.split_first() {
+        let group = others
+            .iter()
+            .take(fan)
+            .take_while(|&&other| near(first, other))
+            .count();
+        for &child in &others[..group] {
+            if child == me {
+                tree.parent = Some(first);
+            }
+            if first == me {
+                tree.children.push(child);
+            }
+        }
+        next.push(first);
+        rest = &others[group..];
+    }
+    next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(package: u32, shared_cache: u32, core: u32) -> Place {
+        Place {
+            package,
+            shared_cache,
+            core,
+            ..Place::UNKNOWN
+        }
+    }
+
+    fn trees(places: &[Place], fan: usize) -> Vec<Tree> {
+        (0..places.len())
+            .map(|me| Tree::new(me, places, fan))
+            .collect()
+    }
+
+    /// Members that a member speaks for, in the order in which it would combine them.
+    fn spoken_for(trees: &[Tree], member: usize) -> Vec<usize> {
+        let below = trees[member].children.iter();
+        std::iter::once(member)
+            .chain(below.flat_map(|&child| spoken_for(trees, child)))
+            .collect()
+    }
+
+    #[test]
+    fn every_member_is_reached_once_and_in_order() {
+        for size in 1..70 {
+            for fan in [2, 3, 8] {
+                let places: Vec<Place> =
+                    (0..size as u32).map(|i| place(i / 12, i / 5, i)).collect();
+                let trees = trees(&places, fan);
+                assert_eq!(spoken_for(&trees, 0), (0..size).collect::<Vec<_>>());
+                for (member, tree) in trees.iter().enumerate() {
+                    for &child in &tree.children {
+                        assert_eq!(trees[child].parent, Some(member));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn groups_follow_caches_and_packages() {
+        // Two packages of two caches of four.
+        let places: Vec<Place> = (0..16).map(|i| place(i / 8, i / 4, i)).collect();
+        let trees = trees(&places, 8);
+        assert_eq!(trees[0].children, [1, 2, 3, 4, 8]);
+        assert_eq!(trees[8].children, [9, 10, 11, 12]);
+        assert_eq!(trees[12].children, [13, 14, 15]);
+        assert_eq!(trees[5].parent, Some(4));
+    }
+
+    #[test]
+    fn members_dealt_around_still_make_a_tree() {
+        let places: Vec<Place> = (0..24).map(|i| place(i % 2, i % 6, i)).collect();
+        let trees = trees(&places, 4);
+        assert_eq!(spoken_for(&trees, 0), (0..24).collect::<Vec<_>>());
+    }
+}

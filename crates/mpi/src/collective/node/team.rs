@@ -1,0 +1,535 @@
+//! The ranks of one communicator on one node, and the operations that they have under way in their shared area.
+//!
+//! Each operation of a team has a number, and uses the area's memory of one *turn*: those of number modulo [`TURNS`]. Ranks begin
+//! operations in the same order, as they call collectives in the same order, but may be in several at once (non-blocking
+//! ones), each of which goes on by itself. What a rank writes for an operation may be overwritten for the one that is `TURNS`
+//! later, which therefore begins with a look whether all have finished with it ([`Turn::begin`]). Mostly that is known: with each operation
+//! a rank tells up to where it has finished all, and whoever waits for everybody learns it from the line that it reads anyway.
+//!
+//! | who | writes |
+//! |---|---|
+//! | each member | its own line, cell and mark; in a scatter the root writes the others' cells |
+//! | all members | read every line; cells after the stamp that announces them |
+
+use std::future::poll_fn;
+use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::Poll;
+
+use mica_channel::area::{Area, INLINE, TURNS};
+use mica_channel::direct::Reach;
+use mica_channel::memory::{Region, View};
+
+use super::shape::Tree;
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::late::{self, Arrival};
+
+/// Bits of a stamp that number the phases of one operation.
+const PHASE_BITS: u32 = 24;
+
+/// Bits of a line's word that hold a number of bytes; above them the lag, then the kind.
+const BYTES_BITS: u32 = 48;
+
+/// A communicator's ranks on this node.
+#[derive(Debug)]
+pub struct Team {
+    area: Area,
+    reach: Option<Reach>,
+    /// How members are arranged where they are many; `None`: everybody looks at everybody.
+    tree: Option<Tree>,
+    /// Whether every member has a core for itself.
+    has_cores: bool,
+    /// Operations that this rank has begun.
+    begun: AtomicU64,
+    /// Operations up to which it has finished all, times 256; in the low byte those finished beyond, from the next but one on.
+    finished: AtomicU64,
+    /// Operations that all members have finished, as far as this rank knows.
+    safe: AtomicU64,
+    /// A member has begun an operation that copies directly.
+    asked_for_cma: AtomicBool,
+    /// Whether all members can reach all others' memory by address.
+    cma: OnceLock<bool>,
+}
+
+/// One operation of a team, from this rank's view.
+#[derive(Debug)]
+pub struct Turn<'a> {
+    team: &'a Team,
+    number: u64,
+    at: usize,
+    kind: u8,
+    /// This is the operation that finds out about copies by address.
+    asks_for_cma: bool,
+    /// Told of all arrivals that are seen, where they are counted.
+    arrival: Option<Arc<Arrival>>,
+}
+
+/// What is reserved for an operation when it is called: its place in the order.
+#[derive(Debug, Clone)]
+pub struct Ticket {
+    number: u64,
+    asks_for_cma: bool,
+    /// The call that it belongs to, where late arrivals are counted.
+    arrival: Option<Arc<Arrival>>,
+}
+
+impl Team {
+    /// The team of an area's members. `reach` is how they reach each other's buffers, `has_cores` whether each has a core for
+    /// itself.
+    pub fn new(area: Area, reach: Option<Reach>, tree: Option<Tree>, has_cores: bool) -> Team {
+        Team {
+            area,
+            reach,
+            tree,
+            has_cores,
+            begun: AtomicU64::new(0),
+            finished: AtomicU64::new(0),
+            safe: AtomicU64::new(0),
+            asked_for_cma: AtomicBool::new(false),
+            cma: OnceLock::new(),
+        }
+    }
+
+    /// Number of members.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.area.members().len()
+    }
+
+    /// This rank's number among them.
+    #[inline]
+    pub fn me(&self) -> usize {
+        self.area.me()
+    }
+
+    /// Bytes of a cell.
+    #[inline]
+    pub fn cell_bytes(&self) -> usize {
+        self.area.cell_bytes()
+    }
+
+    /// How the members reach each other's buffers.
+    pub(super) fn reach(&self) -> Option<&Reach> {
+        self.reach.as_ref()
+    }
+
+    /// Whether every member has a core for itself.
+    #[inline]
+    pub fn has_cores(&self) -> bool {
+        self.has_cores
+    }
+
+    /// The arrangement of many members.
+    #[inline]
+    pub(super) fn tree(&self) -> Option<&Tree> {
+        self.tree.as_ref()
+    }
+
+    /// Takes the next place in the order of operations. To be called by all members in the same order, by one thread at a time
+    /// (MPI 5.0, 6.14), which `directly` says alike.
+    #[inline]
+    pub fn reserve(&self, directly: bool) -> Ticket {
+        // Relaxed, and no read-modify-write: collectives on one communicator are called one after the other.
+        let number = self.begun.load(Ordering::Relaxed) + 1;
+        self.begun.store(number, Ordering::Relaxed);
+        let asks_for_cma = directly && !self.asked_for_cma.load(Ordering::Relaxed);
+        if asks_for_cma {
+            self.asked_for_cma.store(true, Ordering::Relaxed);
+        }
+        Ticket {
+            number,
+            asks_for_cma,
+            arrival: late::current(),
+        }
+    }
+
+    /// Notes that an operation is finished; any thread may be the one that finishes it.
+    #[inline]
+    fn finish(&self, number: u64) {
+        let mut old = self.finished.load(Ordering::Relaxed);
+        loop {
+            let new = after_finishing(old, number);
+            // Relaxed: what the operation read and wrote is ordered by the mark's own release.
+            match self.finished.compare_exchange_weak(
+                old,
+                new,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    if new >> 8 != old >> 8 {
+                        self.area.set_finished(new >> 8);
+                        // Somebody may wait for the turn's memory.
+                        self.wake_others();
+                    }
+                    return;
+                }
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// Wakes the other members, if they sleep, after something was published.
+    #[inline]
+    fn wake_others(&self) {
+        let me = self.me();
+        self.area
+            .wake_all((0..self.size()).filter(|&member| member != me));
+    }
+
+    /// Up to which operation this rank has finished all.
+    #[inline]
+    fn low(&self) -> u64 {
+        self.finished.load(Ordering::Relaxed) >> 8
+    }
+
+    fn raise_safe(&self, to: u64) {
+        self.safe.fetch_max(to, Ordering::Relaxed);
+    }
+
+    /// Whether all members have finished operation `number`; looks at their marks if that is not known.
+    fn is_safe(&self, number: u64) -> bool {
+        if self.safe.load(Ordering::Relaxed) >= number {
+            return true;
+        }
+        let marks = (0..self.size()).map(|member| self.area.finished(member));
+        let all = marks.min().unwrap_or(u64::MAX);
+        self.raise_safe(all);
+        all >= number
+    }
+}
+
+/// The state of [`Team::finished`] after one more operation.
+fn after_finishing(old: u64, number: u64) -> u64 {
+    let (low, ahead) = (old >> 8, old & 0xff);
+    if number != low + 1 {
+        // At most `TURNS` operations are under way, so the bit is there.
+        return old | 1 << (number - low - 2);
+    }
+    let run = u64::from(ahead.trailing_ones());
+    (low + 1 + run) << 8 | ahead >> run >> 1
+}
+
+impl<'a> Turn<'a> {
+    /// Operation `ticket`, whose members call it `kind`.
+    pub fn new(team: &'a Team, ticket: Ticket, kind: u8) -> Turn<'a> {
+        Turn {
+            team,
+            number: ticket.number,
+            at: (ticket.number % TURNS as u64) as usize,
+            kind,
+            asks_for_cma: ticket.asks_for_cma,
+            arrival: ticket.arrival,
+        }
+    }
+
+    /// The team.
+    #[inline]
+    pub fn team(&self) -> &'a Team {
+        self.team
+    }
+
+    /// Number of members.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.team.size()
+    }
+
+    /// This rank's number.
+    #[inline]
+    pub fn me(&self) -> usize {
+        self.team.me()
+    }
+
+    /// Rank of a member in the job.
+    pub fn rank(&self, member: usize) -> u32 {
+        self.team.area.members()[member]
+    }
+
+    /// Waits until the turn's memory is free, and notes what the others are to know: that this rank takes part in an operation
+    /// of this kind with `bytes` bytes.
+    #[inline]
+    pub async fn begin(&self, bytes: usize) {
+        if let Some(before) = self.number.checked_sub(TURNS as u64)
+            && !self.team.is_safe(before)
+        {
+            poll_fn(|_| match self.team.is_safe(before) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            })
+            .await;
+        }
+        let lag = self.number - self.team.low();
+        let word = u64::from(self.kind) << (BYTES_BITS + 8)
+            | lag << BYTES_BITS
+            | (bytes as u64 & ((1 << BYTES_BITS) - 1));
+        self.team.area.set_word(self.at, word);
+        if late::is_on() && self.arrival.is_none() {
+            // What the operation before in this turn has said is not of this one.
+            self.team.area.set_arrived(self.at, 0);
+        }
+    }
+
+    /// Publishes `phase`.
+    #[inline]
+    fn put_stamp(&self, phase: u32) {
+        if let Some(arrival) = &self.arrival {
+            self.team.area.set_arrived(self.at, arrival.word());
+        }
+        self.team.area.publish(self.at, self.stamp(phase));
+    }
+
+    /// Notes what a member has said of arrivals, with a stamp that was seen.
+    #[inline]
+    fn see_arrival(&self, member: usize) {
+        if let Some(arrival) = &self.arrival {
+            arrival.saw(self.team.area.arrived(self.at, member));
+        }
+    }
+
+    #[inline]
+    fn stamp(&self, phase: u32) -> u64 {
+        debug_assert!(phase < 1 << PHASE_BITS);
+        self.number << PHASE_BITS | u64::from(phase)
+    }
+
+    /// Tells all others that this rank has come to `phase`, with all that it wrote before.
+    #[inline]
+    pub fn publish(&self, phase: u32) {
+        self.put_stamp(phase);
+        self.team.wake_others();
+    }
+
+    /// The same, where only `member` waits for it.
+    #[inline]
+    pub fn publish_for(&self, phase: u32, member: usize) {
+        self.put_stamp(phase);
+        self.team.area.wake(member);
+    }
+
+    /// The same, where only `members` wait for it.
+    pub fn publish_for_some(&self, phase: u32, members: impl Iterator<Item = usize>) {
+        self.put_stamp(phase);
+        self.team.area.wake_all(members);
+    }
+
+    #[inline]
+    fn has_reached(&self, member: usize, phase: u32) -> bool {
+        self.team.area.stamp(self.at, member) >= self.stamp(phase)
+    }
+
+    /// Waits until `member` has come to `phase`.
+    ///
+    /// # Errors
+    /// When it is in another collective.
+    #[inline]
+    pub async fn reached(&self, member: usize, phase: u32) -> Result<()> {
+        if !self.has_reached(member, phase) {
+            poll_fn(|_| match self.has_reached(member, phase) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            })
+            .await;
+        }
+        self.see_arrival(member);
+        self.check(member, self.team.area.word(self.at, member))
+    }
+
+    /// Waits until all others have come to `phase`.
+    ///
+    /// # Errors
+    /// When one is in another collective.
+    #[inline]
+    pub async fn all_reached(&self, phase: u32) -> Result<()> {
+        let (me, size) = (self.me(), self.size());
+        let mut member = 0;
+        poll_fn(|_| {
+            while member < size {
+                if member != me && !self.has_reached(member, phase) {
+                    return Poll::Pending;
+                }
+                member += 1;
+            }
+            Poll::Ready(())
+        })
+        .await;
+        let mut safe = self.team.low();
+        for member in (0..size).filter(|&member| member != me) {
+            self.see_arrival(member);
+            let word = self.team.area.word(self.at, member);
+            self.check(member, word)?;
+            safe = safe.min(self.number - (word >> BYTES_BITS & 0xff));
+        }
+        self.team.raise_safe(safe);
+        Ok(())
+    }
+
+    #[inline]
+    fn check(&self, member: usize, word: u64) -> Result<()> {
+        if (word >> (BYTES_BITS + 8)) as u8 == self.kind {
+            Ok(())
+        } else {
+            Err(self.mismatch(member, word))
+        }
+    }
+
+    #[cold]
+    fn mismatch(&self, member: usize, word: u64) -> Error {
+        let theirs = super::name_of_kind((word >> (BYTES_BITS + 8)) as u8);
+        let ours = super::name_of_kind(self.kind);
+        let rank = self.rank(member);
+        let detail = format!(
+            "rank {rank} of the job has called {theirs} where this rank has called {ours} on the same communicator"
+        );
+        Error::other(c::ERR_OTHER, detail)
+    }
+
+    /// Bytes that `member` takes part with; to be asked after a phase that it has come to.
+    #[inline]
+    pub fn bytes(&self, member: usize) -> usize {
+        (self.team.area.word(self.at, member) & ((1 << BYTES_BITS) - 1)) as usize
+    }
+
+    /// Refuses a `member` that takes part with other than `bytes` bytes.
+    #[inline]
+    pub fn expect_bytes(&self, member: usize, bytes: usize) -> Result<()> {
+        if self.bytes(member) == bytes {
+            Ok(())
+        } else {
+            Err(self.disagreement(member, bytes))
+        }
+    }
+
+    /// As [`expect_bytes`](Self::expect_bytes) for all others.
+    #[inline]
+    pub fn expect_bytes_of_all(&self, bytes: usize) -> Result<()> {
+        let me = self.me();
+        (0..self.size())
+            .filter(|&member| member != me)
+            .try_for_each(|member| self.expect_bytes(member, bytes))
+    }
+
+    /// The error of a `member` that takes part with an amount that does not fit.
+    #[cold]
+    pub fn disagreement(&self, member: usize, bytes: usize) -> Error {
+        let (rank, theirs) = (self.rank(member), self.bytes(member));
+        let call = super::name_of_kind(self.kind);
+        let detail = format!(
+            "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {bytes}"
+        );
+        Error::other(c::ERR_TRUNCATE, detail)
+    }
+
+    /// This rank is done with all memory of the turn.
+    #[inline]
+    pub fn finish(self) {
+        self.team.finish(self.number);
+    }
+
+    /// Memory of `member` for the payload, or a part of it.
+    #[inline]
+    pub fn cell(&self, member: usize) -> Region {
+        self.team.area.cell(self.at, member)
+    }
+
+    /// Half number `index` (0, 1, 0, ...) of a member's cell.
+    #[inline]
+    pub fn half(&self, member: usize, index: usize) -> Region {
+        let shift = if index & 1 == 0 { 0 } else { self.half_bytes() };
+        self.cell(member).offset(shift as isize)
+    }
+
+    /// Bytes of half a cell.
+    #[inline]
+    pub fn half_bytes(&self) -> usize {
+        self.team.cell_bytes() / 2
+    }
+
+    /// Puts up to [`INLINE`] bytes of a message in this rank's line.
+    #[inline]
+    pub fn put(&self, view: &View) {
+        debug_assert!(view.len() <= INLINE);
+        self.team.area.put(self.at, view);
+    }
+
+    /// Gets a message from a member's line.
+    #[inline]
+    pub fn get(&self, member: usize, view: &View) {
+        self.team.area.get(self.at, member, view);
+    }
+
+    /// The bytes in a member's line.
+    #[inline]
+    pub fn inline_region(&self, member: usize) -> Region {
+        self.team.area.inline_region(self.at, member).clone()
+    }
+
+    /// Puts words in this rank's line.
+    pub fn put_words(&self, words: [u64; 6]) {
+        self.team.area.put_words(self.at, words);
+    }
+
+    /// The words in a member's line.
+    pub fn words(&self, member: usize) -> [u64; 6] {
+        self.team.area.get_words(self.at, member)
+    }
+
+    /// Whether all members can reach all others' memory by address: found out in the team's first operation that copies
+    /// directly, which thereby takes one phase, the one after `phase`. Gives the phase that it ended with.
+    ///
+    /// # Errors
+    /// As [`all_reached`](Self::all_reached).
+    pub async fn agree_on_cma(&self, phase: u32) -> Result<(bool, u32)> {
+        if let Some(&agreed) = self.team.cma.get()
+            && !self.asks_for_cma
+        {
+            return Ok((agreed, phase));
+        }
+        if !self.asks_for_cma {
+            // The operation that asks is under way.
+            let agreed = poll_fn(|_| match self.team.cma.get() {
+                Some(&agreed) => Poll::Ready(agreed),
+                None => Poll::Pending,
+            });
+            return Ok((agreed.await, phase));
+        }
+        let (me, members) = (self.me(), self.team.area.members());
+        let can = self.team.reach().is_some_and(|reach| {
+            let mut others = (0..self.size()).filter(|&member| member != me);
+            others.all(|member| reach.cma_works(members[member]))
+        });
+        self.put_words([u64::from(can), 0, 0, 0, 0, 0]);
+        self.publish(phase + 1);
+        self.all_reached(phase + 1).await?;
+        let agreed =
+            can && (0..self.size()).all(|member| member == me || self.words(member)[0] == 1);
+        // The words are overwritten next: not before all have read them.
+        self.publish(phase + 2);
+        self.all_reached(phase + 2).await?;
+        let _ = self.team.cma.set(agreed);
+        Ok((agreed, phase + 2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_may_finish_in_any_order() {
+        let finish = |order: &[u64]| {
+            order
+                .iter()
+                .scan(0, |state, &number| {
+                    *state = after_finishing(*state, number);
+                    Some(*state >> 8)
+                })
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(finish(&[1, 2, 3]), [1, 2, 3]);
+        assert_eq!(finish(&[2, 1, 3]), [0, 2, 3]);
+        assert_eq!(finish(&[4, 2, 3, 1, 5]), [0, 0, 0, 4, 5]);
+        assert_eq!(finish(&[3, 1, 4, 2, 6, 5]), [0, 1, 1, 4, 4, 6]);
+    }
+}

@@ -1,0 +1,324 @@
+//! What a collective does, from one rank's view: its buffers and its operator, without an algorithm.
+
+use std::sync::Arc;
+
+use mica_channel::memory::View;
+use mica_policy::collective::Collective;
+
+use super::Parts;
+use super::operands::stride;
+use super::team::Team;
+use crate::collective::place::{Blocks, Elements, Place};
+use crate::collective::reduction::Reduction;
+use crate::collective::schedule::Schedule;
+use crate::collective::thresholds::Thresholds;
+use crate::collective::{
+    allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan,
+};
+use crate::error::Result;
+
+/// A collective among ranks of an intra-communicator, with this rank's buffers. A buffer that is `None` is left out by
+/// `MPI_IN_PLACE`, or is that of another rank.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// `MPI_Barrier`.
+    Barrier,
+    /// `MPI_Bcast`.
+    Bcast {
+        /// The message.
+        view: View,
+        /// Who has it.
+        root: usize,
+    },
+    /// `MPI_Gather`, `MPI_Gatherv`.
+    Gather {
+        /// What this rank sends.
+        send: Option<View>,
+        /// At the root, where it goes.
+        parts: Option<Parts>,
+        /// Who receives.
+        root: usize,
+        /// Bytes of each rank, if all know them.
+        bytes: Option<usize>,
+    },
+    /// `MPI_Scatter`, `MPI_Scatterv`.
+    Scatter {
+        /// At the root, what it sends.
+        parts: Option<Parts>,
+        /// Where this rank's part goes.
+        receive: Option<View>,
+        /// Who sends.
+        root: usize,
+        /// Bytes of each rank, if all know them.
+        bytes: Option<usize>,
+    },
+    /// `MPI_Allgather`, `MPI_Allgatherv`.
+    Allgather {
+        /// What this rank sends.
+        send: Option<View>,
+        /// Where all parts go.
+        parts: Parts,
+    },
+    /// `MPI_Alltoall`, `MPI_Alltoallv`, `MPI_Alltoallw`.
+    Alltoall {
+        /// What this rank sends to each.
+        send: Option<Parts>,
+        /// Where it goes that comes from each.
+        receive: Parts,
+    },
+    /// `MPI_Reduce`, `MPI_Allreduce`.
+    Reduce {
+        /// Operator, datatype and count.
+        reduction: Reduction,
+        /// This rank's operand; in place it is where the result goes.
+        send: Option<Elements>,
+        /// Where the result goes, at those who want it.
+        result: Option<Elements>,
+        /// Who wants it; `None`: all.
+        root: Option<usize>,
+    },
+    /// `MPI_Reduce_scatter`, `MPI_Reduce_scatter_block`.
+    ReduceScatter {
+        /// Operator, datatype and count of all blocks.
+        reduction: Reduction,
+        /// This rank's operand; in place it is where the result goes.
+        send: Option<Elements>,
+        /// Elements of each rank's block.
+        counts: Arc<[usize]>,
+        /// Where this rank's block goes.
+        result: Elements,
+    },
+    /// `MPI_Scan`, `MPI_Exscan`.
+    Scan {
+        /// Operator, datatype and count.
+        reduction: Reduction,
+        /// This rank's operand; in place it is where the result goes.
+        send: Option<Elements>,
+        /// Where the result goes.
+        result: Elements,
+        /// Without this rank's operand.
+        exclusive: bool,
+    },
+}
+
+impl What {
+    /// Which collective it is.
+    #[inline]
+    pub fn collective(&self) -> Collective {
+        match self {
+            What::Barrier => Collective::Barrier,
+            What::Bcast { .. } => Collective::Bcast,
+            What::Gather { .. } => Collective::Gather,
+            What::Scatter { .. } => Collective::Scatter,
+            What::Allgather { .. } => Collective::Allgather,
+            What::Alltoall { .. } => Collective::Alltoall,
+            What::Reduce { root: None, .. } => Collective::Allreduce,
+            What::Reduce { .. } => Collective::Reduce,
+            What::ReduceScatter { .. } => Collective::ReduceScatter,
+            What::Scan { .. } => Collective::Scan,
+        }
+    }
+
+    /// Whether its operator, if there is one, commutes.
+    #[inline]
+    pub fn commutes(&self) -> bool {
+        self.reduction().is_none_or(|r| r.op.is_commutative())
+    }
+
+    fn reduction(&self) -> Option<&Reduction> {
+        match self {
+            What::Reduce { reduction, .. }
+            | What::ReduceScatter { reduction, .. }
+            | What::Scan { reduction, .. } => Some(reduction),
+            _ => None,
+        }
+    }
+
+    /// The bytes by which an algorithm is chosen, if all ranks know them alike: of the vector, or of the longest part.
+    #[inline]
+    pub fn bytes(&self) -> Option<usize> {
+        match self {
+            What::Barrier => Some(0),
+            What::Bcast { view, .. } => Some(view.len()),
+            What::Gather { bytes, .. } | What::Scatter { bytes, .. } => *bytes,
+            What::Allgather { parts, .. } => Some(parts.longest()),
+            What::Alltoall { receive, .. } => match receive {
+                Parts::Even(blocks) => Some(blocks.bytes()),
+                Parts::Each(_) => None,
+            },
+            What::Reduce { reduction, .. } | What::Scan { reduction, .. } => {
+                Some(reduction.bytes())
+            }
+            What::ReduceScatter {
+                reduction, counts, ..
+            } => {
+                let longest = counts.iter().copied().max().unwrap_or(0);
+                Some(longest.saturating_mul(reduction.datatype.size() as usize))
+            }
+        }
+    }
+
+    /// Bytes of the longest part of this rank's own.
+    pub fn longest(&self) -> usize {
+        match self {
+            What::Gather {
+                parts: Some(parts), ..
+            }
+            | What::Scatter {
+                parts: Some(parts), ..
+            } => parts.longest(),
+            What::Alltoall { send, receive } => send.as_ref().unwrap_or(receive).longest(),
+            _ => self.bytes().unwrap_or(0),
+        }
+    }
+
+    /// The bytes that this rank tells the others that it takes part with.
+    #[inline]
+    pub fn own_bytes(&self, me: usize) -> usize {
+        match self {
+            What::Gather {
+                send: Some(send), ..
+            } => send.len(),
+            What::Gather { .. } | What::Scatter { .. } | What::Alltoall { .. } | What::Barrier => 0,
+            What::Bcast { view, .. } => view.len(),
+            What::Allgather { send, parts } => match send {
+                Some(send) => send.len(),
+                None => parts.len(me),
+            },
+            What::Reduce { reduction, .. }
+            | What::ReduceScatter { reduction, .. }
+            | What::Scan { reduction, .. } => reduction.count * stride(reduction).unwrap_or(0),
+        }
+    }
+
+    /// Whether all ranks know that there is nothing to do.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        !matches!(self, What::Barrier)
+            && self.bytes() == Some(0)
+            && self.reduction().is_none_or(|r| r.count == 0)
+    }
+
+    /// Whether the team's cells can hold its operands, if it has any.
+    pub fn fits(&self, team: &Team) -> bool {
+        let Some(reduction) = self.reduction() else {
+            return true;
+        };
+        let room = team.cell_bytes() / 2 / team.size();
+        stride(reduction).is_some_and(|stride| stride <= room)
+    }
+
+    /// The schedule of an algorithm that sends messages, the one that the `limits` lead to.
+    ///
+    /// # Errors
+    /// When memory for temporary buffers cannot be had.
+    pub fn messages(&self, me: Place, limits: &Thresholds) -> Result<Schedule> {
+        match self {
+            What::Barrier => Ok(barrier::build(me)),
+            What::Bcast { view, root } => bcast::build(me, limits, view.clone(), *root),
+            What::Gather {
+                send, parts, root, ..
+            } => match parts {
+                Some(Parts::Each(views)) => {
+                    let views = Some(views.clone());
+                    Ok(gather::gather_linear(me, send.clone(), views, *root))
+                }
+                Some(Parts::Even(blocks)) => {
+                    gather::gather(me, limits, send.clone(), Some(blocks), *root)
+                }
+                None if self.bytes().is_none() => {
+                    Ok(gather::gather_linear(me, send.clone(), None, *root))
+                }
+                None => gather::gather(me, limits, send.clone(), None, *root),
+            },
+            What::Scatter {
+                parts,
+                receive,
+                root,
+                ..
+            } => match parts {
+                Some(Parts::Each(views)) => {
+                    let views = Some(views.clone());
+                    Ok(gather::scatter_linear(me, views, receive.clone(), *root))
+                }
+                Some(Parts::Even(blocks)) => {
+                    gather::scatter(me, limits, Some(blocks), receive.clone(), *root)
+                }
+                None if self.bytes().is_none() => {
+                    Ok(gather::scatter_linear(me, None, receive.clone(), *root))
+                }
+                None => gather::scatter(me, limits, None, receive.clone(), *root),
+            },
+            What::Allgather { send, parts } => match parts {
+                Parts::Even(blocks) => allgather::build(me, limits, send.clone(), blocks),
+                Parts::Each(views) => Ok(allgather::ring(me, send.clone(), views)),
+            },
+            What::Alltoall { send, receive } => match (send, receive) {
+                (Some(Parts::Even(send)), Parts::Even(receive)) => {
+                    alltoall::build(me, limits, Some(send), receive)
+                }
+                (None, Parts::Even(receive)) => alltoall::build(me, limits, None, receive),
+                (Some(send), receive) => {
+                    let (send, receive) = (send.views(me.size)?, receive.views(me.size)?);
+                    Ok(alltoall::exchange(me, limits, &send, &receive))
+                }
+                (None, Parts::Each(receive)) => alltoall::swap(me, receive),
+            },
+            What::Reduce {
+                reduction,
+                send,
+                result,
+                root: None,
+            } => {
+                let result = result
+                    .as_ref()
+                    .expect("an allreduce has a receive buffer everywhere");
+                allreduce::build(me, limits, reduction, send.as_ref(), result)
+            }
+            What::Reduce {
+                reduction,
+                send,
+                result,
+                root: Some(root),
+            } => reduce::build(me, limits, reduction, send.as_ref(), result.as_ref(), *root),
+            What::ReduceScatter {
+                reduction,
+                send,
+                counts,
+                result,
+            } => reduce_scatter::build(me, limits, reduction, counts, send.as_ref(), result),
+            What::Scan {
+                reduction,
+                send,
+                result,
+                exclusive,
+            } => {
+                let kind = match exclusive {
+                    true => scan::Kind::Exclusive,
+                    false => scan::Kind::Inclusive,
+                };
+                scan::build(me, kind, reduction, send.as_ref(), result)
+            }
+        }
+    }
+}
+
+impl Parts {
+    /// Bytes of the longest part.
+    pub fn longest(&self) -> usize {
+        match self {
+            Parts::Even(blocks) => blocks.bytes(),
+            Parts::Each(views) => views.iter().map(View::len).max().unwrap_or(0),
+        }
+    }
+
+    fn views(&self, size: usize) -> Result<Vec<View>> {
+        (0..size).map(|rank| self.view(rank)).collect()
+    }
+}
+
+impl From<Blocks> for Parts {
+    fn from(blocks: Blocks) -> Parts {
+        Parts::Even(blocks)
+    }
+}

@@ -1,0 +1,205 @@
+//! What a process counts: for each site, function called there and size of communicator.
+//!
+//! Communicators of one size share an entry, so that a program that makes and frees many does not fill the table, and the
+//! rows of a grid are one line of the report; ranks that came last are counted by their number in the job.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use mica_node::late::{CallSite, Counts, SITES, Site, Table as Report};
+
+use super::Caller;
+use super::frequent::Frequent;
+
+/// Entries at most. Calls at further sites are only counted all together.
+const ENTRIES: usize = 4096;
+
+/// What is told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Key {
+    pub caller: Caller,
+    pub ranks: u32,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub inside_ns: u64,
+    /// Who came last, by number in the job, and how long after this rank; none if nobody was seen to come later.
+    pub waited: Option<(u32, u64)>,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    calls: u64,
+    waited: u64,
+    wait_ns: u64,
+    longest_ns: u64,
+    inside_ns: u64,
+    last: Frequent,
+}
+
+#[derive(Debug)]
+pub(super) struct Table {
+    /// `None` before the first call: a static cannot hold an empty one.
+    entries: Option<HashMap<Key, Entry>>,
+    calls_left_out: u64,
+}
+
+impl Table {
+    pub const fn new() -> Table {
+        Table {
+            entries: None,
+            calls_left_out: 0,
+        }
+    }
+
+    pub fn count(&mut self, key: Key, outcome: &Outcome) {
+        let entries = self.entries.get_or_insert_default();
+        if entries.len() >= ENTRIES && !entries.contains_key(&key) {
+            self.calls_left_out += 1;
+            return;
+        }
+        let entry = entries.entry(key).or_default();
+        entry.calls += 1;
+        entry.inside_ns += outcome.inside_ns;
+        if let Some((rank, wait_ns)) = outcome.waited {
+            entry.waited += 1;
+            entry.wait_ns += wait_ns;
+            entry.longest_ns = entry.longest_ns.max(wait_ns);
+            entry.last.count(rank, wait_ns);
+        }
+    }
+
+    /// The sites with the most waiting, then those with the most time inside; the same for the same calls.
+    pub fn report(&self, name: impl Fn(u64) -> CallSite) -> Report {
+        let mut entries: Vec<(&Key, &Entry)> = self.entries.iter().flatten().collect();
+        entries.sort_by_key(|(key, entry)| (Reverse((entry.wait_ns, entry.inside_ns)), **key));
+        let (told, left_out) = entries.split_at(entries.len().min(SITES));
+        let left_out: u64 = left_out.iter().map(|(_, entry)| entry.calls).sum();
+        let site = |(key, entry): &(&Key, &Entry)| Site {
+            place: name(key.caller.site),
+            collective: name(key.caller.entry).symbol,
+            ranks: key.ranks,
+            counts: Counts {
+                calls: entry.calls,
+                waited: entry.waited,
+                wait_ns: entry.wait_ns,
+                longest_ns: entry.longest_ns,
+                inside_ns: entry.inside_ns,
+                last: entry.last.list(),
+            },
+        };
+        Report {
+            sites: told.iter().map(site).collect(),
+            calls_left_out: self.calls_left_out + left_out,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mica_node::late::Last;
+
+    fn key(site: u64) -> Key {
+        Key {
+            caller: Caller { site, entry: 9 },
+            ranks: 4,
+        }
+    }
+
+    fn named(address: u64) -> CallSite {
+        CallSite {
+            address,
+            symbol: format!("f{address}"),
+            ..CallSite::default()
+        }
+    }
+
+    #[test]
+    fn calls_add_up() {
+        let mut table = Table::new();
+        for (inside_ns, waited) in [(100, Some((2, 70))), (50, None), (300, Some((2, 250)))] {
+            table.count(key(7), &Outcome { inside_ns, waited });
+        }
+        let report = table.report(named);
+        assert_eq!(report.calls_left_out, 0);
+        let [site] = &report.sites[..] else {
+            panic!("one site: {report:?}");
+        };
+        assert_eq!(
+            (&*site.place.symbol, &*site.collective, site.ranks),
+            ("f7", "f9", 4)
+        );
+        let last = Last {
+            rank: 2,
+            times: 2,
+            wait_ns: 320,
+        };
+        let counts = Counts {
+            calls: 3,
+            waited: 2,
+            wait_ns: 320,
+            longest_ns: 250,
+            inside_ns: 450,
+            last: vec![last],
+        };
+        assert_eq!(site.counts, counts);
+    }
+
+    #[test]
+    fn functions_and_sizes_are_told_apart() {
+        let mut table = Table::new();
+        let alone = Outcome {
+            inside_ns: 1,
+            waited: None,
+        };
+        table.count(key(1), &alone);
+        table.count(
+            Key {
+                caller: Caller { site: 1, entry: 8 },
+                ranks: 4,
+            },
+            &alone,
+        );
+        table.count(Key { ranks: 2, ..key(1) }, &alone);
+        assert_eq!(table.report(named).sites.len(), 3);
+    }
+
+    #[test]
+    fn the_sites_with_the_most_waiting_are_told_of() {
+        let mut table = Table::new();
+        let sites = SITES as u64 + 10;
+        for site in 0..sites {
+            let waited = Some((0, site * 10));
+            let outcome = Outcome {
+                inside_ns: 1000,
+                waited,
+            };
+            table.count(key(site), &outcome);
+        }
+        let report = table.report(named);
+        let told: Vec<u64> = report.sites.iter().map(|s| s.place.address).collect();
+        let expected: Vec<u64> = (10..sites).rev().collect();
+        assert_eq!(told, expected);
+        assert_eq!(report.calls_left_out, 10);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut table = Table::new();
+        let outcome = Outcome {
+            inside_ns: 1,
+            waited: None,
+        };
+        for site in 0..ENTRIES as u64 + 5 {
+            table.count(key(site), &outcome);
+        }
+        table.count(key(0), &outcome);
+        let report = table.report(named);
+        assert_eq!(report.sites[0].counts.calls, 2, "known sites still count");
+        let told: u64 = report.sites.iter().map(|s| s.counts.calls).sum();
+        assert_eq!(told + report.calls_left_out, ENTRIES as u64 + 6);
+    }
+}

@@ -1,0 +1,57 @@
+//! The head of an area: whether it may be used, and how many members are done with it.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Nobody has opened the area.
+const NEW: u32 = 0;
+/// Somebody finds out whether there is memory.
+const CREATING: u32 = 1;
+/// It can be used.
+const READY: u32 = 2;
+/// There is no memory for it.
+const REFUSED: u32 = 3;
+
+/// Looks at the state before a waiting member yields its core.
+const LOOKS: u32 = 100;
+
+/// The first line of an area; zeroed memory is the head of one that nobody has opened.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(super) struct Head {
+    state: AtomicU32,
+    /// Members that have closed it, or were refused.
+    left: AtomicU32,
+}
+
+impl Head {
+    /// Whether the area can be used: what `grant` says to the first member that asks, all others wait for and share.
+    pub fn is_granted(&self, grant: impl FnOnce() -> bool) -> bool {
+        let first =
+            self.state
+                .compare_exchange(NEW, CREATING, Ordering::Relaxed, Ordering::Relaxed);
+        if first.is_ok() {
+            let granted = grant();
+            let state = if granted { READY } else { REFUSED };
+            // SYNC area-state: pairs with the load below; the lines are there.
+            self.state.store(state, Ordering::Release);
+            return granted;
+        }
+        let mut looks = 0;
+        loop {
+            // SYNC area-state: pairs with the store above.
+            match self.state.load(Ordering::Acquire) {
+                READY => return true,
+                REFUSED => return false,
+                _ if looks < LOOKS => std::hint::spin_loop(),
+                _ => std::thread::yield_now(),
+            }
+            looks += 1;
+        }
+    }
+
+    /// Counts a member that is done with the area. True for the last of `members`.
+    pub fn leave(&self, members: usize) -> bool {
+        // SYNC area-left: the last one comes after all that the others did in the area.
+        self.left.fetch_add(1, Ordering::AcqRel) as usize + 1 == members
+    }
+}

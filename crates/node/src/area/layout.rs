@@ -1,0 +1,136 @@
+//! Where everything lies in an area: computed from the number of members and the bound, the same by all.
+
+use super::line::{Line, Mark};
+use super::{CELL_MAX, CELL_MIN, TURNS};
+use crate::segment::{AREA_SPAN, PAGE};
+
+/// A member's lines, one a turn, and its mark.
+pub(super) const MEMBER_BYTES: usize = TURNS * size_of::<Line>() + size_of::<Mark>();
+
+/// Sizes and offsets of an area: the head's page, the lines and marks of all members, the cells of all members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    members: usize,
+    /// A power of two, so that no cell shares a line with another, nor a page if it is longer than one.
+    cell_bytes: usize,
+}
+
+impl Layout {
+    /// The layout for so many members whose cells have `bound` bytes together at most. `None` if that leaves too little for
+    /// each.
+    pub fn new(members: usize, bound: u64) -> Option<Layout> {
+        let lines = (members.checked_mul(MEMBER_BYTES)?).checked_next_multiple_of(PAGE)?;
+        let span = (AREA_SPAN as usize).checked_sub(PAGE + lines)?;
+        let cells = usize::try_from(bound).unwrap_or(usize::MAX).min(span);
+        let each = (cells / TURNS).checked_div(members)?.min(CELL_MAX);
+        (each >= CELL_MIN).then(|| Layout {
+            members,
+            cell_bytes: 1 << each.ilog2(),
+        })
+    }
+
+    pub fn cell_bytes(&self) -> usize {
+        self.cell_bytes
+    }
+
+    /// Offset of a line.
+    #[inline(always)]
+    pub fn line(&self, turn: usize, member: usize) -> usize {
+        self.lines(member) + turn * size_of::<Line>()
+    }
+
+    /// Offset of a mark.
+    #[inline(always)]
+    pub fn mark(&self, member: usize) -> usize {
+        self.line(TURNS, member)
+    }
+
+    /// Offset of a member's lines and mark. Each member's are together, so that its stores stay in few pages.
+    #[inline(always)]
+    pub fn lines(&self, member: usize) -> usize {
+        PAGE + member * MEMBER_BYTES
+    }
+
+    /// Bytes of all members' lines and marks, in whole pages.
+    pub fn lines_bytes(&self) -> usize {
+        (self.members * MEMBER_BYTES).next_multiple_of(PAGE)
+    }
+
+    /// Offset of a cell.
+    #[inline(always)]
+    pub fn cell(&self, turn: usize, member: usize) -> usize {
+        PAGE + self.lines_bytes() + (member * TURNS + turn) * self.cell_bytes
+    }
+
+    /// Bytes of one member's cells.
+    pub fn member_cells_bytes(&self) -> usize {
+        TURNS * self.cell_bytes
+    }
+
+    /// Bytes of the whole area.
+    pub fn bytes(&self) -> usize {
+        self.cell(0, self.members).next_multiple_of(PAGE)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_overlap_and_stay_in_the_span() {
+        for members in [1, 2, 3, 8, 31, 128, 1000, 8192] {
+            for bound in [64 << 10, 4 << 20, u64::MAX] {
+                let Some(l) = Layout::new(members, bound) else {
+                    assert!(bound / (TURNS as u64 * members as u64) < CELL_MIN as u64);
+                    continue;
+                };
+                assert!((CELL_MIN..=CELL_MAX).contains(&l.cell_bytes()));
+                assert!((l.cell_bytes() * TURNS * members) as u64 <= bound);
+                let last = members - 1;
+                assert!(l.line(0, 0) >= PAGE && l.line(0, 0).is_multiple_of(128));
+                assert_eq!(l.mark(0), l.line(TURNS - 1, 0) + size_of::<Line>());
+                assert!(l.mark(0) + size_of::<Mark>() <= l.line(0, 1));
+                assert!(l.mark(last) + size_of::<Mark>() <= l.cell(0, 0));
+                assert!(l.cell(0, 0).is_multiple_of(PAGE));
+                assert_eq!(l.cell(TURNS - 1, 0) + l.cell_bytes(), l.cell(0, 1));
+                assert!(l.cell(TURNS - 1, last) + l.cell_bytes() <= l.bytes());
+                assert!(l.bytes() as u64 <= AREA_SPAN);
+            }
+        }
+    }
+
+    /// As docs/design/shared-memory.md has it.
+    #[test]
+    fn the_default_bound_gives_these_sizes() {
+        const KIB: usize = 1024;
+        for (members, cell, bytes) in [
+            (2, 32 * KIB, 264 * KIB),
+            (8, 32 * KIB, 1036 * KIB),
+            (32, 32 * KIB, 4120 * KIB),
+            (64, 16 * KIB, 4140 * KIB),
+            (128, 8 * KIB, 4180 * KIB),
+        ] {
+            let l = Layout::new(members, 4 << 20).expect("fits");
+            assert_eq!((l.cell_bytes(), l.bytes()), (cell, bytes), "{members}");
+        }
+        assert!(Layout::new(4096, 4 << 20).is_some() && Layout::new(4097, 4 << 20).is_none());
+    }
+
+    #[test]
+    fn what_is_too_small_is_refused() {
+        assert_eq!(Layout::new(2, 0), None);
+        let least = (CELL_MIN * TURNS * 2) as u64;
+        assert_eq!(Layout::new(2, least - 1), None);
+        assert_eq!(
+            Layout::new(2, least).map(|l| l.cell_bytes()),
+            Some(CELL_MIN)
+        );
+        assert_eq!(Layout::new(0, 4 << 20), None);
+        assert_eq!(Layout::new(usize::MAX, u64::MAX), None);
+        assert_eq!(
+            Layout::new(2, 4 << 20).map(|l| l.cell_bytes()),
+            Some(CELL_MAX)
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! Opening an area and closing it.
+
+use super::Area;
+use super::head::Head;
+use super::layout::{Layout, MEMBER_BYTES};
+use crate::segment::{JobSegment, PAGE, SegmentError};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+
+impl JobSegment {
+    /// Opens the area of the communicator with this context for its member number `me` of `members`, the job ranks of those of its
+    /// members that are on this node, in the communicator's order. To be called once by each of them, when it first needs the area;
+    /// all get one, or all get `None`: where the job has none (`MICA_COLL_AREA`), the members are too many for its bound, or the
+    /// node's [budget](JobSegment::area_budget) is used up.
+    ///
+    /// # Errors
+    /// When there is no memory for this member's own part, or no address space, with the number of bytes.
+    ///
+    /// # Panics
+    /// If there is no such member, or one is not on this node.
+    pub fn open_area(
+        &'static self,
+        context: u64,
+        members: &[u32],
+        me: usize,
+    ) -> Result<Option<Area>, SegmentError> {
+        assert!(me < members.len(), "no member {me} among {}", members.len());
+        let budget = self.area_budget();
+        let offset = self.geometry().area(self.job_size(), context);
+        let layout = Layout::new(members.len(), budget.bound());
+        let (Some(offset), Some(layout), true) = (offset, layout, self.has_slots()) else {
+            return Ok(None);
+        };
+        self.allocate(offset as usize, PAGE)?;
+        let mapping = Mapping::new(self, offset, layout.bytes())?;
+        let granted = mapping.head().is_granted(|| {
+            let taken = budget.take(layout.bytes());
+            let lines = offset as usize + layout.lines(0);
+            if taken && self.allocate(lines, layout.lines_bytes()).is_err() {
+                budget.give_back(layout.bytes());
+                return false;
+            }
+            taken
+        });
+        if !granted {
+            if mapping.head().leave(members.len()) {
+                // If the kernel refuses, the page stays until the job ends.
+                let _ = self.punch(offset, PAGE as u64);
+            }
+            return Ok(None);
+        }
+        let area = Area {
+            mapping,
+            layout,
+            me,
+            fencing: self.fencing(),
+            members: members.into(),
+            spots: members.iter().map(|&m| &self.block(m).parking.0).collect(),
+            segment: self,
+            offset,
+        };
+        area.touch_own_part()?;
+        Ok(Some(area))
+    }
+}
+
+impl Area {
+    /// Puts memory behind this member's cells, and maps them and its lines: whoever writes a page first decides where it lies.
+    fn touch_own_part(&self) -> Result<(), SegmentError> {
+        let cells = self.layout.cell(0, self.me);
+        let bytes = self.layout.member_cells_bytes();
+        self.segment.allocate(self.offset as usize + cells, bytes)?;
+        self.mapping.populate(cells, bytes);
+        self.mapping
+            .populate(self.layout.lines(self.me), MEMBER_BYTES);
+        Ok(())
+    }
+}
+
+impl Drop for Area {
+    fn drop(&mut self) {
+        if self.head().leave(self.members.len()) {
+            let bytes = self.layout.bytes();
+            // If the kernel refuses, the memory stays until the job ends, and stays counted.
+            if self.segment.punch(self.offset, bytes as u64).is_ok() {
+                self.segment.area_budget().give_back(bytes);
+            }
+        }
+    }
+}
+
+/// The part of the job's file that an area is, mapped.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+impl Mapping {
+    /// Maps `bytes` bytes of the file, of which the first page is allocated.
+    fn new(segment: &JobSegment, offset: u64, bytes: usize) -> Result<Mapping, SegmentError> {
+        // SAFETY: a fresh mapping at an address of the kernel's choice; MAP_NORESERVE since memory is allocated apart.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_NORESERVE,
+                segment.as_fd().as_raw_fd(),
+                offset as libc::off_t,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(SegmentError::System {
+                call: "mmap",
+                bytes,
+                source: io::Error::last_os_error(),
+            });
+        }
+        let base = NonNull::new(base.cast()).expect("mmap does not return null");
+        Ok(Mapping { base, bytes })
+    }
+
+    pub fn head(&self) -> &Head {
+        // SAFETY: the first page is allocated; zeroed memory is a valid head; all access goes through its atomics.
+        unsafe { self.base.cast().as_ref() }
+    }
+
+    #[inline(always)]
+    pub fn at(&self, offset: usize) -> NonNull<u8> {
+        debug_assert!(offset < self.bytes);
+        // SAFETY: the callers' offsets follow from the layout that the mapping was made for.
+        unsafe { self.base.add(offset) }
+    }
+
+    /// Maps allocated bytes for writing, as [`JobSegment::populate`] does.
+    fn populate(&self, offset: usize, bytes: usize) {
+        let start = offset / PAGE * PAGE;
+        let end = offset + bytes;
+        debug_assert!(end <= self.bytes);
+        // SAFETY: the range lies in our mapping; populating does not change its bytes.
+        unsafe {
+            libc::madvise(
+                self.at(start).as_ptr().cast(),
+                end - start,
+                libc::MADV_POPULATE_WRITE,
+            )
+        };
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this length in `new`; references into it borrow the area that owns it.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+    }
+}

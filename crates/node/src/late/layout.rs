@@ -1,0 +1,268 @@
+//! The form of a [`Table`] in the segment.
+//!
+//! All numbers are little-endian; texts are UTF-8 without a terminating zero.
+//!
+//! ```text
+//! header, 24 bytes:     u64 MAGIC ("MICAlat" and the format's version, 1)
+//!                       u64 calls at sites that are not told of
+//!                       u32 number of sites
+//!                       u32 0
+//! each site, 74 bytes:  u64 address that the call returns to
+//!                       u64 offset of the call in its file
+//!                       u64 offset of the call in its function
+//!                       u64 calls
+//!                       u64 calls in which this rank waited for one that came later
+//!                       u64 nanoseconds waited in all
+//!                       u64 nanoseconds of the longest wait
+//!                       u64 nanoseconds inside the calls
+//!                       u32 size of the communicators
+//!                       u8  number of ranks that came last (0 to 8)
+//!                       u8  bytes of the function's name
+//!                       u8  bytes of the collective's name
+//!                       u8  0
+//!                       u16 bytes of the file's name
+//!   each that came last: u32 rank, u64 times, u64 nanoseconds that it was waited for
+//!   then                the names: the file's, the function's, the collective's
+//! ```
+//!
+//! Sites follow each other without gaps. Names that are too long lose their beginning (files) or their end.
+
+use super::{LATEST, Last, Site, Table};
+
+/// The first eight bytes.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"MICAlat\x01");
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = 24;
+
+/// Bytes of a site before those that came last and the names.
+pub const SITE_BYTES: usize = 8 * 8 + 4 + 4 + 2;
+
+/// Bytes of a rank that came last.
+const LAST_BYTES: usize = 4 + 8 + 8;
+
+/// Bytes of a file's name at most: a table of [`SITES`](super::SITES) sites then fits 64 KiB.
+const OBJECT_MAX: usize = 512;
+
+/// Bytes of a function's or a collective's name at most.
+const NAME_MAX: usize = 128;
+
+const _: () = assert!(
+    HEADER_BYTES + super::SITES * (SITE_BYTES + LATEST * LAST_BYTES + OBJECT_MAX + 2 * NAME_MAX)
+        <= 64 << 10
+);
+
+impl Table {
+    /// The table's bytes. Sites beyond the first [`SITES`](super::SITES) only count as left out.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let (told, left_out) = self.sites.split_at(self.sites.len().min(super::SITES));
+        let left_out: u64 = left_out.iter().map(|site| site.counts.calls).sum();
+        let mut bytes = Vec::new();
+        bytes.extend(MAGIC.to_le_bytes());
+        bytes.extend((self.calls_left_out + left_out).to_le_bytes());
+        bytes.extend((told.len() as u32).to_le_bytes());
+        bytes.extend([0; 4]);
+        for site in told {
+            site.write(&mut bytes);
+        }
+        bytes
+    }
+
+    /// The table that these bytes begin with. `None` if they do not hold one.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Table> {
+        let mut bytes = Reader(bytes);
+        if bytes.u64()? != MAGIC {
+            return None;
+        }
+        let calls_left_out = bytes.u64()?;
+        let sites = bytes.u32()?;
+        bytes.take::<4>()?;
+        let sites = (0..sites).map(|_| Site::read(&mut bytes));
+        Some(Table {
+            sites: sites.collect::<Option<_>>()?,
+            calls_left_out,
+        })
+    }
+}
+
+impl Site {
+    fn write(&self, bytes: &mut Vec<u8>) {
+        let Site { place, counts, .. } = self;
+        let object = ending(&place.object, OBJECT_MAX);
+        let symbol = beginning(&place.symbol, NAME_MAX);
+        let collective = beginning(&self.collective, NAME_MAX);
+        let last = &counts.last[..counts.last.len().min(LATEST)];
+        let numbers = [
+            place.address,
+            place.offset,
+            place.symbol_offset,
+            counts.calls,
+            counts.waited,
+            counts.wait_ns,
+            counts.longest_ns,
+            counts.inside_ns,
+        ];
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        bytes.extend(self.ranks.to_le_bytes());
+        bytes.extend([last.len(), symbol.len(), collective.len(), 0].map(|length| length as u8));
+        bytes.extend((object.len() as u16).to_le_bytes());
+        for one in last {
+            bytes.extend(one.rank.to_le_bytes());
+            bytes.extend(one.times.to_le_bytes());
+            bytes.extend(one.wait_ns.to_le_bytes());
+        }
+        for name in [object, symbol, collective] {
+            bytes.extend(name.as_bytes());
+        }
+    }
+
+    fn read(bytes: &mut Reader<'_>) -> Option<Site> {
+        let mut site = Site::default();
+        let Site { place, counts, .. } = &mut site;
+        for number in [
+            &mut place.address,
+            &mut place.offset,
+            &mut place.symbol_offset,
+            &mut counts.calls,
+            &mut counts.waited,
+            &mut counts.wait_ns,
+            &mut counts.longest_ns,
+            &mut counts.inside_ns,
+        ] {
+            *number = bytes.u64()?;
+        }
+        site.ranks = bytes.u32()?;
+        let [last, symbol, collective, _] = bytes.take::<4>()?;
+        let object = u16::from_le_bytes(bytes.take()?);
+        for _ in 0..last {
+            site.counts.last.push(Last {
+                rank: bytes.u32()?,
+                times: bytes.u64()?,
+                wait_ns: bytes.u64()?,
+            });
+        }
+        site.place.object = bytes.text(object.into())?;
+        site.place.symbol = bytes.text(symbol.into())?;
+        site.collective = bytes.text(collective.into())?;
+        Some(site)
+    }
+}
+
+/// The bytes that are left to read.
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (first, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take().map(u64::from_le_bytes)
+    }
+
+    fn text(&mut self, length: usize) -> Option<String> {
+        let (text, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        String::from_utf8(text.to_vec()).ok()
+    }
+}
+
+/// The last `max` bytes of a text, or a few less.
+fn ending(text: &str, max: usize) -> &str {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(max));
+    &text[from..]
+}
+
+/// The first `max` bytes of a text, or a few less.
+fn beginning(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::late::{CallSite, Counts, SITES};
+
+    fn site(number: u64, name: &str) -> Site {
+        Site {
+            place: CallSite {
+                address: 0x7fff_0000 + number,
+                object: format!("/opt/{name}/program"),
+                offset: 0x1000 + number,
+                symbol: name.to_owned(),
+                symbol_offset: 0x20,
+            },
+            collective: "allreduce".to_owned(),
+            ranks: 8,
+            counts: Counts {
+                calls: 100 + number,
+                waited: 90,
+                wait_ns: 5_000_000,
+                longest_ns: 70_000,
+                inside_ns: 6_000_000,
+                last: (0..number as u32 % 9)
+                    .map(|rank| Last {
+                        rank,
+                        times: 10,
+                        wait_ns: 500,
+                    })
+                    .collect(),
+            },
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let table = Table {
+            sites: (0..20).map(|n| site(n, "tätig")).collect(),
+            calls_left_out: 3,
+        };
+        let mut bytes = table.to_bytes();
+        bytes.extend([0xff; 100]);
+        assert_eq!(Table::from_bytes(&bytes), Some(table));
+        let empty = Table::default();
+        assert_eq!(empty.to_bytes().len(), HEADER_BYTES);
+        assert_eq!(Table::from_bytes(&empty.to_bytes()), Some(empty));
+    }
+
+    #[test]
+    fn the_largest_table_fits_and_says_what_it_lacks() {
+        let long = "ä".repeat(4000);
+        let table = Table {
+            sites: (0..100).map(|_| site(8, &long)).collect(),
+            calls_left_out: 1,
+        };
+        let bytes = table.to_bytes();
+        assert!(bytes.len() <= 64 << 10, "{}", bytes.len());
+        let read = Table::from_bytes(&bytes).expect("a table");
+        assert_eq!(read.sites.len(), SITES);
+        assert_eq!(read.calls_left_out, 1 + 36 * 108);
+        assert!(read.sites[0].place.object.ends_with("ä/program"));
+        assert_eq!(read.sites[0].place.symbol, "ä".repeat(NAME_MAX / 2));
+    }
+
+    #[test]
+    fn what_is_no_table_is_refused() {
+        let bytes = Table {
+            sites: vec![site(5, "main")],
+            calls_left_out: 0,
+        }
+        .to_bytes();
+        for length in 0..bytes.len() {
+            assert_eq!(Table::from_bytes(&bytes[..length]), None, "{length}");
+        }
+        let mut many = bytes.clone();
+        many[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(Table::from_bytes(&many), None);
+        let mut other = bytes.clone();
+        other[7] = 2;
+        assert_eq!(Table::from_bytes(&other), None);
+        assert_eq!(Table::from_bytes(&[0; 4096]), None);
+    }
+}

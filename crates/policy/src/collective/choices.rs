@@ -1,0 +1,152 @@
+//! The choice on the hot path: a table that remembers what was chosen for each class of lengths.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::choose::{CLASSES, Forced, OCTAVES, class_of, pick, pick_once_told};
+use super::costs::CollectiveCosts;
+use super::{ALGORITHMS, Algorithm, COLLECTIVES, Collective, Question, Reach, Setting};
+
+/// Nothing was chosen for this class yet.
+const OPEN: u8 = u8::MAX;
+const _: () = assert!(ALGORITHMS < OPEN as usize);
+
+/// Of one collective at one stage and an operator that commutes or not: the algorithm by class of lengths.
+struct Row([AtomicU8; CLASSES]);
+
+/// When is asked: with each reach before ranks have told of their buffers, and with each after that.
+const STAGES: usize = 2 * Reach::ALL.len();
+
+/// Rows: collectives, stages, and commuting or not.
+const ROWS: usize = COLLECTIVES * STAGES * 2;
+
+/// The choices of a communicator, kept with it. Answers as [`pick`] does, to the byte; the first call of its kind asks that, and
+/// the first one of a collective allocates a row of some hundred bytes; from then on a call costs two loads.
+pub struct Choices {
+    costs: Arc<CollectiveCosts>,
+    forced: Forced,
+    setting: Setting,
+    rows: [OnceLock<Box<Row>>; ROWS],
+}
+
+impl std::fmt::Debug for Choices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Choices")
+            .field("setting", &self.setting)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Choices {
+    /// Those of a communicator in this setting.
+    pub fn new(costs: Arc<CollectiveCosts>, forced: Forced, setting: Setting) -> Choices {
+        Choices {
+            costs,
+            forced,
+            setting,
+            rows: [const { OnceLock::new() }; ROWS],
+        }
+    }
+
+    /// What all of it is about.
+    pub fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    /// The algorithm of a call. `bytes` are those of [`Question::bytes`]; `reach` is [`Reach::Unknown`] unless all ranks know of
+    /// something that holds for all calls.
+    #[inline]
+    pub fn algorithm(
+        &self,
+        collective: Collective,
+        bytes: usize,
+        commutes: bool,
+        reach: Reach,
+    ) -> Algorithm {
+        self.at_stage(false, collective, bytes, commutes, reach)
+    }
+
+    /// Once the ranks of a direct call have told of their buffers and `reach` is known: [`Algorithm::Direct`] if it is still better
+    /// than [`Algorithm::Shared`], else that.
+    #[inline]
+    pub fn once_told(
+        &self,
+        collective: Collective,
+        bytes: usize,
+        commutes: bool,
+        reach: Reach,
+    ) -> Algorithm {
+        self.at_stage(true, collective, bytes, commutes, reach)
+    }
+
+    #[inline]
+    fn at_stage(
+        &self,
+        told: bool,
+        collective: Collective,
+        bytes: usize,
+        commutes: bool,
+        reach: Reach,
+    ) -> Algorithm {
+        let stage = reach as usize + if told { Reach::ALL.len() } else { 0 };
+        let row = (collective as usize * STAGES + stage) * 2 + usize::from(commutes);
+        let class = class_of(bytes);
+        if let Some(row) = self.rows[row].get() {
+            // Threads that meet here find the same; nothing else is told by it.
+            let known = row.0[class].load(Ordering::Relaxed);
+            if let Some(&algorithm) = Algorithm::ALL.get(usize::from(known)) {
+                return algorithm;
+            }
+        }
+        let question = Question {
+            collective,
+            bytes,
+            commutes,
+            reach,
+            setting: self.setting,
+        };
+        self.find(row, class, told, &question)
+    }
+
+    #[cold]
+    fn find(&self, row: usize, class: usize, told: bool, question: &Question) -> Algorithm {
+        let algorithm = match told {
+            true => pick_once_told(&self.costs, question, &self.forced),
+            false => pick(&self.costs, question, &self.forced),
+        };
+        let row =
+            self.rows[row].get_or_init(|| Box::new(Row([const { AtomicU8::new(OPEN) }; CLASSES])));
+        row.0[class].store(algorithm as u8, Ordering::Relaxed);
+        algorithm
+    }
+
+    /// From which lengths on which algorithms are chosen, for people: ascending, the first from 0.
+    pub fn changes(
+        &self,
+        collective: Collective,
+        commutes: bool,
+        reach: Reach,
+    ) -> Vec<(usize, Algorithm)> {
+        let mut changes: Vec<(usize, Algorithm)> = Vec::new();
+        for bytes in class_starts() {
+            let algorithm = self.algorithm(collective, bytes, commutes, reach);
+            if changes
+                .last()
+                .is_none_or(|&(_, before)| before != algorithm)
+            {
+                changes.push((bytes, algorithm));
+            }
+        }
+        changes
+    }
+}
+
+/// The shortest length of each class, ascending.
+fn class_starts() -> impl Iterator<Item = usize> {
+    let octaves = (0..OCTAVES).flat_map(|octave| (4..8usize).map(move |n| (n << octave) >> 2));
+    // An octave of one or two lengths has fewer classes.
+    let mut before = None;
+    std::iter::once(0)
+        .chain(octaves)
+        .filter(move |&start| before.replace(start) != Some(start))
+}

@@ -1,0 +1,134 @@
+//! What the steps of a collective cost, beside what messages cost.
+//!
+//! Nothing is known twice: what a message costs, a copy by the kernel and a load from another rank's buffer are the figures
+//! of point to point ([`Costs`]), and a copy into or out of a shared area costs what a byte through cells does unless it was
+//! measured for itself. `mica tune` replaces the figures by this machine's own.
+
+use mica_node::topology::Level;
+
+use crate::costs::{Cost, Costs, Way, row};
+
+/// What the steps of a collective cost among ranks at one level.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LevelCosts {
+    /// Nanoseconds until a stamp that a rank has set is seen by another one, both on their own cores.
+    pub sync_ns: f64,
+    /// Nanoseconds to tell the others of a buffer, and to look at what they have told.
+    pub expose_ns: f64,
+    /// A copy into a cell of the area, or out of one; its start is that of each chunk. `None`: the prices of
+    /// [`Way::Cells`], whose two copies run at once.
+    pub copy: Option<Cost>,
+}
+
+/// What collectives within a node are chosen by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CollectiveCosts {
+    /// What messages cost, single copies included.
+    pub messages: Costs,
+    /// Nanoseconds to put another rank on a core that ranks share.
+    pub switch_ns: f64,
+    /// Nanoseconds to combine a byte of an operand that is in reach of the core with one of the result.
+    pub reduce_byte_ns: f64,
+    /// Nanoseconds that a round of messages takes beyond its messages.
+    pub round_ns: f64,
+    levels: [LevelCosts; 3],
+}
+
+impl CollectiveCosts {
+    /// The shipped figures for what messages do not tell, beside these for messages.
+    pub fn new(messages: Costs) -> CollectiveCosts {
+        CollectiveCosts {
+            messages,
+            ..CollectiveCosts::default()
+        }
+    }
+
+    /// The figures among ranks at `level`.
+    #[inline]
+    pub fn of(&self, level: Level) -> &LevelCosts {
+        &self.levels[row(level)]
+    }
+
+    /// Replaces the figures of a level.
+    pub fn set(&mut self, level: Level, costs: LevelCosts) {
+        self.levels[row(level)] = costs;
+    }
+
+    /// Nanoseconds to copy `bytes` into the shared area, or out of it, in `chunks`.
+    pub fn copy_ns(&self, level: Level, bytes: usize, chunks: usize) -> f64 {
+        match &self.of(level).copy {
+            Some(cost) => cost.start_ns * chunks as f64 + cost.copy_ns(bytes, 1),
+            None => self.messages.of(level, Way::Cells).copy_ns(bytes, 1),
+        }
+    }
+
+    /// Nanoseconds to load `bytes` from another rank's buffer, or to store them there, once that is a window.
+    pub fn load_ns(&self, level: Level, bytes: usize) -> f64 {
+        self.messages.of(level, Way::Mapped).copy_ns(bytes, 1)
+    }
+
+    /// Nanoseconds to copy `bytes` from or to another rank's buffer by the kernel, in `calls` calls. A call takes what a pulled
+    /// message takes to start, without its request and its answer.
+    pub fn cma_ns(&self, level: Level, bytes: usize, calls: usize) -> f64 {
+        let pull = self.messages.of(level, Way::Pull);
+        let words = 2.0 * self.messages.of(level, Way::Inline).start_ns;
+        (pull.start_ns - words).max(0.0) * calls as f64 + pull.copy_ns(bytes, 1)
+    }
+
+    /// The same where both ranks copy at once, by the kernel or by load and store.
+    pub fn together_ns(&self, level: Level, bytes: usize, kernel: bool) -> f64 {
+        if kernel {
+            let together = self.messages.of(level, Way::Cooperate);
+            self.cma_ns(level, 0, 1) + together.copy_ns(bytes, 1)
+        } else {
+            self.messages
+                .of(level, Way::MappedCooperate)
+                .copy_ns(bytes, 1)
+        }
+    }
+
+    /// What is not right with these figures, if anything.
+    pub fn flaw(&self) -> Option<String> {
+        let plain = [
+            ("switch_ns", self.switch_ns),
+            ("reduce_byte_ns", self.reduce_byte_ns),
+            ("round_ns", self.round_ns),
+        ];
+        let flaw = plain.into_iter().find_map(|(name, ns)| not_sane(name, ns));
+        flaw.or_else(|| self.levels.iter().find_map(LevelCosts::flaw))
+    }
+}
+
+impl LevelCosts {
+    /// What is not right with these figures, if anything.
+    pub fn flaw(&self) -> Option<String> {
+        not_sane("sync_ns", self.sync_ns)
+            .or_else(|| not_sane("expose_ns", self.expose_ns))
+            .or_else(|| self.copy.and_then(|copy| copy.flaw()))
+    }
+}
+
+/// What is wrong with a time.
+pub(crate) fn not_sane(name: &str, ns: f64) -> Option<String> {
+    let sane = ns.is_finite() && ns >= 0.0;
+    (!sane).then(|| format!("{name} is {ns}: expected nanoseconds, not negative"))
+}
+
+impl Default for CollectiveCosts {
+    /// The shipped figures. Shared cache: measured between two cores with one 32 MiB cache (a nested virtual machine). The other
+    /// levels: transfers of cache lines on current servers, in proportion to the starts of messages.
+    fn default() -> CollectiveCosts {
+        let level = |sync_ns, expose_ns| LevelCosts {
+            sync_ns,
+            expose_ns,
+            copy: None,
+        };
+        CollectiveCosts {
+            messages: Costs::default(),
+            switch_ns: 700.0,
+            reduce_byte_ns: 0.03,
+            round_ns: 200.0,
+            levels: [level(48.0, 400.0), level(100.0, 500.0), level(200.0, 600.0)],
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! What each algorithm takes: a formula of the costs, for each collective.
+//!
+//! Every formula answers a [`Load`]: how often all ranks wait for one another (`passes`), what the longest chain of steps takes
+//! where each rank has a core (`chain_ns`), and what all ranks' cores do together (`work_ns`). Where each rank has its core the
+//! passes cost stamps or messages, which are in the chain. Where ranks share cores each pass has every core visit all of its
+//! ranks, and the work is done by the cores that there are:
+//!
+//! ```text
+//! time = chain                                                 ranks <= cores
+//! time = passes * ceil(ranks / cores) * switch + max(chain, work / cores)    otherwise
+//! ```
+//!
+//! Estimates never fall when bytes, or any cost, rise; the tests hold that.
+
+use mica_node::topology::Level;
+
+use super::costs::CollectiveCosts;
+use super::{Algorithm, Collective, Question, Reach};
+
+mod messages;
+
+use messages::Messages;
+
+/// Children of a rank in a tree of the shared area: the default of `MICA_COLL_FAN`.
+const FAN: usize = 8;
+
+/// Ranks up to which everybody looks at everybody's line in a barrier and in a short allreduce.
+const FLAT_MAX: usize = 16;
+
+/// Bytes that the kernel copies in one call where they are reduced: they stay in a cache.
+const KERNEL_BLOCK: usize = 64 << 10;
+
+/// What an algorithm takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Load {
+    /// How often every rank waits for another.
+    pub passes: usize,
+    /// Nanoseconds of the longest chain of steps that follow one another.
+    pub chain_ns: f64,
+    /// Nanoseconds that all cores together are busy.
+    pub work_ns: f64,
+}
+
+impl Load {
+    const NOTHING: Load = Load {
+        passes: 0,
+        chain_ns: 0.0,
+        work_ns: 0.0,
+    };
+
+    /// Nanoseconds that it takes `ranks` on `cores`.
+    pub fn ns(&self, ranks: usize, cores: usize, switch_ns: f64) -> f64 {
+        let cores = cores.max(1);
+        if ranks <= cores {
+            return self.chain_ns;
+        }
+        let visits = self.passes * ranks.div_ceil(cores);
+        visits as f64 * switch_ns + self.chain_ns.max(self.work_ns / cores as f64)
+    }
+
+    fn then(self, next: Load) -> Load {
+        Load {
+            passes: self.passes + next.passes,
+            chain_ns: self.chain_ns + next.chain_ns,
+            work_ns: self.work_ns + next.work_ns,
+        }
+    }
+}
+
+/// What `algorithm` takes for this question, whether it is possible or not. The algorithm is one of the collective's.
+pub fn load(costs: &CollectiveCosts, question: &Question, algorithm: Algorithm) -> Load {
+    if question.setting.ranks < 2 {
+        return Load::NOTHING;
+    }
+    match algorithm {
+        Algorithm::Shared => Area::new(costs, question).load(question),
+        Algorithm::Direct => Buffers::new(costs, question).load(question),
+        _ => Messages::new(costs, question).load(question, algorithm),
+    }
+}
+
+/// Words of ranks to one another by stamps: in an area's lines.
+struct Stamps {
+    ranks: usize,
+    sync_ns: f64,
+}
+
+impl Stamps {
+    fn new(costs: &CollectiveCosts, question: &Question) -> Stamps {
+        Stamps {
+            ranks: question.setting.ranks,
+            sync_ns: costs.of(question.setting.level).sync_ns,
+        }
+    }
+
+    /// One rank's word reaches all: each looks at one line.
+    fn release(&self) -> Load {
+        self.stamps(1.0)
+    }
+
+    /// One rank hears from all, or each from all. The lines that it looks at arrive four at a time.
+    fn gather(&self) -> Load {
+        self.stamps(Self::looking_at(self.ranks - 1))
+    }
+
+    fn looking_at(lines: usize) -> f64 {
+        1.0 + lines.saturating_sub(1) as f64 / 4.0
+    }
+
+    /// Levels of a tree, if the ranks are so many that they are arranged in one.
+    fn tree(&self) -> Option<usize> {
+        let (mut reached, mut depth) = (1, 0);
+        while reached < self.ranks {
+            reached = reached.saturating_mul(FAN + 1);
+            depth += 1;
+        }
+        (self.ranks > FLAT_MAX).then_some(depth)
+    }
+
+    /// All hear from all: each looks at all lines, or they gather up a tree and it is told down again.
+    fn meet(&self) -> Load {
+        match self.tree() {
+            None => self.gather(),
+            Some(depth) => {
+                let depth = depth as f64;
+                let up = self.stamps(depth * Self::looking_at(FAN));
+                up.then(self.stamps(depth))
+            }
+        }
+    }
+
+    fn stamps(&self, syncs: f64) -> Load {
+        let ns = syncs * self.sync_ns;
+        Load {
+            passes: 1,
+            chain_ns: ns,
+            work_ns: ns * self.ranks as f64,
+        }
+    }
+}
+
+/// `once`, so many times.
+fn times(n: usize, once: Load) -> Load {
+    Load {
+        passes: n * once.passes,
+        chain_ns: n as f64 * once.chain_ns,
+        work_ns: n as f64 * once.work_ns,
+    }
+}
+
+/// Nanoseconds of one rank's chain and of all ranks together.
+fn busy(chain_ns: f64, work_ns: f64) -> Load {
+    Load {
+        passes: 0,
+        chain_ns,
+        work_ns,
+    }
+}
+
+/// Through the shared area: in pieces of half a cell, each copied in, announced by a stamp, and copied out or reduced.
+struct Area<'a> {
+    costs: &'a CollectiveCosts,
+    stamps: Stamps,
+    level: Level,
+    piece: usize,
+    ranks: usize,
+}
+
+impl<'a> Area<'a> {
+    fn new(costs: &'a CollectiveCosts, question: &Question) -> Area<'a> {
+        let setting = &question.setting;
+        let cell = setting.area_cell.unwrap_or(usize::MAX);
+        Area {
+            costs,
+            stamps: Stamps::new(costs, question),
+            level: setting.level,
+            piece: (cell / 2).max(1),
+            ranks: setting.ranks,
+        }
+    }
+
+    fn pieces(&self, bytes: usize) -> usize {
+        bytes.div_ceil(self.piece).max(1)
+    }
+
+    fn copy(&self, bytes: usize) -> f64 {
+        self.costs.copy_ns(self.level, bytes, self.pieces(bytes))
+    }
+
+    /// The first piece of a pipeline: nobody can take it before it is there.
+    fn fill(&self, bytes: usize) -> f64 {
+        self.costs.copy_ns(self.level, bytes.min(self.piece), 1)
+    }
+
+    /// Combines `operands` of `bytes` from cells: what is slower of loading and combining.
+    fn fold(&self, bytes: usize, operands: usize) -> f64 {
+        let combine = self.costs.reduce_byte_ns * bytes as f64;
+        operands as f64 * combine.max(self.copy(bytes))
+    }
+
+    fn load(&self, question: &Question) -> Load {
+        let (ranks, bytes) = (self.ranks, question.bytes);
+        let others = ranks - 1;
+        let of_others = bytes.saturating_mul(others);
+        let each = |ns: f64| busy(ns, ns * ranks as f64);
+        let (release, gather) = (self.stamps.release(), self.stamps.gather());
+        match question.collective {
+            Collective::Barrier => self.stamps.meet(),
+            Collective::Bcast => times(self.pieces(bytes), release).then(busy(
+                self.fill(bytes) + self.copy(bytes),
+                self.copy(bytes) * ranks as f64,
+            )),
+            Collective::Gather => times(self.pieces(bytes), gather).then(busy(
+                self.fill(bytes) + self.copy(of_others),
+                2.0 * self.copy(of_others),
+            )),
+            Collective::Scatter => times(self.pieces(bytes), release).then(busy(
+                self.copy(of_others) + self.fill(bytes),
+                2.0 * self.copy(of_others),
+            )),
+            Collective::Allgather => times(self.pieces(bytes), gather)
+                .then(each(self.copy(bytes) + self.copy(of_others))),
+            // Half a cell has a place for each of the others.
+            Collective::Alltoall => {
+                times(self.pieces(of_others), gather).then(each(2.0 * self.copy(of_others)))
+            }
+            Collective::ReduceScatter => {
+                let all = bytes.saturating_mul(ranks);
+                times(self.pieces(all), gather)
+                    .then(each(self.copy(all) + self.fold(bytes, others)))
+            }
+            Collective::Scan => times(self.pieces(bytes), gather)
+                .then(each(self.copy(bytes) + self.fold(bytes, others))),
+            Collective::Reduce => {
+                let (copied, whole) = (self.copy(bytes), self.fold(bytes, others));
+                let at_root = times(self.pieces(bytes), gather)
+                    .then(busy(copied + whole, copied * ranks as f64 + whole));
+                let out = busy(copied, copied);
+                self.shorter(at_root, self.sliced(bytes).then(out), question)
+            }
+            Collective::Allreduce => {
+                let copied = self.copy(bytes);
+                let whole = match self.stamps.tree() {
+                    None => gather.then(each(copied + self.fold(bytes, others))),
+                    // Operands are combined on the way up, the result is copied on the way down.
+                    Some(depth) => self
+                        .stamps
+                        .meet()
+                        .then(each(copied * (2 + depth) as f64))
+                        .then(each(self.fold(bytes, FAN * depth))),
+                };
+                self.shorter(whole, self.sliced(bytes).then(each(copied)), question)
+            }
+        }
+    }
+
+    /// Each rank brings its operand and reduces its slice of each piece. What follows is to fetch the others' slices.
+    fn sliced(&self, bytes: usize) -> Load {
+        let slice = self.fold(bytes.div_ceil(self.ranks), self.ranks - 1);
+        let ns = self.copy(bytes) + slice;
+        times(2 * self.pieces(bytes), self.stamps.gather()).then(busy(ns, ns * self.ranks as f64))
+    }
+
+    /// The one that takes less time here.
+    fn shorter(&self, a: Load, b: Load, question: &Question) -> Load {
+        let ns = |load: &Load| load.ns(self.ranks, question.setting.cores, self.costs.switch_ns);
+        if ns(&a) <= ns(&b) { a } else { b }
+    }
+}
+
+/// In the ranks' own buffers: told of once, then copied or reduced by all ranks at once, then everybody hears that it is done.
+struct Buffers<'a> {
+    costs: &'a CollectiveCosts,
+    stamps: Stamps,
+    level: Level,
+    ranks: usize,
+    cores: usize,
+    kernel: bool,
+    expose_ns: f64,
+}
+
+impl<'a> Buffers<'a> {
+    fn new(costs: &'a CollectiveCosts, question: &Question) -> Buffers<'a> {
+        let setting = &question.setting;
+        Buffers {
+            costs,
+            stamps: Stamps::new(costs, question),
+            level: setting.level,
+            ranks: setting.ranks,
+            cores: setting.cores,
+            kernel: matches!(question.reach, Reach::Cma | Reach::None),
+            expose_ns: costs.of(setting.level).expose_ns,
+        }
+    }
+
+    /// A rank copies `bytes` from or to another one's memory.
+    fn copy(&self, bytes: usize) -> f64 {
+        if self.kernel {
+            self.costs.cma_ns(self.level, bytes, 1)
+        } else {
+            self.costs.load_ns(self.level, bytes)
+        }
+    }
+
+    /// Every rank but the root has `bytes` to be copied. Where each has its core the root copies its share of them too.
+    fn with_root(&self, bytes: usize) -> f64 {
+        let copy = self.copy(bytes);
+        match self.ranks {
+            ranks if ranks > self.cores => copy,
+            // What two do at once is known.
+            2 => copy.min(self.costs.together_ns(self.level, bytes, self.kernel)),
+            ranks => copy * (ranks - 1) as f64 / ranks as f64,
+        }
+    }
+
+    /// Combines `bytes` of each of `operands`: by windows what is slower of loading and combining, by the kernel one after the
+    /// other, a block at a time.
+    fn fold(&self, bytes: usize, operands: usize) -> f64 {
+        let combine = self.costs.reduce_byte_ns * bytes as f64;
+        let one = if self.kernel {
+            let calls = bytes.div_ceil(KERNEL_BLOCK).max(1);
+            self.costs.cma_ns(self.level, bytes, calls) + combine
+        } else {
+            self.costs.load_ns(self.level, bytes).max(combine)
+        };
+        operands as f64 * one
+    }
+
+    fn load(&self, question: &Question) -> Load {
+        let (ranks, bytes) = (self.ranks, question.bytes);
+        let others = ranks - 1;
+        let slice = bytes.div_ceil(ranks);
+        let to_others = |block: usize| others as f64 * self.copy(block);
+        let stamps = &self.stamps;
+        // What each rank does between being told and telling.
+        let each = match question.collective {
+            Collective::Barrier => 0.0,
+            Collective::Bcast | Collective::Gather | Collective::Scatter => self.with_root(bytes),
+            Collective::Allgather | Collective::Alltoall => to_others(bytes),
+            Collective::Reduce => self.fold(slice, others) + self.copy(slice),
+            Collective::Allreduce | Collective::Scan => self.fold(slice, others) + to_others(slice),
+            Collective::ReduceScatter => self.fold(bytes, others),
+        };
+        let start = match question.collective {
+            Collective::Bcast | Collective::Gather | Collective::Scatter => stamps.release(),
+            _ => stamps.gather(),
+        };
+        let ranks = ranks as f64;
+        busy(self.expose_ns, self.expose_ns * ranks)
+            .then(start)
+            .then(busy(each, each * ranks))
+            .then(stamps.gather())
+    }
+}

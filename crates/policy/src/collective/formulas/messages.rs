@@ -1,0 +1,263 @@
+//! Algorithms of messages: rounds, of which each costs its messages as point to point has them.
+
+use super::Load;
+use crate::collective::costs::CollectiveCosts;
+use crate::collective::{Algorithm, Collective, Question, Reach};
+use crate::costs::{Way, Ways};
+use crate::select::{Message, Situation, Verdict, select};
+
+/// ceil(log2 n)
+fn log2(n: usize) -> usize {
+    n.max(1).next_power_of_two().trailing_zeros() as usize
+}
+
+/// The greatest power of two that is at most `n`.
+fn power_below(n: usize) -> usize {
+    1 << n.max(1).ilog2()
+}
+
+/// Algorithms of messages.
+pub(super) struct Messages<'a> {
+    costs: &'a CollectiveCosts,
+    situation: Situation,
+    ranks: usize,
+}
+
+impl<'a> Messages<'a> {
+    pub fn new(costs: &'a CollectiveCosts, question: &Question) -> Messages<'a> {
+        let kernel = Ways::SHARED_MEMORY.with(Way::Pull).with(Way::Cooperate);
+        let ways = match question.reach {
+            Reach::None => Ways::SHARED_MEMORY,
+            Reach::Windows => kernel.with(Way::Mapped).with(Way::MappedCooperate),
+            Reach::Unknown | Reach::Cma => kernel,
+        };
+        let setting = &question.setting;
+        Messages {
+            costs,
+            situation: Situation {
+                oversubscribed: setting.ranks > setting.cores,
+                ..Situation::waiting(setting.level, ways)
+            },
+            ranks: setting.ranks,
+        }
+    }
+
+    /// The way of a message of `len` bytes that comes to the least by `measure`, which is told way, nanoseconds until it is there, and
+    /// nanoseconds of both cores.
+    fn least(&self, len: usize, measure: impl Fn(Way, f64, f64) -> f64) -> (Way, f64) {
+        let decision = select(
+            &Message::contiguous(len),
+            &self.situation,
+            &self.costs.messages,
+        );
+        let mut least = (Way::Streamed, f64::INFINITY);
+        for (way, verdict) in decision.considered() {
+            if let Verdict::Possible(estimate) = verdict {
+                let ns = measure(way, estimate.elapsed_ns, estimate.busy_ns);
+                if ns < least.1 {
+                    least = (way, ns);
+                }
+            }
+        }
+        least
+    }
+
+    /// A round in which some ranks send `len` bytes and others receive them; `pairs` do so.
+    fn one_way(&self, len: usize, pairs: usize) -> Load {
+        let elapsed = self.least(len, |_, elapsed, _| elapsed);
+        self.round(elapsed, self.both_ways_ns(len).1, pairs)
+    }
+
+    /// A round in which every rank sends `len` bytes and receives as many.
+    fn both_ways(&self, len: usize) -> Load {
+        let (way, ns) = self.both_ways_ns(len);
+        self.round((way, ns), ns, self.ranks)
+    }
+
+    /// What a rank takes to send one message and to receive another of that length. Ring and slot are not pipelined: their time is
+    /// that of both sides. Nobody helps another one: each has its own to do.
+    fn both_ways_ns(&self, len: usize) -> (Way, f64) {
+        self.least(len, |way, elapsed, busy| match way {
+            Way::Inline | Way::Ring if !self.situation.oversubscribed => elapsed,
+            Way::Cooperate | Way::MappedCooperate => f64::INFINITY,
+            _ => busy,
+        })
+    }
+
+    /// A round whose longest chain is `chain_ns` of messages, and whose messages take `message_ns` of both cores each.
+    fn round(&self, (way, chain_ns): (Way, f64), message_ns: f64, messages: usize) -> Load {
+        Load {
+            // Who asks first waits for an answer.
+            passes: if way.is_eager() { 1 } else { 2 },
+            chain_ns: self.costs.round_ns + chain_ns,
+            work_ns: self.costs.round_ns * self.ranks as f64 + message_ns * messages as f64,
+        }
+    }
+
+    /// Every rank copies `bytes` within its own memory.
+    fn pack(&self, bytes: usize) -> Load {
+        self.alone(self.costs.copy_ns(self.situation.level, bytes, 1))
+    }
+
+    /// Every rank combines `bytes`.
+    fn combine(&self, bytes: usize) -> Load {
+        self.alone(self.costs.reduce_byte_ns * bytes as f64)
+    }
+
+    /// Every rank is busy for `ns`.
+    fn alone(&self, ns: f64) -> Load {
+        Load {
+            passes: 0,
+            chain_ns: ns,
+            work_ns: ns * self.ranks as f64,
+        }
+    }
+
+    /// The sum of the loads.
+    fn sum(loads: impl IntoIterator<Item = Load>) -> Load {
+        loads.into_iter().fold(Load::NOTHING, Load::then)
+    }
+
+    pub fn load(&self, question: &Question, algorithm: Algorithm) -> Load {
+        let (ranks, bytes) = (self.ranks, question.bytes);
+        let rounds = log2(ranks);
+        // The vector, or all blocks of it.
+        let all = match question.collective {
+            Collective::ReduceScatter => bytes.saturating_mul(ranks),
+            _ => bytes,
+        };
+        let part = |k: usize| all >> k.min(63);
+        match (question.collective, algorithm) {
+            (_, Algorithm::Dissemination) => Self::sum((0..rounds).map(|_| self.both_ways(0))),
+            (Collective::Reduce, Algorithm::Binomial) => {
+                let step = |k: usize| {
+                    let pairs = (ranks >> (k + 1)).max(1);
+                    let message = self.one_way(bytes, pairs);
+                    message.then(self.combine_by(bytes, pairs))
+                };
+                // To a root that is not the first rank, the result travels once more.
+                let last = if question.commutes { 0 } else { 1 };
+                Self::sum((0..rounds).map(step))
+                    .then(Self::sum((0..last).map(|_| self.one_way(bytes, 1))))
+            }
+            (Collective::Bcast, Algorithm::Binomial) => {
+                Self::sum((0..rounds).map(|k| self.one_way(bytes, ranks.min(1 << k))))
+            }
+            // Gather, and scatter backwards: subtrees double.
+            (_, Algorithm::Binomial) => Self::sum((0..rounds).map(|k| {
+                let subtree = (1usize << k).min(ranks - (1 << k));
+                self.one_way(bytes.saturating_mul(subtree), (ranks >> (k + 1)).max(1))
+            })),
+            (_, Algorithm::ScatterRing) => {
+                let scatter = (1..=rounds).map(|k| self.one_way(part(k), ranks.min(1 << (k - 1))));
+                let ring = (1..ranks).map(|_| self.both_ways(bytes / ranks));
+                Self::sum(scatter).then(Self::sum(ring))
+            }
+            (_, Algorithm::Linear) => {
+                // The first as any message; each further one takes the root its side of it.
+                let first = self.one_way(bytes, ranks - 1);
+                let (_, each) = self.least(bytes, |way, elapsed, _| match way {
+                    Way::Inline | Way::Ring => (elapsed + self.start_ns(way)) / 2.0,
+                    _ => elapsed - self.start_ns(way) / 2.0,
+                });
+                Load {
+                    chain_ns: first.chain_ns + each * (ranks - 2) as f64,
+                    ..first
+                }
+            }
+            (Collective::Allgather, Algorithm::Bruck) => {
+                let steps = (0..rounds).map(|k| {
+                    let blocks = (1usize << k).min(ranks - (1 << k));
+                    self.both_ways(bytes.saturating_mul(blocks))
+                });
+                // Recursive doubling needs no staging.
+                let staged = if ranks.is_power_of_two() { 0 } else { 1 };
+                let staging = bytes.saturating_mul(ranks).saturating_mul(staged);
+                Self::sum(steps).then(self.pack(staging))
+            }
+            (_, Algorithm::Ring) => Self::sum((1..ranks).map(|_| self.both_ways(bytes))),
+            (_, Algorithm::Bruck) => {
+                // Packed and unpacked in each round, rotated before and after.
+                let half = bytes.saturating_mul(ranks / 2);
+                let staged = half.saturating_mul(2 * rounds + 4);
+                Self::sum((0..rounds).map(|_| self.both_ways(half))).then(self.pack(staged))
+            }
+            (_, Algorithm::Exchange) => {
+                let peers = ranks - 1;
+                let (way, one) = self.both_ways_ns(bytes);
+                let ns = one * peers as f64;
+                self.round((way, ns), ns, ranks)
+            }
+            (_, Algorithm::Doubling) => {
+                let folds = match question.collective {
+                    // Into the prefix and into the group.
+                    Collective::Scan => 2,
+                    _ => 1,
+                };
+                let step = self
+                    .both_ways(bytes)
+                    .then(self.combine(bytes.saturating_mul(folds)));
+                let steps = match question.collective {
+                    Collective::Scan => rounds,
+                    _ => log2(power_below(ranks)),
+                };
+                let surplus = match question.collective {
+                    Collective::Scan => Load::NOTHING,
+                    _ => self.surplus(bytes, bytes),
+                };
+                Self::sum((0..steps).map(|_| step)).then(surplus)
+            }
+            (collective, Algorithm::Halving) => {
+                let steps = log2(power_below(ranks));
+                let down = (1..=steps).map(|k| self.both_ways(part(k)).then(self.combine(part(k))));
+                let back = (1..=steps).map(|k| match collective {
+                    Collective::Reduce => self.one_way(part(k), ranks.min(1 << (k - 1))),
+                    Collective::Allreduce => self.both_ways(part(k)),
+                    _ => Load::NOTHING,
+                });
+                let returned = if collective == Collective::Allreduce {
+                    all
+                } else {
+                    bytes
+                };
+                self.pack(all)
+                    .then(Self::sum(down))
+                    .then(Self::sum(back))
+                    .then(self.surplus(all, returned))
+            }
+            (_, Algorithm::Pairwise) => {
+                let step = self.both_ways(bytes).then(self.combine(bytes));
+                Self::sum((1..ranks).map(|_| step))
+            }
+            (_, Algorithm::Shared | Algorithm::Direct) => {
+                unreachable!("{algorithm:?} is no algorithm of messages")
+            }
+        }
+    }
+
+    /// A way's start.
+    fn start_ns(&self, way: Way) -> f64 {
+        self.costs.messages.of(self.situation.level, way).start_ns
+    }
+
+    /// `busy` ranks combine `bytes` each.
+    fn combine_by(&self, bytes: usize, busy: usize) -> Load {
+        let ns = self.costs.reduce_byte_ns * bytes as f64;
+        Load {
+            passes: 0,
+            chain_ns: ns,
+            work_ns: ns * busy as f64,
+        }
+    }
+
+    /// Ranks beyond a power of two hand `given` bytes to a neighbour first, and get `returned` ones back.
+    fn surplus(&self, given: usize, returned: usize) -> Load {
+        match self.ranks - power_below(self.ranks) {
+            0 => Load::NOTHING,
+            more => self
+                .one_way(given, more)
+                .then(self.combine_by(given, more))
+                .then(self.one_way(returned, more)),
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! Which algorithm a collective among the ranks of one node takes: one pure function, as for messages.
+//!
+//! - this module: the words, from [`Collective`] and [`Algorithm`] to the [`Question`] that is asked;
+//! - [`costs`]: what synchronising, copying and reducing cost, beside what messages cost;
+//! - [`formulas`]: what each algorithm takes, from these costs;
+//! - [`choose`](mod@choose): the least of them, or what a tunable forces, with the reasons; and [`Choices`], the same for the hot
+//!   path.
+//!
+//! All ranks of a communicator must answer alike, each for itself. So a [`Question`] holds nothing but what all of them know
+//! to be equal. `docs/design/collectives.md` has the algorithms and their formulas.
+
+pub mod choices;
+pub mod choose;
+pub mod costs;
+pub mod formulas;
+
+pub use choices::Choices;
+pub use choose::{Decision, Estimate, Exclusion, Forced, Refusal, choose, pick, pick_once_told};
+pub use costs::{CollectiveCosts, LevelCosts};
+
+use mica_node::topology::Level;
+use mica_node::tunables::{self, Tunable};
+
+/// A collective operation; its v-, w- and non-blocking forms go by the same name, and exclusive scans are scans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Collective {
+    /// `MPI_Barrier`.
+    Barrier = 0,
+    /// `MPI_Bcast`.
+    Bcast,
+    /// `MPI_Gather`.
+    Gather,
+    /// `MPI_Scatter`.
+    Scatter,
+    /// `MPI_Allgather`.
+    Allgather,
+    /// `MPI_Alltoall`.
+    Alltoall,
+    /// `MPI_Reduce`.
+    Reduce,
+    /// `MPI_Allreduce`.
+    Allreduce,
+    /// `MPI_Reduce_scatter`.
+    ReduceScatter,
+    /// `MPI_Scan`, `MPI_Exscan`.
+    Scan,
+}
+
+/// Number of [`Collective`]s.
+pub const COLLECTIVES: usize = 10;
+
+impl Collective {
+    /// Every collective.
+    pub const ALL: [Collective; COLLECTIVES] = [
+        Collective::Barrier,
+        Collective::Bcast,
+        Collective::Gather,
+        Collective::Scatter,
+        Collective::Allgather,
+        Collective::Alltoall,
+        Collective::Reduce,
+        Collective::Allreduce,
+        Collective::ReduceScatter,
+        Collective::Scan,
+    ];
+
+    /// Its name on the command line and in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Collective::Barrier => "barrier",
+            Collective::Bcast => "bcast",
+            Collective::Gather => "gather",
+            Collective::Scatter => "scatter",
+            Collective::Allgather => "allgather",
+            Collective::Alltoall => "alltoall",
+            Collective::Reduce => "reduce",
+            Collective::Allreduce => "allreduce",
+            Collective::ReduceScatter => "reduce_scatter",
+            Collective::Scan => "scan",
+        }
+    }
+
+    /// The collective of this name.
+    pub fn parse(name: &str) -> Option<Collective> {
+        Collective::ALL.into_iter().find(|c| c.name() == name)
+    }
+
+    /// Its algorithms, in the order in which ties are decided: messages, which need nothing else, first.
+    pub const fn algorithms(self) -> &'static [Algorithm] {
+        use Algorithm::{
+            Binomial, Bruck, Direct, Dissemination, Doubling, Exchange, Halving, Linear, Pairwise,
+            Ring, ScatterRing, Shared,
+        };
+        match self {
+            Collective::Barrier => &[Dissemination, Shared],
+            Collective::Bcast => &[Binomial, ScatterRing, Shared, Direct],
+            Collective::Gather | Collective::Scatter => &[Binomial, Linear, Shared, Direct],
+            Collective::Allgather => &[Bruck, Ring, Shared, Direct],
+            Collective::Alltoall => &[Bruck, Exchange, Shared, Direct],
+            Collective::Reduce => &[Binomial, Halving, Shared, Direct],
+            Collective::Allreduce => &[Doubling, Halving, Shared, Direct],
+            Collective::ReduceScatter => &[Halving, Pairwise, Shared, Direct],
+            Collective::Scan => &[Doubling, Shared, Direct],
+        }
+    }
+
+    /// The tunable that forces one of its algorithms.
+    pub const fn tunable(self) -> &'static Tunable {
+        match self {
+            Collective::Barrier => &tunables::COLL_BARRIER,
+            Collective::Bcast => &tunables::COLL_BCAST,
+            Collective::Gather => &tunables::COLL_GATHER,
+            Collective::Scatter => &tunables::COLL_SCATTER,
+            Collective::Allgather => &tunables::COLL_ALLGATHER,
+            Collective::Alltoall => &tunables::COLL_ALLTOALL,
+            Collective::Reduce => &tunables::COLL_REDUCE,
+            Collective::Allreduce => &tunables::COLL_ALLREDUCE,
+            Collective::ReduceScatter => &tunables::COLL_REDUCE_SCATTER,
+            Collective::Scan => &tunables::COLL_SCAN,
+        }
+    }
+
+    /// True if it combines operands.
+    pub const fn reduces(self) -> bool {
+        matches!(
+            self,
+            Collective::Reduce
+                | Collective::Allreduce
+                | Collective::ReduceScatter
+                | Collective::Scan
+        )
+    }
+
+    /// What [`Question::bytes`] counts.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Collective::Barrier => "no data",
+            Collective::Bcast | Collective::Reduce | Collective::Allreduce | Collective::Scan => {
+                "the vector"
+            }
+            Collective::Alltoall => "the block of each pair",
+            Collective::Gather
+            | Collective::Scatter
+            | Collective::Allgather
+            | Collective::ReduceScatter => "the block of each rank",
+        }
+    }
+}
+
+/// An algorithm of one or more collectives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Algorithm {
+    /// Messages, barrier: in round k to the rank 2^k further on.
+    Dissemination = 0,
+    /// Messages, rooted: a binomial tree.
+    Binomial,
+    /// Messages, bcast: scattered by a tree, then allgathered around a ring.
+    ScatterRing,
+    /// Messages, gather and scatter: the root with each rank.
+    Linear,
+    /// Messages, allgather and alltoall: doubling the distance, by Bruck (allgather of a power of two of ranks: recursive
+    /// doubling).
+    Bruck,
+    /// Messages, allgather: around a ring.
+    Ring,
+    /// Messages, alltoall: each with each.
+    Exchange,
+    /// Messages, allreduce and scan: recursive doubling.
+    Doubling,
+    /// Messages, reduce, allreduce and reduce_scatter: recursive halving, and its way back.
+    Halving,
+    /// Messages, reduce_scatter: each with each.
+    Pairwise,
+    /// Through the communicator's shared area.
+    Shared,
+    /// Each rank in the others' memory.
+    Direct,
+}
+
+/// Number of [`Algorithm`]s.
+pub const ALGORITHMS: usize = 12;
+
+impl Algorithm {
+    /// Every algorithm.
+    pub const ALL: [Algorithm; ALGORITHMS] = [
+        Algorithm::Dissemination,
+        Algorithm::Binomial,
+        Algorithm::ScatterRing,
+        Algorithm::Linear,
+        Algorithm::Bruck,
+        Algorithm::Ring,
+        Algorithm::Exchange,
+        Algorithm::Doubling,
+        Algorithm::Halving,
+        Algorithm::Pairwise,
+        Algorithm::Shared,
+        Algorithm::Direct,
+    ];
+
+    /// Its name in tunables and tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Algorithm::Dissemination => "dissemination",
+            Algorithm::Binomial => "binomial",
+            Algorithm::ScatterRing => "scatter-ring",
+            Algorithm::Linear => "linear",
+            Algorithm::Bruck => "bruck",
+            Algorithm::Ring => "ring",
+            Algorithm::Exchange => "exchange",
+            Algorithm::Doubling => "doubling",
+            Algorithm::Halving => "halving",
+            Algorithm::Pairwise => "pairwise",
+            Algorithm::Shared => "shared",
+            Algorithm::Direct => "direct",
+        }
+    }
+
+    /// The algorithm of this name.
+    pub fn parse(name: &str) -> Option<Algorithm> {
+        Algorithm::ALL.into_iter().find(|a| a.name() == name)
+    }
+
+    /// What it moves bytes by.
+    pub const fn family(self) -> Family {
+        match self {
+            Algorithm::Shared => Family::Shared,
+            Algorithm::Direct => Family::Direct,
+            _ => Family::Messages,
+        }
+    }
+}
+
+/// What an algorithm moves bytes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// Messages from rank to rank.
+    Messages,
+    /// The communicator's shared area: copied in, copied out.
+    Shared,
+    /// The ranks' own buffers, which they tell one another of.
+    Direct,
+}
+
+impl Family {
+    /// Every family.
+    pub const ALL: [Family; 3] = [Family::Messages, Family::Shared, Family::Direct];
+
+    /// Its name in `MICA_COLL` and in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Family::Messages => "messages",
+            Family::Shared => "shared",
+            Family::Direct => "direct",
+        }
+    }
+
+    /// The family of this name.
+    pub fn parse(name: &str) -> Option<Family> {
+        Family::ALL.into_iter().find(|f| f.name() == name)
+    }
+}
+
+/// How the ranks can get at one another's buffers of this call: by the worst of them. It is known once all have told
+/// of their buffers, and then to all alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Reach {
+    /// Not known yet: judged as [`Reach::Windows`], since buffers only become windows where they are told of again and again.
+    Unknown = 0,
+    /// All by load and store.
+    Windows,
+    /// Some only by the kernel.
+    Cma,
+    /// Some not at all.
+    None,
+}
+
+impl Reach {
+    /// Every reach.
+    pub const ALL: [Reach; 4] = [Reach::Unknown, Reach::Windows, Reach::Cma, Reach::None];
+
+    /// Its name on the command line and in tables.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Reach::Unknown => "unknown",
+            Reach::Windows => "windows",
+            Reach::Cma => "cma",
+            Reach::None => "none",
+        }
+    }
+
+    /// The reach of this name.
+    pub fn parse(name: &str) -> Option<Reach> {
+        Reach::ALL.into_iter().find(|r| r.name() == name)
+    }
+}
+
+/// What is true of a communicator's ranks on one node for as long as it lives, and known to all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Setting {
+    /// Ranks of this communicator on the node.
+    pub ranks: usize,
+    /// How far apart the two that are furthest apart are.
+    pub level: Level,
+    /// Ranks that can run at once: no more than cores are available to the job, nor than `ranks`.
+    pub cores: usize,
+    /// Bytes of a member's cell in the shared area; `None`: there is no area.
+    pub area_cell: Option<usize>,
+}
+
+/// A collective call, as all of its ranks know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Question {
+    /// The operation.
+    pub collective: Collective,
+    /// Bytes: of the vector (bcast, reduce, allreduce, scan), of each pair's block (alltoall), of each rank's block (gather,
+    /// scatter, allgather, reduce_scatter).
+    pub bytes: usize,
+    /// The operator commutes; true for what does not reduce.
+    pub commutes: bool,
+    /// How the buffers can be got at.
+    pub reach: Reach,
+    /// Who takes part, and where.
+    pub setting: Setting,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,313 @@
+//! Reads the text of a tuning file, line by line.
+
+use mica_node::identity::Identity;
+use mica_node::topology::Level;
+
+use super::collective::{KEYS, LEVEL_KEYS};
+use super::{Tuning, VERSION, parts};
+use crate::costs::{Cost, LEVELS, SPANS, Span, Way, level_from_name, level_name};
+
+/// A value in the file.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Text(String),
+    Number(f64),
+    List(Vec<f64>),
+}
+
+impl Value {
+    /// Reads a value and what may follow it: blanks and a comment.
+    fn parse(text: &str) -> Result<Value, String> {
+        let wrong = || format!("{text:?} is no string, number or list of numbers");
+        let (value, rest) = if let Some(inner) = text.strip_prefix('"') {
+            let (value, rest) = unquote(inner).ok_or_else(wrong)?;
+            (Value::Text(value), rest)
+        } else if let Some(inner) = text.strip_prefix('[') {
+            let (list, rest) = inner.split_once(']').ok_or_else(wrong)?;
+            let list = list.trim().trim_end_matches(',');
+            let numbers = list.split(',').map(number).collect::<Option<_>>();
+            (Value::List(numbers.ok_or_else(wrong)?), rest)
+        } else {
+            let end = text.find('#').unwrap_or(text.len());
+            let value = number(&text[..end]).ok_or_else(wrong)?;
+            (Value::Number(value), &text[end..])
+        };
+        let rest = rest.trim_start();
+        if rest.is_empty() || rest.starts_with('#') {
+            Ok(value)
+        } else {
+            Err(format!("{rest:?} after the value"))
+        }
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    let value: f64 = text.trim().parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+/// The string up to the closing quote, and what follows that.
+fn unquote(text: &str) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut chars = text.chars();
+    loop {
+        match chars.next()? {
+            '"' => return Some((value, chars.as_str())),
+            '\\' => match chars.next()? {
+                c @ ('"' | '\\') => value.push(c),
+                'u' => {
+                    let digits = chars.as_str().get(..4)?;
+                    let code = u32::from_str_radix(digits, 16).ok()?;
+                    value.push(char::from_u32(code)?);
+                    chars = chars.as_str()[4..].chars();
+                }
+                _ => return None,
+            },
+            c => value.push(c),
+        }
+    }
+}
+
+/// A section of the file with what has been read of it.
+enum Section {
+    Top,
+    Machine,
+    Cost(Level, Way),
+    Collective,
+    CollectiveLevel(Level),
+}
+
+const COST_KEYS: [&str; 6] = [
+    "start_ns", "from", "byte_ns", "piece_ns", "sender", "receiver",
+];
+
+struct Parser {
+    tuning: Tuning,
+    versioned: bool,
+    section: Section,
+    /// The line of the section's head.
+    opened: usize,
+    /// The section's keys and values.
+    values: Vec<(String, Value)>,
+}
+
+/// Line and what is wrong there.
+pub(super) type Wrong = (usize, String);
+
+/// Reads the text of a file.
+pub(super) fn run(text: &str) -> Result<Tuning, Wrong> {
+    let mut parser = Parser {
+        tuning: Tuning::default(),
+        versioned: false,
+        section: Section::Top,
+        opened: 1,
+        values: Vec::new(),
+    };
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if !line.is_empty() && !line.starts_with('#') {
+            parser.line(at + 1, line)?;
+        }
+    }
+    parser.close()?;
+    if parser.tuning.machine == Identity::default() {
+        return Err((1, "no section [machine]".to_owned()));
+    }
+    Ok(parser.tuning)
+}
+
+impl Parser {
+    fn line(&mut self, at: usize, line: &str) -> Result<(), Wrong> {
+        if let Some(rest) = line.strip_prefix('[') {
+            self.close()?;
+            let head = rest.split_once(']').filter(|(_, rest)| {
+                let rest = rest.trim_start();
+                rest.is_empty() || rest.starts_with('#')
+            });
+            let (name, _) =
+                head.ok_or_else(|| (at, format!("{line:?} is no head of a section")))?;
+            self.section = self.head(name.trim()).map_err(|what| (at, what))?;
+            self.opened = at;
+            return Ok(());
+        }
+        let Some((key, value)) = line.split_once('=') else {
+            return Err((at, format!("{line:?} is neither [SECTION] nor KEY = VALUE")));
+        };
+        let key = key.trim();
+        if self.values.iter().any(|(known, _)| known == key) {
+            return Err((at, format!("{key} is given twice")));
+        }
+        let value = Value::parse(value.trim()).map_err(|what| (at, format!("{key}: {what}")))?;
+        self.key(key, &value).map_err(|what| (at, what))?;
+        self.values.push((key.to_owned(), value));
+        Ok(())
+    }
+
+    fn head(&self, name: &str) -> Result<Section, String> {
+        if !self.versioned {
+            return Err(format!("no line \"version = {VERSION}\" before [{name}]"));
+        }
+        if name == "machine" {
+            return match self.tuning.machine == Identity::default() {
+                true => Ok(Section::Machine),
+                false => Err("[machine] is given twice".to_owned()),
+            };
+        }
+        if name == "collective" {
+            return match self.tuning.collective.is_measured() {
+                false => Ok(Section::Collective),
+                true => Err("[collective] is given twice".to_owned()),
+            };
+        }
+        let wanted = || {
+            let levels = LEVELS.map(level_name).join(", ");
+            let ways = Way::ALL.map(Way::name).join(", ");
+            format!(
+                "[{name}] is not [machine], [collective], [collective.LEVEL] nor [LEVEL.WAY] with a level of {levels} and \
+                 a way of {ways}"
+            )
+        };
+        let (level, way) = name.split_once('.').ok_or_else(wanted)?;
+        if level == "collective" {
+            let level = level_from_name(way).ok_or_else(wanted)?;
+            let mut levels = self.tuning.collective.levels.iter();
+            return match levels.any(|(known, _)| *known == level) {
+                false => Ok(Section::CollectiveLevel(level)),
+                true => Err(format!("[{name}] is given twice")),
+            };
+        }
+        let level = level_from_name(level).ok_or_else(wanted)?;
+        let way = Way::from_name(way).ok_or_else(wanted)?;
+        let known = |(l, w, _): &(Level, Way, Cost)| (*l, *w) == (level, way);
+        match self.tuning.costs.iter().any(known) {
+            true => Err(format!("[{name}] is given twice")),
+            false => Ok(Section::Cost(level, way)),
+        }
+    }
+
+    /// Checks a key of the section, and its value's kind.
+    fn key(&mut self, key: &str, value: &Value) -> Result<(), String> {
+        let fits = match (&self.section, key, value) {
+            (Section::Top, "version", Value::Number(version)) => {
+                if *version != f64::from(VERSION) {
+                    return Err(format!(
+                        "version is {version}: this library reads version {VERSION}"
+                    ));
+                }
+                self.versioned = true;
+                true
+            }
+            (Section::Machine, key, Value::Text(_)) => parts(&Identity::default())
+                .iter()
+                .any(|(part, _)| *part == key),
+            (
+                Section::Cost(..) | Section::CollectiveLevel(_),
+                "from" | "byte_ns",
+                Value::List(list),
+            ) => {
+                if list.len() > SPANS {
+                    return Err(format!("{key} has {} values: at most {SPANS}", list.len()));
+                }
+                true
+            }
+            (Section::Cost(..), "from" | "byte_ns", _) => false,
+            (Section::Cost(..), key, Value::Number(_)) => COST_KEYS.contains(&key),
+            (Section::Collective, key, Value::Number(_)) => KEYS.contains(&key),
+            (Section::CollectiveLevel(_), key, Value::Number(_)) => LEVEL_KEYS.contains(&key),
+            _ => false,
+        };
+        if fits {
+            Ok(())
+        } else {
+            Err(format!(
+                "{key} is no key of this section, or has a value of another kind"
+            ))
+        }
+    }
+
+    /// Ends the section that is open.
+    fn close(&mut self) -> Result<(), Wrong> {
+        let values = std::mem::take(&mut self.values);
+        let result = match self.section {
+            Section::Top => Ok(()),
+            Section::Machine => machine(&values).map(|machine| self.tuning.machine = machine),
+            Section::Cost(level, way) => {
+                cost(&values).map(|cost| self.tuning.costs.push((level, way, cost)))
+            }
+            Section::Collective => self.tuning.collective.read(&values),
+            Section::CollectiveLevel(level) => self.tuning.collective.read_level(level, &values),
+        };
+        result.map_err(|what| (self.opened, what))
+    }
+}
+
+fn machine(values: &[(String, Value)]) -> Result<Identity, String> {
+    let text = |key: &str| match values.iter().find(|(known, _)| known == key) {
+        Some((_, Value::Text(text))) => Ok(text.clone()),
+        _ => Err(format!("no {key} in this section")),
+    };
+    let machine = Identity {
+        processor: text("processor")?,
+        processors: text("processors")?,
+        caches: text("caches")?,
+        kernel: text("kernel")?,
+    };
+    match machine == Identity::default() {
+        true => Err("the machine is not described: all of it is empty".to_owned()),
+        false => Ok(machine),
+    }
+}
+
+fn cost(values: &[(String, Value)]) -> Result<Cost, String> {
+    let value = |key: &str| {
+        let found = values.iter().find(|(known, _)| known == key);
+        found
+            .map(|(_, value)| value)
+            .ok_or_else(|| format!("no {key} in this section"))
+    };
+    let number = |key: &str| match value(key)? {
+        Value::Number(number) => Ok(*number),
+        _ => Err(format!("{key} is no number")),
+    };
+    let cost = Cost {
+        start_ns: number("start_ns")?,
+        spans: spans(values)?,
+        piece_ns: number("piece_ns")?,
+        sender: number("sender")?,
+        receiver: number("receiver")?,
+    };
+    match cost.flaw() {
+        Some(flaw) => Err(flaw),
+        None => Ok(cost),
+    }
+}
+
+/// The prices in a section.
+pub(super) fn spans(values: &[(String, Value)]) -> Result<[Span; SPANS], String> {
+    let list = |key: &str| match values.iter().find(|(known, _)| known == key) {
+        Some((_, Value::List(list))) => Ok(list),
+        Some(_) => Err(format!("{key} is no list")),
+        None => Err(format!("no {key} in this section")),
+    };
+    let (from, byte_ns) = (list("from")?, list("byte_ns")?);
+    if from.len() != byte_ns.len() {
+        return Err(format!(
+            "from has {} values and byte_ns has {}",
+            from.len(),
+            byte_ns.len()
+        ));
+    }
+    // Bytes beyond this are not exact as numbers of the file.
+    let bytes = |from: f64| from.fract() == 0.0 && (0.0..=9e15).contains(&from);
+    if let Some(from) = from.iter().find(|&&from| !bytes(from)) {
+        return Err(format!("from has {from}: expected a number of bytes"));
+    }
+    let mut spans = Cost::new(0.0, &[(0, 0.0)]).spans;
+    for (span, (&from, &byte_ns)) in spans.iter_mut().zip(from.iter().zip(byte_ns)) {
+        *span = Span {
+            from: from as u64,
+            byte_ns,
+        };
+    }
+    Ok(spans)
+}

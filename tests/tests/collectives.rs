@@ -1,0 +1,106 @@
+//! What the test list cannot say of collectives.
+//!
+//! Reductions of floating numbers give the same bits in every run on the same ranks, under each family of algorithms:
+//! who comes late, and where the buffers lie, must not change the order of the additions.
+
+use std::collections::BTreeSet;
+
+use mica_tests::{Install, one_at_a_time};
+
+/// What the bits of all results of one run come to.
+fn digest(install: &Install, ranks: u32, late: u32, env: &[(&str, &str)]) -> String {
+    let _turn = one_at_a_time();
+    let job = install
+        .mpiexec(["-n", &ranks.to_string()])
+        .args([install.program("coll_digest")])
+        .args(["24", &late.to_string(), "digest"]);
+    let job = env
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value));
+    let outcome = job.run().expect_code(0);
+    let line = outcome
+        .stdout
+        .lines()
+        .find_map(|l| l.strip_prefix("digest "));
+    let line = line.unwrap_or_else(|| panic!("no digest:\n{}", outcome.report()));
+    line.to_owned()
+}
+
+/// Runs on several numbers of ranks, three times each with delays and memory of their own.
+fn same_bits(ranks: &[u32], env: &[(&str, &str)]) {
+    let install = Install::find();
+    let mut all = BTreeSet::new();
+    for &n in ranks {
+        let first = digest(&install, n, 1, env);
+        for late in [2, 3] {
+            let again = digest(&install, n, late, env);
+            assert_eq!(
+                first, again,
+                "{n} ranks, {env:?}: other bits with delays {late}"
+            );
+        }
+        all.insert(first);
+    }
+    // Other numbers of ranks add other numbers: the same digest would say that none was looked at.
+    assert_eq!(all.len(), ranks.len(), "{env:?}: {all:?}");
+}
+
+#[test]
+fn bits_of_the_chosen_algorithms() {
+    same_bits(&[1, 2, 3, 5, 8], &[]);
+}
+
+#[test]
+fn bits_of_messages() {
+    same_bits(&[2, 5, 7], &[("MICA_COLL", "messages")]);
+}
+
+#[test]
+fn bits_of_shared_areas() {
+    same_bits(&[2, 3, 8], &[("MICA_COLL", "shared")]);
+    same_bits(
+        &[5, 9],
+        &[
+            ("MICA_COLL", "shared"),
+            ("MICA_COLL_SHAPE", "tree"),
+            ("MICA_COLL_FAN", "2"),
+        ],
+    );
+}
+
+#[test]
+fn bits_of_direct_copy() {
+    same_bits(&[2, 3, 8], &[("MICA_COLL", "direct")]);
+    // Some buffers are copied by the kernel first and reached by mappings later.
+    same_bits(
+        &[2, 5],
+        &[
+            ("MICA_COLL", "direct"),
+            ("MICA_MAPPED_AFTER", "2"),
+            ("MICA_MAPPED_MIN", "4K"),
+        ],
+    );
+}
+
+/// The trees of the shared areas follow the levels of the machine: packages, caches, cores, even or not.
+#[test]
+fn trees_of_other_machines() {
+    let install = Install::find();
+    let program = install.program("coll_property");
+    for (ranks, machine) in [
+        ("8", "pack:2 l3:2 core:2 pu:1"),
+        ("7", "pack:3 l3:1 core:3 pu:1"),
+        ("12", "numa:2 pack:1 l3:3 l2:2 core:1 pu:2"),
+    ] {
+        for shape in ["auto", "tree"] {
+            let _turn = one_at_a_time();
+            let job = install.mpiexec(["-n", ranks]).args([&program]);
+            let job = job
+                .args(["12", "61"])
+                .env("MICA_TOPOLOGY_SYNTHETIC", machine);
+            let job = job.env("MICA_COLL", "shared").env("MICA_COLL_SHAPE", shape);
+            let outcome = job.run().expect_code(0);
+            assert_eq!(outcome.stdout, "No Errors\n", "{}", outcome.report());
+        }
+    }
+}
