@@ -154,6 +154,11 @@ impl Team {
     #[inline]
     fn finish(&self, number: u64) {
         let mut old = self.finished.load(Ordering::Relaxed);
+        if old == (number - 1) << 8 && self.begun.load(Ordering::Relaxed) == number {
+            // It is the only one under way, so nobody else finishes any.
+            self.finished.store(number << 8, Ordering::Relaxed);
+            return self.tell_finished(number - 1, number);
+        }
         loop {
             let new = after_finishing(old, number);
             // Relaxed: what the operation read and wrote is ordered by the mark's own release.
@@ -165,15 +170,21 @@ impl Team {
             ) {
                 Ok(_) => {
                     if new >> 8 != old >> 8 {
-                        self.area.set_finished(new >> 8);
-                        if self.area.is_awaited(old >> 8) {
-                            self.wake_others();
-                        }
+                        self.tell_finished(old >> 8, new >> 8);
                     }
                     return;
                 }
                 Err(now) => old = now,
             }
+        }
+    }
+
+    /// Tells the others that this rank has finished all operations up to `now`, and had up to `before`.
+    #[inline]
+    fn tell_finished(&self, before: u64, now: u64) {
+        self.area.set_finished(now);
+        if self.area.is_awaited(before) {
+            self.wake_others();
         }
     }
 
@@ -366,7 +377,12 @@ impl<'a> Turn<'a> {
     /// Looks a few times, if this rank has nothing better to do.
     #[inline]
     fn reaches(&self, member: usize, phase: u32) -> bool {
-        (0..self.looks).any(|_| self.has_reached(member, phase))
+        (0..self.looks).any(|look| {
+            if look > 0 {
+                std::hint::spin_loop();
+            }
+            self.has_reached(member, phase)
+        })
     }
 
     /// Waits until `member` has come to `phase`.
@@ -494,12 +510,6 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn finish(self) {
         self.team.finish(self.number);
-        let next = self.number + 1;
-        if self.team.safe.load(Ordering::Relaxed) + TURNS as u64 >= next {
-            // Nobody reads this rank's next line any more: fetched now, it need not be when it is published.
-            let at = (next % TURNS as u64) as usize;
-            self.team.area.set_word(at, 0);
-        }
     }
 
     /// Memory of `member` for the payload, or a part of it.
