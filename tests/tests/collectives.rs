@@ -116,9 +116,8 @@ fn messages(install: &Install, program: &str, env: &[(&str, &str)]) -> u64 {
         .iter()
         .fold(job, |job, (name, value)| job.env(name, value));
     let outcome = job.run().expect_code(0);
-    let ways = [
-        "inline", "ring", "cells", "fifo", "direct", "mapped", "offload", "net",
-    ];
+    // Copies between buffers are counted with those of collectives, so they say nothing here.
+    let ways = ["inline", "ring", "cells", "net"];
     let counts = outcome.stderr.lines().filter_map(|line| {
         let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
         let way = words.next()?;
@@ -126,7 +125,11 @@ fn messages(install: &Install, program: &str, env: &[(&str, &str)]) -> u64 {
             .then(|| words.next()?.parse::<u64>().ok())?
     });
     let counts: Vec<u64> = counts.collect();
-    assert!(counts.len() > 4, "no table:\n{}", outcome.report());
+    assert!(
+        counts.len() == ways.len(),
+        "no table:\n{}",
+        outcome.report()
+    );
     counts.iter().sum()
 }
 
@@ -139,7 +142,7 @@ fn a_family_that_is_forced_does_all_the_work() {
     let install = Install::find();
     for program in ["coll_data", "coll_vector", "coll_digest"] {
         let sent = messages(&install, program, &[("MICA_COLL", "messages")]);
-        assert!(sent > 10 * FEW, "{program}: {sent} messages");
+        assert!(sent > 5 * FEW, "{program}: {sent} messages");
         for family in ["shared", "direct"] {
             let sent = messages(&install, program, &[("MICA_COLL", family)]);
             assert!(sent <= FEW, "{program}, {family}: {sent} messages");
