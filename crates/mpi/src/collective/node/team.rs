@@ -461,8 +461,8 @@ impl<'a> Turn<'a> {
 
     /// The bytes in a member's line.
     #[inline]
-    pub fn inline_region(&self, member: usize) -> Region {
-        self.team.area.inline_region(self.at, member).clone()
+    pub fn inline_region(&self, member: usize) -> &'a Region {
+        self.team.area.inline_region(self.at, member)
     }
 
     /// Puts words in this rank's line.
