@@ -11,6 +11,7 @@
 
 pub mod cells;
 pub mod direct;
+pub mod lane;
 pub mod offers;
 pub mod operands;
 pub mod parts;
@@ -33,6 +34,7 @@ use mica_policy::collective::{Algorithm, Choices, Collective, Family, Reach as T
 use mica_protocol::{CollectiveTraffic, Prepare, Task, TaskError, WaitKind, Waiting, Way};
 
 use self::direct::{Direction, Rooted};
+use self::lane::Lane;
 use self::reduce_cells::Operands;
 use self::reduce_direct::Terms;
 use self::team::{Team, Ticket, Turn};
@@ -51,18 +53,20 @@ pub use what::What;
 pub struct Local {
     choices: Choices,
     direction: Direction,
+    /// What may do without a plan.
+    lane: Lane,
     /// How buffers can be reached at best, as all members know.
     reach: Told,
     traffic: Arc<CollectiveTraffic>,
     /// `None`: there is no shared area.
-    team: Option<Arc<Team>>,
+    team: Option<Team>,
 }
 
 /// This rank's part in a collective on the shared area.
 #[derive(Clone, Debug)]
 pub struct Call {
+    /// It has a team.
     local: Arc<Local>,
-    team: Arc<Team>,
     what: What,
     /// Copy directly where buffers can be reached.
     directly: bool,
@@ -146,20 +150,19 @@ impl Local {
             "both" => Direction::Both,
             _ => Direction::Auto,
         };
-        let team = area.map(|area| {
-            Arc::new(Team::new(
-                area,
-                engine.reach(),
-                tree,
-                cores == members.len(),
-            ))
-        });
         let reach = match engine.reach() {
             Some(reach) if reach.windows_are_possible() => Told::Unknown,
             Some(reach) if reach.cma_is_on() => Told::Cma,
             _ => Told::None,
         };
+        let lane = match is_tree || members.len() < comm.size() || area.is_none() {
+            true => Lane::default(),
+            false => Lane::new(&choices, reach),
+        };
+        let has_cores = cores == members.len();
+        let team = area.map(|area| Team::new(area, engine.reach(), tree, has_cores));
         Ok(Local {
+            lane,
             choices,
             direction,
             reach,
@@ -218,7 +221,6 @@ pub(super) fn step(local: &Arc<Local>, what: &What, ranks: &[usize]) -> Option<C
     let algorithm = local.algorithm(what);
     (algorithm.family() != Family::Messages).then(|| Call {
         local: Arc::clone(local),
-        team: Arc::clone(team),
         directly: algorithm == Algorithm::Direct,
         what: what.clone(),
         ranks: Some(ranks.into()),
@@ -239,7 +241,6 @@ pub(super) fn plan(comm: &Comm, what: What) -> Result<Plan> {
     match (algorithm.family(), &local.team) {
         (Family::Shared | Family::Direct, Some(team)) if what.fits(team) => Ok(Plan::Call(Call {
             local: Arc::clone(local),
-            team: Arc::clone(team),
             directly: algorithm == Algorithm::Direct,
             what,
             ranks: None,
@@ -259,18 +260,23 @@ impl Call {
             return Ok(None);
         };
         let local = Arc::new(Local::of(comm, Some(context))?);
-        Ok(local.team.clone().map(|team| Call {
+        Ok(local.team.is_some().then(|| Call {
             local,
-            team,
             ..self.clone()
         }))
+    }
+
+    #[inline]
+    fn team(&self) -> &Team {
+        let team = self.local.team.as_ref();
+        team.expect("calls are made where there is a team")
     }
 
     /// The same by messages.
     pub(super) fn by_messages(&self, comm: &Comm) -> Result<Schedule> {
         let me = Place {
-            rank: self.team.me(),
-            size: self.team.size(),
+            rank: self.team().me(),
+            size: self.team().size(),
         };
         let part = self.what.messages(me, &Thresholds::DEFAULT)?;
         let Some(ranks) = &self.ranks else {
@@ -284,7 +290,8 @@ impl Call {
 
     /// Takes this call's place in the order of the team's operations; to be called by all ranks in the same order.
     pub(super) fn reserve(&self) -> Ticket {
-        self.team.reserve(self.directly && self.may_go_by_address())
+        self.team()
+            .reserve(self.directly && self.may_go_by_address())
     }
 
     /// Whether copies by the kernel would do, where buffers cannot be reached otherwise.
@@ -297,7 +304,7 @@ impl Call {
 
     /// Runs it to its end. Blocks.
     pub(super) fn run_here(&self, ticket: Ticket, context: u64) -> Result<()> {
-        let mut running = pin!(self.run(ticket));
+        let mut running = pin!(self.run(ticket, true));
         let mut polling = Context::from_waker(Waker::noop());
         let waiting = |state: &mica_protocol::State| Waiting {
             kind: WaitKind::Collective,
@@ -313,9 +320,9 @@ impl Call {
     }
 
     /// This rank's part, from the first stamp to the last.
-    async fn run(&self, ticket: Ticket) -> Result<()> {
+    async fn run(&self, ticket: Ticket, waits: bool) -> Result<()> {
         let kind = self.what.collective() as u8 + 1;
-        let turn = Turn::new(&self.team, ticket, kind);
+        let turn = Turn::new(self.team(), ticket, kind, waits);
         turn.begin(self.what.own_bytes(turn.me())).await;
         let result = self.perform(&turn).await;
         turn.finish();
@@ -513,7 +520,9 @@ fn own<'a>(send: &'a Option<Elements>, result: &'a Option<Elements>) -> &'a Elem
 impl Prepare for Call {
     fn prepare(&self) -> Box<dyn Task> {
         let (call, ticket) = (self.clone(), self.reserve());
-        Box::new(Running(Box::pin(async move { call.run(ticket).await })))
+        Box::new(Running(Box::pin(
+            async move { call.run(ticket, false).await },
+        )))
     }
 }
 
