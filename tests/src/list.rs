@@ -1,7 +1,7 @@
 //! The test list: one line a test, in the manner of MPICH's.
 //!
 //! ```text
-//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD] [nocma=no] [basic=no] [nodes=no] [KEY=VALUE ...] [-- ARGS ...]
+//! program ranks=N,N,... [timeout=SECONDS] [fail=WORD,WORD,...] [nocma=no] [basic=no] [nodes=no] [KEY=VALUE ...] [-- ARGS ...]
 //! ```
 
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub struct Entry {
     pub ranks: Vec<u32>,
     /// The watchdog's limit.
     pub timeout: Duration,
-    /// If set, the run must fail, and its output contain this word.
+    /// If set, the run must fail, and its output contain this word, or all of these with commas between.
     pub fail: Option<String>,
     /// Run again with process_vm_readv and process_vm_writev refused?
     pub nocma: bool,
@@ -140,7 +140,7 @@ impl Entry {
         let outcome = job.run();
         let ended_well = !outcome.hung && outcome.survivors.is_empty();
         if let Some(word) = &self.fail {
-            let said = outcome.stderr.contains(word.as_str());
+            let said = word.split(',').all(|word| outcome.stderr.contains(word));
             if ended_well && outcome.code() != 0 && said && !outcome.stdout.contains("No Errors") {
                 return Verdict::Passed;
             }

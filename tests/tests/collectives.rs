@@ -104,3 +104,101 @@ fn trees_of_other_machines() {
         }
     }
 }
+
+/// Messages between ranks in one run, as the traffic table tells.
+fn messages(install: &Install, program: &str, env: &[(&str, &str)]) -> u64 {
+    let _turn = one_at_a_time();
+    let job = install
+        .mpiexec(["-n", "4"])
+        .args([install.program(program)])
+        .env("MICA_STATS", "table");
+    let job = env
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value));
+    let outcome = job.run().expect_code(0);
+    // Copies between buffers are counted with those of collectives, so they say nothing here.
+    let ways = ["inline", "ring", "cells", "net"];
+    let counts = outcome.stderr.lines().filter_map(|line| {
+        let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
+        let way = words.next()?;
+        ways.contains(&way)
+            .then(|| words.next()?.parse::<u64>().ok())?
+    });
+    let counts: Vec<u64> = counts.collect();
+    assert!(
+        counts.len() == ways.len(),
+        "no table:\n{}",
+        outcome.report()
+    );
+    counts.iter().sum()
+}
+
+/// What making communicators and finishing may take.
+const FEW: u64 = 60;
+
+/// The runs under a family would prove nothing if another did the work.
+#[test]
+fn a_family_that_is_forced_does_all_the_work() {
+    let install = Install::find();
+    for program in ["coll_data", "coll_vector", "coll_digest"] {
+        let sent = messages(&install, program, &[("MICA_COLL", "messages")]);
+        assert!(sent > 5 * FEW, "{program}: {sent} messages");
+        for family in ["shared", "direct"] {
+            let sent = messages(&install, program, &[("MICA_COLL", family)]);
+            assert!(sent <= FEW, "{program}, {family}: {sent} messages");
+        }
+    }
+}
+
+/// One collective by messages, all others in shared areas, and the reverse.
+#[test]
+fn an_algorithm_that_is_forced_is_used() {
+    let install = Install::find();
+    for (name, algorithms, program) in [
+        (
+            "MICA_COLL_BARRIER",
+            ["dissemination"].as_slice(),
+            "coll_barrier",
+        ),
+        (
+            "MICA_COLL_BCAST",
+            &["binomial", "scatter-ring"],
+            "coll_data",
+        ),
+        ("MICA_COLL_GATHER", &["binomial", "linear"], "coll_data"),
+        ("MICA_COLL_SCATTER", &["binomial", "linear"], "coll_data"),
+        ("MICA_COLL_ALLGATHER", &["bruck", "ring"], "coll_data"),
+        ("MICA_COLL_ALLTOALL", &["bruck", "exchange"], "coll_data"),
+        ("MICA_COLL_REDUCE", &["binomial", "halving"], "coll_digest"),
+        (
+            "MICA_COLL_ALLREDUCE",
+            &["doubling", "halving"],
+            "coll_digest",
+        ),
+        (
+            "MICA_COLL_REDUCE_SCATTER",
+            &["halving", "pairwise"],
+            "coll_digest",
+        ),
+        ("MICA_COLL_SCAN", &["doubling"], "coll_digest"),
+    ] {
+        for algorithm in algorithms {
+            let sent = messages(
+                &install,
+                program,
+                &[("MICA_COLL", "shared"), (name, algorithm)],
+            );
+            assert!(sent > FEW, "{name}={algorithm}: {sent} messages");
+        }
+        let all = messages(&install, program, &[("MICA_COLL", "messages")]);
+        let fewer = messages(
+            &install,
+            program,
+            &[("MICA_COLL", "messages"), (name, "shared")],
+        );
+        assert!(
+            fewer < all,
+            "{name}=shared: {fewer} messages, without it {all}"
+        );
+    }
+}

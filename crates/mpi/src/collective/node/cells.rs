@@ -125,39 +125,50 @@ pub async fn gather(
     if let Some(send) = send {
         parts.view(me)?.copy_from(send);
     }
-    let (mut k, mut more) = (0, true);
+    let (mut k, mut more, mut result) = (0, true, Ok(()));
     while more {
         more = false;
         for member in after(turn) {
             let bytes = parts.len(member);
-            if k >= pieces(bytes, piece) {
+            if bytes == 0 || k > 0 && k >= pieces(turn.bytes(member), piece) {
                 continue;
             }
             turn.reached(member, phase(base, k + 1)).await?;
-            turn.expect_bytes(member, bytes)?;
+            // What does not fit is taken all the same, so that the member does not wait for ever.
+            let theirs = turn.bytes(member);
+            if theirs != bytes && k == 0 {
+                result = result.and(Err(turn.disagreement(member, bytes)));
+            }
+            more |= k + 1 < pieces(theirs, piece);
             let view = parts.view(member)?;
-            if bytes <= INLINE && base == 0 {
-                turn.get(member, &view);
+            if theirs <= INLINE && base == 0 {
+                if theirs <= bytes {
+                    turn.get(member, &view);
+                }
                 continue;
             }
             let at = k * piece;
-            view.unpack_at(at, &turn.half(member, k), piece.min(bytes - at));
-            more |= k + 1 < pieces(bytes, piece);
+            if at < bytes.min(theirs) {
+                let some = piece.min(bytes.min(theirs) - at);
+                view.unpack_at(at, &turn.half(member, k), some);
+            }
         }
         k += 1;
         if more {
             turn.publish(phase(base, k));
         }
     }
-    Ok(())
+    result
 }
 
-/// Scatter: the root's `parts` to every rank's `receive`. In place at the root, `receive` is `None`. The root writes to the others' cells.
+/// Scatter: the root's `parts` to every rank's `receive`. In place at the root, `receive` is `None`. The root writes to the others' cells;
+/// it has `told` how long a part is if all are as long.
 pub async fn scatter(
     turn: &Turn<'_>,
     parts: Option<&Parts>,
     receive: Option<&View>,
     root: usize,
+    told: bool,
     base: u32,
 ) -> Result<()> {
     let (me, piece) = (turn.me(), turn.half_bytes());
@@ -166,14 +177,26 @@ pub async fn scatter(
             return Ok(());
         };
         let bytes = receive.len();
-        let count = pieces(bytes, piece);
-        for k in 0..count {
+        let (mut theirs, mut count) = (bytes, pieces(bytes, piece));
+        let mut k = 0;
+        while k < count {
             turn.reached(root, phase(base, k + 1)).await?;
+            if k == 0 && told {
+                // What does not fit is taken all the same, so that the root does not wait for ever.
+                theirs = turn.bytes(root);
+                count = pieces(theirs, piece);
+            }
             let at = k * piece;
-            receive.unpack_at(at, &turn.half(me, k), piece.min(bytes - at));
+            if at < bytes {
+                receive.unpack_at(at, &turn.half(me, k), piece.min(bytes - at));
+            }
             if count > 2 {
                 turn.publish_for(phase(base, k + 1), root);
             }
+            k += 1;
+        }
+        if theirs != bytes {
+            return Err(turn.disagreement(root, bytes));
         }
         return Ok(());
     }

@@ -119,6 +119,7 @@ impl Rooted {
         if offer.access() == Access::None {
             return Ok(false);
         }
+        let mut result = Ok(());
         if actors != Actors::Others {
             turn.all_reached(offered).await?;
             for member in after(turn) {
@@ -126,6 +127,11 @@ impl Rooted {
                 let cut = actors.cut(turn, view.len());
                 let rest = view.len() - cut;
                 if rest == 0 || access(turn, member, other_side) == Access::None {
+                    continue;
+                }
+                // Never beyond what it has described. It says so itself, or this rank does.
+                if span_of(turn, member) != view.len() {
+                    result = result.and(Err(turn.disagreement(member, view.len())));
                     continue;
                 }
                 let theirs = open(turn, member, other_side, view.len())?;
@@ -137,7 +143,7 @@ impl Rooted {
             turn.publish(done);
         }
         turn.all_reached(done).await?;
-        Ok(true)
+        result.map(|()| true)
     }
 
     /// Another rank's part in it, whose bytes are `own`. False where the root's buffer cannot be reached.
@@ -168,7 +174,10 @@ impl Rooted {
         };
         let span = span_of(turn, root);
         let mut result = Ok(());
-        if cut > 0 {
+        if self.bytes > 0 && !self.whole && !self.to_root && turn.bytes(root) != bytes {
+            result = Err(turn.disagreement(root, bytes));
+        }
+        if cut > 0 && result.is_ok() {
             let at = match self.whole {
                 true => 0,
                 false => Span::told(&turn.cell(turn.me())),

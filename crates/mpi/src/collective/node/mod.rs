@@ -472,8 +472,11 @@ impl Call {
                 parts,
                 receive,
                 root,
-                ..
-            } => cells::scatter(turn, parts.as_ref(), receive.as_ref(), *root, base).await,
+                bytes,
+            } => {
+                let told = bytes.is_some();
+                cells::scatter(turn, parts.as_ref(), receive.as_ref(), *root, told, base).await
+            }
             What::Allgather { send, parts } => {
                 cells::allgather(turn, send.as_ref(), parts, base).await
             }

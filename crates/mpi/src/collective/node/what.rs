@@ -179,7 +179,8 @@ impl What {
             What::Gather {
                 send: Some(send), ..
             } => send.len(),
-            What::Gather { .. } | What::Scatter { .. } | What::Alltoall { .. } | What::Barrier => 0,
+            What::Gather { .. } | What::Alltoall { .. } | What::Barrier => 0,
+            What::Scatter { bytes, .. } => bytes.unwrap_or(0),
             What::Bcast { view, .. } => view.len(),
             What::Allgather { send, parts } => match send {
                 Some(send) => send.len(),
