@@ -12,8 +12,8 @@
 //! | all members | read every line; cells after the stamp that announces them |
 
 use std::future::poll_fn;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 
 use mica_channel::area::{Area, INLINE, TURNS};
