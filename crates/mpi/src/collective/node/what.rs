@@ -179,6 +179,10 @@ impl What {
             What::Gather {
                 send: Some(send), ..
             } => send.len(),
+            What::Scatter {
+                receive: Some(receive),
+                ..
+            } => receive.len(),
             What::Gather { .. } | What::Scatter { .. } | What::Alltoall { .. } | What::Barrier => 0,
             What::Bcast { view, .. } => view.len(),
             What::Allgather { send, parts } => match send {
