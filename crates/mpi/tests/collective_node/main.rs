@@ -5,6 +5,7 @@
 mod collective_common;
 
 mod cases;
+mod errors;
 mod rig;
 
 use cases::{Case, Kit, Spec, counts};
