@@ -218,7 +218,8 @@ impl Case {
             Means::Cma => by_address,
             Means::Windows => true,
             Means::Mixed if by_address => true,
-            Means::Mixed | Means::OneCannot => return None,
+            Means::Mapped if by_address => true,
+            Means::Mixed | Means::Mapped | Means::OneCannot => return None,
         };
         match spec.collective {
             Collective::Barrier => Some(Went::Cells),

@@ -81,6 +81,7 @@ fn long_sequences_of_direct_copies() {
         Means::Cma,
         Means::Windows,
         Means::Mixed,
+        Means::Mapped,
         Means::OneCannot,
     ];
     for size in [1, 2, 3, 4, 5, 8, 13, 17] {
@@ -193,6 +194,84 @@ fn long_direct_copies_go_every_way() {
                 };
                 check(&ranks, &cases, &[how; 10], 4, seed as u64);
             }
+        }
+    }
+}
+
+/// Buffers that are used again have their pages moved between two operations, or within one by another: what is read and written is
+/// the same.
+#[test]
+fn buffers_that_move_keep_their_content() {
+    use Collective::{
+        Allgather, Allreduce, Alltoall, Bcast, Gather, Reduce, ReduceScatter, Scan, Scatter,
+    };
+    let kit = Kit::new();
+    let ranks = Ranks::new(Form {
+        means: Means::Mapped,
+        has_cores: true,
+        ..Form::flat(3, 1024)
+    });
+    let mut cases = Vec::new();
+    for (i, collective) in [
+        Bcast,
+        Gather,
+        Scatter,
+        Allgather,
+        Alltoall,
+        Reduce,
+        Allreduce,
+        ReduceScatter,
+        Scan,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let spec = Spec {
+            collective,
+            size: 3,
+            count: 25_000,
+            root: i % 3,
+            in_place: false,
+            kind: 0,
+            commutes: false,
+            uneven: false,
+            scattered: false,
+            salt: i,
+        };
+        cases.push(Case::new(&kit, spec));
+    }
+    let how = How::Direct {
+        by_address: true,
+        direction: Direction::Auto,
+    };
+    for time in 0..4 {
+        check(&ranks, &cases, &[how; 9], 3, time);
+    }
+    assert_ne!(ranks.moves(), Some(0), "nothing was used again");
+}
+
+/// Through every tree.
+#[test]
+fn nobody_leaves_a_barrier_before_all_have_come() {
+    let kit = Kit::new();
+    for size in 1..=17 {
+        for fan in [None, Some(2), Some(3), Some(8)] {
+            let ranks = Ranks::new(Form {
+                fan,
+                ..Form::flat(size, 256)
+            });
+            let spec = Spec {
+                collective: Collective::Barrier,
+                ..Spec::random(&mut Random(size as u64), &kit, size, 256, 1)
+            };
+            let cases: Vec<_> = (0..20).map(|_| Case::new(&kit, spec)).collect();
+            check(
+                &ranks,
+                &cases,
+                &[How::Cells { base: 0 }; 20],
+                size % 5 + 1,
+                size as u64,
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use mica_channel::area::{Area, TURNS};
-use mica_channel::direct::{Direct, Options, Reach, XpmemDevice};
+use mica_channel::direct::{Direct, Options, Usage, XpmemDevice};
 use mica_mpi::collective::node::direct::{self, Direction, Rooted};
 use mica_mpi::collective::node::reduce_cells::{self, Operands};
 use mica_mpi::collective::node::reduce_direct::{self, Way};
@@ -57,6 +57,8 @@ pub enum Means {
     Windows,
     /// The first half of the ranks has windows, the others' memory goes by address.
     Mixed,
+    /// Buffers are moved to the job's file when they are used a second time; what shares a page with others goes by the kernel.
+    Mapped,
     /// As `Cma`, but the last rank's memory cannot be reached.
     OneCannot,
 }
@@ -108,30 +110,42 @@ fn job(ranks: usize, cell: usize) -> &'static JobSegment {
 /// The word by which the ranks find out whether the kernel copies.
 static PROBE: AtomicU64 = AtomicU64::new(0x5eed_c0ff_ee00_1dea);
 
-fn reaches(segment: &'static JobSegment, ranks: usize, means: Means) -> Vec<Option<Reach>> {
-    let reach = |rank: usize| {
-        let rank32 = rank as u32;
-        let with = |options: &Options| Direct::new(segment, rank32, options).reach();
-        Some(match means {
+/// Each rank's channel.
+fn channels(segment: &'static JobSegment, ranks: usize, means: Means) -> Vec<Option<Direct>> {
+    let mapped = Options {
+        mapped: true,
+        mapped_after: 1,
+        mapped_min: 4096,
+        mapped_max: 1 << 30,
+        ..Options::CMA
+    };
+    let channel = |rank: usize| {
+        let options = match means {
             Means::Nothing => return None,
-            Means::Off => with(&Options::OFF),
-            Means::OneCannot if rank + 1 == ranks => with(&Options::OFF),
-            Means::Mixed if 2 * rank >= ranks => with(&Options::CMA),
-            Means::Cma | Means::OneCannot => with(&Options::CMA),
-            Means::Windows | Means::Mixed => {
+            Means::Off => Options::OFF,
+            Means::OneCannot if rank + 1 == ranks => Options::OFF,
+            Means::Mapped => mapped,
+            _ => Options::CMA,
+        };
+        let has_windows = match means {
+            Means::Windows => true,
+            Means::Mixed => 2 * rank < ranks,
+            _ => false,
+        };
+        Some(match has_windows {
+            false => Direct::new(segment, rank as u32, &options),
+            true => {
                 let device = Arc::new(SameProcess);
-                let direct = Direct::with_xpmem(segment, rank32, &Options::CMA, device);
-                direct.expect("a device").reach()
+                Direct::with_xpmem(segment, rank as u32, &options, device).expect("a device")
             }
         })
     };
-    let all = (0..ranks).map(reach).collect();
+    let all = (0..ranks).map(channel).collect();
     // A process is one rank, but here: each has published a word that the next one has overwritten.
     for rank in 0..ranks as u32 {
         let (address, value) = (&raw const PROBE, PROBE.load(Ordering::Relaxed));
-        segment
-            .block(rank)
-            .publish_probe(address.expose_provenance() as u64, value);
+        let block = segment.block(rank);
+        block.publish_probe(address.expose_provenance() as u64, value);
     }
     all
 }
@@ -161,12 +175,13 @@ impl Form {
 }
 
 /// Rounds without an end of any call, after which there will be none.
-const IDLE: usize = 5000;
+const IDLE: usize = 100_000;
 
 /// All ranks of a team.
 pub struct Ranks {
     pub form: Form,
     teams: Vec<Rc<Team>>,
+    channels: Vec<Option<Direct>>,
 }
 
 impl Ranks {
@@ -182,18 +197,30 @@ impl Ranks {
             ..Place::UNKNOWN
         };
         let places: Vec<Place> = members.iter().map(|&rank| place(rank)).collect();
-        let team = |(me, reach)| {
+        let channels = channels(segment, form.size, form.means);
+        let team = |(me, channel): (usize, &Option<Direct>)| {
             let area = Area::open(segment, context, &members, me);
             let area = area.expect("memory").expect("room");
             assert_eq!(area.cell_bytes(), form.cell);
             let tree = form.fan.map(|fan| Tree::new(me, &places, fan));
+            let reach = channel.as_ref().map(Direct::reach);
             Rc::new(Team::new(area, reach, tree, form.has_cores))
         };
-        let reaches = reaches(segment, form.size, form.means);
         Ranks {
             form,
-            teams: reaches.into_iter().enumerate().map(team).collect(),
+            teams: channels.iter().enumerate().map(team).collect(),
+            channels,
         }
+    }
+
+    /// Buffers that were moved to the job's file, or were to be and could not; `None` where this process moves none.
+    pub fn moves(&self) -> Option<u64> {
+        let usage = self
+            .channels
+            .iter()
+            .map(|channel| channel.as_ref()?.usage());
+        let moves = |usage: Usage| usage.moves + usage.kept.iter().map(|(_, n)| n).sum::<u64>();
+        usage.map(|usage| usage.map(moves)).sum()
     }
 
     /// Whether the operation's operands find room in cells.
