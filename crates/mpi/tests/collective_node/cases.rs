@@ -45,6 +45,8 @@ pub struct Spec {
     pub in_place: bool,
     /// Number of the kind.
     pub kind: usize,
+    /// Number of the kind of what is sent, where nothing is reduced.
+    pub sent: usize,
     pub commutes: bool,
     /// Parts of different lengths; an exclusive scan.
     pub uneven: bool,
@@ -84,6 +86,11 @@ impl Spec {
             root: random.below(size),
             in_place: random.one_in(3),
             kind,
+            sent: if random.one_in(3) {
+                random.below(kit.kinds())
+            } else {
+                kind
+            },
             commutes: random.one_in(2),
             uneven,
             scattered: uneven && random.one_in(2),
@@ -211,7 +218,8 @@ impl Case {
     /// How it must have gone, if that is known: by these means, where copies by the kernel would do or not.
     pub fn must_go(&self, means: Means, by_address: bool) -> Option<Went> {
         let spec = &self.spec;
-        let is_plain = spec.kind == 0 && !spec.scattered;
+        let is_plain =
+            spec.kind == 0 && !spec.scattered && (spec.sent == 0 || spec.collective.reduces());
         let reached = match means {
             Means::Nothing | Means::Off => false,
             Means::OneCannot if by_address => false,
@@ -230,11 +238,16 @@ impl Case {
         }
     }
 
-    /// A buffer of `have`, in which `want` is to be; in the end nobody minds `None`.
-    fn buffer_of(&mut self, kit: &Kit, name: &str, have: &[u64], want: Vec<Option<u64>>) -> usize {
-        let memory = Memory::new(&kit.kinds[self.spec.kind], have);
+    /// A buffer of elements of a kind, which are `have` and are to be `want`; in the end nobody minds `None`.
+    fn buffer_of(
+        &mut self,
+        kind: &Kind,
+        name: &str,
+        have: &[u64],
+        want: Vec<Option<u64>>,
+    ) -> usize {
         self.expected.push(Expected {
-            memory,
+            memory: Memory::new(kind, have),
             values: want,
             name: format!("{name} of rank {}", self.parts.len()),
         });
@@ -242,12 +255,18 @@ impl Case {
     }
 
     fn buffer(&mut self, kit: &Kit, name: &str, have: &[u64], want: &[u64]) -> usize {
-        self.buffer_of(kit, name, have, want.iter().copied().map(Some).collect())
+        let want = want.iter().copied().map(Some).collect();
+        self.buffer_of(&kit.kinds[self.spec.kind], name, have, want)
     }
 
     /// A buffer that is only read.
     fn source(&mut self, kit: &Kit, have: &[u64]) -> usize {
-        self.buffer(kit, "the send buffer", have, have)
+        let kind = match self.spec.collective.reduces() {
+            true => self.spec.kind,
+            false => self.spec.sent,
+        };
+        let want = have.iter().copied().map(Some).collect();
+        self.buffer_of(&kit.kinds[kind], "the send buffer", have, want)
     }
 
     fn memory(&self, buffer: usize) -> &Memory {
@@ -285,11 +304,13 @@ impl Case {
         let spec = self.spec;
         let message = values(spec.first() + spec.root, 0..spec.count);
         for rank in 0..spec.size {
-            let before = match rank == spec.root {
-                true => message.clone(),
-                false => vec![UNTOUCHED; spec.count],
+            let buffer = match rank == spec.root {
+                true => self.source(kit, &message),
+                false => {
+                    let before = vec![UNTOUCHED; spec.count];
+                    self.buffer(kit, "the message", &before, &message)
+                }
             };
-            let buffer = self.buffer(kit, "the message", &before, &message);
             self.parts.push(What::Bcast {
                 view: self.view(buffer),
                 root: spec.root,
@@ -476,7 +497,7 @@ impl Case {
                 }
                 false => vec![UNTOUCHED; counts[rank]],
             };
-            let result = self.buffer_of(kit, "the result", &before, want);
+            let result = self.buffer_of(&kit.kinds[spec.kind], "the result", &before, want);
             self.parts.push(What::ReduceScatter {
                 reduction: operator.reduction(&kit.kinds[spec.kind], total),
                 send: send.map(|buffer| self.memory(buffer).elements()),

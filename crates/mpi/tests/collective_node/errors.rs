@@ -19,6 +19,7 @@ fn spec(collective: Collective, size: usize, count: usize) -> Spec {
         root: 0,
         in_place: false,
         kind: 0,
+        sent: 0,
         commutes: true,
         uneven: false,
         scattered: false,
@@ -97,7 +98,7 @@ fn the_error_names_both_calls() {
     for rank in [0, 2] {
         assert!(
             text(rank).starts_with(&format!(
-                "rank 1 of the job has called {barrier} where this rank has called {gather}"
+                "rank 2 of the job has called {barrier} where this rank has called {gather}"
             )),
             "{}",
             text(rank)

@@ -1,13 +1,13 @@
 //! All ranks of a team in one thread: each has its own view of the area, and its operations are polled in an order that a seed gives.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use mica_channel::area::{Area, TURNS};
@@ -86,32 +86,40 @@ unsafe impl XpmemDevice for SameProcess {
     fn detach(&self, _address: usize) {}
 }
 
-/// A job of `ranks` ranks, all of them this process, in whose areas cells have `cell` bytes.
-fn job(ranks: usize, cell: usize) -> &'static JobSegment {
-    static JOBS: Mutex<Option<HashMap<(usize, usize), &'static JobSegment>>> = Mutex::new(None);
-    let mut jobs = JOBS.lock().unwrap();
-    jobs.get_or_insert_default()
-        .entry((ranks, cell))
-        .or_insert_with(|| {
-            let places = vec![Place::UNKNOWN; ranks];
-            let shape = SegmentShape {
-                cells: 8,
-                area_bytes: (ranks * TURNS * cell) as u64,
-                areas_bytes: 1 << 30,
-                ..segment_shape()
-            };
-            let spec = JobSpec::on_one_node(&places, 2, &[]);
-            let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
-            (0..ranks as u32).for_each(|rank| segment.claim(rank).expect("free"));
-            Box::leak(Box::new(segment))
-        })
+/// Rank in the job of a team's member: the last one first, and rank 0 is no member.
+fn rank_of(member: usize, size: usize) -> u32 {
+    (size - member) as u32
+}
+
+thread_local! {
+    /// This test's jobs by the size of teams and of cells. Another one's are not to be shared: ranks publish different things.
+    static JOBS: RefCell<HashMap<(usize, usize), &'static JobSegment>> = RefCell::default();
+}
+
+/// A job for teams of `size` ranks, all of them this process, in whose areas cells have `cell` bytes.
+fn job(size: usize, cell: usize) -> &'static JobSegment {
+    let make = || {
+        let places = vec![Place::UNKNOWN; size + 1];
+        let shape = SegmentShape {
+            cells: 8,
+            area_bytes: (size * TURNS * cell) as u64,
+            areas_bytes: 1 << 30,
+            ..segment_shape()
+        };
+        let spec = JobSpec::on_one_node(&places, 2, &[]);
+        let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
+        (0..=size as u32).for_each(|rank| segment.claim(rank).expect("free"));
+        let segment: &'static JobSegment = Box::leak(Box::new(segment));
+        segment
+    };
+    JOBS.with_borrow_mut(|jobs| *jobs.entry((size, cell)).or_insert_with(make))
 }
 
 /// The word by which the ranks find out whether the kernel copies.
 static PROBE: AtomicU64 = AtomicU64::new(0x5eed_c0ff_ee00_1dea);
 
-/// Each rank's channel.
-fn channels(segment: &'static JobSegment, ranks: usize, means: Means) -> Vec<Option<Direct>> {
+/// Each member's channel.
+fn channels(segment: &'static JobSegment, size: usize, means: Means) -> Vec<Option<Direct>> {
     let mapped = Options {
         mapped: true,
         mapped_after: 1,
@@ -119,30 +127,31 @@ fn channels(segment: &'static JobSegment, ranks: usize, means: Means) -> Vec<Opt
         mapped_max: 1 << 30,
         ..Options::CMA
     };
-    let channel = |rank: usize| {
+    let channel = |member: usize| {
+        let rank = rank_of(member, size);
         let options = match means {
             Means::Nothing => return None,
             Means::Off => Options::OFF,
-            Means::OneCannot if rank + 1 == ranks => Options::OFF,
+            Means::OneCannot if member + 1 == size => Options::OFF,
             Means::Mapped => mapped,
             _ => Options::CMA,
         };
         let has_windows = match means {
             Means::Windows => true,
-            Means::Mixed => 2 * rank < ranks,
+            Means::Mixed => 2 * member < size,
             _ => false,
         };
         Some(match has_windows {
-            false => Direct::new(segment, rank as u32, &options),
+            false => Direct::new(segment, rank, &options),
             true => {
                 let device = Arc::new(SameProcess);
-                Direct::with_xpmem(segment, rank as u32, &options, device).expect("a device")
+                Direct::with_xpmem(segment, rank, &options, device).expect("a device")
             }
         })
     };
-    let all = (0..ranks).map(channel).collect();
+    let all = (0..size).map(channel).collect();
     // A process is one rank, but here: each has published a word that the next one has overwritten.
-    for rank in 0..ranks as u32 {
+    for rank in 0..=size as u32 {
         let (address, value) = (&raw const PROBE, PROBE.load(Ordering::Relaxed));
         let block = segment.block(rank);
         block.publish_probe(address.expose_provenance() as u64, value);
@@ -189,7 +198,9 @@ impl Ranks {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let segment = job(form.size, form.cell);
         let context = NEXT.fetch_add(1, Ordering::Relaxed) << 1;
-        let members: Vec<u32> = (0..form.size as u32).collect();
+        let members: Vec<u32> = (0..form.size)
+            .map(|member| rank_of(member, form.size))
+            .collect();
         let place = |rank: u32| Place {
             package: rank / 6,
             shared_cache: rank / 3,
@@ -377,6 +388,9 @@ impl Operation {
     }
 }
 
+/// Bytes from which on a part is offered.
+const MUCH: usize = 256;
+
 async fn perform(turn: &Turn<'_>, what: &What, how: How) -> Result<Went> {
     let base = match how {
         How::Cells { base } => base,
@@ -388,7 +402,9 @@ async fn perform(turn: &Turn<'_>, what: &What, how: How) -> Result<Went> {
                 true => turn.agree_on_cma(0).await?,
                 false => (false, 0),
             };
-            if directly(turn, what, direction, Way { by_address, base }).await? {
+            // Where not all know the amounts, some offer what they have, and some do not.
+            let offers = what.bytes().is_some() || what.longest() >= MUCH;
+            if directly(turn, what, direction, offers, Way { by_address, base }).await? {
                 return Ok(Went::Direct);
             }
             base + 1
@@ -397,7 +413,13 @@ async fn perform(turn: &Turn<'_>, what: &What, how: How) -> Result<Went> {
     through_cells(turn, what, base).await.map(|()| Went::Cells)
 }
 
-async fn directly(turn: &Turn<'_>, what: &What, direction: Direction, way: Way) -> Result<bool> {
+async fn directly(
+    turn: &Turn<'_>,
+    what: &What,
+    direction: Direction,
+    offers: bool,
+    way: Way,
+) -> Result<bool> {
     let me = turn.me();
     let rooted = |root, to_root, whole, bytes: Option<usize>| Rooted {
         root,
@@ -413,7 +435,7 @@ async fn directly(turn: &Turn<'_>, what: &What, direction: Direction, way: Way) 
         What::Bcast { view, root } => {
             let rooted = rooted(*root, false, true, Some(view.len()));
             match me == *root {
-                true => rooted.at_root(turn, true, |_| Ok(view.clone())).await,
+                true => rooted.at_root(turn, offers, |_| Ok(view.clone())).await,
                 false => rooted.at_other(turn, view).await,
             }
         }
@@ -429,7 +451,7 @@ async fn directly(turn: &Turn<'_>, what: &What, direction: Direction, way: Way) 
                     if let Some(send) = send {
                         parts.view(me)?.copy_from(send);
                     }
-                    rooted.at_root(turn, true, |rank| parts.view(rank)).await
+                    rooted.at_root(turn, offers, |rank| parts.view(rank)).await
                 }
                 (None, send) => rooted.at_other(turn, send.as_ref().expect("sends")).await,
             }
@@ -445,7 +467,9 @@ async fn directly(turn: &Turn<'_>, what: &What, direction: Direction, way: Way) 
                 let receive = receive.as_ref().expect("receives");
                 return rooted.at_other(turn, receive).await;
             };
-            let done = rooted.at_root(turn, true, |rank| parts.view(rank)).await?;
+            let done = rooted
+                .at_root(turn, offers, |rank| parts.view(rank))
+                .await?;
             if let Some(receive) = receive.as_ref().filter(|_| done) {
                 receive.copy_from(&parts.view(me)?);
             }
@@ -455,7 +479,15 @@ async fn directly(turn: &Turn<'_>, what: &What, direction: Direction, way: Way) 
             direct::allgather(turn, send.as_ref(), parts, way.by_address, way.base).await
         }
         What::Alltoall { send, receive } => {
-            direct::alltoall(turn, send.as_ref(), receive, true, way.by_address, way.base).await
+            direct::alltoall(
+                turn,
+                send.as_ref(),
+                receive,
+                offers,
+                way.by_address,
+                way.base,
+            )
+            .await
         }
         What::Reduce {
             reduction,
