@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use mica_tests::{Install, Outcome, one_at_a_time, workspace};
+use mica_tests::{Install, Outcome, TWO_NODES, one_at_a_time, workspace};
 
 const ROUNDS: u64 = 10;
 
@@ -93,8 +93,15 @@ fn source(install: &Install, offset: &str) -> String {
 }
 
 fn run(install: &Install, options: &[&str]) -> Outcome {
+    run_on(install, &[], options)
+}
+
+fn run_on(install: &Install, nodes: &[(&str, &str)], options: &[&str]) -> Outcome {
     let program = install.program("coll_late");
     let job = install.mpiexec(["-n", "4"]).args(options);
+    let job = nodes
+        .iter()
+        .fold(job, |job, (name, value)| job.env(name, value));
     let outcome = job.args([program]).args([ROUNDS.to_string()]).run();
     let outcome = outcome.expect_success();
     assert_eq!(outcome.stdout.trim(), "No Errors");
@@ -112,23 +119,49 @@ fn find<'a>(rows: &'a [Row], comment: &str, outcome: &Outcome) -> &'a Row {
 fn the_table_names_call_sites_and_who_came_late() {
     let _turn = one_at_a_time();
     let install = Install::find();
-    let outcome = run(&install, &["--late-arrivals", "-x", "MICA_COLL=shared"]);
-    let rows = rows(&install, &outcome);
+    // Everybody looks at everybody; news go through a tree; buffers are read directly.
+    let tree = ["-x", "MICA_COLL_SHAPE=tree", "-x", "MICA_COLL_FAN=2"];
+    for (family, options) in [("shared", &[][..]), ("shared", &tree), ("direct", &[])] {
+        let family = format!("MICA_COLL={family}");
+        let options = [&["--late-arrivals", "-x", &family], options].concat();
+        check(&install, &run(&install, &options));
+    }
+}
+
+fn check(install: &Install, outcome: &Outcome) {
+    let rows = rows(install, outcome);
     for (comment, collective, late) in [
         ("/* the last rank */", "MPI_Barrier", 3),
         ("/* rank 0 */", "MPI_Allreduce", 0),
         ("/* the last rank, non-blocking */", "MPI_Ibarrier", 3),
         ("/* rank 0, persistent */", "MPI_Start", 0),
     ] {
-        let row = find(&rows, comment, &outcome);
+        let row = find(&rows, comment, outcome);
         assert_eq!((&*row.collective, row.size), (collective, 4), "{row:?}");
-        assert_eq!(row.calls, 4 * ROUNDS, "{row:?}");
-        // The late rank itself waits for nobody, unless another is later still.
-        assert!(row.waits >= 2 * ROUNDS, "{row:?}");
+        // All wait for the last one, and that one for nobody.
+        assert_eq!((row.calls, row.waits), (4 * ROUNDS, 3 * ROUNDS), "{row:?}");
         let (rank, share) = row.last.expect("somebody came last");
         assert_eq!(rank, late, "{}", outcome.report());
         assert!(share >= 50.0, "{}", outcome.report());
         // It sleeps for 20 ms; others may begin to wait a little later.
+        assert!(row.longest_ms >= 10.0, "{}", outcome.report());
+    }
+}
+
+#[test]
+fn ranks_of_a_node_are_compared_among_themselves() {
+    let _turn = one_at_a_time();
+    let install = Install::find();
+    let outcome = run_on(&install, &TWO_NODES, &["--late-arrivals"]);
+    let rows = rows(&install, &outcome);
+    // Ranks 0 and 1 are on one node, 2 and 3 on the other.
+    for (comment, late) in [("/* the last rank */", 3), ("/* rank 0 */", 0)] {
+        let row = find(&rows, comment, &outcome);
+        assert_eq!(row.calls, 4 * ROUNDS, "{row:?}");
+        assert!(row.waits <= 2 * ROUNDS, "one of two waits: {row:?}");
+        let (rank, share) = row.last.expect("somebody came last");
+        assert_eq!(rank, late, "{}", outcome.report());
+        assert!(share >= 50.0, "{}", outcome.report());
         assert!(row.longest_ms >= 10.0, "{}", outcome.report());
     }
 }

@@ -1,7 +1,7 @@
 //! Where in the program a call of the library was made, for the counters of late arrivals ([`mica_mpi::late`]): the first
 //! return address on the stack outside of this shared object, the last one inside, and their names.
 //!
-//! The stack is walked by the unwind tables (`backtrace`), which the ABIs of all our platforms ask for in every object, with
+//! The stack is walked by the unwind tables, which the ABIs of all our platforms ask for in every object, with
 //! or without debug information. Only where late arrivals are counted is any of this called.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
@@ -20,26 +20,71 @@ pub fn prepare() {
     find_by(Finder { caller, name });
 }
 
+/// The walk of the stack that is found with compilers' run-time libraries (the Itanium C++ ABI, "Exception Handling", level 1;
+/// the standard library uses it as well). glibc's `backtrace` always walks to the end, which is far in a Python program.
+mod unwind {
+    use std::ffi::{c_int, c_void};
+
+    /// Go on.
+    pub const NO_REASON: c_int = 0;
+    /// That was enough.
+    pub const NORMAL_STOP: c_int = 4;
+
+    unsafe extern "C" {
+        #[link_name = "_Unwind_Backtrace"]
+        pub fn backtrace(
+            look: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+            argument: *mut c_void,
+        ) -> c_int;
+        #[link_name = "_Unwind_GetIP"]
+        pub fn address(frame: *mut c_void) -> usize;
+    }
+}
+
 /// The call that the library is in. Nothing is found in a thread of the library itself.
 fn caller() -> Caller {
+    struct Walk<'a> {
+        own: &'a Range<u64>,
+        frames: usize,
+        entry: u64,
+        site: u64,
+    }
+
+    extern "C" fn look(frame: *mut c_void, walk: *mut c_void) -> c_int {
+        // SAFETY: what `backtrace` was given, which is used by nobody else until that returns.
+        let walk = unsafe { &mut *walk.cast::<Walk<'_>>() };
+        // SAFETY: a frame that is being looked at.
+        let address = unsafe { unwind::address(frame) } as u64;
+        walk.frames += 1;
+        if walk.own.contains(&address) {
+            walk.entry = address;
+        } else if walk.entry != 0 {
+            walk.site = address;
+            return unwind::NORMAL_STOP;
+        }
+        match walk.frames < DEPTH {
+            true => unwind::NO_REASON,
+            false => unwind::NORMAL_STOP,
+        }
+    }
+
     static OWN: OnceLock<Range<u64>> = OnceLock::new();
     let own = OWN.get_or_init(|| object_of(caller as *const () as u64).map_or(0..0, |o| o.range));
-    let mut frames = [std::ptr::null_mut::<c_void>(); DEPTH];
-    // SAFETY: the array has room for so many addresses.
-    let count = unsafe { libc::backtrace(frames.as_mut_ptr(), DEPTH as c_int) };
-    let frames = &frames[..count.clamp(0, DEPTH as c_int) as usize];
-    let mut addresses = frames.iter().map(|frame| frame.addr() as u64);
-    let Some(mut entry) = addresses.find(|address| own.contains(address)) else {
-        return Caller::default();
+    let mut walk = Walk {
+        own,
+        frames: 0,
+        entry: 0,
+        site: 0,
     };
-    for address in addresses {
-        if !own.contains(&address) {
-            let site = address;
-            return Caller { site, entry };
-        }
-        entry = address;
+    // SAFETY: `look` takes what it is given here, keeps nothing of it and does not unwind.
+    unsafe { unwind::backtrace(look, (&raw mut walk).cast()) };
+    match walk.site {
+        0 => Caller::default(),
+        site => Caller {
+            site,
+            entry: walk.entry,
+        },
     }
-    Caller::default()
 }
 
 /// What is at the call before this return address.

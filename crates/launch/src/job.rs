@@ -138,6 +138,7 @@ pub fn run(options: &Options, node: &NodeJob, plan: &Plan<'_>) -> Result<u8, Lau
     let result = job.run(Connect::Inherit);
     if result.is_ok() && options.wants_traffic() {
         say(traffic::table(&job.ranks.traffic()));
+        say(traffic::areas(&job.ranks.areas()));
     }
     if result.is_ok() && options.wants_late() {
         say(job.ranks.late().table());

@@ -192,10 +192,14 @@ fn add(to: &mut u64, more: u64) {
 }
 
 fn row(key: &Key, sum: &Sum) -> String {
+    let collective = match &*key.collective {
+        "" => "?",
+        name => name,
+    };
     let mean = sum.wait_ns.checked_div(sum.waited).unwrap_or(0);
     format!(
         "mpiexec:   {:<22}{:>5}{:>10}{:>10}{:>11}{:>11}{:>11}{:>11}  {:<34}  {}\n",
-        key.collective,
+        collective,
         key.ranks,
         sum.calls,
         sum.waited,
@@ -321,6 +325,7 @@ mod tests {
             ..Counts::default()
         };
         let mut nameless = site(0, "bcast", alone.clone());
+        nameless.collective.clear();
         nameless.place = CallSite {
             address: 0x1234,
             ..CallSite::default()
@@ -332,7 +337,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             words(lines[2]),
-            words("mpiexec: bcast 4 7 0 0 ns 0 ns 0 ns 900 ns - 0x1234")
+            words("mpiexec: ? 4 7 0 0 ns 0 ns 0 ns 900 ns - 0x1234")
         );
         assert!(lines[3].ends_with("  program+0x300"), "{text}");
         let nobody = Late::default().table();

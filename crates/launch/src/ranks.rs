@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::time::Duration;
 
+use mica_node::area::Budget;
 use mica_node::process::{
     ChildSetup, Keeper, Process, kill_orphans, reap_orphans, set_nonblocking, signal, wait_readable,
 };
@@ -287,6 +288,11 @@ impl<'a> Ranks<'a> {
         ranks
             .map(|plan| self.segment.block(plan.rank).traffic())
             .collect()
+    }
+
+    /// The memory of the areas of communicators.
+    pub fn areas(&self) -> Budget<'_> {
+        self.segment.area_budget()
     }
 
     /// What the ranks have counted of late arrivals, together.

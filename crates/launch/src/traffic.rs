@@ -1,5 +1,6 @@
 //! The table of what moved which way, from the counters that ranks leave in the job segment (`MICA_STATS=table`).
 
+use mica_node::area::Budget;
 use mica_node::segment::{TRAFFIC_NAMES, TRAFFIC_WAYS};
 use std::fmt::Write as _;
 
@@ -15,6 +16,7 @@ const MEANINGS: [&str; TRAFFIC_WAYS] = [
     "single copy by the kernel",
     "single copy in memory that both ranks map",
     "over the network",
+    "collectives, through a communicator's area",
 ];
 
 /// The table for a job whose ranks have sent `ranks`.
@@ -44,6 +46,15 @@ pub fn table(ranks: &[Sent]) -> String {
         .expect("a string takes all");
     }
     text
+}
+
+/// The memory that this node's areas for collectives have, and may have.
+pub fn areas(budget: &Budget<'_>) -> String {
+    format!(
+        "mpiexec: shared areas of communicators have {} KiB of {} KiB\n",
+        budget.used() >> 10,
+        budget.limit() >> 10
+    )
 }
 
 #[cfg(test)]

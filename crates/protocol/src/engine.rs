@@ -9,7 +9,7 @@ use crate::matching::Pattern;
 use crate::offloading::Offload;
 use crate::receive::{Completion, Started};
 use crate::state::{STIRRED, SUMMON, State};
-use crate::{Fault, Traffic};
+use crate::{CollectiveTraffic, Fault, Traffic};
 use mica_bootstrap::{Nodes, ProcessManager};
 use mica_channel::area::Area;
 use mica_channel::direct::Reach;
@@ -69,6 +69,8 @@ pub struct Engine {
     pub(crate) reach: Reach,
     /// What collectives are chosen by.
     pub(crate) collective_costs: Arc<CollectiveCosts>,
+    /// What collectives have moved without messages.
+    pub(crate) collective_traffic: Arc<CollectiveTraffic>,
     /// Messages between ranks of this node go over the network: they are not to share memory.
     pub(crate) is_loopback: bool,
 }
@@ -488,7 +490,14 @@ impl Engine {
 
     /// What this rank has sent so far, by way.
     pub fn traffic(&self) -> Traffic {
-        self.enter(|state| state.traffic)
+        let mut traffic = self.enter(|state| state.traffic);
+        self.collective_traffic.add_to(&mut traffic);
+        traffic
+    }
+
+    /// Where collectives count what they move without messages.
+    pub fn collective_traffic(&self) -> Arc<CollectiveTraffic> {
+        Arc::clone(&self.collective_traffic)
     }
 
     /// Leaves in the job segment what this rank saw of late arrivals at collectives.

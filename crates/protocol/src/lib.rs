@@ -44,7 +44,7 @@ pub use schedule::{Failure, Local, Prepare, ScheduleId, Stage, Step, Task, TaskE
 pub use send::SendId;
 pub use start::StartError;
 pub use state::State;
-pub use traffic::{Traffic, Way};
+pub use traffic::{CollectiveTraffic, Traffic, Way};
 
 /// Progress failed: the job has no memory for what it needs next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -25,7 +25,6 @@ use mica_node::park::{self, Bell, Fencing};
 use mica_node::segment::{JobSegment, PREFIX_VARIABLE, SegmentError};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables::{self, BadValue};
-use mica_policy::collective::CollectiveCosts;
 use mica_policy::{PollPolicy, SkewPolicy};
 
 /// Why a process cannot join its job.
@@ -94,10 +93,11 @@ impl Engine {
         let net = open_net(segment, rank, &nodes, loopback, manager.as_deref_mut())?;
         let shm = Shm::new(segment, rank, wake_fencing, net.is_none() || !loopback)?;
         let channels = Channels { shm, net };
-        let (costs, _) = mica_policy::tuning::in_force(
+        let (collective_costs, _) = mica_policy::tuning::collective_in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
-        let collective_costs = Arc::new(CollectiveCosts::new(costs.clone()));
+        let collective_costs = Arc::new(collective_costs);
+        let costs = collective_costs.messages.clone();
         let here = segment.place(rank);
         let peers = (0..segment.job_size()).map(|peer| {
             let level = match channels.is_far(peer) {
@@ -174,6 +174,7 @@ impl Engine {
             attendant: attended.then(Attendant::default),
             reach,
             collective_costs,
+            collective_traffic: Arc::default(),
             is_loopback: loopback,
         })
     }

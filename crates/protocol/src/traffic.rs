@@ -1,5 +1,7 @@
 //! What has moved which way: plain counters of one rank.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 /// The ways a message can take, as they are counted by its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
@@ -17,6 +19,33 @@ pub enum Way {
     Mapped,
     /// Over the network.
     Net,
+    /// In a collective, through the area of its communicator.
+    Area,
+}
+
+/// What collectives have moved without messages. A collective counts as one message of the bytes that this rank brought.
+#[derive(Debug, Default)]
+pub struct CollectiveTraffic {
+    sent: [(AtomicU64, AtomicU64); WAYS],
+}
+
+impl CollectiveTraffic {
+    /// Counts a collective.
+    #[inline]
+    pub fn count(&self, way: Way, bytes: usize) {
+        let (collectives, total) = &self.sent[way as usize];
+        // Relaxed: plain counters, which several threads may add to.
+        collectives.fetch_add(1, Ordering::Relaxed);
+        total.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Adds all that was counted to `traffic`.
+    pub(crate) fn add_to(&self, traffic: &mut Traffic) {
+        for ((collectives, bytes), sent) in self.sent.iter().zip(&mut traffic.sent) {
+            sent.0 += collectives.load(Ordering::Relaxed);
+            sent.1 += bytes.load(Ordering::Relaxed);
+        }
+    }
 }
 
 /// Number of [`Way`]s.

@@ -33,6 +33,7 @@ use super::mapped::{PeerSlots, Registry};
 use super::xpmem::Xpmem;
 use super::{Backend, Exposed, Exposure, Options, Refusal, Window, check_range, cma};
 use crate::memory::{Region, View};
+use mica_node::maps::Maps;
 use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 
 const _: () = assert!(SLOTS <= 1 << 8 && SLOT_SPAN < 1 << 52);
@@ -113,6 +114,18 @@ impl Reach {
     /// Whether buffers may be reached by loads and stores here, sooner or later.
     pub fn can_load_store(&self) -> bool {
         self.shared.mapped.is_ok() || self.shared.xpmem.is_ok()
+    }
+
+    /// Whether ranks of this node may let others reach their buffers by loads and stores, as far as settings and kernel go: all
+    /// ranks with the same settings get the same answer, whatever is particular to one process.
+    pub fn windows_are_possible(&self) -> bool {
+        let moves = || self.shared.segment.has_slots() && Maps::open().is_ok();
+        self.shared.xpmem.is_ok() || self.shared.options.mapped && moves()
+    }
+
+    /// Whether settings let the kernel copy between ranks.
+    pub fn cma_is_on(&self) -> bool {
+        self.shared.options.cma
     }
 
     /// Whether the kernel copies between `peer`'s memory and mine; asks it the first time.

@@ -87,7 +87,7 @@ pub fn gather(
         (_, Some(blocks)) => Some(blocks.bytes()),
         (send, None) => send.as_ref().map(View::len),
     };
-    let parts = blocks.map(Parts::Even);
+    let parts = blocks.map(|blocks| Parts::Even(blocks, me.size));
     plan(
         comm,
         What::Gather {
@@ -156,7 +156,7 @@ pub fn scatter(
         (_, Some(blocks)) => Some(blocks.bytes()),
         (receive, None) => receive.as_ref().map(View::len),
     };
-    let parts = blocks.map(Parts::Even);
+    let parts = blocks.map(|blocks| Parts::Even(blocks, me.size));
     plan(
         comm,
         What::Scatter {
@@ -209,7 +209,7 @@ pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result
     if let Some((layout, limits)) = spread(comm)? {
         return two_level::allgather_blocks(layout, limits, send, &blocks).map(Plan::Rounds);
     }
-    let parts = Parts::Even(blocks);
+    let parts = Parts::Even(blocks, me.size);
     plan(comm, What::Allgather { send, parts })
 }
 
@@ -241,7 +241,10 @@ pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<
     if let Some((layout, limits)) = spread(comm)? {
         return two_level::alltoall(layout, limits, send.as_ref(), &blocks).map(Plan::Rounds);
     }
-    let (send, receive) = (send.map(Parts::Even), Parts::Even(blocks));
+    let (send, receive) = (
+        send.map(|send| Parts::Even(send, me.size)),
+        Parts::Even(blocks, me.size),
+    );
     plan(comm, What::Alltoall { send, receive })
 }
 

@@ -17,6 +17,7 @@ mod pack;
 mod predefined;
 mod signature;
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -42,7 +43,26 @@ use signature::Signature;
 
 /// A datatype. Clones name the same object.
 #[derive(Clone, Debug)]
-pub struct Datatype(Arc<Inner>);
+pub struct Datatype(Shared);
+
+/// Predefined datatypes live for ever: nobody counts who uses them, as every call does.
+#[derive(Clone, Debug)]
+enum Shared {
+    Forever(&'static Inner),
+    Counted(Arc<Inner>),
+}
+
+impl Deref for Shared {
+    type Target = Inner;
+
+    #[inline]
+    fn deref(&self) -> &Inner {
+        match self {
+            Shared::Forever(inner) => inner,
+            Shared::Counted(inner) => inner,
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -71,7 +91,7 @@ static TABLE: Table<Datatype> = Table::new(Kind::Datatype);
 static NAMED: LazyLock<Vec<Option<Datatype>>> = LazyLock::new(|| {
     let mut named = vec![None; RANGE];
     for entry in PREDEFINED {
-        named[(entry.handle - FIRST) as usize] = Some(Datatype::from_predefined(entry));
+        named[(entry.handle - FIRST) as usize] = Some(Datatype::from_predefined(entry).forever());
     }
     named
 });
@@ -238,13 +258,21 @@ impl Datatype {
     }
 
     fn with_core(core: Arc<Core>, committed: bool, attributes: AttributeSet) -> Datatype {
-        Datatype(Arc::new(Inner {
+        Datatype(Shared::Counted(Arc::new(Inner {
             handle: AtomicU32::new(0),
             core,
             committed: AtomicBool::new(committed),
             name: Mutex::default(),
             attributes,
-        }))
+        })))
+    }
+
+    /// The same, never to be forgotten.
+    fn forever(self) -> Datatype {
+        match self.0 {
+            Shared::Counted(inner) => Datatype(Shared::Forever(Box::leak(Box::new(inner)))),
+            forever => Datatype(forever),
+        }
     }
 
     /// Gives the datatype a handle, if it has none yet, and returns it.
@@ -272,7 +300,7 @@ impl Datatype {
         if self.0.core.permanent
             || TABLE
                 .get(own)
-                .is_some_and(|found| Arc::ptr_eq(&found.0, &self.0))
+                .is_some_and(|found| std::ptr::eq(&*found.0, &*self.0))
         {
             return f(own);
         }

@@ -79,7 +79,7 @@ impl Table {
         let left_out: u64 = left_out.iter().map(|(_, entry)| entry.calls).sum();
         let site = |(key, entry): &(&Key, &Entry)| Site {
             place: name(key.caller.site),
-            collective: name(key.caller.entry).symbol,
+            collective: function(&name(key.caller.entry).symbol),
             ranks: key.ranks,
             counts: Counts {
                 calls: entry.calls,
@@ -95,6 +95,14 @@ impl Table {
             calls_left_out: self.calls_left_out + left_out,
         }
     }
+}
+
+/// The name of a function of the library. `MPI_X` and `PMPI_X` have one body, which the linker may keep once, under either name.
+fn function(symbol: &str) -> String {
+    let plain = symbol
+        .strip_prefix('P')
+        .filter(|rest| rest.starts_with("MPI_"));
+    plain.unwrap_or(symbol).to_owned()
 }
 
 #[cfg(test)]
@@ -146,6 +154,13 @@ mod tests {
             last: vec![last],
         };
         assert_eq!(site.counts, counts);
+    }
+
+    #[test]
+    fn a_function_has_one_name() {
+        assert_eq!(function("PMPI_Bcast"), "MPI_Bcast");
+        assert_eq!(function("MPI_Bcast"), "MPI_Bcast");
+        assert_eq!((&*function("Pack"), &*function("")), ("Pack", ""));
     }
 
     #[test]

@@ -88,11 +88,12 @@ pub struct RankBlock {
 }
 
 /// Ways that a rank's messages can take, as the traffic table tells them apart.
-pub const TRAFFIC_WAYS: usize = 7;
+pub const TRAFFIC_WAYS: usize = 8;
 
 /// Their names, in the order of the counters.
-pub const TRAFFIC_NAMES: [&str; TRAFFIC_WAYS] =
-    ["own", "inline", "ring", "cells", "direct", "mapped", "net"];
+pub const TRAFFIC_NAMES: [&str; TRAFFIC_WAYS] = [
+    "own", "inline", "ring", "cells", "direct", "mapped", "net", "area",
+];
 
 #[derive(Debug)]
 #[repr(C, align(64))]

@@ -30,11 +30,11 @@ use std::task::{Context, Poll, Waker};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables;
 use mica_policy::collective::{Algorithm, Choices, Collective, Family, Reach as Told};
-use mica_protocol::{Prepare, Task, TaskError, WaitKind, Waiting};
+use mica_protocol::{CollectiveTraffic, Prepare, Task, TaskError, WaitKind, Waiting, Way};
 
 use self::direct::{Direction, Rooted};
 use self::reduce_cells::Operands;
-use self::reduce_direct::Way;
+use self::reduce_direct::Terms;
 use self::team::{Team, Ticket, Turn};
 use super::place::{Elements, Place};
 use super::schedule::Schedule;
@@ -51,15 +51,18 @@ pub use what::What;
 pub struct Local {
     choices: Choices,
     direction: Direction,
+    /// How buffers can be reached at best, as all members know.
+    reach: Told,
+    traffic: Arc<CollectiveTraffic>,
     /// `None`: there is no shared area.
-    team: Option<Arc<Team>>,
+    team: Option<Team>,
 }
 
 /// This rank's part in a collective on the shared area.
 #[derive(Clone, Debug)]
 pub struct Call {
+    /// It has a team.
     local: Arc<Local>,
-    team: Arc<Team>,
     what: What,
     /// Copy directly where buffers can be reached.
     directly: bool,
@@ -143,17 +146,18 @@ impl Local {
             "both" => Direction::Both,
             _ => Direction::Auto,
         };
-        let team = area.map(|area| {
-            Arc::new(Team::new(
-                area,
-                engine.reach(),
-                tree,
-                cores == members.len(),
-            ))
-        });
+        let has_cores = cores == members.len();
+        let team = area.map(|area| Team::new(area, engine.reach(), tree, has_cores));
+        let reach = match engine.reach() {
+            Some(reach) if reach.windows_are_possible() => Told::Unknown,
+            Some(reach) if reach.cma_is_on() => Told::Cma,
+            _ => Told::None,
+        };
         Ok(Local {
             choices,
             direction,
+            reach,
+            traffic: engine.collective_traffic(),
             team,
         })
     }
@@ -163,7 +167,7 @@ impl Local {
         let (collective, commutes) = (what.collective(), what.commutes());
         let of = |bytes| {
             self.choices
-                .algorithm(collective, bytes, commutes, Told::Unknown)
+                .algorithm(collective, bytes, commutes, self.reach)
         };
         match what.bytes() {
             Some(bytes) => of(bytes),
@@ -177,9 +181,7 @@ impl Local {
 
     /// Whether a part of `bytes` bytes is worth to be offered, where not all know the amounts.
     fn is_worth_offering(&self, collective: Collective, bytes: usize) -> bool {
-        let choice = self
-            .choices
-            .algorithm(collective, bytes, true, Told::Unknown);
+        let choice = self.choices.algorithm(collective, bytes, true, self.reach);
         choice == Algorithm::Direct
     }
 }
@@ -210,7 +212,6 @@ pub(super) fn step(local: &Arc<Local>, what: &What, ranks: &[usize]) -> Option<C
     let algorithm = local.algorithm(what);
     (algorithm.family() != Family::Messages).then(|| Call {
         local: Arc::clone(local),
-        team: Arc::clone(team),
         directly: algorithm == Algorithm::Direct,
         what: what.clone(),
         ranks: Some(ranks.into()),
@@ -231,7 +232,6 @@ pub(super) fn plan(comm: &Comm, what: What) -> Result<Plan> {
     match (algorithm.family(), &local.team) {
         (Family::Shared | Family::Direct, Some(team)) if what.fits(team) => Ok(Plan::Call(Call {
             local: Arc::clone(local),
-            team: Arc::clone(team),
             directly: algorithm == Algorithm::Direct,
             what,
             ranks: None,
@@ -251,18 +251,23 @@ impl Call {
             return Ok(None);
         };
         let local = Arc::new(Local::of(comm, Some(context))?);
-        Ok(local.team.clone().map(|team| Call {
+        Ok(local.team.is_some().then(|| Call {
             local,
-            team,
             ..self.clone()
         }))
+    }
+
+    #[inline]
+    fn team(&self) -> &Team {
+        let team = self.local.team.as_ref();
+        team.expect("calls are made where there is a team")
     }
 
     /// The same by messages.
     pub(super) fn by_messages(&self, comm: &Comm) -> Result<Schedule> {
         let me = Place {
-            rank: self.team.me(),
-            size: self.team.size(),
+            rank: self.team().me(),
+            size: self.team().size(),
         };
         let part = self.what.messages(me, &Thresholds::DEFAULT)?;
         let Some(ranks) = &self.ranks else {
@@ -276,7 +281,8 @@ impl Call {
 
     /// Takes this call's place in the order of the team's operations; to be called by all ranks in the same order.
     pub(super) fn reserve(&self) -> Ticket {
-        self.team.reserve(self.directly && self.may_go_by_address())
+        self.team()
+            .reserve(self.directly && self.may_go_by_address())
     }
 
     /// Whether copies by the kernel would do, where buffers cannot be reached otherwise.
@@ -289,7 +295,7 @@ impl Call {
 
     /// Runs it to its end. Blocks.
     pub(super) fn run_here(&self, ticket: Ticket, context: u64) -> Result<()> {
-        let mut running = pin!(self.run(ticket));
+        let mut running = pin!(self.run(ticket, true));
         let mut polling = Context::from_waker(Waker::noop());
         let waiting = |state: &mica_protocol::State| Waiting {
             kind: WaitKind::Collective,
@@ -305,9 +311,9 @@ impl Call {
     }
 
     /// This rank's part, from the first stamp to the last.
-    async fn run(&self, ticket: Ticket) -> Result<()> {
+    async fn run(&self, ticket: Ticket, waits: bool) -> Result<()> {
         let kind = self.what.collective() as u8 + 1;
-        let turn = Turn::new(&self.team, ticket, kind);
+        let turn = Turn::new(self.team(), ticket, kind, waits);
         turn.begin(self.what.own_bytes(turn.me())).await;
         let result = self.perform(&turn).await;
         turn.finish();
@@ -322,10 +328,15 @@ impl Call {
         }
         if self.directly {
             if self.perform_directly(turn, by_address, base).await? {
+                let way = if by_address { Way::Direct } else { Way::Mapped };
+                self.local.traffic.count(way, self.what.brought(turn.me()));
                 return Ok(());
             }
             base += 1;
         }
+        self.local
+            .traffic
+            .count(Way::Area, self.what.brought(turn.me()));
         self.perform_in_cells(turn, base).await
     }
 
@@ -347,7 +358,7 @@ impl Call {
             || self
                 .local
                 .is_worth_offering(collective, self.what.longest());
-        let way = Way { by_address, base };
+        let way = Terms { by_address, base };
         match &self.what {
             // There is nothing to copy.
             What::Barrier => Ok(false),
@@ -500,7 +511,9 @@ fn own<'a>(send: &'a Option<Elements>, result: &'a Option<Elements>) -> &'a Elem
 impl Prepare for Call {
     fn prepare(&self) -> Box<dyn Task> {
         let (call, ticket) = (self.clone(), self.reserve());
-        Box::new(Running(Box::pin(async move { call.run(ticket).await })))
+        Box::new(Running(Box::pin(
+            async move { call.run(ticket, false).await },
+        )))
     }
 }
 

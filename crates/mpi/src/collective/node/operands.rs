@@ -1,6 +1,8 @@
 //! The operands of a reduction in memory that ranks share, and their reduction in the order of ranks.
 
-use mica_channel::memory::{Region, View};
+use std::borrow::Borrow;
+
+use mica_channel::memory::{Region, View, copy_bytes};
 
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
@@ -23,24 +25,35 @@ impl Reduction {
 
     /// `x0 op (x1 op (... xn))` into `result`, where `operand` gives the `members` operands by their number. `result` is none of
     /// them but, if so, the last. The order is the same for all ranks and runs, and so are the bits.
-    pub(super) fn fold(
+    pub(super) fn fold<R: Borrow<Region>>(
         &self,
         members: usize,
         count: usize,
         result: &Region,
-        mut operand: impl FnMut(usize) -> Result<Region>,
+        mut operand: impl FnMut(usize) -> Result<R>,
     ) -> Result<()> {
         if count == 0 || members == 0 {
             return Ok(());
         }
         let last = operand(members - 1)?;
-        if last.address() != result.address() {
-            let to = self.elements(result.clone(), count)?;
-            to.copy_from(&self.elements(last, count)?);
+        if last.borrow().address() != result.address() {
+            self.copy_elements(last.borrow(), result, count)?;
         }
         for member in (0..members - 1).rev() {
+            let operand = operand(member)?;
             self.op
-                .apply(&operand(member)?, result, count, &self.datatype)?;
+                .apply(operand.borrow(), result, count, &self.datatype)?;
+        }
+        Ok(())
+    }
+
+    /// Copies `count` elements; what lies between them is left alone.
+    pub(super) fn copy_elements(&self, from: &Region, to: &Region, count: usize) -> Result<()> {
+        if self.datatype.size() == self.datatype.extent() && self.datatype.true_lb() == 0 {
+            copy_bytes(from, to, count * self.datatype.size() as usize);
+        } else {
+            let to = self.elements(to.clone(), count)?;
+            to.copy_from(&self.elements(from.clone(), count)?);
         }
         Ok(())
     }

@@ -8,13 +8,22 @@ use crate::error::Result;
 /// The parts of a buffer, one for each rank.
 #[derive(Clone, Debug)]
 pub enum Parts {
-    /// As many elements for each.
-    Even(Blocks),
+    /// As many elements for each of so many ranks.
+    Even(Blocks, usize),
     /// Each as it is.
     Each(Vec<View>),
 }
 
 impl Parts {
+    /// Bytes of all parts.
+    #[inline]
+    pub fn total(&self) -> usize {
+        match self {
+            Parts::Even(blocks, ranks) => blocks.bytes().saturating_mul(*ranks),
+            Parts::Each(views) => views.iter().map(View::len).sum(),
+        }
+    }
+
     /// The part for `rank`.
     ///
     /// # Errors
@@ -22,7 +31,7 @@ impl Parts {
     #[inline]
     pub fn view(&self, rank: usize) -> Result<View> {
         match self {
-            Parts::Even(blocks) => blocks.view(rank, 1),
+            Parts::Even(blocks, _) => blocks.view(rank, 1),
             Parts::Each(views) => Ok(views[rank].clone()),
         }
     }
@@ -31,7 +40,7 @@ impl Parts {
     #[inline]
     pub fn len(&self, rank: usize) -> usize {
         match self {
-            Parts::Even(blocks) => blocks.bytes(),
+            Parts::Even(blocks, _) => blocks.bytes(),
             Parts::Each(views) => views[rank].len(),
         }
     }

@@ -65,12 +65,13 @@ impl<'a> Operands<'a> {
     }
 
     /// Copies `count` elements of the own operand, from `first` on, to `to`.
-    fn bring(&self, first: usize, count: usize, to: Region) -> Result<()> {
-        if count > 0 {
-            let to = self.reduction.elements(to, count)?;
-            to.copy_from(&self.own.view(first, count)?);
+    fn bring(&self, first: usize, count: usize, to: &Region) -> Result<()> {
+        match count {
+            0 => Ok(()),
+            _ => self
+                .reduction
+                .copy_elements(&self.own.region(first), to, count),
         }
-        Ok(())
     }
 
     fn offset(&self, region: &Region, element: usize) -> Region {
@@ -90,7 +91,7 @@ impl<'a> Operands<'a> {
     fn bring_all(&self, turn: &Turn<'_>, base: u32) -> Result<()> {
         match self.in_line(base) {
             true => self.bring(0, self.reduction.count, turn.inline_region(turn.me())),
-            false => self.bring(0, self.reduction.count, turn.cell(turn.me())),
+            false => self.bring(0, self.reduction.count, &turn.cell(turn.me())),
         }
     }
 
@@ -106,13 +107,13 @@ impl<'a> Operands<'a> {
         members: usize,
         result: &Region,
     ) -> Result<()> {
-        self.reduction
-            .fold(members, self.reduction.count, result, |member| {
-                Ok(match self.in_line(base) {
-                    true => turn.inline_region(member),
-                    false => turn.cell(member),
-                })
-            })
+        let (reduction, count) = (self.reduction, self.reduction.count);
+        match self.in_line(base) {
+            true => reduction.fold(members, count, result, |member| {
+                Ok(turn.inline_region(member))
+            }),
+            false => reduction.fold(members, count, result, |member| Ok(turn.cell(member))),
+        }
     }
 }
 
@@ -154,7 +155,7 @@ pub async fn reduce(
     for k in 0..pieces(reduction.count, most) {
         let first = k * most;
         let count = most.min(reduction.count - first);
-        operands.bring(first, count, turn.half(me, k))?;
+        operands.bring(first, count, &turn.half(me, k))?;
         let (brought, reduced) = (phase(base, 2 * k + 1), phase(base, 2 * k + 2));
         turn.publish(brought);
         turn.all_reached(brought).await?;
@@ -205,7 +206,7 @@ async fn up_and_down(
     let count = reduction.count;
     operands.bring_all(turn, base)?;
     let place = |member: usize| match operands.in_line(base) {
-        true => turn.inline_region(member),
+        true => turn.inline_region(member).clone(),
         false => turn.cell(member),
     };
     let to = result.region(0);
@@ -258,7 +259,7 @@ pub async fn reduce_scatter(
             let first = (k * most).min(count);
             let part = most.min(count - first);
             let to = operands.offset(&turn.half(me, k), member * most);
-            operands.bring(block + first, part, to)?;
+            operands.bring(block + first, part, &to)?;
             block += count;
         }
         turn.publish(phase(base, k + 1));
@@ -293,7 +294,7 @@ pub async fn scan(
             // Who has published piece k - 1 has read all of round k - 2.
             turn.all_reached(phase(base, k)).await?;
         }
-        operands.bring(first, count, turn.half(me, k))?;
+        operands.bring(first, count, &turn.half(me, k))?;
         turn.publish(phase(base, k + 1));
         for member in 0..me {
             turn.reached(member, phase(base, k + 1)).await?;

@@ -22,7 +22,7 @@ const BLOCK_BY_ADDRESS: usize = 64 << 10;
 
 /// What all ranks know alike of an operation.
 #[derive(Debug, Clone, Copy)]
-pub struct Way {
+pub struct Terms {
     /// All ranks can be reached by address.
     pub by_address: bool,
     /// The phase that came before.
@@ -101,7 +101,7 @@ async fn meet(
     offers: &(Offer, Offer),
     operands: &Operands<'_>,
     targets: impl Iterator<Item = usize>,
-    way: Way,
+    way: Terms,
 ) -> Result<bool> {
     let bytes = operands.bytes();
     describe_both(turn, &offers.0, &offers.1, bytes);
@@ -115,7 +115,7 @@ async fn meet(
 }
 
 /// This rank is done with the others' vectors; waits until they are with its own.
-async fn part(turn: &Turn<'_>, way: Way, outcome: Result<()>) -> Result<bool> {
+async fn part(turn: &Turn<'_>, way: Terms, outcome: Result<()>) -> Result<bool> {
     // After an error, too: the others wait for this rank.
     turn.publish(way.base + 2);
     turn.all_reached(way.base + 2).await?;
@@ -131,7 +131,7 @@ pub async fn reduce(
     operands: Operands<'_>,
     result: Option<&Elements>,
     root: Option<usize>,
-    way: Way,
+    way: Terms,
 ) -> Result<bool> {
     let (me, size, bytes) = (turn.me(), turn.size(), operands.bytes());
     let own = operands.own.region(0);
@@ -194,7 +194,7 @@ pub async fn reduce_scatter(
     operands: Operands<'_>,
     counts: &[usize],
     result: &Elements,
-    way: Way,
+    way: Terms,
 ) -> Result<bool> {
     let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
     let own = operands.own.region(0);
@@ -240,7 +240,7 @@ pub async fn scan(
     operands: Operands<'_>,
     result: &Elements,
     exclusive: bool,
-    way: Way,
+    way: Terms,
 ) -> Result<bool> {
     let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
     let own = operands.own.region(0);

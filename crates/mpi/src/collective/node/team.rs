@@ -28,6 +28,10 @@ use crate::late::{self, Arrival};
 /// Bits of a stamp that number the phases of one operation.
 const PHASE_BITS: u32 = 24;
 
+/// Looks at a line in a row, where a rank has nothing else to do and a core for itself: the way through the caller and back
+/// takes as long as some.
+const LOOKS: u32 = 40;
+
 /// Bits of a line's word that hold a number of bytes; above them the lag, then the kind.
 const BYTES_BITS: u32 = 48;
 
@@ -61,6 +65,8 @@ pub struct Turn<'a> {
     kind: u8,
     /// This is the operation that finds out about copies by address.
     asks_for_cma: bool,
+    /// How often to look at a line before the caller's turn comes again.
+    looks: u32,
     /// Told of all arrivals that are seen, where they are counted.
     arrival: Option<Arc<Arrival>>,
 }
@@ -212,14 +218,15 @@ fn after_finishing(old: u64, number: u64) -> u64 {
 }
 
 impl<'a> Turn<'a> {
-    /// Operation `ticket`, whose members call it `kind`.
-    pub fn new(team: &'a Team, ticket: Ticket, kind: u8) -> Turn<'a> {
+    /// Operation `ticket`, whose members call it `kind`. `waits`: this rank does nothing else until it has ended.
+    pub fn new(team: &'a Team, ticket: Ticket, kind: u8, waits: bool) -> Turn<'a> {
         Turn {
             team,
             number: ticket.number,
             at: (ticket.number % TURNS as u64) as usize,
             kind,
             asks_for_cma: ticket.asks_for_cma,
+            looks: if waits && team.has_cores { LOOKS } else { 1 },
             arrival: ticket.arrival,
         }
     }
@@ -319,14 +326,20 @@ impl<'a> Turn<'a> {
         self.team.area.stamp(self.at, member) >= self.stamp(phase)
     }
 
+    /// Looks a few times, if this rank has nothing better to do.
+    #[inline]
+    fn reaches(&self, member: usize, phase: u32) -> bool {
+        (0..self.looks).any(|_| self.has_reached(member, phase))
+    }
+
     /// Waits until `member` has come to `phase`.
     ///
     /// # Errors
     /// When it is in another collective.
     #[inline]
     pub async fn reached(&self, member: usize, phase: u32) -> Result<()> {
-        if !self.has_reached(member, phase) {
-            poll_fn(|_| match self.has_reached(member, phase) {
+        if !self.reaches(member, phase) {
+            poll_fn(|_| match self.reaches(member, phase) {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             })
@@ -346,7 +359,7 @@ impl<'a> Turn<'a> {
         let mut member = 0;
         poll_fn(|_| {
             while member < size {
-                if member != me && !self.has_reached(member, phase) {
+                if member != me && !self.reaches(member, phase) {
                     return Poll::Pending;
                 }
                 member += 1;
@@ -461,8 +474,8 @@ impl<'a> Turn<'a> {
 
     /// The bytes in a member's line.
     #[inline]
-    pub fn inline_region(&self, member: usize) -> Region {
-        self.team.area.inline_region(self.at, member).clone()
+    pub fn inline_region(&self, member: usize) -> &'a Region {
+        self.team.area.inline_region(self.at, member)
     }
 
     /// Puts words in this rank's line.

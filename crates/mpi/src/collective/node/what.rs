@@ -8,7 +8,7 @@ use mica_policy::collective::Collective;
 use super::Parts;
 use super::operands::stride;
 use super::team::Team;
-use crate::collective::place::{Blocks, Elements, Place};
+use crate::collective::place::{Elements, Place};
 use crate::collective::reduction::Reduction;
 use crate::collective::schedule::Schedule;
 use crate::collective::thresholds::Thresholds;
@@ -143,7 +143,7 @@ impl What {
             What::Gather { bytes, .. } | What::Scatter { bytes, .. } => *bytes,
             What::Allgather { parts, .. } => Some(parts.longest()),
             What::Alltoall { receive, .. } => match receive {
-                Parts::Even(blocks) => Some(blocks.bytes()),
+                Parts::Even(blocks, _) => Some(blocks.bytes()),
                 Parts::Each(_) => None,
             },
             What::Reduce { reduction, .. } | What::Scan { reduction, .. } => {
@@ -195,6 +195,23 @@ impl What {
         }
     }
 
+    /// Bytes that this rank brings: what counts as sent.
+    #[inline]
+    pub fn brought(&self, me: usize) -> usize {
+        match self {
+            What::Barrier => 0,
+            What::Bcast { view, root } if *root == me => view.len(),
+            What::Bcast { .. } => 0,
+            What::Gather { send, .. } => send.as_ref().map_or(0, View::len),
+            What::Scatter { parts, .. } => parts.as_ref().map_or(0, Parts::total),
+            What::Allgather { parts, .. } => parts.len(me),
+            What::Alltoall { send, receive } => send.as_ref().unwrap_or(receive).total(),
+            What::Reduce { reduction, .. }
+            | What::ReduceScatter { reduction, .. }
+            | What::Scan { reduction, .. } => reduction.bytes(),
+        }
+    }
+
     /// Whether all ranks know that there is nothing to do.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -227,7 +244,7 @@ impl What {
                     let views = Some(views.clone());
                     Ok(gather::gather_linear(me, send.clone(), views, *root))
                 }
-                Some(Parts::Even(blocks)) => {
+                Some(Parts::Even(blocks, _)) => {
                     gather::gather(me, limits, send.clone(), Some(blocks), *root)
                 }
                 None if self.bytes().is_none() => {
@@ -245,7 +262,7 @@ impl What {
                     let views = Some(views.clone());
                     Ok(gather::scatter_linear(me, views, receive.clone(), *root))
                 }
-                Some(Parts::Even(blocks)) => {
+                Some(Parts::Even(blocks, _)) => {
                     gather::scatter(me, limits, Some(blocks), receive.clone(), *root)
                 }
                 None if self.bytes().is_none() => {
@@ -254,14 +271,14 @@ impl What {
                 None => gather::scatter(me, limits, None, receive.clone(), *root),
             },
             What::Allgather { send, parts } => match parts {
-                Parts::Even(blocks) => allgather::build(me, limits, send.clone(), blocks),
+                Parts::Even(blocks, _) => allgather::build(me, limits, send.clone(), blocks),
                 Parts::Each(views) => Ok(allgather::ring(me, send.clone(), views)),
             },
             What::Alltoall { send, receive } => match (send, receive) {
-                (Some(Parts::Even(send)), Parts::Even(receive)) => {
+                (Some(Parts::Even(send, _)), Parts::Even(receive, _)) => {
                     alltoall::build(me, limits, Some(send), receive)
                 }
-                (None, Parts::Even(receive)) => alltoall::build(me, limits, None, receive),
+                (None, Parts::Even(receive, _)) => alltoall::build(me, limits, None, receive),
                 (Some(send), receive) => {
                     let (send, receive) = (send.views(me.size)?, receive.views(me.size)?);
                     Ok(alltoall::exchange(me, limits, &send, &receive))
@@ -311,18 +328,12 @@ impl Parts {
     /// Bytes of the longest part.
     pub fn longest(&self) -> usize {
         match self {
-            Parts::Even(blocks) => blocks.bytes(),
+            Parts::Even(blocks, _) => blocks.bytes(),
             Parts::Each(views) => views.iter().map(View::len).max().unwrap_or(0),
         }
     }
 
     fn views(&self, size: usize) -> Result<Vec<View>> {
         (0..size).map(|rank| self.view(rank)).collect()
-    }
-}
-
-impl From<Blocks> for Parts {
-    fn from(blocks: Blocks) -> Parts {
-        Parts::Even(blocks)
     }
 }
