@@ -281,7 +281,7 @@ impl Case {
     fn parts_of(&self, buffer: usize, starts: &[usize], lengths: &[usize]) -> Parts {
         let memory = self.memory(buffer);
         match self.spec.uneven {
-            false => Parts::Even(memory.blocks(self.spec.count)),
+            false => Parts::Even(memory.blocks(self.spec.count), self.spec.size),
             true => {
                 let part = |(&start, &length)| memory.range(start, length);
                 Parts::Each(starts.iter().zip(lengths).map(part).collect())

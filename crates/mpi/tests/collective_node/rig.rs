@@ -14,7 +14,7 @@ use mica_channel::area::{Area, TURNS};
 use mica_channel::direct::{Direct, Options, Usage, XpmemDevice};
 use mica_mpi::collective::node::direct::{self, Direction, Rooted};
 use mica_mpi::collective::node::reduce_cells::{self, Operands};
-use mica_mpi::collective::node::reduce_direct::{self, Way};
+use mica_mpi::collective::node::reduce_direct::{self, Terms};
 use mica_mpi::collective::node::shape::Tree;
 use mica_mpi::collective::node::team::{Team, Turn};
 use mica_mpi::collective::node::{What, cells};
@@ -366,6 +366,8 @@ impl Operation {
     fn begin(&self, team: &Rc<Team>, rank: usize) -> Task {
         let (what, how, team) = (self.parts[rank].clone(), self.how, Rc::clone(team));
         let (begun, size) = (Rc::clone(&self.begun), self.parts.len());
+        // Some go by as a blocking call goes, which looks more than once each time.
+        let waits = (begun.get() + rank) % 3 == 0;
         let asks = matches!(
             how,
             How::Direct {
@@ -376,7 +378,7 @@ impl Operation {
         let ticket = team.reserve(asks);
         begun.set(begun.get() + 1);
         Box::pin(async move {
-            let turn = Turn::new(&team, ticket, what.collective() as u8 + 1);
+            let turn = Turn::new(&team, ticket, what.collective() as u8 + 1, waits);
             turn.begin(what.own_bytes(rank)).await;
             let result = perform(&turn, &what, how).await;
             if matches!(what, What::Barrier) && result.is_ok() {
@@ -404,7 +406,7 @@ async fn perform(turn: &Turn<'_>, what: &What, how: How) -> Result<Went> {
             };
             // Where not all know the amounts, some offer what they have, and some do not.
             let offers = what.bytes().is_some() || what.longest() >= MUCH;
-            if directly(turn, what, direction, offers, Way { by_address, base }).await? {
+            if directly(turn, what, direction, offers, Terms { by_address, base }).await? {
                 return Ok(Went::Direct);
             }
             base + 1
@@ -418,7 +420,7 @@ async fn directly(
     what: &What,
     direction: Direction,
     offers: bool,
-    way: Way,
+    way: Terms,
 ) -> Result<bool> {
     let me = turn.me();
     let rooted = |root, to_root, whole, bytes: Option<usize>| Rooted {
