@@ -367,7 +367,7 @@ impl Operation {
         let (what, how, team) = (self.parts[rank].clone(), self.how, Rc::clone(team));
         let (begun, size) = (Rc::clone(&self.begun), self.parts.len());
         // Some go by as a blocking call goes, which looks more than once each time.
-        let waits = (begun.get() + rank) % 3 == 0;
+        let waits = (begun.get() + rank).is_multiple_of(3);
         let asks = matches!(
             how,
             How::Direct {
