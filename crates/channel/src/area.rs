@@ -166,6 +166,17 @@ impl Area {
         self.area.mark(self.area.me()).set_finished(operation);
     }
 
+    /// Says that somebody waits for the members to finish `operation`; to be called before a last look at their marks.
+    pub fn await_finish(&self, operation: u64) {
+        self.area.await_finish(operation);
+    }
+
+    /// Whether somebody may wait for what I have just said to be finished, when I had said so up to operation `before`.
+    #[inline]
+    pub fn is_awaited(&self, before: u64) -> bool {
+        self.area.is_awaited(before)
+    }
+
     /// The last operation that a member has finished.
     #[inline]
     pub fn finished(&self, member: usize) -> u64 {

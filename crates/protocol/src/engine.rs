@@ -166,6 +166,12 @@ impl Engine {
         &self.nodes.names[node as usize]
     }
 
+    /// Whether ranks outnumber cores.
+    #[inline]
+    pub fn shares_core(&self) -> bool {
+        self.shares_core
+    }
+
     /// Number of cores that the job's ranks on this node may use.
     pub fn cores(&self) -> usize {
         self.segment.available_cores() as usize

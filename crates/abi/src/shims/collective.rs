@@ -10,6 +10,9 @@ use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
 
 /// MPI_Barrier.
 pub fn mpi_barrier(comm: MPI_Comm) -> Result<()> {
+    if let Some(result) = arguments::lane::barrier(comm) {
+        return result;
+    }
     arguments::barrier(comm)?.run()
 }
 
@@ -24,6 +27,10 @@ pub unsafe fn mpi_bcast(
     root: c_int,
     comm: MPI_Comm,
 ) -> Result<()> {
+    // SAFETY: by the contract above.
+    if let Some(result) = unsafe { arguments::lane::bcast(buffer, count, datatype, root, comm) } {
+        return result;
+    }
     // SAFETY: by the contract above.
     unsafe { arguments::bcast(buffer, count, datatype, root, comm)?.run() }
 }
@@ -277,6 +284,11 @@ pub unsafe fn mpi_allreduce(
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Result<()> {
+    // SAFETY: by the contract above.
+    let fast = unsafe { arguments::lane::allreduce(sendbuf, recvbuf, count, datatype, op, comm) };
+    if let Some(result) = fast {
+        return result;
+    }
     // SAFETY: by the contract above.
     unsafe { arguments::allreduce(sendbuf, recvbuf, count, datatype, op, comm)?.run() }
 }

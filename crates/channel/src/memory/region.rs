@@ -275,12 +275,16 @@ impl Region {
 }
 
 /// Copies `bytes` bytes from one region to another; they may overlap.
+#[inline]
 pub fn copy_bytes(from: &Region, to: &Region, bytes: usize) {
     from.check(0, bytes);
     to.check(0, bytes);
-    if bytes > 0 {
-        // SAFETY: both regions promise (or were checked to hold) `bytes` bytes; `copy` allows overlap.
-        unsafe { ptr::copy(from.ptr(), to.ptr(), bytes) }
+    match bytes {
+        0 => {}
+        // SAFETY: both regions promise (or were checked to hold) `bytes` bytes; so few are all read before any is written.
+        1..=16 => unsafe { copy_small(from.ptr(), to.ptr(), bytes) },
+        // SAFETY: as above; `copy` allows overlap.
+        _ => unsafe { ptr::copy(from.ptr(), to.ptr(), bytes) },
     }
 }
 

@@ -304,6 +304,12 @@ impl Comm {
         }
     }
 
+    /// The same, if it is known already.
+    #[inline]
+    pub(crate) fn known_local(&self) -> Option<&Local> {
+        self.0.local.get().map(|local| &**local)
+    }
+
     #[cold]
     fn find_local(&self) -> Result<&Arc<Local>> {
         // One thread at a time calls collectives here, so nobody makes it twice.

@@ -105,6 +105,13 @@ pub fn view_of(handle: u32, region: Region, count: i64) -> Result<View> {
     }
 }
 
+/// What a predefined datatype is made of.
+#[inline]
+pub(crate) fn basic_of(handle: u32) -> Option<Basic> {
+    let datatype = NAMED.get(handle.wrapping_sub(FIRST) as usize)?;
+    datatype.as_ref()?.basic()
+}
+
 /// Length in bytes of `count` elements at `region`, if the datatype is a predefined one without gaps and the arguments are right.
 #[inline(always)]
 pub fn dense_bytes(handle: u32, region: &Region, count: i64) -> Option<usize> {

@@ -3,7 +3,7 @@
 //! `inout = input (op) inout`, as `MPI_User_function` has it: the left operand is read, the right
 //! one is replaced.
 
-mod kernel;
+pub mod kernel;
 mod soft;
 mod table;
 
@@ -98,8 +98,9 @@ impl Predefined {
         }
     }
 
+    #[inline]
     fn of(handle: u32) -> Option<Predefined> {
-        Self::ALL.into_iter().find(|op| op.names().0 == handle)
+        *BY_HANDLE.get(handle.wrapping_sub(c::OP_NULL) as usize)?
     }
 
     /// Whether this operator is for one-sided communication only (MPI 5.0, 12.3.4).
@@ -107,6 +108,18 @@ impl Predefined {
         matches!(self, Predefined::Replace | Predefined::NoOp)
     }
 }
+
+/// The predefined operators by handle, counted from the null handle.
+static BY_HANDLE: [Option<Predefined>; 32] = {
+    let mut table = [None; 32];
+    let mut i = 0;
+    while i < Predefined::ALL.len() {
+        let op = Predefined::ALL[i];
+        table[(op.names().0 - c::OP_NULL) as usize] = Some(op);
+        i += 1;
+    }
+    table
+};
 
 impl From<Predefined> for Op {
     fn from(op: Predefined) -> Op {
@@ -177,6 +190,13 @@ impl Op {
             Some(basic) if table::kernel(*op, basic).is_some() => Ok(()),
             _ => Err(mismatch(*op, datatype)),
         }
+    }
+
+    /// The inner loop of the predefined operator `handle` on the predefined type `datatype`, if they go together.
+    #[inline]
+    pub fn kernel_of(handle: u32, datatype: u32) -> Option<kernel::Kernel> {
+        let op = Predefined::of(handle).filter(|op| !op.one_sided_only())?;
+        table::kernel(op, crate::datatype::basic_of(datatype)?)
     }
 
     /// `inout = input (op) inout` for `count` elements of `datatype`.

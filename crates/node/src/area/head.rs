@@ -1,6 +1,6 @@
 //! The head of an area: whether it may be used, and how many members are done with it.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Nobody has opened the area.
 const NEW: u32 = 0;
@@ -21,6 +21,28 @@ pub(super) struct Head {
     state: AtomicU32,
     /// Members that have closed it, or were refused.
     left: AtomicU32,
+}
+
+/// Whether members wait for others to finish an operation: in a line of its own, which is written when one begins to wait only.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(super) struct Awaited {
+    /// The latest operation that somebody has waited for.
+    operation: AtomicU64,
+}
+
+impl Awaited {
+    /// Notes that somebody waits for `operation`.
+    pub fn raise(&self, operation: u64) {
+        // SYNC awaited: the waiter's fence, when it parks, comes between this and its last look at the marks.
+        self.operation.fetch_max(operation, Ordering::Relaxed);
+    }
+
+    /// Whether somebody waits, or has waited, for a later operation than `before`.
+    #[inline]
+    pub fn is_after(&self, before: u64) -> bool {
+        self.operation.load(Ordering::Relaxed) > before
+    }
 }
 
 impl Head {

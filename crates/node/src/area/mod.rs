@@ -36,7 +36,7 @@ pub use line::{INLINE, Inline, Line, Mark};
 
 use crate::park::{Fencing, ParkingSpot};
 use crate::segment::JobSegment;
-use head::Head;
+use head::{Awaited, Head};
 use layout::Layout;
 use open::Mapping;
 use std::ptr::NonNull;
@@ -132,6 +132,26 @@ impl Area {
     pub fn cell(&self, turn: usize, member: usize) -> NonNull<u8> {
         self.check(turn, member);
         self.at(self.layout.cell(turn, member))
+    }
+
+    /// Notes that this member waits for others to finish `operation`. It looks at their marks after this, and once more when it has
+    /// announced that it parks.
+    pub fn await_finish(&self, operation: u64) {
+        self.awaited().raise(operation);
+    }
+
+    /// Whether a member may wait for what this member has just marked as finished, where `before` was its mark until then: it is to
+    /// be woken in that case.
+    #[inline]
+    pub fn is_awaited(&self, before: u64) -> bool {
+        // SYNC awaited: between the mark and this look; where parkers fence for all, theirs stands in for it.
+        self.fencing.before_waking();
+        self.awaited().is_after(before)
+    }
+
+    fn awaited(&self) -> &Awaited {
+        // SAFETY: as for the lines: the second line of the head's page, which nothing else uses.
+        unsafe { self.at(size_of::<Head>()).cast().as_ref() }
     }
 
     /// Wakes a member if it sleeps, after something that it may wait for has been published.

@@ -11,6 +11,7 @@
 
 pub mod cells;
 pub mod direct;
+pub mod lane;
 pub mod offers;
 pub mod operands;
 pub mod parts;
@@ -33,6 +34,7 @@ use mica_policy::collective::{Algorithm, Choices, Collective, Family, Reach as T
 use mica_protocol::{CollectiveTraffic, Prepare, Task, TaskError, WaitKind, Waiting, Way};
 
 use self::direct::{Direction, Rooted};
+use self::lane::Lane;
 use self::reduce_cells::Operands;
 use self::reduce_direct::Terms;
 use self::team::{Team, Ticket, Turn};
@@ -51,6 +53,8 @@ pub use what::What;
 pub struct Local {
     choices: Choices,
     direction: Direction,
+    /// What may do without a plan.
+    lane: Lane,
     /// How buffers can be reached at best, as all members know.
     reach: Told,
     traffic: Arc<CollectiveTraffic>,
@@ -146,14 +150,19 @@ impl Local {
             "both" => Direction::Both,
             _ => Direction::Auto,
         };
-        let has_cores = cores == members.len();
-        let team = area.map(|area| Team::new(area, engine.reach(), tree, has_cores));
         let reach = match engine.reach() {
             Some(reach) if reach.windows_are_possible() => Told::Unknown,
             Some(reach) if reach.cma_is_on() => Told::Cma,
             _ => Told::None,
         };
+        let lane = match is_tree || members.len() < comm.size() || area.is_none() {
+            true => Lane::default(),
+            false => Lane::new(&choices, reach),
+        };
+        let has_cores = cores == members.len();
+        let team = area.map(|area| Team::new(area, engine.reach(), tree, has_cores));
         Ok(Local {
+            lane,
             choices,
             direction,
             reach,

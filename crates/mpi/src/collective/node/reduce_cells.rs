@@ -21,6 +21,15 @@ const ALONE_MAX: usize = 2048;
 /// The same between two ranks, where it costs no more work.
 const ALONE_MAX_OF_TWO: usize = 8192;
 
+/// Bytes up to which each of so many ranks reduces for itself.
+#[inline]
+pub fn alone_max(ranks: usize) -> usize {
+    match ranks {
+        2 => ALONE_MAX_OF_TWO,
+        _ => ALONE_MAX,
+    }
+}
+
 /// What a reduction through cells works on.
 #[derive(Debug, Clone, Copy)]
 pub struct Operands<'a> {
@@ -80,11 +89,7 @@ impl<'a> Operands<'a> {
 
     /// Whether everybody reduces for itself.
     fn is_short(&self, turn: &Turn<'_>) -> bool {
-        let most = match turn.size() {
-            2 => ALONE_MAX_OF_TWO,
-            _ => ALONE_MAX,
-        };
-        self.bytes() <= most.min(turn.team().cell_bytes())
+        self.bytes() <= alone_max(turn.size()).min(turn.team().cell_bytes())
     }
 
     /// Puts the whole operand where others find it: in the line or in the cell.

@@ -166,8 +166,9 @@ impl Team {
                 Ok(_) => {
                     if new >> 8 != old >> 8 {
                         self.area.set_finished(new >> 8);
-                        // Somebody may wait for the turn's memory.
-                        self.wake_others();
+                        if self.area.is_awaited(old >> 8) {
+                            self.wake_others();
+                        }
                     }
                     return;
                 }
@@ -190,8 +191,12 @@ impl Team {
         self.finished.load(Ordering::Relaxed) >> 8
     }
 
+    #[inline]
     fn raise_safe(&self, to: u64) {
-        self.safe.fetch_max(to, Ordering::Relaxed);
+        // Two threads that raise it at once may lose one of the two: then marks are looked at once more.
+        if to > self.safe.load(Ordering::Relaxed) {
+            self.safe.store(to, Ordering::Relaxed);
+        }
     }
 
     /// Whether all members have finished operation `number`; looks at their marks if that is not known.
@@ -199,10 +204,23 @@ impl Team {
         if self.safe.load(Ordering::Relaxed) >= number {
             return true;
         }
-        let marks = (0..self.size()).map(|member| self.area.finished(member));
-        let all = marks.min().unwrap_or(u64::MAX);
-        self.raise_safe(all);
-        all >= number
+        self.is_marked(number)
+    }
+
+    /// Whether all members' marks say so.
+    #[cold]
+    fn is_marked(&self, number: u64) -> bool {
+        let look = || {
+            let marks = (0..self.size()).map(|member| self.area.finished(member));
+            let all = marks.min().unwrap_or(u64::MAX);
+            self.raise_safe(all);
+            all >= number
+        };
+        // Who finishes later is told that this rank waits for it: the next look of a rank that parks comes after that.
+        look() || {
+            self.area.await_finish(number);
+            look()
+        }
     }
 }
 
@@ -258,15 +276,26 @@ impl<'a> Turn<'a> {
     /// of this kind with `bytes` bytes.
     #[inline]
     pub async fn begin(&self, bytes: usize) {
-        if let Some(before) = self.number.checked_sub(TURNS as u64)
-            && !self.team.is_safe(before)
-        {
-            poll_fn(|_| match self.team.is_safe(before) {
+        if !self.is_free() {
+            poll_fn(|_| match self.is_free() {
                 true => Poll::Ready(()),
                 false => Poll::Pending,
             })
             .await;
         }
+        self.open(bytes);
+    }
+
+    /// Whether all members are done with the turn's memory.
+    #[inline]
+    pub fn is_free(&self) -> bool {
+        let before = self.number.checked_sub(TURNS as u64);
+        before.is_none_or(|before| self.team.is_safe(before))
+    }
+
+    /// The rest of [`begin`](Self::begin), once the turn is [free](Self::is_free).
+    #[inline]
+    pub fn open(&self, bytes: usize) {
         let lag = self.number - self.team.low();
         let word = u64::from(self.kind) << (BYTES_BITS + 8)
             | lag << BYTES_BITS
@@ -321,9 +350,17 @@ impl<'a> Turn<'a> {
         self.team.area.wake_all(members);
     }
 
+    /// Whether `member` has come to `phase`.
     #[inline]
-    fn has_reached(&self, member: usize, phase: u32) -> bool {
+    pub fn has_reached(&self, member: usize, phase: u32) -> bool {
         self.team.area.stamp(self.at, member) >= self.stamp(phase)
+    }
+
+    /// Whether all others have come to `phase`.
+    #[inline]
+    pub fn have_all_reached(&self, phase: u32) -> bool {
+        let me = self.me();
+        (0..self.size()).all(|member| member == me || self.has_reached(member, phase))
     }
 
     /// Looks a few times, if this rank has nothing better to do.
@@ -345,6 +382,15 @@ impl<'a> Turn<'a> {
             })
             .await;
         }
+        self.learn_from(member)
+    }
+
+    /// Takes in what `member` has said with a phase that it has come to.
+    ///
+    /// # Errors
+    /// When it is in another collective.
+    #[inline]
+    pub fn learn_from(&self, member: usize) -> Result<()> {
         self.see_arrival(member);
         self.check(member, self.team.area.word(self.at, member))
     }
@@ -367,6 +413,16 @@ impl<'a> Turn<'a> {
             Poll::Ready(())
         })
         .await;
+        self.learn_from_all()
+    }
+
+    /// Takes in what the others have said with a phase that they all have come to.
+    ///
+    /// # Errors
+    /// When one is in another collective.
+    #[inline]
+    pub fn learn_from_all(&self) -> Result<()> {
+        let (me, size) = (self.me(), self.size());
         let mut safe = self.team.low();
         for member in (0..size).filter(|&member| member != me) {
             self.see_arrival(member);
@@ -438,6 +494,12 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn finish(self) {
         self.team.finish(self.number);
+        let next = self.number + 1;
+        if self.team.safe.load(Ordering::Relaxed) + TURNS as u64 >= next {
+            // Nobody reads this rank's next line any more: fetched now, it need not be when it is published.
+            let at = (next % TURNS as u64) as usize;
+            self.team.area.set_word(at, 0);
+        }
     }
 
     /// Memory of `member` for the payload, or a part of it.

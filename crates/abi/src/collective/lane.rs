@@ -1,0 +1,68 @@
+//! The short way of the hottest calls: arguments that are as usual go straight to [`mica_mpi::collective::node::lane`]. Everything
+//! else, mistakes among it, is `None` and takes the long way, which says what is wrong.
+
+use std::ffi::{c_int, c_void};
+
+use mica_mpi::Result;
+use mica_mpi::collective::node::lane;
+use mica_mpi::comm;
+use mica_mpi::constants::IN_PLACE;
+use mica_mpi::datatype::{Region, dense_bytes};
+use mica_mpi::op::Op;
+
+use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
+
+/// MPI_Barrier.
+#[inline]
+pub fn barrier(comm: MPI_Comm) -> Option<Result<()>> {
+    comm::with(comm.raw(), lane::barrier).ok().flatten()
+}
+
+/// MPI_Bcast of elements without gaps.
+///
+/// # Safety
+/// `buffer` is readable (at the root) or writable (elsewhere) for `count` elements of `datatype`.
+#[inline]
+pub unsafe fn bcast(
+    buffer: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    if buffer.addr() == IN_PLACE {
+        return None;
+    }
+    // SAFETY: by the contract above.
+    let region = unsafe { Region::user(buffer) };
+    let bytes = dense_bytes(datatype.raw(), &region, count)?;
+    let root = usize::try_from(root).ok()?;
+    let run = |comm: &comm::Comm| lane::bcast(comm, &region, bytes, root);
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Allreduce of elements without gaps by a predefined operator, not in place.
+///
+/// # Safety
+/// `sendbuf` is readable and `recvbuf` writable for `count` elements of `datatype`.
+#[inline]
+pub unsafe fn allreduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    let (from, to) = (sendbuf.addr(), recvbuf.addr());
+    if from == IN_PLACE || to == IN_PLACE || from == to {
+        return None;
+    }
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe { (Region::user(sendbuf), Region::user(recvbuf)) };
+    let bytes = dense_bytes(datatype.raw(), &send, count)?;
+    dense_bytes(datatype.raw(), &receive, count)?;
+    let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
+    let run = |comm: &comm::Comm| lane::allreduce(comm, &send, &receive, bytes, kernel);
+    comm::with(comm.raw(), run).ok().flatten()
+}
