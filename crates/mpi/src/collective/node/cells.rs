@@ -60,7 +60,8 @@ pub async fn bcast(turn: &Turn<'_>, view: &View, root: usize, base: u32) -> Resu
             turn.publish(1);
             return Ok(());
         }
-        for k in 0..pieces(bytes, piece) {
+        // Of nothing, too, the others wait to hear how much it is.
+        for k in 0..pieces(bytes, piece).max(1) {
             if k >= 2 {
                 turn.all_reached(phase(base, k - 1)).await?;
             }

@@ -90,7 +90,7 @@ impl Rooted {
     /// its buffer cannot be reached.
     ///
     /// # Errors
-    /// When another rank has called something else, or cannot be reached after all.
+    /// When another rank has called something else or takes part with another amount, or cannot be reached after all.
     pub async fn at_root(
         &self,
         turn: &Turn<'_>,
@@ -99,7 +99,7 @@ impl Rooted {
     ) -> Result<bool> {
         let (offered, done) = (self.base + 1, self.base + 2);
         let actors = self.actors(turn);
-        let (root_side, other_side) = self.sides();
+        let (root_side, _) = self.sides();
         let views: Vec<View> = match self.whole {
             true => vec![whole(turn.me())?],
             false => (0..turn.size()).map(&whole).collect::<Result<_>>()?,
@@ -122,28 +122,44 @@ impl Rooted {
         let mut result = Ok(());
         if actors != Actors::Others {
             turn.all_reached(offered).await?;
-            for member in after(turn) {
-                let view = &views[if self.whole { 0 } else { member }];
-                let cut = actors.cut(turn, view.len());
-                let rest = view.len() - cut;
-                if rest == 0 || access(turn, member, other_side) == Access::None {
-                    continue;
-                }
-                // Never beyond what it has described. It says so itself, or this rank does.
-                if span_of(turn, member) != view.len() {
-                    result = result.and(Err(turn.disagreement(member, view.len())));
-                    continue;
-                }
-                let theirs = open(turn, member, other_side, view.len())?;
-                match self.to_root {
-                    true => theirs.load(cut, view, cut, rest)?,
-                    false => theirs.store(cut, view, cut, rest)?,
-                }
-            }
+            result = self.copy_at_root(turn, actors, &views);
+            // After an error, too: the others wait for this rank.
             turn.publish(done);
         }
         turn.all_reached(done).await?;
+        if self.to_root {
+            let mut lengths = after(turn).map(|member| (member, views[member].len()));
+            result = result.and_then(|()| {
+                lengths.try_for_each(|(member, bytes)| turn.expect_bytes(member, bytes))
+            });
+        }
         result.map(|()| true)
+    }
+
+    /// The root's share of the copies. A rank with another number of bytes than `views` say is left out.
+    fn copy_at_root(&self, turn: &Turn<'_>, actors: Actors, views: &[View]) -> Result<()> {
+        let (_, other_side) = self.sides();
+        for member in after(turn) {
+            let view = &views[if self.whole { 0 } else { member }];
+            if turn.bytes(member) != view.len() {
+                if self.whole {
+                    // It finds that out for itself.
+                    continue;
+                }
+                return Err(turn.disagreement(member, view.len()));
+            }
+            let cut = actors.cut(turn, view.len());
+            let rest = view.len() - cut;
+            if rest == 0 || access(turn, member, other_side) == Access::None {
+                continue;
+            }
+            let theirs = open(turn, member, other_side, view.len())?;
+            match self.to_root {
+                true => theirs.load(cut, view, cut, rest)?,
+                false => theirs.store(cut, view, cut, rest)?,
+            }
+        }
+        Ok(())
     }
 
     /// Another rank's part in it, whose bytes are `own`. False where the root's buffer cannot be reached.
@@ -172,31 +188,42 @@ impl Rooted {
             Access::None => bytes,
             _ => actors.cut(turn, bytes),
         };
-        let span = span_of(turn, root);
-        let mut result = Ok(());
-        if self.bytes > 0 && !self.whole && !self.to_root && turn.bytes(root) != bytes {
-            result = Err(turn.disagreement(root, bytes));
-        }
-        if cut > 0 && result.is_ok() {
-            let at = match self.whole {
-                true => 0,
-                false => Span::told(&turn.cell(turn.me())),
-            };
-            if span < at + bytes {
-                result = Err(turn.disagreement(root, bytes));
-            } else {
-                let theirs = open(turn, root, root_side, span)?;
-                match self.to_root {
-                    true => theirs.store(at, own, 0, cut)?,
-                    false => theirs.load(at, own, 0, cut)?,
-                }
-            }
-        }
+        let result = self.copy_at_other(turn, own, cut);
+        // After an error, too: the root waits for this rank.
         turn.publish_for(done, root);
         if actors != Actors::Others {
             turn.reached(root, done).await?;
         }
         result.map(|()| true)
+    }
+
+    /// Another rank's share of the copies: the first `cut` bytes of `own`.
+    fn copy_at_other(&self, turn: &Turn<'_>, own: &View, cut: usize) -> Result<()> {
+        let (root, bytes, span) = (self.root, own.len(), span_of(turn, self.root));
+        let (root_side, _) = self.sides();
+        let at = match self.whole || cut == 0 {
+            true => 0,
+            false => Span::told(&turn.cell(turn.me())),
+        };
+        // Even parts: the root tells how long each is.
+        let is_even_scatter = self.bytes > 0 && !self.whole && !self.to_root;
+        if is_even_scatter && turn.bytes(root) != bytes {
+            return Err(turn.disagreement(root, bytes));
+        }
+        if cut > 0 {
+            if span < at + bytes {
+                return Err(turn.disagreement(root, bytes));
+            }
+            let theirs = open(turn, root, root_side, span)?;
+            match self.to_root {
+                true => theirs.store(at, own, 0, cut)?,
+                false => theirs.load(at, own, 0, cut)?,
+            }
+        }
+        match self.whole && span > bytes {
+            true => Err(turn.disagreement(root, bytes)),
+            false => Ok(()),
+        }
     }
 }
 

@@ -179,8 +179,11 @@ impl What {
             What::Gather {
                 send: Some(send), ..
             } => send.len(),
+            What::Scatter { bytes, receive, .. } => match (bytes, receive) {
+                (Some(bytes), _) => *bytes,
+                (None, receive) => receive.as_ref().map_or(0, View::len),
+            },
             What::Gather { .. } | What::Alltoall { .. } | What::Barrier => 0,
-            What::Scatter { bytes, .. } => bytes.unwrap_or(0),
             What::Bcast { view, .. } => view.len(),
             What::Allgather { send, parts } => match send {
                 Some(send) => send.len(),

@@ -1,0 +1,576 @@
+//! All ranks of a team in one thread: each has its own view of the area, and its operations are polled in an order that a seed gives.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use mica_channel::area::{Area, TURNS};
+use mica_channel::direct::{Direct, Options, Usage, XpmemDevice};
+use mica_mpi::collective::node::direct::{self, Direction, Rooted};
+use mica_mpi::collective::node::reduce_cells::{self, Operands};
+use mica_mpi::collective::node::reduce_direct::{self, Terms};
+use mica_mpi::collective::node::shape::Tree;
+use mica_mpi::collective::node::team::{Team, Turn};
+use mica_mpi::collective::node::{What, cells};
+use mica_mpi::error::Result;
+use mica_node::segment::{JobSegment, JobSpec};
+use mica_node::topology::Place;
+use mica_node::tunables::{SegmentShape, segment_shape};
+
+/// Numbers that a seed gives.
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) >> 11) as usize % limit
+    }
+
+    pub fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())]
+    }
+}
+
+/// How the members of a team reach each other's buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Means {
+    /// Not at all: there is no channel.
+    Nothing,
+    /// There is a channel with all its back ends off.
+    Off,
+    /// The kernel copies.
+    Cma,
+    /// By loads and stores.
+    Windows,
+    /// The first half of the ranks has windows, the others' memory goes by address.
+    Mixed,
+    /// Buffers are moved to the job's file when they are used a second time; what shares a page with others goes by the kernel.
+    Mapped,
+    /// As `Cma`, but the last rank's memory cannot be reached.
+    OneCannot,
+}
+
+/// Stands for the XPMEM module where a rank's peers are in its own process: their memory is mapped where it is.
+#[derive(Debug)]
+struct SameProcess;
+
+// SAFETY: what is "attached" is memory of this very process, at its own address.
+unsafe impl XpmemDevice for SameProcess {
+    fn make(&self) -> io::Result<i64> {
+        Ok(1)
+    }
+
+    fn get(&self, segment: i64) -> io::Result<i64> {
+        Ok(segment)
+    }
+
+    fn release(&self, _permit: i64) {}
+
+    fn attach(&self, _permit: i64, address: u64, _bytes: usize) -> io::Result<usize> {
+        Ok(address as usize)
+    }
+
+    fn detach(&self, _address: usize) {}
+}
+
+/// Rank in the job of a team's member: the last one first, and rank 0 is no member.
+fn rank_of(member: usize, size: usize) -> u32 {
+    (size - member) as u32
+}
+
+thread_local! {
+    /// This test's jobs by the size of teams and of cells. Another one's are not to be shared: ranks publish different things.
+    static JOBS: RefCell<HashMap<(usize, usize), &'static JobSegment>> = RefCell::default();
+}
+
+/// A job for teams of `size` ranks, all of them this process, in whose areas cells have `cell` bytes.
+fn job(size: usize, cell: usize) -> &'static JobSegment {
+    let make = || {
+        let places = vec![Place::UNKNOWN; size + 1];
+        let shape = SegmentShape {
+            cells: 8,
+            area_bytes: (size * TURNS * cell) as u64,
+            areas_bytes: 1 << 30,
+            ..segment_shape()
+        };
+        let spec = JobSpec::on_one_node(&places, 2, &[]);
+        let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
+        (0..=size as u32).for_each(|rank| segment.claim(rank).expect("free"));
+        let segment: &'static JobSegment = Box::leak(Box::new(segment));
+        segment
+    };
+    JOBS.with_borrow_mut(|jobs| *jobs.entry((size, cell)).or_insert_with(make))
+}
+
+/// The word by which the ranks find out whether the kernel copies.
+static PROBE: AtomicU64 = AtomicU64::new(0x5eed_c0ff_ee00_1dea);
+
+/// Each member's channel.
+fn channels(segment: &'static JobSegment, size: usize, means: Means) -> Vec<Option<Direct>> {
+    let mapped = Options {
+        mapped: true,
+        mapped_after: 1,
+        mapped_min: 4096,
+        mapped_max: 1 << 30,
+        ..Options::CMA
+    };
+    let channel = |member: usize| {
+        let rank = rank_of(member, size);
+        let options = match means {
+            Means::Nothing => return None,
+            Means::Off => Options::OFF,
+            Means::OneCannot if member + 1 == size => Options::OFF,
+            Means::Mapped => mapped,
+            _ => Options::CMA,
+        };
+        let has_windows = match means {
+            Means::Windows => true,
+            Means::Mixed => 2 * member < size,
+            _ => false,
+        };
+        Some(match has_windows {
+            false => Direct::new(segment, rank, &options),
+            true => {
+                let device = Arc::new(SameProcess);
+                Direct::with_xpmem(segment, rank, &options, device).expect("a device")
+            }
+        })
+    };
+    let all = (0..size).map(channel).collect();
+    // A process is one rank, but here: each has published a word that the next one has overwritten.
+    for rank in 0..=size as u32 {
+        let (address, value) = (&raw const PROBE, PROBE.load(Ordering::Relaxed));
+        let block = segment.block(rank);
+        block.publish_probe(address.expose_provenance() as u64, value);
+    }
+    all
+}
+
+/// What a team is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    pub size: usize,
+    /// Bytes of a cell.
+    pub cell: usize,
+    pub means: Means,
+    /// Arity of the tree; `None`: everybody looks at everybody.
+    pub fan: Option<usize>,
+    pub has_cores: bool,
+}
+
+impl Form {
+    pub fn flat(size: usize, cell: usize) -> Form {
+        Form {
+            size,
+            cell,
+            means: Means::Nothing,
+            fan: None,
+            has_cores: false,
+        }
+    }
+}
+
+/// Rounds without an end of any call, after which there will be none.
+const IDLE: usize = 100_000;
+
+/// All ranks of a team.
+pub struct Ranks {
+    pub form: Form,
+    teams: Vec<Rc<Team>>,
+    channels: Vec<Option<Direct>>,
+}
+
+impl Ranks {
+    pub fn new(form: Form) -> Ranks {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let segment = job(form.size, form.cell);
+        let context = NEXT.fetch_add(1, Ordering::Relaxed) << 1;
+        let members: Vec<u32> = (0..form.size)
+            .map(|member| rank_of(member, form.size))
+            .collect();
+        let place = |rank: u32| Place {
+            package: rank / 6,
+            shared_cache: rank / 3,
+            core: rank,
+            ..Place::UNKNOWN
+        };
+        let places: Vec<Place> = members.iter().map(|&rank| place(rank)).collect();
+        let channels = channels(segment, form.size, form.means);
+        let team = |(me, channel): (usize, &Option<Direct>)| {
+            let area = Area::open(segment, context, &members, me);
+            let area = area.expect("memory").expect("room");
+            assert_eq!(area.cell_bytes(), form.cell);
+            let tree = form.fan.map(|fan| Tree::new(me, &places, fan));
+            let reach = channel.as_ref().map(Direct::reach);
+            Rc::new(Team::new(area, reach, tree, form.has_cores))
+        };
+        Ranks {
+            form,
+            teams: channels.iter().enumerate().map(team).collect(),
+            channels,
+        }
+    }
+
+    /// Buffers that were moved to the job's file, or were to be and could not; `None` where this process moves none.
+    pub fn moves(&self) -> Option<u64> {
+        let usage = self
+            .channels
+            .iter()
+            .map(|channel| channel.as_ref()?.usage());
+        let moves = |usage: Usage| usage.moves + usage.kept.iter().map(|(_, n)| n).sum::<u64>();
+        usage.map(|usage| usage.map(moves)).sum()
+    }
+
+    /// Whether the operation's operands find room in cells.
+    pub fn fits(&self, what: &What) -> bool {
+        what.fits(&self.teams[0])
+    }
+
+    /// Runs operations on all ranks, each of which begins them in this order with at most `width` under way at once. Gives each
+    /// operation's results, one for each rank. Panics if one waits for ever.
+    pub fn run(&self, operations: &[Operation], width: usize, seed: u64) -> Vec<Vec<Result<Went>>> {
+        let results = self.run_while_it_goes(operations, width, seed);
+        let stuck: Vec<_> = results
+            .iter()
+            .zip(operations)
+            .filter(|(results, _)| results.contains(&None))
+            .map(|(results, operation)| (&operation.name, results))
+            .collect();
+        assert!(
+            stuck.is_empty(),
+            "seed {seed}: for ever in {:?}: {stuck:#?}",
+            self.form
+        );
+        let all = |ranks: Vec<Option<_>>| {
+            ranks
+                .into_iter()
+                .map(|result| result.expect("ended"))
+                .collect()
+        };
+        results.into_iter().map(all).collect()
+    }
+
+    /// As [`run`](Self::run); `None` stands for calls that wait for ever.
+    pub fn run_while_it_goes(
+        &self,
+        operations: &[Operation],
+        width: usize,
+        seed: u64,
+    ) -> Vec<Vec<Option<Result<Went>>>> {
+        let mut random = Random(seed);
+        let size = self.form.size;
+        let mut results: Vec<Vec<Option<Result<Went>>>> = operations
+            .iter()
+            .map(|_| (0..size).map(|_| None).collect())
+            .collect();
+        let mut under_way: Vec<Vec<(usize, Task)>> = (0..size).map(|_| Vec::new()).collect();
+        let mut begun = vec![0; size];
+        // Some ranks are slower than others.
+        let slowness: Vec<usize> = (0..size).map(|_| random.pick(&[1, 1, 2, 12])).collect();
+        let mut polling = Context::from_waker(Waker::noop());
+        let (mut left, mut idle) = (size * operations.len(), 0);
+        while left > 0 {
+            idle += 1;
+            if idle > IDLE {
+                break;
+            }
+            for _ in 0..size {
+                let rank = random.below(size);
+                if !random.one_in(slowness[rank]) {
+                    continue;
+                }
+                let tasks = &mut under_way[rank];
+                if begun[rank] < operations.len()
+                    && tasks.len() < width
+                    && (tasks.is_empty() || random.one_in(2))
+                {
+                    let operation = &operations[begun[rank]];
+                    tasks.push((begun[rank], operation.begin(&self.teams[rank], rank)));
+                    begun[rank] += 1;
+                    idle = 0;
+                }
+                if tasks.is_empty() {
+                    continue;
+                }
+                let at = random.below(tasks.len());
+                for _ in 0..=random.below(3) {
+                    if let Poll::Ready(result) = tasks[at].1.as_mut().poll(&mut polling) {
+                        let (operation, _) = tasks.swap_remove(at);
+                        results[operation][rank] = Some(result);
+                        (left, idle) = (left - 1, 0);
+                        break;
+                    }
+                }
+            }
+        }
+        results
+    }
+}
+
+type Task = Pin<Box<dyn Future<Output = Result<Went>>>>;
+
+/// How a rank's part went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Went {
+    Cells,
+    Direct,
+}
+
+/// How an operation is to go, on all ranks alike.
+#[derive(Clone, Copy, Debug)]
+pub enum How {
+    /// Through cells, after the phase `base`.
+    Cells { base: u32 },
+    /// Directly, or through cells where that cannot be.
+    Direct {
+        /// Copies by the kernel would do.
+        by_address: bool,
+        direction: Direction,
+    },
+}
+
+/// An operation with all ranks' buffers.
+pub struct Operation {
+    pub parts: Vec<What>,
+    pub how: How,
+    /// For people.
+    name: String,
+    /// Ranks that have begun it.
+    begun: Rc<Cell<usize>>,
+}
+
+impl Operation {
+    pub fn new(parts: Vec<What>, how: How, name: String) -> Operation {
+        Operation {
+            parts,
+            name,
+            how,
+            begun: Rc::default(),
+        }
+    }
+
+    /// This rank's part: what `collective::node::Call` does.
+    fn begin(&self, team: &Rc<Team>, rank: usize) -> Task {
+        let (what, how, team) = (self.parts[rank].clone(), self.how, Rc::clone(team));
+        let (begun, size) = (Rc::clone(&self.begun), self.parts.len());
+        // Some go by as a blocking call goes, which looks more than once each time.
+        let waits = (begun.get() + rank).is_multiple_of(3);
+        let asks = matches!(
+            how,
+            How::Direct {
+                by_address: true,
+                ..
+            }
+        );
+        let ticket = team.reserve(asks);
+        begun.set(begun.get() + 1);
+        Box::pin(async move {
+            let turn = Turn::new(&team, ticket, what.collective() as u8 + 1, waits);
+            turn.begin(what.own_bytes(rank)).await;
+            let result = perform(&turn, &what, how).await;
+            if matches!(what, What::Barrier) && result.is_ok() {
+                assert_eq!(begun.get(), size, "rank {rank} has left the barrier");
+            }
+            turn.finish();
+            result
+        })
+    }
+}
+
+/// Bytes from which on a part is offered.
+const MUCH: usize = 256;
+
+async fn perform(turn: &Turn<'_>, what: &What, how: How) -> Result<Went> {
+    let base = match how {
+        How::Cells { base } => base,
+        How::Direct {
+            by_address: may,
+            direction,
+        } => {
+            let (by_address, base) = match may {
+                true => turn.agree_on_cma(0).await?,
+                false => (false, 0),
+            };
+            // Where not all know the amounts, some offer what they have, and some do not.
+            let offers = what.bytes().is_some() || what.longest() >= MUCH;
+            if directly(turn, what, direction, offers, Terms { by_address, base }).await? {
+                return Ok(Went::Direct);
+            }
+            base + 1
+        }
+    };
+    through_cells(turn, what, base).await.map(|()| Went::Cells)
+}
+
+async fn directly(
+    turn: &Turn<'_>,
+    what: &What,
+    direction: Direction,
+    offers: bool,
+    way: Terms,
+) -> Result<bool> {
+    let me = turn.me();
+    let rooted = |root, to_root, whole, bytes: Option<usize>| Rooted {
+        root,
+        to_root,
+        whole,
+        bytes: bytes.unwrap_or(0),
+        direction,
+        by_address: way.by_address,
+        base: way.base,
+    };
+    match what {
+        What::Barrier => Ok(false),
+        What::Bcast { view, root } => {
+            let rooted = rooted(*root, false, true, Some(view.len()));
+            match me == *root {
+                true => rooted.at_root(turn, offers, |_| Ok(view.clone())).await,
+                false => rooted.at_other(turn, view).await,
+            }
+        }
+        What::Gather {
+            send,
+            parts,
+            root,
+            bytes,
+        } => {
+            let rooted = rooted(*root, true, false, *bytes);
+            match (parts, send) {
+                (Some(parts), send) => {
+                    if let Some(send) = send {
+                        parts.view(me)?.copy_from(send);
+                    }
+                    rooted.at_root(turn, offers, |rank| parts.view(rank)).await
+                }
+                (None, send) => rooted.at_other(turn, send.as_ref().expect("sends")).await,
+            }
+        }
+        What::Scatter {
+            parts,
+            receive,
+            root,
+            bytes,
+        } => {
+            let rooted = rooted(*root, false, false, *bytes);
+            let Some(parts) = parts else {
+                let receive = receive.as_ref().expect("receives");
+                return rooted.at_other(turn, receive).await;
+            };
+            let done = rooted
+                .at_root(turn, offers, |rank| parts.view(rank))
+                .await?;
+            if let Some(receive) = receive.as_ref().filter(|_| done) {
+                receive.copy_from(&parts.view(me)?);
+            }
+            Ok(done)
+        }
+        What::Allgather { send, parts } => {
+            direct::allgather(turn, send.as_ref(), parts, way.by_address, way.base).await
+        }
+        What::Alltoall { send, receive } => {
+            direct::alltoall(
+                turn,
+                send.as_ref(),
+                receive,
+                offers,
+                way.by_address,
+                way.base,
+            )
+            .await
+        }
+        What::Reduce {
+            reduction,
+            send,
+            result,
+            root,
+        } => {
+            let own = send.as_ref().or(result.as_ref()).expect("an operand");
+            match Operands::dense(reduction, own) {
+                Some(own) => reduce_direct::reduce(turn, own, result.as_ref(), *root, way).await,
+                None => Ok(false),
+            }
+        }
+        What::ReduceScatter {
+            reduction,
+            send,
+            counts,
+            result,
+        } => match Operands::dense(reduction, send.as_ref().unwrap_or(result)) {
+            Some(own) => reduce_direct::reduce_scatter(turn, own, counts, result, way).await,
+            None => Ok(false),
+        },
+        What::Scan {
+            reduction,
+            send,
+            result,
+            exclusive,
+        } => match Operands::dense(reduction, send.as_ref().unwrap_or(result)) {
+            Some(own) => reduce_direct::scan(turn, own, result, *exclusive, way).await,
+            None => Ok(false),
+        },
+    }
+}
+
+async fn through_cells(turn: &Turn<'_>, what: &What, base: u32) -> Result<()> {
+    match what {
+        What::Barrier => cells::barrier(turn).await,
+        What::Bcast { view, root } => cells::bcast(turn, view, *root, base).await,
+        What::Gather {
+            send, parts, root, ..
+        } => cells::gather(turn, send.as_ref(), parts.as_ref(), *root, base).await,
+        What::Scatter {
+            parts,
+            receive,
+            root,
+            bytes,
+        } => {
+            let told = bytes.is_some();
+            cells::scatter(turn, parts.as_ref(), receive.as_ref(), *root, told, base).await
+        }
+        What::Allgather { send, parts } => cells::allgather(turn, send.as_ref(), parts, base).await,
+        What::Alltoall { send, receive } => {
+            cells::alltoall(turn, send.as_ref(), receive, base).await
+        }
+        What::Reduce {
+            reduction,
+            send,
+            result,
+            root,
+        } => {
+            let own = send.as_ref().or(result.as_ref()).expect("an operand");
+            let own = Operands::spaced(reduction, own)?;
+            reduce_cells::reduce(turn, own, result.as_ref(), *root, base).await
+        }
+        What::ReduceScatter {
+            reduction,
+            send,
+            counts,
+            result,
+        } => {
+            let own = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
+            reduce_cells::reduce_scatter(turn, own, counts, result, base).await
+        }
+        What::Scan {
+            reduction,
+            send,
+            result,
+            exclusive,
+        } => {
+            let own = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
+            reduce_cells::scan(turn, own, result, *exclusive, base).await
+        }
+    }
+}
