@@ -66,3 +66,72 @@ pub unsafe fn allreduce(
     let run = |comm: &comm::Comm| lane::allreduce(comm, &send, &receive, bytes, kernel);
     comm::with(comm.raw(), run).ok().flatten()
 }
+
+/// MPI_Allgather of elements without gaps, not in place.
+///
+/// # Safety
+/// `sendbuf` is readable and `recvbuf` writable as counts and types say.
+#[inline]
+pub unsafe fn allgather(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    // SAFETY: by the contract above.
+    let (send, sent) = unsafe { part(sendbuf, sendcount, sendtype)? };
+    // SAFETY: by the contract above.
+    let (receive, received) = unsafe { part(recvbuf, recvcount, recvtype)? };
+    if sent != received || send.address() == receive.address() {
+        return None;
+    }
+    let run = |comm: &comm::Comm| lane::allgather(comm, &send, &receive, sent);
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Alltoall of elements without gaps, not in place.
+///
+/// # Safety
+/// As [`allgather`].
+#[inline]
+pub unsafe fn alltoall(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    // SAFETY: by the contract above.
+    let (send, sent) = unsafe { part(sendbuf, sendcount, sendtype)? };
+    // SAFETY: by the contract above.
+    let (receive, received) = unsafe { part(recvbuf, recvcount, recvtype)? };
+    if sent != received || send.address() == receive.address() {
+        return None;
+    }
+    let run = |comm: &comm::Comm| lane::alltoall(comm, &send, &receive, sent);
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// A buffer of elements without gaps, and the bytes of one part of it.
+///
+/// # Safety
+/// As [`Region::user`], unless it is `MPI_IN_PLACE`.
+#[inline]
+unsafe fn part(
+    buffer: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+) -> Option<(Region, usize)> {
+    if buffer.addr() == IN_PLACE {
+        return None;
+    }
+    // SAFETY: by the contract above.
+    let region = unsafe { Region::user(buffer) };
+    let bytes = dense_bytes(datatype.raw(), &region, count)?;
+    Some((region, bytes))
+}

@@ -149,6 +149,15 @@ pub unsafe fn mpi_allgather(
     comm: MPI_Comm,
 ) -> Result<()> {
     // SAFETY: by the contract above.
+    let fast = unsafe {
+        arguments::lane::allgather(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    };
+    if let Some(result) = fast {
+        return result;
+    }
+    // SAFETY: by the contract above.
     unsafe {
         arguments::allgather(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
@@ -195,6 +204,15 @@ pub unsafe fn mpi_alltoall(
     recvtype: MPI_Datatype,
     comm: MPI_Comm,
 ) -> Result<()> {
+    // SAFETY: by the contract above.
+    let fast = unsafe {
+        arguments::lane::alltoall(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
+        )
+    };
+    if let Some(result) = fast {
+        return result;
+    }
     // SAFETY: by the contract above.
     unsafe {
         arguments::alltoall(

@@ -437,7 +437,10 @@ async fn directly(
         What::Bcast { view, root } => {
             let rooted = rooted(*root, false, true, Some(view.len()));
             match me == *root {
-                true => rooted.at_root(turn, offers, |_| Ok(view.clone())).await,
+                true => {
+                    let message = |_| Ok(view.clone());
+                    rooted.at_root(turn, offers, message, || Ok(())).await
+                }
                 false => rooted.at_other(turn, view).await,
             }
         }
@@ -450,10 +453,13 @@ async fn directly(
             let rooted = rooted(*root, true, false, *bytes);
             match (parts, send) {
                 (Some(parts), send) => {
-                    if let Some(send) = send {
-                        parts.view(me)?.copy_from(send);
-                    }
-                    rooted.at_root(turn, offers, |rank| parts.view(rank)).await
+                    let own = || match send {
+                        Some(send) => parts.view(me).map(|own| _ = own.copy_from(send)),
+                        None => Ok(()),
+                    };
+                    rooted
+                        .at_root(turn, offers, |rank| parts.view(rank), own)
+                        .await
                 }
                 (None, send) => rooted.at_other(turn, send.as_ref().expect("sends")).await,
             }
@@ -469,13 +475,13 @@ async fn directly(
                 let receive = receive.as_ref().expect("receives");
                 return rooted.at_other(turn, receive).await;
             };
-            let done = rooted
-                .at_root(turn, offers, |rank| parts.view(rank))
-                .await?;
-            if let Some(receive) = receive.as_ref().filter(|_| done) {
-                receive.copy_from(&parts.view(me)?);
-            }
-            Ok(done)
+            let own = || match receive {
+                Some(receive) => parts.view(me).map(|own| _ = receive.copy_from(&own)),
+                None => Ok(()),
+            };
+            rooted
+                .at_root(turn, offers, |rank| parts.view(rank), own)
+                .await
         }
         What::Allgather { send, parts } => {
             direct::allgather(turn, send.as_ref(), parts, way.by_address, way.base).await

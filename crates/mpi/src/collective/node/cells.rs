@@ -333,8 +333,15 @@ pub async fn alltoall(
 }
 
 /// Bytes of half a cell for each other rank.
+#[inline]
 pub(super) fn share_of_half(turn: &Turn<'_>) -> usize {
-    let share = turn.half_bytes() / (turn.size() - 1).max(1);
+    share_of(turn.half_bytes(), turn.size())
+}
+
+/// Bytes of `half` for each other of so many ranks.
+#[inline]
+pub(super) fn share_of(half: usize, ranks: usize) -> usize {
+    let share = half / (ranks - 1).max(1);
     match share {
         0..64 => share.max(1),
         _ => share & !63,
@@ -342,7 +349,7 @@ pub(super) fn share_of_half(turn: &Turn<'_>) -> usize {
 }
 
 /// Number of `reader`'s place in what `writer` has for each of the others.
-fn place_for(writer: usize, reader: usize, size: usize) -> usize {
+pub(super) fn place_for(writer: usize, reader: usize, size: usize) -> usize {
     (reader + size - writer - 1) % size
 }
 

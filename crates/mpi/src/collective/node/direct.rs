@@ -69,8 +69,11 @@ impl Rooted {
             (Direction::Pull, false) | (Direction::Push, true) => Actors::Others,
             (Direction::Pull, true) | (Direction::Push, false) => Actors::Root,
             (Direction::Both, _) => Actors::Both,
+            // In gather and scatter the root has its own part to copy meanwhile.
             (Direction::Auto, _)
-                if turn.team().has_cores() && self.bytes / turn.size() >= SHARE_MIN =>
+                if self.whole
+                    && turn.team().has_cores()
+                    && self.bytes / turn.size() >= SHARE_MIN =>
             {
                 Actors::Both
             }
@@ -86,7 +89,8 @@ impl Rooted {
         }
     }
 
-    /// The root's part in it, where `whole` gives the bytes of each member; it lets others reach them if it `offers` them. False where
+    /// The root's part in it, where `whole` gives the bytes of each member; it lets others reach them if it `offers` them, and copies its
+    /// own part while they copy theirs. False where
     /// its buffer cannot be reached.
     ///
     /// # Errors
@@ -96,6 +100,7 @@ impl Rooted {
         turn: &Turn<'_>,
         offers: bool,
         whole: impl Fn(usize) -> Result<View>,
+        copy_own: impl FnOnce() -> Result<()>,
     ) -> Result<bool> {
         let (offered, done) = (self.base + 1, self.base + 2);
         let actors = self.actors(turn);
@@ -126,6 +131,7 @@ impl Rooted {
             // After an error, too: the others wait for this rank.
             turn.publish(done);
         }
+        result = result.and(copy_own());
         turn.all_reached(done).await?;
         if self.to_root {
             let mut lengths = after(turn).map(|member| (member, views[member].len()));
@@ -261,9 +267,6 @@ pub async fn allgather(
     };
     describe(turn, Side::Send, &offer, own.len());
     turn.publish(base + 1);
-    if send.is_some() {
-        mine.copy_from(own);
-    }
     turn.all_reached(base + 1).await?;
     if access_to_all(turn, Side::Send) == Access::None {
         return Ok(false);
@@ -282,6 +285,9 @@ pub async fn allgather(
     let pulled = pull();
     // After an error, too: the others wait for this rank.
     turn.publish(base + 2);
+    if send.is_some() {
+        mine.copy_from(own);
+    }
     turn.all_reached(base + 2).await?;
     pulled.map(|()| true)
 }
@@ -317,9 +323,6 @@ pub async fn alltoall(
     }
     describe(turn, Side::Send, &offer, span.bytes());
     turn.publish(base + 1);
-    if let Some(send) = send {
-        receive.view(me)?.copy_from(&send.view(me)?);
-    }
     turn.all_reached(base + 1).await?;
     if access_to_all(turn, Side::Send) == Access::None {
         return Ok(false);
@@ -359,6 +362,9 @@ pub async fn alltoall(
     let pulled = pull();
     // After an error, too: the others wait for this rank.
     turn.publish(base + 2);
+    if let Some(send) = send {
+        receive.view(me)?.copy_from(&send.view(me)?);
+    }
     turn.all_reached(base + 2).await?;
     for (member, from) in landed {
         receive.view(member)?.copy_from(&from);

@@ -1,4 +1,5 @@
-//! The fast lane: a blocking barrier, or a short broadcast or allreduce, among ranks that look at each other's lines.
+//! The fast lane: a blocking barrier, or a short broadcast, allgather, all-to-all or allreduce, among ranks that look at each other's
+//! lines.
 //!
 //! The steps are those of [`cells`](super::cells) and [`reduce_cells`](super::reduce_cells), on the same [`Turn`], taken one after the other
 //! without a future and without counting who uses what: such a call takes little longer than a line on its way between two
@@ -8,12 +9,14 @@
 use std::borrow::Cow;
 
 use mica_channel::area::INLINE;
-use mica_channel::memory::{Region, combine, copy_bytes};
+use mica_channel::memory::{Region, Shape, combine, copy_bytes};
 use mica_policy::collective::{Algorithm, Choices, Collective, Reach as Told};
-use mica_protocol::{State, WaitKind, Waiting};
+use mica_protocol::{CollectiveTraffic, Way};
 
+use super::cells::{self, share_of};
 use super::reduce_cells::alone_max;
 use super::team::{Team, Turn};
+use super::{block_on, waiting_in};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::late;
@@ -25,6 +28,8 @@ use crate::process;
 pub struct Lane {
     barrier: bool,
     bcast: usize,
+    allgather: usize,
+    alltoall: usize,
     allreduce: usize,
 }
 
@@ -52,6 +57,8 @@ impl Lane {
         Lane {
             barrier: is_shared(Collective::Barrier, 0),
             bcast: up_to(Collective::Bcast, cell / 2),
+            allgather: up_to(Collective::Allgather, cell / 2),
+            alltoall: up_to(Collective::Alltoall, share_of(cell / 2, setting.ranks)),
             allreduce: up_to(Collective::Allreduce, alone_max(setting.ranks).min(cell)),
         }
     }
@@ -59,11 +66,21 @@ impl Lane {
 
 /// The team of a communicator, if an operation that `takes` the lane may use it now.
 #[inline(always)]
-fn open(comm: &Comm, takes: impl FnOnce(&Lane) -> bool) -> Option<&Team> {
+fn open(comm: &Comm, takes: impl FnOnce(&Lane) -> bool) -> Option<Opened<'_>> {
     let local = comm.known_local()?;
-    (takes(&local.lane) && !late::is_on())
-        .then_some(local.team.as_ref())
-        .flatten()
+    if !takes(&local.lane) || late::is_on() {
+        return None;
+    }
+    Some(Opened {
+        team: local.team.as_ref()?,
+        traffic: &local.traffic,
+    })
+}
+
+/// A communicator whose operation takes the lane.
+struct Opened<'a> {
+    team: &'a Team,
+    traffic: &'a CollectiveTraffic,
 }
 
 /// Where the payload of a member is: in its line, or in its cell.
@@ -78,8 +95,9 @@ fn payload<'a>(turn: &Turn<'a>, member: usize, bytes: usize) -> Cow<'a, Region> 
 /// A blocking barrier; `None` if it must take the usual way.
 #[inline]
 pub fn barrier(comm: &Comm) -> Option<Result<()>> {
-    let team = open(comm, |lane| lane.barrier)?;
-    Some(run(team, comm, Collective::Barrier, 0, |turn| {
+    let opened = open(comm, |lane| lane.barrier)?;
+    let what = (Collective::Barrier, 0, 0);
+    Some(run(&opened, comm, what, |turn| {
         turn.publish(1);
         wait(comm, || turn.have_all_reached(1))?;
         turn.learn_from_all()
@@ -89,11 +107,13 @@ pub fn barrier(comm: &Comm) -> Option<Result<()>> {
 /// A blocking broadcast of `bytes` bytes at `region`; `None` if it must take the usual way.
 #[inline]
 pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<Result<()>> {
-    let team = open(comm, |lane| bytes <= lane.bcast)?;
-    if bytes == 0 || root >= team.size() {
+    let opened = open(comm, |lane| bytes <= lane.bcast)?;
+    if bytes == 0 || root >= opened.team.size() {
         return None;
     }
-    Some(run(team, comm, Collective::Bcast, bytes, |turn| {
+    let brought = if root == opened.team.me() { bytes } else { 0 };
+    let what = (Collective::Bcast, bytes, brought);
+    Some(run(&opened, comm, what, |turn| {
         if root == turn.me() {
             copy_bytes(region, &payload(turn, root, bytes), bytes);
             turn.publish(1);
@@ -101,10 +121,65 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
         }
         wait(comm, || turn.has_reached(root, 1))?;
         turn.learn_from(root)?;
-        // A message of another length is read with the usual care.
-        match turn.bytes(root) {
-            sent if sent == bytes => copy_bytes(&payload(turn, root, bytes), region, bytes),
-            _ => return Err(turn.disagreement(root, bytes)),
+        if turn.bytes(root) == bytes {
+            copy_bytes(&payload(turn, root, bytes), region, bytes);
+            return Ok(());
+        }
+        // A message of another length is taken with all due care.
+        let view = region.clone().view(Shape::Contiguous { bytes });
+        block_on(comm.context(), cells::bcast(turn, &view, root, 0))
+    }))
+}
+
+/// A blocking allgather of `bytes` bytes of each rank; `None` if it must take the usual way. `result` is apart from `send`.
+#[inline]
+pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
+    let opened = open(comm, |lane| bytes <= lane.allgather)?;
+    if bytes == 0 {
+        return None;
+    }
+    let part = |member: usize| result.offset((member * bytes) as isize);
+    let what = (Collective::Allgather, bytes, bytes);
+    Some(run(&opened, comm, what, |turn| {
+        let me = turn.me();
+        copy_bytes(send, &payload(turn, me, bytes), bytes);
+        turn.publish(1);
+        copy_bytes(send, &part(me), bytes);
+        for member in cells::after(turn) {
+            wait(comm, || turn.has_reached(member, 1))?;
+            turn.learn_from(member)?;
+            turn.expect_bytes(member, bytes)?;
+            copy_bytes(&payload(turn, member, bytes), &part(member), bytes);
+        }
+        Ok(())
+    }))
+}
+
+/// A blocking all-to-all of `bytes` bytes for each pair; `None` if it must take the usual way. `result` is apart from `send`.
+#[inline]
+pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
+    let opened = open(comm, |lane| bytes <= lane.alltoall)?;
+    if bytes == 0 {
+        return None;
+    }
+    let part = |region: &Region, member: usize| region.offset((member * bytes) as isize);
+    // What it tells of lengths is what the usual way tells: nothing.
+    let what = (Collective::Alltoall, 0, bytes * opened.team.size());
+    Some(run(&opened, comm, what, |turn| {
+        let (me, size, piece) = (turn.me(), turn.size(), cells::share_of_half(turn));
+        let place = |writer: usize, reader: usize| {
+            let at = cells::place_for(writer, reader, size) * piece;
+            turn.half(writer, 0).offset(at as isize)
+        };
+        for member in cells::after(turn) {
+            copy_bytes(&part(send, member), &place(me, member), bytes);
+        }
+        turn.publish(1);
+        copy_bytes(&part(send, me), &part(result, me), bytes);
+        for member in cells::after(turn) {
+            wait(comm, || turn.has_reached(member, 1))?;
+            turn.learn_from(member)?;
+            copy_bytes(&place(member, me), &part(result, member), bytes);
         }
         Ok(())
     }))
@@ -119,11 +194,12 @@ pub fn allreduce(
     bytes: usize,
     kernel: Kernel,
 ) -> Option<Result<()>> {
-    let team = open(comm, |lane| bytes <= lane.allreduce)?;
+    let opened = open(comm, |lane| bytes <= lane.allreduce)?;
     if bytes == 0 {
         return None;
     }
-    Some(run(team, comm, Collective::Allreduce, bytes, |turn| {
+    let what = (Collective::Allreduce, bytes, bytes);
+    Some(run(&opened, comm, what, |turn| {
         copy_bytes(send, &payload(turn, turn.me(), bytes), bytes);
         turn.publish(1);
         wait(comm, || turn.have_all_reached(1))?;
@@ -139,14 +215,16 @@ pub fn allreduce(
     }))
 }
 
+/// Runs an operation that tells the others of `bytes` bytes, and counts as so many `brought`.
 #[inline(always)]
 fn run(
-    team: &Team,
+    opened: &Opened<'_>,
     comm: &Comm,
-    collective: Collective,
-    bytes: usize,
+    (collective, bytes, brought): (Collective, usize, usize),
     work: impl FnOnce(&Turn<'_>) -> Result<()>,
 ) -> Result<()> {
+    let Opened { team, traffic } = *opened;
+    traffic.count(Way::Area, brought);
     let turn = Turn::new(team, team.reserve(false), collective as u8 + 1, true);
     wait(comm, || turn.is_free())?;
     turn.open(bytes);
@@ -176,12 +254,5 @@ fn wait_long(comm: &Comm, is_there: &dyn Fn() -> bool) -> Result<()> {
             std::hint::spin_loop();
         }
     }
-    let waiting = |state: &State| Waiting {
-        kind: WaitKind::Collective,
-        peer: -1,
-        tag: -1,
-        context: comm.context(),
-        unexpected: state.unexpected_messages() as u32,
-    };
-    Ok(engine.watch(waiting, || is_there().then_some(()))?)
+    Ok(engine.watch(waiting_in(comm.context()), || is_there().then_some(()))?)
 }

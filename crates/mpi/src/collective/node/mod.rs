@@ -31,7 +31,7 @@ use std::task::{Context, Poll, Waker};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables;
 use mica_policy::collective::{Algorithm, Choices, Collective, Family, Reach as Told};
-use mica_protocol::{CollectiveTraffic, Prepare, Task, TaskError, WaitKind, Waiting, Way};
+use mica_protocol::{CollectiveTraffic, Prepare, State, Task, TaskError, WaitKind, Waiting, Way};
 
 use self::direct::{Direction, Rooted};
 use self::lane::Lane;
@@ -304,19 +304,7 @@ impl Call {
 
     /// Runs it to its end. Blocks.
     pub(super) fn run_here(&self, ticket: Ticket, context: u64) -> Result<()> {
-        let mut running = pin!(self.run(ticket, true));
-        let mut polling = Context::from_waker(Waker::noop());
-        let waiting = |state: &mica_protocol::State| Waiting {
-            kind: WaitKind::Collective,
-            peer: -1,
-            tag: -1,
-            context,
-            unexpected: state.unexpected_messages() as u32,
-        };
-        process::engine()?.watch(waiting, || match running.as_mut().poll(&mut polling) {
-            Poll::Ready(result) => Some(result),
-            Poll::Pending => None,
-        })?
+        block_on(context, self.run(ticket, true))
     }
 
     /// This rank's part, from the first stamp to the last.
@@ -374,7 +362,10 @@ impl Call {
             What::Bcast { view, root } => {
                 let rooted = rooted(*root, false, true, Some(view.len()));
                 match me == *root {
-                    true => rooted.at_root(turn, offers, |_| Ok(view.clone())).await,
+                    true => {
+                        let message = |_| Ok(view.clone());
+                        rooted.at_root(turn, offers, message, || Ok(())).await
+                    }
                     false => rooted.at_other(turn, view).await,
                 }
             }
@@ -387,10 +378,13 @@ impl Call {
                 let rooted = rooted(*root, true, false, *bytes);
                 match (parts, send) {
                     (Some(parts), send) if me == *root => {
-                        if let Some(send) = send {
-                            parts.view(me)?.copy_from(send);
-                        }
-                        rooted.at_root(turn, offers, |rank| parts.view(rank)).await
+                        let own = || match send {
+                            Some(send) => parts.view(me).map(|own| _ = own.copy_from(send)),
+                            None => Ok(()),
+                        };
+                        rooted
+                            .at_root(turn, offers, |rank| parts.view(rank), own)
+                            .await
                     }
                     (_, Some(send)) => rooted.at_other(turn, send).await,
                     (_, None) => Ok(true),
@@ -405,13 +399,13 @@ impl Call {
                 let rooted = rooted(*root, false, false, *bytes);
                 match (parts, receive) {
                     (Some(parts), receive) if me == *root => {
-                        let done = rooted
-                            .at_root(turn, offers, |rank| parts.view(rank))
-                            .await?;
-                        if let Some(receive) = receive.as_ref().filter(|_| done) {
-                            receive.copy_from(&parts.view(me)?);
-                        }
-                        Ok(done)
+                        let own = || match receive {
+                            Some(receive) => parts.view(me).map(|own| _ = receive.copy_from(&own)),
+                            None => Ok(()),
+                        };
+                        rooted
+                            .at_root(turn, offers, |rank| parts.view(rank), own)
+                            .await
                     }
                     (_, Some(receive)) => rooted.at_other(turn, receive).await,
                     (_, None) => Ok(true),
@@ -511,6 +505,29 @@ impl Call {
                 reduce_cells::scan(turn, operands, result, *exclusive, base).await
             }
         }
+    }
+}
+
+/// Polls an algorithm on the communicator of this context to its end. Blocks.
+fn block_on(context: u64, algorithm: impl Future<Output = Result<()>>) -> Result<()> {
+    let mut running = pin!(algorithm);
+    let mut polling = Context::from_waker(Waker::noop());
+    process::engine()?.watch(waiting_in(context), || {
+        match running.as_mut().poll(&mut polling) {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => None,
+        }
+    })?
+}
+
+/// What a hang report says of a rank that waits in a collective.
+fn waiting_in(context: u64) -> impl Fn(&State) -> Waiting {
+    move |state| Waiting {
+        kind: WaitKind::Collective,
+        peer: -1,
+        tag: -1,
+        context,
+        unexpected: state.unexpected_messages() as u32,
     }
 }
 

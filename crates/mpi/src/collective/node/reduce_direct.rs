@@ -14,8 +14,8 @@ use super::team::Turn;
 use crate::collective::place::Elements;
 use crate::error::Result;
 
-/// Bytes reduced at a time where peers are read by loads: operands of a few ranks and the result stay in a first-level cache.
-const BLOCK: usize = 4 << 10;
+/// Bytes reduced at a time where peers are read by loads: the result stays in a first-level cache until it is stored to all.
+const BLOCK: usize = 16 << 10;
 
 /// The same where the kernel copies: a system call for each block and peer.
 const BLOCK_BY_ADDRESS: usize = 64 << 10;
