@@ -283,8 +283,8 @@ pub fn copy_bytes(from: &Region, to: &Region, bytes: usize) {
         0 => {}
         // SAFETY: both regions promise (or were checked to hold) `bytes` bytes; so few are all read before any is written.
         1..=16 => unsafe { copy_small(from.ptr(), to.ptr(), bytes) },
-        // SAFETY: as above; `copy` allows overlap.
-        _ => unsafe { ptr::copy(from.ptr(), to.ptr(), bytes) },
+        // SAFETY: as above.
+        _ => unsafe { copy_any(from.ptr(), to.ptr(), bytes) },
     }
 }
 
@@ -325,6 +325,62 @@ pub fn combine<R>(
     }
 }
 
+/// `memcpy` for any number of bytes.
+///
+/// AMD's Zen cores do `rep movsb`, which glibc's `memcpy` takes from 2 KiB on, thirty times slower than usual where the destination
+/// begins up to 63 bytes further into its page than the source: 16 KiB take 6 us and not 0.2. This is what a receive buffer from
+/// `malloc` (16 bytes into a page, if it is large) meets when it is filled from memory that starts at a page. Shorter
+/// copies are done by other means, so there long ones go in short pieces.
+///
+/// # Safety
+/// As `ptr::copy_nonoverlapping`.
+#[inline(always)]
+pub(super) unsafe fn copy_long(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: by the contract above.
+    unsafe {
+        if bytes > SHORT && is_unlucky(from, to) {
+            copy_in_pieces(from, to, bytes);
+        } else {
+            ptr::copy_nonoverlapping(from, to, bytes);
+        }
+    }
+}
+
+/// The same for ranges that may overlap.
+///
+/// # Safety
+/// As `ptr::copy`.
+#[inline]
+pub(super) unsafe fn copy_any(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: by the contract above; in pieces only what does not overlap.
+    unsafe {
+        if bytes > SHORT && is_unlucky(from, to) && from.addr().abs_diff(to.addr()) >= bytes {
+            copy_in_pieces(from, to, bytes);
+        } else {
+            ptr::copy(from, to, bytes);
+        }
+    }
+}
+
+/// Copies up to this length do without `rep movsb`.
+const SHORT: usize = 2048;
+
+#[inline(always)]
+fn is_unlucky(from: *const u8, to: *mut u8) -> bool {
+    (1..64).contains(&(to.addr().wrapping_sub(from.addr()) & 4095))
+}
+
+/// # Safety
+/// As `ptr::copy_nonoverlapping`.
+#[inline(never)]
+unsafe fn copy_in_pieces(from: *const u8, to: *mut u8, bytes: usize) {
+    for at in (0..bytes).step_by(SHORT) {
+        let piece = SHORT.min(bytes - at);
+        // SAFETY: a part of the ranges that the contract speaks of.
+        unsafe { ptr::copy_nonoverlapping(from.wrapping_add(at), to.wrapping_add(at), piece) };
+    }
+}
+
 /// `memcpy` that spends no call on a few bytes.
 ///
 /// # Safety
@@ -336,7 +392,7 @@ pub(super) unsafe fn copy_small(from: *const u8, to: *mut u8, bytes: usize) {
     // half words 4 to 8; unaligned accesses are used throughout.
     unsafe {
         if bytes > 16 {
-            ptr::copy_nonoverlapping(from, to, bytes);
+            copy_long(from, to, bytes);
         } else if bytes >= 8 {
             let head = from.cast::<u64>().read_unaligned();
             let tail = from.add(bytes - 8).cast::<u64>().read_unaligned();
@@ -398,6 +454,32 @@ mod tests {
             unsafe { copy_small(from.as_ptr(), to.as_mut_ptr(), n) };
             assert_eq!(to[..n], from[..n]);
             assert!(to[n..].iter().all(|&b| b == 0));
+        }
+    }
+
+    #[test]
+    fn long_copies_move_all_bytes_wherever_they_lie_in_their_pages() {
+        let block = Block::allocate(3 * 32768).unwrap();
+        let first =
+            block.offset((block.address().next_multiple_of(4096) - block.address()) as isize);
+        let data: Vec<u8> = (0..20_000u32).map(|i| (i % 251) as u8).collect();
+        for shift in [0, 1, 16, 63, 64, 4095] {
+            let to = first.offset(32768 + shift);
+            first.write_bytes(&data);
+            fill(&to, 0, 20_001);
+            copy_bytes(&first, &to, 20_000);
+            let mut back = vec![9; 20_001];
+            to.read_bytes(&mut back);
+            assert_eq!(back[..20_000], data, "{shift}");
+            assert_eq!(back[20_000], 0);
+            // Overlapping, forward and backward.
+            copy_bytes(&first, &first.offset(shift), 20_000);
+            let mut back = vec![0; 20_000];
+            first.offset(shift).read_bytes(&mut back);
+            assert_eq!(back, data, "{shift}");
+            copy_bytes(&first.offset(shift), &first, 20_000);
+            first.read_bytes(&mut back);
+            assert_eq!(back, data, "{shift}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::layout::{Layout, LayoutError, copy};
-use super::region::{Block, Region, copy_small};
+use super::region::{Block, Region, copy_any, copy_small};
 
 /// Order and extent of a message's bytes relative to a region's address.
 #[derive(Clone, Debug)]
@@ -264,8 +264,8 @@ impl View {
             (Some((to, _)), Some((source, _))) => {
                 let to = std::ptr::with_exposed_provenance_mut::<u8>(to);
                 let source = std::ptr::with_exposed_provenance::<u8>(source);
-                // SAFETY: both views promise at least `n` bytes; `copy` allows overlap.
-                unsafe { std::ptr::copy(source, to, n) };
+                // SAFETY: both views promise at least `n` bytes, which may overlap.
+                unsafe { copy_any(source, to, n) };
                 n
             }
             // SAFETY: the contiguous side has at least `n` bytes, disjoint from the other's by the region's promise.
