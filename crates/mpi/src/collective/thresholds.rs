@@ -1,8 +1,9 @@
 //! Where one algorithm hands over to another.
 //!
 //! All values are compared with quantities that every rank of the communicator knows to be equal
-//! (message sizes and the number of ranks), so that all ranks choose alike. They are first guesses
-//! for ranks that share memory: a later issue replaces them by measured costs.
+//! (message sizes and the number of ranks), so that all ranks choose alike. Among ranks of one node
+//! `mica_policy` chooses by cost, and [`Thresholds::of`] says its choice here; between nodes, and in
+//! parts of two-level algorithms, these numbers choose.
 
 use std::sync::OnceLock;
 
