@@ -55,6 +55,8 @@ several_nodes() {
     missing=
     need libfabric1 sh -c 'ldconfig -p | grep -q libfabric.so.1'
     need libpmix2 sh -c 'ldconfig -p | grep -q libpmix.so.2'
+    # Slurm's plugin loads it by the name that this package has.
+    need libpmix-dev sh -c 'ls /usr/lib/*/pmix2/lib/libpmix.so'
     need iproute2 ip -V
     need util-linux unshare --version
     need slurm-wlm sh -c 'command -v srun && command -v slurmctld && command -v slurmd'
