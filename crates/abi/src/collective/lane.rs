@@ -30,12 +30,8 @@ pub unsafe fn bcast(
     root: c_int,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    if buffer.addr() == IN_PLACE {
-        return None;
-    }
     // SAFETY: by the contract above.
-    let region = unsafe { Region::user(buffer) };
-    let bytes = dense_bytes(datatype.raw(), &region, count)?;
+    let (region, bytes) = unsafe { part(buffer, count, datatype)? };
     let root = usize::try_from(root).ok()?;
     let run = |comm: &comm::Comm| lane::bcast(comm, &region, bytes, root);
     comm::with(comm.raw(), run).ok().flatten()
@@ -54,14 +50,14 @@ pub unsafe fn allreduce(
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let (from, to) = (sendbuf.addr(), recvbuf.addr());
-    if from == IN_PLACE || to == IN_PLACE || from == to {
-        return None;
-    }
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (Region::user(sendbuf), Region::user(recvbuf)) };
-    let bytes = dense_bytes(datatype.raw(), &send, count)?;
-    dense_bytes(datatype.raw(), &receive, count)?;
+    let sides = unsafe {
+        (
+            part(sendbuf, count, datatype)?,
+            part(recvbuf, count, datatype)?,
+        )
+    };
+    let (send, receive, bytes) = alike(sides)?;
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
     let run = |comm: &comm::Comm| lane::allreduce(comm, &send, &receive, bytes, kernel);
     comm::with(comm.raw(), run).ok().flatten()
@@ -82,13 +78,14 @@ pub unsafe fn allgather(
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
     // SAFETY: by the contract above.
-    let (send, sent) = unsafe { part(sendbuf, sendcount, sendtype)? };
-    // SAFETY: by the contract above.
-    let (receive, received) = unsafe { part(recvbuf, recvcount, recvtype)? };
-    if sent != received || send.address() == receive.address() {
-        return None;
-    }
-    let run = |comm: &comm::Comm| lane::allgather(comm, &send, &receive, sent);
+    let sides = unsafe {
+        (
+            part(sendbuf, sendcount, sendtype)?,
+            part(recvbuf, recvcount, recvtype)?,
+        )
+    };
+    let (send, receive, bytes) = alike(sides)?;
+    let run = |comm: &comm::Comm| lane::allgather(comm, &send, &receive, bytes);
     comm::with(comm.raw(), run).ok().flatten()
 }
 
@@ -107,14 +104,24 @@ pub unsafe fn alltoall(
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
     // SAFETY: by the contract above.
-    let (send, sent) = unsafe { part(sendbuf, sendcount, sendtype)? };
-    // SAFETY: by the contract above.
-    let (receive, received) = unsafe { part(recvbuf, recvcount, recvtype)? };
-    if sent != received || send.address() == receive.address() {
-        return None;
-    }
-    let run = |comm: &comm::Comm| lane::alltoall(comm, &send, &receive, sent);
+    let sides = unsafe {
+        (
+            part(sendbuf, sendcount, sendtype)?,
+            part(recvbuf, recvcount, recvtype)?,
+        )
+    };
+    let (send, receive, bytes) = alike(sides)?;
+    let run = |comm: &comm::Comm| lane::alltoall(comm, &send, &receive, bytes);
     comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// Send and receive buffer, if they are not the same and their parts are as long, and that length.
+#[inline]
+fn alike(
+    ((send, sent), (receive, received)): ((Region, usize), (Region, usize)),
+) -> Option<(Region, Region, usize)> {
+    let usual = sent == received && send.address() != receive.address();
+    usual.then_some((send, receive, sent))
 }
 
 /// A buffer of elements without gaps, and the bytes of one part of it.

@@ -40,10 +40,8 @@ pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
     let mut tickets = tickets.into_iter();
     for round in &schedule.rounds {
         transfer(comm, round, tag)?;
-        if let (Some(call), Some(ticket)) = (
-            &round.call,
-            round.call.as_ref().and_then(|_| tickets.next()),
-        ) {
+        if let Some(call) = &round.call {
+            let ticket = tickets.next().expect("each call has reserved one");
             call.run_here(ticket, comm.context())?;
         }
         for local in &round.local {
