@@ -18,7 +18,8 @@ pub use mica_node::area::{INLINE, TURNS};
 #[derive(Clone, Debug)]
 pub struct Area {
     area: Arc<mica_node::area::Area>,
-    cells: Arc<Block>,
+    /// Each cell: of a member's turns, then of the next member's.
+    cells: Arc<[Region]>,
     /// The data of each line: of a member's turns, then of the next member's.
     inlines: Arc<[Region]>,
 }
@@ -39,16 +40,16 @@ impl Area {
     }
 
     fn new(area: Arc<mica_node::area::Area>) -> Area {
-        let lines = Block::lines_of(&area);
-        let inlines = (0..area.members().len() * TURNS)
-            .map(|line| {
-                let line = area.line(line % TURNS, line / TURNS);
-                lines.at(line.with_data_mut(<*mut Inline>::expose_provenance))
-            })
-            .collect();
+        let (lines, cells) = (Block::lines_of(&area), Block::cells_of(&area));
+        let all = || (0..area.members().len() * TURNS).map(|i| (i % TURNS, i / TURNS));
+        let inline = |(turn, member)| {
+            let line = area.line(turn, member);
+            lines.region_at(line.with_data_mut(<*mut Inline>::expose_provenance))
+        };
+        let cell = |(turn, member)| cells.region_at(area.cell(turn, member).addr().get());
         Area {
-            cells: Block::cells_of(&area),
-            inlines,
+            cells: all().map(cell).collect(),
+            inlines: all().map(inline).collect(),
             area,
         }
     }
@@ -78,8 +79,9 @@ impl Area {
 
     /// The cell of a member in a turn. What is derived from it panics when it reaches outside of one cell, and keeps the area open.
     #[inline]
-    pub fn cell(&self, turn: usize, member: usize) -> Region {
-        self.cells.at(self.area.cell(turn, member).addr().get())
+    pub fn cell(&self, turn: usize, member: usize) -> &Region {
+        assert!(turn < TURNS, "an area has no turn {turn}");
+        &self.cells[member * TURNS + turn]
     }
 
     /// The [`INLINE`] bytes of payload in the line of a member in a turn, as a place in memory.
@@ -134,6 +136,12 @@ impl Area {
     #[inline]
     pub fn stamp(&self, turn: usize, member: usize) -> u64 {
         self.area.line(turn, member).stamp()
+    }
+
+    /// Has my line, and `bytes` bytes of my cell, of a turn fetched, for me to write to them soon.
+    #[inline]
+    pub fn fetch(&self, turn: usize, bytes: usize) {
+        self.area.fetch(turn, bytes);
     }
 
     /// Sets the word beside my stamp, to be published with the next one.
@@ -279,10 +287,10 @@ mod tests {
         let [a, b] = pair();
         let bytes = a.cell_bytes();
         let whole: Vec<u8> = (0..bytes).map(|i| (i * 7) as u8).collect();
-        copy_bytes(view(&whole).region(), &a.cell(2, 0), bytes);
+        copy_bytes(view(&whole).region(), a.cell(2, 0), bytes);
         a.publish(2, 5);
         assert_eq!(b.stamp(2, 0), 5);
-        let cell = b.cell(2, 0);
+        let cell = b.cell(2, 0).clone();
         let tail = cell.offset(bytes as isize - 3);
         drop(b);
         let seen = cell.view(Shape::Contiguous { bytes });

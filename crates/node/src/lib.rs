@@ -9,6 +9,7 @@ pub mod claims;
 pub mod doorbell;
 pub mod fifo;
 pub mod handover;
+mod hint;
 pub mod identity;
 pub mod late;
 pub mod lock;

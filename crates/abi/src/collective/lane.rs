@@ -5,10 +5,11 @@ use std::ffi::{c_int, c_void};
 
 use mica_mpi::Result;
 use mica_mpi::collective::node::lane;
-use mica_mpi::comm;
+use mica_mpi::comm::{self, Comm};
 use mica_mpi::constants::IN_PLACE;
 use mica_mpi::datatype::{Region, dense_bytes};
 use mica_mpi::op::Op;
+use mica_mpi::op::kernel::Kernel;
 
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
 
@@ -33,7 +34,7 @@ pub unsafe fn bcast(
     // SAFETY: by the contract above.
     let (region, bytes) = unsafe { part(buffer, count, datatype)? };
     let root = usize::try_from(root).ok()?;
-    let run = |comm: &comm::Comm| lane::bcast(comm, &region, bytes, root);
+    let run = |comm: &Comm| lane::bcast(comm, &region, bytes, root);
     comm::with(comm.raw(), run).ok().flatten()
 }
 
@@ -51,6 +52,41 @@ pub unsafe fn allreduce(
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
     // SAFETY: by the contract above.
+    unsafe { vector(lane::allreduce, sendbuf, recvbuf, count, datatype, op, comm) }
+}
+
+/// MPI_Scan of elements without gaps by a predefined operator, not in place.
+///
+/// # Safety
+/// As [`allreduce`].
+#[inline]
+pub unsafe fn scan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    // SAFETY: by the contract above.
+    unsafe { vector(lane::scan, sendbuf, recvbuf, count, datatype, op, comm) }
+}
+
+/// A reduction whose arguments are those of MPI_Allreduce.
+///
+/// # Safety
+/// As [`allreduce`].
+#[inline(always)]
+unsafe fn vector(
+    reduce: impl Fn(&Comm, &Region, &Region, usize, Kernel) -> Option<Result<()>>,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    // SAFETY: by the contract above.
     let sides = unsafe {
         (
             part(sendbuf, count, datatype)?,
@@ -59,8 +95,115 @@ pub unsafe fn allreduce(
     };
     let (send, receive, bytes) = alike(sides)?;
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
-    let run = |comm: &comm::Comm| lane::allreduce(comm, &send, &receive, bytes, kernel);
+    let run = |comm: &Comm| reduce(comm, &send, &receive, bytes, kernel);
     comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Reduce of elements without gaps by a predefined operator, not in place.
+///
+/// # Safety
+/// `sendbuf` is readable and, at the root, `recvbuf` writable for `count` elements of `datatype`.
+#[inline]
+pub unsafe fn reduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    // SAFETY: by the contract above.
+    let send = unsafe { part(sendbuf, count, datatype)? };
+    let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
+    let run = |comm: &Comm| {
+        // SAFETY: by the contract above.
+        let receive = at_root(comm, root, &send, || unsafe {
+            part(recvbuf, count, datatype)
+        })?;
+        lane::reduce(
+            comm,
+            &send.0,
+            receive.as_ref(),
+            send.1,
+            kernel,
+            root as usize,
+        )
+    };
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Gather of elements without gaps, not in place.
+///
+/// # Safety
+/// `sendbuf` is readable and, at the root, `recvbuf` writable as counts and types say.
+#[inline]
+#[expect(clippy::too_many_arguments)] // those of the MPI call
+pub unsafe fn gather(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    // SAFETY: by the contract above.
+    let send = unsafe { part(sendbuf, sendcount, sendtype)? };
+    let run = |comm: &Comm| {
+        // SAFETY: by the contract above.
+        let receive = at_root(comm, root, &send, || unsafe {
+            part(recvbuf, recvcount, recvtype)
+        })?;
+        lane::gather(comm, &send.0, receive.as_ref(), send.1, root as usize)
+    };
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Scatter of elements without gaps, not in place.
+///
+/// # Safety
+/// `recvbuf` is writable and, at the root, `sendbuf` readable as counts and types say.
+#[inline]
+#[expect(clippy::too_many_arguments)] // those of the MPI call
+pub unsafe fn scatter(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    // SAFETY: by the contract above.
+    let receive = unsafe { part(recvbuf, recvcount, recvtype)? };
+    let run = |comm: &Comm| {
+        // SAFETY: by the contract above.
+        let send = at_root(comm, root, &receive, || unsafe {
+            part(sendbuf, sendcount, sendtype)
+        })?;
+        lane::scatter(comm, send.as_ref(), &receive.0, receive.1, root as usize)
+    };
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// The buffer that counts at the root only: `Some(None)` at other ranks; `None` if it is not as usual, beside `mine`.
+#[inline(always)]
+fn at_root(
+    comm: &Comm,
+    root: c_int,
+    mine: &(Region, usize),
+    given: impl FnOnce() -> Option<(Region, usize)>,
+) -> Option<Option<Region>> {
+    let root = usize::try_from(root).ok()?;
+    if root != comm.rank() {
+        return Some(None);
+    }
+    let (region, bytes) = given()?;
+    let usual = bytes == mine.1 && region.address() != mine.0.address();
+    usual.then_some(Some(region))
 }
 
 /// MPI_Allgather of elements without gaps, not in place.
@@ -85,7 +228,7 @@ pub unsafe fn allgather(
         )
     };
     let (send, receive, bytes) = alike(sides)?;
-    let run = |comm: &comm::Comm| lane::allgather(comm, &send, &receive, bytes);
+    let run = |comm: &Comm| lane::allgather(comm, &send, &receive, bytes);
     comm::with(comm.raw(), run).ok().flatten()
 }
 
@@ -111,7 +254,7 @@ pub unsafe fn alltoall(
         )
     };
     let (send, receive, bytes) = alike(sides)?;
-    let run = |comm: &comm::Comm| lane::alltoall(comm, &send, &receive, bytes);
+    let run = |comm: &Comm| lane::alltoall(comm, &send, &receive, bytes);
     comm::with(comm.raw(), run).ok().flatten()
 }
 

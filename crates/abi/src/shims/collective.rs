@@ -51,6 +51,15 @@ pub unsafe fn mpi_gather(
     comm: MPI_Comm,
 ) -> Result<()> {
     // SAFETY: by the contract above.
+    let fast = unsafe {
+        arguments::lane::gather(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    };
+    if let Some(result) = fast {
+        return result;
+    }
+    // SAFETY: by the contract above.
     unsafe {
         arguments::gather(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
@@ -100,6 +109,15 @@ pub unsafe fn mpi_scatter(
     root: c_int,
     comm: MPI_Comm,
 ) -> Result<()> {
+    // SAFETY: by the contract above.
+    let fast = unsafe {
+        arguments::lane::scatter(
+            sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
+        )
+    };
+    if let Some(result) = fast {
+        return result;
+    }
     // SAFETY: by the contract above.
     unsafe {
         arguments::scatter(
@@ -287,6 +305,12 @@ pub unsafe fn mpi_reduce(
     comm: MPI_Comm,
 ) -> Result<()> {
     // SAFETY: by the contract above.
+    let fast =
+        unsafe { arguments::lane::reduce(sendbuf, recvbuf, count, datatype, op, root, comm) };
+    if let Some(result) = fast {
+        return result;
+    }
+    // SAFETY: by the contract above.
     unsafe { arguments::reduce(sendbuf, recvbuf, count, datatype, op, root, comm)?.run() }
 }
 
@@ -359,6 +383,11 @@ pub unsafe fn mpi_scan(
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Result<()> {
+    // SAFETY: by the contract above.
+    let fast = unsafe { arguments::lane::scan(sendbuf, recvbuf, count, datatype, op, comm) };
+    if let Some(result) = fast {
+        return result;
+    }
     // SAFETY: by the contract above.
     unsafe { arguments::scan(sendbuf, recvbuf, count, datatype, op, comm)?.run() }
 }

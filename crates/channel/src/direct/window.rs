@@ -43,7 +43,7 @@ impl Window {
 
     /// The peer's memory from `position` on. Keeps the mapping.
     pub(super) fn region(&self, position: usize) -> Region {
-        self.mapping.at(self.origin.wrapping_add(position))
+        self.mapping.region_at(self.origin.wrapping_add(position))
     }
 
     /// Copies `len` bytes at `position` of the peer's buffer to my `view` from `view_position` on. Does not block.

@@ -14,5 +14,5 @@ mod region;
 mod view;
 
 pub use layout::{Layout, LayoutError};
-pub use region::{Block, OutOfMemory, Region, combine, copy_bytes, fill};
+pub use region::{At, Block, OutOfMemory, Region, combine, copy_bytes, fill};
 pub use view::{Run, Runs, Shape, View};

@@ -82,7 +82,7 @@ impl Block {
             step: 1 << (usize::BITS - 1),
             piece: bytes,
         };
-        Ok(Arc::new(block).at(start))
+        Ok(Arc::new(block).region_at(start))
     }
 
     /// The cells of an area; each is a piece.
@@ -141,7 +141,7 @@ impl Block {
 
     /// The region that starts at an address in this block.
     #[inline]
-    pub(crate) fn at(self: &Arc<Block>, address: usize) -> Region {
+    pub(crate) fn region_at(self: &Arc<Block>, address: usize) -> Region {
         Region {
             address,
             owner: Some(Arc::clone(self)),
@@ -216,6 +216,15 @@ impl Region {
         self.address
     }
 
+    /// The place `offset` bytes from here.
+    #[inline(always)]
+    pub fn at(&self, offset: usize) -> At<'_> {
+        At {
+            region: self,
+            offset,
+        }
+    }
+
     /// The place `bytes` further on (or back).
     #[inline]
     pub fn offset(&self, bytes: isize) -> Region {
@@ -274,18 +283,73 @@ impl Region {
     }
 }
 
+/// A place so many bytes into a region. Counts no reference, where a region that lies in a block does: between stores to lines that
+/// other processors have, a locked instruction waits for all of them.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'a> {
+    region: &'a Region,
+    offset: usize,
+}
+
+impl At<'_> {
+    /// The place `bytes` further on.
+    #[inline(always)]
+    pub fn further(self, bytes: usize) -> Self {
+        At {
+            offset: self.offset + bytes,
+            ..self
+        }
+    }
+
+    #[inline(always)]
+    fn checked(self, bytes: usize) -> *mut u8 {
+        self.region.check(self.offset as isize, bytes);
+        ptr::with_exposed_provenance_mut(self.region.address.wrapping_add(self.offset))
+    }
+
+    /// Copies `bytes` bytes from here to another place; the two may overlap.
+    #[inline]
+    pub fn copy_to(self, to: At<'_>, bytes: usize) {
+        let (from, to) = (self.checked(bytes), to.checked(bytes));
+        match bytes {
+            0 => {}
+            // SAFETY: both regions promise (or were checked to hold) `bytes` bytes; so few are all read before any is written.
+            1..=16 => unsafe { copy_small(from, to, bytes) },
+            // SAFETY: as above.
+            _ => unsafe { copy_any(from, to, bytes) },
+        }
+    }
+
+    /// As [`combine`], with `bytes` bytes from here as the input.
+    #[inline]
+    pub fn combine_into<R>(
+        self,
+        inout: &Region,
+        bytes: usize,
+        f: impl FnOnce(&[u8], &mut [u8]) -> R,
+    ) -> R {
+        let (input, inout) = (self.checked(bytes), inout.at(0).checked(bytes));
+        if bytes == 0 {
+            return f(&[], &mut []);
+        }
+        // SAFETY: both regions promise (or were checked to hold) `bytes` initialised bytes. The mutable slice is the only
+        // access to its bytes: by the promise nobody else touches them, and the input is copied if it shares any.
+        unsafe {
+            let given = std::slice::from_raw_parts(input, bytes);
+            if input.addr().abs_diff(inout.addr()) < bytes {
+                let copy = given.to_vec();
+                f(&copy, std::slice::from_raw_parts_mut(inout, bytes))
+            } else {
+                f(given, std::slice::from_raw_parts_mut(inout, bytes))
+            }
+        }
+    }
+}
+
 /// Copies `bytes` bytes from one region to another; they may overlap.
 #[inline]
 pub fn copy_bytes(from: &Region, to: &Region, bytes: usize) {
-    from.check(0, bytes);
-    to.check(0, bytes);
-    match bytes {
-        0 => {}
-        // SAFETY: both regions promise (or were checked to hold) `bytes` bytes; so few are all read before any is written.
-        1..=16 => unsafe { copy_small(from.ptr(), to.ptr(), bytes) },
-        // SAFETY: as above.
-        _ => unsafe { copy_any(from.ptr(), to.ptr(), bytes) },
-    }
+    from.at(0).copy_to(to.at(0), bytes);
 }
 
 /// Sets `bytes` bytes of a region to `value`.
@@ -305,24 +369,7 @@ pub fn combine<R>(
     bytes: usize,
     f: impl FnOnce(&[u8], &mut [u8]) -> R,
 ) -> R {
-    input.check(0, bytes);
-    inout.check(0, bytes);
-    if bytes == 0 {
-        return f(&[], &mut []);
-    }
-    // SAFETY: both regions promise (or were checked to hold) `bytes` initialised bytes. The mutable slice is the only
-    // access to its bytes: by the promise nobody else touches them, and the input is copied if it shares any.
-    unsafe {
-        if input.address.abs_diff(inout.address) < bytes {
-            let copy = std::slice::from_raw_parts(input.ptr(), bytes).to_vec();
-            f(&copy, std::slice::from_raw_parts_mut(inout.ptr(), bytes))
-        } else {
-            f(
-                std::slice::from_raw_parts(input.ptr(), bytes),
-                std::slice::from_raw_parts_mut(inout.ptr(), bytes),
-            )
-        }
-    }
+    input.at(0).combine_into(inout, bytes, f)
 }
 
 /// `memcpy` for any number of bytes.

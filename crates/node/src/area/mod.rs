@@ -134,6 +134,17 @@ impl Area {
         self.at(self.layout.cell(turn, member))
     }
 
+    /// Has this member's line, and `bytes` bytes of its cell, fetched for writing ahead of the operation in this turn.
+    ///
+    /// # Panics
+    /// If there is no such turn.
+    #[inline(always)]
+    pub fn fetch(&self, turn: usize, bytes: usize) {
+        let line = std::ptr::from_ref(self.line(turn, self.me)).cast();
+        crate::hint::fetch_for_writing(line, size_of::<Line>() / 2);
+        crate::hint::fetch_for_writing(self.cell(turn, self.me).as_ptr(), bytes);
+    }
+
     /// Notes that this member waits for others to finish `operation`. It looks at their marks after this, and once more when it has
     /// announced that it parks.
     pub fn await_finish(&self, operation: u64) {

@@ -162,8 +162,8 @@ pub async fn gather(
     result
 }
 
-/// Scatter: the root's `parts` to every rank's `receive`. In place at the root, `receive` is `None`. The root writes to the others' cells;
-/// it has `told` how long a part is if all are as long.
+/// Scatter: the root's `parts` to every rank's `receive`. In place at the root, `receive` is `None`. The root writes to the others' cells,
+/// or all to its line; it has `told` how long a part is if all are as long.
 pub async fn scatter(
     turn: &Turn<'_>,
     parts: Option<&Parts>,
@@ -172,7 +172,8 @@ pub async fn scatter(
     told: bool,
     base: u32,
 ) -> Result<()> {
-    let (me, piece) = (turn.me(), turn.half_bytes());
+    let (me, size, piece) = (turn.me(), turn.size(), turn.half_bytes());
+    let in_line = |bytes: usize| told && base == 0 && fits_in_line(bytes, size);
     if me != root {
         let Some(receive) = receive else {
             return Ok(());
@@ -188,7 +189,11 @@ pub async fn scatter(
                 count = pieces(theirs, piece);
             }
             let at = k * piece;
-            if at < bytes {
+            if in_line(theirs) {
+                let place = place_for(root, me, size) * theirs;
+                let from = turn.inline_region(root).offset(place as isize);
+                receive.unpack_at(0, &from, bytes.min(theirs));
+            } else if at < bytes {
                 receive.unpack_at(at, &turn.half(me, k), piece.min(bytes - at));
             }
             if count > 2 {
@@ -214,10 +219,14 @@ pub async fn scatter(
                 turn.reached(member, phase(base, k - 1)).await?;
             }
             let at = k * piece;
-            let half = turn.half(member, k);
-            parts
-                .view(member)?
-                .pack_to(at, &half, piece.min(bytes - at));
+            let to = match in_line(bytes) {
+                true => turn
+                    .inline_region(me)
+                    .offset((place_for(me, member, size) * bytes) as isize),
+                false => turn.half(member, k),
+            };
+            let view = parts.view(member)?;
+            view.pack_to(at, &to, piece.min(bytes - at));
             more |= k + 1 < pieces(bytes, piece);
         }
         k += 1;
@@ -278,24 +287,31 @@ pub async fn allgather(
     Ok(())
 }
 
-/// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is `None`.
+/// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is `None`. All parts have `even` bytes, if all
+/// ranks know that.
 pub async fn alltoall(
     turn: &Turn<'_>,
     send: Option<&Parts>,
     receive: &Parts,
+    even: Option<usize>,
     base: u32,
 ) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
     let out = send.unwrap_or(receive);
-    // A half holds a piece for each other rank.
-    let piece = share_of_half(turn);
+    // A half, or the line, holds a piece for each other rank.
+    let in_line = even.filter(|&bytes| base == 0 && fits_in_line(bytes, size));
+    let piece = in_line.unwrap_or_else(|| share_of_half(turn)).max(1);
+    let room = |member, k| match in_line {
+        Some(_) => turn.inline_region(member).clone(),
+        None => turn.half(member, k),
+    };
     let others = || after(turn);
     let rounds = others()
         .map(|member| pieces(out.len(member).max(receive.len(member)), piece))
         .max();
     for k in 0..rounds.unwrap_or(0) {
         let at = k * piece;
-        let half = turn.half(me, k);
+        let half = room(me, k);
         for member in others() {
             let bytes = out.len(member);
             if at < bytes {
@@ -318,7 +334,7 @@ pub async fn alltoall(
             if at < bytes {
                 turn.reached(member, phase(base, k + 1)).await?;
                 let place = place_for(member, me, size) * piece;
-                let from = turn.half(member, k).offset(place as isize);
+                let from = room(member, k).offset(place as isize);
                 let view = receive.view(member)?;
                 view.unpack_at(at, &from, piece.min(bytes - at));
             }
@@ -346,6 +362,12 @@ pub(super) fn share_of(half: usize, ranks: usize) -> usize {
         0..64 => share.max(1),
         _ => share & !63,
     }
+}
+
+/// Whether parts of `bytes` bytes for all others fit the line, where all ranks know this length.
+#[inline]
+pub(super) fn fits_in_line(bytes: usize, ranks: usize) -> bool {
+    bytes * (ranks - 1) <= INLINE
 }
 
 /// Number of `reader`'s place in what `writer` has for each of the others.

@@ -116,7 +116,7 @@ impl Rooted {
         };
         if !self.whole {
             for member in after(turn) {
-                span.tell(member, &turn.cell(member));
+                span.tell(member, turn.cell(member));
             }
         }
         describe(turn, root_side, &offer, span.bytes());
@@ -214,7 +214,7 @@ impl Rooted {
         let (root_side, _) = self.sides();
         let at = match self.whole || cut == 0 {
             true => 0,
-            false => Span::told(&turn.cell(turn.me())),
+            false => Span::told(turn.cell(turn.me())),
         };
         // Even parts: the root tells how long each is.
         let is_even_scatter = self.bytes > 0 && !self.whole && !self.to_root;

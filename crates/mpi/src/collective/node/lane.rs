@@ -1,4 +1,4 @@
-//! The fast lane: a blocking barrier, or a short broadcast, allgather, all-to-all or allreduce, among ranks that look at each other's
+//! The fast lane: a blocking barrier, or a short movement or reduction of elements without gaps, among ranks that look at each other's
 //! lines.
 //!
 //! The steps are those of [`cells`](super::cells) and [`reduce_cells`](super::reduce_cells), on the same [`Turn`], taken one after the other
@@ -6,17 +6,15 @@
 //! caches, and so every instruction shows. Whatever is out of the ordinary takes the usual way; all ranks decide that alike, from
 //! their settings and the length, or meet in the same phases.
 
-use std::borrow::Cow;
-
 use mica_channel::area::INLINE;
-use mica_channel::memory::{Region, Shape, combine, copy_bytes};
+use mica_channel::memory::{At, Region, Shape, View};
 use mica_policy::collective::{Algorithm, Choices, Collective, Reach as Told};
 use mica_protocol::{CollectiveTraffic, Way};
 
 use super::cells::{self, share_of};
 use super::reduce_cells::alone_max;
 use super::team::{Team, Turn};
-use super::{block_on, waiting_in};
+use super::{Parts, block_on, waiting_in};
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::late;
@@ -28,10 +26,17 @@ use crate::process;
 pub struct Lane {
     barrier: bool,
     bcast: usize,
+    gather: usize,
+    scatter: usize,
     allgather: usize,
     alltoall: usize,
     allreduce: usize,
+    reduce: usize,
+    scan: usize,
 }
+
+/// Bytes of a cell that are fetched ahead for the next operation, should it be of the same kind.
+const FETCH_MAX: usize = 1024;
 
 /// Looks before others get a chance.
 const LOOKS: u32 = 300;
@@ -54,12 +59,17 @@ impl Lane {
         };
         let setting = choices.setting();
         let cell = setting.area_cell.unwrap_or(0);
+        let (half, alone) = (cell / 2, alone_max(setting.ranks).min(cell));
         Lane {
             barrier: is_shared(Collective::Barrier, 0),
-            bcast: up_to(Collective::Bcast, cell / 2),
-            allgather: up_to(Collective::Allgather, cell / 2),
-            alltoall: up_to(Collective::Alltoall, share_of(cell / 2, setting.ranks)),
-            allreduce: up_to(Collective::Allreduce, alone_max(setting.ranks).min(cell)),
+            bcast: up_to(Collective::Bcast, half),
+            gather: up_to(Collective::Gather, half),
+            scatter: up_to(Collective::Scatter, half),
+            allgather: up_to(Collective::Allgather, half),
+            alltoall: up_to(Collective::Alltoall, share_of(half, setting.ranks)),
+            allreduce: up_to(Collective::Allreduce, alone),
+            reduce: up_to(Collective::Reduce, alone),
+            scan: up_to(Collective::Scan, half),
         }
     }
 }
@@ -83,12 +93,21 @@ struct Opened<'a> {
     traffic: &'a CollectiveTraffic,
 }
 
+impl Opened<'_> {
+    /// What this rank brings, where the root brings `bytes`; `None` if there is no such root.
+    #[inline(always)]
+    fn brought_by(&self, root: usize, bytes: usize) -> Option<usize> {
+        let is_there = root < self.team.size();
+        is_there.then_some(if root == self.team.me() { bytes } else { 0 })
+    }
+}
+
 /// Where the payload of a member is: in its line, or in its cell.
 #[inline(always)]
-fn payload<'a>(turn: &Turn<'a>, member: usize, bytes: usize) -> Cow<'a, Region> {
+fn payload<'a>(turn: &Turn<'a>, member: usize, bytes: usize) -> At<'a> {
     match bytes <= INLINE {
-        true => Cow::Borrowed(turn.inline_region(member)),
-        false => Cow::Owned(turn.cell(member)),
+        true => turn.inline_region(member).at(0),
+        false => turn.cell(member).at(0),
     }
 }
 
@@ -107,81 +126,154 @@ pub fn barrier(comm: &Comm) -> Option<Result<()>> {
 /// A blocking broadcast of `bytes` bytes at `region`; `None` if it must take the usual way.
 #[inline]
 pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<Result<()>> {
-    let opened = open(comm, |lane| bytes <= lane.bcast)?;
-    if bytes == 0 || root >= opened.team.size() {
-        return None;
-    }
-    let brought = if root == opened.team.me() { bytes } else { 0 };
+    let opened = open(comm, |lane| takes(bytes, lane.bcast))?;
+    let brought = opened.brought_by(root, bytes)?;
     let what = (Collective::Bcast, bytes, brought);
     Some(run(&opened, comm, what, |turn| {
         if root == turn.me() {
-            copy_bytes(region, &payload(turn, root, bytes), bytes);
+            region.at(0).copy_to(payload(turn, root, bytes), bytes);
             turn.publish(1);
             return Ok(());
         }
         wait(comm, || turn.has_reached(root, 1))?;
         turn.learn_from(root)?;
         if turn.bytes(root) == bytes {
-            copy_bytes(&payload(turn, root, bytes), region, bytes);
+            payload(turn, root, bytes).copy_to(region.at(0), bytes);
             return Ok(());
         }
         // A message of another length is taken with all due care.
-        let view = region.clone().view(Shape::Contiguous { bytes });
+        let view = dense(region, bytes);
         block_on(comm.context(), cells::bcast(turn, &view, root, 0))
+    }))
+}
+
+/// A blocking gather of `bytes` bytes of each rank to the root's `result`; `None` if it must take the usual way. `result` is apart from
+/// `send`.
+#[inline]
+pub fn gather(
+    comm: &Comm,
+    send: &Region,
+    result: Option<&Region>,
+    bytes: usize,
+    root: usize,
+) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.gather))?;
+    opened.brought_by(root, bytes)?;
+    let what = (Collective::Gather, bytes, bytes);
+    Some(run(&opened, comm, what, |turn| {
+        let me = turn.me();
+        let Some(result) = result else {
+            send.at(0).copy_to(payload(turn, me, bytes), bytes);
+            turn.publish_for(1, root);
+            return Ok(());
+        };
+        let part = |member: usize| result.at(member * bytes);
+        send.at(0).copy_to(part(me), bytes);
+        for member in cells::after(turn) {
+            wait(comm, || turn.has_reached(member, 1))?;
+            turn.learn_from(member)?;
+            if turn.bytes(member) != bytes {
+                let parts = Parts::Each(parts_of(result, bytes, turn.size()));
+                let gather = cells::gather(turn, None, Some(&parts), root, 0);
+                return block_on(comm.context(), gather);
+            }
+            payload(turn, member, bytes).copy_to(part(member), bytes);
+        }
+        turn.learn_from_all()
+    }))
+}
+
+/// A blocking scatter of `bytes` bytes for each rank from the root's `send`; `None` if it must take the usual way. `result` is apart from
+/// `send`.
+#[inline]
+pub fn scatter(
+    comm: &Comm,
+    send: Option<&Region>,
+    result: &Region,
+    bytes: usize,
+    root: usize,
+) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.scatter))?;
+    let size = opened.team.size();
+    let brought = opened.brought_by(root, bytes * size)?;
+    let what = (Collective::Scatter, bytes, brought);
+    Some(run(&opened, comm, what, |turn| {
+        let me = turn.me();
+        let place = |member: usize| match cells::fits_in_line(bytes, size) {
+            true => {
+                let line = turn.inline_region(root);
+                line.at(cells::place_for(root, member, size) * bytes)
+            }
+            false => turn.cell(member).at(0),
+        };
+        if let Some(send) = send {
+            for member in cells::after(turn) {
+                send.at(member * bytes).copy_to(place(member), bytes);
+            }
+            turn.publish(1);
+            send.at(me * bytes).copy_to(result.at(0), bytes);
+            return Ok(());
+        }
+        wait(comm, || turn.has_reached(root, 1))?;
+        turn.learn_from(root)?;
+        if turn.bytes(root) == bytes {
+            place(me).copy_to(result.at(0), bytes);
+            return Ok(());
+        }
+        let view = dense(result, bytes);
+        let scatter = cells::scatter(turn, None, Some(&view), root, true, 0);
+        block_on(comm.context(), scatter)
     }))
 }
 
 /// A blocking allgather of `bytes` bytes of each rank; `None` if it must take the usual way. `result` is apart from `send`.
 #[inline]
 pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
-    let opened = open(comm, |lane| bytes <= lane.allgather)?;
-    if bytes == 0 {
-        return None;
-    }
-    let part = |member: usize| result.offset((member * bytes) as isize);
+    let opened = open(comm, |lane| takes(bytes, lane.allgather))?;
+    let part = |member: usize| result.at(member * bytes);
     let what = (Collective::Allgather, bytes, bytes);
     Some(run(&opened, comm, what, |turn| {
         let me = turn.me();
-        copy_bytes(send, &payload(turn, me, bytes), bytes);
+        send.at(0).copy_to(payload(turn, me, bytes), bytes);
         turn.publish(1);
-        copy_bytes(send, &part(me), bytes);
+        send.at(0).copy_to(part(me), bytes);
         for member in cells::after(turn) {
             wait(comm, || turn.has_reached(member, 1))?;
-            turn.learn_from(member)?;
             turn.expect_bytes(member, bytes)?;
-            copy_bytes(&payload(turn, member, bytes), &part(member), bytes);
+            payload(turn, member, bytes).copy_to(part(member), bytes);
         }
-        Ok(())
+        turn.learn_from_all()
     }))
 }
 
 /// A blocking all-to-all of `bytes` bytes for each pair; `None` if it must take the usual way. `result` is apart from `send`.
 #[inline]
 pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
-    let opened = open(comm, |lane| bytes <= lane.alltoall)?;
-    if bytes == 0 {
-        return None;
-    }
-    let part = |region: &Region, member: usize| region.offset((member * bytes) as isize);
+    let opened = open(comm, |lane| takes(bytes, lane.alltoall))?;
+    let size = opened.team.size();
     // What it tells of lengths is what the usual way tells: nothing.
-    let what = (Collective::Alltoall, 0, bytes * opened.team.size());
+    let what = (Collective::Alltoall, 0, bytes * size);
     Some(run(&opened, comm, what, |turn| {
-        let (me, size, piece) = (turn.me(), turn.size(), cells::share_of_half(turn));
+        let me = turn.me();
+        let in_line = cells::fits_in_line(bytes, size);
+        let share = cells::share_of_half(turn);
         let place = |writer: usize, reader: usize| {
-            let at = cells::place_for(writer, reader, size) * piece;
-            turn.half(writer, 0).offset(at as isize)
+            let index = cells::place_for(writer, reader, size);
+            match in_line {
+                true => turn.inline_region(writer).at(index * bytes),
+                false => turn.cell(writer).at(index * share),
+            }
         };
         for member in cells::after(turn) {
-            copy_bytes(&part(send, member), &place(me, member), bytes);
+            send.at(member * bytes).copy_to(place(me, member), bytes);
         }
         turn.publish(1);
-        copy_bytes(&part(send, me), &part(result, me), bytes);
+        send.at(me * bytes).copy_to(result.at(me * bytes), bytes);
         for member in cells::after(turn) {
             wait(comm, || turn.has_reached(member, 1))?;
-            turn.learn_from(member)?;
-            copy_bytes(&place(member, me), &part(result, member), bytes);
+            place(member, me).copy_to(result.at(member * bytes), bytes);
         }
-        Ok(())
+        turn.learn_from_all()
     }))
 }
 
@@ -194,25 +286,112 @@ pub fn allreduce(
     bytes: usize,
     kernel: Kernel,
 ) -> Option<Result<()>> {
-    let opened = open(comm, |lane| bytes <= lane.allreduce)?;
-    if bytes == 0 {
-        return None;
-    }
+    let opened = open(comm, |lane| takes(bytes, lane.allreduce))?;
     let what = (Collective::Allreduce, bytes, bytes);
     Some(run(&opened, comm, what, |turn| {
-        copy_bytes(send, &payload(turn, turn.me(), bytes), bytes);
+        send.at(0).copy_to(payload(turn, turn.me(), bytes), bytes);
         turn.publish(1);
         wait(comm, || turn.have_all_reached(1))?;
         turn.learn_from_all()?;
         turn.expect_bytes_of_all(bytes)?;
-        // As `Reduction::fold`: the last operand, then the others before it.
-        let last = turn.size() - 1;
-        copy_bytes(&payload(turn, last, bytes), result, bytes);
-        for member in (0..last).rev() {
-            combine(&payload(turn, member, bytes), result, bytes, kernel);
-        }
+        fold(turn, turn.size(), send, result, bytes, kernel);
         Ok(())
     }))
+}
+
+/// A blocking reduction of `bytes` bytes to the root's `result`, by a predefined operator; `None` if it must take the usual way. `result`
+/// is not `send`.
+#[inline]
+pub fn reduce(
+    comm: &Comm,
+    send: &Region,
+    result: Option<&Region>,
+    bytes: usize,
+    kernel: Kernel,
+    root: usize,
+) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.reduce))?;
+    opened.brought_by(root, bytes)?;
+    let what = (Collective::Reduce, bytes, bytes);
+    Some(run(&opened, comm, what, |turn| {
+        let Some(result) = result else {
+            send.at(0).copy_to(payload(turn, turn.me(), bytes), bytes);
+            turn.publish_for(1, root);
+            return Ok(());
+        };
+        wait(comm, || turn.have_all_reached(1))?;
+        turn.learn_from_all()?;
+        turn.expect_bytes_of_all(bytes)?;
+        fold(turn, turn.size(), send, result, bytes, kernel);
+        Ok(())
+    }))
+}
+
+/// A blocking scan of `bytes` bytes, by a predefined operator; `None` if it must take the usual way. `result` is not `send`.
+#[inline]
+pub fn scan(
+    comm: &Comm,
+    send: &Region,
+    result: &Region,
+    bytes: usize,
+    kernel: Kernel,
+) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.scan))?;
+    let what = (Collective::Scan, bytes, bytes);
+    Some(run(&opened, comm, what, |turn| {
+        let me = turn.me();
+        send.at(0).copy_to(payload(turn, me, bytes), bytes);
+        turn.publish(1);
+        for member in 0..me {
+            wait(comm, || turn.has_reached(member, 1))?;
+            turn.learn_from(member)?;
+            turn.expect_bytes(member, bytes)?;
+        }
+        fold(turn, me + 1, send, result, bytes, kernel);
+        Ok(())
+    }))
+}
+
+/// Reduces what the first `members` members have published, and this one brings, to `result`: as
+/// [`Reduction::fold`](crate::collective::reduction::Reduction), the last operand, then the others before it. What this rank has published
+/// lies in the others' caches by now, so its own operand comes from where it was.
+#[inline(always)]
+fn fold(
+    turn: &Turn<'_>,
+    members: usize,
+    send: &Region,
+    result: &Region,
+    bytes: usize,
+    kernel: Kernel,
+) {
+    let operand = |member: usize| match member == turn.me() {
+        true => send.at(0),
+        false => payload(turn, member, bytes),
+    };
+    let last = members - 1;
+    operand(last).copy_to(result.at(0), bytes);
+    for member in (0..last).rev() {
+        operand(member).combine_into(result, bytes, kernel);
+    }
+}
+
+/// Whether a lane that is wide enough for `most` bytes takes some.
+#[inline(always)]
+fn takes(bytes: usize, most: usize) -> bool {
+    bytes.wrapping_sub(1) < most
+}
+
+/// `bytes` bytes in one piece.
+#[cold]
+fn dense(region: &Region, bytes: usize) -> View {
+    region.clone().view(Shape::Contiguous { bytes })
+}
+
+/// So many parts of `bytes` bytes each.
+#[cold]
+fn parts_of(region: &Region, bytes: usize, parts: usize) -> Vec<View> {
+    let part = |i: usize| dense(&region.offset((i * bytes) as isize), bytes);
+    (0..parts).map(part).collect()
 }
 
 /// Runs an operation that tells the others of `bytes` bytes, and counts as so many `brought`.
@@ -229,6 +408,9 @@ fn run(
     wait(comm, || turn.is_free())?;
     turn.open(bytes);
     let result = work(&turn);
+    if brought > INLINE {
+        turn.fetch_next(brought.min(FETCH_MAX));
+    }
     turn.finish();
     result
 }
@@ -250,7 +432,6 @@ fn wait_long(comm: &Comm, is_there: &dyn Fn() -> bool) -> Result<()> {
             if is_there() {
                 return Ok(());
             }
-            // Without the pause the processor reads ahead of the stamp, and does it all again when that changes (20 ns).
             std::hint::spin_loop();
         }
     }

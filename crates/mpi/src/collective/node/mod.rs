@@ -475,7 +475,8 @@ impl Call {
                 cells::allgather(turn, send.as_ref(), parts, base).await
             }
             What::Alltoall { send, receive } => {
-                cells::alltoall(turn, send.as_ref(), receive, base).await
+                let even = self.what.bytes();
+                cells::alltoall(turn, send.as_ref(), receive, even, base).await
             }
             What::Reduce {
                 reduction,

@@ -83,6 +83,23 @@ impl<'a> Operands<'a> {
         }
     }
 
+    /// The operand of `member` from element `first` on, which that one has put in `cell`, for a reduction to `result`. What this rank
+    /// has published lies in the others' caches by now, so its own comes from where it was, unless the result is to go there.
+    fn of(
+        &self,
+        turn: &Turn<'_>,
+        member: usize,
+        first: usize,
+        cell: Region,
+        result: &Region,
+    ) -> Region {
+        let own = self.own.region(first);
+        match member == turn.me() && own.address() != result.address() {
+            true => own,
+            false => cell,
+        }
+    }
+
     fn offset(&self, region: &Region, element: usize) -> Region {
         region.offset((element * self.stride) as isize)
     }
@@ -96,7 +113,7 @@ impl<'a> Operands<'a> {
     fn bring_all(&self, turn: &Turn<'_>, base: u32) -> Result<()> {
         match self.in_line(base) {
             true => self.bring(0, self.reduction.count, turn.inline_region(turn.me())),
-            false => self.bring(0, self.reduction.count, &turn.cell(turn.me())),
+            false => self.bring(0, self.reduction.count, turn.cell(turn.me())),
         }
     }
 
@@ -115,9 +132,12 @@ impl<'a> Operands<'a> {
         let (reduction, count) = (self.reduction, self.reduction.count);
         match self.in_line(base) {
             true => reduction.fold(members, count, result, |member| {
-                Ok(turn.inline_region(member))
+                let line = turn.inline_region(member).clone();
+                Ok(self.of(turn, member, 0, line, result))
             }),
-            false => reduction.fold(members, count, result, |member| Ok(turn.cell(member))),
+            false => reduction.fold(members, count, result, |member| {
+                Ok(self.of(turn, member, 0, turn.cell(member).clone(), result))
+            }),
         }
     }
 }
@@ -137,10 +157,13 @@ pub async fn reduce(
             let result = result.expect("an allreduce has a receive buffer everywhere");
             return up_and_down(turn, operands, result, tree, base).await;
         }
-        operands.bring_all(turn, base)?;
+        let is_in_place = wants.is_some_and(|result| result.same_place(operands.own));
+        // The root's operand is its own business, but where the result overwrites it.
+        if root != Some(me) || is_in_place {
+            operands.bring_all(turn, base)?;
+        }
         match root {
             Some(root) if root != me => turn.publish_for(base + 1, root),
-            // The root's operand is its own business.
             Some(_) => {}
             None => turn.publish(base + 1),
         }
@@ -175,7 +198,8 @@ pub async fn reduce(
         };
         let at = |member: usize, element: usize| operands.offset(&turn.half(member, k), element);
         reduction.fold(size, mine.len(), &target, |member| {
-            Ok(at(member, mine.start))
+            let cell = at(member, mine.start);
+            Ok(operands.of(turn, member, first + mine.start, cell, &target))
         })?;
         // Only this rank reads its share of its own cell.
         if !mine.is_empty() {
@@ -212,7 +236,7 @@ async fn up_and_down(
     operands.bring_all(turn, base)?;
     let place = |member: usize| match operands.in_line(base) {
         true => turn.inline_region(member).clone(),
-        false => turn.cell(member),
+        false => turn.cell(member).clone(),
     };
     let to = result.region(0);
     for &child in &tree.children {
@@ -258,13 +282,16 @@ pub async fn reduce_scatter(
     };
     let target = beside.as_ref().unwrap_or(result);
     let longest = counts.iter().copied().max().unwrap_or(0);
+    let my_block: usize = counts[..me].iter().sum();
     for k in 0..pieces(longest, most) {
         let mut block = 0;
         for (member, &count) in counts.iter().enumerate() {
             let first = (k * most).min(count);
             let part = most.min(count - first);
-            let to = operands.offset(&turn.half(me, k), member * most);
-            operands.bring(block + first, part, &to)?;
+            if member != me {
+                let to = operands.offset(&turn.half(me, k), member * most);
+                operands.bring(block + first, part, &to)?;
+            }
             block += count;
         }
         turn.publish(phase(base, k + 1));
@@ -272,7 +299,10 @@ pub async fn reduce_scatter(
         let first = (k * most).min(mine);
         let part = most.min(mine - first);
         reduction.fold(size, part, &target.region(first), |member| {
-            Ok(operands.offset(&turn.half(member, k), me * most))
+            Ok(match member == me {
+                true => operands.own.region(my_block + first),
+                false => operands.offset(&turn.half(member, k), me * most),
+            })
         })?;
     }
     if beside.is_some() && mine > 0 {
@@ -292,6 +322,10 @@ pub async fn scan(
     let (me, reduction) = (turn.me(), operands.reduction);
     let most = (turn.half_bytes() / operands.stride).max(1);
     let before = me + usize::from(!exclusive);
+    let room = |member, k| match operands.in_line(base) {
+        true => turn.inline_region(member).clone(),
+        false => turn.half(member, k),
+    };
     for k in 0..pieces(reduction.count, most) {
         let first = k * most;
         let count = most.min(reduction.count - first);
@@ -299,14 +333,15 @@ pub async fn scan(
             // Who has published piece k - 1 has read all of round k - 2.
             turn.all_reached(phase(base, k)).await?;
         }
-        operands.bring(first, count, &turn.half(me, k))?;
+        operands.bring(first, count, &room(me, k))?;
         turn.publish(phase(base, k + 1));
         for member in 0..me {
             turn.reached(member, phase(base, k + 1)).await?;
             turn.expect_bytes(member, operands.bytes())?;
         }
-        reduction.fold(before, count, &result.region(first), |member| {
-            Ok(turn.half(member, k))
+        let target = result.region(first);
+        reduction.fold(before, count, &target, |member| {
+            Ok(operands.of(turn, member, first, room(member, k), &target))
         })?;
     }
     Ok(())

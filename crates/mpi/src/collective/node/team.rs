@@ -63,6 +63,8 @@ pub struct Turn<'a> {
     number: u64,
     at: usize,
     kind: u8,
+    /// What the line says beside the stamp, once the turn is open. Only this rank uses it.
+    word: AtomicU64,
     /// This is the operation that finds out about copies by address.
     asks_for_cma: bool,
     /// How often to look at a line before the caller's turn comes again.
@@ -254,6 +256,7 @@ impl<'a> Turn<'a> {
             number: ticket.number,
             at: (ticket.number % TURNS as u64) as usize,
             kind,
+            word: AtomicU64::new(0),
             asks_for_cma: ticket.asks_for_cma,
             looks: if waits && team.has_cores { LOOKS } else { 1 },
             arrival: ticket.arrival,
@@ -311,7 +314,7 @@ impl<'a> Turn<'a> {
         let word = u64::from(self.kind) << (BYTES_BITS + 8)
             | lag << BYTES_BITS
             | (bytes as u64 & ((1 << BYTES_BITS) - 1));
-        self.team.area.set_word(self.at, word);
+        self.word.store(word, Ordering::Relaxed);
         if late::is_on() && self.arrival.is_none() {
             // What the operation before in this turn has said is not of this one.
             self.team.area.set_arrived(self.at, 0);
@@ -321,6 +324,9 @@ impl<'a> Turn<'a> {
     /// Publishes `phase`.
     #[inline]
     fn put_stamp(&self, phase: u32) {
+        // All that the line says is stored at once, after the payload: in between, those who look at the line would take it away.
+        let word = self.word.load(Ordering::Relaxed);
+        self.team.area.set_word(self.at, word);
         if let Some(arrival) = &self.arrival {
             self.team.area.set_arrived(self.at, arrival.word());
         }
@@ -512,9 +518,15 @@ impl<'a> Turn<'a> {
         self.team.finish(self.number);
     }
 
+    /// Has the memory fetched that this rank will write to in the next operation, if that brings `bytes` bytes in a cell.
+    #[inline]
+    pub fn fetch_next(&self, bytes: usize) {
+        self.team.area.fetch((self.at + 1) % TURNS, bytes);
+    }
+
     /// Memory of `member` for the payload, or a part of it.
     #[inline]
-    pub fn cell(&self, member: usize) -> Region {
+    pub fn cell(&self, member: usize) -> &'a Region {
         self.team.area.cell(self.at, member)
     }
 
