@@ -17,6 +17,7 @@ use mica_mpi::collective::node::reduce_cells::{self, Operands};
 use mica_mpi::collective::node::reduce_direct::{self, Terms};
 use mica_mpi::collective::node::shape::Tree;
 use mica_mpi::collective::node::team::{Team, Turn};
+use mica_mpi::collective::node::word::Kind;
 use mica_mpi::collective::node::{What, cells};
 use mica_mpi::error::Result;
 use mica_node::segment::{JobSegment, JobSpec};
@@ -346,6 +347,8 @@ pub enum How {
 pub struct Operation {
     pub parts: Vec<What>,
     pub how: How,
+    /// A rank that goes another way.
+    odd: Option<(usize, How)>,
     /// For people.
     name: String,
     /// Ranks that have begun it.
@@ -358,13 +361,26 @@ impl Operation {
             parts,
             name,
             how,
+            odd: None,
             begun: Rc::default(),
+        }
+    }
+
+    /// The same, but that this `rank` goes another way.
+    pub fn but(self, rank: usize, how: How) -> Operation {
+        Operation {
+            odd: Some((rank, how)),
+            ..self
         }
     }
 
     /// This rank's part: what `collective::node::Call` does.
     fn begin(&self, team: &Rc<Team>, rank: usize) -> Task {
-        let (what, how, team) = (self.parts[rank].clone(), self.how, Rc::clone(team));
+        let how = match self.odd {
+            Some((odd, how)) if odd == rank => how,
+            _ => self.how,
+        };
+        let (what, team) = (self.parts[rank].clone(), Rc::clone(team));
         let (begun, size) = (Rc::clone(&self.begun), self.parts.len());
         // Some go by as a blocking call goes, which looks more than once each time.
         let waits = (begun.get() + rank).is_multiple_of(3);
@@ -375,10 +391,11 @@ impl Operation {
                 ..
             }
         );
+        let directly = matches!(how, How::Direct { .. });
         let ticket = team.reserve(asks);
         begun.set(begun.get() + 1);
         Box::pin(async move {
-            let turn = Turn::new(&team, ticket, what.collective() as u8 + 1, waits);
+            let turn = Turn::new(&team, ticket, Kind::of(&what, directly), waits);
             turn.begin(what.own_bytes(rank)).await;
             let result = perform(&turn, &what, how).await;
             if matches!(what, What::Barrier) && result.is_ok() {
@@ -548,7 +565,7 @@ async fn through_cells(turn: &Turn<'_>, what: &What, base: u32) -> Result<()> {
         }
         What::Allgather { send, parts } => cells::allgather(turn, send.as_ref(), parts, base).await,
         What::Alltoall { send, receive } => {
-            cells::alltoall(turn, send.as_ref(), receive, base).await
+            cells::alltoall(turn, send.as_ref(), receive, what.bytes(), base).await
         }
         What::Reduce {
             reduction,

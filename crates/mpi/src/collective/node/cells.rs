@@ -278,11 +278,13 @@ pub async fn allgather(
     Ok(())
 }
 
-/// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is `None`.
+/// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is `None`. Each rank has `told` how long all
+/// parts are, if they are as long.
 pub async fn alltoall(
     turn: &Turn<'_>,
     send: Option<&Parts>,
     receive: &Parts,
+    told: Option<usize>,
     base: u32,
 ) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
@@ -317,6 +319,9 @@ pub async fn alltoall(
             let bytes = receive.len(member);
             if at < bytes {
                 turn.reached(member, phase(base, k + 1)).await?;
+                if let Some(told) = told {
+                    turn.expect_bytes(member, told)?;
+                }
                 let place = place_for(member, me, size) * piece;
                 let from = turn.half(member, k).offset(place as isize);
                 let view = receive.view(member)?;

@@ -15,7 +15,8 @@ use mica_protocol::{CollectiveTraffic, Way};
 
 use super::cells::{self, share_of};
 use super::reduce_cells::alone_max;
-use super::team::{Team, Turn};
+use super::team::{PATIENCE, Team, Turn};
+use super::word::Kind;
 use super::{block_on, waiting_in};
 use crate::comm::Comm;
 use crate::error::Result;
@@ -99,7 +100,7 @@ pub fn barrier(comm: &Comm) -> Option<Result<()>> {
     let what = (Collective::Barrier, 0, 0);
     Some(run(&opened, comm, what, |turn| {
         turn.publish(1);
-        wait(comm, || turn.have_all_reached(1))?;
+        wait_for_all(comm, turn)?;
         turn.learn_from_all()
     }))
 }
@@ -112,14 +113,15 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
         return None;
     }
     let brought = if root == opened.team.me() { bytes } else { 0 };
-    let what = (Collective::Bcast, bytes, brought);
+    let kind = Kind::from(Collective::Bcast).rooted(root);
+    let what = (kind, bytes, brought);
     Some(run(&opened, comm, what, |turn| {
         if root == turn.me() {
             copy_bytes(region, &payload(turn, root, bytes), bytes);
             turn.publish(1);
             return Ok(());
         }
-        wait(comm, || turn.has_reached(root, 1))?;
+        wait_for(comm, turn, root)?;
         turn.learn_from(root)?;
         if turn.bytes(root) == bytes {
             copy_bytes(&payload(turn, root, bytes), region, bytes);
@@ -146,7 +148,7 @@ pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> O
         turn.publish(1);
         copy_bytes(send, &part(me), bytes);
         for member in cells::after(turn) {
-            wait(comm, || turn.has_reached(member, 1))?;
+            wait_for(comm, turn, member)?;
             turn.learn_from(member)?;
             turn.expect_bytes(member, bytes)?;
             copy_bytes(&payload(turn, member, bytes), &part(member), bytes);
@@ -163,8 +165,7 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
         return None;
     }
     let part = |region: &Region, member: usize| region.offset((member * bytes) as isize);
-    // What it tells of lengths is what the usual way tells: nothing.
-    let what = (Collective::Alltoall, 0, bytes * opened.team.size());
+    let what = (Collective::Alltoall, bytes, bytes * opened.team.size());
     Some(run(&opened, comm, what, |turn| {
         let (me, size, piece) = (turn.me(), turn.size(), cells::share_of_half(turn));
         let place = |writer: usize, reader: usize| {
@@ -177,8 +178,9 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
         turn.publish(1);
         copy_bytes(&part(send, me), &part(result, me), bytes);
         for member in cells::after(turn) {
-            wait(comm, || turn.has_reached(member, 1))?;
+            wait_for(comm, turn, member)?;
             turn.learn_from(member)?;
+            turn.expect_bytes(member, bytes)?;
             copy_bytes(&place(member, me), &part(result, member), bytes);
         }
         Ok(())
@@ -202,7 +204,7 @@ pub fn allreduce(
     Some(run(&opened, comm, what, |turn| {
         copy_bytes(send, &payload(turn, turn.me(), bytes), bytes);
         turn.publish(1);
-        wait(comm, || turn.have_all_reached(1))?;
+        wait_for_all(comm, turn)?;
         turn.learn_from_all()?;
         turn.expect_bytes_of_all(bytes)?;
         // As `Reduction::fold`: the last operand, then the others before it.
@@ -220,30 +222,54 @@ pub fn allreduce(
 fn run(
     opened: &Opened<'_>,
     comm: &Comm,
-    (collective, bytes, brought): (Collective, usize, usize),
+    (kind, bytes, brought): (impl Into<Kind>, usize, usize),
     work: impl FnOnce(&Turn<'_>) -> Result<()>,
 ) -> Result<()> {
     let Opened { team, traffic } = *opened;
     traffic.count(Way::Area, brought);
-    let turn = Turn::new(team, team.reserve(false), collective as u8 + 1, true);
-    wait(comm, || turn.is_free())?;
+    let turn = Turn::new(team, team.reserve(false), kind.into(), true);
+    wait(comm, || turn.is_free(), |_| Ok(()))?;
     turn.open(bytes);
     let result = work(&turn);
     turn.finish();
     result
 }
 
-/// Looks until `is_there`.
+/// Waits until `member` has published.
 #[inline(always)]
-fn wait(comm: &Comm, is_there: impl Fn() -> bool) -> Result<()> {
+fn wait_for(comm: &Comm, turn: &Turn<'_>, member: usize) -> Result<()> {
+    wait(
+        comm,
+        || turn.has_reached(member, 1),
+        |first| turn.may_come(member, 1, first),
+    )
+}
+
+/// Waits until all others have published.
+#[inline(always)]
+fn wait_for_all(comm: &Comm, turn: &Turn<'_>) -> Result<()> {
+    wait(
+        comm,
+        || turn.have_all_reached(1),
+        |first| turn.may_all_come(1, first),
+    )
+}
+
+/// Looks until `is_there`, as long as it `may` come; that is asked after some looks in vain, and told when it is the first time.
+#[inline(always)]
+fn wait(comm: &Comm, is_there: impl Fn() -> bool, may: impl Fn(bool) -> Result<()>) -> Result<()> {
     if is_there() {
         return Ok(());
     }
-    wait_long(comm, &is_there)
+    wait_long(comm, &is_there, &may)
 }
 
 #[inline(never)]
-fn wait_long(comm: &Comm, is_there: &dyn Fn() -> bool) -> Result<()> {
+fn wait_long(
+    comm: &Comm,
+    is_there: &dyn Fn() -> bool,
+    may: &dyn Fn(bool) -> Result<()>,
+) -> Result<()> {
     let engine = process::engine()?;
     if !engine.shares_core() {
         for _ in 0..LOOKS {
@@ -254,5 +280,15 @@ fn wait_long(comm: &Comm, is_there: &dyn Fn() -> bool) -> Result<()> {
             std::hint::spin_loop();
         }
     }
-    Ok(engine.watch(waiting_in(comm.context()), || is_there().then_some(()))?)
+    let mut looks = 0u32;
+    engine.watch(waiting_in(comm.context()), || {
+        if is_there() {
+            return Some(Ok(()));
+        }
+        looks = looks.saturating_add(1);
+        match looks < PATIENCE {
+            true => None,
+            false => may(looks == PATIENCE).err().map(Err),
+        }
+    })?
 }

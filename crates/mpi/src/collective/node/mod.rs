@@ -21,6 +21,7 @@ pub mod shape;
 pub mod span;
 pub mod team;
 mod what;
+pub mod word;
 
 use std::fmt;
 use std::future::Future;
@@ -38,6 +39,7 @@ use self::lane::Lane;
 use self::reduce_cells::Operands;
 use self::reduce_direct::Terms;
 use self::team::{Team, Ticket, Turn};
+use self::word::Kind;
 use super::place::{Elements, Place};
 use super::schedule::Schedule;
 use super::thresholds::Thresholds;
@@ -86,24 +88,6 @@ pub enum Plan {
 impl From<Schedule> for Plan {
     fn from(schedule: Schedule) -> Plan {
         Plan::Rounds(schedule)
-    }
-}
-
-/// The MPI call that lines name by this number.
-pub(super) fn name_of_kind(kind: u8) -> &'static str {
-    let known = Collective::ALL.get(usize::from(kind).wrapping_sub(1));
-    match known {
-        Some(Collective::Barrier) => "MPI_Barrier",
-        Some(Collective::Bcast) => "MPI_Bcast",
-        Some(Collective::Gather) => "MPI_Gather(v)",
-        Some(Collective::Scatter) => "MPI_Scatter(v)",
-        Some(Collective::Allgather) => "MPI_Allgather(v)",
-        Some(Collective::Alltoall) => "MPI_Alltoall(v,w)",
-        Some(Collective::Reduce) => "MPI_Reduce",
-        Some(Collective::Allreduce) => "MPI_Allreduce",
-        Some(Collective::ReduceScatter) => "MPI_Reduce_scatter(_block)",
-        Some(Collective::Scan) => "MPI_Scan or MPI_Exscan",
-        None => "an unknown collective",
     }
 }
 
@@ -309,7 +293,7 @@ impl Call {
 
     /// This rank's part, from the first stamp to the last.
     async fn run(&self, ticket: Ticket, waits: bool) -> Result<()> {
-        let kind = self.what.collective() as u8 + 1;
+        let kind = Kind::of(&self.what, self.directly);
         let turn = Turn::new(self.team(), ticket, kind, waits);
         turn.begin(self.what.own_bytes(turn.me())).await;
         let result = self.perform(&turn).await;
@@ -475,7 +459,7 @@ impl Call {
                 cells::allgather(turn, send.as_ref(), parts, base).await
             }
             What::Alltoall { send, receive } => {
-                cells::alltoall(turn, send.as_ref(), receive, base).await
+                cells::alltoall(turn, send.as_ref(), receive, self.what.bytes(), base).await
             }
             What::Reduce {
                 reduction,

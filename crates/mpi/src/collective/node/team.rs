@@ -21,6 +21,7 @@ use mica_channel::direct::Reach;
 use mica_channel::memory::{Region, View};
 
 use super::shape::Tree;
+use super::word::{Kind, Word};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::late::{self, Arrival};
@@ -32,8 +33,8 @@ const PHASE_BITS: u32 = 24;
 /// takes as long as some.
 const LOOKS: u32 = 40;
 
-/// Bits of a line's word that hold a number of bytes; above them the lag, then the kind.
-const BYTES_BITS: u32 = 48;
+/// Looks in vain at a member, each as many as [`Turn::looks`], before it is asked whether it will come at all.
+pub(super) const PATIENCE: u32 = 16;
 
 /// A communicator's ranks on this node.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ pub struct Turn<'a> {
     team: &'a Team,
     number: u64,
     at: usize,
-    kind: u8,
+    kind: Kind,
     /// This is the operation that finds out about copies by address.
     asks_for_cma: bool,
     /// How often to look at a line before the caller's turn comes again.
@@ -248,7 +249,7 @@ fn after_finishing(old: u64, number: u64) -> u64 {
 
 impl<'a> Turn<'a> {
     /// Operation `ticket`, whose members call it `kind`. `waits`: this rank does nothing else until it has ended.
-    pub fn new(team: &'a Team, ticket: Ticket, kind: u8, waits: bool) -> Turn<'a> {
+    pub fn new(team: &'a Team, ticket: Ticket, kind: Kind, waits: bool) -> Turn<'a> {
         Turn {
             team,
             number: ticket.number,
@@ -308,10 +309,8 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn open(&self, bytes: usize) {
         let lag = self.number - self.team.low();
-        let word = u64::from(self.kind) << (BYTES_BITS + 8)
-            | lag << BYTES_BITS
-            | (bytes as u64 & ((1 << BYTES_BITS) - 1));
-        self.team.area.set_word(self.at, word);
+        let word = Word::new(self.kind, self.number, lag, bytes);
+        self.team.area.set_word(self.at, word.0);
         if late::is_on() && self.arrival.is_none() {
             // What the operation before in this turn has said is not of this one.
             self.team.area.set_arrived(self.at, 0);
@@ -388,17 +387,71 @@ impl<'a> Turn<'a> {
     /// Waits until `member` has come to `phase`.
     ///
     /// # Errors
-    /// When it is in another collective.
+    /// When it is in another collective, or will never come.
     #[inline]
     pub async fn reached(&self, member: usize, phase: u32) -> Result<()> {
         if !self.reaches(member, phase) {
+            let mut looks = 0;
             poll_fn(|_| match self.reaches(member, phase) {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
+                true => Poll::Ready(Ok(())),
+                false => self.look_on(&mut looks, member, phase),
             })
-            .await;
+            .await?;
         }
         self.learn_from(member)
+    }
+
+    /// After a look in vain at `member`: whether another one is of any use.
+    fn look_on(&self, looks: &mut u32, member: usize, phase: u32) -> Poll<Result<()>> {
+        *looks = looks.saturating_add(1);
+        if *looks < PATIENCE {
+            return Poll::Pending;
+        }
+        match self.may_come(member, phase, *looks == PATIENCE) {
+            Ok(()) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Whether `member`, which has not come to `phase` so far, may still do so. To be asked after some looks in vain, as it takes
+    /// further lines; at the `first` time others are told that this rank waits for them to finish.
+    ///
+    /// # Errors
+    /// When it is in another collective, or has left this one.
+    #[cold]
+    pub fn may_come(&self, member: usize, phase: u32, first: bool) -> Result<()> {
+        if first {
+            // Who finishes later wakes this rank.
+            self.team.area.await_finish(self.number);
+        }
+        // Without a stamp: the word says by itself whether it is of this operation, and nothing else is read for it.
+        let word = self.word(member);
+        if word.is_of(self.number) {
+            self.check(member, word)?;
+        }
+        // The mark first: all stamps that its owner has published before are seen then.
+        if self.team.area.finished(member) >= self.number && !self.has_reached(member, phase) {
+            return Err(self.has_left(member));
+        }
+        Ok(())
+    }
+
+    /// The same of all others.
+    ///
+    /// # Errors
+    /// As [`may_come`](Self::may_come).
+    #[cold]
+    pub fn may_all_come(&self, phase: u32, first: bool) -> Result<()> {
+        let late = |&member: &usize| member != self.me() && !self.has_reached(member, phase);
+        (0..self.size())
+            .filter(late)
+            .try_for_each(|member| self.may_come(member, phase, first))
+    }
+
+    /// What a member says of its part.
+    #[inline]
+    fn word(&self, member: usize) -> Word {
+        Word(self.team.area.word(self.at, member))
     }
 
     /// Takes in what `member` has said with a phase that it has come to.
@@ -408,27 +461,27 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn learn_from(&self, member: usize) -> Result<()> {
         self.see_arrival(member);
-        self.check(member, self.team.area.word(self.at, member))
+        self.check(member, self.word(member))
     }
 
     /// Waits until all others have come to `phase`.
     ///
     /// # Errors
-    /// When one is in another collective.
+    /// When one is in another collective, or will never come.
     #[inline]
     pub async fn all_reached(&self, phase: u32) -> Result<()> {
         let (me, size) = (self.me(), self.size());
-        let mut member = 0;
+        let (mut member, mut looks) = (0, 0);
         poll_fn(|_| {
             while member < size {
                 if member != me && !self.reaches(member, phase) {
-                    return Poll::Pending;
+                    return self.look_on(&mut looks, member, phase);
                 }
                 member += 1;
             }
-            Poll::Ready(())
+            Poll::Ready(Ok(()))
         })
-        .await;
+        .await?;
         self.learn_from_all()
     }
 
@@ -442,17 +495,17 @@ impl<'a> Turn<'a> {
         let mut safe = self.team.low();
         for member in (0..size).filter(|&member| member != me) {
             self.see_arrival(member);
-            let word = self.team.area.word(self.at, member);
+            let word = self.word(member);
             self.check(member, word)?;
-            safe = safe.min(self.number - (word >> BYTES_BITS & 0xff));
+            safe = safe.min(self.number - word.lag());
         }
         self.team.raise_safe(safe);
         Ok(())
     }
 
     #[inline]
-    fn check(&self, member: usize, word: u64) -> Result<()> {
-        if (word >> (BYTES_BITS + 8)) as u8 == self.kind {
+    fn check(&self, member: usize, word: Word) -> Result<()> {
+        if word.kind() == self.kind {
             Ok(())
         } else {
             Err(self.mismatch(member, word))
@@ -460,20 +513,46 @@ impl<'a> Turn<'a> {
     }
 
     #[cold]
-    fn mismatch(&self, member: usize, word: u64) -> Error {
-        let theirs = super::name_of_kind((word >> (BYTES_BITS + 8)) as u8);
-        let ours = super::name_of_kind(self.kind);
-        let rank = self.rank(member);
+    fn mismatch(&self, member: usize, word: Word) -> Error {
+        let (theirs, ours, rank) = (word.kind(), self.kind, self.rank(member));
+        if !theirs.is_same_call(ours) {
+            let (theirs, ours) = (theirs.name(), ours.name());
+            let detail = format!(
+                "rank {rank} of the job has called {theirs} where this rank has called {ours} on the same communicator"
+            );
+            return Error::other(c::ERR_OTHER, detail);
+        }
+        let call = ours.name();
+        if theirs.root() != ours.root() {
+            let detail = format!(
+                "{call}: rank {rank} of the job has named another root than this rank ({} and {}, counted modulo 128 among the ranks on this node)",
+                theirs.root(),
+                ours.root()
+            );
+            return Error::other(c::ERR_ROOT, detail);
+        }
+        let (theirs, ours) = (word.bytes(), self.word(self.me()).bytes());
         let detail = format!(
-            "rank {rank} of the job has called {theirs} where this rank has called {ours} on the same communicator"
+            "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {ours}, for which they take different ways"
         );
-        Error::other(c::ERR_OTHER, detail)
+        Error::other(c::ERR_TRUNCATE, detail)
+    }
+
+    /// The error of a `member` that has finished the operation without what this rank waits for.
+    #[cold]
+    fn has_left(&self, member: usize) -> Error {
+        let (call, rank) = (self.kind.name(), self.rank(member));
+        let (theirs, ours) = (self.bytes(member), self.bytes(self.me()));
+        let detail = format!(
+            "{call}: rank {rank} of the job has left it, after an error or with less data ({theirs} bytes), while this rank ({ours} bytes) waits for it"
+        );
+        Error::other(c::ERR_TRUNCATE, detail)
     }
 
     /// Bytes that `member` takes part with; to be asked after a phase that it has come to.
     #[inline]
     pub fn bytes(&self, member: usize) -> usize {
-        (self.team.area.word(self.at, member) & ((1 << BYTES_BITS) - 1)) as usize
+        self.word(member).bytes()
     }
 
     /// Refuses a `member` that takes part with other than `bytes` bytes.
@@ -499,7 +578,7 @@ impl<'a> Turn<'a> {
     #[cold]
     pub fn disagreement(&self, member: usize, bytes: usize) -> Error {
         let (rank, theirs) = (self.rank(member), self.bytes(member));
-        let call = super::name_of_kind(self.kind);
+        let call = self.kind.name();
         let detail = format!(
             "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {bytes}"
         );
@@ -579,6 +658,14 @@ impl<'a> Turn<'a> {
             });
             return Ok((agreed.await, phase));
         }
+        let asked = self.ask_for_cma(phase).await;
+        // After an error, too: later operations wait for an answer.
+        let _ = self.team.cma.set(matches!(asked, Ok(true)));
+        asked.map(|agreed| (agreed, phase + 2))
+    }
+
+    /// Asks all members, in the two phases after `phase`.
+    async fn ask_for_cma(&self, phase: u32) -> Result<bool> {
         let (me, members) = (self.me(), self.team.area.members());
         let can = self.team.reach().is_some_and(|reach| {
             let mut others = (0..self.size()).filter(|&member| member != me);
@@ -592,8 +679,7 @@ impl<'a> Turn<'a> {
         // The words are overwritten next: not before all have read them.
         self.publish(phase + 2);
         self.all_reached(phase + 2).await?;
-        let _ = self.team.cma.set(agreed);
-        Ok((agreed, phase + 2))
+        Ok(agreed)
     }
 }
 

@@ -119,6 +119,17 @@ impl What {
         }
     }
 
+    /// The rank that sends to all others, or receives from them, if there is one.
+    pub fn root(&self) -> Option<usize> {
+        match self {
+            What::Bcast { root, .. } | What::Gather { root, .. } | What::Scatter { root, .. } => {
+                Some(*root)
+            }
+            What::Reduce { root, .. } => *root,
+            _ => None,
+        }
+    }
+
     /// Whether its operator, if there is one, commutes.
     #[inline]
     pub fn commutes(&self) -> bool {
@@ -183,7 +194,8 @@ impl What {
                 (Some(bytes), _) => *bytes,
                 (None, receive) => receive.as_ref().map_or(0, View::len),
             },
-            What::Gather { .. } | What::Alltoall { .. } | What::Barrier => 0,
+            What::Alltoall { .. } => self.bytes().unwrap_or(0),
+            What::Gather { .. } | What::Barrier => 0,
             What::Bcast { view, .. } => view.len(),
             What::Allgather { send, parts } => match send {
                 Some(send) => send.len(),
