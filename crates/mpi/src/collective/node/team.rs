@@ -64,6 +64,7 @@ pub struct Turn<'a> {
     number: u64,
     at: usize,
     kind: Kind,
+    by_address: bool,
     /// This is the operation that finds out about copies by address.
     asks_for_cma: bool,
     /// How often to look at a line before the caller's turn comes again.
@@ -76,6 +77,7 @@ pub struct Turn<'a> {
 #[derive(Debug, Clone)]
 pub struct Ticket {
     number: u64,
+    by_address: bool,
     asks_for_cma: bool,
     /// The call that it belongs to, where late arrivals are counted.
     arrival: Option<Arc<Arrival>>,
@@ -134,18 +136,19 @@ impl Team {
     }
 
     /// Takes the next place in the order of operations. To be called by all members in the same order, by one thread at a time
-    /// (MPI 5.0, 6.14), which `directly` says alike.
+    /// (MPI 5.0, 6.14), who say alike whether it may copy `by_address`.
     #[inline]
-    pub fn reserve(&self, directly: bool) -> Ticket {
+    pub fn reserve(&self, by_address: bool) -> Ticket {
         // Relaxed, and no read-modify-write: collectives on one communicator are called one after the other.
         let number = self.begun.load(Ordering::Relaxed) + 1;
         self.begun.store(number, Ordering::Relaxed);
-        let asks_for_cma = directly && !self.asked_for_cma.load(Ordering::Relaxed);
+        let asks_for_cma = by_address && !self.asked_for_cma.load(Ordering::Relaxed);
         if asks_for_cma {
             self.asked_for_cma.store(true, Ordering::Relaxed);
         }
         Ticket {
             number,
+            by_address,
             asks_for_cma,
             arrival: late::current(),
         }
@@ -255,6 +258,7 @@ impl<'a> Turn<'a> {
             number: ticket.number,
             at: (ticket.number % TURNS as u64) as usize,
             kind,
+            by_address: ticket.by_address,
             asks_for_cma: ticket.asks_for_cma,
             looks: if waits && team.has_cores { LOOKS } else { 1 },
             arrival: ticket.arrival,
@@ -637,6 +641,11 @@ impl<'a> Turn<'a> {
     /// The words in a member's line.
     pub fn words(&self, member: usize) -> [u64; 6] {
         self.team.area.get_words(self.at, member)
+    }
+
+    /// Whether copies by address would do, as all members know.
+    pub fn may_go_by_address(&self) -> bool {
+        self.by_address
     }
 
     /// Whether all members can reach all others' memory by address: found out in the team's first operation that copies
