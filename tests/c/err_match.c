@@ -1,7 +1,9 @@
 /* Calls that do not match: nobody hangs, nobody writes beyond a buffer, and who is given more than there is room for says so.
  *   truncate SIZES   one rank has half of the room that Bcast, Scatter or Gather need: MPI_ERR_TRUNCATE there, and
  *                    the communicators of others still work. SIZES is small, or large for those of several cells too
- *   KIND KIND        rank 0 makes the first collective, the others make the second: the job ends with an error */
+ *   KIND KIND [N]    rank 0 makes the first collective, the others make the second: the job ends with an error
+ *   roots KIND [N]   rank 0 takes rank 1 for the root, the others take rank 0: the same
+ *   lengths KIND [N] rank 0 takes part with three times as much as the others: the same */
 #include "collectives.h"
 
 enum { PAST = 256, MARK = 0x3d };
@@ -90,8 +92,17 @@ int main(int argc, char **argv)
         return test_finish();
     }
     coll_init();
+    int n = argc > 3 ? atoi(argv[3]) : 4, root = 0, kind;
+    if (!strcmp(argv[1], "roots")) {
+        kind = named(argv[2]);
+        root = !test_rank;
+    } else if (!strcmp(argv[1], "lengths")) {
+        kind = named(argv[2]);
+        n *= test_rank ? 1 : 3;
+    } else
+        kind = named(argv[test_rank ? 2 : 1]);
     Coll c;
-    coll_make(&c, named(argv[test_rank ? 2 : 1]), argc > 3 ? atoi(argv[3]) : 4, 0, 1, 0, 0, MPI_COMM_WORLD);
+    coll_make(&c, kind, n, root, 1, 0, 0, MPI_COMM_WORLD);
     coll_fill(&c, 1);
     coll_call(&c, BLOCKING, NULL);
     /* A rank may be through before another notices. */

@@ -137,8 +137,8 @@ tunables! {
         "The file of libfabric; auto is libfabric.so.1 as the dynamic linker finds it.";
     NET_EAGER_MAX: "net_eager_max", "MICA_NET_EAGER_MAX", "auto", Kind::Threshold,
         "Largest payload of one packet on the network; auto is what the provider sends in one piece; the smallest value among the job's ranks holds.";
-    COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto", Kind::Choice(&["auto", "on", "off"]),
-        "Collectives between nodes go by node leaders or by parallel columns: where that pays (auto), wherever it is correct (on), or never; the same for all ranks.";
+    COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto", Kind::Choice(&["auto", "on", "off", "leaders", "columns"]),
+        "Collectives between nodes go by node leaders or by parallel columns: where that pays (auto), wherever it is correct (on), by one of the two wherever it is possible (leaders, columns), or never (off); the same for all ranks.";
     COLL: "coll", "MICA_COLL", "auto", Kind::Choice(&["auto", "messages", "shared", "direct"]),
         "The family of algorithms of collectives within a node: chosen by cost (auto), or this one wherever it is possible; the same for all ranks.";
     COLL_BARRIER: "coll_barrier", "MICA_COLL_BARRIER", "auto", Kind::Choice(&["auto", "dissemination", "shared"]),

@@ -178,8 +178,8 @@ impl Engine {
     }
 
     /// How collectives reach the buffers of peers on this node.
-    pub fn reach(&self) -> Option<Reach> {
-        Some(self.reach.clone())
+    pub fn reach(&self) -> &Reach {
+        &self.reach
     }
 
     /// What the algorithms of collectives cost.

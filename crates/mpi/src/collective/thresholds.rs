@@ -114,6 +114,20 @@ pub enum Force {
     Columns,
 }
 
+impl Force {
+    /// What a word of the tunable asks for: `Some(None)` for no two levels at all, `None` if it has no such word.
+    fn parse(word: &str) -> Option<Option<Force>> {
+        Some(match word {
+            "auto" => Some(Force::Nothing),
+            "on" => Some(Force::TwoLevel),
+            "leaders" => Some(Force::Leaders),
+            "columns" => Some(Force::Columns),
+            "off" => None,
+            _ => return None,
+        })
+    }
+}
+
 /// When two-level algorithms pay, where a communicator spans nodes. docs/design/collectives.md derives the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoLevel {
@@ -158,14 +172,9 @@ impl TwoLevel {
     pub(super) fn in_force() -> Option<&'static TwoLevel> {
         static IN_FORCE: OnceLock<Option<TwoLevel>> = OnceLock::new();
         let choose = || {
-            let force = match tunables::COLL_TWO_LEVEL.choice() {
-                Ok("off") => return None,
-                Ok("on") => Force::TwoLevel,
-                Ok("leaders") => Force::Leaders,
-                Ok("columns") => Force::Columns,
-                // A bad value was refused at MPI_Init.
-                _ => Force::Nothing,
-            };
+            // A bad value was refused at MPI_Init.
+            let word = tunables::COLL_TWO_LEVEL.choice().unwrap_or("auto");
+            let force = Force::parse(word).flatten()?;
             Some(TwoLevel {
                 force,
                 ..TwoLevel::DEFAULT
@@ -251,5 +260,35 @@ impl TwoLevel {
 impl Default for Thresholds {
     fn default() -> Thresholds {
         Thresholds::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mica_node::tunables::Kind;
+
+    /// What is declared is what is read: each word asks for something, each for something else, and all can be asked for.
+    #[test]
+    fn the_tunable_has_the_words_that_are_read() {
+        let Kind::Choice(words) = tunables::COLL_TWO_LEVEL.kind else {
+            panic!("not a choice");
+        };
+        let mut asked: Vec<Option<Force>> = words
+            .iter()
+            .map(|word| Force::parse(word).unwrap_or_else(|| panic!("{word} is not read")))
+            .collect();
+        for force in [
+            None,
+            Some(Force::Nothing),
+            Some(Force::TwoLevel),
+            Some(Force::Leaders),
+            Some(Force::Columns),
+        ] {
+            let at = asked.iter().position(|asked| *asked == force);
+            asked.remove(at.unwrap_or_else(|| panic!("{force:?} cannot be asked for")));
+        }
+        assert_eq!(asked, [], "two words for one thing");
+        assert_eq!(Force::parse("flat"), None);
     }
 }

@@ -155,17 +155,177 @@ fn a_message_that_is_too_long_is_the_error_of_its_receiver() {
     }
 }
 
-/// One rank takes part with more than the others: somebody says so. Where everybody looks at everybody, nobody waits for ever; in the
-/// others those may that have still to send.
+/// The calls that a rank may make, with their names.
+fn calls(kit: &Kit, size: usize, count: usize, root: usize) -> Vec<(&'static str, Vec<What>)> {
+    let make = |collective, uneven| {
+        let spec = Spec {
+            root,
+            uneven,
+            ..spec(collective, size, count)
+        };
+        Case::new(kit, spec).parts
+    };
+    let mut calls: Vec<_> = Collective::ALL
+        .into_iter()
+        .map(|collective| (collective.name(), make(collective, false)))
+        .collect();
+    calls.push(("exscan", make(Collective::Scan, true)));
+    calls
+}
+
+/// Whether a rank in this call waits for another, even if all is as short as can be.
+fn waits_for(call: &str, root: usize, rank: usize, other: usize) -> bool {
+    match call {
+        "bcast" | "scatter" => other == root,
+        "gather" | "reduce" => rank == root,
+        "scan" | "exscan" => other < rank,
+        _ => true,
+    }
+}
+
+/// One rank makes another call than the others: nobody waits for ever, and whoever waits for one in another says so.
+#[test]
+fn nobody_waits_for_a_rank_that_has_called_something_else() {
+    let kit = Kit::new();
+    let cells = [CELLS, How::Cells { base: 2 }];
+    for (size, count, fan) in [(2, 3, None), (4, 3, None), (3, 100, None), (4, 5, Some(2))] {
+        let ranks = Ranks::new(Form {
+            fan,
+            ..Form::flat(size, 256)
+        });
+        let calls = calls(&kit, size, count, 0);
+        for ((most, parts), (one, other)) in pairs(&calls) {
+            for odd in 0..size {
+                let mut parts = parts.clone();
+                parts[odd] = other[odd].clone();
+                let how = cells[odd % 2];
+                let name = format!("{odd} of {size} in {one}, others in {most}, {count}, {fan:?}");
+                let operation = Operation::new(parts, how, name.clone());
+                let results = ranks.run(&[operation], 1, odd as u64).remove(0);
+                let errors = results.iter().filter_map(|result| result.as_ref().err());
+                let texts: Vec<String> = errors.map(ToString::to_string).collect();
+                let must_be_told = (0..size)
+                    .filter(|&rank| rank != odd)
+                    .any(|rank| waits_for(one, 0, odd, rank) || waits_for(most, 0, rank, odd));
+                let is_told = texts.iter().any(|text| text.contains("has called"));
+                assert!(is_told || !must_be_told, "{name}: {results:?}");
+            }
+        }
+    }
+}
+
+fn pairs<T>(all: &[T]) -> impl Iterator<Item = (&T, &T)> {
+    let different = |&(i, j): &(usize, usize)| i != j;
+    let indices = (0..all.len()).flat_map(|i| (0..all.len()).map(move |j| (i, j)));
+    indices.filter(different).map(|(i, j)| (&all[i], &all[j]))
+}
+
+/// Where each of two waits for the other, both are told.
+#[test]
+fn gather_and_scatter_are_told_apart() {
+    let kit = Kit::new();
+    for (means, how) in ways() {
+        for count in [3, 100, 2000] {
+            let [gather, scatter] = [Collective::Gather, Collective::Scatter]
+                .map(|collective| Case::new(&kit, spec(collective, 2, count)).parts);
+            let parts = vec![gather[0].clone(), scatter[1].clone()];
+            let name = format!("{means:?} {how:?} {count}");
+            let operation = Operation::new(parts, how, name.clone());
+            let results = ranks(2, means).run(&[operation], 1, 3).remove(0);
+            let (gather, scatter) = ("MPI_Gather(v)", "MPI_Scatter(v)");
+            for (rank, theirs, ours) in [(0, scatter, gather), (1, gather, scatter)] {
+                let error = results[rank].as_ref().expect_err(&name).to_string();
+                let said = format!(
+                    "rank {} of the job has called {theirs} where this rank has called {ours}",
+                    1 + rank
+                );
+                assert!(error.contains(&said), "{name}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn scan_and_exscan_are_told_apart() {
+    let kit = Kit::new();
+    for (means, how) in ways() {
+        for count in [3, 100] {
+            let [scan, exscan] = [false, true].map(|uneven| {
+                let spec = Spec {
+                    uneven,
+                    ..spec(Collective::Scan, 2, count)
+                };
+                Case::new(&kit, spec).parts
+            });
+            let name = format!("{means:?} {how:?} {count}");
+            let parts = vec![scan[0].clone(), exscan[1].clone()];
+            let operation = Operation::new(parts, how, name.clone());
+            let results = ranks(2, means).run(&[operation], 1, 3).remove(0);
+            let error = results[1].as_ref().expect_err(&name).to_string();
+            let said = "has called MPI_Scan where this rank has called MPI_Exscan";
+            assert!(error.contains(said), "{name}: {error}");
+        }
+    }
+}
+
+/// Each of two ranks takes the other for the root, or itself.
+#[test]
+fn different_roots_are_refused() {
+    use Collective::{Bcast, Gather, Reduce, Scatter};
+    let kit = Kit::new();
+    for (means, how) in ways() {
+        for collective in [Bcast, Gather, Scatter, Reduce] {
+            for count in [3, 100, 2000] {
+                let [first, second] = [0, 1].map(|root| {
+                    let spec = Spec {
+                        root,
+                        ..spec(collective, 2, count)
+                    };
+                    Case::new(&kit, spec).parts
+                });
+                for parts in [
+                    vec![first[0].clone(), second[1].clone()],
+                    vec![second[0].clone(), first[1].clone()],
+                ] {
+                    let name = format!("{collective:?} {means:?} {how:?} {count}");
+                    let roots = [0, 1].map(|rank: usize| parts[rank].root().expect("a root"));
+                    let must_be_told = [0, 1]
+                        .into_iter()
+                        .any(|rank| waits_for(collective.name(), roots[rank], rank, 1 - rank));
+                    let operation = Operation::new(parts, how, name.clone());
+                    let results = ranks(2, means).run(&[operation], 1, 5).remove(0);
+                    let mut errors = results.iter().filter_map(|result| result.as_ref().err());
+                    let is_told = errors.any(|error| error.code() == c::ERR_ROOT);
+                    assert!(is_told || !must_be_told, "{name}: {results:?}");
+                }
+            }
+        }
+    }
+}
+
+/// One rank takes part with more than the others, perhaps with so much that it takes another way: somebody says so, and nobody waits
+/// for ever.
 #[test]
 fn different_lengths_are_refused() {
-    use Collective::{Allgather, Allreduce, Gather, Reduce, Scan};
+    use Collective::{Allgather, Allreduce, Alltoall, Gather, Reduce, ReduceScatter, Scan};
     let kit = Kit::new();
     let amounts = [(3, 4), (8, 30), (100, 101), (500, 3000), (4100, 4101)];
+    let direct = How::Direct {
+        by_address: true,
+        direction: Direction::Auto,
+    };
     for (means, how) in ways() {
         for size in [2, 4] {
             for (count, more) in amounts {
-                for collective in [Gather, Allgather, Reduce, Allreduce, Scan] {
+                for collective in [
+                    Gather,
+                    Allgather,
+                    Alltoall,
+                    Reduce,
+                    Allreduce,
+                    ReduceScatter,
+                    Scan,
+                ] {
                     let odd = 1 + (count + more) % (size - 1);
                     let mut parts = Case::new(&kit, spec(collective, size, count)).parts;
                     let mut other = Case::new(&kit, spec(collective, size, more)).parts;
@@ -173,24 +333,51 @@ fn different_lengths_are_refused() {
                     let name = format!(
                         "{collective:?} {means:?} {how:?} {count}, {more} at {odd} of {size}"
                     );
-                    let operation = Operation::new(parts, how, name.clone());
-                    let results = ranks(size, means)
-                        .run_while_it_goes(&[operation], 1, count as u64)
-                        .remove(0);
-                    let errors: Vec<_> = results
-                        .iter()
-                        .flatten()
-                        .filter_map(|result| result.as_ref().err())
-                        .collect();
-                    assert!(!errors.is_empty(), "{name}: {results:?}");
-                    for error in errors {
-                        assert_eq!(error.code(), c::ERR_TRUNCATE, "{name}: {error}");
-                    }
-                    if count < 100 || !matches!(collective, Gather | Scan) {
-                        assert!(!results.contains(&None), "{name}: {results:?}");
+                    let operation = || Operation::new(parts.clone(), how, name.clone());
+                    let odd_ways = match how {
+                        How::Cells { base: 0 } => vec![operation(), operation().but(odd, direct)],
+                        How::Cells { .. } => vec![operation()],
+                        How::Direct { .. } => vec![operation(), operation().but(odd, CELLS)],
+                    };
+                    for operation in odd_ways {
+                        let results = ranks(size, means)
+                            .run(&[operation], 1, count as u64)
+                            .remove(0);
+                        let errors: Vec<_> = results
+                            .iter()
+                            .filter_map(|result| result.as_ref().err())
+                            .collect();
+                        // What each is to send to each, an all-to-all tells only through cells.
+                        let is_told = collective != Alltoall || matches!(how, How::Cells { .. });
+                        assert!(!errors.is_empty() || !is_told, "{name}: {results:?}");
+                        for error in errors {
+                            assert_eq!(error.code(), c::ERR_TRUNCATE, "{name}: {error}");
+                        }
                     }
                 }
             }
         }
+    }
+}
+
+/// After an error the other operations of the team still work.
+#[test]
+fn a_team_survives_calls_that_do_not_go_together() {
+    let kit = Kit::new();
+    let ranks = ranks(3, Means::Cma);
+    let direct = How::Direct {
+        by_address: true,
+        direction: Direction::Auto,
+    };
+    let case = |collective| Case::new(&kit, spec(collective, 3, 50));
+    let (good, bad) = (case(Collective::Allreduce), case(Collective::Gather));
+    let mut parts = bad.parts.clone();
+    parts[1] = case(Collective::Scatter).parts.swap_remove(1);
+    let mut operations = vec![Operation::new(parts, direct, "bad".to_owned())];
+    operations.extend((0..9).map(|_| good.operation(direct)));
+    let results = ranks.run(&operations, 2, 11);
+    assert!(results[0].iter().any(Result::is_err));
+    for results in &results[1..] {
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
     }
 }

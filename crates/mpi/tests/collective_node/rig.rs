@@ -12,12 +12,12 @@ use std::task::{Context, Poll, Waker};
 
 use mica_channel::area::{Area, TURNS};
 use mica_channel::direct::{Direct, Options, Usage, XpmemDevice};
-use mica_mpi::collective::node::direct::{self, Direction, Rooted};
-use mica_mpi::collective::node::reduce_cells::{self, Operands};
-use mica_mpi::collective::node::reduce_direct::{self, Terms};
+use mica_mpi::collective::node::What;
+use mica_mpi::collective::node::direct::Direction;
+use mica_mpi::collective::node::perform::{self, perform};
 use mica_mpi::collective::node::shape::Tree;
 use mica_mpi::collective::node::team::{Team, Turn};
-use mica_mpi::collective::node::{What, cells};
+use mica_mpi::collective::node::word::Kind;
 use mica_mpi::error::Result;
 use mica_node::segment::{JobSegment, JobSpec};
 use mica_node::topology::Place;
@@ -342,10 +342,15 @@ pub enum How {
     },
 }
 
+/// Bytes from which on a part is offered.
+const MUCH: usize = 256;
+
 /// An operation with all ranks' buffers.
 pub struct Operation {
     pub parts: Vec<What>,
     pub how: How,
+    /// A rank that goes another way.
+    odd: Option<(usize, How)>,
     /// For people.
     name: String,
     /// Ranks that have begun it.
@@ -358,225 +363,55 @@ impl Operation {
             parts,
             name,
             how,
+            odd: None,
             begun: Rc::default(),
         }
     }
 
-    /// This rank's part: what `collective::node::Call` does.
+    /// The same, but that this `rank` goes another way.
+    pub fn but(self, rank: usize, how: How) -> Operation {
+        Operation {
+            odd: Some((rank, how)),
+            ..self
+        }
+    }
+
+    /// This rank's part.
     fn begin(&self, team: &Rc<Team>, rank: usize) -> Task {
-        let (what, how, team) = (self.parts[rank].clone(), self.how, Rc::clone(team));
+        let how = match self.odd {
+            Some((odd, how)) if odd == rank => how,
+            _ => self.how,
+        };
+        let (what, team) = (self.parts[rank].clone(), Rc::clone(team));
         let (begun, size) = (Rc::clone(&self.begun), self.parts.len());
         // Some go by as a blocking call goes, which looks more than once each time.
         let waits = (begun.get() + rank).is_multiple_of(3);
-        let asks = matches!(
-            how,
+        // Where not all know the amounts, some offer what they have, and some do not.
+        let offers = what.bytes().is_some() || what.longest() >= MUCH;
+        let (by_address, is_direct, how) = match how {
+            How::Cells { base } => (false, false, perform::How::Cells { base }),
             How::Direct {
-                by_address: true,
-                ..
+                by_address,
+                direction,
+            } => {
+                let how = perform::How::Direct { direction, offers };
+                (by_address, true, how)
             }
-        );
-        let ticket = team.reserve(asks);
+        };
+        let ticket = team.reserve(by_address);
         begun.set(begun.get() + 1);
         Box::pin(async move {
-            let turn = Turn::new(&team, ticket, what.collective() as u8 + 1, waits);
+            let turn = Turn::new(&team, ticket, Kind::of(&what, is_direct), waits);
             turn.begin(what.own_bytes(rank)).await;
             let result = perform(&turn, &what, how).await;
             if matches!(what, What::Barrier) && result.is_ok() {
                 assert_eq!(begun.get(), size, "rank {rank} has left the barrier");
             }
             turn.finish();
-            result
+            result.map(|went| match went {
+                perform::Went::Cells => Went::Cells,
+                perform::Went::Mapped | perform::Went::ByAddress => Went::Direct,
+            })
         })
-    }
-}
-
-/// Bytes from which on a part is offered.
-const MUCH: usize = 256;
-
-async fn perform(turn: &Turn<'_>, what: &What, how: How) -> Result<Went> {
-    let base = match how {
-        How::Cells { base } => base,
-        How::Direct {
-            by_address: may,
-            direction,
-        } => {
-            let (by_address, base) = match may {
-                true => turn.agree_on_cma(0).await?,
-                false => (false, 0),
-            };
-            // Where not all know the amounts, some offer what they have, and some do not.
-            let offers = what.bytes().is_some() || what.longest() >= MUCH;
-            if directly(turn, what, direction, offers, Terms { by_address, base }).await? {
-                return Ok(Went::Direct);
-            }
-            base + 1
-        }
-    };
-    through_cells(turn, what, base).await.map(|()| Went::Cells)
-}
-
-async fn directly(
-    turn: &Turn<'_>,
-    what: &What,
-    direction: Direction,
-    offers: bool,
-    way: Terms,
-) -> Result<bool> {
-    let me = turn.me();
-    let rooted = |root, to_root, whole, bytes: Option<usize>| Rooted {
-        root,
-        to_root,
-        whole,
-        bytes: bytes.unwrap_or(0),
-        direction,
-        by_address: way.by_address,
-        base: way.base,
-    };
-    match what {
-        What::Barrier => Ok(false),
-        What::Bcast { view, root } => {
-            let rooted = rooted(*root, false, true, Some(view.len()));
-            match me == *root {
-                true => {
-                    let message = |_| Ok(view.clone());
-                    rooted.at_root(turn, offers, message, || Ok(())).await
-                }
-                false => rooted.at_other(turn, view).await,
-            }
-        }
-        What::Gather {
-            send,
-            parts,
-            root,
-            bytes,
-        } => {
-            let rooted = rooted(*root, true, false, *bytes);
-            match (parts, send) {
-                (Some(parts), send) => {
-                    let own = || match send {
-                        Some(send) => parts.view(me).map(|own| _ = own.copy_from(send)),
-                        None => Ok(()),
-                    };
-                    rooted
-                        .at_root(turn, offers, |rank| parts.view(rank), own)
-                        .await
-                }
-                (None, send) => rooted.at_other(turn, send.as_ref().expect("sends")).await,
-            }
-        }
-        What::Scatter {
-            parts,
-            receive,
-            root,
-            bytes,
-        } => {
-            let rooted = rooted(*root, false, false, *bytes);
-            let Some(parts) = parts else {
-                let receive = receive.as_ref().expect("receives");
-                return rooted.at_other(turn, receive).await;
-            };
-            let own = || match receive {
-                Some(receive) => parts.view(me).map(|own| _ = receive.copy_from(&own)),
-                None => Ok(()),
-            };
-            rooted
-                .at_root(turn, offers, |rank| parts.view(rank), own)
-                .await
-        }
-        What::Allgather { send, parts } => {
-            direct::allgather(turn, send.as_ref(), parts, way.by_address, way.base).await
-        }
-        What::Alltoall { send, receive } => {
-            direct::alltoall(
-                turn,
-                send.as_ref(),
-                receive,
-                offers,
-                way.by_address,
-                way.base,
-            )
-            .await
-        }
-        What::Reduce {
-            reduction,
-            send,
-            result,
-            root,
-        } => {
-            let own = send.as_ref().or(result.as_ref()).expect("an operand");
-            match Operands::dense(reduction, own) {
-                Some(own) => reduce_direct::reduce(turn, own, result.as_ref(), *root, way).await,
-                None => Ok(false),
-            }
-        }
-        What::ReduceScatter {
-            reduction,
-            send,
-            counts,
-            result,
-        } => match Operands::dense(reduction, send.as_ref().unwrap_or(result)) {
-            Some(own) => reduce_direct::reduce_scatter(turn, own, counts, result, way).await,
-            None => Ok(false),
-        },
-        What::Scan {
-            reduction,
-            send,
-            result,
-            exclusive,
-        } => match Operands::dense(reduction, send.as_ref().unwrap_or(result)) {
-            Some(own) => reduce_direct::scan(turn, own, result, *exclusive, way).await,
-            None => Ok(false),
-        },
-    }
-}
-
-async fn through_cells(turn: &Turn<'_>, what: &What, base: u32) -> Result<()> {
-    match what {
-        What::Barrier => cells::barrier(turn).await,
-        What::Bcast { view, root } => cells::bcast(turn, view, *root, base).await,
-        What::Gather {
-            send, parts, root, ..
-        } => cells::gather(turn, send.as_ref(), parts.as_ref(), *root, base).await,
-        What::Scatter {
-            parts,
-            receive,
-            root,
-            bytes,
-        } => {
-            let told = bytes.is_some();
-            cells::scatter(turn, parts.as_ref(), receive.as_ref(), *root, told, base).await
-        }
-        What::Allgather { send, parts } => cells::allgather(turn, send.as_ref(), parts, base).await,
-        What::Alltoall { send, receive } => {
-            cells::alltoall(turn, send.as_ref(), receive, base).await
-        }
-        What::Reduce {
-            reduction,
-            send,
-            result,
-            root,
-        } => {
-            let own = send.as_ref().or(result.as_ref()).expect("an operand");
-            let own = Operands::spaced(reduction, own)?;
-            reduce_cells::reduce(turn, own, result.as_ref(), *root, base).await
-        }
-        What::ReduceScatter {
-            reduction,
-            send,
-            counts,
-            result,
-        } => {
-            let own = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
-            reduce_cells::reduce_scatter(turn, own, counts, result, base).await
-        }
-        What::Scan {
-            reduction,
-            send,
-            result,
-            exclusive,
-        } => {
-            let own = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
-            reduce_cells::scan(turn, own, result, *exclusive, base).await
-        }
     }
 }

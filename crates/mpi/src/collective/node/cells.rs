@@ -287,19 +287,19 @@ pub async fn allgather(
     Ok(())
 }
 
-/// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is `None`. All parts have `even` bytes, if all
-/// ranks know that.
+/// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is `None`. Each rank has `told` how long all
+/// parts are, if they are as long.
 pub async fn alltoall(
     turn: &Turn<'_>,
     send: Option<&Parts>,
     receive: &Parts,
-    even: Option<usize>,
+    told: Option<usize>,
     base: u32,
 ) -> Result<()> {
     let (me, size) = (turn.me(), turn.size());
     let out = send.unwrap_or(receive);
     // A half, or the line, holds a piece for each other rank.
-    let in_line = even.filter(|&bytes| base == 0 && fits_in_line(bytes, size));
+    let in_line = told.filter(|&bytes| base == 0 && fits_in_line(bytes, size));
     let piece = in_line.unwrap_or_else(|| share_of_half(turn)).max(1);
     let room = |member, k| match in_line {
         Some(_) => turn.inline_region(member).clone(),
@@ -333,6 +333,9 @@ pub async fn alltoall(
             let bytes = receive.len(member);
             if at < bytes {
                 turn.reached(member, phase(base, k + 1)).await?;
+                if let Some(told) = told {
+                    turn.expect_bytes(member, told)?;
+                }
                 let place = place_for(member, me, size) * piece;
                 let from = room(member, k).offset(place as isize);
                 let view = receive.view(member)?;

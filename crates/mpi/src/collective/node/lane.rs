@@ -13,7 +13,8 @@ use mica_protocol::{CollectiveTraffic, Way};
 
 use super::cells::{self, share_of};
 use super::reduce_cells::alone_max;
-use super::team::{Team, Turn};
+use super::team::{PATIENCE, Team, Turn};
+use super::word::Kind;
 use super::{Parts, block_on, waiting_in};
 use crate::comm::Comm;
 use crate::error::Result;
@@ -118,7 +119,7 @@ pub fn barrier(comm: &Comm) -> Option<Result<()>> {
     let what = (Collective::Barrier, 0, 0);
     Some(run(&opened, comm, what, |turn| {
         turn.publish(1);
-        wait(comm, || turn.have_all_reached(1))?;
+        wait_for_all(comm, turn)?;
         turn.learn_from_all()
     }))
 }
@@ -128,14 +129,15 @@ pub fn barrier(comm: &Comm) -> Option<Result<()>> {
 pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.bcast))?;
     let brought = opened.brought_by(root, bytes)?;
-    let what = (Collective::Bcast, bytes, brought);
+    let kind = Kind::from(Collective::Bcast).rooted(root);
+    let what = (kind, bytes, brought);
     Some(run(&opened, comm, what, |turn| {
         if root == turn.me() {
             region.at(0).copy_to(payload(turn, root, bytes), bytes);
             turn.publish(1);
             return Ok(());
         }
-        wait(comm, || turn.has_reached(root, 1))?;
+        wait_for(comm, turn, root)?;
         turn.learn_from(root)?;
         if turn.bytes(root) == bytes {
             payload(turn, root, bytes).copy_to(region.at(0), bytes);
@@ -159,7 +161,7 @@ pub fn gather(
 ) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.gather))?;
     opened.brought_by(root, bytes)?;
-    let what = (Collective::Gather, bytes, bytes);
+    let what = (Kind::from(Collective::Gather).rooted(root), bytes, bytes);
     Some(run(&opened, comm, what, |turn| {
         let me = turn.me();
         let Some(result) = result else {
@@ -170,7 +172,7 @@ pub fn gather(
         let part = |member: usize| result.at(member * bytes);
         send.at(0).copy_to(part(me), bytes);
         for member in cells::after(turn) {
-            wait(comm, || turn.has_reached(member, 1))?;
+            wait_for(comm, turn, member)?;
             turn.learn_from(member)?;
             if turn.bytes(member) != bytes {
                 let parts = Parts::Each(parts_of(result, bytes, turn.size()));
@@ -196,7 +198,7 @@ pub fn scatter(
     let opened = open(comm, |lane| takes(bytes, lane.scatter))?;
     let size = opened.team.size();
     let brought = opened.brought_by(root, bytes * size)?;
-    let what = (Collective::Scatter, bytes, brought);
+    let what = (Kind::from(Collective::Scatter).rooted(root), bytes, brought);
     Some(run(&opened, comm, what, |turn| {
         let me = turn.me();
         let place = |member: usize| match cells::fits_in_line(bytes, size) {
@@ -214,7 +216,7 @@ pub fn scatter(
             send.at(me * bytes).copy_to(result.at(0), bytes);
             return Ok(());
         }
-        wait(comm, || turn.has_reached(root, 1))?;
+        wait_for(comm, turn, root)?;
         turn.learn_from(root)?;
         if turn.bytes(root) == bytes {
             place(me).copy_to(result.at(0), bytes);
@@ -238,7 +240,8 @@ pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> O
         turn.publish(1);
         send.at(0).copy_to(part(me), bytes);
         for member in cells::after(turn) {
-            wait(comm, || turn.has_reached(member, 1))?;
+            wait_for(comm, turn, member)?;
+            turn.learn_from(member)?;
             turn.expect_bytes(member, bytes)?;
             payload(turn, member, bytes).copy_to(part(member), bytes);
         }
@@ -251,8 +254,7 @@ pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> O
 pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.alltoall))?;
     let size = opened.team.size();
-    // What it tells of lengths is what the usual way tells: nothing.
-    let what = (Collective::Alltoall, 0, bytes * size);
+    let what = (Collective::Alltoall, bytes, bytes * size);
     Some(run(&opened, comm, what, |turn| {
         let me = turn.me();
         let in_line = cells::fits_in_line(bytes, size);
@@ -270,7 +272,9 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
         turn.publish(1);
         send.at(me * bytes).copy_to(result.at(me * bytes), bytes);
         for member in cells::after(turn) {
-            wait(comm, || turn.has_reached(member, 1))?;
+            wait_for(comm, turn, member)?;
+            turn.learn_from(member)?;
+            turn.expect_bytes(member, bytes)?;
             place(member, me).copy_to(result.at(member * bytes), bytes);
         }
         turn.learn_from_all()
@@ -291,7 +295,7 @@ pub fn allreduce(
     Some(run(&opened, comm, what, |turn| {
         send.at(0).copy_to(payload(turn, turn.me(), bytes), bytes);
         turn.publish(1);
-        wait(comm, || turn.have_all_reached(1))?;
+        wait_for_all(comm, turn)?;
         turn.learn_from_all()?;
         turn.expect_bytes_of_all(bytes)?;
         fold(turn, turn.size(), send, result, bytes, kernel);
@@ -312,14 +316,14 @@ pub fn reduce(
 ) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.reduce))?;
     opened.brought_by(root, bytes)?;
-    let what = (Collective::Reduce, bytes, bytes);
+    let what = (Kind::from(Collective::Reduce).rooted(root), bytes, bytes);
     Some(run(&opened, comm, what, |turn| {
         let Some(result) = result else {
             send.at(0).copy_to(payload(turn, turn.me(), bytes), bytes);
             turn.publish_for(1, root);
             return Ok(());
         };
-        wait(comm, || turn.have_all_reached(1))?;
+        wait_for_all(comm, turn)?;
         turn.learn_from_all()?;
         turn.expect_bytes_of_all(bytes)?;
         fold(turn, turn.size(), send, result, bytes, kernel);
@@ -343,7 +347,7 @@ pub fn scan(
         send.at(0).copy_to(payload(turn, me, bytes), bytes);
         turn.publish(1);
         for member in 0..me {
-            wait(comm, || turn.has_reached(member, 1))?;
+            wait_for(comm, turn, member)?;
             turn.learn_from(member)?;
             turn.expect_bytes(member, bytes)?;
         }
@@ -399,13 +403,13 @@ fn parts_of(region: &Region, bytes: usize, parts: usize) -> Vec<View> {
 fn run(
     opened: &Opened<'_>,
     comm: &Comm,
-    (collective, bytes, brought): (Collective, usize, usize),
+    (kind, bytes, brought): (impl Into<Kind>, usize, usize),
     work: impl FnOnce(&Turn<'_>) -> Result<()>,
 ) -> Result<()> {
     let Opened { team, traffic } = *opened;
     traffic.count(Way::Area, brought);
-    let turn = Turn::new(team, team.reserve(false), collective as u8 + 1, true);
-    wait(comm, || turn.is_free())?;
+    let turn = Turn::new(team, team.reserve(false), kind.into(), true);
+    wait(comm, || turn.is_free(), |_| Ok(()))?;
     turn.open(bytes);
     let result = work(&turn);
     if brought > INLINE {
@@ -415,17 +419,41 @@ fn run(
     result
 }
 
-/// Looks until `is_there`.
+/// Waits until `member` has published.
 #[inline(always)]
-fn wait(comm: &Comm, is_there: impl Fn() -> bool) -> Result<()> {
+fn wait_for(comm: &Comm, turn: &Turn<'_>, member: usize) -> Result<()> {
+    wait(
+        comm,
+        || turn.has_reached(member, 1),
+        |first| turn.may_come(member, 1, first),
+    )
+}
+
+/// Waits until all others have published.
+#[inline(always)]
+fn wait_for_all(comm: &Comm, turn: &Turn<'_>) -> Result<()> {
+    wait(
+        comm,
+        || turn.have_all_reached(1),
+        |first| turn.may_all_come(1, first),
+    )
+}
+
+/// Looks until `is_there`, as long as it `may` come; that is asked after some looks in vain, and told when it is the first time.
+#[inline(always)]
+fn wait(comm: &Comm, is_there: impl Fn() -> bool, may: impl Fn(bool) -> Result<()>) -> Result<()> {
     if is_there() {
         return Ok(());
     }
-    wait_long(comm, &is_there)
+    wait_long(comm, &is_there, &may)
 }
 
 #[inline(never)]
-fn wait_long(comm: &Comm, is_there: &dyn Fn() -> bool) -> Result<()> {
+fn wait_long(
+    comm: &Comm,
+    is_there: &dyn Fn() -> bool,
+    may: &dyn Fn(bool) -> Result<()>,
+) -> Result<()> {
     let engine = process::engine()?;
     if !engine.shares_core() {
         for _ in 0..LOOKS {
@@ -435,5 +463,15 @@ fn wait_long(comm: &Comm, is_there: &dyn Fn() -> bool) -> Result<()> {
             std::hint::spin_loop();
         }
     }
-    Ok(engine.watch(waiting_in(comm.context()), || is_there().then_some(()))?)
+    let mut looks = 0u32;
+    engine.watch(waiting_in(comm.context()), || {
+        if is_there() {
+            return Some(Ok(()));
+        }
+        looks = looks.saturating_add(1);
+        match looks < PATIENCE {
+            true => None,
+            false => may(looks == PATIENCE).err().map(Err),
+        }
+    })?
 }

@@ -15,12 +15,14 @@ pub mod lane;
 pub mod offers;
 pub mod operands;
 pub mod parts;
+pub mod perform;
 pub mod reduce_cells;
 pub mod reduce_direct;
 pub mod shape;
 pub mod span;
 pub mod team;
 mod what;
+pub mod word;
 
 use std::fmt;
 use std::future::Future;
@@ -33,12 +35,12 @@ use mica_node::tunables;
 use mica_policy::collective::{Algorithm, Choices, Collective, Family, Reach as Told};
 use mica_protocol::{CollectiveTraffic, Prepare, State, Task, TaskError, WaitKind, Waiting, Way};
 
-use self::direct::{Direction, Rooted};
+use self::direct::Direction;
 use self::lane::Lane;
-use self::reduce_cells::Operands;
-use self::reduce_direct::Terms;
+use self::perform::{How, Went, perform};
 use self::team::{Team, Ticket, Turn};
-use super::place::{Elements, Place};
+use self::word::Kind;
+use super::place::Place;
 use super::schedule::Schedule;
 use super::thresholds::Thresholds;
 use crate::comm::Comm;
@@ -89,24 +91,6 @@ impl From<Schedule> for Plan {
     }
 }
 
-/// The MPI call that lines name by this number.
-pub(super) fn name_of_kind(kind: u8) -> &'static str {
-    let known = Collective::ALL.get(usize::from(kind).wrapping_sub(1));
-    match known {
-        Some(Collective::Barrier) => "MPI_Barrier",
-        Some(Collective::Bcast) => "MPI_Bcast",
-        Some(Collective::Gather) => "MPI_Gather(v)",
-        Some(Collective::Scatter) => "MPI_Scatter(v)",
-        Some(Collective::Allgather) => "MPI_Allgather(v)",
-        Some(Collective::Alltoall) => "MPI_Alltoall(v,w)",
-        Some(Collective::Reduce) => "MPI_Reduce",
-        Some(Collective::Allreduce) => "MPI_Allreduce",
-        Some(Collective::ReduceScatter) => "MPI_Reduce_scatter(_block)",
-        Some(Collective::Scan) => "MPI_Scan or MPI_Exscan",
-        None => "an unknown collective",
-    }
-}
-
 /// The same, if it is the same communicator's.
 impl PartialEq for Local {
     fn eq(&self, other: &Local) -> bool {
@@ -151,8 +135,8 @@ impl Local {
             _ => Direction::Auto,
         };
         let reach = match engine.reach() {
-            Some(reach) if reach.windows_are_possible() => Told::Unknown,
-            Some(reach) if reach.cma_is_on() => Told::Cma,
+            reach if reach.windows_are_possible() => Told::Unknown,
+            reach if reach.cma_is_on() => Told::Cma,
             _ => Told::None,
         };
         let lane = match is_tree || members.len() < comm.size() || area.is_none() {
@@ -160,7 +144,7 @@ impl Local {
             false => Lane::new(&choices, reach),
         };
         let has_cores = cores == members.len();
-        let team = area.map(|area| Team::new(area, engine.reach(), tree, has_cores));
+        let team = area.map(|area| Team::new(area, Some(engine.reach().clone()), tree, has_cores));
         Ok(Local {
             lane,
             choices,
@@ -290,16 +274,30 @@ impl Call {
 
     /// Takes this call's place in the order of the team's operations; to be called by all ranks in the same order.
     pub(super) fn reserve(&self) -> Ticket {
-        self.team()
-            .reserve(self.directly && self.may_go_by_address())
+        let (what, choices) = (&self.what, &self.local.choices);
+        // Whether copies by the kernel would do, where buffers cannot be reached otherwise.
+        let by_address = self.directly && {
+            let bytes = what.bytes().unwrap_or(MUCH);
+            let once = choices.once_told(what.collective(), bytes, what.commutes(), Told::Cma);
+            once == Algorithm::Direct
+        };
+        self.team().reserve(by_address)
     }
 
-    /// Whether copies by the kernel would do, where buffers cannot be reached otherwise.
-    fn may_go_by_address(&self) -> bool {
-        let (what, choices) = (&self.what, &self.local.choices);
-        let bytes = what.bytes().unwrap_or(MUCH);
-        let once = choices.once_told(what.collective(), bytes, what.commutes(), Told::Cma);
-        once == Algorithm::Direct
+    fn how(&self) -> How {
+        if !self.directly {
+            return How::Cells { base: 0 };
+        }
+        let what = &self.what;
+        // Where not all know the amounts, only what is worth it is offered.
+        let is_worth = || {
+            self.local
+                .is_worth_offering(what.collective(), what.longest())
+        };
+        How::Direct {
+            direction: self.local.direction,
+            offers: what.bytes().is_some() || is_worth(),
+        }
     }
 
     /// Runs it to its end. Blocks.
@@ -309,203 +307,19 @@ impl Call {
 
     /// This rank's part, from the first stamp to the last.
     async fn run(&self, ticket: Ticket, waits: bool) -> Result<()> {
-        let kind = self.what.collective() as u8 + 1;
+        let kind = Kind::of(&self.what, self.directly);
         let turn = Turn::new(self.team(), ticket, kind, waits);
         turn.begin(self.what.own_bytes(turn.me())).await;
-        let result = self.perform(&turn).await;
+        let result = perform(&turn, &self.what, self.how()).await;
         turn.finish();
-        result
-    }
-
-    async fn perform(&self, turn: &Turn<'_>) -> Result<()> {
-        let mut base = 0;
-        let mut by_address = false;
-        if self.directly && self.may_go_by_address() {
-            (by_address, base) = turn.agree_on_cma(base).await?;
-        }
-        if self.directly {
-            if self.perform_directly(turn, by_address, base).await? {
-                let way = if by_address { Way::Direct } else { Way::Mapped };
-                self.local.traffic.count(way, self.what.brought(turn.me()));
-                return Ok(());
-            }
-            base += 1;
-        }
-        self.local
-            .traffic
-            .count(Way::Area, self.what.brought(turn.me()));
-        self.perform_in_cells(turn, base).await
-    }
-
-    /// By direct copy; false if not all buffers can be reached.
-    async fn perform_directly(&self, turn: &Turn<'_>, by_address: bool, base: u32) -> Result<bool> {
-        let me = turn.me();
-        let rooted = |root, to_root, whole, bytes: Option<usize>| Rooted {
-            root,
-            to_root,
-            whole,
-            bytes: bytes.unwrap_or(0),
-            direction: self.local.direction,
-            by_address,
-            base,
+        let way = match result? {
+            Went::Cells => Way::Area,
+            Went::Mapped => Way::Mapped,
+            Went::ByAddress => Way::Direct,
         };
-        // Where not all know the amounts, only what is worth it is offered.
-        let collective = self.what.collective();
-        let offers = self.what.bytes().is_some()
-            || self
-                .local
-                .is_worth_offering(collective, self.what.longest());
-        let way = Terms { by_address, base };
-        match &self.what {
-            // There is nothing to copy.
-            What::Barrier => Ok(false),
-            What::Bcast { view, root } => {
-                let rooted = rooted(*root, false, true, Some(view.len()));
-                match me == *root {
-                    true => {
-                        let message = |_| Ok(view.clone());
-                        rooted.at_root(turn, offers, message, || Ok(())).await
-                    }
-                    false => rooted.at_other(turn, view).await,
-                }
-            }
-            What::Gather {
-                send,
-                parts,
-                root,
-                bytes,
-            } => {
-                let rooted = rooted(*root, true, false, *bytes);
-                match (parts, send) {
-                    (Some(parts), send) if me == *root => {
-                        let own = || match send {
-                            Some(send) => parts.view(me).map(|own| _ = own.copy_from(send)),
-                            None => Ok(()),
-                        };
-                        rooted
-                            .at_root(turn, offers, |rank| parts.view(rank), own)
-                            .await
-                    }
-                    (_, Some(send)) => rooted.at_other(turn, send).await,
-                    (_, None) => Ok(true),
-                }
-            }
-            What::Scatter {
-                parts,
-                receive,
-                root,
-                bytes,
-            } => {
-                let rooted = rooted(*root, false, false, *bytes);
-                match (parts, receive) {
-                    (Some(parts), receive) if me == *root => {
-                        let own = || match receive {
-                            Some(receive) => parts.view(me).map(|own| _ = receive.copy_from(&own)),
-                            None => Ok(()),
-                        };
-                        rooted
-                            .at_root(turn, offers, |rank| parts.view(rank), own)
-                            .await
-                    }
-                    (_, Some(receive)) => rooted.at_other(turn, receive).await,
-                    (_, None) => Ok(true),
-                }
-            }
-            What::Allgather { send, parts } => {
-                direct::allgather(turn, send.as_ref(), parts, by_address, base).await
-            }
-            What::Alltoall { send, receive } => {
-                direct::alltoall(turn, send.as_ref(), receive, offers, by_address, base).await
-            }
-            What::Reduce {
-                reduction,
-                send,
-                result,
-                root,
-            } => {
-                let Some(operands) = Operands::dense(reduction, own(send, result)) else {
-                    return Ok(false);
-                };
-                reduce_direct::reduce(turn, operands, result.as_ref(), *root, way).await
-            }
-            What::ReduceScatter {
-                reduction,
-                send,
-                counts,
-                result,
-            } => {
-                let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result))
-                else {
-                    return Ok(false);
-                };
-                reduce_direct::reduce_scatter(turn, operands, counts, result, way).await
-            }
-            What::Scan {
-                reduction,
-                send,
-                result,
-                exclusive,
-            } => {
-                let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result))
-                else {
-                    return Ok(false);
-                };
-                reduce_direct::scan(turn, operands, result, *exclusive, way).await
-            }
-        }
-    }
-
-    async fn perform_in_cells(&self, turn: &Turn<'_>, base: u32) -> Result<()> {
-        match &self.what {
-            What::Barrier => cells::barrier(turn).await,
-            What::Bcast { view, root } => cells::bcast(turn, view, *root, base).await,
-            What::Gather {
-                send, parts, root, ..
-            } => cells::gather(turn, send.as_ref(), parts.as_ref(), *root, base).await,
-            What::Scatter {
-                parts,
-                receive,
-                root,
-                bytes,
-            } => {
-                let told = bytes.is_some();
-                cells::scatter(turn, parts.as_ref(), receive.as_ref(), *root, told, base).await
-            }
-            What::Allgather { send, parts } => {
-                cells::allgather(turn, send.as_ref(), parts, base).await
-            }
-            What::Alltoall { send, receive } => {
-                let even = self.what.bytes();
-                cells::alltoall(turn, send.as_ref(), receive, even, base).await
-            }
-            What::Reduce {
-                reduction,
-                send,
-                result,
-                root,
-            } => {
-                let operands = Operands::spaced(reduction, own(send, result))?;
-                reduce_cells::reduce(turn, operands, result.as_ref(), *root, base).await
-            }
-            What::ReduceScatter {
-                reduction,
-                send,
-                counts,
-                result,
-            } => {
-                let operands = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
-                reduce_cells::reduce_scatter(turn, operands, counts, result, base).await
-            }
-            What::Scan {
-                reduction,
-                send,
-                result,
-                exclusive,
-            } => {
-                let operands = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
-                reduce_cells::scan(turn, operands, result, *exclusive, base).await
-            }
-        }
+        let brought = self.what.brought(self.team().me());
+        self.local.traffic.count(way, brought);
+        Ok(())
     }
 }
 
@@ -530,12 +344,6 @@ fn waiting_in(context: u64) -> impl Fn(&State) -> Waiting {
         context,
         unexpected: state.unexpected_messages() as u32,
     }
-}
-
-/// A reduction's operand: in place it is where the result goes.
-fn own<'a>(send: &'a Option<Elements>, result: &'a Option<Elements>) -> &'a Elements {
-    let operand = send.as_ref().or(result.as_ref());
-    operand.expect("who works in place has a receive buffer")
 }
 
 impl Prepare for Call {

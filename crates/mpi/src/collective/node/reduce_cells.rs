@@ -296,6 +296,9 @@ pub async fn reduce_scatter(
         }
         turn.publish(phase(base, k + 1));
         turn.all_reached(phase(base, k + 1)).await?;
+        if k == 0 {
+            turn.expect_bytes_of_all(operands.bytes())?;
+        }
         let first = (k * most).min(mine);
         let part = most.min(mine - first);
         reduction.fold(size, part, &target.region(first), |member| {

@@ -21,6 +21,7 @@ use mica_channel::direct::Reach;
 use mica_channel::memory::{Region, View};
 
 use super::shape::Tree;
+use super::word::{Kind, Word};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::late::{self, Arrival};
@@ -32,8 +33,8 @@ const PHASE_BITS: u32 = 24;
 /// takes as long as some.
 const LOOKS: u32 = 40;
 
-/// Bits of a line's word that hold a number of bytes; above them the lag, then the kind.
-const BYTES_BITS: u32 = 48;
+/// Looks in vain at a member, each as many as [`Turn::looks`], before it is asked whether it will come at all.
+pub(super) const PATIENCE: u32 = 16;
 
 /// A communicator's ranks on this node.
 #[derive(Debug)]
@@ -62,9 +63,11 @@ pub struct Turn<'a> {
     team: &'a Team,
     number: u64,
     at: usize,
-    kind: u8,
+    kind: Kind,
     /// What the line says beside the stamp, once the turn is open. Only this rank uses it.
     word: AtomicU64,
+    has_said: AtomicBool,
+    by_address: bool,
     /// This is the operation that finds out about copies by address.
     asks_for_cma: bool,
     /// How often to look at a line before the caller's turn comes again.
@@ -77,6 +80,7 @@ pub struct Turn<'a> {
 #[derive(Debug, Clone)]
 pub struct Ticket {
     number: u64,
+    by_address: bool,
     asks_for_cma: bool,
     /// The call that it belongs to, where late arrivals are counted.
     arrival: Option<Arc<Arrival>>,
@@ -135,18 +139,19 @@ impl Team {
     }
 
     /// Takes the next place in the order of operations. To be called by all members in the same order, by one thread at a time
-    /// (MPI 5.0, 6.14), which `directly` says alike.
+    /// (MPI 5.0, 6.14), who say alike whether it may copy `by_address`.
     #[inline]
-    pub fn reserve(&self, directly: bool) -> Ticket {
+    pub fn reserve(&self, by_address: bool) -> Ticket {
         // Relaxed, and no read-modify-write: collectives on one communicator are called one after the other.
         let number = self.begun.load(Ordering::Relaxed) + 1;
         self.begun.store(number, Ordering::Relaxed);
-        let asks_for_cma = directly && !self.asked_for_cma.load(Ordering::Relaxed);
+        let asks_for_cma = by_address && !self.asked_for_cma.load(Ordering::Relaxed);
         if asks_for_cma {
             self.asked_for_cma.store(true, Ordering::Relaxed);
         }
         Ticket {
             number,
+            by_address,
             asks_for_cma,
             arrival: late::current(),
         }
@@ -250,13 +255,15 @@ fn after_finishing(old: u64, number: u64) -> u64 {
 
 impl<'a> Turn<'a> {
     /// Operation `ticket`, whose members call it `kind`. `waits`: this rank does nothing else until it has ended.
-    pub fn new(team: &'a Team, ticket: Ticket, kind: u8, waits: bool) -> Turn<'a> {
+    pub fn new(team: &'a Team, ticket: Ticket, kind: Kind, waits: bool) -> Turn<'a> {
         Turn {
             team,
             number: ticket.number,
             at: (ticket.number % TURNS as u64) as usize,
             kind,
             word: AtomicU64::new(0),
+            has_said: AtomicBool::new(false),
+            by_address: ticket.by_address,
             asks_for_cma: ticket.asks_for_cma,
             looks: if waits && team.has_cores { LOOKS } else { 1 },
             arrival: ticket.arrival,
@@ -311,22 +318,27 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn open(&self, bytes: usize) {
         let lag = self.number - self.team.low();
-        let word = u64::from(self.kind) << (BYTES_BITS + 8)
-            | lag << BYTES_BITS
-            | (bytes as u64 & ((1 << BYTES_BITS) - 1));
-        self.word.store(word, Ordering::Relaxed);
+        let word = Word::new(self.kind, self.number, lag, bytes);
+        self.word.store(word.0, Ordering::Relaxed);
         if late::is_on() && self.arrival.is_none() {
             // What the operation before in this turn has said is not of this one.
             self.team.area.set_arrived(self.at, 0);
         }
     }
 
+    /// Says what this rank takes part with.
+    #[inline]
+    fn say(&self) {
+        let word = self.word.load(Ordering::Relaxed);
+        self.team.area.set_word(self.at, word);
+        self.has_said.store(true, Ordering::Relaxed);
+    }
+
     /// Publishes `phase`.
     #[inline]
     fn put_stamp(&self, phase: u32) {
         // All that the line says is stored at once, after the payload: in between, those who look at the line would take it away.
-        let word = self.word.load(Ordering::Relaxed);
-        self.team.area.set_word(self.at, word);
+        self.say();
         if let Some(arrival) = &self.arrival {
             self.team.area.set_arrived(self.at, arrival.word());
         }
@@ -394,17 +406,73 @@ impl<'a> Turn<'a> {
     /// Waits until `member` has come to `phase`.
     ///
     /// # Errors
-    /// When it is in another collective.
+    /// When it is in another collective, or will never come.
     #[inline]
     pub async fn reached(&self, member: usize, phase: u32) -> Result<()> {
         if !self.reaches(member, phase) {
+            let mut looks = 0;
             poll_fn(|_| match self.reaches(member, phase) {
-                true => Poll::Ready(()),
-                false => Poll::Pending,
+                true => Poll::Ready(Ok(())),
+                false => self.look_on(&mut looks, member, phase),
             })
-            .await;
+            .await?;
         }
         self.learn_from(member)
+    }
+
+    /// After a look in vain at `member`: whether another one is of any use.
+    fn look_on(&self, looks: &mut u32, member: usize, phase: u32) -> Poll<Result<()>> {
+        *looks = looks.saturating_add(1);
+        if *looks < PATIENCE {
+            return Poll::Pending;
+        }
+        match self.may_come(member, phase, *looks == PATIENCE) {
+            Ok(()) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Whether `member`, which has not come to `phase` so far, may still do so. To be asked after some looks in vain, as it takes
+    /// further lines; at the `first` time others are told that this rank waits for them to finish.
+    ///
+    /// # Errors
+    /// When it is in another collective, or has left this one.
+    #[cold]
+    pub fn may_come(&self, member: usize, phase: u32, first: bool) -> Result<()> {
+        if first {
+            // Others that wait in vain, too, see by this what this rank does, which perhaps has not published anything; and who
+            // finishes later wakes it.
+            self.say();
+            self.team.area.await_finish(self.number);
+        }
+        // Without a stamp: the word says by itself whether it is of this operation, and nothing else is read for it.
+        let word = self.word(member);
+        if word.is_of(self.number) {
+            self.check(member, word)?;
+        }
+        // The mark first: all stamps that its owner has published before are seen then.
+        if self.team.area.finished(member) >= self.number && !self.has_reached(member, phase) {
+            return Err(self.has_left(member));
+        }
+        Ok(())
+    }
+
+    /// The same of all others.
+    ///
+    /// # Errors
+    /// As [`may_come`](Self::may_come).
+    #[cold]
+    pub fn may_all_come(&self, phase: u32, first: bool) -> Result<()> {
+        let late = |&member: &usize| member != self.me() && !self.has_reached(member, phase);
+        (0..self.size())
+            .filter(late)
+            .try_for_each(|member| self.may_come(member, phase, first))
+    }
+
+    /// What a member says of its part.
+    #[inline]
+    fn word(&self, member: usize) -> Word {
+        Word(self.team.area.word(self.at, member))
     }
 
     /// Takes in what `member` has said with a phase that it has come to.
@@ -414,27 +482,27 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn learn_from(&self, member: usize) -> Result<()> {
         self.see_arrival(member);
-        self.check(member, self.team.area.word(self.at, member))
+        self.check(member, self.word(member))
     }
 
     /// Waits until all others have come to `phase`.
     ///
     /// # Errors
-    /// When one is in another collective.
+    /// When one is in another collective, or will never come.
     #[inline]
     pub async fn all_reached(&self, phase: u32) -> Result<()> {
         let (me, size) = (self.me(), self.size());
-        let mut member = 0;
+        let (mut member, mut looks) = (0, 0);
         poll_fn(|_| {
             while member < size {
                 if member != me && !self.reaches(member, phase) {
-                    return Poll::Pending;
+                    return self.look_on(&mut looks, member, phase);
                 }
                 member += 1;
             }
-            Poll::Ready(())
+            Poll::Ready(Ok(()))
         })
-        .await;
+        .await?;
         self.learn_from_all()
     }
 
@@ -448,17 +516,17 @@ impl<'a> Turn<'a> {
         let mut safe = self.team.low();
         for member in (0..size).filter(|&member| member != me) {
             self.see_arrival(member);
-            let word = self.team.area.word(self.at, member);
+            let word = self.word(member);
             self.check(member, word)?;
-            safe = safe.min(self.number - (word >> BYTES_BITS & 0xff));
+            safe = safe.min(self.number - word.lag());
         }
         self.team.raise_safe(safe);
         Ok(())
     }
 
     #[inline]
-    fn check(&self, member: usize, word: u64) -> Result<()> {
-        if (word >> (BYTES_BITS + 8)) as u8 == self.kind {
+    fn check(&self, member: usize, word: Word) -> Result<()> {
+        if word.kind() == self.kind {
             Ok(())
         } else {
             Err(self.mismatch(member, word))
@@ -466,20 +534,51 @@ impl<'a> Turn<'a> {
     }
 
     #[cold]
-    fn mismatch(&self, member: usize, word: u64) -> Error {
-        let theirs = super::name_of_kind((word >> (BYTES_BITS + 8)) as u8);
-        let ours = super::name_of_kind(self.kind);
-        let rank = self.rank(member);
+    fn mismatch(&self, member: usize, word: Word) -> Error {
+        let (theirs, ours, rank) = (word.kind(), self.kind, self.rank(member));
+        if !theirs.is_same_call(ours) {
+            let (theirs, ours) = (theirs.name(), ours.name());
+            let detail = format!(
+                "rank {rank} of the job has called {theirs} where this rank has called {ours} on the same communicator"
+            );
+            return Error::other(c::ERR_OTHER, detail);
+        }
+        let call = ours.name();
+        if theirs.root() != ours.root() {
+            let detail = format!(
+                "{call}: rank {rank} of the job has named another root than this rank ({} and {}, counted modulo 128 among the ranks on this node)",
+                theirs.root(),
+                ours.root()
+            );
+            return Error::other(c::ERR_ROOT, detail);
+        }
+        let (theirs, ours) = (word.bytes(), self.own_bytes());
         let detail = format!(
-            "rank {rank} of the job has called {theirs} where this rank has called {ours} on the same communicator"
+            "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {ours}, for which they take different ways"
         );
-        Error::other(c::ERR_OTHER, detail)
+        Error::other(c::ERR_TRUNCATE, detail)
+    }
+
+    /// The error of a `member` that has finished the operation without what this rank waits for.
+    #[cold]
+    fn has_left(&self, member: usize) -> Error {
+        let (call, rank) = (self.kind.name(), self.rank(member));
+        let (theirs, ours) = (self.bytes(member), self.own_bytes());
+        let detail = format!(
+            "{call}: rank {rank} of the job has left it, after an error or with less data ({theirs} bytes), while this rank ({ours} bytes) waits for it"
+        );
+        Error::other(c::ERR_TRUNCATE, detail)
     }
 
     /// Bytes that `member` takes part with; to be asked after a phase that it has come to.
     #[inline]
     pub fn bytes(&self, member: usize) -> usize {
-        (self.team.area.word(self.at, member) & ((1 << BYTES_BITS) - 1)) as usize
+        self.word(member).bytes()
+    }
+
+    /// Bytes that this rank takes part with.
+    fn own_bytes(&self) -> usize {
+        Word(self.word.load(Ordering::Relaxed)).bytes()
     }
 
     /// Refuses a `member` that takes part with other than `bytes` bytes.
@@ -505,7 +604,7 @@ impl<'a> Turn<'a> {
     #[cold]
     pub fn disagreement(&self, member: usize, bytes: usize) -> Error {
         let (rank, theirs) = (self.rank(member), self.bytes(member));
-        let call = super::name_of_kind(self.kind);
+        let call = self.kind.name();
         let detail = format!(
             "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {bytes}"
         );
@@ -515,6 +614,10 @@ impl<'a> Turn<'a> {
     /// This rank is done with all memory of the turn.
     #[inline]
     pub fn finish(self) {
+        if !self.has_said.load(Ordering::Relaxed) {
+            // For those that wait in vain: a word is that of the last operation in its turn, or of the one before.
+            self.say();
+        }
         self.team.finish(self.number);
     }
 
@@ -572,6 +675,11 @@ impl<'a> Turn<'a> {
         self.team.area.get_words(self.at, member)
     }
 
+    /// Whether copies by address would do, as all members know.
+    pub fn may_go_by_address(&self) -> bool {
+        self.by_address
+    }
+
     /// Whether all members can reach all others' memory by address: found out in the team's first operation that copies
     /// directly, which thereby takes one phase, the one after `phase`. Gives the phase that it ended with.
     ///
@@ -591,6 +699,14 @@ impl<'a> Turn<'a> {
             });
             return Ok((agreed.await, phase));
         }
+        let asked = self.ask_for_cma(phase).await;
+        // After an error, too: later operations wait for an answer.
+        let _ = self.team.cma.set(matches!(asked, Ok(true)));
+        asked.map(|agreed| (agreed, phase + 2))
+    }
+
+    /// Asks all members, in the two phases after `phase`.
+    async fn ask_for_cma(&self, phase: u32) -> Result<bool> {
         let (me, members) = (self.me(), self.team.area.members());
         let can = self.team.reach().is_some_and(|reach| {
             let mut others = (0..self.size()).filter(|&member| member != me);
@@ -604,8 +720,7 @@ impl<'a> Turn<'a> {
         // The words are overwritten next: not before all have read them.
         self.publish(phase + 2);
         self.all_reached(phase + 2).await?;
-        let _ = self.team.cma.set(agreed);
-        Ok((agreed, phase + 2))
+        Ok(agreed)
     }
 }
 

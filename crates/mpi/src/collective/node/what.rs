@@ -8,7 +8,7 @@ use mica_policy::collective::Collective;
 use super::Parts;
 use super::operands::stride;
 use super::team::Team;
-use crate::collective::place::{Elements, Place};
+use crate::collective::place::{Blocks, Elements, Place};
 use crate::collective::reduction::Reduction;
 use crate::collective::schedule::Schedule;
 use crate::collective::thresholds::Thresholds;
@@ -119,6 +119,17 @@ impl What {
         }
     }
 
+    /// The rank that sends to all others, or receives from them, if there is one.
+    pub fn root(&self) -> Option<usize> {
+        match self {
+            What::Bcast { root, .. } | What::Gather { root, .. } | What::Scatter { root, .. } => {
+                Some(*root)
+            }
+            What::Reduce { root, .. } => *root,
+            _ => None,
+        }
+    }
+
     /// Whether its operator, if there is one, commutes.
     #[inline]
     pub fn commutes(&self) -> bool {
@@ -183,7 +194,8 @@ impl What {
                 (Some(bytes), _) => *bytes,
                 (None, receive) => receive.as_ref().map_or(0, View::len),
             },
-            What::Gather { .. } | What::Alltoall { .. } | What::Barrier => 0,
+            What::Alltoall { .. } => self.bytes().unwrap_or(0),
+            What::Gather { .. } | What::Barrier => 0,
             What::Bcast { view, .. } => view.len(),
             What::Allgather { send, parts } => match send {
                 Some(send) => send.len(),
@@ -229,6 +241,15 @@ impl What {
         stride(reduction).is_some_and(|stride| stride <= room)
     }
 
+    fn parts_at_root<'a>(&self, parts: Option<&'a Parts>) -> AtRoot<'a> {
+        match parts {
+            Some(Parts::Each(views)) => AtRoot::Each(Some(views.clone())),
+            Some(Parts::Even(blocks, _)) => AtRoot::Even(Some(blocks)),
+            None if self.bytes().is_none() => AtRoot::Each(None),
+            None => AtRoot::Even(None),
+        }
+    }
+
     /// The schedule of an algorithm that sends messages, the one that the `limits` lead to.
     ///
     /// # Errors
@@ -239,36 +260,20 @@ impl What {
             What::Bcast { view, root } => bcast::build(me, limits, view.clone(), *root),
             What::Gather {
                 send, parts, root, ..
-            } => match parts {
-                Some(Parts::Each(views)) => {
-                    let views = Some(views.clone());
-                    Ok(gather::gather_linear(me, send.clone(), views, *root))
-                }
-                Some(Parts::Even(blocks, _)) => {
-                    gather::gather(me, limits, send.clone(), Some(blocks), *root)
-                }
-                None if self.bytes().is_none() => {
-                    Ok(gather::gather_linear(me, send.clone(), None, *root))
-                }
-                None => gather::gather(me, limits, send.clone(), None, *root),
+            } => match self.parts_at_root(parts.as_ref()) {
+                AtRoot::Each(views) => Ok(gather::gather_linear(me, send.clone(), views, *root)),
+                AtRoot::Even(blocks) => gather::gather(me, limits, send.clone(), blocks, *root),
             },
             What::Scatter {
                 parts,
                 receive,
                 root,
                 ..
-            } => match parts {
-                Some(Parts::Each(views)) => {
-                    let views = Some(views.clone());
+            } => match self.parts_at_root(parts.as_ref()) {
+                AtRoot::Each(views) => {
                     Ok(gather::scatter_linear(me, views, receive.clone(), *root))
                 }
-                Some(Parts::Even(blocks, _)) => {
-                    gather::scatter(me, limits, Some(blocks), receive.clone(), *root)
-                }
-                None if self.bytes().is_none() => {
-                    Ok(gather::scatter_linear(me, None, receive.clone(), *root))
-                }
-                None => gather::scatter(me, limits, None, receive.clone(), *root),
+                AtRoot::Even(blocks) => gather::scatter(me, limits, blocks, receive.clone(), *root),
             },
             What::Allgather { send, parts } => match parts {
                 Parts::Even(blocks, _) => allgather::build(me, limits, send.clone(), blocks),
@@ -322,6 +327,14 @@ impl What {
             }
         }
     }
+}
+
+/// The buffer that the root of a gather or scatter has, at the root; of what kind it is all ranks know.
+enum AtRoot<'a> {
+    /// Each part as it is.
+    Each(Option<Vec<View>>),
+    /// Parts that are alike.
+    Even(Option<&'a Blocks>),
 }
 
 impl Parts {
