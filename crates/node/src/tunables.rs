@@ -77,7 +77,7 @@ tunables! {
         "Shortest rendezvous message that is copied directly; shorter ones go through cells.";
     DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "auto", Kind::Threshold,
         "Shortest average contiguous run for which a non-contiguous message is copied directly.";
-    MAPPED_AFTER: "mapped_after", "MICA_MAPPED_AFTER", "32", Kind::Count,
+    MAPPED_AFTER: "mapped_after", "MICA_MAPPED_AFTER", "8", Kind::Count,
         "How often a buffer is used before its pages are moved to shared memory.";
     MAPPED_MIN: "mapped_min", "MICA_MAPPED_MIN", "32K", Kind::Bytes,
         "Shortest buffer whose pages are moved to shared memory.";
