@@ -1,4 +1,4 @@
-//! The engine of a process: its state behind a lock, and what a thread does with it. [`wait`](crate::wait) tells how it waits for a change.
+//! The engine of a process: its state behind a lock, and what a thread does with it. `wait.rs` tells how it waits for a change.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Requests: what they are, their handles, and how the end of one is recognised. [`complete`] waits and tests.
+//! Requests: what they are, their handles, and how the end of one is recognised. `complete` waits and tests.
 
 mod complete;
 mod plain;
