@@ -14,7 +14,7 @@ typedef struct {
     Reduction reduction;
 } Case;
 
-static int kinds[COLL_KINDS], kinds_known;
+static int kinds[COLL_KINDS], kinds_known, kinds_met[COLL_KINDS];
 static unsigned first_seed, step_now;
 static unsigned all, own; /* generators: shared by all ranks, and of this one */
 
@@ -33,7 +33,9 @@ static size_t case_bytes(const Case *c)
 static int next_kind(int form)
 {
     static unsigned turns[3];
-    return kinds[(first_seed * 7u + turns[form]++ * 5u) % (unsigned)kinds_known];
+    int kind = kinds[(first_seed * 7u + turns[form]++ * 5u) % (unsigned)kinds_known];
+    kinds_met[kind] = 1;
+    return kind;
 }
 
 static void case_make(Case *c, int kind, unsigned seed, MPI_Comm comm)
@@ -329,6 +331,9 @@ int main(int argc, char **argv)
             blocking(seed);
         }
     }
+    for (int i = 0; i < kinds_known; i++)
+        CHECK(kinds_met[kinds[i]], "%d steps from seed %u do not make %s: take another", steps, first_seed,
+              coll_names[kinds[i]]);
     comms_free();
     memory_end();
     reduce_end();

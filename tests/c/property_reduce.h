@@ -349,8 +349,9 @@ static TEST_UNUSED void reduce_make(Reduction *r, int kind, unsigned seed, MPI_C
         bytes *= p;
     bytes = bytes < (size_t)1 << 21 ? bytes : (size_t)1 << 21;
     r->length = bytes / r->number->bytes + (size_t)among(&all, 2);
-    if (r->length > 400000 / p) /* folding by hand takes the test's time */
-        r->length = 400000 / p + (size_t)among(&all, 9);
+    size_t longest = (p > 4 ? 100000 : 400000) / p; /* folding by hand takes the test's time */
+    if (r->length > longest)
+        r->length = longest + (size_t)among(&all, 9);
     r->counts = test_alloc(p * sizeof *r->counts);
     size_t part = r->length / p, left = r->length;
     for (size_t i = 0; i < p; i++) {

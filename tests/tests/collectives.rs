@@ -96,7 +96,7 @@ fn trees_of_other_machines() {
             let _turn = one_at_a_time();
             let job = install.mpiexec(["-n", ranks]).args([&program]);
             let job = job
-                .args(["12", "61"])
+                .args(["12", "139"])
                 .env("MICA_TOPOLOGY_SYNTHETIC", machine);
             let job = job.env("MICA_COLL", "shared").env("MICA_COLL_SHAPE", shape);
             let outcome = job.run().expect_code(0);

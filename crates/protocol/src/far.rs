@@ -6,12 +6,12 @@
 //! | otherwise, or if the read is refused | the sender sends it | receiver: `CLEAR`; sender: `CHUNK` ... |
 
 use crate::Fault;
-use crate::engine::VIGIL;
 use crate::packet::{self, Request};
 use crate::receive::RecvId;
 use crate::send::Phase;
 use crate::state::State;
 use crate::traffic::Way;
+use crate::wait::VIGIL;
 use mica_channel::RemoteRegion;
 use mica_channel::memory::View;
 use mica_channel::net::Wait;

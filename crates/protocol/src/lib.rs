@@ -30,6 +30,7 @@ mod skew;
 mod start;
 mod state;
 mod traffic;
+mod wait;
 
 use mica_channel::ChannelError;
 use mica_channel::net::NetError;

@@ -10,6 +10,7 @@ mod block;
 mod error;
 mod geometry;
 mod late;
+mod open;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ pub use block::{
 };
 pub use error::SegmentError;
 pub use geometry::{AREA_SPAN, Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
+pub use open::inherited_descriptor;
 pub use spec::JobSpec;
 
 use crate::area::Budget;
@@ -30,10 +32,9 @@ use crate::split::Split;
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::tokens::Tokens;
 use crate::topology::Place;
-use crate::tunables::{SegmentShape, segment_shape};
 use spec::Members;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// Environment variable: number of the descriptor that holds the segment.
@@ -87,169 +88,6 @@ unsafe impl Send for JobSegment {}
 unsafe impl Sync for JobSegment {}
 
 impl JobSegment {
-    /// Creates the segment of a job: an anonymous memfd (close-on-exec), with header and control blocks allocated.
-    ///
-    /// # Errors
-    /// When memory or descriptors cannot be had, with the number of bytes wanted.
-    pub fn create(spec: &JobSpec<'_>) -> Result<JobSegment, SegmentError> {
-        JobSegment::create_shaped(spec, segment_shape())
-    }
-
-    /// The same for ranks that another process than this one has started: the process `launcher`.
-    ///
-    /// # Errors
-    /// As [`JobSegment::create`].
-    pub fn create_under(spec: &JobSpec<'_>, launcher: u32) -> Result<JobSegment, SegmentError> {
-        JobSegment::create_with(spec, segment_shape(), launcher)
-    }
-
-    /// The same with another shape than the environment's.
-    ///
-    /// # Errors
-    /// As [`JobSegment::create`].
-    pub fn create_shaped(
-        spec: &JobSpec<'_>,
-        shape: SegmentShape,
-    ) -> Result<JobSegment, SegmentError> {
-        JobSegment::create_with(spec, shape, std::process::id())
-    }
-
-    fn create_with(
-        spec: &JobSpec<'_>,
-        shape: SegmentShape,
-        launcher_pid: u32,
-    ) -> Result<JobSegment, SegmentError> {
-        let ranks = spec.places.len() as u32;
-        let named = match spec.members {
-            [] => (0..ranks).collect(),
-            named => named.to_vec(),
-        };
-        let members = Members::new(named, spec.job_size)
-            .filter(|m| m.ranks.len() == spec.places.len())
-            .ok_or(SegmentError::Members {
-                members: spec.members.len(),
-                places: spec.places.len(),
-                job_size: spec.job_size,
-            })?;
-        let geometry = geometry(ranks, shape)?;
-        // SAFETY: the name is a NUL-terminated string; the call touches no other memory.
-        let fd = unsafe { libc::memfd_create(c"mica-job".as_ptr(), libc::MFD_CLOEXEC) };
-        let bytes = geometry.total_bytes();
-        if fd < 0 {
-            return Err(system("memfd_create", bytes));
-        }
-        // SAFETY: memfd_create returned this descriptor to us alone.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let with_slots = geometry.file_bytes().filter(|&bytes| file_may_have(bytes));
-        let file_bytes = with_slots.unwrap_or(bytes as u64);
-        // SAFETY: plain system call on our descriptor.
-        if unsafe { libc::ftruncate(fd.as_raw_fd(), file_bytes as libc::off_t) } < 0 {
-            return Err(system("ftruncate", bytes));
-        }
-        let segment = JobSegment {
-            base: map(&fd, bytes)?,
-            fd,
-            geometry,
-            has_slots: with_slots.is_some(),
-            members,
-        };
-        segment.allocate(0, geometry.control_bytes())?;
-        let header = Header {
-            magic: MAGIC,
-            geometry,
-            available_cores: spec.available_cores,
-            launcher_pid,
-            parker_fences: u32::from(parker_fences(ranks > spec.available_cores)),
-            job_size: spec.job_size,
-            area_bytes: shape.area_bytes,
-            areas_bytes: shape.areas_bytes,
-        };
-        // SAFETY: header and blocks lie in the part just allocated, zeroed and seen by no other process yet.
-        unsafe {
-            segment.base.cast::<Header>().write(header);
-            for (index, &rank) in segment.members.ranks.iter().enumerate() {
-                let block = segment.at(geometry.block(index as u32)).cast::<RankBlock>();
-                (*block).given = block::GivenLine {
-                    place: spec.places[index],
-                    appnum: spec.appnum.get(index).copied().unwrap_or(0),
-                    rank,
-                };
-            }
-        }
-        Ok(segment)
-    }
-
-    /// Maps the segment that an inherited descriptor holds.
-    ///
-    /// # Errors
-    /// When the descriptor holds something else, or cannot be mapped.
-    pub fn attach(fd: OwnedFd) -> Result<JobSegment, SegmentError> {
-        let not_a_segment = SegmentError::NotASegment { fd: fd.as_raw_fd() };
-        // SAFETY: fstat writes to `stat` only.
-        let size = unsafe {
-            let mut stat: libc::stat = std::mem::zeroed();
-            if libc::fstat(fd.as_raw_fd(), &mut stat) < 0 {
-                0
-            } else {
-                stat.st_size as usize
-            }
-        };
-        if size < PAGE {
-            return Err(not_a_segment);
-        }
-        let head = map(&fd, PAGE).map_err(|_| SegmentError::NotASegment { fd: fd.as_raw_fd() })?;
-        // SAFETY: the file has at least a page and the header fits one; it was written before we were started.
-        let header = unsafe { head.cast::<Header>().read() };
-        // SAFETY: mapped just above with this length, and not used any more.
-        unsafe { libc::munmap(head.as_ptr().cast(), PAGE) };
-        let bytes = header.geometry.total_bytes();
-        let has_slots = header.geometry.file_bytes() == Some(size as u64);
-        if header.magic != MAGIC || (bytes != size && !has_slots) {
-            return Err(not_a_segment);
-        }
-        // SAFETY: plain system call: programs that this process starts shall not inherit the job.
-        unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
-        let base = map(&fd, bytes)?;
-        let ranks = (0..header.geometry.ranks).map(|index| {
-            // SAFETY: the block lies in the mapping, aligned to a page; its given line is not written any more.
-            unsafe {
-                let block = base.as_ptr().wrapping_add(header.geometry.block(index));
-                (*block.cast::<RankBlock>()).given.rank
-            }
-        });
-        let members = Members::new(ranks.collect(), header.job_size).ok_or(not_a_segment)?;
-        Ok(JobSegment {
-            base,
-            fd,
-            geometry: header.geometry,
-            has_slots,
-            members,
-        })
-    }
-
-    /// Makes the calling process rank `rank` of the job.
-    ///
-    /// # Errors
-    /// When there is no such rank, or another process has it.
-    pub fn claim(&self, rank: u32) -> Result<(), SegmentError> {
-        if !self.is_member(rank) {
-            return Err(SegmentError::NoSuchRank {
-                rank,
-                ranks: self.ranks(),
-                job_size: self.job_size(),
-            });
-        }
-        let block = self.block(rank);
-        if block.claim(std::process::id()) {
-            Ok(())
-        } else {
-            Err(SegmentError::RankTaken {
-                rank,
-                pid: block.pid(),
-            })
-        }
-    }
-
     /// The descriptor of the memfd.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
@@ -592,93 +430,4 @@ impl JobSegment {
         debug_assert!(offset <= self.geometry.total_bytes());
         self.base.as_ptr().wrapping_add(offset)
     }
-}
-
-impl Drop for JobSegment {
-    fn drop(&mut self) {
-        // SAFETY: mapped with this length in `create` or `attach`; references into it borrow `self`.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.geometry.total_bytes()) };
-    }
-}
-
-/// Whether this process may make a file of `bytes` bytes: beyond the limit, the kernel would end the process (SIGXFSZ).
-fn file_may_have(bytes: u64) -> bool {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: writes to `limit` only.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
-    known && (limit.rlim_cur == libc::RLIM_INFINITY || limit.rlim_cur >= bytes)
-}
-
-fn geometry(ranks: u32, shape: SegmentShape) -> Result<Geometry, SegmentError> {
-    let SegmentShape {
-        cells,
-        cell_bytes,
-        fifo_bytes,
-        mixed,
-        ..
-    } = shape;
-    let geometry = Geometry::new(ranks, cells, cell_bytes).ok_or(SegmentError::Geometry {
-        ranks,
-        cells,
-        cell_bytes,
-    })?;
-    match fifo_bytes {
-        None => Ok(geometry),
-        Some(fifo_bytes) => geometry
-            .with_fifos(fifo_bytes)
-            .and_then(|g| if mixed { g.mixed() } else { Some(g) })
-            .ok_or(SegmentError::Fifos { ranks, fifo_bytes }),
-    }
-}
-
-/// Parking is rare, and membarrier cheaper than a fence on every send, where each rank has a core.
-fn parker_fences(oversubscribed: bool) -> bool {
-    match crate::tunables::FENCING.text().as_str() {
-        "sender" => false,
-        "parker" => true,
-        _ => !oversubscribed && crate::park::membarrier_available(),
-    }
-}
-
-/// Takes over the descriptor that the launcher left open for this process.
-///
-/// # Errors
-/// When no such descriptor is open.
-pub fn inherited_descriptor(number: u32) -> Result<OwnedFd, SegmentError> {
-    let fd = number as i32;
-    // SAFETY: plain system call; it fails for descriptors that are not open.
-    if fd < 0 || unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
-        return Err(SegmentError::NotASegment { fd });
-    }
-    // SAFETY: it is open, and by the launcher's convention nobody else in this process uses it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn system(call: &'static str, bytes: usize) -> SegmentError {
-    SegmentError::System {
-        call,
-        bytes,
-        source: io::Error::last_os_error(),
-    }
-}
-
-fn map(fd: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
-    // SAFETY: a fresh mapping at an address of the kernel's choice; MAP_NORESERVE since most of it is never touched.
-    let base = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_NORESERVE,
-            fd.as_raw_fd(),
-            0,
-        )
-    };
-    if base == libc::MAP_FAILED {
-        return Err(system("mmap", bytes));
-    }
-    Ok(NonNull::new(base.cast()).expect("mmap does not return null"))
 }

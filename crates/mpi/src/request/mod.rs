@@ -1,12 +1,14 @@
-//! Requests and their completion: the wait and test families (MPI 5.0, 3.7.3 to 3.7.6).
+//! Requests: what they are, their handles, and how the end of one is recognised. `complete` waits and tests.
+
+mod complete;
+mod plain;
 
 use std::any::Any;
 use std::fmt::{self, Debug};
 use std::sync::{Arc, Mutex};
 
 use mica_protocol::{
-    Completion, Failure, Fault, OneThreadAtATime, RecvId, ScheduleId, SendId, State, WaitKind,
-    Waiting,
+    Failure, OneThreadAtATime, RecvId, ScheduleId, SendId, State, WaitKind, Waiting,
 };
 
 use crate::comm::Comm;
@@ -16,6 +18,11 @@ use crate::handle::{self, Table};
 use crate::process;
 use crate::pt2pt::{self, Status};
 use crate::sync::lock;
+
+pub use complete::{
+    Found, status, test, test_all, test_any, test_some, wait, wait_all, wait_any, wait_some,
+};
+pub use plain::wait_plain;
 
 /// An operation under way.
 #[derive(Debug, Clone)]
@@ -432,307 +439,6 @@ pub fn start(handle: u32) -> Result<()> {
     let active = (persistent.begin)()?;
     *lock(&persistent.active) = Some(active);
     Ok(())
-}
-
-/// Takes the handle back, unless the request is persistent, and gives the outcome as the program may see it.
-fn finish(handle: u32, outcome: Outcome) -> Outcome {
-    if !outcome.keep {
-        forget(handle);
-    }
-    outcome.settled()
-}
-
-/// The short way of completing a request: blocks until a send or receive is complete, and gives the status; the handle is
-/// used up. `None` for requests of other kinds, for receives that fail, and for handles that name none: nothing has happened
-/// then, and [`wait`] tells more.
-///
-/// # Errors
-/// `MPI_ERR_NO_MEM`.
-#[inline]
-pub fn wait_plain(handle: u32) -> Result<Option<Status>> {
-    if handle == SENT_HANDLE || handle == c::REQUEST_NULL {
-        return Ok(Some(Status::EMPTY));
-    }
-    wait_simple(handle)
-}
-
-/// What [`wait_simple`] knows how to wait for.
-enum Simple {
-    Send(SendId),
-    Receive(RecvId),
-    Done(Status),
-}
-
-fn wait_simple(handle: u32) -> Result<Option<Status>> {
-    let simple = REQUESTS.look(handle, |request| match &request.work {
-        Work::Send(id) => Some(Simple::Send(*id)),
-        Work::Receive(id) => Some(Simple::Receive(*id)),
-        Work::Done(status) => Some(Simple::Done(*status)),
-        _ => None,
-    });
-    let Some(Some(simple)) = simple else {
-        return Ok(None);
-    };
-    let engine = process::engine()?;
-    match simple {
-        Simple::Done(status) => {
-            forget(handle);
-            Ok(Some(status))
-        }
-        Simple::Send(id) => {
-            let waiting = |state: &State| Request::waiting_to_send(state, id);
-            engine.drive(waiting, |state| state.take_send(id).then_some(()))?;
-            forget(handle);
-            Ok(Some(Status::EMPTY))
-        }
-        Simple::Receive(id) => {
-            let waiting = |state: &State| Request::waiting_to_receive(state, id);
-            let fits = |done: &Completion| !done.cancelled && done.sent <= done.capacity;
-            let done = engine.drive(waiting, |state| {
-                let done = state.received(id)?;
-                if fits(&done) {
-                    state.take_received(id);
-                }
-                Some(done)
-            })?;
-            if !fits(&done) {
-                return Ok(None);
-            }
-            let request = REQUESTS.remove(handle);
-            let comm = request.as_ref().and_then(|request| request.comm.as_ref());
-            Ok(comm.map(|comm| pt2pt::status_of(comm, &done.envelope, done.sent)))
-        }
-    }
-}
-
-/// `MPI_Wait`: blocks until the request is complete; the handle is used up.
-///
-/// # Errors
-/// `MPI_ERR_REQUEST`; `MPI_ERR_NO_MEM`. The operation's own error is in the outcome.
-pub fn wait(handle: u32) -> Result<Outcome> {
-    let Some(request) = Request::resolve(handle)? else {
-        return Ok(Outcome::EMPTY);
-    };
-    Ok(finish(handle, request.wait()?))
-}
-
-/// `MPI_Test`: the outcome if the request is complete; the handle is used up then.
-///
-/// # Errors
-/// As [`wait`].
-pub fn test(handle: u32) -> Result<Option<Outcome>> {
-    Ok(get(handle, true)?.map(|outcome| finish(handle, outcome)))
-}
-
-/// `MPI_Request_get_status`: as [`test`], but the request stays.
-///
-/// # Errors
-/// As [`wait`].
-pub fn status(handle: u32) -> Result<Option<Outcome>> {
-    Ok(get(handle, false)?.map(Outcome::settled))
-}
-
-fn get(handle: u32, take: bool) -> Result<Option<Outcome>> {
-    let Some(request) = Request::resolve(handle)? else {
-        return Ok(Some(Outcome::EMPTY));
-    };
-    ask(|state| {
-        if let Some(outcome) = request.poll(state, take) {
-            return Ok(Some(outcome));
-        }
-        state.progress()?;
-        Ok(request.poll(state, take))
-    })
-}
-
-/// Asks the engine once, without waiting.
-fn ask<R>(
-    question: impl FnOnce(&mut State) -> std::result::Result<Option<R>, Fault>,
-) -> Result<Option<R>> {
-    let engine = process::engine()?;
-    let answer = engine.enter(question)?;
-    if answer.is_none() {
-        engine.nothing_yet();
-    }
-    Ok(answer)
-}
-
-/// The active requests among some; the others count as complete.
-fn resolve_all(handles: &[u32]) -> Result<Vec<Option<Request>>> {
-    handles
-        .iter()
-        .map(|&handle| Request::resolve_active(handle))
-        .collect()
-}
-
-/// `MPI_Waitall`: blocks until all requests are complete; all handles are used up. One outcome for each.
-///
-/// # Errors
-/// As [`wait`].
-pub fn wait_all(handles: &[u32]) -> Result<Vec<Outcome>> {
-    let requests = resolve_all(handles)?;
-    let outcome = |(request, &handle): (&Option<Request>, &u32)| match request {
-        None => Ok(Outcome::EMPTY),
-        Some(request) => Ok(finish(handle, request.wait()?)),
-    };
-    requests.iter().zip(handles).map(outcome).collect()
-}
-
-/// `MPI_Testall`: the outcomes if all requests are complete; all handles are used up then.
-///
-/// # Errors
-/// As [`wait`].
-pub fn test_all(handles: &[u32]) -> Result<Option<Vec<Outcome>>> {
-    let requests = resolve_all(handles)?;
-    let outcomes = ask(|state| {
-        state.progress()?;
-        let all = |state: &mut State, take: bool| -> Option<Vec<Outcome>> {
-            requests
-                .iter()
-                .map(|r| {
-                    r.as_ref()
-                        .map_or(Some(Outcome::EMPTY), |r| r.poll(state, take))
-                })
-                .collect()
-        };
-        Ok(match all(state, false) {
-            None => None,
-            Some(_) => all(state, true),
-        })
-    })?;
-    Ok(outcomes.map(|all| {
-        all.into_iter()
-            .zip(handles)
-            .map(|(o, &h)| finish(h, o))
-            .collect()
-    }))
-}
-
-/// The first complete request, in turn.
-fn any(requests: &[Option<Request>], state: &mut State) -> Option<(usize, Outcome)> {
-    requests
-        .iter()
-        .enumerate()
-        .find_map(|(i, r)| Some((i, r.as_ref()?.poll(state, true)?)))
-}
-
-/// All requests that are complete; `None` if none is.
-fn some(requests: &[Option<Request>], state: &mut State) -> Option<Vec<(usize, Outcome)>> {
-    let done: Vec<(usize, Outcome)> = requests
-        .iter()
-        .enumerate()
-        .filter_map(|(i, r)| Some((i, r.as_ref()?.poll(state, true)?)))
-        .collect();
-    (!done.is_empty()).then_some(done)
-}
-
-fn drive_any<R>(
-    requests: &[Option<Request>],
-    pick: impl Fn(&[Option<Request>], &mut State) -> Option<R>,
-) -> Result<Option<R>> {
-    let Some(first) = requests.iter().flatten().next() else {
-        return Ok(None);
-    };
-    let engine = process::engine()?;
-    let waiting = |state: &State| Waiting {
-        kind: WaitKind::Requests,
-        ..first.waiting(state)
-    };
-    Ok(Some(engine.drive(waiting, |state| pick(requests, state))?))
-}
-
-fn test_any_with<R>(
-    requests: &[Option<Request>],
-    pick: impl Fn(&[Option<Request>], &mut State) -> Option<R>,
-) -> Result<Option<R>> {
-    ask(|state| {
-        state.progress()?;
-        Ok(pick(requests, state))
-    })
-}
-
-/// What a call on several requests found: nothing to wait for, nothing complete yet, or what completed.
-#[derive(Debug, Clone)]
-pub enum Found<T> {
-    /// All handles are `MPI_REQUEST_NULL`.
-    NoneActive,
-    /// Nothing is complete.
-    NotYet,
-    /// This is, and its handles are used up.
-    Complete(T),
-}
-
-fn found_one(handles: &[u32], found: Option<(usize, Outcome)>) -> Found<(usize, Outcome)> {
-    match found {
-        None => Found::NotYet,
-        Some((i, outcome)) => Found::Complete((i, finish(handles[i], outcome))),
-    }
-}
-
-fn found_some(
-    handles: &[u32],
-    found: Option<Vec<(usize, Outcome)>>,
-) -> Found<Vec<(usize, Outcome)>> {
-    match found {
-        None => Found::NotYet,
-        Some(done) => Found::Complete(
-            done.into_iter()
-                .map(|(i, outcome)| (i, finish(handles[i], outcome)))
-                .collect(),
-        ),
-    }
-}
-
-fn none_active(requests: &[Option<Request>]) -> bool {
-    requests.iter().all(Option::is_none)
-}
-
-/// `MPI_Waitany`: blocks until one request is complete.
-///
-/// # Errors
-/// As [`wait`].
-pub fn wait_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
-    let requests = resolve_all(handles)?;
-    if none_active(&requests) {
-        return Ok(Found::NoneActive);
-    }
-    Ok(found_one(handles, drive_any(&requests, any)?))
-}
-
-/// `MPI_Testany`.
-///
-/// # Errors
-/// As [`wait`].
-pub fn test_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
-    let requests = resolve_all(handles)?;
-    if none_active(&requests) {
-        return Ok(Found::NoneActive);
-    }
-    Ok(found_one(handles, test_any_with(&requests, any)?))
-}
-
-/// `MPI_Waitsome`: blocks until at least one request is complete.
-///
-/// # Errors
-/// As [`wait`].
-pub fn wait_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
-    let requests = resolve_all(handles)?;
-    if none_active(&requests) {
-        return Ok(Found::NoneActive);
-    }
-    Ok(found_some(handles, drive_any(&requests, some)?))
-}
-
-/// `MPI_Testsome`.
-///
-/// # Errors
-/// As [`wait`].
-pub fn test_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
-    let requests = resolve_all(handles)?;
-    if none_active(&requests) {
-        return Ok(Found::NoneActive);
-    }
-    Ok(found_some(handles, test_any_with(&requests, some)?))
 }
 
 /// `MPI_Cancel`: marks a receive for cancellation if nothing matches it yet. Sends are never cancelled, which the

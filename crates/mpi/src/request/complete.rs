@@ -1,0 +1,245 @@
+//! The wait and test families: of one request, of all, of any and of some (MPI 5.0, 3.7.3 to 3.7.6).
+
+use mica_protocol::{Fault, State, WaitKind, Waiting};
+
+use super::{Outcome, Request, forget};
+use crate::error::Result;
+use crate::process;
+
+/// Takes the handle back, unless the request is persistent, and gives the outcome as the program may see it.
+fn finish(handle: u32, outcome: Outcome) -> Outcome {
+    if !outcome.keep {
+        forget(handle);
+    }
+    outcome.settled()
+}
+
+/// `MPI_Wait`: blocks until the request is complete; the handle is used up.
+///
+/// # Errors
+/// `MPI_ERR_REQUEST`; `MPI_ERR_NO_MEM`. The operation's own error is in the outcome.
+pub fn wait(handle: u32) -> Result<Outcome> {
+    let Some(request) = Request::resolve(handle)? else {
+        return Ok(Outcome::EMPTY);
+    };
+    Ok(finish(handle, request.wait()?))
+}
+
+/// `MPI_Test`: the outcome if the request is complete; the handle is used up then.
+///
+/// # Errors
+/// As [`wait`].
+pub fn test(handle: u32) -> Result<Option<Outcome>> {
+    Ok(get(handle, true)?.map(|outcome| finish(handle, outcome)))
+}
+
+/// `MPI_Request_get_status`: as [`test`], but the request stays.
+///
+/// # Errors
+/// As [`wait`].
+pub fn status(handle: u32) -> Result<Option<Outcome>> {
+    Ok(get(handle, false)?.map(Outcome::settled))
+}
+
+fn get(handle: u32, take: bool) -> Result<Option<Outcome>> {
+    let Some(request) = Request::resolve(handle)? else {
+        return Ok(Some(Outcome::EMPTY));
+    };
+    ask(|state| {
+        if let Some(outcome) = request.poll(state, take) {
+            return Ok(Some(outcome));
+        }
+        state.progress()?;
+        Ok(request.poll(state, take))
+    })
+}
+
+/// Asks the engine once, without waiting.
+fn ask<R>(
+    question: impl FnOnce(&mut State) -> std::result::Result<Option<R>, Fault>,
+) -> Result<Option<R>> {
+    let engine = process::engine()?;
+    let answer = engine.enter(question)?;
+    if answer.is_none() {
+        engine.nothing_yet();
+    }
+    Ok(answer)
+}
+
+/// The active requests among some; the others count as complete.
+fn resolve_all(handles: &[u32]) -> Result<Vec<Option<Request>>> {
+    handles
+        .iter()
+        .map(|&handle| Request::resolve_active(handle))
+        .collect()
+}
+
+/// `MPI_Waitall`: blocks until all requests are complete; all handles are used up. One outcome for each.
+///
+/// # Errors
+/// As [`wait`].
+pub fn wait_all(handles: &[u32]) -> Result<Vec<Outcome>> {
+    let requests = resolve_all(handles)?;
+    let outcome = |(request, &handle): (&Option<Request>, &u32)| match request {
+        None => Ok(Outcome::EMPTY),
+        Some(request) => Ok(finish(handle, request.wait()?)),
+    };
+    requests.iter().zip(handles).map(outcome).collect()
+}
+
+/// `MPI_Testall`: the outcomes if all requests are complete; all handles are used up then.
+///
+/// # Errors
+/// As [`wait`].
+pub fn test_all(handles: &[u32]) -> Result<Option<Vec<Outcome>>> {
+    let requests = resolve_all(handles)?;
+    let outcomes = ask(|state| {
+        state.progress()?;
+        let all = |state: &mut State, take: bool| -> Option<Vec<Outcome>> {
+            requests
+                .iter()
+                .map(|r| {
+                    r.as_ref()
+                        .map_or(Some(Outcome::EMPTY), |r| r.poll(state, take))
+                })
+                .collect()
+        };
+        Ok(match all(state, false) {
+            None => None,
+            Some(_) => all(state, true),
+        })
+    })?;
+    Ok(outcomes.map(|all| {
+        all.into_iter()
+            .zip(handles)
+            .map(|(o, &h)| finish(h, o))
+            .collect()
+    }))
+}
+
+/// The first complete request, in turn.
+fn any(requests: &[Option<Request>], state: &mut State) -> Option<(usize, Outcome)> {
+    requests
+        .iter()
+        .enumerate()
+        .find_map(|(i, r)| Some((i, r.as_ref()?.poll(state, true)?)))
+}
+
+/// All requests that are complete; `None` if none is.
+fn some(requests: &[Option<Request>], state: &mut State) -> Option<Vec<(usize, Outcome)>> {
+    let done: Vec<(usize, Outcome)> = requests
+        .iter()
+        .enumerate()
+        .filter_map(|(i, r)| Some((i, r.as_ref()?.poll(state, true)?)))
+        .collect();
+    (!done.is_empty()).then_some(done)
+}
+
+fn drive_any<R>(
+    requests: &[Option<Request>],
+    pick: impl Fn(&[Option<Request>], &mut State) -> Option<R>,
+) -> Result<Option<R>> {
+    let Some(first) = requests.iter().flatten().next() else {
+        return Ok(None);
+    };
+    let engine = process::engine()?;
+    let waiting = |state: &State| Waiting {
+        kind: WaitKind::Requests,
+        ..first.waiting(state)
+    };
+    Ok(Some(engine.drive(waiting, |state| pick(requests, state))?))
+}
+
+fn test_any_with<R>(
+    requests: &[Option<Request>],
+    pick: impl Fn(&[Option<Request>], &mut State) -> Option<R>,
+) -> Result<Option<R>> {
+    ask(|state| {
+        state.progress()?;
+        Ok(pick(requests, state))
+    })
+}
+
+/// What a call on several requests found: nothing to wait for, nothing complete yet, or what completed.
+#[derive(Debug, Clone)]
+pub enum Found<T> {
+    /// All handles are `MPI_REQUEST_NULL`.
+    NoneActive,
+    /// Nothing is complete.
+    NotYet,
+    /// This is, and its handles are used up.
+    Complete(T),
+}
+
+fn found_one(handles: &[u32], found: Option<(usize, Outcome)>) -> Found<(usize, Outcome)> {
+    match found {
+        None => Found::NotYet,
+        Some((i, outcome)) => Found::Complete((i, finish(handles[i], outcome))),
+    }
+}
+
+fn found_some(
+    handles: &[u32],
+    found: Option<Vec<(usize, Outcome)>>,
+) -> Found<Vec<(usize, Outcome)>> {
+    match found {
+        None => Found::NotYet,
+        Some(done) => Found::Complete(
+            done.into_iter()
+                .map(|(i, outcome)| (i, finish(handles[i], outcome)))
+                .collect(),
+        ),
+    }
+}
+
+fn none_active(requests: &[Option<Request>]) -> bool {
+    requests.iter().all(Option::is_none)
+}
+
+/// `MPI_Waitany`: blocks until one request is complete.
+///
+/// # Errors
+/// As [`wait`].
+pub fn wait_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
+    let requests = resolve_all(handles)?;
+    if none_active(&requests) {
+        return Ok(Found::NoneActive);
+    }
+    Ok(found_one(handles, drive_any(&requests, any)?))
+}
+
+/// `MPI_Testany`.
+///
+/// # Errors
+/// As [`wait`].
+pub fn test_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
+    let requests = resolve_all(handles)?;
+    if none_active(&requests) {
+        return Ok(Found::NoneActive);
+    }
+    Ok(found_one(handles, test_any_with(&requests, any)?))
+}
+
+/// `MPI_Waitsome`: blocks until at least one request is complete.
+///
+/// # Errors
+/// As [`wait`].
+pub fn wait_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
+    let requests = resolve_all(handles)?;
+    if none_active(&requests) {
+        return Ok(Found::NoneActive);
+    }
+    Ok(found_some(handles, drive_any(&requests, some)?))
+}
+
+/// `MPI_Testsome`.
+///
+/// # Errors
+/// As [`wait`].
+pub fn test_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
+    let requests = resolve_all(handles)?;
+    if none_active(&requests) {
+        return Ok(Found::NoneActive);
+    }
+    Ok(found_some(handles, test_any_with(&requests, some)?))
+}

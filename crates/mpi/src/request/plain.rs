@@ -1,0 +1,72 @@
+//! The short way of completing a request, which most take: a send or receive that succeeds, waited for alone.
+
+use mica_protocol::{Completion, RecvId, SendId, State};
+
+use super::{REQUESTS, Request, SENT_HANDLE, Work, forget};
+use crate::constants as c;
+use crate::error::Result;
+use crate::process;
+use crate::pt2pt::{self, Status};
+
+/// Blocks until a send or receive is complete, and gives the status; the handle is
+/// used up. `None` for requests of other kinds, for receives that fail, and for handles that name none: nothing has happened
+/// then, and [`wait`](super::wait) tells more.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`.
+#[inline]
+pub fn wait_plain(handle: u32) -> Result<Option<Status>> {
+    if handle == SENT_HANDLE || handle == c::REQUEST_NULL {
+        return Ok(Some(Status::EMPTY));
+    }
+    wait_simple(handle)
+}
+
+/// What [`wait_simple`] knows how to wait for.
+enum Simple {
+    Send(SendId),
+    Receive(RecvId),
+    Done(Status),
+}
+
+fn wait_simple(handle: u32) -> Result<Option<Status>> {
+    let simple = REQUESTS.look(handle, |request| match &request.work {
+        Work::Send(id) => Some(Simple::Send(*id)),
+        Work::Receive(id) => Some(Simple::Receive(*id)),
+        Work::Done(status) => Some(Simple::Done(*status)),
+        _ => None,
+    });
+    let Some(Some(simple)) = simple else {
+        return Ok(None);
+    };
+    let engine = process::engine()?;
+    match simple {
+        Simple::Done(status) => {
+            forget(handle);
+            Ok(Some(status))
+        }
+        Simple::Send(id) => {
+            let waiting = |state: &State| Request::waiting_to_send(state, id);
+            engine.drive(waiting, |state| state.take_send(id).then_some(()))?;
+            forget(handle);
+            Ok(Some(Status::EMPTY))
+        }
+        Simple::Receive(id) => {
+            let waiting = |state: &State| Request::waiting_to_receive(state, id);
+            let fits = |done: &Completion| !done.cancelled && done.sent <= done.capacity;
+            let done = engine.drive(waiting, |state| {
+                let done = state.received(id)?;
+                if fits(&done) {
+                    state.take_received(id);
+                }
+                Some(done)
+            })?;
+            if !fits(&done) {
+                return Ok(None);
+            }
+            let request = REQUESTS.remove(handle);
+            let comm = request.as_ref().and_then(|request| request.comm.as_ref());
+            Ok(comm.map(|comm| pt2pt::status_of(comm, &done.envelope, done.sent)))
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! How a thread waits in the engine: it polls, then yields, then parks.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::Fault;
+use crate::engine::Engine;
+use crate::state::State;
+use mica_node::segment::Waiting;
+
+/// Of so many polls one gives others the core, even where every rank has one for itself as far as is known.
+const COURTESY: u32 = 512;
+
+/// A rank that waits so long looks whether those that it waits for are still there.
+pub(crate) const VIGIL: Duration = Duration::from_secs(1);
+
+/// Counts a waiting thread for as long as it lives.
+struct Waiter<'a>(&'a AtomicU32);
+
+impl<'a> Waiter<'a> {
+    fn enter(count: &'a AtomicU32) -> Waiter<'a> {
+        // Relaxed, here and below: the count only tunes how a thread waits.
+        count.fetch_add(1, Ordering::Relaxed);
+        Waiter(count)
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Tells the state, for as long as it lives, that a thread of the program waits in MPI.
+struct Wait<'a>(&'a Engine);
+
+impl<'a> Wait<'a> {
+    fn begin(engine: &'a Engine) -> Wait<'a> {
+        engine.enter(|state| state.waiting_threads += 1);
+        Wait(engine)
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        self.0.enter(|state| state.waiting_threads -= 1);
+    }
+}
+
+impl Engine {
+    /// To be called where a test or probe has found nothing and the program will ask again: where ranks share cores, the one
+    /// that it waits for may need this one's.
+    #[inline]
+    pub fn nothing_yet(&self) {
+        if self.segment.is_oversubscribed() {
+            std::thread::yield_now();
+        }
+    }
+
+    /// Makes progress until `f` returns something. Blocks: polls, then yields, then parks. `waiting` says what for, if a hang
+    /// report asks.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    pub fn drive<R>(
+        &self,
+        waiting: impl Fn(&State) -> Waiting,
+        mut f: impl FnMut(&mut State) -> Option<R>,
+    ) -> Result<R, Fault> {
+        let mut polls = 0u32;
+        let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
+        let _wait = self.offloads.then(|| Wait::begin(self));
+        loop {
+            let result = self.enter(|state| {
+                if let Some(r) = f(state) {
+                    return Ok::<_, Fault>(Some(r));
+                }
+                if state.progress()? {
+                    polls = 0;
+                    return Ok(f(state));
+                }
+                Ok(None)
+            })?;
+            if let Some(r) = result {
+                return Ok(r);
+            }
+            if self.pause(&mut polls) {
+                if let Some(r) = self.park(&waiting, &mut f) {
+                    return Ok(r);
+                }
+                self.check_loss()?;
+            }
+        }
+    }
+
+    /// Looks until `look` returns something, and makes progress meanwhile. `look` is called outside the engine, so it may take
+    /// long and call the program. Blocks as [`drive`](Self::drive) does; whoever changes what `look` sees must wake this rank.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    pub fn watch<R>(
+        &self,
+        waiting: impl Fn(&State) -> Waiting,
+        mut look: impl FnMut() -> Option<R>,
+    ) -> Result<R, Fault> {
+        for _ in 0..self.glances {
+            if let Some(r) = look() {
+                return Ok(r);
+            }
+            if self.shares_core {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+        let mut polls = 0u32;
+        let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
+        let _wait = self.offloads.then(|| Wait::begin(self));
+        loop {
+            if let Some(r) = look() {
+                return Ok(r);
+            }
+            if self.enter(State::progress)? {
+                polls = 0;
+            } else if self.pause(&mut polls) {
+                if let Some(r) = self.park(&waiting, &mut |_: &mut State| look()) {
+                    return Ok(r);
+                }
+                self.check_loss()?;
+            }
+        }
+    }
+
+    /// After a look in vain: lets time pass, or others run. True when it is time to park.
+    #[inline]
+    fn pause(&self, polls: &mut u32) -> bool {
+        *polls += 1;
+        let (spin, yields) = if self.waiters.load(Ordering::Relaxed) > 1 {
+            self.crowd
+        } else {
+            (self.spin, self.yields)
+        };
+        if *polls < spin && !polls.is_multiple_of(COURTESY) {
+            std::hint::spin_loop();
+        } else if *polls < spin {
+            // Nobody knows all that runs on this core: whom this rank waits for may be among them.
+            std::thread::yield_now();
+        } else if *polls - spin < yields {
+            if self.bell.is_some() {
+                // Rounds are rarer now than the schedule of looks at the network reckons with.
+                self.enter(State::hasten);
+            }
+            // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
+            // costs less than to sleep and to be woken.
+            std::thread::yield_now();
+        } else {
+            return true;
+        }
+        false
+    }
+
+    /// The loss of a peer, where one may be lost without the end of the job.
+    fn check_loss(&self) -> Result<(), Fault> {
+        match self.is_watchful {
+            true => self.enter(|state| state.lost.clone()).map_or(Ok(()), Err),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn park<R>(
+        &self,
+        waiting: &impl Fn(&State) -> Waiting,
+        f: &mut impl FnMut(&mut State) -> Option<R>,
+    ) -> Option<R> {
+        let block = self.segment.block(self.rank);
+        let what = waiting(&self.state.lock());
+        block.set_waiting(Some(&what));
+        let mut result = None;
+        let began = self.is_watchful.then(Instant::now);
+        self.rest(|state| {
+            result = f(state);
+            result.is_some() || state.has_work()
+        });
+        if began.is_some_and(|began| began.elapsed() >= VIGIL) && result.is_none() {
+            self.enter(|state| state.look_for(self.segment, what.peer));
+        }
+        block.set_waiting(None);
+        result
+    }
+
+    /// Sleeps until somebody sends to this rank, or the network has something, unless `ready` says that there is something to do
+    /// already. May return early.
+    pub(crate) fn rest(&self, ready: impl FnOnce(&mut State) -> bool) {
+        let spot = &self.segment.block(self.rank).parking.0;
+        match &self.bell {
+            None => {
+                let limit = self.is_watchful.then_some(VIGIL);
+                spot.park(self.fencing, limit, || self.enter(ready));
+            }
+            Some(bell) => spot.listen(self.fencing, bell, || {
+                self.enter(|state| if ready(state) { None } else { state.watch() })
+            }),
+        }
+    }
+}
