@@ -14,7 +14,7 @@ use mica_channel::memory::{Block, Shape, View};
 
 use super::cells::after;
 use super::offers::{Access, Offer, Side, access, access_to_all, describe, open, span_of};
-use super::parts::Parts;
+use super::parts::{OwnPart, Parts};
 use super::span::Span;
 use super::team::Turn;
 use crate::error::Result;
@@ -272,6 +272,8 @@ pub async fn allgather(
     };
     describe(turn, Side::Send, &offer, own.len());
     turn.publish(base + 1);
+    let mut to_myself = send.map(|send| OwnPart::new(send.clone(), mine.clone()));
+    to_myself.iter_mut().for_each(OwnPart::copy_half);
     turn.all_reached(base + 1).await?;
     if access_to_all(turn, Side::Send) == Access::None {
         return Ok(false);
@@ -290,9 +292,7 @@ pub async fn allgather(
     let pulled = pull();
     // After an error, too: the others wait for this rank.
     turn.publish(base + 2);
-    if send.is_some() {
-        mine.copy_from(own);
-    }
+    to_myself.iter_mut().for_each(OwnPart::copy_rest);
     turn.all_reached(base + 2).await?;
     pulled.map(|()| true)
 }
@@ -328,6 +328,11 @@ pub async fn alltoall(
     }
     describe(turn, Side::Send, &offer, span.bytes());
     turn.publish(base + 1);
+    let mut to_myself = match send {
+        Some(_) => Some(OwnPart::new(views[me].clone(), receive.view(me)?)),
+        None => None,
+    };
+    to_myself.iter_mut().for_each(OwnPart::copy_half);
     turn.all_reached(base + 1).await?;
     if access_to_all(turn, Side::Send) == Access::None {
         return Ok(false);
@@ -367,9 +372,7 @@ pub async fn alltoall(
     let pulled = pull();
     // After an error, too: the others wait for this rank.
     turn.publish(base + 2);
-    if let Some(send) = send {
-        receive.view(me)?.copy_from(&send.view(me)?);
-    }
+    to_myself.iter_mut().for_each(OwnPart::copy_rest);
     turn.all_reached(base + 2).await?;
     for (member, from) in landed {
         receive.view(member)?.copy_from(&from);

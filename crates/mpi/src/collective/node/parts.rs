@@ -45,3 +45,85 @@ impl Parts {
         }
     }
 }
+
+/// The part that a rank has for itself. It copies that while it waits for others, of which an operation that copies directly has two
+/// occasions: a half goes in each, if the parts are in one piece.
+#[derive(Debug)]
+pub struct OwnPart {
+    from: View,
+    to: View,
+    copied: usize,
+}
+
+impl OwnPart {
+    /// The part that goes `from` here `to` there.
+    pub fn new(from: View, to: View) -> OwnPart {
+        OwnPart {
+            from,
+            to,
+            copied: 0,
+        }
+    }
+
+    /// On the first occasion.
+    pub fn copy_half(&mut self) {
+        if let (Some((_, from)), Some((address, to))) =
+            (self.from.as_contiguous(), self.to.as_contiguous())
+        {
+            let half = from.min(to) / 2 & !63;
+            let shift = address.wrapping_sub(self.to.region().address());
+            let to = self.to.region().offset(shift as isize);
+            self.copied = self.from.pack_to(0, &to, half);
+        }
+    }
+
+    /// On the second.
+    pub fn copy_rest(&mut self) {
+        match (self.copied, self.to.as_contiguous()) {
+            (0, _) | (_, None) => _ = self.to.copy_from(&self.from),
+            (copied, Some((address, bytes))) => {
+                let end = address.wrapping_add(copied);
+                let shift = end.wrapping_sub(self.to.region().address());
+                let to = self.to.region().offset(shift as isize);
+                self.from
+                    .pack_to(copied, &to, bytes.min(self.from.len()) - copied);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mica_channel::memory::{Block, Layout, Shape};
+    use std::sync::Arc;
+
+    #[test]
+    fn two_halves_are_the_whole() {
+        let byte = Layout::basic(1, 1).unwrap();
+        let shapes = |bytes: usize| {
+            let pairs = Arc::new(byte.hvector(bytes as u64 / 2, 2, 4).unwrap());
+            let plain = Shape::Contiguous { bytes };
+            [plain, Shape::of(&pairs, 1).unwrap()]
+        };
+        for bytes in [0, 2, 64, 126, 128, 130, 1000] {
+            let content: Vec<u8> = (0..bytes).map(|i| i as u8).collect();
+            for from in shapes(bytes) {
+                for to in shapes(bytes) {
+                    let view = |shape: &Shape| {
+                        let region = Block::allocate(2 * bytes + 4).unwrap();
+                        region.view(shape.clone())
+                    };
+                    let (from, to) = (view(&from), view(&to));
+                    from.unpack(0, &content);
+                    let mut own = OwnPart::new(from, to.clone());
+                    own.copy_half();
+                    own.copy_rest();
+                    let mut seen = vec![0; bytes];
+                    to.pack(0, &mut seen);
+                    assert_eq!(seen, content);
+                }
+            }
+        }
+    }
+}
