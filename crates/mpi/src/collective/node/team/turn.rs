@@ -21,8 +21,9 @@ const PHASE_BITS: u32 = 24;
 /// takes as long as some.
 const LOOKS: u32 = 40;
 
-/// Looks in vain at a member, each as many as [`Turn::looks`], before it is asked whether it will come at all.
-pub(in crate::collective::node) const PATIENCE: u32 = 16;
+/// Looks in vain at a member, each as many as [`Turn::looks`], before it is asked whether it will come at all: more than waits take as a
+/// rule where ranks share cores, and by far fewer than a rank looks before it parks.
+pub(in crate::collective::node) const PATIENCE: u32 = 64;
 
 /// One operation of a team, from this rank's view.
 #[derive(Debug)]
