@@ -70,7 +70,7 @@ impl OwnPart {
         if let (Some((_, from)), Some((address, to))) =
             (self.from.as_contiguous(), self.to.as_contiguous())
         {
-            let half = from.min(to) / 2 & !63;
+            let half = (from.min(to) / 2) & !63;
             let shift = address.wrapping_sub(self.to.region().address());
             let to = self.to.region().offset(shift as isize);
             self.copied = self.from.pack_to(0, &to, half);
