@@ -13,9 +13,9 @@
 use mica_channel::memory::{Block, Shape, View};
 
 use super::cells::after;
-use super::offers::{Access, Offer, Side, access, access_to_all, describe, open, span_of};
+use super::offers::{Access, Offer, Side, access, access_to_all, describe, open, open_by, span_of};
 use super::parts::{OwnPart, Parts};
-use super::span::Span;
+use super::span::{OfferedParts, Part, Span};
 use super::team::Turn;
 use crate::error::Result;
 
@@ -312,21 +312,12 @@ pub async fn alltoall(
     let (me, size) = (turn.me(), turn.size());
     let out = send.unwrap_or(receive);
     let views: Vec<View> = (0..size).map(|j| out.view(j)).collect::<Result<_>>()?;
-    let span = Span::of(&views, true)?;
-    let has_room = size * Span::TOLD <= turn.team().cell_bytes();
-    let offer = match has_room && (offers || span.bytes() == 0) {
-        true => span.offer(turn, by_address),
-        false => Offer::NONE,
+    let may_offer = OfferedParts::have_room(turn) && (offers || views.iter().all(View::is_empty));
+    let offered = match may_offer {
+        true => OfferedParts::of(turn, &views, by_address)?,
+        false => OfferedParts::None,
     };
-    if has_room {
-        for member in after(turn) {
-            span.tell(
-                member,
-                &turn.cell(me).offset((member * Span::TOLD) as isize),
-            );
-        }
-    }
-    describe(turn, Side::Send, &offer, span.bytes());
+    offered.tell(turn);
     turn.publish(base + 1);
     let mut to_myself = match send {
         Some(_) => Some(OwnPart::new(views[me].clone(), receive.view(me)?)),
@@ -350,9 +341,8 @@ pub async fn alltoall(
             if bytes == 0 {
                 return Ok(());
             }
-            let told = turn.cell(member).offset((me * Span::TOLD) as isize);
-            let (at, theirs) = (Span::told(&told), span_of(turn, member));
-            if theirs < at + bytes {
+            let part = Part::of(turn, member);
+            if part.bytes < part.at + bytes {
                 return Err(turn.disagreement(member, bytes));
             }
             let into = match &beside {
@@ -365,7 +355,7 @@ pub async fn alltoall(
                     into
                 }
             };
-            open(turn, member, Side::Send, theirs)?.load(at, &into, 0, bytes)?;
+            open_by(turn, member, part.words, part.bytes)?.load(part.at, &into, 0, bytes)?;
             Ok(())
         })
     };

@@ -81,6 +81,11 @@ impl Offer {
         })
     }
 
+    /// What others open it by.
+    pub fn words(&self) -> [u64; 2] {
+        self.published.as_ref().map_or([0, 0], Published::words)
+    }
+
     /// How others reach it.
     pub fn access(&self) -> Access {
         self.access
@@ -106,10 +111,22 @@ pub fn describe(turn: &Turn<'_>, side: Side, offer: &Offer, bytes: usize) {
 
 /// The same for both buffers, of as many bytes.
 pub fn describe_both(turn: &Turn<'_>, send: &Offer, receive: &Offer, bytes: usize) {
-    let words = |offer: &Offer| offer.published.as_ref().map_or([0, 0], Published::words);
-    let ([a, b], [c, d]) = (words(send), words(receive));
+    let ([a, b], [c, d]) = (send.words(), receive.words());
     let flags = send.access as u64 | (receive.access as u64) << 2;
     turn.put_words([a, b, c, d, flags, bytes as u64]);
+}
+
+/// The flag of a buffer whose parts are described each by itself, in the cell.
+const IN_PARTS: u64 = 1 << 4;
+
+/// The same for a buffer to be read whose parts are described each by itself.
+pub fn describe_parts(turn: &Turn<'_>, access: Access) {
+    turn.put_words([0, 0, 0, 0, access as u64 | IN_PARTS, 0]);
+}
+
+/// Whether a member has described its parts so.
+pub fn is_in_parts(turn: &Turn<'_>, member: usize) -> bool {
+    turn.words(member)[4] & IN_PARTS != 0
 }
 
 /// How a member's buffer can be reached, as it has said.
@@ -149,6 +166,20 @@ pub fn open(turn: &Turn<'_>, member: usize, side: Side, bytes: usize) -> Result<
         Side::Send => [a, b],
         Side::Receive => [c, d],
     };
+    open_by(turn, member, words, bytes)
+}
+
+/// The words by which a member has offered the buffer that it sends from.
+pub fn words_to_send(turn: &Turn<'_>, member: usize) -> [u64; 2] {
+    let [a, b, ..] = turn.words(member);
+    [a, b]
+}
+
+/// What a member has offered by these words.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_by(turn: &Turn<'_>, member: usize, words: [u64; 2], bytes: usize) -> Result<Reached> {
     let peer = turn.rank(member);
     let reached = turn
         .team()

@@ -2,7 +2,9 @@
 
 use mica_channel::memory::{Block, Region, View};
 
-use super::offers::Offer;
+use super::offers::{
+    Access, Offer, Side, describe, describe_parts, is_in_parts, span_of, words_to_send,
+};
 use super::team::Turn;
 use crate::error::Result;
 
@@ -120,6 +122,120 @@ impl Span {
         from.read_bytes(&mut bytes);
         u64::from_ne_bytes(bytes) as usize
     }
+}
+
+/// The parts of a buffer that others read, each its own.
+#[derive(Debug)]
+pub enum OfferedParts {
+    /// Nobody can reach them.
+    None,
+    /// They lie side by side, or were packed so.
+    Stretch(Span, Offer),
+    /// There are gaps, but each can be reached by loads; with their lengths.
+    Each(Vec<(Offer, usize)>),
+}
+
+/// A part that a member has offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// What it is opened by, or the stretch that it lies in.
+    pub words: [u64; 2],
+    /// Where it begins in there.
+    pub at: usize,
+    /// Bytes of what is opened.
+    pub bytes: usize,
+}
+
+/// Bytes that are told of a part that is offered by itself: words and length.
+const TOLD_OF_EACH: usize = 3 * size_of::<u64>();
+
+impl OfferedParts {
+    /// Whether the cells can hold what is told of stretches.
+    pub fn have_room(turn: &Turn<'_>) -> bool {
+        turn.size() * Span::TOLD <= turn.team().cell_bytes()
+    }
+
+    /// Those of `parts`, for as long as this lives. To be [told](Self::tell) of.
+    ///
+    /// # Errors
+    /// When memory for packing cannot be had.
+    pub fn of(turn: &Turn<'_>, parts: &[View], by_address: bool) -> Result<OfferedParts> {
+        let total: usize = parts.iter().map(View::len).sum();
+        let span = match Span::in_place(parts, total) {
+            Some(span) => span,
+            None => match OfferedParts::each(turn, parts) {
+                Some(each) => return Ok(each),
+                None => Span::of(parts, true)?,
+            },
+        };
+        let offer = span.offer(turn, by_address);
+        Ok(OfferedParts::Stretch(span, offer))
+    }
+
+    /// Each for itself; `None` if one is out of reach of loads.
+    fn each(turn: &Turn<'_>, parts: &[View]) -> Option<OfferedParts> {
+        if parts.len() * TOLD_OF_EACH > turn.team().cell_bytes() {
+            return None;
+        }
+        let offer = |part: &View| match part.as_contiguous() {
+            _ if part.is_empty() => Some((Offer::EMPTY, 0)),
+            Some((address, bytes)) => Some((Offer::of(turn, address, bytes, false), bytes)),
+            None => None,
+        };
+        let offers: Vec<_> = parts.iter().map(offer).collect::<Option<_>>()?;
+        let are_windows = offers.iter().all(|(o, _)| o.access() == Access::Window);
+        are_windows.then_some(OfferedParts::Each(offers))
+    }
+
+    /// Puts what others are to know where they find it, to be published next.
+    pub fn tell(&self, turn: &Turn<'_>) {
+        let others = || super::cells::after(turn);
+        match self {
+            OfferedParts::None => describe(turn, Side::Send, &Offer::NONE, 0),
+            OfferedParts::Stretch(span, offer) => {
+                describe(turn, Side::Send, offer, span.bytes());
+                others().for_each(|member| {
+                    span.tell(member, &place(turn, turn.me(), member, Span::TOLD));
+                });
+            }
+            OfferedParts::Each(offers) => {
+                describe_parts(turn, Access::Window);
+                others().for_each(|member| {
+                    let (offer, bytes) = &offers[member];
+                    let [a, b] = offer.words();
+                    let words = [a, b, *bytes as u64].map(u64::to_ne_bytes);
+                    place(turn, turn.me(), member, TOLD_OF_EACH).write_bytes(words.as_flattened());
+                });
+            }
+        }
+    }
+}
+
+impl Part {
+    /// This rank's part of what `member` has told of.
+    pub fn of(turn: &Turn<'_>, member: usize) -> Part {
+        if !is_in_parts(turn, member) {
+            return Part {
+                words: words_to_send(turn, member),
+                at: Span::told(&place(turn, member, turn.me(), Span::TOLD)),
+                bytes: span_of(turn, member),
+            };
+        }
+        let mut told = [0; TOLD_OF_EACH];
+        place(turn, member, turn.me(), TOLD_OF_EACH).read_bytes(&mut told);
+        let (words, _) = told.as_chunks();
+        let word = |i: usize| u64::from_ne_bytes(words[i]);
+        Part {
+            words: [word(0), word(1)],
+            at: 0,
+            bytes: word(2) as usize,
+        }
+    }
+}
+
+/// Where `teller` puts so many bytes for `member`.
+fn place(turn: &Turn<'_>, teller: usize, member: usize, bytes: usize) -> Region {
+    turn.cell(teller).offset((member * bytes) as isize)
 }
 
 #[cfg(test)]
