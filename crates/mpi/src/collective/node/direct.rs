@@ -309,18 +309,15 @@ pub async fn alltoall(
     by_address: bool,
     base: u32,
 ) -> Result<bool> {
-    let (me, size) = (turn.me(), turn.size());
-    let out = send.unwrap_or(receive);
-    let views: Vec<View> = (0..size).map(|j| out.view(j)).collect::<Result<_>>()?;
-    let may_offer = OfferedParts::have_room(turn) && (offers || views.iter().all(View::is_empty));
-    let offered = match may_offer {
-        true => OfferedParts::of(turn, &views, by_address)?,
+    let (me, out) = (turn.me(), send.unwrap_or(receive));
+    let offered = match offers || out.total() == 0 {
+        true => OfferedParts::of(turn, out, by_address)?,
         false => OfferedParts::None,
     };
     offered.tell(turn);
     turn.publish(base + 1);
     let mut to_myself = match send {
-        Some(_) => Some(OwnPart::new(views[me].clone(), receive.view(me)?)),
+        Some(_) => Some(OwnPart::new(out.view(me)?, receive.view(me)?)),
         None => None,
     };
     to_myself.iter_mut().for_each(OwnPart::copy_half);
@@ -331,7 +328,7 @@ pub async fn alltoall(
     // In place, what others have still to read is not overwritten.
     let beside = match send {
         Some(_) => None,
-        None => Some(Block::allocate(views.iter().map(View::len).sum())?),
+        None => Some(Block::allocate(out.total())?),
     };
     let mut landed = Vec::new();
     let mut pull = || {

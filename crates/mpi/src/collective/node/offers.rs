@@ -116,17 +116,34 @@ pub fn describe_both(turn: &Turn<'_>, send: &Offer, receive: &Offer, bytes: usiz
     turn.put_words([a, b, c, d, flags, bytes as u64]);
 }
 
-/// The flag of a buffer whose parts are described each by itself, in the cell.
-const IN_PARTS: u64 = 1 << 4;
-
-/// The same for a buffer to be read whose parts are described each by itself.
-pub fn describe_parts(turn: &Turn<'_>, access: Access) {
-    turn.put_words([0, 0, 0, 0, access as u64 | IN_PARTS, 0]);
+/// How the parts lie in a buffer that all others read from, each its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Division {
+    /// In one stretch; where each begins is told in the cell.
+    Told = 0,
+    /// In one stretch, one after the other, all as long.
+    Even = 1,
+    /// Each is described by itself, in the cell.
+    Each = 2,
 }
 
-/// Whether a member has described its parts so.
-pub fn is_in_parts(turn: &Turn<'_>, member: usize) -> bool {
-    turn.words(member)[4] & IN_PARTS != 0
+/// Bit of the flags that the division begins at.
+const DIVISION_AT: u32 = 4;
+
+/// The same for a buffer to be read in parts, which this offer is for, or else offers of their own.
+pub fn describe_parts(turn: &Turn<'_>, division: Division, offer: &Offer, bytes: usize) {
+    let [a, b] = offer.words();
+    let flags = offer.access as u64 | (division as u64) << DIVISION_AT;
+    turn.put_words([a, b, 0, 0, flags, bytes as u64]);
+}
+
+/// How a member has divided its buffer.
+pub fn division(turn: &Turn<'_>, member: usize) -> Division {
+    match turn.words(member)[4] >> DIVISION_AT {
+        1 => Division::Even,
+        2 => Division::Each,
+        _ => Division::Told,
+    }
 }
 
 /// How a member's buffer can be reached, as it has said.

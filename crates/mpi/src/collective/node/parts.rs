@@ -46,6 +46,9 @@ impl Parts {
     }
 }
 
+/// Longest part of a rank's own that it copies before the others'. A longer one would drive what it is about to copy out of its cache.
+const SHORT: usize = 256 << 10;
+
 /// The part that a rank has for itself. It copies that while it waits for others, of which an operation that copies directly has two
 /// occasions: a half goes in each, if the parts are in one piece.
 #[derive(Debug)]
@@ -70,7 +73,10 @@ impl OwnPart {
         if let (Some((_, from)), Some((address, to))) =
             (self.from.as_contiguous(), self.to.as_contiguous())
         {
-            let half = (from.min(to) / 2) & !63;
+            let half = match from.min(to) {
+                short @ 0..=SHORT => (short / 2) & !63,
+                _ => 0,
+            };
             let shift = address.wrapping_sub(self.to.region().address());
             let to = self.to.region().offset(shift as isize);
             self.copied = self.from.pack_to(0, &to, half);

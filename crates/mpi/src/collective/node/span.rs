@@ -2,9 +2,8 @@
 
 use mica_channel::memory::{Block, Region, View};
 
-use super::offers::{
-    Access, Offer, Side, describe, describe_parts, is_in_parts, span_of, words_to_send,
-};
+use super::offers::{Access, Division, Offer, describe_parts, division, span_of, words_to_send};
+use super::parts::Parts;
 use super::team::Turn;
 use crate::error::Result;
 
@@ -129,6 +128,8 @@ impl Span {
 pub enum OfferedParts {
     /// Nobody can reach them.
     None,
+    /// They lie one after the other in so many bytes, all as long.
+    Even(Offer, usize),
     /// They lie side by side, or were packed so.
     Stretch(Span, Offer),
     /// There are gaps, but each can be reached by loads; with their lengths.
@@ -150,22 +151,29 @@ pub struct Part {
 const TOLD_OF_EACH: usize = 3 * size_of::<u64>();
 
 impl OfferedParts {
-    /// Whether the cells can hold what is told of stretches.
-    pub fn have_room(turn: &Turn<'_>) -> bool {
-        turn.size() * Span::TOLD <= turn.team().cell_bytes()
-    }
-
     /// Those of `parts`, for as long as this lives. To be [told](Self::tell) of.
     ///
     /// # Errors
     /// When memory for packing cannot be had.
-    pub fn of(turn: &Turn<'_>, parts: &[View], by_address: bool) -> Result<OfferedParts> {
-        let total: usize = parts.iter().map(View::len).sum();
-        let span = match Span::in_place(parts, total) {
+    pub fn of(turn: &Turn<'_>, parts: &Parts, by_address: bool) -> Result<OfferedParts> {
+        if let Parts::Even(blocks, ranks) = parts
+            && let Some((address, bytes)) = blocks.view(0, *ranks)?.as_contiguous()
+        {
+            let offer = match bytes {
+                0 => Offer::EMPTY,
+                _ => Offer::of(turn, address, bytes, by_address),
+            };
+            return Ok(OfferedParts::Even(offer, bytes));
+        }
+        if turn.size() * Span::TOLD > turn.team().cell_bytes() {
+            return Ok(OfferedParts::None);
+        }
+        let views = parts.views(turn.size())?;
+        let span = match Span::in_place(&views, parts.total()) {
             Some(span) => span,
-            None => match OfferedParts::each(turn, parts) {
+            None => match OfferedParts::each(turn, &views) {
                 Some(each) => return Ok(each),
-                None => Span::of(parts, true)?,
+                None => Span::of(&views, true)?,
             },
         };
         let offer = span.offer(turn, by_address);
@@ -191,15 +199,19 @@ impl OfferedParts {
     pub fn tell(&self, turn: &Turn<'_>) {
         let others = || super::cells::after(turn);
         match self {
-            OfferedParts::None => describe(turn, Side::Send, &Offer::NONE, 0),
+            OfferedParts::None => describe_parts(turn, Division::Told, &Offer::NONE, 0),
+            OfferedParts::Even(offer, bytes) => {
+                describe_parts(turn, Division::Even, offer, *bytes);
+            }
             OfferedParts::Stretch(span, offer) => {
-                describe(turn, Side::Send, offer, span.bytes());
+                describe_parts(turn, Division::Told, offer, span.bytes());
                 others().for_each(|member| {
                     span.tell(member, &place(turn, turn.me(), member, Span::TOLD));
                 });
             }
             OfferedParts::Each(offers) => {
-                describe_parts(turn, Access::Window);
+                // All are windows.
+                describe_parts(turn, Division::Each, &Offer::EMPTY, 0);
                 others().for_each(|member| {
                     let (offer, bytes) = &offers[member];
                     let [a, b] = offer.words();
@@ -214,12 +226,17 @@ impl OfferedParts {
 impl Part {
     /// This rank's part of what `member` has told of.
     pub fn of(turn: &Turn<'_>, member: usize) -> Part {
-        if !is_in_parts(turn, member) {
-            return Part {
-                words: words_to_send(turn, member),
-                at: Span::told(&place(turn, member, turn.me(), Span::TOLD)),
-                bytes: span_of(turn, member),
-            };
+        let stretch = |at: usize| Part {
+            words: words_to_send(turn, member),
+            at,
+            bytes: span_of(turn, member),
+        };
+        match division(turn, member) {
+            Division::Told => {
+                return stretch(Span::told(&place(turn, member, turn.me(), Span::TOLD)));
+            }
+            Division::Even => return stretch(span_of(turn, member) / turn.size() * turn.me()),
+            Division::Each => {}
         }
         let mut told = [0; TOLD_OF_EACH];
         place(turn, member, turn.me(), TOLD_OF_EACH).read_bytes(&mut told);

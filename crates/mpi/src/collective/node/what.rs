@@ -346,7 +346,11 @@ impl Parts {
         }
     }
 
-    fn views(&self, size: usize) -> Result<Vec<View>> {
+    /// All parts.
+    ///
+    /// # Errors
+    /// As [`view`](Self::view).
+    pub fn views(&self, size: usize) -> Result<Vec<View>> {
         (0..size).map(|rank| self.view(rank)).collect()
     }
 }
