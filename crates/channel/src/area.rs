@@ -80,15 +80,13 @@ impl Area {
     /// The cell of a member in a turn. What is derived from it panics when it reaches outside of one cell, and keeps the area open.
     #[inline]
     pub fn cell(&self, turn: usize, member: usize) -> &Region {
-        assert!(turn < TURNS, "an area has no turn {turn}");
-        &self.cells[member * TURNS + turn]
+        &self.cells[index(turn, member)]
     }
 
     /// The [`INLINE`] bytes of payload in the line of a member in a turn, as a place in memory.
     #[inline]
     pub fn inline_region(&self, turn: usize, member: usize) -> &Region {
-        assert!(turn < TURNS, "an area has no turn {turn}");
-        &self.inlines[member * TURNS + turn]
+        &self.inlines[index(turn, member)]
     }
 
     /// Copies a message's first bytes, [`INLINE`] at most, into my line; returns how many.
@@ -207,6 +205,13 @@ impl Area {
     fn my_line(&self, turn: usize) -> &mica_node::area::Line {
         self.area.line(turn, self.area.me())
     }
+}
+
+/// Number of a member's turn among those of all members.
+#[inline]
+fn index(turn: usize, member: usize) -> usize {
+    assert!(turn < TURNS, "an area has no turn {turn}");
+    member * TURNS + turn
 }
 
 #[cfg(test)]

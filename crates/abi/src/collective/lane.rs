@@ -87,13 +87,12 @@ unsafe fn vector(
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
     // SAFETY: by the contract above.
-    let sides = unsafe {
-        (
+    let (send, receive, bytes) = unsafe {
+        alike(
             part(sendbuf, count, datatype)?,
             part(recvbuf, count, datatype)?,
-        )
+        )?
     };
-    let (send, receive, bytes) = alike(sides)?;
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
     let run = |comm: &Comm| reduce(comm, &send, &receive, bytes, kernel);
     comm::with(comm.raw(), run).ok().flatten()
@@ -201,9 +200,8 @@ fn at_root(
     if root != comm.rank() {
         return Some(None);
     }
-    let (region, bytes) = given()?;
-    let usual = bytes == mine.1 && region.address() != mine.0.address();
-    usual.then_some(Some(region))
+    let (_, region, _) = alike(mine.clone(), given()?)?;
+    Some(Some(region))
 }
 
 /// MPI_Allgather of elements without gaps, not in place.
@@ -221,13 +219,12 @@ pub unsafe fn allgather(
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
     // SAFETY: by the contract above.
-    let sides = unsafe {
-        (
+    let (send, receive, bytes) = unsafe {
+        alike(
             part(sendbuf, sendcount, sendtype)?,
             part(recvbuf, recvcount, recvtype)?,
-        )
+        )?
     };
-    let (send, receive, bytes) = alike(sides)?;
     let run = |comm: &Comm| lane::allgather(comm, &send, &receive, bytes);
     comm::with(comm.raw(), run).ok().flatten()
 }
@@ -247,21 +244,21 @@ pub unsafe fn alltoall(
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
     // SAFETY: by the contract above.
-    let sides = unsafe {
-        (
+    let (send, receive, bytes) = unsafe {
+        alike(
             part(sendbuf, sendcount, sendtype)?,
             part(recvbuf, recvcount, recvtype)?,
-        )
+        )?
     };
-    let (send, receive, bytes) = alike(sides)?;
     let run = |comm: &Comm| lane::alltoall(comm, &send, &receive, bytes);
     comm::with(comm.raw(), run).ok().flatten()
 }
 
-/// Send and receive buffer, if they are not the same and their parts are as long, and that length.
+/// Two buffers, if they are not the same and their parts are as long, and that length.
 #[inline]
 fn alike(
-    ((send, sent), (receive, received)): ((Region, usize), (Region, usize)),
+    (send, sent): (Region, usize),
+    (receive, received): (Region, usize),
 ) -> Option<(Region, Region, usize)> {
     let usual = sent == received && send.address() != receive.address();
     usual.then_some((send, receive, sent))

@@ -292,15 +292,6 @@ pub struct At<'a> {
 }
 
 impl At<'_> {
-    /// The place `bytes` further on.
-    #[inline(always)]
-    pub fn further(self, bytes: usize) -> Self {
-        At {
-            offset: self.offset + bytes,
-            ..self
-        }
-    }
-
     #[inline(always)]
     fn checked(self, bytes: usize) -> *mut u8 {
         self.region.check(self.offset as isize, bytes);

@@ -174,6 +174,10 @@ pub async fn scatter(
 ) -> Result<()> {
     let (me, size, piece) = (turn.me(), turn.size(), turn.half_bytes());
     let in_line = |bytes: usize| told && base == 0 && fits_in_line(bytes, size);
+    let line = |member: usize, bytes: usize| {
+        let place = place_for(root, member, size) * bytes;
+        turn.inline_region(root).offset(place as isize)
+    };
     if me != root {
         let Some(receive) = receive else {
             return Ok(());
@@ -190,9 +194,7 @@ pub async fn scatter(
             }
             let at = k * piece;
             if in_line(theirs) {
-                let place = place_for(root, me, size) * theirs;
-                let from = turn.inline_region(root).offset(place as isize);
-                receive.unpack_at(0, &from, bytes.min(theirs));
+                receive.unpack_at(0, &line(me, theirs), bytes.min(theirs));
             } else if at < bytes {
                 receive.unpack_at(at, &turn.half(me, k), piece.min(bytes - at));
             }
@@ -220,9 +222,7 @@ pub async fn scatter(
             }
             let at = k * piece;
             let to = match in_line(bytes) {
-                true => turn
-                    .inline_region(me)
-                    .offset((place_for(me, member, size) * bytes) as isize),
+                true => line(member, bytes),
                 false => turn.half(member, k),
             };
             let view = parts.view(member)?;

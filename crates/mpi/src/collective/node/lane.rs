@@ -295,11 +295,7 @@ pub fn allreduce(
     Some(run(&opened, comm, what, |turn| {
         send.at(0).copy_to(payload(turn, turn.me(), bytes), bytes);
         turn.publish(1);
-        wait_for_all(comm, turn)?;
-        turn.learn_from_all()?;
-        turn.expect_bytes_of_all(bytes)?;
-        fold(turn, turn.size(), send, result, bytes, kernel);
-        Ok(())
+        fold_all(comm, turn, send, result, bytes, kernel)
     }))
 }
 
@@ -323,11 +319,7 @@ pub fn reduce(
             turn.publish_for(1, root);
             return Ok(());
         };
-        wait_for_all(comm, turn)?;
-        turn.learn_from_all()?;
-        turn.expect_bytes_of_all(bytes)?;
-        fold(turn, turn.size(), send, result, bytes, kernel);
-        Ok(())
+        fold_all(comm, turn, send, result, bytes, kernel)
     }))
 }
 
@@ -354,6 +346,23 @@ pub fn scan(
         fold(turn, me + 1, send, result, bytes, kernel);
         Ok(())
     }))
+}
+
+/// Waits for what all have published, and reduces it.
+#[inline(always)]
+fn fold_all(
+    comm: &Comm,
+    turn: &Turn<'_>,
+    send: &Region,
+    result: &Region,
+    bytes: usize,
+    kernel: Kernel,
+) -> Result<()> {
+    wait_for_all(comm, turn)?;
+    turn.learn_from_all()?;
+    turn.expect_bytes_of_all(bytes)?;
+    fold(turn, turn.size(), send, result, bytes, kernel);
+    Ok(())
 }
 
 /// Reduces what the first `members` members have published, and this one brings, to `result`: as

@@ -70,30 +70,27 @@ impl OwnPart {
 
     /// On the first occasion.
     pub fn copy_half(&mut self) {
-        if let (Some((_, from)), Some((address, to))) =
-            (self.from.as_contiguous(), self.to.as_contiguous())
-        {
-            let half = match from.min(to) {
-                short @ 0..=SHORT => (short / 2) & !63,
-                _ => 0,
-            };
-            let shift = address.wrapping_sub(self.to.region().address());
-            let to = self.to.region().offset(shift as isize);
-            self.copied = self.from.pack_to(0, &to, half);
+        let bytes = self.from.len().min(self.to.len());
+        if bytes <= SHORT && self.from.as_contiguous().is_some() {
+            self.copy_up_to((bytes / 2) & !63);
         }
     }
 
     /// On the second.
     pub fn copy_rest(&mut self) {
-        match (self.copied, self.to.as_contiguous()) {
-            (0, _) | (_, None) => _ = self.to.copy_from(&self.from),
-            (copied, Some((address, bytes))) => {
-                let end = address.wrapping_add(copied);
-                let shift = end.wrapping_sub(self.to.region().address());
-                let to = self.to.region().offset(shift as isize);
-                self.from
-                    .pack_to(copied, &to, bytes.min(self.from.len()) - copied);
-            }
+        match self.copied {
+            0 => _ = self.to.copy_from(&self.from),
+            _ => self.copy_up_to(self.from.len().min(self.to.len())),
+        }
+    }
+
+    /// Copies from where it is to `end`, if the place that it goes to is in one piece.
+    fn copy_up_to(&mut self, end: usize) {
+        if let Some((address, _)) = self.to.as_contiguous() {
+            let region = self.to.region();
+            let shift = (address + self.copied).wrapping_sub(region.address());
+            let to = region.offset(shift as isize);
+            self.copied += self.from.pack_to(self.copied, &to, end - self.copied);
         }
     }
 }

@@ -111,9 +111,15 @@ impl<'a> Operands<'a> {
 
     /// Puts the whole operand where others find it: in the line or in the cell.
     fn bring_all(&self, turn: &Turn<'_>, base: u32) -> Result<()> {
+        let place = self.whole(turn, turn.me(), base);
+        self.bring(0, self.reduction.count, place)
+    }
+
+    /// Where a member's whole operand is.
+    fn whole<'t>(&self, turn: &Turn<'t>, member: usize, base: u32) -> &'t Region {
         match self.in_line(base) {
-            true => self.bring(0, self.reduction.count, turn.inline_region(turn.me())),
-            false => self.bring(0, self.reduction.count, turn.cell(turn.me())),
+            true => turn.inline_region(member),
+            false => turn.cell(member),
         }
     }
 
@@ -130,15 +136,10 @@ impl<'a> Operands<'a> {
         result: &Region,
     ) -> Result<()> {
         let (reduction, count) = (self.reduction, self.reduction.count);
-        match self.in_line(base) {
-            true => reduction.fold(members, count, result, |member| {
-                let line = turn.inline_region(member).clone();
-                Ok(self.of(turn, member, 0, line, result))
-            }),
-            false => reduction.fold(members, count, result, |member| {
-                Ok(self.of(turn, member, 0, turn.cell(member).clone(), result))
-            }),
-        }
+        reduction.fold(members, count, result, |member| {
+            let place = self.whole(turn, member, base).clone();
+            Ok(self.of(turn, member, 0, place, result))
+        })
     }
 }
 
@@ -234,10 +235,7 @@ async fn up_and_down(
     let (me, reduction) = (turn.me(), operands.reduction);
     let count = reduction.count;
     operands.bring_all(turn, base)?;
-    let place = |member: usize| match operands.in_line(base) {
-        true => turn.inline_region(member).clone(),
-        false => turn.cell(member).clone(),
-    };
+    let place = |member: usize| operands.whole(turn, member, base).clone();
     let to = result.region(0);
     for &child in &tree.children {
         turn.reached(child, base + 1).await?;
