@@ -10,9 +10,9 @@ use mica_mpi::{Error, Result};
 
 use crate::types::MPI_Status;
 
-const LOW: usize = 0;
-const HIGH: usize = 1;
-const CANCELLED: usize = 2;
+pub(crate) const LOW: usize = 0;
+pub(crate) const HIGH: usize = 1;
+pub(crate) const CANCELLED: usize = 2;
 
 impl MPI_Status {
     /// Number of bytes received.

@@ -62,7 +62,7 @@ impl Operation for Generalized {
     }
 
     fn complete(&self, _status: Status, taken: bool) -> (Status, Option<Error>) {
-        let (mut status, mut code) = (self.callbacks.query)();
+        let (status, mut code) = (self.callbacks.query)();
         if taken {
             // The error of the function that was called last counts (MPI 5.0, 13.2), unless it has none.
             code = match (self.callbacks.free)() {
@@ -70,7 +70,6 @@ impl Operation for Generalized {
                 last => last,
             };
         }
-        status.error = code;
         (status, check(code).err())
     }
 

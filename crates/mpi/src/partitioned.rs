@@ -433,7 +433,6 @@ impl ReceiveRound {
                 tag: self.channel.tag,
                 bytes: sent.min(capacity),
                 cancelled: false,
-                error: arrivals.error.as_ref().map_or(c::SUCCESS, Error::code),
             },
         }
     }

@@ -41,8 +41,6 @@ pub struct Status {
     pub bytes: u64,
     /// Whether the operation was cancelled.
     pub cancelled: bool,
-    /// Error code, where a call completes several requests.
-    pub error: i32,
 }
 
 impl Status {
@@ -52,7 +50,6 @@ impl Status {
         tag: c::ANY_TAG,
         bytes: 0,
         cancelled: false,
-        error: c::SUCCESS,
     };
 
     /// What a receive from `MPI_PROC_NULL` returns (MPI 5.0, 3.10).
@@ -161,7 +158,6 @@ pub(crate) fn status_of(comm: &Comm, envelope: &Envelope, bytes: usize) -> Statu
         tag: envelope.tag,
         bytes: bytes as u64,
         cancelled: false,
-        error: c::SUCCESS,
     }
 }
 
@@ -177,11 +173,10 @@ pub(crate) fn outcome(comm: &Comm, done: &Completion) -> (Status, Option<Error>)
             None,
         );
     }
-    let mut status = status_of(comm, &done.envelope, done.sent.min(done.capacity));
+    let status = status_of(comm, &done.envelope, done.sent.min(done.capacity));
     if done.sent <= done.capacity {
         return (status, None);
     }
-    status.error = c::ERR_TRUNCATE;
     let error = Error::Truncated {
         sent: done.sent as u64,
         capacity: done.capacity as u64,
@@ -291,7 +286,6 @@ fn routed_status(route: &Route, done: &Completion) -> Status {
         tag: done.envelope.tag,
         bytes: done.sent as u64,
         cancelled: false,
-        error: c::SUCCESS,
     }
 }
 

@@ -67,7 +67,6 @@ pub unsafe fn mpi_grequest_start(
                 tag: status.MPI_TAG,
                 bytes: status.bytes(),
                 cancelled: status.cancelled(),
-                error: code,
             };
             (status, code)
         }),

@@ -12,9 +12,11 @@ use mica_mpi::{Result, comm, datatype};
 
 use crate::convert::{Out, flag};
 use crate::raise::{ErrorOn, Target};
+use crate::status;
 use crate::types::*;
 
-/// Stores a status, unless the caller ignores it.
+/// Stores a status, unless the caller ignores it. `MPI_ERROR` is left as it is: only a call that completes several
+/// requests and returns `MPI_ERR_IN_STATUS` sets it (MPI 5.0, 3.2.5), by [`put_error`].
 ///
 /// # Safety
 /// `to` is null or writable.
@@ -23,17 +25,25 @@ pub(crate) unsafe fn put_status(to: *mut MPI_Status, status: &Status) {
     if to.is_null() {
         return;
     }
-    let mut s = MPI_Status {
-        MPI_SOURCE: status.source,
-        MPI_TAG: status.tag,
-        MPI_ERROR: status.error,
-        ..MPI_Status::default()
-    };
-    s.set_bytes(status.bytes);
-    s.set_cancelled(status.cancelled);
-    // SAFETY: by the contract above. MPI_ERROR is left alone by calls that complete one operation (MPI 5.0, 3.2.5); it
-    // is written here by all, which the standard allows for calls on several and nobody can tell for a single one.
-    unsafe { to.write(s) };
+    // SAFETY: by the contract above. No reference is made: the caller's status need not be initialized.
+    unsafe {
+        (*to).MPI_SOURCE = status.source;
+        (*to).MPI_TAG = status.tag;
+        (*to).MPI_internal[status::LOW] = status.bytes as c_int;
+        (*to).MPI_internal[status::HIGH] = (status.bytes >> 32) as c_int;
+        (*to).MPI_internal[status::CANCELLED] = status.cancelled.into();
+    }
+}
+
+/// Stores the error code of one of several operations, unless the caller ignores the statuses.
+///
+/// # Safety
+/// `to` is null or writable.
+pub(crate) unsafe fn put_error(to: *mut MPI_Status, code: c_int) {
+    if !to.is_null() {
+        // SAFETY: by the contract above; no reference is made.
+        unsafe { (*to).MPI_ERROR = code };
+    }
 }
 
 /// The bytes of a message in the caller's memory.

@@ -6,7 +6,7 @@ use mica_mpi::constants as c;
 use mica_mpi::request::{self, Found, Outcome};
 use mica_mpi::{Error, Result};
 
-use super::pt2pt::put_status;
+use super::pt2pt::{put_error, put_status};
 use crate::convert::{Out, flag, slice, slice_mut};
 use crate::raise::{ErrorOn, Target};
 use crate::status;
@@ -14,11 +14,12 @@ use crate::types::*;
 
 const NULL: MPI_Request = MPI_Request::from_raw(c::REQUEST_NULL);
 
-fn raised(outcome: Outcome) -> std::result::Result<(), ErrorOn> {
-    match outcome.error {
-        None => Ok(()),
-        Some(error) if outcome.comm == 0 => Err(error.into()),
-        Some(error) => Err(ErrorOn::new(Target::Comm(outcome.comm), error)),
+/// An error of a request of this communicator (0: none).
+#[cold]
+fn on_comm(comm: u32, error: Error) -> ErrorOn {
+    match comm {
+        0 => error.into(),
+        comm => ErrorOn::new(Target::Comm(comm), error),
     }
 }
 
@@ -29,34 +30,45 @@ fn raised(outcome: Outcome) -> std::result::Result<(), ErrorOn> {
 unsafe fn deliver(outcome: Outcome, status: *mut MPI_Status) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
     unsafe { put_status(status, &outcome.status) };
-    raised(outcome)
+    match outcome.error {
+        None => Ok(()),
+        Some(error) => Err(on_comm(outcome.comm, error)),
+    }
 }
 
-/// Stores the outcomes of several requests, `statuses[i]` being that of `outcomes[i]`.
+/// The status of request number `i`.
+fn status_at(statuses: *mut MPI_Status, i: usize) -> *mut MPI_Status {
+    match statuses.is_null() {
+        true => statuses,
+        false => statuses.wrapping_add(i),
+    }
+}
+
+/// Stores the outcomes of several requests, `statuses[before + i]` being that of `outcomes[i]`; those of the `before`
+/// first ones, which succeeded, are stored already. If a request failed the error is `MPI_ERR_IN_STATUS`, and each
+/// status has the code of its request (MPI 5.0, 3.7.5).
 ///
 /// # Safety
 /// `statuses` is null or writable for as many.
-unsafe fn deliver_all(
-    outcomes: impl IntoIterator<Item = Outcome>,
+unsafe fn deliver_all<'a>(
+    outcomes: impl Iterator<Item = &'a Outcome> + Clone,
+    before: usize,
     statuses: *mut MPI_Status,
 ) -> std::result::Result<(), ErrorOn> {
-    let mut failed: Option<Outcome> = None;
-    for (i, outcome) in outcomes.into_iter().enumerate() {
-        if !statuses.is_null() {
-            // SAFETY: as the caller promises.
-            unsafe { put_status(statuses.add(i), &outcome.status) };
-        }
-        if outcome.error.is_some() && failed.is_none() {
-            failed = Some(outcome);
-        }
+    for (i, outcome) in outcomes.clone().enumerate() {
+        // SAFETY: as the caller promises.
+        unsafe { put_status(status_at(statuses, before + i), &outcome.status) };
     }
-    match failed {
-        None => Ok(()),
-        Some(mut outcome) => {
-            outcome.error = Some(Error::InStatus);
-            raised(outcome)
-        }
+    let Some(failed) = outcomes.clone().find(|outcome| outcome.error.is_some()) else {
+        return Ok(());
+    };
+    let codes = outcomes.map(|outcome| outcome.error.as_ref().map_or(c::SUCCESS, Error::code));
+    let codes = std::iter::repeat_n(c::SUCCESS, before).chain(codes);
+    for (i, code) in codes.enumerate() {
+        // SAFETY: as the caller promises.
+        unsafe { put_error(status_at(statuses, i), code) };
     }
+    Err(on_comm(failed.comm, Error::InStatus))
 }
 
 /// Nulls the handles that are used up.
@@ -150,13 +162,6 @@ pub unsafe fn mpi_waitall(
 ) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
     let requests = unsafe { slice_mut(array_of_requests, count, "array_of_requests", "count")? };
-    let status_at = |i: usize| {
-        if array_of_statuses.is_null() {
-            array_of_statuses
-        } else {
-            array_of_statuses.wrapping_add(i)
-        }
-    };
     // As far as they are plain: without a list of outcomes.
     let mut plain = 0;
     for request in requests.iter_mut() {
@@ -165,7 +170,7 @@ pub unsafe fn mpi_waitall(
         };
         *request = NULL;
         // SAFETY: as the caller promises, for each element.
-        unsafe { put_status(status_at(plain), &status) };
+        unsafe { put_status(status_at(array_of_statuses, plain), &status) };
         plain += 1;
     }
     if plain == requests.len() {
@@ -175,7 +180,7 @@ pub unsafe fn mpi_waitall(
     let outcomes = request::wait_all(&raw(rest))?;
     clear(rest, &outcomes);
     // SAFETY: as the caller promises.
-    unsafe { deliver_all(outcomes, status_at(plain)) }
+    unsafe { deliver_all(outcomes.iter(), plain, array_of_statuses) }
 }
 
 /// MPI_Testall.
@@ -202,7 +207,7 @@ pub unsafe fn mpi_testall(
     };
     clear(requests, &outcomes);
     // SAFETY: as the caller promises.
-    unsafe { deliver_all(outcomes, array_of_statuses) }
+    unsafe { deliver_all(outcomes.iter(), 0, array_of_statuses) }
 }
 
 /// Stores what a call on any of several requests found. Sets `done` to whether the call is satisfied.
@@ -320,7 +325,7 @@ unsafe fn deliver_some(
         *to = *i as c_int;
     }
     // SAFETY: as the caller promises.
-    unsafe { deliver_all(done.into_iter().map(|(_, outcome)| outcome), statuses) }
+    unsafe { deliver_all(done.iter().map(|(_, outcome)| outcome), 0, statuses) }
 }
 
 /// MPI_Waitsome.
