@@ -7,6 +7,7 @@ use crate::constants as c;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Predefined {
     pub handle: u32,
+    /// Where the standard has two names for a type, the one that is not called a synonym (MPI 5.0, table 3.2).
     pub name: &'static str,
     pub basic: Basic,
     /// Bytes in the external32 representation, where they differ from those in memory (MPI 5.0, 14.5.2).
@@ -40,13 +41,13 @@ pub(super) const PREDEFINED: &[Predefined] = &[
     plain(c::SHORT, "MPI_SHORT", I16),
     plain(c::INT, "MPI_INT", I32),
     other(c::LONG, "MPI_LONG", I64, 4),
-    plain(c::LONG_LONG, "MPI_LONG_LONG", I64),
+    plain(c::LONG_LONG, "MPI_LONG_LONG_INT", I64),
     plain(c::UNSIGNED_SHORT, "MPI_UNSIGNED_SHORT", U16),
     plain(c::UNSIGNED, "MPI_UNSIGNED", U32),
     other(c::UNSIGNED_LONG, "MPI_UNSIGNED_LONG", U64, 4),
     plain(c::UNSIGNED_LONG_LONG, "MPI_UNSIGNED_LONG_LONG", U64),
     plain(c::FLOAT, "MPI_FLOAT", F32),
-    plain(c::C_FLOAT_COMPLEX, "MPI_C_FLOAT_COMPLEX", ComplexF32),
+    plain(c::C_FLOAT_COMPLEX, "MPI_C_COMPLEX", ComplexF32),
     plain(c::CXX_FLOAT_COMPLEX, "MPI_CXX_FLOAT_COMPLEX", ComplexF32),
     plain(c::DOUBLE, "MPI_DOUBLE", F64),
     plain(c::C_DOUBLE_COMPLEX, "MPI_C_DOUBLE_COMPLEX", ComplexF64),
