@@ -5,6 +5,7 @@
 //! [`ProcessManager`]: PMI-1 ([`pmi1`]), PMI-2 ([`pmi2`]) and PMIx ([`pmix`]). docs/design/bootstrap.md tells why it is so.
 #![forbid(unsafe_code)]
 
+mod announced;
 mod card;
 mod choose;
 mod error;
@@ -21,6 +22,7 @@ pub mod pmix;
 #[cfg(test)]
 mod tests;
 
+pub use announced::{Announced, announced};
 pub use error::BootstrapError;
 pub use join::{Joined, join};
 pub use manager::{ProcessManager, exchange};

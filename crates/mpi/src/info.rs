@@ -1,11 +1,11 @@
 //! Info objects: ordered pairs of strings (MPI 5.0, chapter 10).
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::handle::{Kind, Table};
-use crate::process::{self, THREAD_LEVELS};
+use crate::process;
 use crate::sync::lock;
 
 /// An info object. Cloning shares it.
@@ -145,8 +145,10 @@ impl Info {
     }
 
     /// `MPI_Info_create_env` and `MPI_INFO_ENV`: how this program, whose arguments these are, was started (MPI 5.0,
-    /// 11.2.1). What is not known is absent.
+    /// 11.2.1). What is not known is absent. The pairs are the same before, between and after the start and the end of
+    /// the world model. `thread_level` would be a level asked for before the program started, and no launcher asks.
     pub fn environment(arguments: Vec<String>) -> Info {
+        let launch = Launch::get();
         let info = Info::default();
         let put = |key: &str, value: String| {
             if !value.is_empty() && value.len() < c::MAX_INFO_VAL {
@@ -157,24 +159,43 @@ impl Info {
             put("command", command.clone());
             put("argv", arguments.join(" "));
         }
-        if let Ok(engine) = process::engine() {
-            put("maxprocs", engine.size().to_string());
-            put("soft", engine.size().to_string());
+        if let Some(size) = launch.size {
+            put("maxprocs", size.to_string());
+            put("soft", size.to_string());
         }
-        if let Ok(level) = process::thread_level() {
-            let name = THREAD_LEVELS.iter().find(|&&(known, _)| known == level);
-            put(
-                "thread_level",
-                name.map_or("", |&(_, name)| name).to_owned(),
-            );
-        }
-        put("host", node_name());
+        put("host", launch.host.clone());
         put("arch", std::env::consts::ARCH.to_owned());
-        if let Ok(directory) = std::env::current_dir() {
-            put("wdir", directory.to_string_lossy().into_owned());
-        }
+        put("wdir", launch.directory.clone());
         info
     }
+}
+
+/// How this process was started, as far as it is found out; kept from the first look, because the program may change
+/// its directory and its environment later.
+struct Launch {
+    size: Option<u32>,
+    host: String,
+    directory: String,
+}
+
+impl Launch {
+    fn get() -> &'static Launch {
+        static LAUNCH: OnceLock<Launch> = OnceLock::new();
+        LAUNCH.get_or_init(|| {
+            let announced = mica_bootstrap::announced();
+            let directory = std::env::current_dir().unwrap_or_default();
+            Launch {
+                size: announced.size,
+                host: announced.host.unwrap_or_else(host_name),
+                directory: directory.to_string_lossy().into_owned(),
+            }
+        })
+    }
+}
+
+/// Keeps how this process was started, for [`Info::environment`]. To be called when MPI starts.
+pub(crate) fn remember_launch() {
+    Launch::get();
 }
 
 impl FromIterator<(String, String)> for Info {

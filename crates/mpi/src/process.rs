@@ -16,6 +16,7 @@ use crate::constants as c;
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::group::Group;
+use crate::info;
 use crate::late;
 use crate::request;
 use crate::sync::lock;
@@ -97,6 +98,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
             engine
         }
         None => {
+            info::remember_launch();
             let engine = Engine::start()
                 .map_err(|refusal| Error::other(c::ERR_OTHER, refusal.to_string()))?;
             match promise {
