@@ -78,6 +78,9 @@ int main(int argc, char **argv)
         comm = split(MPI_COMM_TYPE_RESOURCE_GUIDED, "mpi_pset_name", "mpi://SELF");
         CHECK(comm != MPI_COMM_NULL && size_of(comm) == 1, "split by mpi://SELF");
         MPI_Comm_free(&comm);
+        comm = split(MPI_COMM_TYPE_RESOURCE_GUIDED, "mpi_pset_name", "mpi://World");
+        CHECK(comm != MPI_COMM_NULL && size_of(comm) == test_size, "split by mpi://World");
+        MPI_Comm_free(&comm);
         comm = split(MPI_COMM_TYPE_RESOURCE_GUIDED, "mpi_pset_name", "mpi://NONE");
         CHECK(comm == MPI_COMM_NULL, "split by no process set");
     }

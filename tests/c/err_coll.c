@@ -35,6 +35,12 @@ int main(int argc, char **argv)
             BAD(MPI_Reduce(&x, many, 1, MPI_INT, MPI_MAXLOC, 0, w), MPI_ERR_OP);
         BAD(MPI_Scan(&f, &g, 1, MPI_DOUBLE, MPI_BXOR, w), MPI_ERR_OP);
         BAD(MPI_Reduce_local(&f, &g, 1, MPI_DOUBLE, MPI_BOR), MPI_ERR_OP);
+        BAD(MPI_Reduce_local(MPI_IN_PLACE, &g, 1, MPI_DOUBLE, MPI_SUM), MPI_ERR_BUFFER);
+        BAD(MPI_Reduce_local(&f, MPI_IN_PLACE, 1, MPI_DOUBLE, MPI_SUM), MPI_ERR_BUFFER);
+        if (strict) {
+            BAD(MPI_Reduce_local(NULL, &g, 1, MPI_DOUBLE, MPI_SUM), MPI_ERR_BUFFER);
+            BAD(MPI_Reduce_local(&f, NULL, 1, MPI_DOUBLE, MPI_SUM), MPI_ERR_BUFFER);
+        }
         BAD(MPI_Op_free(&sum), MPI_ERR_OP);
         BAD(MPI_Op_free(&null), MPI_ERR_OP);
         BAD(MPI_Barrier(MPI_COMM_NULL), MPI_ERR_COMM);

@@ -66,6 +66,22 @@ static void process_sets(MPI_Session session, int strict)
         MPI_Group_free(&group);
         CHECK(found && atoi(size) == members, "\"%s\": mpi_size %s, group of %d", name, size, members);
     }
+    /* case does not count */
+    static const char *const spellings[] = {"mpi://world", "MPI://World", "mpi://self", "MPI://SELF"};
+    for (int i = 0; i < 4; i++) {
+        MPI_Group group = MPI_GROUP_NULL;
+        MPI_Info info = MPI_INFO_NULL;
+        int members = -1, all = i < 2 ? test_size : 1;
+        CHECK_INT(MPI_Group_from_session_pset(session, spellings[i], &group), MPI_SUCCESS, spellings[i]);
+        if (group != MPI_GROUP_NULL) {
+            MPI_Group_size(group, &members);
+            MPI_Group_free(&group);
+        }
+        CHECK(members == all || (all < 0 && members > 0), "\"%s\" has %d members", spellings[i], members);
+        CHECK_INT(MPI_Session_get_pset_info(session, spellings[i], &info), MPI_SUCCESS, spellings[i]);
+        if (info != MPI_INFO_NULL)
+            MPI_Info_free(&info);
+    }
     CHECK(world == 1 && self == 1, "mpi://WORLD %d times, mpi://SELF %d times", world, self);
 }
 

@@ -27,8 +27,27 @@ struct Inner {
 
 static SESSIONS: Table<Session> = Table::new(Kind::Session);
 
-/// Names of the process sets: every process of the job, and this one alone.
+/// Names of the process sets, in the order of [`ProcessSet`].
 pub const PROCESS_SETS: [&str; 2] = ["mpi://WORLD", "mpi://SELF"];
+
+/// A process set that every session knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProcessSet {
+    /// Every process of the job.
+    World,
+    /// This process alone.
+    Myself,
+}
+
+impl ProcessSet {
+    /// The set of this name. Case does not count: programs write `mpi://world` as well.
+    pub(crate) fn named(name: &str) -> Option<ProcessSet> {
+        let sets = [ProcessSet::World, ProcessSet::Myself];
+        let named = PROCESS_SETS.iter().zip(sets);
+        let mut found = named.filter(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.next().map(|(_, set)| set)
+    }
+}
 
 impl Session {
     /// `MPI_Session_init`. Of the hints `thread_level` is heeded; without it threads may call at will.
@@ -80,10 +99,10 @@ impl Session {
     /// `MPI_Group_from_session_pset`: the processes of a set.
     pub fn group(&self, name: &str) -> Result<Group> {
         let engine = process::engine()?;
-        let group = match name {
-            "mpi://WORLD" => Group::run(0, engine.size()),
-            "mpi://SELF" => Group::run(engine.rank(), 1),
-            _ => {
+        let group = match ProcessSet::named(name) {
+            Some(ProcessSet::World) => Group::run(0, engine.size()),
+            Some(ProcessSet::Myself) => Group::run(engine.rank(), 1),
+            None => {
                 let reason = format!("the process sets are {}", PROCESS_SETS.join(" and "));
                 let value = format!("{name:?}");
                 return Err(Error::argument(c::ERR_ARG, "pset_name", value, reason));

@@ -4,10 +4,11 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use mica_mpi::constants as c;
-use mica_mpi::datatype::{Datatype, Region};
+use mica_mpi::datatype::{Datatype, Region, check_buffer};
 use mica_mpi::error::Error;
 use mica_mpi::op::{self, Op};
 
+use crate::collective::plain;
 use crate::types::{MPI_Count, MPI_Datatype, MPI_Op};
 
 /// `MPI_User_function`.
@@ -145,8 +146,16 @@ pub unsafe fn mpi_reduce_local(
 ) -> mica_mpi::Result<()> {
     let op = Op::resolve(op.raw())?;
     let datatype = Datatype::resolve_committed(datatype.raw())?;
+    let address = |given, argument| plain(given).map_err(|e| e.renamed(&[("buffer", argument)]));
     // SAFETY: by the contract above.
-    let (input, inout) = unsafe { (Region::user(inbuf), Region::user(inoutbuf)) };
+    let (input, inout) = unsafe {
+        (
+            Region::user(address(inbuf, "inbuf")?),
+            Region::user(address(inoutbuf, "inoutbuf")?),
+        )
+    };
+    check_buffer(&input, count, &datatype, "inbuf")?;
+    check_buffer(&inout, count, &datatype, "inoutbuf")?;
     op::reduce_local(&op, &input, &inout, count, &datatype)
 }
 

@@ -14,6 +14,7 @@ use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::info::Info;
 use crate::process;
+use crate::session::ProcessSet;
 
 /// A type of hardware resource.
 struct Resource {
@@ -114,10 +115,12 @@ impl Comm {
         let color = match split_type {
             c::COMM_TYPE_SHARED => self.color_in(Some(SHARED_MEMORY.to_owned()))?,
             c::COMM_TYPE_HW_GUIDED => self.color_in(info.lookup(RESOURCE_TYPE))?,
-            c::COMM_TYPE_RESOURCE_GUIDED => match info.lookup(PROCESS_SET).as_deref() {
-                Some("mpi://WORLD") => EVERYONE,
-                Some("mpi://SELF") => self.me() as i32,
-                Some(_) => c::UNDEFINED,
+            c::COMM_TYPE_RESOURCE_GUIDED => match info.lookup(PROCESS_SET) {
+                Some(name) => match ProcessSet::named(&name) {
+                    Some(ProcessSet::World) => EVERYONE,
+                    Some(ProcessSet::Myself) => self.me() as i32,
+                    None => c::UNDEFINED,
+                },
                 None => self.color_in(info.lookup(RESOURCE_TYPE))?,
             },
             c::COMM_TYPE_HW_UNGUIDED => {
