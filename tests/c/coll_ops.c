@@ -84,6 +84,7 @@ static int raw(int rank, int i)
     X(long long, c_llong, MPI_LONG_LONG)                                                          \
     X(unsigned long long, c_ullong, MPI_UNSIGNED_LONG_LONG)                                       \
     X(signed char, c_schar, MPI_SIGNED_CHAR)                                                      \
+    X(char, c_char, MPI_CHAR) /* not by the standard, but by MPICH and all that follow it */      \
     X(unsigned char, c_uchar, MPI_UNSIGNED_CHAR)                                                  \
     X(int8_t, c_i8, MPI_INT8_T)                                                                   \
     X(int16_t, c_i16, MPI_INT16_T)                                                                \
@@ -121,6 +122,7 @@ COMPLEXES(COMPLEX)
 LOGIC(bool, c_bool, MPI_C_BOOL)
 BITS(unsigned char, m_byte, MPI_BYTE)
 LOGIC(int, f_logical, MPI_LOGICAL)
+INTEGER(char, f_character, MPI_CHARACTER)
 FOLD(int, c_int, MPI_INT, signed_min, MPI_MIN, SIGNED_VALUE, a < b ? a : b)
 FOLD(signed char, c_schar, MPI_SIGNED_CHAR, signed_max, MPI_MAX, SIGNED_VALUE, a > b ? a : b)
 FOLD(double, c_double, MPI_DOUBLE, signed_min, MPI_MIN, SIGNED_VALUE, a < b ? a : b)
@@ -188,6 +190,64 @@ static void local(void)
     }
 }
 
+/* The other reductions on MPI_CHAR, values with a sign if char has one. */
+static void characters(void)
+{
+    enum { N = 100 };
+    char s[N * 8], r[N * 8], x[N];
+    int counts[8], blocks = test_size < 8 ? test_size : 0;
+    MPI_Request request;
+    for (int i = 0; i < N * 8; i++)
+        s[i] = (char)(test_rank + i - 50);
+    memset(x, 0, sizeof x);
+    MPI_Exscan(s, x, N, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; i < N && test_rank > 0; i++) {
+        char want = 0;
+        for (int k = 0; k < test_rank; k++)
+            want = (char)(want + k + i - 50);
+        CHECK_INT(x[i], want, "Exscan of MPI_SUM on MPI_CHAR");
+    }
+    MPI_Iallreduce(s, r, N, MPI_CHAR, MPI_MIN, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < N; i++) {
+        char want = (char)(i - 50);
+        for (int k = 1; k < test_size; k++)
+            want = (char)(k + i - 50) < want ? (char)(k + i - 50) : want;
+        CHECK_INT(r[i], want, "Iallreduce of MPI_MIN on MPI_CHAR");
+    }
+    MPI_Reduce_local(s, memcpy(r, s, sizeof r), N, MPI_CHAR, MPI_SUM);
+    for (int i = 0; i < N; i++)
+        CHECK_INT(r[i], (char)(2 * s[i]), "Reduce_local of MPI_SUM on MPI_CHAR");
+    if (blocks == 0)
+        return;
+    for (int i = 0; i < blocks; i++)
+        counts[i] = N;
+    for (int form = 0; form < 2; form++) {
+        memset(r, 0, sizeof r);
+        if (form == 0)
+            MPI_Reduce_scatter_block(s, r, N, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
+        else
+            MPI_Reduce_scatter(s, r, counts, MPI_CHAR, MPI_SUM, MPI_COMM_WORLD);
+        for (int i = 0; i < N; i++) {
+            char want = 0;
+            for (int k = 0; k < test_size; k++)
+                want = (char)(want + (char)(k + test_rank * N + i - 50));
+            CHECK_INT(r[i], want, form ? "Reduce_scatter" : "Reduce_scatter_block");
+        }
+    }
+}
+
+/* Those that nobody takes. */
+static void refused(void)
+{
+    long long a[4] = {0}, b[4] = {0};
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm w = MPI_COMM_WORLD;
+    CHECK_CLASS(MPI_Allreduce(a, b, 1, MPI_WCHAR, MPI_SUM, w), MPI_ERR_OP, "SUM on MPI_WCHAR");
+    CHECK_CLASS(MPI_Allreduce(a, b, 1, MPI_PACKED, MPI_BAND, w), MPI_ERR_OP, "BAND on MPI_PACKED");
+    CHECK_CLASS(MPI_Allreduce(a, b, 1, MPI_CHAR, MPI_MAXLOC, w), MPI_ERR_OP, "MAXLOC on MPI_CHAR");
+}
+
 int main(int argc, char **argv)
 {
     test_init(&argc, &argv);
@@ -202,6 +262,11 @@ int main(int argc, char **argv)
         logical == sizeof(int)) {
         RUN_LOGIC(, f_logical, )
     }
+    int character = 0;
+    if (MPI_CHARACTER != MPI_DATATYPE_NULL &&
+        MPI_Type_size(MPI_CHARACTER, &character) == MPI_SUCCESS && character == 1) {
+        RUN_INTEGER(, f_character, )
+    }
     c_int_signed_min();
     c_schar_signed_max();
     c_double_signed_min();
@@ -212,5 +277,7 @@ int main(int argc, char **argv)
     pair_int();
     pair_ldouble();
     local();
+    characters();
+    refused();
     return test_finish();
 }

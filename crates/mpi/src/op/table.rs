@@ -1,6 +1,8 @@
 //! Which operator works on which machine type, and the kernel that does it (MPI 5.0, 6.9.2 and
 //! 6.9.4).
 
+use std::ffi::c_char;
+
 use super::Predefined::{self, *};
 use super::kernel::{Kernel, complex_kernel, pair_kernel, scalar_kernel};
 use super::soft::{F16, F128, LongDouble};
@@ -10,7 +12,9 @@ use crate::datatype::Basic;
 ///
 /// The standard keeps the logical operators from Fortran's integers and from `MPI_AINT` and its
 /// kin; these are not told from C's integers of the same size here, and the operators work on them
-/// too. Signed integers wrap on overflow.
+/// too. It has no operator for `MPI_CHAR` and Fortran's `CHARACTER`, which MPICH and Intel MPI take
+/// as C's `char`, and programs rely on that; `MPI_WCHAR` they refuse. Signed integers wrap on
+/// overflow.
 pub(super) fn kernel(op: Predefined, basic: Basic) -> Option<Kernel> {
     macro_rules! integer {
         ($type:ty) => {
@@ -109,7 +113,8 @@ pub(super) fn kernel(op: Predefined, basic: Basic) -> Option<Kernel> {
             Bxor => scalar_kernel!(u8, |x, y| x ^ y),
             _ => return None,
         }),
-        Basic::Char | Basic::WideChar | Basic::Packed => None,
+        Basic::Char => integer!(c_char),
+        Basic::WideChar | Basic::Packed => None,
         Basic::FloatInt => pair!(f32, i32),
         Basic::DoubleInt => pair!(f64, i32),
         Basic::LongInt => pair!(i64, i32),
