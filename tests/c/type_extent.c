@@ -106,6 +106,21 @@ int main(int argc, char **argv)
     MPI_Type_create_hvector(3, 1, 10, MPI_CHAR, &t);
     gone(t, "hvector(3, 1, 10, char)", 3, 0, 21, 0, 21);
 
+    /* Nested, at displacements that do not fit the alignment: each part ends at its own upper bound. MPICH leaves the
+     * epsilon out where there is no structure; both agree that a datatype is no shorter than its parts laid end to end. */
+    MPI_Datatype inner;
+    MPI_Type_create_hvector(3, 4, 25, MPI_INT, &inner);
+    is(inner, "hvector(3, 4, 25, int)", 48, 0, 68, 0, 66);
+    MPI_Type_create_hvector(2, 3, 4 * 68 + 1, inner, &t);
+    gone(t, "hvector(2, 3, 273, hvector(3, 4, 25, int))", 288, 0, 480, 0, 273 + 2 * 68 + 66);
+    int lengths[2] = {3, 3};
+    MPI_Aint at[2] = {0, 273};
+    MPI_Type_create_hindexed(2, lengths, at, inner, &t);
+    gone(t, "hindexed of hvectors", 288, 0, 480, 0, 475);
+    MPI_Type_contiguous(3, inner, &t);
+    gone(t, "contiguous(3, hvector(3, 4, 25, int))", 144, 0, 204, 0, 202);
+    MPI_Type_free(&inner);
+
     int bl[3] = {2, 0, 1}, d[3] = {5, 100, 1};
     MPI_Type_indexed(3, bl, d, MPI_INT, &t);
     gone(t, "indexed", 12, 4, 24, 4, 24);

@@ -36,10 +36,12 @@ const NAMED: [Named; 7] = [
     (c::SHORT_INT, &[(2, 0), (4, 4)], 4),
 ];
 
-/// A type map: entries as (size, displacement), and the markers that `MPI_Type_create_resized` leaves.
+/// A type map: entries as (size, displacement), the upper bounds of the parts that have no markers, and the markers that
+/// `MPI_Type_create_resized` leaves.
 #[derive(Clone, Default)]
 struct Map {
     entries: Vec<(i64, i64)>,
+    part_ends: Vec<i64>,
     lb_markers: Vec<i64>,
     ub_markers: Vec<i64>,
     align: i64,
@@ -58,6 +60,7 @@ impl Map {
             .entries
             .iter()
             .map(|(size, at)| at + size)
+            .chain(self.part_ends.iter().copied())
             .max()
             .map(|end| {
                 let extent = end - self.lb();
@@ -74,6 +77,9 @@ impl Map {
     fn add(&mut self, other: &Map, at: i64) {
         self.entries
             .extend(other.entries.iter().map(|(size, d)| (*size, d + at)));
+        if other.ub_markers.is_empty() && !other.entries.is_empty() {
+            self.part_ends.push(other.ub() + at);
+        }
         self.lb_markers
             .extend(other.lb_markers.iter().map(|d| d + at));
         self.ub_markers

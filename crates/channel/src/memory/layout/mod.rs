@@ -54,6 +54,27 @@ fn span(low: i64, high: i64, count: u64, stride: i64) -> Result<(i64, i64)> {
     Ok((low, high))
 }
 
+/// From the lowest lower bound to the highest upper bound of the parts of a layout.
+#[derive(Default)]
+struct Bounds {
+    /// Of the parts whose bounds come from [`Layout::resized`].
+    given: Option<(i64, i64)>,
+    /// Of the others.
+    computed: Option<(i64, i64)>,
+}
+
+impl Bounds {
+    /// Adds a part.
+    fn cover(&mut self, marked: bool, (lb, ub): (i64, i64)) {
+        let so_far = match marked {
+            true => &mut self.given,
+            false => &mut self.computed,
+        };
+        let (low, high) = so_far.unwrap_or((lb, ub));
+        *so_far = Some((low.min(lb), high.max(ub)));
+    }
+}
+
 impl Layout {
     /// `bytes` bytes at displacement 0, which C would align to `align` (a power of two).
     pub fn basic(bytes: u64, align: u64) -> Result<Layout> {
@@ -90,13 +111,9 @@ impl Layout {
         }
         let block = self.root.repeat(length, self.extent())?;
         let root = block.repeat(count, stride)?;
-        let bounds = match self.marked {
-            true => {
-                let (lb, ub) = span(self.lb, self.ub, length, self.extent())?;
-                Some(span(lb, ub, count, stride)?)
-            }
-            false => None,
-        };
+        let (lb, ub) = span(self.lb, self.ub, length, self.extent())?;
+        let mut bounds = Bounds::default();
+        bounds.cover(self.marked, span(lb, ub, count, stride)?);
         Layout::bounded(root, bounds, self.align)
     }
 
@@ -112,7 +129,7 @@ impl Layout {
     ) -> Result<Layout> {
         let mut sequence = Sequence::default();
         let mut last: Option<(u64, &Layout, Placed)> = None;
-        let mut bounds: Option<(i64, i64)> = None;
+        let mut bounds = Bounds::default();
         let mut align = 1;
         for (length, at, layout) in fields {
             if length == 0 || layout.is_void() {
@@ -126,14 +143,9 @@ impl Layout {
             sequence.push(block.clone().moved(at)?)?;
             last = Some((length, layout, block));
             align = align.max(layout.align);
-            if layout.marked {
-                let (lb, ub) = span(layout.lb, layout.ub, length, layout.extent())?;
-                let moved =
-                    |bound: i64| bound.checked_add(at).ok_or(LayoutError::overflow("extent"));
-                let (lb, ub) = (moved(lb)?, moved(ub)?);
-                let (low, high) = bounds.unwrap_or((lb, ub));
-                bounds = Some((low.min(lb), high.max(ub)));
-            }
+            let (lb, ub) = span(layout.lb, layout.ub, length, layout.extent())?;
+            let moved = |bound: i64| bound.checked_add(at).ok_or(LayoutError::overflow("extent"));
+            bounds.cover(layout.marked, (moved(lb)?, moved(ub)?));
         }
         Layout::bounded(sequence.finish()?, bounds, align)
     }
@@ -151,16 +163,25 @@ impl Layout {
         })
     }
 
-    /// A layout with the bounds that its parts were given; without such, those of its bytes, the extent rounded up to
-    /// the alignment: the epsilon of MPI 5.0, section 5.1.
-    fn bounded(root: Placed, bounds: Option<(i64, i64)>, align: u64) -> Result<Layout> {
+    /// A layout with the bounds that its parts were given; without such, from the first byte to where the last part ends,
+    /// the extent rounded up to the alignment.
+    ///
+    /// The rounding is the epsilon of MPI 5.0, 5.1.6. The standard takes it from the bytes alone; here a part ends at its own
+    /// upper bound, its own epsilon included. The two differ only where parts lie at displacements that do not fit their
+    /// alignment: then by the standard's formula a datatype can be shorter than its parts laid end to end, which MPICH, Intel
+    /// MPI and Open MPI avoid, and programs that compute sizes from the parts' extents rely on.
+    fn bounded(root: Placed, bounds: Bounds, align: u64) -> Result<Layout> {
         const ERROR: LayoutError = LayoutError::overflow("extent");
-        let (lb, ub) = match bounds {
+        let (lb, ub) = match bounds.given {
             Some(bounds) => bounds,
             None => {
-                let extent = (root.high() - root.low()) as u64;
+                let low = root.low();
+                let high = bounds
+                    .computed
+                    .map_or(root.high(), |(_, ub)| ub.max(root.high()));
+                let extent = high.checked_sub(low).ok_or(ERROR)? as u64;
                 let extent = i64::try_from(extent.next_multiple_of(align)).map_err(|_| ERROR)?;
-                (root.low(), root.low().checked_add(extent).ok_or(ERROR)?)
+                (low, low.checked_add(extent).ok_or(ERROR)?)
             }
         };
         ub.checked_sub(lb).ok_or(ERROR)?;
@@ -168,7 +189,7 @@ impl Layout {
             root,
             lb,
             ub,
-            marked: bounds.is_some(),
+            marked: bounds.given.is_some(),
             align,
         })
     }
@@ -316,6 +337,26 @@ mod tests {
         let backwards = int.hvector(3, 2, -8).unwrap();
         assert_eq!((backwards.lb(), backwards.ub()), (-16, 8));
         assert_eq!(int.hvector(0, 4, 4).unwrap().extent(), 0);
+    }
+
+    #[test]
+    fn a_layout_ends_where_its_last_part_ends() {
+        let int = basic(4);
+        // 2 x 25 + 16 = 66 bytes, rounded up to the alignment.
+        let inner = int.hvector(3, 4, 25).unwrap();
+        assert_eq!((inner.extent(), inner.true_ub()), (68, 66));
+        // The second block begins at 273, which no alignment fits, and its three parts end at 273 + 204 = 477.
+        let outer = inner.hvector(2, 3, 4 * 68 + 1).unwrap();
+        assert_eq!((outer.extent(), outer.true_ub()), (480, 273 + 2 * 68 + 66));
+        let indexed = inner.hindexed([(3, 0), (3, 273)]).unwrap();
+        assert_eq!(indexed.extent(), 480);
+        let fields = Layout::structure([(3, 0, &inner), (3, 273, &inner)]).unwrap();
+        assert_eq!(fields.extent(), 480);
+        // Parts that fit their alignment need no more than their bytes do.
+        assert_eq!(inner.contiguous(3).unwrap().extent(), 3 * 68);
+        // Given bounds win over all this.
+        let cut = inner.resized(0, 60).unwrap();
+        assert_eq!(cut.hvector(2, 1, 100).unwrap().extent(), 160);
     }
 
     #[test]
