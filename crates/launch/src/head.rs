@@ -21,12 +21,13 @@ use crate::environment;
 use crate::hosts::ranks_text;
 use crate::job::{LaunchError, doing, take_signals};
 use crate::late::Late;
+use crate::left::PATIENCE;
 use crate::link::{BEAT, Link, Lost};
 use crate::options::{Agent, Launcher, Options};
 use crate::placement::{Nodes, PlacementError, head_addresses};
 use crate::plan::command_line;
 use crate::remote::{Shell, commands};
-use crate::report::{Cause, Ending, Failure, first_failure, hang_report, signal_name};
+use crate::report::{Cause, Ending, Failure, first_failure, hang_report, left_note, signal_name};
 use crate::traffic::{self, Sent};
 use crate::wire::{Down, NodeJob, Puts, RankEnd, Up};
 use crate::writer::Writer;
@@ -89,6 +90,7 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
         alive: vec![true; options.ranks()],
         report: None,
         suspect: None,
+        left: None,
         ending: None,
         kill_at: None,
         give_up_at: None,
@@ -223,6 +225,8 @@ struct Head<'a> {
     report: Option<Report>,
     /// A failure that may follow from another, and when it is taken for what it is.
     suspect: Option<(Failure, Instant)>,
+    /// A rank that left without `MPI_Finalize`, and when that is a failure if others still run.
+    left: Option<(Failure, Instant)>,
     /// Why the job is being ended, once it is.
     ending: Option<Ending>,
     /// When agents that still run are told to kill their ranks.
@@ -310,6 +314,7 @@ impl Head<'_> {
             self.report_at,
             self.report.as_ref().map(|report| report.until),
             self.suspect.as_ref().map(|(_, until)| *until),
+            self.left.as_ref().map(|(_, until)| *until),
         ];
         let next = deadlines.into_iter().flatten().min();
         let left = next.map(|at| at.saturating_duration_since(Instant::now()));
@@ -415,10 +420,20 @@ impl Head<'_> {
             cause,
             others: 0,
         };
-        if matches!(cause, Cause::Killed { .. }) {
-            self.blame(failure);
-        } else if self.suspect.is_none() {
-            self.suspect = Some((failure, Instant::now() + DOUBT));
+        match cause {
+            Cause::Killed { .. } => self.blame(failure),
+            // What ranks on other nodes wait for is not known here; the network tells a rank that waits for one that left.
+            Cause::NotFinalized if self.left.is_none() => {
+                if self.options.wants_checks() {
+                    self.writer.say(left_note(&failure));
+                }
+                self.left = Some((failure, Instant::now() + PATIENCE));
+            }
+            Cause::NotFinalized => {}
+            _ if self.suspect.is_none() => {
+                self.suspect = Some((failure, Instant::now() + DOUBT));
+            }
+            _ => {}
         }
     }
 
@@ -554,6 +569,11 @@ impl Head<'_> {
         if let Some((failure, _)) = self.suspect.take_if(|(_, until)| *until <= now) {
             self.blame(failure);
         }
+        if let Some((failure, _)) = self.left.take_if(|(_, until)| *until <= now)
+            && self.running_ranks() > 0
+        {
+            self.blame(failure);
+        }
         if passed(self.start_by) && self.ending.is_none() {
             self.on_start_timeout();
         }
@@ -601,6 +621,7 @@ impl Head<'_> {
         let now = Instant::now();
         self.ending = Some(ending);
         self.suspect = None;
+        self.left = None;
         self.timeout_at = None;
         self.report_at = None;
         self.start_by = None;

@@ -18,12 +18,15 @@ use mica_node::process::{
 };
 use mica_node::segment::SegmentError;
 
+use crate::left::Left;
 use crate::link::{BEAT, Link, Lost};
 use crate::options::Options;
 use crate::output::{Stream, Target, print};
 use crate::plan::{Plan, command_line};
 use crate::ranks::{Connect, Ranks};
-use crate::report::{Ending, Failure, first_failure, hang_report, say, signal_name, signal_status};
+use crate::report::{
+    Cause, Ending, Failure, first_failure, hang_report, left_note, say, signal_name, signal_status,
+};
 use crate::traffic;
 use crate::wire::{Down, NodeJob, Puts, RankEnd, Up};
 
@@ -228,6 +231,8 @@ struct Job<'a> {
     kill_at: Option<Instant>,
     timeout_at: Option<Instant>,
     report_at: Option<Instant>,
+    /// Ranks that left without `MPI_Finalize`, as long as it does no harm.
+    left: Option<Left>,
 }
 
 impl<'a> Job<'a> {
@@ -248,6 +253,7 @@ impl<'a> Job<'a> {
             kill_at: None,
             timeout_at: None,
             report_at: None,
+            left: None,
         }
     }
 
@@ -367,7 +373,8 @@ impl<'a> Job<'a> {
             Master::Head(ref uplink) if !uplink.orders.is_empty() => Some(Instant::now()),
             Master::Head(_) => Some(Instant::now() + BEAT),
         };
-        let deadlines = [self.kill_at, self.timeout_at, self.report_at, beat];
+        let look = self.left.as_ref().map(Left::next_look);
+        let deadlines = [self.kill_at, self.timeout_at, self.report_at, beat, look];
         let next = deadlines.into_iter().flatten().min()?;
         Some(next.saturating_duration_since(Instant::now()))
     }
@@ -415,10 +422,49 @@ impl<'a> Job<'a> {
             host: host_name(),
             program: command_line(&self.plan.ranks[rank as usize].section.command),
             cause,
-            others: self.ranks.alive().len(),
+            others: 0,
         };
+        match cause {
+            Cause::NotFinalized => self.on_left(failure, &ends),
+            _ => self.blame(failure),
+        }
+    }
+
+    /// Ends the job because of this failure.
+    fn blame(&mut self, mut failure: Failure) {
+        failure.others = self.ranks.alive().len();
         say(&failure);
         self.end(Ending::Failed(failure), signal::SIGTERM);
+    }
+
+    /// Ranks have left without `MPI_Finalize`; `first` is one of them.
+    fn on_left(&mut self, first: Failure, ends: &[RankEnd]) {
+        let left = self.left.get_or_insert_with(|| {
+            if let Master::User(options) = &self.master
+                && options.wants_checks()
+            {
+                say(left_note(&first));
+            }
+            Left::new(first)
+        });
+        let others = ends
+            .iter()
+            .filter(|end| end.cause == Some(Cause::NotFinalized));
+        others.for_each(|end| left.add(end.rank));
+    }
+
+    /// Ends the job if ranks cannot go on without those that left.
+    fn look_for_missed(&mut self, now: Instant) {
+        let Some(left) = self.left.as_mut().filter(|left| left.next_look() <= now) else {
+            return;
+        };
+        if self.ending.is_some() {
+            self.left = None;
+        } else if left.is_missed(now, &self.ranks.waits()) {
+            let failure = left.first.clone();
+            self.left = None;
+            self.blame(failure);
+        }
     }
 
     /// Reads what the terminal has.
@@ -565,6 +611,7 @@ impl<'a> Job<'a> {
             self.say_hang_report();
             self.end(Ending::TimedOut, signal::SIGTERM);
         }
+        self.look_for_missed(now);
         if passed(self.kill_at) {
             self.kill_at = None;
             self.ranks.signal(signal::SIGKILL);

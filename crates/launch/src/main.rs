@@ -17,6 +17,7 @@ mod head;
 mod hosts;
 mod job;
 mod late;
+mod left;
 mod link;
 mod options;
 mod output;

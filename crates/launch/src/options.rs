@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mica_node::topology::{BindTo, MapBy};
-use mica_node::tunables::{LATE, STATS};
+use mica_node::tunables::{CHECK, LATE, STATS};
 use serde::{Deserialize, Serialize};
 
 use crate::hosts::{Host, parse_list};
@@ -136,6 +136,11 @@ impl Options {
     /// Whether the ranks count late arrivals.
     pub fn wants_late(&self) -> bool {
         self.sets(LATE.env, "on")
+    }
+
+    /// Whether it is said what the program does that MPI does not allow.
+    pub fn wants_checks(&self) -> bool {
+        self.sets(CHECK.env, "1")
     }
 
     /// Whether all runs on this machine without agents, as far as the command line goes.

@@ -11,11 +11,12 @@ use mica_node::area::Budget;
 use mica_node::process::{
     ChildSetup, Keeper, Process, kill_orphans, reap_orphans, set_nonblocking, signal, wait_readable,
 };
-use mica_node::segment::{JobSegment, JobSpec, PREFIX_VARIABLE, RankState};
+use mica_node::segment::{JobSegment, JobSpec, PREFIX_VARIABLE, RankState, WaitKind};
 use mica_node::topology::Place;
 
 use crate::job::{LaunchError, doing};
 use crate::late::Late;
+use crate::left::Wait;
 use crate::output::{Stream, Target};
 use crate::plan::{Plan, RankPlan};
 use crate::pmi;
@@ -266,6 +267,22 @@ impl<'a> Ranks<'a> {
             RankState::Finalized => Stage::Finalized,
             RankState::Aborted { code } => Stage::Aborted { code },
         }
+    }
+
+    /// What each rank that runs waits for, if it waits in MPI.
+    pub fn waits(&self) -> Vec<Option<Wait>> {
+        let wait = |index: usize| {
+            let rank = self.plan.ranks[index].rank;
+            let (waiting, ns) = self.segment.block(rank).waiting()?;
+            // Negative: any rank, or several.
+            let peer = u32::try_from(waiting.peer).ok();
+            let is_single = matches!(waiting.kind, WaitKind::Send | WaitKind::Receive);
+            Some(Wait {
+                peer: peer.filter(|_| is_single),
+                time: Duration::from_nanos(ns),
+            })
+        };
+        self.alive().into_iter().map(wait).collect()
     }
 
     /// A line for each rank that runs: what it waits for. `host` is named if there are several.

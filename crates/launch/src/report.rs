@@ -36,7 +36,8 @@ pub enum Cause {
         /// The status.
         code: i32,
     },
-    /// It exited with status zero between MPI_Init and MPI_Finalize, or with a session open.
+    /// It exited with status zero between MPI_Init and MPI_Finalize, or with a session open: a failure only if others cannot
+    /// go on without it ([`crate::left`]).
     NotFinalized,
 }
 
@@ -169,6 +170,21 @@ impl fmt::Display for Failure {
             _ => writeln!(f, "mpiexec:   ending the {others} other ranks."),
         }
     }
+}
+
+/// What is said, if the program is checked, of the first rank that left without `MPI_Finalize`.
+pub fn left_note(first: &Failure) -> String {
+    let Failure {
+        rank,
+        pid,
+        host,
+        cause,
+        ..
+    } = first;
+    format!(
+        "mpiexec: rank {rank} (pid {pid} on {host}) {cause}; \
+         MICA_CHECK=1 says so, since it does no harm as long as no other rank needs it.\n"
+    )
 }
 
 /// Why the job was ended.

@@ -29,7 +29,7 @@ pub enum Target {
     File(u32),
     /// A session.
     Session(u32),
-    /// No object: `MPI_COMM_SELF` stands in.
+    /// No object: `MPI_COMM_SELF` stands in, or `MPI_COMM_WORLD`.
     Default,
 }
 
@@ -206,19 +206,25 @@ fn check_file(file: u32) -> Result<()> {
 /// ends the job.
 #[cold]
 pub fn raise(call: &str, on: Target, error: Error) -> i32 {
-    raise_with(&handler_of(on), call, on, error)
+    let (handler, bearer) = handler_of(on);
+    raise_by(&handler, bearer, call, on, error)
 }
 
 /// As [`raise`], with `handler` in place of the object's: for calls that get one for their own errors.
 #[cold]
 pub fn raise_with(handler: &Errhandler, call: &str, on: Target, error: Error) -> i32 {
+    raise_by(handler, on, call, on, error)
+}
+
+/// `on` is where the error happened; the handler is called with `bearer`.
+fn raise_by(handler: &Errhandler, bearer: Target, call: &str, on: Target, error: Error) -> i32 {
     let raised = Raised {
         call: call.to_owned(),
         on: on.to_string(),
         error,
     };
     let code = raised.error.code();
-    handler.invoke(on, code, &raised);
+    handler.invoke(bearer, code, &raised);
     remember(code, raised);
     code
 }
@@ -238,23 +244,45 @@ pub fn call(on: Target, code: i32) -> Result<()> {
         on: on.to_string(),
         error,
     };
-    handler_of(on).invoke(on, code, &raised);
+    let (handler, bearer) = handler_of(on);
+    handler.invoke(bearer, code, &raised);
     Ok(())
 }
 
-/// The handler of `on`; for what is not an object that carries one, that of `MPI_COMM_SELF` (MPI 5.0, 9.3). Before
-/// `MPI_Init` that is the initial one, fatal.
-fn handler_of(on: Target) -> Errhandler {
+/// The handler of `on`, and the object to call it with, which is `on` or the communicator that stands in for it.
+///
+/// An error that belongs to no object with a handler is raised on `MPI_COMM_SELF` (MPI 5.0, 9.3). Two cases follow MPICH,
+/// for programs that set a handler on `MPI_COMM_WORLD` alone and expect it to see all errors, as it did before MPI 4.0: such
+/// an error goes to the world's handler if none was set on `MPI_COMM_SELF`; and so does the error of a communicator that has
+/// no handler but the initial one, because it was made before the world's was set. Before `MPI_Init` there is only the
+/// initial handler, which is fatal.
+fn handler_of(on: Target) -> (Errhandler, Target) {
     let own = match on {
-        Target::Comm(handle) => Comm::resolve(handle).ok().map(|comm| comm.errhandler()),
+        Target::Comm(handle) => match Comm::resolve(handle) {
+            Ok(comm) => {
+                let world = || stand_in(c::COMM_WORLD);
+                let own = comm.set_handler().map(|handler| (handler, on));
+                return own.or_else(world).unwrap_or((Errhandler::ARE_FATAL, on));
+            }
+            Err(_) => None,
+        },
         Target::File(_) => Some(lock(&FILE_DEFAULT).clone()),
         Target::Session(handle) => Session::resolve(handle)
             .ok()
             .map(|session| session.errhandler()),
         Target::Win(_) | Target::Default => None,
     };
-    own.or_else(process::default_errhandler)
-        .unwrap_or(Errhandler::ARE_FATAL)
+    let own = own.map(|handler| (handler, on));
+    own.or_else(|| stand_in(c::COMM_SELF))
+        .or_else(|| stand_in(c::COMM_WORLD))
+        .unwrap_or((Errhandler::ARE_FATAL, on))
+}
+
+/// The handler that was set on one of the predefined communicators, if there is one.
+fn stand_in(handle: u32) -> Option<(Errhandler, Target)> {
+    let bearers = process::handler_bearers()?;
+    let comm = bearers.into_iter().find(|comm| comm.handle() == handle)?;
+    Some((comm.set_handler()?, Target::Comm(handle)))
 }
 
 impl Errhandler {
@@ -266,7 +294,7 @@ impl Errhandler {
                 // An error without an object of the handler's kind is raised on MPI_COMM_SELF.
                 let object = match (user.family, on) {
                     (Family::Comm, Target::Comm(handle)) if Comm::resolve(handle).is_ok() => handle,
-                    (Family::Comm, _) if process::myself().is_ok() => c::COMM_SELF,
+                    (Family::Comm, _) if process::world_runs() => c::COMM_SELF,
                     (Family::Comm, _) => c::COMM_NULL, // there are only sessions
                     (_, Target::Win(handle) | Target::File(handle) | Target::Session(handle)) => {
                         handle

@@ -129,6 +129,16 @@ impl<T> Table<T> {
         object
     }
 
+    /// Whether `handle` named an object that is gone.
+    pub fn had(&self, handle: u32) -> bool {
+        let slots = self.slots.lock();
+        let slot = self
+            .kind
+            .index(handle)
+            .and_then(|index| slots.used.get(index));
+        slot.is_some_and(Option::is_none)
+    }
+
     /// Does without the lock: the program has promised to keep its threads apart.
     pub fn elide_lock(&self, promise: OneThreadAtATime) {
         self.slots.elide(promise);

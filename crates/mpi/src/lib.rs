@@ -18,6 +18,7 @@ pub mod group;
 pub mod handle;
 pub mod info;
 pub mod late;
+mod lenient;
 pub mod op;
 pub mod partitioned;
 pub mod persistent;

@@ -13,11 +13,11 @@ use mica_protocol::Engine;
 use crate::buffered;
 use crate::comm::{self, Comm, exchange};
 use crate::constants as c;
-use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info;
 use crate::late;
+use crate::lenient;
 use crate::request;
 use crate::sync::lock;
 
@@ -25,14 +25,21 @@ pub use mica_protocol::OneThreadAtATime;
 
 /// All that the world model adds from `MPI_Init` to the end of the process.
 struct World {
-    world: Comm,
-    myself: Comm,
+    comms: &'static Predefined,
     main_thread: ThreadId,
     thread_level: i32,
 }
 
+/// The predefined communicators. They belong to the world model; a program that only opens sessions may use them as well
+/// ([`lenient`]).
+struct Predefined {
+    world: Comm,
+    myself: Comm,
+}
+
 static ENGINE: OnceLock<Engine> = OnceLock::new();
 static WORLD: OnceLock<World> = OnceLock::new();
+static PREDEFINED: OnceLock<Predefined> = OnceLock::new();
 
 /// Number of those who use the engine: the world model and the open sessions.
 static USERS: Mutex<usize> = Mutex::new(0);
@@ -130,6 +137,7 @@ pub(crate) fn leave() -> Result<()> {
         late::publish(engine);
         engine.finish()?;
         IN_USE.store(false, Ordering::Release);
+        comm::forget_cached();
     }
     *users = users.saturating_sub(1);
     Ok(())
@@ -152,25 +160,8 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
         })?;
     let promise = promise.filter(|_| required != c::THREAD_MULTIPLE);
     let engine = enter(promise).inspect_err(|_| PHASE.store(BEFORE, Ordering::Release))?;
-    let (rank, size) = (engine.rank(), engine.size());
-    let everyone = Group::run(0, size);
-    let world_context = comm::context(0, WORLD_ID);
-    let self_context = comm::context(rank, SELF_ID);
     let world = World {
-        world: Comm::predefined(
-            c::COMM_WORLD,
-            "MPI_COMM_WORLD",
-            world_context,
-            everyone,
-            rank,
-        ),
-        myself: Comm::predefined(
-            c::COMM_SELF,
-            "MPI_COMM_SELF",
-            self_context,
-            Group::run(rank, 1),
-            rank,
-        ),
+        comms: predefined(engine),
         main_thread: thread::current().id(),
         thread_level: required,
     };
@@ -184,12 +175,44 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
     Ok(required)
 }
 
+/// The predefined communicators, made by the first who asks.
+fn predefined(engine: &Engine) -> &'static Predefined {
+    PREDEFINED.get_or_init(|| {
+        let (rank, size) = (engine.rank(), engine.size());
+        let make =
+            |handle, name, context, group| Comm::predefined(handle, name, context, group, rank);
+        let (everyone, myself) = (Group::run(0, size), Group::run(rank, 1));
+        let world_context = comm::context(0, WORLD_ID);
+        let self_context = comm::context(rank, SELF_ID);
+        Predefined {
+            world: make(c::COMM_WORLD, "MPI_COMM_WORLD", world_context, everyone),
+            myself: make(c::COMM_SELF, "MPI_COMM_SELF", self_context, myself),
+        }
+    })
+}
+
+/// Those that a call may use: the world model's, or, before that begins, those of a program that has a session open.
+#[inline]
+fn usable() -> Result<&'static Predefined> {
+    match running() {
+        Ok(world) => Ok(world.comms),
+        Err(error) => of_sessions().ok_or(error),
+    }
+}
+
+#[cold]
+fn of_sessions() -> Option<&'static Predefined> {
+    let engine = engine().ok().filter(|_| phase() == BEFORE)?;
+    lenient::WORLD_OF_SESSIONS.note();
+    Some(predefined(engine))
+}
+
 /// `MPI_Finalize`: deletes the attributes of `MPI_COMM_SELF`, youngest first, while MPI still works (MPI 5.0, 11.4), waits
 /// for all processes of the job, and ends the world model. Sessions go on.
 pub fn finalize() -> Result<()> {
-    let world = running()?;
-    world.myself.delete_attributes()?;
-    exchange::barrier(&world.world)?;
+    let comms = running()?.comms;
+    comms.myself.delete_attributes()?;
+    exchange::barrier(&comms.world)?;
     engine()?.part()?;
     leave()?;
     PHASE.store(FINALIZED, Ordering::Release);
@@ -200,6 +223,11 @@ pub fn finalize() -> Result<()> {
 /// `MPI_Initialized`: stays true after `MPI_Finalize`.
 pub fn initialized() -> bool {
     phase() >= RUNNING
+}
+
+/// Whether the world model is between its start and its end.
+pub(crate) fn world_runs() -> bool {
+    phase() == RUNNING
 }
 
 /// `MPI_Finalized`.
@@ -240,17 +268,17 @@ fn not_in_use() -> Error {
 
 /// `MPI_COMM_WORLD`.
 pub fn world() -> Result<Comm> {
-    running().map(|world| world.world.clone())
+    usable().map(|comms| comms.world.clone())
 }
 
 /// `MPI_COMM_SELF`.
 pub fn myself() -> Result<Comm> {
-    running().map(|world| world.myself.clone())
+    usable().map(|comms| comms.myself.clone())
 }
 
-/// The handler of errors that concern no object: that of `MPI_COMM_SELF`, once there is one.
-pub(crate) fn default_errhandler() -> Option<Errhandler> {
-    WORLD.get().map(|world| world.myself.errhandler())
+/// `MPI_COMM_SELF` and `MPI_COMM_WORLD`, once they have been made, also after `MPI_Finalize`: for their error handlers.
+pub(crate) fn handler_bearers() -> Option<[&'static Comm; 2]> {
+    PREDEFINED.get().map(|comms| [&comms.myself, &comms.world])
 }
 
 /// `MPI_Abort`: ends the job with this exit code; without a job, this process.

@@ -134,8 +134,10 @@ fn a_freed_key_lives_on_in_its_objects() {
     let set = AttributeSet::default();
     set.set(Owner::Comm, OBJECT, key, 1).unwrap();
     free_keyval(Owner::Comm, key).unwrap();
+    // Again, through another copy of its number.
+    free_keyval(Owner::Comm, key).unwrap();
     assert_eq!(
-        free_keyval(Owner::Comm, key).unwrap_err().code(),
+        free_keyval(Owner::Type, key).unwrap_err().code(),
         c::ERR_KEYVAL
     );
     assert_eq!(
@@ -148,6 +150,7 @@ fn a_freed_key_lives_on_in_its_objects() {
     assert_eq!(copy.get(Owner::Comm, key), Ok(Some(1)));
     drop(copy);
     assert_eq!(set.get(Owner::Comm, key).unwrap_err().code(), c::ERR_KEYVAL);
+    free_keyval(Owner::Comm, key).unwrap();
     assert_eq!(take(&log), [("delete", OBJECT, key, 1)]);
 }
 

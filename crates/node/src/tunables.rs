@@ -121,6 +121,8 @@ tunables! {
         "table: rank 0 prints at MPI_Finalize what moved over which channel.";
     LATE: "late", "MICA_LATE", "off", Kind::Choice(&["off", "on"]),
         "on: ranks count at each call of a collective who came last and how long they waited, and mpiexec prints it when the job has ended.";
+    CHECK: "check", "MICA_CHECK", "0", Kind::Choice(&["0", "1"]),
+        "1: says once on standard error what the program does that MPI does not allow and Mica lets pass, as other MPIs do.";
     PMI: "pmi", "MICA_PMI", "auto", Kind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
         "The interface to another MPI's launcher: the one whose variables are set (auto), or this one.";
     PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", Kind::Path(&["auto"]),

@@ -18,7 +18,7 @@ use std::ffi::{c_int, c_void};
 
 use mica_mpi::collective::{BlockList, Buffer, Plan, execute};
 use mica_mpi::comm::Comm;
-use mica_mpi::constants::{ERR_ARG, ERR_BUFFER, IN_PLACE, ROOT};
+use mica_mpi::constants::{BYTE, DATATYPE_NULL, ERR_ARG, ERR_BUFFER, IN_PLACE, ROOT};
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
 use mica_mpi::error::{Error, Result};
 use mica_mpi::info::Info;
@@ -139,6 +139,14 @@ fn neighbors(count: &str) -> (&'static str, &'static str) {
     }
 }
 
+/// `MPI_DATATYPE_NULL` with a count of 0 is any datatype, in the calls where MPICH and Intel MPI have it so.
+pub fn or_none(datatype: MPI_Datatype, count: MPI_Count) -> MPI_Datatype {
+    match datatype.raw() {
+        DATATYPE_NULL if count == 0 => MPI_Datatype::from_raw(BYTE),
+        _ => datatype,
+    }
+}
+
 /// The datatype that belongs to the count called `argument`.
 fn of_type(datatype: MPI_Datatype, argument: &str) -> Result<Datatype> {
     Datatype::resolve_committed(datatype.raw())
@@ -213,7 +221,8 @@ pub unsafe fn typed_blocks(
     };
     let datatypes = datatypes
         .iter()
-        .map(|&datatype| of_type(datatype, argument))
+        .zip(&counts)
+        .map(|(&datatype, &count)| of_type(or_none(datatype, count), argument))
         .collect::<Result<Vec<Datatype>>>()?;
     for ((&count, &displacement), datatype) in counts.iter().zip(&displacements).zip(&datatypes) {
         let block = region.offset(displacement as isize);

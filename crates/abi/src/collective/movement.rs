@@ -7,7 +7,9 @@ use mica_mpi::collective;
 use mica_mpi::comm::Comm;
 use mica_mpi::constants::BYTE;
 
-use super::{Call, at_root, blocks, buffer, plain, required, takes_part, typed_blocks, whole};
+use super::{
+    Call, at_root, blocks, buffer, or_none, plain, required, takes_part, typed_blocks, whole,
+};
 use crate::poly::PolyArray;
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype};
 
@@ -35,6 +37,7 @@ pub unsafe fn bcast(
     } else {
         (std::ptr::null(), 0, MPI_Datatype::from_raw(BYTE))
     };
+    let datatype = or_none(datatype, count);
     // SAFETY: by the contract above; nothing is at the null address.
     let buffer = unsafe { whole(buffer, "count", count, datatype)? };
     let plan = collective::bcast(&comm, &buffer, root)?;

@@ -46,7 +46,8 @@ pub(crate) unsafe fn put_error(to: *mut MPI_Status, code: c_int) {
     }
 }
 
-/// The bytes of a message in the caller's memory.
+/// The bytes of a message in the caller's memory. No elements of `MPI_DATATYPE_NULL` are an empty message, as in MPICH and
+/// Intel MPI.
 ///
 /// # Safety
 /// The obligations of [`Region::user`] for `count` elements of `datatype` at `buf`.
@@ -59,6 +60,14 @@ pub(crate) unsafe fn message(
     // SAFETY: passed on to the caller.
     let region = unsafe { Region::user(buf) };
     datatype::view_of(datatype.raw(), region, count)
+        .or_else(|error| nothing(count, datatype).ok_or(error))
+}
+
+/// The empty message of no elements of no datatype.
+#[cold]
+fn nothing(count: MPI_Count, datatype: MPI_Datatype) -> Option<View> {
+    let is_nothing = datatype.raw() == c::DATATYPE_NULL && count == 0;
+    is_nothing.then(|| Region::null().view(Shape::Contiguous { bytes: 0 }))
 }
 
 /// As [`message`], if the datatype is a predefined one without gaps and the arguments are right.

@@ -246,7 +246,7 @@ impl Comm {
     pub(super) fn fresh_state(&self, spares: Range<u64>) -> State {
         State {
             name: String::new(),
-            errhandler: self.errhandler(),
+            errhandler: self.set_handler(),
             info: Info::default(),
             spares,
         }

@@ -62,7 +62,7 @@ impl Comm {
         };
         let state = |spares| State {
             name: String::new(),
-            errhandler: errhandler.clone(),
+            errhandler: Some(errhandler.clone()),
             info: Info::default(),
             spares,
         };

@@ -339,7 +339,7 @@ fn between(
     let union = Group::from_ranks(first.peers().chain(second.peers()).collect());
     let hidden = State {
         name: String::new(),
-        errhandler: Errhandler::ARE_FATAL,
+        errhandler: None,
         info: Info::default(),
         spares: 0..0,
     };

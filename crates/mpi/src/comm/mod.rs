@@ -70,7 +70,8 @@ struct Inner {
 /// What changes during its life.
 struct State {
     name: String,
-    errhandler: Errhandler,
+    /// `None` until one is set here, or on a communicator that this one was made of.
+    errhandler: Option<Errhandler>,
     info: Info,
     /// Contexts for duplicates that need no exchange, two apart.
     spares: std::ops::Range<u64>,
@@ -156,7 +157,7 @@ impl Comm {
     pub(crate) fn predefined(handle: u32, name: &str, context: u64, group: Group, me: u32) -> Comm {
         let state = State {
             name: name.to_owned(),
-            errhandler: Errhandler::ARE_FATAL,
+            errhandler: None,
             info: Info::default(),
             spares: create::spares(context),
         };
@@ -379,15 +380,20 @@ impl Comm {
         lock(&self.0.state).name = name[..end].to_owned();
     }
 
-    /// The error handler attached.
+    /// The error handler attached, `MPI_ERRORS_ARE_FATAL` at first.
     pub fn errhandler(&self) -> Errhandler {
+        self.set_handler().unwrap_or(Errhandler::ARE_FATAL)
+    }
+
+    /// The error handler, if the program has set one here or on a communicator that this one was made of.
+    pub(crate) fn set_handler(&self) -> Option<Errhandler> {
         lock(&self.0.state).errhandler.clone()
     }
 
     /// `MPI_Comm_set_errhandler`.
     pub fn set_errhandler(&self, errhandler: Errhandler) -> Result<()> {
         errhandler.check_family(Family::Comm)?;
-        let old = std::mem::replace(&mut lock(&self.0.state).errhandler, errhandler);
+        let old = lock(&self.0.state).errhandler.replace(errhandler);
         drop(old); // after the lock: the last reference frees what the user's closure holds
         Ok(())
     }

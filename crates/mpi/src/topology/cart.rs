@@ -6,6 +6,7 @@ use super::{Topology, intra, reorder};
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
+use crate::lenient;
 
 /// A grid of processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +37,15 @@ impl Cart {
             dims: dims.to_vec(),
             periods: periods.to_vec(),
         })
+    }
+
+    /// As [`new`](Self::new), but `None` for a grid without processes, as MPICH and Intel MPI have it.
+    fn unless_empty(dims: &[i32], periods: &[bool], room: usize) -> Result<Option<Cart>> {
+        if dims.contains(&0) && dims.iter().all(|&dim| dim >= 0) {
+            lenient::EMPTY_GRID.note();
+            return Ok(None);
+        }
+        Cart::new(dims, periods, room).map(Some)
     }
 
     /// The lengths of its dimensions.
@@ -150,7 +160,7 @@ pub(super) fn list(numbers: &[i32]) -> String {
 }
 
 impl Comm {
-    /// `MPI_Cart_create`; `None` for processes that the grid has no room for.
+    /// `MPI_Cart_create`; `None` for processes that the grid has no room for, and for all if a dimension has the length 0.
     ///
     /// # Errors
     /// `MPI_ERR_DIMS`, `MPI_ERR_COMM`.
@@ -160,7 +170,9 @@ impl Comm {
         periods: &[bool],
         reorder: bool,
     ) -> Result<Option<Comm>> {
-        let cart = Cart::new(dims, periods, intra(self, "comm_old")?.size())?;
+        let Some(cart) = Cart::unless_empty(dims, periods, intra(self, "comm_old")?.size())? else {
+            return Ok(None);
+        };
         let ranks = if reorder {
             self.cart_order(&cart)?
         } else {
@@ -179,7 +191,9 @@ impl Comm {
     /// # Errors
     /// As [`create_cart`](Self::create_cart).
     pub fn cart_map(&self, dims: &[i32], periods: &[bool]) -> Result<Option<usize>> {
-        let cart = Cart::new(dims, periods, intra(self, "comm")?.size())?;
+        let Some(cart) = Cart::unless_empty(dims, periods, intra(self, "comm")?.size())? else {
+            return Ok(None);
+        };
         let order = self.cart_order(&cart)?;
         Ok(order.iter().position(|&old| old == self.rank()))
     }

@@ -1,0 +1,53 @@
+//! What the library lets pass though MPI does not allow it, because other MPIs do and nothing is lost. With `MICA_CHECK=1`
+//! each kind is said once on standard error, for those who want their programs to be portable.
+
+use std::io::Write;
+use std::sync::Once;
+
+use mica_node::tunables::CHECK;
+
+use crate::process;
+
+/// A kind of what is let pass, and whether it has been said.
+pub(crate) struct Lenience {
+    said: Once,
+    text: &'static str,
+}
+
+/// A predefined communicator in a program that only opens sessions.
+pub(crate) static WORLD_OF_SESSIONS: Lenience = Lenience::new(
+    "MPI_COMM_WORLD or MPI_COMM_SELF is used, but MPI_Init has not been called, only MPI_Session_init; \
+     make a communicator of the process set mpi://WORLD",
+);
+
+/// A grid without processes.
+pub(crate) static EMPTY_GRID: Lenience = Lenience::new(
+    "MPI_Cart_create got a dimension of length 0: the grid has no processes, and all get MPI_COMM_NULL; \
+     MPI asks for positive lengths (MPI_Dims_create finds some)",
+);
+
+impl Lenience {
+    const fn new(text: &'static str) -> Lenience {
+        Lenience {
+            said: Once::new(),
+            text,
+        }
+    }
+
+    /// Says it, if nobody has and the program is checked.
+    #[cold]
+    pub(crate) fn note(&self) {
+        self.said.call_once(|| {
+            if CHECK.choice() != Ok("1") {
+                return;
+            }
+            let who = match process::engine() {
+                Ok(engine) => format!("rank {} of {}", engine.rank(), engine.size()),
+                Err(_) => format!("process {}", std::process::id()),
+            };
+            let line = format!("mica: {who}: {} (MICA_CHECK=1)\n", self.text);
+            // One write, so that ranks' lines do not mix. If nobody reads it, the program goes on all the same.
+            let _ = std::io::stderr().write_all(line.as_bytes());
+        });
+    }
+}
