@@ -16,9 +16,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use ability::{
-    Abilities, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX, Settings,
-};
+pub use ability::{Abilities, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX, Settings};
 pub use block::{
     RankBlock, RankState, TRAFFIC_NAMES, TRAFFIC_WAYS, WaitKind, Waiting, monotonic_ns,
 };
