@@ -59,6 +59,12 @@ pub enum Error {
     /// One or more of several requests failed; their statuses hold the codes.
     #[error("at least one request failed; see the status array")]
     InStatus,
+    /// A peer's memory could not be read or written after all; collectives go on another way.
+    #[error("{detail}")]
+    Unreachable {
+        /// What happened.
+        detail: String,
+    },
     /// The machine or the job refused something that no argument explains.
     #[error("{detail}")]
     Other {
@@ -117,6 +123,7 @@ impl Error {
         match self {
             Error::Argument { class, .. } | Error::Other { class, .. } => *class,
             Error::Truncated { .. } => c::ERR_TRUNCATE,
+            Error::Unreachable { .. } => c::ERR_OTHER,
             Error::OutOfMemory { .. } => c::ERR_NO_MEM,
             Error::Unsupported { .. } => c::ERR_UNSUPPORTED_OPERATION,
             Error::Callback { code } => *code,

@@ -29,8 +29,20 @@ pub struct Tunable {
     pub default: &'static str,
     /// What values it takes.
     pub kind: Kind,
+    /// Whether ranks may have different values.
+    pub agreement: Agreement,
     /// One sentence for people.
     pub description: &'static str,
+}
+
+/// What holds where ranks of a job have different values of a tunable, as MPMD sections and wrappers can set them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Agreement {
+    /// Each rank goes by its own value, or the launcher's holds for the job, or ranks agree on what all can do.
+    Own,
+    /// All ranks must have the same value: ranks that differ are refused at `MPI_Init`
+    /// ([`Settings`](crate::segment::Settings)).
+    Alike,
 }
 
 /// A tunable's value does not fit its kind.
@@ -46,15 +58,27 @@ pub struct BadValue {
 }
 
 macro_rules! tunables {
-    ($($ident:ident: $name:literal, $env:literal, $default:literal, $kind:expr, $description:literal;)*) => {
+    ($($ident:ident: $name:literal, $env:literal, $default:literal, $kind:expr,
+        $($agreement:ident,)? $description:literal;)*) => {
         /// Every tunable.
         pub const ALL: &[&Tunable] = &[$(&$ident),*];
         $(
             #[doc = $description]
             pub static $ident: Tunable = Tunable {
                 name: $name, env: $env, default: $default, kind: $kind, description: $description,
+                agreement: agreement!($($agreement)?),
             };
         )*
+    };
+}
+
+/// A tunable that says nothing of agreement is each rank's own.
+macro_rules! agreement {
+    () => {
+        Agreement::Own
+    };
+    ($agreement:ident) => {
+        Agreement::$agreement
     };
 }
 
@@ -129,8 +153,8 @@ tunables! {
         "The PMIx library, for PMIx launchers: the launcher's own or the system's (auto), or the file given.";
     VIRTUAL_NODES: "virtual_nodes", "MICA_VIRTUAL_NODES", "0", Kind::Count,
         "More than 0: treats the job's ranks, in blocks, as if they were on this many nodes (for tests).";
-    NET: "net", "MICA_NET", "auto", Kind::Choice(&["auto", "loopback"]),
-        "auto: the network carries messages between nodes; loopback: between the ranks of one node as well, in place of shared memory.";
+    NET: "net", "MICA_NET", "auto", Kind::Choice(&["auto", "loopback"]), Alike,
+        "auto: the network carries messages between nodes; loopback: between the ranks of one node as well, in place of shared memory; the same for all ranks.";
     NET_PROVIDER: "net_provider", "MICA_NET_PROVIDER", "auto", Kind::Path(&["auto"]),
         "libfabric's provider for the network: the best that is there (auto), or a name such as tcp, verbs, efa, cxi, opx, psm3.";
     NET_INTERFACE: "net_interface", "MICA_NET_INTERFACE", "auto", Kind::Path(&["auto"]),
@@ -139,40 +163,46 @@ tunables! {
         "The file of libfabric; auto is libfabric.so.1 as the dynamic linker finds it.";
     NET_EAGER_MAX: "net_eager_max", "MICA_NET_EAGER_MAX", "auto", Kind::Threshold,
         "Largest payload of one packet on the network; auto is what the provider sends in one piece; the smallest value among the job's ranks holds.";
-    COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto", Kind::Choice(&["auto", "on", "off", "leaders", "columns"]),
+    COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto", Kind::Choice(&["auto", "on", "off", "leaders", "columns"]), Alike,
         "Collectives between nodes go by node leaders or by parallel columns: where that pays (auto), wherever it is correct (on), by one of the two wherever it is possible (leaders, columns), or never (off); the same for all ranks.";
-    COLL: "coll", "MICA_COLL", "auto", Kind::Choice(&["auto", "messages", "shared", "direct"]),
+    COLL: "coll", "MICA_COLL", "auto", Kind::Choice(&["auto", "messages", "shared", "direct"]), Alike,
         "The family of algorithms of collectives within a node: chosen by cost (auto), or this one wherever it is possible; the same for all ranks.";
-    COLL_BARRIER: "coll_barrier", "MICA_COLL_BARRIER", "auto", Kind::Choice(&["auto", "dissemination", "shared"]),
+    COLL_BARRIER: "coll_barrier", "MICA_COLL_BARRIER", "auto", Kind::Choice(&["auto", "dissemination", "shared"]), Alike,
         "The algorithm of barriers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_BCAST: "coll_bcast", "MICA_COLL_BCAST", "auto", Kind::Choice(&["auto", "binomial", "scatter-ring", "shared", "direct"]),
+    COLL_BCAST: "coll_bcast", "MICA_COLL_BCAST", "auto", Kind::Choice(&["auto", "binomial", "scatter-ring", "shared", "direct"]), Alike,
         "The algorithm of broadcasts within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_GATHER: "coll_gather", "MICA_COLL_GATHER", "auto", Kind::Choice(&["auto", "binomial", "linear", "shared", "direct"]),
+    COLL_GATHER: "coll_gather", "MICA_COLL_GATHER", "auto", Kind::Choice(&["auto", "binomial", "linear", "shared", "direct"]), Alike,
         "The algorithm of gathers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_SCATTER: "coll_scatter", "MICA_COLL_SCATTER", "auto", Kind::Choice(&["auto", "binomial", "linear", "shared", "direct"]),
+    COLL_SCATTER: "coll_scatter", "MICA_COLL_SCATTER", "auto", Kind::Choice(&["auto", "binomial", "linear", "shared", "direct"]), Alike,
         "The algorithm of scatters within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_ALLGATHER: "coll_allgather", "MICA_COLL_ALLGATHER", "auto", Kind::Choice(&["auto", "bruck", "ring", "shared", "direct"]),
+    COLL_ALLGATHER: "coll_allgather", "MICA_COLL_ALLGATHER", "auto", Kind::Choice(&["auto", "bruck", "ring", "shared", "direct"]), Alike,
         "The algorithm of allgathers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_ALLTOALL: "coll_alltoall", "MICA_COLL_ALLTOALL", "auto", Kind::Choice(&["auto", "bruck", "exchange", "shared", "direct"]),
+    COLL_ALLTOALL: "coll_alltoall", "MICA_COLL_ALLTOALL", "auto", Kind::Choice(&["auto", "bruck", "exchange", "shared", "direct"]), Alike,
         "The algorithm of all-to-alls within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_REDUCE: "coll_reduce", "MICA_COLL_REDUCE", "auto", Kind::Choice(&["auto", "binomial", "halving", "shared", "direct"]),
+    COLL_REDUCE: "coll_reduce", "MICA_COLL_REDUCE", "auto", Kind::Choice(&["auto", "binomial", "halving", "shared", "direct"]), Alike,
         "The algorithm of reduces within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_ALLREDUCE: "coll_allreduce", "MICA_COLL_ALLREDUCE", "auto", Kind::Choice(&["auto", "doubling", "halving", "shared", "direct"]),
+    COLL_ALLREDUCE: "coll_allreduce", "MICA_COLL_ALLREDUCE", "auto", Kind::Choice(&["auto", "doubling", "halving", "shared", "direct"]), Alike,
         "The algorithm of allreduces within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_REDUCE_SCATTER: "coll_reduce_scatter", "MICA_COLL_REDUCE_SCATTER", "auto", Kind::Choice(&["auto", "halving", "pairwise", "shared", "direct"]),
+    COLL_REDUCE_SCATTER: "coll_reduce_scatter", "MICA_COLL_REDUCE_SCATTER", "auto", Kind::Choice(&["auto", "halving", "pairwise", "shared", "direct"]), Alike,
         "The algorithm of reduce-scatters within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_SCAN: "coll_scan", "MICA_COLL_SCAN", "auto", Kind::Choice(&["auto", "doubling", "shared", "direct"]),
+    COLL_SCAN: "coll_scan", "MICA_COLL_SCAN", "auto", Kind::Choice(&["auto", "doubling", "shared", "direct"]), Alike,
         "The algorithm of scans and exscans within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_SHAPE: "coll_shape", "MICA_COLL_SHAPE", "auto", Kind::Choice(&["auto", "flat", "tree"]),
+    COLL_SHAPE: "coll_shape", "MICA_COLL_SHAPE", "auto", Kind::Choice(&["auto", "flat", "tree"]), Alike,
         "How ranks meet in a shared area: each looks at all others or one does (flat), or along a tree that follows the machine's caches (tree); the same for all ranks.";
-    COLL_FAN: "coll_fan", "MICA_COLL_FAN", "8", Kind::Count,
+    COLL_FAN: "coll_fan", "MICA_COLL_FAN", "8", Kind::Count, Alike,
         "Children of a rank in such a tree at most; the same for all ranks.";
-    COLL_DIRECTION: "coll_direction", "MICA_COLL_DIRECTION", "auto", Kind::Choice(&["auto", "pull", "push", "both"]),
+    COLL_DIRECTION: "coll_direction", "MICA_COLL_DIRECTION", "auto", Kind::Choice(&["auto", "pull", "push", "both"]), Alike,
         "Who copies in direct collectives with a root: the others (pull), the root (push), or both at once; the same for all ranks.";
     COLL_AREA: "coll_area", "MICA_COLL_AREA", "4M", Kind::Bytes,
         "Memory of one communicator's shared area at most, for collectives; 0: none; the launcher's value holds for the job.";
     COLL_AREAS: "coll_areas", "MICA_COLL_AREAS", "256M", Kind::Bytes,
         "Memory of all shared areas of a node at most; the launcher's value holds for the job.";
+}
+
+/// The tunables that all ranks must have the same value of, in the order of the table.
+pub fn alike() -> impl Iterator<Item = &'static Tunable> {
+    let all = ALL.iter().copied();
+    all.filter(|tunable| tunable.agreement == Agreement::Alike)
 }
 
 /// Every tunable's declaration.
@@ -230,6 +260,47 @@ impl Tunable {
             .find(|w| **w == value)
             .copied()
             .ok_or_else(|| self.bad(value, format!("one of {}", words.join(", "))))
+    }
+
+    /// The value in force as a number by which ranks compare it: of a `Choice` the word's place, otherwise the number as far as
+    /// 32 bits tell.
+    ///
+    /// # Errors
+    /// When the environment holds something that does not fit.
+    pub fn code(&self) -> Result<u32, BadValue> {
+        self.check()?;
+        Ok(self.code_of(&self.text()))
+    }
+
+    /// The same for the default.
+    pub fn code_of_default(&self) -> u32 {
+        self.code_of(self.default)
+    }
+
+    /// The code of a value that fits.
+    fn code_of(&self, value: &str) -> u32 {
+        let number = |suffix| match parse_number(value, suffix) {
+            Some(number) => u32::try_from(number).unwrap_or(u32::MAX),
+            None => u32::MAX,
+        };
+        match self.kind {
+            Kind::Choice(words) => {
+                let place = words.iter().position(|word| *word == value);
+                place.map_or(u32::MAX, |place| place as u32)
+            }
+            Kind::Count => number(false),
+            Kind::Bytes | Kind::Threshold => number(true),
+            Kind::Path(_) => unreachable!("{} is not compared: files differ within", self.name),
+        }
+    }
+
+    /// The value that has this [`code`](Self::code), as one would write it in the environment.
+    pub fn text_of(&self, code: u32) -> String {
+        match self.kind {
+            Kind::Choice(words) => words.get(code as usize).unwrap_or(&"?").to_string(),
+            Kind::Threshold if code == u32::MAX => "auto".to_owned(),
+            _ => code.to_string(),
+        }
     }
 
     fn bad(&self, value: String, expected: String) -> BadValue {
@@ -342,6 +413,19 @@ mod tests {
                 t.name
             );
         }
+    }
+
+    #[test]
+    fn what_must_agree_says_so_and_can_be_compared() {
+        for t in ALL {
+            let says = t.description.contains("the same for all ranks");
+            assert_eq!(says, t.agreement == Agreement::Alike, "{}", t.name);
+        }
+        for t in alike() {
+            let code = t.code().expect("the default");
+            assert_eq!(t.text_of(code), t.default, "{}", t.name);
+        }
+        assert!(alike().count() <= crate::segment::SETTINGS_MAX);
     }
 
     #[test]

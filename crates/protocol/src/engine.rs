@@ -16,7 +16,7 @@ use mica_channel::memory::View;
 use mica_node::late::Table;
 use mica_node::lock::{OneThreadAtATime, ThreadLock};
 use mica_node::park::{Bell, Fencing};
-use mica_node::segment::{JobSegment, SegmentError, WaitKind, Waiting};
+use mica_node::segment::{CommonAbilities, JobSegment, SegmentError, WaitKind, Waiting};
 use mica_node::topology::Place;
 use mica_policy::collective::CollectiveCosts;
 
@@ -145,6 +145,26 @@ impl Engine {
     /// What the algorithms of collectives cost.
     pub fn collective_costs(&self) -> Arc<CollectiveCosts> {
         Arc::clone(&self.collective_costs)
+    }
+
+    /// What the `members` of a communicator on this node, of whom this rank is one, can all do. Blocks until all of them have said
+    /// what they can, in `MPI_Init` or where they opened their first session.
+    ///
+    /// # Errors
+    /// When progress fails for want of memory.
+    pub fn common_abilities(
+        &self,
+        context: u64,
+        members: &[u32],
+    ) -> Result<CommonAbilities, Fault> {
+        let waiting = |state: &State| Waiting {
+            kind: WaitKind::Collective,
+            peer: -1,
+            tag: -1,
+            context,
+            unexpected: state.unexpected_messages() as u32,
+        };
+        self.watch(waiting, || self.segment.common_abilities(members))
     }
 
     /// Memory that the `members` of a communicator on this node share, where this rank is number `me` of them. `None` if there is

@@ -22,7 +22,7 @@ use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Bell, Fencing};
-use mica_node::segment::{JobSegment, PREFIX_VARIABLE, SegmentError};
+use mica_node::segment::{Difference, JobSegment, PREFIX_VARIABLE, SegmentError, Settings};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables::{self, BadValue};
 use mica_policy::{PollPolicy, SkewPolicy};
@@ -37,6 +37,9 @@ pub enum StartError {
     /// A tunable's value is wrong.
     #[error(transparent)]
     BadTunable(#[from] BadValue),
+    /// Another rank has another value of a tunable that must be alike.
+    #[error(transparent)]
+    Settings(#[from] Box<Difference>),
     /// The tuning file cannot be used.
     #[error(transparent)]
     Tuning(#[from] mica_policy::tuning::TuningError),
@@ -85,12 +88,15 @@ impl Engine {
         segment.claim(rank)?;
         // For the life of the process: rings and cells are borrowed from it until the very end.
         let segment: &'static JobSegment = Box::leak(Box::new(segment));
+        let settings = Settings::in_force()?;
+        segment.agree_on_settings(rank, &settings)?;
         let fencing = segment.fencing();
         // A sender that is not reached by the others' membarriers fences itself.
         let registered = fencing == Fencing::Sender || park::membarrier_register();
         let wake_fencing = if registered { fencing } else { Fencing::Sender };
         let loopback = tunables::NET.choice()? == "loopback";
-        let net = open_net(segment, rank, &nodes, loopback, manager.as_deref_mut())?;
+        let met = (&settings, loopback);
+        let net = open_net(segment, rank, &nodes, met, manager.as_deref_mut())?;
         let shm = Shm::new(segment, rank, wake_fencing, net.is_none() || !loopback)?;
         let channels = Channels { shm, net };
         let (collective_costs, _) = mica_policy::tuning::collective_in_force(
@@ -135,6 +141,12 @@ impl Engine {
         };
         let direct = Direct::new(segment, rank, &direct::Options::in_force()?);
         let reach = direct.reach();
+        let abilities = reach.abilities(collective_costs.fingerprint());
+        segment.block(rank).publish_abilities(&abilities);
+        // Some may wait for it in a collective that they have called already.
+        for &member in segment.members() {
+            segment.block(member).parking.0.wake(wake_fencing);
+        }
         let ranks = segment.job_size() as usize;
         let mut state = State::new(
             rank,
@@ -186,12 +198,13 @@ const ADDRESS_KEY: &str = "mica-net";
 /// Bytes of the job's cookie, which stand before the address.
 const COOKIE: usize = 8;
 
-/// The network, if the job spans nodes or asks for it; connected to all ranks that are to be reached by it.
+/// The network, if the job spans nodes or asks for it; connected to all ranks that are to be reached by it. Compares settings with all
+/// of the job on the occasion.
 fn open_net(
     segment: &JobSegment,
     rank: u32,
     nodes: &Nodes,
-    loopback: bool,
+    (settings, loopback): (&Settings, bool),
     manager: Option<&mut (dyn ProcessManager + 'static)>,
 ) -> Result<Option<Box<Net>>, StartError> {
     let needed = if loopback { 1 } else { segment.ranks() };
@@ -202,19 +215,32 @@ fn open_net(
     let mut net = Net::open(&net::Options::in_force(nodes.all_on_one_machine)?)?;
     let nonce = mica_node::handover::nonce().map_err(StartError::Random)?;
     let mut mine = nonce[..COOKIE].to_vec();
+    let said = settings.to_bytes();
+    mine.push(said.len() as u8);
+    mine.extend_from_slice(&said);
     mine.extend_from_slice(net.address());
     let all = mica_bootstrap::exchange(manager, ADDRESS_KEY, &mine)?;
     // The first rank's word is the whole job's.
     let cookie = all[0]
         .first_chunk::<COOKIE>()
         .map_or(0, |word| u64::from_le_bytes(*word));
-    let addresses: Vec<Option<Vec<u8>>> = (0..)
-        .zip(&all)
-        .map(|(peer, entry)| {
-            let far = peer != rank && (loopback || !segment.is_member(peer));
-            far.then(|| entry.get(COOKIE..).unwrap_or_default().to_vec())
-        })
-        .collect();
+    let mut addresses = Vec::with_capacity(all.len());
+    for (peer, entry) in (0..).zip(&all) {
+        let entry = entry.get(COOKIE..).unwrap_or_default();
+        let (said, address) = match entry.split_first() {
+            Some((&bytes, rest)) if rest.len() >= usize::from(bytes) => {
+                rest.split_at(usize::from(bytes))
+            }
+            _ => Default::default(),
+        };
+        if let Some(theirs) = Settings::from_bytes(said)
+            && let Some(difference) = settings.difference(rank, &theirs, peer)
+        {
+            return Err(Box::new(difference).into());
+        }
+        let far = peer != rank && (loopback || !segment.is_member(peer));
+        addresses.push(far.then(|| address.to_vec()));
+    }
     net.connect(rank, cookie, &addresses)?;
     Ok(Some(Box::new(net)))
 }

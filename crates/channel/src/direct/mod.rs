@@ -29,7 +29,7 @@ use std::sync::Arc;
 
 use crate::memory::View;
 use crate::{Capabilities, Channel};
-use mica_node::segment::JobSegment;
+use mica_node::segment::{JobSegment, Limit, Means};
 
 pub use cma::RemoteRun;
 pub use exposure::{Backend, Exposed, Exposure};
@@ -165,17 +165,25 @@ impl Direct {
         if let Ok(xpmem) = &xpmem {
             segment.block(me).publish_xpmem(xpmem.segment());
         }
+        let block = segment.block(me);
         let mapped = if !options.mapped {
+            block.note_limit(Means::Mapped, Limit::SwitchedOff);
             Err(OFF.to_owned())
         } else if xpmem.is_ok() {
             Err("not needed where XPMEM works".to_owned())
         } else {
-            Registry::new(segment, me, options).map_err(|why| why.to_string())
+            Registry::new(segment, me, options).map_err(|why| {
+                block.note_limit(Means::Mapped, why.limit());
+                why.to_string()
+            })
         };
+        if !options.cma {
+            block.note_limit(Means::Cma, Limit::SwitchedOff);
+        }
         Direct {
             segment,
             peers: vec![start; segment.job_size() as usize],
-            reach: Reach::new(segment, options, mapped, xpmem),
+            reach: Reach::new(segment, me, options, mapped, xpmem),
         }
     }
 
@@ -191,7 +199,10 @@ impl Direct {
         if self.peers[peer as usize] == Peer::Unknown {
             self.peers[peer as usize] = match cma::probe(self.segment.block(peer)) {
                 Ok(()) => Peer::Usable,
-                Err(why) => Peer::Refused(why),
+                Err(why) => {
+                    self.reach.note_refusal(peer, &why);
+                    Peer::Refused(why)
+                }
             };
         }
         self.peers[peer as usize] == Peer::Usable
@@ -288,6 +299,7 @@ impl Direct {
         if let Err(why) = &result
             && why.is_final()
         {
+            self.reach.note_refusal(peer, why);
             self.peers[peer as usize] = Peer::Refused(why.clone());
         }
         result

@@ -26,15 +26,14 @@
 //! Other than those of an [`Exposure`], they name the address whatever the back end, so that CMA can do what a window cannot.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::mapped::{PeerSlots, Registry};
 use super::xpmem::Xpmem;
 use super::{Backend, Exposed, Exposure, Options, Refusal, Window, check_range, cma};
 use crate::memory::{Region, View};
-use mica_node::maps::Maps;
-use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
+use mica_node::segment::{Abilities, JobSegment, Limit, Means, SLOT_SPAN, SLOTS};
 
 const _: () = assert!(SLOTS <= 1 << 8 && SLOT_SPAN < 1 << 52);
 
@@ -67,6 +66,7 @@ pub struct Reach {
 #[derive(Debug)]
 struct Shared {
     segment: &'static JobSegment,
+    me: u32,
     options: Options,
     page: u64,
     /// My own moved buffers, or why there are none.
@@ -76,6 +76,8 @@ struct Shared {
     xpmem: Result<Mutex<Xpmem>, String>,
     /// Whether the kernel copies from and to a peer: `UNKNOWN`, `WORKS` or `REFUSED`.
     cma: Vec<AtomicU8>,
+    /// The kernel has refused to copy from or to a peer.
+    cma_was_refused: AtomicBool,
 }
 
 const UNKNOWN: u8 = 0;
@@ -90,6 +92,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Reach {
     pub(super) fn new(
         segment: &'static JobSegment,
+        me: u32,
         options: &Options,
         mapped: Result<Registry, String>,
         xpmem: Result<Xpmem, String>,
@@ -98,6 +101,7 @@ impl Reach {
         Reach {
             shared: Arc::new(Shared {
                 segment,
+                me,
                 options: *options,
                 // SAFETY: sysconf has no obligations.
                 page: unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64,
@@ -107,6 +111,7 @@ impl Reach {
                 cma: (0..segment.job_size())
                     .map(|_| AtomicU8::new(start))
                     .collect(),
+                cma_was_refused: AtomicBool::new(false),
             }),
         }
     }
@@ -116,16 +121,36 @@ impl Reach {
         self.shared.mapped.is_ok() || self.shared.xpmem.is_ok()
     }
 
-    /// Whether ranks of this node may let others reach their buffers by loads and stores, as far as settings and kernel go: all
-    /// ranks with the same settings get the same answer, whatever is particular to one process.
-    pub fn windows_are_possible(&self) -> bool {
-        let moves = || self.shared.segment.has_slots() && Maps::open().is_ok();
-        self.shared.xpmem.is_ok() || self.shared.options.mapped && moves()
+    /// What this rank can do, for the others of its node; `costs` is the fingerprint of what it chooses by.
+    pub fn abilities(&self, costs: u64) -> Abilities {
+        Abilities {
+            mapped: self.shared.mapped.is_ok(),
+            xpmem: self.shared.xpmem.is_ok(),
+            cma: self.shared.options.cma,
+            costs,
+        }
     }
 
-    /// Whether settings let the kernel copy between ranks.
-    pub fn cma_is_on(&self) -> bool {
-        self.shared.options.cma
+    /// Whether the kernel has refused a copy between this rank and a peer for good, in a probe or later.
+    pub fn cma_was_refused(&self) -> bool {
+        // Relaxed: this rank's own knowledge; what it decides by it, it tells the others.
+        self.shared.cma_was_refused.load(Ordering::Relaxed)
+    }
+
+    /// Notes, for this rank and in hang reports, that the kernel does not copy between `peer` and this rank.
+    pub(super) fn note_refusal(&self, peer: u32, refusal: &Refusal) {
+        let limit = match *refusal {
+            // The peer's own doing, who says so.
+            Refusal::SwitchedOff => return,
+            Refusal::Kernel { errno } => Limit::Kernel {
+                errno: errno.unsigned_abs(),
+                peer,
+            },
+            Refusal::WrongProcess => Limit::WrongProcess { peer },
+        };
+        self.shared.cma_was_refused.store(true, Ordering::Relaxed);
+        let block = self.shared.segment.block(self.shared.me);
+        block.note_limit(Means::Cma, limit);
     }
 
     /// Whether the kernel copies between `peer`'s memory and mine; asks it the first time.
@@ -136,8 +161,12 @@ impl Reach {
         // Two threads may both find it unknown: they come to the same answer, which nothing else depends on.
         match state.load(Ordering::Relaxed) {
             UNKNOWN => {
-                let works = self.shared.segment.is_member(peer)
-                    && cma::probe(self.shared.segment.block(peer)).is_ok();
+                let is_here = self.shared.segment.is_member(peer);
+                let probed = is_here.then(|| cma::probe(self.shared.segment.block(peer)));
+                if let Some(Err(refusal)) = &probed {
+                    self.note_refusal(peer, refusal);
+                }
+                let works = probed.is_some_and(|probed| probed.is_ok());
                 let now = if works { WORKS } else { REFUSED };
                 state.store(now, Ordering::Relaxed);
                 works
@@ -291,6 +320,7 @@ impl Reach {
         result.map_err(|refusal| {
             if refusal.is_final() {
                 self.shared.cma[peer as usize].store(REFUSED, Ordering::Relaxed);
+                self.note_refusal(peer, &refusal);
             }
             ReachError { peer, refusal }
         })

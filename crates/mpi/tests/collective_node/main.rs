@@ -22,7 +22,8 @@ fn check(ranks: &Ranks, cases: &[Case], hows: &[How], width: usize, seed: u64) {
         .collect();
     let results = ranks.run(&operations, width, seed);
     for (i, case) in cases.iter().enumerate() {
-        case.check(&results[i], &(seed, i, hows[i], ranks.form));
+        let means = ranks.form.means;
+        case.check(&results[i], means, &(seed, i, hows[i], ranks.form));
         if let How::Direct { by_address, .. } = hows[i]
             && let Some(went) = case.must_go(ranks.form.means, by_address)
         {
@@ -83,6 +84,7 @@ fn long_sequences_of_direct_copies() {
         Means::Mixed,
         Means::Mapped,
         Means::OneCannot,
+        Means::Refusing,
     ];
     for size in [1, 2, 3, 4, 5, 8, 13, 17] {
         for (i, means) in all.into_iter().enumerate() {
@@ -162,7 +164,7 @@ fn long_direct_copies_go_every_way() {
     use Direction::{Auto, Both, Pull, Push};
     let kit = Kit::new();
     let (size, mut seed) = (4, 0);
-    for means in [Means::Cma, Means::Windows, Means::Mixed] {
+    for means in [Means::Cma, Means::Windows, Means::Mixed, Means::Refusing] {
         for has_cores in [false, true] {
             let ranks = Ranks::new(Form {
                 means,

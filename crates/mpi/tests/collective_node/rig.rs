@@ -61,11 +61,17 @@ pub enum Means {
     Mapped,
     /// As `Cma`, but the last rank's memory cannot be reached.
     OneCannot,
+    /// As `Windows`, but now and then peers' memory cannot be mapped after all.
+    Refusing,
 }
 
-/// Stands for the XPMEM module where a rank's peers are in its own process: their memory is mapped where it is.
+/// Stands for the XPMEM module where a rank's peers are in its own process: their memory is mapped where it is, but every so many
+/// times, if that is not 0, it is not.
 #[derive(Debug)]
-struct SameProcess;
+struct SameProcess {
+    refuses_each: u64,
+    asked: AtomicU64,
+}
 
 // SAFETY: what is "attached" is memory of this very process, at its own address.
 unsafe impl XpmemDevice for SameProcess {
@@ -80,6 +86,10 @@ unsafe impl XpmemDevice for SameProcess {
     fn release(&self, _permit: i64) {}
 
     fn attach(&self, _permit: i64, address: u64, _bytes: usize) -> io::Result<usize> {
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.refuses_each > 0 && asked % self.refuses_each == self.refuses_each - 1 {
+            return Err(io::Error::from_raw_os_error(12));
+        }
         Ok(address as usize)
     }
 
@@ -131,20 +141,28 @@ fn channels(segment: &'static JobSegment, size: usize, means: Means) -> Vec<Opti
         let rank = rank_of(member, size);
         let options = match means {
             Means::Nothing => return None,
-            Means::Off => Options::OFF,
+            Means::Off | Means::Refusing => Options::OFF,
             Means::OneCannot if member + 1 == size => Options::OFF,
             Means::Mapped => mapped,
             _ => Options::CMA,
         };
         let has_windows = match means {
-            Means::Windows => true,
+            Means::Windows | Means::Refusing => true,
             Means::Mixed => 2 * member < size,
             _ => false,
         };
         Some(match has_windows {
             false => Direct::new(segment, rank, &options),
             true => {
-                let device = Arc::new(SameProcess);
+                let refuses_each = match means {
+                    // Each rank at other times.
+                    Means::Refusing => 5 + 2 * (member as u64 % 4),
+                    _ => 0,
+                };
+                let device = Arc::new(SameProcess {
+                    refuses_each,
+                    asked: AtomicU64::new(0),
+                });
                 Direct::with_xpmem(segment, rank, &options, device).expect("a device")
             }
         })

@@ -1,5 +1,6 @@
 //! The control data of one rank in the job segment. Lines are separated by who writes them.
 
+use super::ability::AbilityLine;
 use crate::park::ParkingSpot;
 use crate::topology::Place;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -85,6 +86,8 @@ pub struct RankBlock {
     pub(super) traffic: TrafficLines,
     /// Written by the launcher before any rank runs.
     pub(super) given: GivenLine,
+    /// Written by the rank in `MPI_Init`, and where it loses an ability.
+    pub(super) abilities: AbilityLine,
 }
 
 /// Ways that a rank's messages can take, as the traffic table tells them apart.

@@ -6,6 +6,7 @@
 //! descriptor; under another launcher the first rank of the node creates it and hands it over; a program that runs alone
 //! creates its own.
 
+mod ability;
 mod block;
 mod error;
 mod geometry;
@@ -15,6 +16,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use ability::{Abilities, CommonAbilities, Difference, Limit, Means, SETTINGS_MAX, Settings};
 pub use block::{
     RankBlock, RankState, TRAFFIC_NAMES, TRAFFIC_WAYS, WaitKind, Waiting, monotonic_ns,
 };

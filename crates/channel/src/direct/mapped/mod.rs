@@ -24,7 +24,7 @@ pub(super) use peers::PeerSlots;
 use super::{Exposed, Options};
 use fork::Forking;
 use lock::ForkLock;
-use mica_node::segment::JobSegment;
+use mica_node::segment::{JobSegment, Limit};
 use owner::Owner;
 
 /// All owners of this process (one, but for tests), and what fork handlers need.
@@ -63,6 +63,22 @@ pub enum Unavailable {
         /// The error number.
         errno: i32,
     },
+}
+
+impl Unavailable {
+    /// The same for the other ranks.
+    pub(super) fn limit(&self) -> Limit {
+        match *self {
+            Unavailable::NoSlots => Limit::NoSlots,
+            Unavailable::NoQuery { errno } => Limit::NoQuery {
+                errno: errno.unsigned_abs(),
+            },
+            Unavailable::Allocator => Limit::Allocator,
+            Unavailable::NoForkHandler { errno } => Limit::NoForkHandler {
+                errno: errno.unsigned_abs(),
+            },
+        }
+    }
 }
 
 /// What has been moved, and what has not.

@@ -13,6 +13,20 @@ use super::parts::Parts;
 use super::team::Turn;
 use crate::error::{Error, Result};
 
+/// The members that an operation with a root is among, at the root: those whom direct copies have left without.
+#[derive(Debug, Clone, Copy)]
+pub struct Among<'a>(pub Option<&'a [bool]>);
+
+impl Among<'_> {
+    /// All members.
+    pub const ALL: Among<'static> = Among(None);
+
+    /// The others of these, from the next one on.
+    fn after(self, turn: &Turn<'_>) -> impl Iterator<Item = usize> {
+        after(turn).filter(move |&member| self.0.is_none_or(|among| among[member]))
+    }
+}
+
 /// Number of pieces of a message.
 #[inline]
 pub(super) fn pieces(bytes: usize, piece: usize) -> usize {
@@ -51,7 +65,13 @@ pub async fn barrier(turn: &Turn<'_>) -> Result<()> {
 }
 
 /// Broadcast of `view` from `root`.
-pub async fn bcast(turn: &Turn<'_>, view: &View, root: usize, base: u32) -> Result<()> {
+pub async fn bcast(
+    turn: &Turn<'_>,
+    view: &View,
+    root: usize,
+    among: Among<'_>,
+    base: u32,
+) -> Result<()> {
     let piece = turn.half_bytes();
     if turn.me() == root {
         let bytes = view.len();
@@ -62,8 +82,12 @@ pub async fn bcast(turn: &Turn<'_>, view: &View, root: usize, base: u32) -> Resu
         }
         // Of nothing, too, the others wait to hear how much it is.
         for k in 0..pieces(bytes, piece).max(1) {
-            if k >= 2 {
+            if k >= 2 && among.0.is_none() {
                 turn.all_reached(phase(base, k - 1)).await?;
+            } else if k >= 2 {
+                for member in among.after(turn) {
+                    turn.reached(member, phase(base, k - 1)).await?;
+                }
             }
             let at = k * piece;
             view.pack_to(at, &turn.half(root, k), piece.min(bytes - at));
@@ -101,6 +125,7 @@ pub async fn gather(
     send: Option<&View>,
     parts: Option<&Parts>,
     root: usize,
+    among: Among<'_>,
     base: u32,
 ) -> Result<()> {
     let (me, piece) = (turn.me(), turn.half_bytes());
@@ -129,7 +154,7 @@ pub async fn gather(
     let (mut k, mut more, mut result) = (0, true, Ok(()));
     while more {
         more = false;
-        for member in after(turn) {
+        for member in among.after(turn) {
             let bytes = parts.len(member);
             if bytes == 0 || k > 0 && k >= pieces(turn.bytes(member), piece) {
                 continue;
@@ -169,7 +194,7 @@ pub async fn scatter(
     parts: Option<&Parts>,
     receive: Option<&View>,
     root: usize,
-    told: bool,
+    (among, told): (Among<'_>, bool),
     base: u32,
 ) -> Result<()> {
     let (me, size, piece) = (turn.me(), turn.size(), turn.half_bytes());
@@ -212,7 +237,7 @@ pub async fn scatter(
     let (mut k, mut more) = (0, true);
     while more {
         more = false;
-        for member in after(turn) {
+        for member in among.after(turn) {
             let bytes = parts.len(member);
             if k >= pieces(bytes, piece) {
                 continue;

@@ -8,12 +8,16 @@
 //! | allgather, all-to-all | each rank pulls from all others, the next one first |
 //!
 //! First phase: buffers are described. Second: copies are done. Where buffers cannot be reached nothing has been copied, and
-//! cells take over after the first phase.
+//! cells take over after the first phase. Where a copy is refused after all, cells take over after the second: in an
+//! operation with a root between the root and the ranks that miss something, otherwise among all.
 
 use mica_channel::memory::{Block, Shape, View};
 
 use super::cells::after;
-use super::offers::{Access, Offer, Side, access, access_to_all, describe, open, open_by, span_of};
+use super::offers::{
+    Access, Cells, Copied, Offer, Side, access, access_to_all, describe, open, open_by, settle,
+    span_of,
+};
 use super::parts::{OwnPart, Parts};
 use super::span::{OfferedParts, Part, Span};
 use super::team::Turn;
@@ -90,18 +94,17 @@ impl Rooted {
     }
 
     /// The root's part in it, where `whole` gives the bytes of each member; it lets others reach them if it `offers` them, and copies its
-    /// own part while they copy theirs. False where
-    /// its buffer cannot be reached.
+    /// own part while they copy theirs.
     ///
     /// # Errors
-    /// When another rank has called something else or takes part with another amount, or cannot be reached after all.
+    /// When another rank has called something else or takes part with another amount.
     pub async fn at_root(
         &self,
         turn: &Turn<'_>,
         offers: bool,
         whole: impl Fn(usize) -> Result<View>,
         copy_own: impl FnOnce() -> Result<()>,
-    ) -> Result<bool> {
+    ) -> Result<Copied> {
         let (offered, done) = (self.base + 1, self.base + 2);
         let actors = self.actors(turn);
         let (root_side, _) = self.sides();
@@ -122,12 +125,12 @@ impl Rooted {
         describe(turn, root_side, &offer, span.bytes());
         turn.publish(offered);
         if offer.access() == Access::None {
-            return Ok(false);
+            return Ok(Copied::not(offered));
         }
         let mut result = Ok(());
         if actors != Actors::Others {
             turn.all_reached(offered).await?;
-            result = self.copy_at_root(turn, actors, &views);
+            result = settle(turn, self.copy_at_root(turn, actors, &views));
             // After an error, too: the others wait for this rank.
             turn.publish(done);
         }
@@ -144,7 +147,17 @@ impl Rooted {
                 lengths.try_for_each(|(member, bytes)| turn.expect_bytes(member, bytes))
             });
         }
-        result.map(|()| true)
+        result?;
+        if !turn.has_any_refused() {
+            return Ok(Copied::Directly);
+        }
+        // What this rank could not copy, any of the others may miss.
+        let misses = |member| turn.has_refused(turn.me()) || turn.has_refused(member);
+        Ok(Copied::Not(Cells {
+            base: done,
+            among: Some((0..turn.size()).map(misses).collect()),
+            operand: None,
+        }))
     }
 
     /// The root's share of the copies. A rank with another number of bytes than `views` say is left out.
@@ -173,11 +186,11 @@ impl Rooted {
         Ok(())
     }
 
-    /// Another rank's part in it, whose bytes are `own`. False where the root's buffer cannot be reached.
+    /// Another rank's part in it, whose bytes are `own`.
     ///
     /// # Errors
     /// As [`at_root`](Self::at_root); when the root has another number of bytes for this rank.
-    pub async fn at_other(&self, turn: &Turn<'_>, own: &View) -> Result<bool> {
+    pub async fn at_other(&self, turn: &Turn<'_>, own: &View) -> Result<Copied> {
         let (offered, done) = (self.base + 1, self.base + 2);
         let (actors, root, bytes) = (self.actors(turn), self.root, own.len());
         let (root_side, other_side) = self.sides();
@@ -193,19 +206,24 @@ impl Rooted {
         }
         turn.reached(root, offered).await?;
         if access(turn, root, root_side) == Access::None {
-            return Ok(false);
+            return Ok(Copied::not(offered));
         }
         let cut = match offer.access() {
             Access::None => bytes,
             _ => actors.cut(turn, bytes),
         };
-        let result = self.copy_at_other(turn, own, cut);
+        let result = settle(turn, self.copy_at_other(turn, own, cut));
         // After an error, too: the root waits for this rank.
         turn.publish_for(done, root);
         if actors != Actors::Others {
             turn.reached(root, done).await?;
         }
-        result.map(|()| true)
+        result?;
+        let root_refused = actors != Actors::Others && turn.has_refused(root);
+        match root_refused || turn.has_refused(turn.me()) {
+            true => Ok(Copied::not(done)),
+            false => Ok(Copied::Directly),
+        }
     }
 
     /// Another rank's share of the copies: the first `cut` bytes of `own`.
@@ -249,17 +267,17 @@ impl Actors {
     }
 }
 
-/// Allgather; as [`allgather`](super::cells::allgather). False where not all buffers can be reached.
+/// Allgather; as [`allgather`](super::cells::allgather).
 ///
 /// # Errors
-/// When another rank has called something else, or cannot be reached after all.
+/// When another rank has called something else or takes part with another amount.
 pub async fn allgather(
     turn: &Turn<'_>,
     send: Option<&View>,
     parts: &Parts,
     by_address: bool,
     base: u32,
-) -> Result<bool> {
+) -> Result<Copied> {
     let mine = parts.view(turn.me())?;
     let own = send.unwrap_or(&mine);
     if own.len() != mine.len() {
@@ -276,7 +294,7 @@ pub async fn allgather(
     to_myself.iter_mut().for_each(OwnPart::copy_half);
     turn.all_reached(base + 1).await?;
     if access_to_all(turn, Side::Send) == Access::None {
-        return Ok(false);
+        return Ok(Copied::not(base + 1));
     }
     let pull = || {
         after(turn).try_for_each(|member| {
@@ -289,18 +307,27 @@ pub async fn allgather(
             Ok(())
         })
     };
-    let pulled = pull();
+    let pulled = settle(turn, pull());
     // After an error, too: the others wait for this rank.
     turn.publish(base + 2);
     to_myself.iter_mut().for_each(OwnPart::copy_rest);
     turn.all_reached(base + 2).await?;
-    pulled.map(|()| true)
+    pulled?;
+    Ok(copied_by_all(turn, base + 2))
 }
 
-/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others reach its parts if it `offers` them. False where not all buffers can be reached.
+/// How an operation in which all copy from all has ended with phase `done`.
+fn copied_by_all(turn: &Turn<'_>, done: u32) -> Copied {
+    match turn.has_any_refused() {
+        true => Copied::not(done),
+        false => Copied::Directly,
+    }
+}
+
+/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others reach its parts if it `offers` them.
 ///
 /// # Errors
-/// When another rank has called something else, or cannot be reached after all.
+/// When another rank has called something else.
 pub async fn alltoall(
     turn: &Turn<'_>,
     send: Option<&Parts>,
@@ -308,7 +335,7 @@ pub async fn alltoall(
     offers: bool,
     by_address: bool,
     base: u32,
-) -> Result<bool> {
+) -> Result<Copied> {
     let (me, out) = (turn.me(), send.unwrap_or(receive));
     let offered = match offers || out.total() == 0 {
         true => OfferedParts::of(turn, out, by_address)?,
@@ -323,7 +350,7 @@ pub async fn alltoall(
     to_myself.iter_mut().for_each(OwnPart::copy_half);
     turn.all_reached(base + 1).await?;
     if access_to_all(turn, Side::Send) == Access::None {
-        return Ok(false);
+        return Ok(Copied::not(base + 1));
     }
     // In place, what others have still to read is not overwritten.
     let beside = match send {
@@ -356,13 +383,17 @@ pub async fn alltoall(
             Ok(())
         })
     };
-    let pulled = pull();
+    let pulled = settle(turn, pull());
     // After an error, too: the others wait for this rank.
     turn.publish(base + 2);
     to_myself.iter_mut().for_each(OwnPart::copy_rest);
     turn.all_reached(base + 2).await?;
-    for (member, from) in landed {
-        receive.view(member)?.copy_from(&from);
+    pulled?;
+    let copied = copied_by_all(turn, base + 2);
+    if matches!(copied, Copied::Directly) {
+        for (member, from) in landed {
+            receive.view(member)?.copy_from(&from);
+        }
     }
-    pulled.map(|()| true)
+    Ok(copied)
 }

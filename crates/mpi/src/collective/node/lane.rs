@@ -11,7 +11,7 @@ use mica_channel::memory::{At, Region, Shape, View};
 use mica_policy::collective::{Algorithm, Choices, Collective, Reach as Told};
 use mica_protocol::{CollectiveTraffic, Way};
 
-use super::cells::{self, share_of};
+use super::cells::{self, Among, share_of};
 use super::reduce_cells::alone_max;
 use super::team::{PATIENCE, Team, Turn};
 use super::word::Kind;
@@ -145,7 +145,10 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
         }
         // A message of another length is taken with all due care.
         let view = dense(region, bytes);
-        block_on(comm.context(), cells::bcast(turn, &view, root, 0))
+        block_on(
+            comm.context(),
+            cells::bcast(turn, &view, root, Among::ALL, 0),
+        )
     }))
 }
 
@@ -176,7 +179,7 @@ pub fn gather(
             turn.learn_from(member)?;
             if turn.bytes(member) != bytes {
                 let parts = Parts::Each(parts_of(result, bytes, turn.size()));
-                let gather = cells::gather(turn, None, Some(&parts), root, 0);
+                let gather = cells::gather(turn, None, Some(&parts), root, Among::ALL, 0);
                 return block_on(comm.context(), gather);
             }
             payload(turn, member, bytes).copy_to(part(member), bytes);
@@ -223,7 +226,7 @@ pub fn scatter(
             return Ok(());
         }
         let view = dense(result, bytes);
-        let scatter = cells::scatter(turn, None, Some(&view), root, true, 0);
+        let scatter = cells::scatter(turn, None, Some(&view), root, (Among::ALL, true), 0);
         block_on(comm.context(), scatter)
     }))
 }

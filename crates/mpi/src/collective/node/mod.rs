@@ -106,13 +106,19 @@ impl Local {
         let engine = process::engine()?;
         let (members, me) = comm.on_this_node();
         let cores = engine.cores().min(members.len());
+        let common = engine.common_abilities(comm.context(), &members)?;
         let area = match context.filter(|_| members.len() > 1) {
             Some(context) => engine.open_area(context, &members, me)?,
             None => None,
         };
         let places: Vec<_> = members.iter().map(|&rank| engine.place(rank)).collect();
+        let costs = match common.same_costs {
+            true => engine.collective_costs(),
+            // All know the shipped ones.
+            false => Arc::default(),
+        };
         let choices = Choices::new(
-            engine.collective_costs(),
+            costs,
             forced(mica_policy::collective::Forced::in_force())?,
             mica_policy::collective::Setting {
                 ranks: members.len(),
@@ -134,9 +140,9 @@ impl Local {
             "both" => Direction::Both,
             _ => Direction::Auto,
         };
-        let reach = match engine.reach() {
-            reach if reach.windows_are_possible() => Told::Unknown,
-            reach if reach.cma_is_on() => Told::Cma,
+        let reach = match common {
+            common if common.windows => Told::Unknown,
+            common if common.cma => Told::Cma,
             _ => Told::None,
         };
         let lane = match is_tree || members.len() < comm.size() || area.is_none() {

@@ -4,13 +4,62 @@
 //! An operation that copies directly begins with a phase in which ranks put the description of what they send from and of what they
 //! receive into in their lines. All who read a line conclude the same from it: whether a buffer can be reached by loads and stores,
 //! only by address (the kernel copies), or not at all. Where it cannot, the operation goes on through cells.
+//!
+//! A copy can still be refused (a seccomp filter that a program sets for itself, for instance). Who cannot copy says so beside the
+//! stamp of its next phase ([`Turn::refuse`]), and those whom it concerns go on through cells from there ([`Copied`]).
 
 use mica_channel::direct::{Published, ReachError, Reached};
 use mica_channel::memory::{Block, Region, View};
 
 use super::team::Turn;
+use crate::collective::place::Elements;
 use crate::constants as c;
 use crate::error::{Error, Result};
+
+/// How an attempt to copy directly has ended.
+#[derive(Debug)]
+pub enum Copied {
+    /// All is where it belongs.
+    Directly,
+    /// Cells are to do it, after a phase.
+    Not(Cells),
+}
+
+/// How cells take over.
+#[derive(Debug)]
+pub struct Cells {
+    /// The phase that came before.
+    pub base: u32,
+    /// Where the operation has a root, at the root: the members that need cells; `None`: all.
+    pub among: Option<Box<[bool]>>,
+    /// This rank's operand, where the buffer that it was in has been overwritten.
+    pub operand: Option<Elements>,
+}
+
+impl Copied {
+    /// All go on through cells after phase `base`.
+    pub fn not(base: u32) -> Copied {
+        Copied::Not(Cells {
+            base,
+            among: None,
+            operand: None,
+        })
+    }
+}
+
+/// What became of this rank's copies: refused ones are told to the others with the next phase, and are no error.
+///
+/// # Errors
+/// All others.
+pub fn settle(turn: &Turn<'_>, copies: Result<()>) -> Result<()> {
+    match copies {
+        Err(Error::Unreachable { .. }) => {
+            turn.refuse();
+            Ok(())
+        }
+        other => other,
+    }
+}
 
 /// How a buffer can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,9 +160,46 @@ pub fn describe(turn: &Turn<'_>, side: Side, offer: &Offer, bytes: usize) {
 
 /// The same for both buffers, of as many bytes.
 pub fn describe_both(turn: &Turn<'_>, send: &Offer, receive: &Offer, bytes: usize) {
+    describe_operands(turn, send, receive, bytes, false);
+}
+
+/// The same for the buffers of a reduction, whose result may be to go where the operand is.
+pub fn describe_operands(
+    turn: &Turn<'_>,
+    send: &Offer,
+    receive: &Offer,
+    bytes: usize,
+    in_place: bool,
+) {
     let ([a, b], [c, d]) = (send.words(), receive.words());
-    let flags = send.access as u64 | (receive.access as u64) << 2;
+    let in_place = if in_place { IN_PLACE } else { 0 };
+    let flags = send.access as u64 | (receive.access as u64) << 2 | in_place | own_flags(turn);
     turn.put_words([a, b, c, d, flags, bytes as u64]);
+}
+
+/// Flag: the member's kernel does not copy, whoever offers it something by address.
+const NO_KERNEL: u64 = 1 << 6;
+
+/// Flag: the member's result goes where its operand is.
+const IN_PLACE: u64 = 1 << 7;
+
+/// What a rank says of itself beside its buffers.
+fn own_flags(turn: &Turn<'_>) -> u64 {
+    let has_kernel = turn
+        .team()
+        .reach()
+        .is_some_and(|reach| !reach.cma_was_refused());
+    if has_kernel { 0 } else { NO_KERNEL }
+}
+
+/// Whether a member's flags, this one's included, say so.
+fn any_says(turn: &Turn<'_>, flag: u64) -> bool {
+    (0..turn.size()).any(|member| turn.words(member)[4] & flag != 0)
+}
+
+/// Whether a member works in place; to be asked after all have described their buffers.
+pub fn any_in_place(turn: &Turn<'_>) -> bool {
+    any_says(turn, IN_PLACE)
 }
 
 /// How the parts lie in a buffer that all others read from, each its own.
@@ -133,13 +219,13 @@ const DIVISION_AT: u32 = 4;
 /// The same for a buffer to be read in parts, which this offer is for, or else offers of their own.
 pub fn describe_parts(turn: &Turn<'_>, division: Division, offer: &Offer, bytes: usize) {
     let [a, b] = offer.words();
-    let flags = offer.access as u64 | (division as u64) << DIVISION_AT;
+    let flags = offer.access as u64 | (division as u64) << DIVISION_AT | own_flags(turn);
     turn.put_words([a, b, 0, 0, flags, bytes as u64]);
 }
 
 /// How a member has divided its buffer.
 pub fn division(turn: &Turn<'_>, member: usize) -> Division {
-    match turn.words(member)[4] >> DIVISION_AT {
+    match turn.words(member)[4] >> DIVISION_AT & 3 {
         1 => Division::Even,
         2 => Division::Each,
         _ => Division::Told,
@@ -162,10 +248,17 @@ pub fn access(turn: &Turn<'_>, member: usize, side: Side) -> Access {
 
 /// The worst access to that buffer of all members.
 pub fn access_to_all(turn: &Turn<'_>, side: Side) -> Access {
-    (0..turn.size())
-        .map(|member| access(turn, member, side))
-        .min()
-        .unwrap_or(Access::None)
+    access_to(turn, side, 0..turn.size())
+}
+
+/// The same of some members; [`Access::None`] too where the kernel must copy and one of the team says that its kernel does not.
+pub fn access_to(turn: &Turn<'_>, side: Side, members: impl IntoIterator<Item = usize>) -> Access {
+    let all = members.into_iter();
+    let worst = all.map(|member| access(turn, member, side)).min();
+    match worst {
+        Some(Access::ByAddress) if any_says(turn, NO_KERNEL) => Access::None,
+        worst => worst.unwrap_or(Access::None),
+    }
 }
 
 /// Bytes of the buffer that a member has described.
@@ -206,12 +299,20 @@ pub fn open_by(turn: &Turn<'_>, member: usize, words: [u64; 2], bytes: usize) ->
         let detail = format!(
             "rank {peer} of the job has offered {bytes} bytes of its memory, which cannot be mapped here"
         );
-        Error::other(c::ERR_OTHER, detail)
+        Error::Unreachable { detail }
     })
 }
 
 impl From<ReachError> for Error {
     fn from(error: ReachError) -> Error {
-        Error::other(c::ERR_OTHER, error.to_string())
+        let detail = error.to_string();
+        match error.errno() {
+            // Cells do not reach a rank that is gone either.
+            Some(NO_SUCH_PROCESS) => Error::other(c::ERR_OTHER, detail),
+            _ => Error::Unreachable { detail },
+        }
     }
 }
+
+/// ESRCH.
+const NO_SUCH_PROCESS: i32 = 3;

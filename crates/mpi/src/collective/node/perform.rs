@@ -1,10 +1,12 @@
 //! A rank's part in a collective on an area, from what it does to the algorithm that does it.
 
+use super::What;
+use super::cells::{self, Among};
 use super::direct::{self, Direction, Rooted};
+use super::offers::{Cells, Copied};
 use super::reduce_cells::{self, Operands};
 use super::reduce_direct::{self, Terms};
 use super::team::Turn;
-use super::{What, cells};
 use crate::collective::place::Elements;
 use crate::error::Result;
 
@@ -41,34 +43,40 @@ pub enum Went {
 /// # Errors
 /// When another rank has called something else or takes part with another amount; those of the operator; when there is no memory.
 pub async fn perform(turn: &Turn<'_>, what: &What, how: How) -> Result<Went> {
-    let base = match how {
-        How::Cells { base } => base,
+    let cells = match how {
+        How::Cells { base } => Cells {
+            base,
+            among: None,
+            operand: None,
+        },
         How::Direct { direction, offers } => {
-            let (by_address, base) = match turn.may_go_by_address() {
+            let (agreed, base) = match turn.may_go_by_address() {
                 true => turn.agree_on_cma(0).await?,
                 false => (false, 0),
             };
+            let reach = turn.team().reach();
+            let is_refused = reach.is_some_and(|reach| reach.cma_was_refused());
+            // Not all see that alike: it only says what this rank offers and tries.
+            let by_address = agreed && !is_refused;
             let way = Terms { by_address, base };
-            if directly(turn, what, direction, offers, way).await? {
-                return Ok(match by_address {
-                    true => Went::ByAddress,
-                    false => Went::Mapped,
-                });
+            match directly(turn, what, direction, offers, way).await? {
+                Copied::Directly if by_address => return Ok(Went::ByAddress),
+                Copied::Directly => return Ok(Went::Mapped),
+                Copied::Not(cells) => cells,
             }
-            base + 1
         }
     };
-    in_cells(turn, what, base).await.map(|()| Went::Cells)
+    in_cells(turn, what, &cells).await.map(|()| Went::Cells)
 }
 
-/// By direct copy; false if not all buffers can be reached.
+/// By direct copy, as far as all buffers can be reached.
 async fn directly(
     turn: &Turn<'_>,
     what: &What,
     direction: Direction,
     offers: bool,
     way: Terms,
-) -> Result<bool> {
+) -> Result<Copied> {
     let (me, Terms { by_address, base }) = (turn.me(), way);
     let rooted = |root, to_root, whole, bytes: Option<usize>| Rooted {
         root,
@@ -81,7 +89,7 @@ async fn directly(
     };
     match what {
         // There is nothing to copy.
-        What::Barrier => Ok(false),
+        What::Barrier => Ok(Copied::not(base + 1)),
         What::Bcast { view, root } => {
             let rooted = rooted(*root, false, true, Some(view.len()));
             match me == *root {
@@ -110,7 +118,7 @@ async fn directly(
                         .await
                 }
                 (_, Some(send)) => rooted.at_other(turn, send).await,
-                (_, None) => Ok(true),
+                (_, None) => Ok(Copied::Directly),
             }
         }
         What::Scatter {
@@ -131,7 +139,7 @@ async fn directly(
                         .await
                 }
                 (_, Some(receive)) => rooted.at_other(turn, receive).await,
-                (_, None) => Ok(true),
+                (_, None) => Ok(Copied::Directly),
             }
         }
         What::Allgather { send, parts } => {
@@ -147,7 +155,7 @@ async fn directly(
             root,
         } => {
             let Some(operands) = Operands::dense(reduction, own(send, result)) else {
-                return Ok(false);
+                return Ok(Copied::not(base + 1));
             };
             reduce_direct::reduce(turn, operands, result.as_ref(), *root, way).await
         }
@@ -158,7 +166,7 @@ async fn directly(
             result,
         } => {
             let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
-                return Ok(false);
+                return Ok(Copied::not(base + 1));
             };
             reduce_direct::reduce_scatter(turn, operands, counts, result, way).await
         }
@@ -169,28 +177,30 @@ async fn directly(
             exclusive,
         } => {
             let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
-                return Ok(false);
+                return Ok(Copied::not(base + 1));
             };
             reduce_direct::scan(turn, operands, result, *exclusive, way).await
         }
     }
 }
 
-/// Through cells, after the phase `base`.
-async fn in_cells(turn: &Turn<'_>, what: &What, base: u32) -> Result<()> {
+/// Through cells.
+async fn in_cells(turn: &Turn<'_>, what: &What, cells: &Cells) -> Result<()> {
+    let (base, among) = (cells.base, Among(cells.among.as_deref()));
+    let kept = cells.operand.as_ref();
     match what {
         What::Barrier => cells::barrier(turn).await,
-        What::Bcast { view, root } => cells::bcast(turn, view, *root, base).await,
+        What::Bcast { view, root } => cells::bcast(turn, view, *root, among, base).await,
         What::Gather {
             send, parts, root, ..
-        } => cells::gather(turn, send.as_ref(), parts.as_ref(), *root, base).await,
+        } => cells::gather(turn, send.as_ref(), parts.as_ref(), *root, among, base).await,
         What::Scatter {
             parts,
             receive,
             root,
             bytes,
         } => {
-            let told = bytes.is_some();
+            let told = (among, bytes.is_some());
             cells::scatter(turn, parts.as_ref(), receive.as_ref(), *root, told, base).await
         }
         What::Allgather { send, parts } => cells::allgather(turn, send.as_ref(), parts, base).await,
@@ -203,7 +213,7 @@ async fn in_cells(turn: &Turn<'_>, what: &What, base: u32) -> Result<()> {
             result,
             root,
         } => {
-            let operands = Operands::spaced(reduction, own(send, result))?;
+            let operands = Operands::spaced(reduction, kept.unwrap_or_else(|| own(send, result)))?;
             reduce_cells::reduce(turn, operands, result.as_ref(), *root, base).await
         }
         What::ReduceScatter {
@@ -212,7 +222,8 @@ async fn in_cells(turn: &Turn<'_>, what: &What, base: u32) -> Result<()> {
             counts,
             result,
         } => {
-            let operands = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
+            let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
+            let operands = Operands::spaced(reduction, own)?;
             reduce_cells::reduce_scatter(turn, operands, counts, result, base).await
         }
         What::Scan {
@@ -221,7 +232,8 @@ async fn in_cells(turn: &Turn<'_>, what: &What, base: u32) -> Result<()> {
             result,
             exclusive,
         } => {
-            let operands = Operands::spaced(reduction, send.as_ref().unwrap_or(result))?;
+            let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
+            let operands = Operands::spaced(reduction, own)?;
             reduce_cells::scan(turn, operands, result, *exclusive, base).await
         }
     }

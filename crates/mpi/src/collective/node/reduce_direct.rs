@@ -1,18 +1,24 @@
 //! Reductions by direct copy: each rank reduces its own share of the vector straight from its peers' memory, a block at a time that
 //! stays in the first-level cache, and stores the result to all who want it. Every operand is read once and no byte is copied on the way.
 //!
-//! A share is touched by the rank that reduces it and by nobody else, so working in place needs nothing more. The order of
-//! operands is that of the ranks, as through cells.
+//! A share is touched by the rank that reduces it and by nobody else, so working in place needs nothing more as long as all goes
+//! well. But a copy may be refused, and then all start anew through cells. Where somebody works in place there is therefore one more
+//! phase, before anybody stores to others: all have opened the others' vectors by then, and loads and stores are not refused
+//! any more; where the kernel copies, who works in place has kept a copy of its operand. The order of operands is that of the
+//! ranks, as through cells.
 
 use mica_channel::direct::Reached;
 use mica_channel::memory::{Block, Region, Shape, View};
 
-use super::offers::{Access, Offer, Side, access, access_to_all, describe_both, open};
+use super::offers::{
+    Access, Cells, Copied, Offer, Side, access_to, access_to_all, any_in_place, describe_operands,
+    open, settle,
+};
 use super::operands::share;
 use super::reduce_cells::Operands;
 use super::team::Turn;
 use crate::collective::place::Elements;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Bytes reduced at a time where peers are read by loads: the result stays in a first-level cache until it is stored to all.
 const BLOCK: usize = 16 << 10;
@@ -95,44 +101,101 @@ fn blocks(range: std::ops::Range<usize>, block: usize) -> impl Iterator<Item = (
         .map(move |at| (at, block.min(end - at)))
 }
 
-/// Says what this rank has, and waits for what the others have. False where not all can be reached.
+/// What all know of an operation once everybody has described its vectors.
+struct Met {
+    /// The phase that it ended with.
+    base: u32,
+    /// Somebody's result goes where its operand is.
+    in_place: bool,
+    /// A copy of this rank's operand, where it may be overwritten before all is sure.
+    kept: Option<Elements>,
+}
+
+/// Says what this rank has, and waits for what the others have. `None` where not all can be reached. `result`: where this rank's result
+/// is to go.
 async fn meet(
     turn: &Turn<'_>,
     offers: &(Offer, Offer),
     operands: &Operands<'_>,
-    targets: impl Iterator<Item = usize>,
+    (result, targets): (Option<&Elements>, std::ops::Range<usize>),
     way: Terms,
-) -> Result<bool> {
+) -> Result<Option<Met>> {
     let bytes = operands.bytes();
-    describe_both(turn, &offers.0, &offers.1, bytes);
-    turn.publish(way.base + 1);
-    turn.all_reached(way.base + 1).await?;
+    let mine = result.is_some_and(|result| result.same_place(operands.own));
+    describe_operands(turn, &offers.0, &offers.1, bytes, mine);
+    let base = way.base + 1;
+    turn.publish(base);
+    turn.all_reached(base).await?;
     turn.expect_bytes_of_all(bytes)?;
-    let mut targets = targets;
-    let reached = access_to_all(turn, Side::Send) != Access::None
-        && targets.all(|member| access(turn, member, Side::Receive) != Access::None);
-    Ok(reached)
+    let read = access_to_all(turn, Side::Send);
+    let written = match targets.is_empty() {
+        true => Access::Window,
+        false => access_to(turn, Side::Receive, targets),
+    };
+    let access = read.min(written);
+    if access == Access::None {
+        return Ok(None);
+    }
+    let kept = match mine && access == Access::ByAddress {
+        true => {
+            let kept = Block::allocate(bytes)?;
+            plain(&kept, bytes).copy_from(&plain(&operands.own.region(0), bytes));
+            Some(Elements::new(kept, &operands.reduction.datatype))
+        }
+        false => None,
+    };
+    Ok(Some(Met {
+        base,
+        in_place: any_in_place(turn),
+        kept,
+    }))
+}
+
+impl Met {
+    /// Before anybody stores to others: where somebody works in place, all wait here until all have `opened` what they need. False if
+    /// one has not, and cells are to do it after this phase.
+    async fn may_store<T>(&mut self, turn: &Turn<'_>, opened: &Result<T>) -> Result<bool> {
+        if !self.in_place {
+            return Ok(true);
+        }
+        self.base += 1;
+        if let Err(Error::Unreachable { .. }) = opened {
+            turn.refuse();
+        }
+        turn.publish(self.base);
+        turn.all_reached(self.base).await?;
+        Ok(!turn.has_any_refused())
+    }
 }
 
 /// This rank is done with the others' vectors; waits until they are with its own.
-async fn part(turn: &Turn<'_>, way: Terms, outcome: Result<()>) -> Result<bool> {
+async fn part(turn: &Turn<'_>, met: Met, outcome: Result<()>) -> Result<Copied> {
+    let (base, outcome) = (met.base + 1, settle(turn, outcome));
     // After an error, too: the others wait for this rank.
-    turn.publish(way.base + 2);
-    turn.all_reached(way.base + 2).await?;
-    outcome.map(|()| true)
+    turn.publish(base);
+    turn.all_reached(base).await?;
+    outcome?;
+    Ok(match turn.has_any_refused() {
+        false => Copied::Directly,
+        true => Copied::Not(Cells {
+            base,
+            among: None,
+            operand: met.kept,
+        }),
+    })
 }
 
-/// Allreduce, or reduce to `root`; as [`reduce`](super::reduce_cells::reduce). False where not all vectors can be reached.
+/// Allreduce, or reduce to `root`; as [`reduce`](super::reduce_cells::reduce).
 ///
 /// # Errors
-/// When another rank has called something else, takes part with another amount, or cannot be reached after all.
+/// When another rank has called something else or takes part with another amount.
 pub async fn reduce(
     turn: &Turn<'_>,
     operands: Operands<'_>,
     result: Option<&Elements>,
     root: Option<usize>,
     way: Terms,
-) -> Result<bool> {
+) -> Result<Copied> {
     let (me, size, bytes) = (turn.me(), turn.size(), operands.bytes());
     let own = operands.own.region(0);
     let mine = result.filter(|_| root.is_none_or(|root| root == me));
@@ -144,16 +207,24 @@ pub async fn reduce(
         }
         None => (source, Offer::NONE),
     };
-    let targets = || (0..size).filter(|&member| root.is_none_or(|root| root == member));
-    if !meet(turn, &offers, &operands, targets(), way).await? {
-        return Ok(false);
-    }
-    let work = || -> Result<()> {
+    let targets = || root.map_or(0..size, |root| root..root + 1);
+    let Some(mut met) = meet(turn, &offers, &operands, (mine, targets()), way).await? else {
+        return Ok(Copied::not(way.base + 1));
+    };
+    let open_all = || -> Result<_> {
         let vectors = Vectors::open(turn, own.clone(), bytes, operands.stride)?;
         let others = targets()
             .filter(|&member| member != me)
             .map(|member| open(turn, member, Side::Receive, bytes))
             .collect::<Result<Vec<_>>>()?;
+        Ok((vectors, others))
+    };
+    let opened = open_all();
+    if !met.may_store(turn, &opened).await? {
+        return Ok(Copied::not(met.base));
+    }
+    let work = || -> Result<()> {
+        let (vectors, others) = opened?;
         // In place, the result must not overwrite the operand that is still to be read; a rank without a result has no place for it.
         let beside = match mine {
             Some(result) if !result.same_place(operands.own) => None,
@@ -182,10 +253,10 @@ pub async fn reduce(
         Ok(())
     };
     let outcome = work();
-    part(turn, way, outcome).await
+    part(turn, met, outcome).await
 }
 
-/// Reduce-scatter; as [`reduce_scatter`](super::reduce_cells::reduce_scatter). False where not all vectors can be reached.
+/// Reduce-scatter; as [`reduce_scatter`](super::reduce_cells::reduce_scatter).
 ///
 /// # Errors
 /// As [`reduce`].
@@ -195,14 +266,15 @@ pub async fn reduce_scatter(
     counts: &[usize],
     result: &Elements,
     way: Terms,
-) -> Result<bool> {
+) -> Result<Copied> {
     let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
     let own = operands.own.region(0);
     let source = Offer::of(turn, own.address(), bytes, way.by_address);
     let offers = (source, Offer::NONE);
-    if !meet(turn, &offers, &operands, std::iter::empty(), way).await? {
-        return Ok(false);
-    }
+    // Nobody stores to others, and what is in place is not overwritten before all are done.
+    let Some(met) = meet(turn, &offers, &operands, (None, 0..0), way).await? else {
+        return Ok(Copied::not(way.base + 1));
+    };
     let first: usize = counts[..me].iter().sum();
     let mine = counts[me] * stride;
     // In place, the result lies where others have still to read.
@@ -223,15 +295,14 @@ pub async fn reduce_scatter(
         Ok(())
     };
     let outcome = work();
-    let done = part(turn, way, outcome).await?;
-    if let Some(beside) = beside {
+    let done = part(turn, met, outcome).await?;
+    if let (Some(beside), Copied::Directly) = (beside, &done) {
         plain(&result.region(0), mine).copy_from(&plain(&beside, mine));
     }
     Ok(done)
 }
 
-/// Scan; as [`scan`](super::reduce_cells::scan). Each rank computes its share of everybody's result. False where not all vectors can be
-/// reached.
+/// Scan; as [`scan`](super::reduce_cells::scan). Each rank computes its share of everybody's result.
 ///
 /// # Errors
 /// As [`reduce`].
@@ -241,7 +312,7 @@ pub async fn scan(
     result: &Elements,
     exclusive: bool,
     way: Terms,
-) -> Result<bool> {
+) -> Result<Copied> {
     let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
     let own = operands.own.region(0);
     let to = result.region(0);
@@ -249,11 +320,11 @@ pub async fn scan(
         Offer::of(turn, own.address(), bytes, way.by_address),
         Offer::of(turn, to.address(), bytes, way.by_address),
     );
-    if !meet(turn, &offers, &operands, 0..size, way).await? {
-        return Ok(false);
-    }
+    let Some(mut met) = meet(turn, &offers, &operands, (Some(result), 0..size), way).await? else {
+        return Ok(Copied::not(way.base + 1));
+    };
     let reduction = operands.reduction;
-    let work = || -> Result<()> {
+    let open_all = || -> Result<_> {
         let vectors = Vectors::open(turn, own.clone(), bytes, stride)?;
         let targets = (0..size)
             .map(|member| match member == me {
@@ -261,6 +332,14 @@ pub async fn scan(
                 false => open(turn, member, Side::Receive, bytes).map(Some),
             })
             .collect::<Result<Vec<_>>>()?;
+        Ok((vectors, targets))
+    };
+    let opened = open_all();
+    if !met.may_store(turn, &opened).await? {
+        return Ok(Copied::not(met.base));
+    }
+    let work = || -> Result<()> {
+        let (vectors, targets) = opened?;
         let store = |member: usize, at: usize, from: &View| -> Result<()> {
             match &targets[member] {
                 None => drop(plain(&to.offset(at as isize), from.len()).copy_from(from)),
@@ -294,5 +373,5 @@ pub async fn scan(
         Ok(())
     };
     let outcome = work();
-    part(turn, way, outcome).await
+    part(turn, met, outcome).await
 }

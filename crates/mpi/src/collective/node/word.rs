@@ -2,7 +2,8 @@
 //!
 //! | bits | what |
 //! |---|---|
-//! | 0 to 47 | bytes |
+//! | 0 to 46 | bytes |
+//! | 47 | its owner could not copy what it should have copied directly: those whom that concerns go on through cells |
 //! | 48 to 50 | the lag: operations from the last before which its owner has finished all up to this one |
 //! | 51 | whether the turn is used for an even or an odd time |
 //! | 52 to 63 | the [`Kind`] |
@@ -16,6 +17,7 @@ use mica_policy::collective::Collective;
 
 use super::What;
 
+const REFUSED_AT: u32 = 47;
 const LAG_AT: u32 = 48;
 const TIME_AT: u32 = 51;
 const KIND_AT: u32 = 52;
@@ -109,7 +111,7 @@ impl Word {
         debug_assert!(lag <= LAG_MAX);
         // The bit that counts how often the turns have been used moves to its place.
         let time = (number & TURNS as u64) << (TIME_AT - TURNS.trailing_zeros());
-        let bytes = bytes as u64 & ((1 << LAG_AT) - 1);
+        let bytes = bytes as u64 & ((1 << REFUSED_AT) - 1);
         Word(u64::from(kind.0) << KIND_AT | time | lag << LAG_AT | bytes)
     }
 
@@ -128,7 +130,17 @@ impl Word {
     /// Bytes that its owner takes part with.
     #[inline]
     pub fn bytes(self) -> usize {
-        (self.0 & ((1 << LAG_AT) - 1)) as usize
+        (self.0 & ((1 << REFUSED_AT) - 1)) as usize
+    }
+
+    /// The same of an owner that could not copy.
+    pub fn refused(self) -> Word {
+        Word(self.0 | 1 << REFUSED_AT)
+    }
+
+    /// Whether its owner could not copy.
+    pub fn is_refused(self) -> bool {
+        self.0 >> REFUSED_AT & 1 == 1
     }
 
     /// Whether it is that of operation `number`, and not of the one before in the same turn or of none.
@@ -147,13 +159,16 @@ mod tests {
         for number in 1..40 {
             for (collective, root, lag, bytes) in [
                 (Collective::Barrier, 0, 1, 0),
-                (Collective::Scan, 127, 4, (1 << 48) - 1),
+                (Collective::Scan, 127, 4, (1 << 47) - 1),
                 (Collective::Bcast, 5, 3, 77),
             ] {
                 let kind = Kind::from(collective).rooted(root);
                 let word = Word::new(kind, number, lag, bytes);
                 assert_eq!((word.kind(), word.kind().root()), (kind, root));
                 assert_eq!((word.lag(), word.bytes()), (lag, bytes));
+                let refused = word.refused();
+                assert!(refused.is_refused() && !word.is_refused());
+                assert_eq!((refused.kind(), refused.bytes()), (kind, bytes));
                 assert!(word.is_of(number));
                 assert!(!word.is_of(number + TURNS as u64));
             }

@@ -372,6 +372,25 @@ impl<'a> Turn<'a> {
         Word(self.word.load(Ordering::Relaxed)).bytes()
     }
 
+    /// Has the next phase say that this rank could not copy what it should have copied directly. It stays said.
+    pub fn refuse(&self) {
+        let word = Word(self.word.load(Ordering::Relaxed)).refused();
+        self.word.store(word.0, Ordering::Relaxed);
+    }
+
+    /// Whether `member`, this one included, could not copy; to be asked of others after a phase that says so.
+    pub fn has_refused(&self, member: usize) -> bool {
+        match member == self.me() {
+            true => Word(self.word.load(Ordering::Relaxed)).is_refused(),
+            false => self.word(member).is_refused(),
+        }
+    }
+
+    /// The same of any member.
+    pub fn has_any_refused(&self) -> bool {
+        (0..self.size()).any(|member| self.has_refused(member))
+    }
+
     /// Refuses a `member` that takes part with other than `bytes` bytes.
     #[inline]
     pub fn expect_bytes(&self, member: usize, bytes: usize) -> Result<()> {

@@ -1,0 +1,443 @@
+//! What a rank can do, and how it is set, as far as other ranks of its node must know to decide as it does.
+//!
+//! Each rank publishes this in its block during `MPI_Init`, before its first communication. Ranks of one node may differ: a
+//! container or a seccomp filter refuses something to one of them, or an MPMD section of `mpiexec` sets a variable for some.
+//!
+//! - [`Settings`] are the values of the tunables that must be [alike](crate::tunables::Agreement::Alike). A rank compares them
+//!   with those of all who have published theirs: of two ranks that differ, at least one refuses to start.
+//! - [`Abilities`] may differ. Whoever makes a communicator's node group waits until all members have published theirs, and
+//!   takes the [meet](Abilities::meet), so that all members choose the same algorithms.
+//! - A [`Limit`] says why a back end of the direct channel does not work, for people: in hang reports and `mica info`. One
+//!   that is found later in the run does not change the abilities; collectives then settle it operation by operation.
+//!
+//! | who | writes | when |
+//! |---|---|---|
+//! | the rank | settings, then `SETTINGS` (Release) | first thing when it has joined the segment |
+//! | the rank | abilities and limits, then `ABILITIES` (Release) | before it sends anything |
+//! | the rank | a limit | when it finds one |
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+use super::{JobSegment, RankBlock};
+use crate::tunables::{self, BadValue};
+
+/// Tunables that can be compared.
+pub const SETTINGS_MAX: usize = 24;
+
+/// The settings are published.
+const SETTINGS: u32 = 1;
+/// The abilities are published, too.
+const ABILITIES: u32 = 2;
+
+const MAPPED: u32 = 1;
+const XPMEM: u32 = 1 << 1;
+const CMA: u32 = 1 << 2;
+
+/// A rank's line of its block.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct AbilityLine {
+    published: AtomicU32,
+    abilities: AtomicU32,
+    costs: AtomicU64,
+    /// By [`Means`].
+    limits: [AtomicU64; MEANS],
+    settings: [AtomicU32; SETTINGS_MAX],
+}
+
+/// The values of the tunables that must be alike, in the order of [`tunables::alike`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings([u32; SETTINGS_MAX]);
+
+/// What a rank can do to reach other ranks' buffers and let them reach its own, and what it chooses by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abilities {
+    /// Its buffers can be moved to the job segment's file, and it has peers' mapped.
+    pub mapped: bool,
+    /// XPMEM works.
+    pub xpmem: bool,
+    /// Its settings let the kernel copy between ranks. Whether the kernel does is found out pair by pair.
+    pub cma: bool,
+    /// Fingerprint of the costs that algorithms are chosen by; 0: the shipped ones.
+    pub costs: u64,
+}
+
+/// What all ranks of a group can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommonAbilities {
+    /// Each can load from and store to the others' buffers, sooner or later.
+    pub windows: bool,
+    /// The settings of all let the kernel copy.
+    pub cma: bool,
+    /// All choose by the same costs.
+    pub same_costs: bool,
+}
+
+/// A back end of the direct channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Means {
+    /// Buffers moved to the job segment's file.
+    Mapped = 0,
+    /// XPMEM.
+    Xpmem = 1,
+    /// `process_vm_readv` and `process_vm_writev`.
+    Cma = 2,
+}
+
+const MEANS: usize = 3;
+
+/// Why a back end does not work for a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// `MICA_DIRECT` says so.
+    SwitchedOff,
+    /// The job segment has no room for buffers.
+    NoSlots,
+    /// PROCMAP_QUERY fails.
+    NoQuery {
+        /// The error number.
+        errno: u32,
+    },
+    /// The allocator may not be glibc's.
+    Allocator,
+    /// Fork handlers cannot be set up.
+    NoForkHandler {
+        /// The error number.
+        errno: u32,
+    },
+    /// The kernel refuses to copy from or to a peer.
+    Kernel {
+        /// The error number.
+        errno: u32,
+        /// The peer's rank in the job.
+        peer: u32,
+    },
+    /// The kernel reaches another process than the peer's.
+    WrongProcess {
+        /// The peer's rank in the job.
+        peer: u32,
+    },
+}
+
+impl Settings {
+    /// Those in force.
+    ///
+    /// # Errors
+    /// When a value does not fit its tunable.
+    pub fn in_force() -> Result<Settings, BadValue> {
+        let mut settings = [0; SETTINGS_MAX];
+        for (to, tunable) in settings.iter_mut().zip(tunables::alike()) {
+            *to = tunable.code()?;
+        }
+        Ok(Settings(settings))
+    }
+
+    /// Those of the defaults with these values in their place: (number in [`tunables::alike`], value), as
+    /// [`to_bytes`](Self::to_bytes) writes them. `None` if the bytes are not of this version.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Settings> {
+        let (entries, rest) = bytes.as_chunks::<5>();
+        let mut settings = Settings::default();
+        for &[index, a, b, c, d] in entries {
+            *settings.0.get_mut(usize::from(index))? = u32::from_le_bytes([a, b, c, d]);
+        }
+        rest.is_empty().then_some(settings)
+    }
+
+    /// What is not as the defaults are, for ranks on other nodes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let default = Settings::default();
+        let pairs = self.0.iter().zip(&default.0).zip(0u8..);
+        let changed = pairs.filter(|((mine, default), _)| mine != default);
+        changed
+            .flat_map(|((mine, _), index)| std::iter::once(index).chain(mine.to_le_bytes()))
+            .collect()
+    }
+
+    /// The first tunable that the two rank's settings differ in.
+    pub fn difference(&self, rank: u32, other: &Settings, other_rank: u32) -> Option<Difference> {
+        let values = self.0.iter().zip(&other.0).zip(tunables::alike());
+        let mut differ = values.filter(|((mine, theirs), _)| mine != theirs);
+        let ((&mine, &theirs), tunable) = differ.next()?;
+        Some(Difference {
+            variable: tunable.env,
+            rank,
+            value: tunable.text_of(mine),
+            other_rank,
+            other_value: tunable.text_of(theirs),
+        })
+    }
+}
+
+impl Default for Settings {
+    /// The tunables' defaults.
+    fn default() -> Settings {
+        let mut settings = [0; SETTINGS_MAX];
+        for (to, tunable) in settings.iter_mut().zip(tunables::alike()) {
+            *to = tunable.code_of_default();
+        }
+        Settings(settings)
+    }
+}
+
+/// Two ranks have different values of a tunable that must be alike.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{variable} is {value} on rank {rank} and {other_value} on rank {other_rank}: all ranks must have the same value; set it \
+     for the whole job (mpiexec -genv {variable} VALUE ...)"
+)]
+pub struct Difference {
+    /// The environment variable.
+    pub variable: &'static str,
+    /// The rank that found it.
+    pub rank: u32,
+    /// Its value there.
+    pub value: String,
+    /// Another rank.
+    pub other_rank: u32,
+    /// The value there.
+    pub other_value: String,
+}
+
+impl Abilities {
+    /// What all of these ranks can do.
+    pub fn meet(all: impl IntoIterator<Item = Abilities>) -> CommonAbilities {
+        let all: Vec<Abilities> = all.into_iter().collect();
+        let costs = all.first().map(|first| first.costs);
+        CommonAbilities {
+            // Who has XPMEM exposes buffers by it, which another can open only if it has that, too.
+            windows: all.iter().all(|a| a.xpmem) || all.iter().all(|a| a.mapped && !a.xpmem),
+            cma: all.iter().all(|a| a.cma),
+            same_costs: all.iter().all(|a| Some(a.costs) == costs),
+        }
+    }
+}
+
+impl RankBlock {
+    /// Publishes this rank's abilities. The limits are to be [noted](Self::note_limit) before.
+    pub fn publish_abilities(&self, abilities: &Abilities) {
+        let line = &self.abilities;
+        let flag = |is_on: bool, flag: u32| if is_on { flag } else { 0 };
+        let flags = flag(abilities.mapped, MAPPED)
+            | flag(abilities.xpmem, XPMEM)
+            | flag(abilities.cma, CMA);
+        line.abilities.store(flags, Ordering::Relaxed);
+        line.costs.store(abilities.costs, Ordering::Relaxed);
+        // SYNC abilities: pairs with the Acquire load in `abilities`. No read-modify-write: only the rank writes here.
+        line.published
+            .store(SETTINGS | ABILITIES, Ordering::Release);
+    }
+
+    /// The rank's abilities, once it has published them.
+    pub fn abilities(&self) -> Option<Abilities> {
+        let line = &self.abilities;
+        // SYNC abilities
+        if line.published.load(Ordering::Acquire) & ABILITIES == 0 {
+            return None;
+        }
+        let flags = line.abilities.load(Ordering::Relaxed);
+        Some(Abilities {
+            mapped: flags & MAPPED != 0,
+            xpmem: flags & XPMEM != 0,
+            cma: flags & CMA != 0,
+            costs: line.costs.load(Ordering::Relaxed),
+        })
+    }
+
+    fn publish_settings(&self, settings: &Settings) {
+        for (to, &value) in self.abilities.settings.iter().zip(&settings.0) {
+            to.store(value, Ordering::Relaxed);
+        }
+        // SYNC settings: pairs with the Acquire load in `settings`.
+        self.abilities.published.store(SETTINGS, Ordering::Release);
+    }
+
+    fn settings(&self) -> Option<Settings> {
+        // SYNC settings
+        let is_there = self.abilities.published.load(Ordering::Acquire) & SETTINGS != 0;
+        let value = |i: usize| self.abilities.settings[i].load(Ordering::Relaxed);
+        is_there.then(|| Settings(std::array::from_fn(value)))
+    }
+
+    /// Notes for people why a back end does not work for this rank.
+    pub fn note_limit(&self, means: Means, limit: Limit) {
+        // Relaxed: a word that says all by itself.
+        self.abilities.limits[means as usize].store(limit.to_word(), Ordering::Relaxed);
+    }
+
+    /// Why a back end does not work for the rank, as far as it has noticed.
+    pub fn limit(&self, means: Means) -> Option<Limit> {
+        Limit::from_word(self.abilities.limits[means as usize].load(Ordering::Relaxed))
+    }
+
+    /// What lowers the rank's node groups, in words; empty if nothing does. That XPMEM is not there is the rule and goes without
+    /// saying, and so does what MICA_DIRECT asks for.
+    pub fn limits_in_words(&self) -> String {
+        let say = |(means, name)| match self.limit(means) {
+            None | Some(Limit::SwitchedOff) => None,
+            Some(limit) => Some(format!("{name}: {limit}")),
+        };
+        let all = [(Means::Mapped, "mapped"), (Means::Cma, "cma")];
+        let said: Vec<String> = all.into_iter().filter_map(say).collect();
+        said.join("; ")
+    }
+}
+
+impl JobSegment {
+    /// Publishes rank `me`'s settings, and compares them with those that other ranks of this node have published.
+    ///
+    /// # Errors
+    /// With the first difference. Of two ranks that differ at least one gets the error.
+    pub fn agree_on_settings(&self, me: u32, settings: &Settings) -> Result<(), Box<Difference>> {
+        self.block(me).publish_settings(settings);
+        // SYNC settings: of two ranks that publish at once, at least one sees the other's, since both fence in between.
+        fence(Ordering::SeqCst);
+        let others = self.members().iter().filter(|&&rank| rank != me);
+        let mut differences = others.filter_map(|&rank| {
+            let theirs = self.block(rank).settings()?;
+            settings.difference(me, &theirs, rank)
+        });
+        differences.next().map_or(Ok(()), |d| Err(Box::new(d)))
+    }
+
+    /// What the `members` of a group, ranks of this node, can all do; `None` until all have published it.
+    pub fn common_abilities(&self, members: &[u32]) -> Option<CommonAbilities> {
+        let all: Option<Vec<Abilities>> = members
+            .iter()
+            .map(|&rank| self.block(rank).abilities())
+            .collect();
+        all.map(Abilities::meet)
+    }
+}
+
+impl Limit {
+    fn to_word(self) -> u64 {
+        let word = |tag: u64, errno: u32, peer: u32| {
+            tag | u64::from(errno & 0xffff) << 8 | u64::from(peer) << 32
+        };
+        match self {
+            Limit::SwitchedOff => word(1, 0, 0),
+            Limit::NoSlots => word(2, 0, 0),
+            Limit::NoQuery { errno } => word(3, errno, 0),
+            Limit::Allocator => word(4, 0, 0),
+            Limit::NoForkHandler { errno } => word(5, errno, 0),
+            Limit::Kernel { errno, peer } => word(6, errno, peer),
+            Limit::WrongProcess { peer } => word(7, 0, peer),
+        }
+    }
+
+    fn from_word(word: u64) -> Option<Limit> {
+        let (errno, peer) = ((word >> 8) as u32 & 0xffff, (word >> 32) as u32);
+        Some(match word & 0xff {
+            1 => Limit::SwitchedOff,
+            2 => Limit::NoSlots,
+            3 => Limit::NoQuery { errno },
+            4 => Limit::Allocator,
+            5 => Limit::NoForkHandler { errno },
+            6 => Limit::Kernel { errno, peer },
+            7 => Limit::WrongProcess { peer },
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let system = |errno: u32| std::io::Error::from_raw_os_error(errno as i32);
+        match *self {
+            Limit::SwitchedOff => f.write_str("switched off by MICA_DIRECT"),
+            Limit::NoSlots => f.write_str(
+                "the job segment has no room for buffers (RLIMIT_FSIZE was in force when the job started, or it has too many \
+                 ranks)",
+            ),
+            Limit::NoQuery { errno } => write!(
+                f,
+                "PROCMAP_QUERY on /proc/self/maps: {} (it needs Linux 6.11, /proc, and a seccomp filter that lets it pass)",
+                system(errno)
+            ),
+            Limit::Allocator => f.write_str("the program's allocator may not be glibc's"),
+            Limit::NoForkHandler { errno } => write!(f, "pthread_atfork: {}", system(errno)),
+            Limit::Kernel { errno, peer } => write!(
+                f,
+                "process_vm_readv or process_vm_writev with rank {peer}: {}",
+                system(errno)
+            ),
+            Limit::WrongProcess { peer } => write!(
+                f,
+                "process_vm_readv with rank {peer} reached another process (a PID namespace of its own?)"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_carry_limits() {
+        let (errno, peer) = (13, 70_000);
+        for limit in [
+            Limit::SwitchedOff,
+            Limit::NoSlots,
+            Limit::NoQuery { errno },
+            Limit::Allocator,
+            Limit::NoForkHandler { errno },
+            Limit::Kernel { errno, peer },
+            Limit::WrongProcess { peer },
+        ] {
+            assert_eq!(Limit::from_word(limit.to_word()), Some(limit));
+        }
+        assert_eq!(Limit::from_word(0), None);
+    }
+
+    #[test]
+    fn bytes_carry_settings() {
+        let mut settings = Settings::default();
+        assert_eq!(settings.to_bytes(), []);
+        assert_eq!(Settings::from_bytes(&[]), Some(settings));
+        (settings.0[1], settings.0[5]) = (2, 70_000);
+        assert_eq!(settings.to_bytes().len(), 10);
+        assert_eq!(Settings::from_bytes(&settings.to_bytes()), Some(settings));
+        assert_eq!(Settings::from_bytes(&[1, 2]), None);
+        assert_eq!(Settings::from_bytes(&[200, 0, 0, 0, 0]), None);
+    }
+
+    #[test]
+    fn a_difference_names_variable_ranks_and_values() {
+        let (ours, mut theirs) = (Settings::default(), Settings::default());
+        assert_eq!(ours.difference(0, &theirs, 1), None);
+        let coll = tunables::alike().position(|t| t.name == "coll").unwrap();
+        theirs.0[coll] = 2;
+        let text = ours.difference(4, &theirs, 1).unwrap().to_string();
+        assert!(
+            text.starts_with("MICA_COLL is auto on rank 4 and shared on rank 1: "),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_meet_is_what_all_can() {
+        let all = Abilities {
+            mapped: true,
+            xpmem: false,
+            cma: true,
+            costs: 0,
+        };
+        let meet = |a: Abilities| {
+            let meet = Abilities::meet([all, a, all]);
+            (meet.windows, meet.cma, meet.same_costs)
+        };
+        assert_eq!(meet(all), (true, true, true));
+        let mapped = false;
+        assert_eq!(meet(Abilities { mapped, ..all }), (false, true, true));
+        let cma = false;
+        assert_eq!(meet(Abilities { cma, ..all }), (true, false, true));
+        let costs = 7;
+        assert_eq!(meet(Abilities { costs, ..all }), (true, true, false));
+        let xpmem = true;
+        assert_eq!(meet(Abilities { xpmem, ..all }), (false, true, true));
+        assert!(Abilities::meet([Abilities { xpmem, ..all }]).windows);
+    }
+}
