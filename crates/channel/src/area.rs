@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use crate::memory::{Block, Region, View};
 use mica_node::area::Inline;
+use mica_node::lock::ThreadMode;
 use mica_node::segment::{JobSegment, SegmentError};
 
-pub use mica_node::area::{INLINE, TURNS};
+pub use mica_node::area::{Completions, INLINE, TURNS};
 
 /// One member's view of an area. A turn is below [`TURNS`], a member is a number below that of [`members`](Area::members):
 /// all methods panic on others.
@@ -166,10 +167,11 @@ impl Area {
         self.area.line(turn, member).arrived()
     }
 
-    /// Says that I have finished this operation and all before: I read nothing of them any more.
+    /// Completes operation `number` in this member's account, and says in its mark up to where it has completed all: it reads
+    /// nothing of these any more. If the mark has advanced: from where.
     #[inline]
-    pub fn set_finished(&self, operation: u64) {
-        self.area.mark(self.area.me()).set_finished(operation);
+    pub fn complete(&self, account: &Completions, number: u64, mode: &ThreadMode) -> Option<u64> {
+        account.complete(number, self.area.mark(self.area.me()), mode)
     }
 
     /// Says that somebody waits for the members to finish `operation`; to be called before a last look at their marks.
@@ -246,6 +248,7 @@ mod tests {
     #[test]
     fn payload_travels_in_a_line() {
         let [a, b] = pair();
+        let (account, mode) = (Completions::new(), ThreadMode::new());
         assert_eq!((a.me(), b.me(), b.members()), (0, 1, &[1, 0][..]));
         for (s, len) in [0, 1, 8, 47, 48, 100].into_iter().enumerate() {
             let (turn, stamp) = (s % TURNS, s as u64 + 1);
@@ -263,7 +266,10 @@ mod tests {
             let mut seen = vec![0; short];
             b.inline_region(turn, 0).read_bytes(&mut seen);
             assert_eq!(seen, bytes[..short]);
-            b.set_finished(stamp);
+            assert_eq!(
+                b.complete(&account, account.begin(), &mode),
+                Some(stamp - 1)
+            );
             assert_eq!((a.finished(1), a.finished(0)), (stamp, 0));
         }
         b.put_words(3, [1, 2, 3, 4, 5, 6]);

@@ -1,9 +1,24 @@
 //! The lock around a rank's engine: a mutex that costs nothing where the program promised one thread at a time.
+//!
+//! A program that asks for a thread level below `MPI_THREAD_MULTIPLE` promises that its threads are inside the library one at a
+//! time (MPI 5.0, 11.6), so the mutex is elided. The promise ends while the job runs when a second thread opens a session, which
+//! promises nothing (MPI 5.0, 11.3): [`ThreadMode::share`] then puts the mutex in force, and must not return while a thread is
+//! still inside without it. This is Dekker's exclusion, with the cost on the side that runs once in a job:
+//!
+//! | the thread that the promise covers | the thread that ends the promise |
+//! |---|---|
+//! | sets `sole` | sets `shared` |
+//! | (compiler fence) | fences both cores by `membarrier` |
+//! | looks at `shared`: set, then it clears `sole` and takes the mutex | waits until `sole` is clear |
+//! | clears `sole` (Release) when it leaves | sees what was done under it (Acquire) |
+//!
+//! Where `membarrier` is refused the mutex is never elided.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
 
 /// A promise that at most one thread at a time is inside the library: what a program gives that asks for a thread level
 /// below `MPI_THREAD_MULTIPLE` (MPI 5.0, 11.6).
@@ -14,18 +29,114 @@ impl OneThreadAtATime {
     /// Gives the promise.
     ///
     /// # Safety
-    /// 1. From now until [`ThreadLock::share`], no two threads are inside the [`ThreadLock`]s that are given the promise at
-    ///    the same time, and what one thread did there happens before another enters.
+    /// 1. Until [`ThreadMode::share`] is called, no two threads are inside what is given the promise at the same time, and what
+    ///    one thread did there happens before another enters. The thread that calls `share` is not inside.
     pub unsafe fn promised() -> OneThreadAtATime {
         OneThreadAtATime(())
+    }
+}
+
+/// Whether several threads may be inside the library at once.
+#[derive(Debug)]
+pub struct ThreadMode {
+    /// True while threads exclude one another by locks and atomic updates.
+    shared: AtomicBool,
+    /// Set by the thread that the promise covers while it is in a [`SoleThread`] section.
+    sole: AtomicBool,
+}
+
+/// A section of the only thread that is inside the library, while it lives.
+#[derive(Debug)]
+pub struct SoleThread<'a> {
+    mode: &'a ThreadMode,
+    /// Whether this section lies within another one.
+    nested: bool,
+}
+
+impl ThreadMode {
+    /// Several threads may be inside.
+    #[cfg(not(loom))]
+    pub const fn new() -> ThreadMode {
+        ThreadMode {
+            shared: AtomicBool::new(true),
+            sole: AtomicBool::new(false),
+        }
+    }
+
+    /// Several threads may be inside.
+    #[cfg(loom)]
+    pub fn new() -> ThreadMode {
+        ThreadMode {
+            shared: AtomicBool::new(true),
+            sole: AtomicBool::new(false),
+        }
+    }
+
+    /// True when several threads may be inside, each waiting its turn.
+    #[inline(always)]
+    pub fn is_shared(&self) -> bool {
+        // Relaxed: `sole` has the ordering, and says more.
+        self.shared.load(Ordering::Relaxed)
+    }
+
+    /// Does without exclusion from now on, as the program has promised to keep its threads apart itself; unless the promise
+    /// could not be ended safely here, for want of `membarrier`.
+    pub fn elide(&self, _promise: OneThreadAtATime) {
+        if fence::register() {
+            self.shared.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the promise. Returns when no thread is in a [`SoleThread`] section, and none will be.
+    pub fn share(&self) {
+        if self.shared.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        // SYNC sole-thread: either a thread that enters sees `shared`, or its `sole` is seen here.
+        fence::heavy();
+        // SYNC sole-thread: pairs with the Release when a section ends.
+        while self.sole.load(Ordering::Acquire) {
+            yield_now();
+        }
+    }
+
+    /// Enters a section of the only thread that is inside, or returns `None` where there may be several.
+    #[inline(always)]
+    pub fn sole(&self) -> Option<SoleThread<'_>> {
+        if self.is_shared() {
+            return None;
+        }
+        // A plain load and store: only the one thread writes here.
+        let nested = self.sole.load(Ordering::Relaxed);
+        self.sole.store(true, Ordering::Relaxed);
+        // SYNC sole-thread: `share`'s membarrier makes this a full fence when it matters.
+        fence::light();
+        let section = SoleThread { mode: self, nested };
+        // Dropped where the promise has ended: the section is left as it was entered.
+        (!self.is_shared()).then_some(section)
+    }
+}
+
+impl Default for ThreadMode {
+    fn default() -> ThreadMode {
+        ThreadMode::new()
+    }
+}
+
+impl Drop for SoleThread<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if !self.nested {
+            // SYNC sole-thread: pairs with the Acquire in `share`.
+            self.mode.sole.store(false, Ordering::Release);
+        }
     }
 }
 
 /// A value behind a mutex that can be switched off.
 #[derive(Debug)]
 pub struct ThreadLock<T> {
-    /// True while the mutex is in force.
-    shared: AtomicBool,
+    mode: ThreadMode,
     mutex: Mutex<()>,
     value: UnsafeCell<T>,
 }
@@ -37,52 +148,83 @@ unsafe impl<T: Send> Sync for ThreadLock<T> {}
 #[derive(Debug)]
 pub struct Guard<'a, T> {
     value: &'a UnsafeCell<T>,
-    _locked: Option<MutexGuard<'a, ()>>,
+    excluded: Excluded<'a>,
+}
+
+/// What keeps other threads out.
+#[derive(Debug)]
+enum Excluded<'a> {
+    Promised(#[allow(dead_code)] SoleThread<'a>),
+    Locked(#[allow(dead_code)] MutexGuard<'a, ()>),
 }
 
 impl<T> ThreadLock<T> {
     /// A lock in force.
+    #[cfg(not(loom))]
     pub const fn new(value: T) -> ThreadLock<T> {
         ThreadLock {
-            shared: AtomicBool::new(true),
+            mode: ThreadMode::new(),
             mutex: Mutex::new(()),
             value: UnsafeCell::new(value),
         }
     }
 
-    /// Switches the mutex off: the program has promised to keep its threads apart itself.
-    pub fn elide(&self, _promise: OneThreadAtATime) {
-        self.shared.store(false, Ordering::Relaxed);
+    /// A lock in force.
+    #[cfg(loom)]
+    pub fn new(value: T) -> ThreadLock<T> {
+        ThreadLock {
+            mode: ThreadMode::new(),
+            mutex: Mutex::new(()),
+            value: UnsafeCell::new(value),
+        }
     }
 
-    /// Puts the mutex in force again.
+    /// Whether several threads may be inside.
+    pub fn mode(&self) -> &ThreadMode {
+        &self.mode
+    }
+
+    /// Switches the mutex off: the program has promised to keep its threads apart itself.
+    pub fn elide(&self, promise: OneThreadAtATime) {
+        self.mode.elide(promise);
+    }
+
+    /// Puts the mutex in force again; waits for a thread that is inside without it.
     pub fn share(&self) {
-        self.shared.store(true, Ordering::Relaxed);
+        let _turn = self.lock_mutex();
+        self.mode.share();
     }
 
     /// True when several threads may be inside, each waiting its turn.
-    #[inline]
+    #[inline(always)]
     pub fn is_shared(&self) -> bool {
-        self.shared.load(Ordering::Relaxed)
+        self.mode.is_shared()
     }
 
     /// Waits for the value. A thread must not lock twice: code under the lock never calls back into the program.
     #[inline(always)]
     pub fn lock(&self) -> Guard<'_, T> {
-        let locked = if self.is_shared() {
-            Some(self.lock_mutex())
-        } else {
-            None
+        let excluded = match self.mode.sole() {
+            Some(section) => Excluded::Promised(section),
+            None => Excluded::Locked(self.lock_mutex()),
         };
         Guard {
             value: &self.value,
-            _locked: locked,
+            excluded,
         }
     }
 
     #[inline(never)]
     fn lock_mutex(&self) -> MutexGuard<'_, ()> {
         self.mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Guard<'_, T> {
+    /// Whether other threads may wait for this guard to be dropped.
+    #[inline(always)]
+    pub fn is_shared(&self) -> bool {
+        matches!(self.excluded, Excluded::Locked(_))
     }
 }
 
@@ -103,7 +245,117 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(not(loom))]
+fn yield_now() {
+    std::thread::yield_now();
+}
+
+#[cfg(loom)]
+fn yield_now() {
+    loom::thread::yield_now();
+}
+
+/// The two halves of an asymmetric full fence.
+#[cfg(not(loom))]
+mod fence {
+    use crate::park::{membarrier_register, membarrier_run};
+    use core::sync::atomic::{Ordering, compiler_fence};
+    use std::time::Duration;
+
+    pub fn register() -> bool {
+        membarrier_register()
+    }
+
+    #[inline(always)]
+    pub fn light() {
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    pub fn heavy() {
+        if !membarrier_run() {
+            // Refused although it was granted before, by a seccomp filter of the program's. A store leaves its core's buffer
+            // within microseconds, and at the latest when the core takes an interrupt.
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// loom has no membarrier; a fence on both sides has its effect.
+#[cfg(loom)]
+mod fence {
+    use crate::sync::{Ordering, fence};
+
+    pub fn register() -> bool {
+        true
+    }
+
+    pub fn light() {
+        fence(Ordering::SeqCst);
+    }
+
+    pub fn heavy() {
+        fence(Ordering::SeqCst);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// The promise ends while its thread is inside or about to enter: never are two threads inside (loom's cell reports it).
+    #[test]
+    fn sharing_waits_for_the_thread_that_is_inside() {
+        loom::model(|| {
+            let lock = Arc::new(ThreadLock::new(loom::cell::UnsafeCell::new(0)));
+            // SAFETY: the other thread enters after `share` only.
+            lock.elide(unsafe { OneThreadAtATime::promised() });
+            let add = |lock: &ThreadLock<loom::cell::UnsafeCell<i32>>| {
+                let guard = lock.lock();
+                // SAFETY: the guard excludes others: this is what the model checks.
+                guard.with_mut(|value| unsafe { *value += 1 });
+            };
+            let theirs = lock.clone();
+            let second = thread::spawn(move || {
+                theirs.share();
+                add(&theirs);
+            });
+            add(&lock);
+            add(&lock);
+            second.join().expect("thread");
+            // SAFETY: nobody else is left.
+            let total = lock.lock().with(|value| unsafe { *value });
+            assert_eq!(total, 3);
+        });
+    }
+
+    /// A section inside another one does not end that.
+    #[test]
+    fn an_inner_section_leaves_the_outer_one_in_force() {
+        loom::model(|| {
+            let mode = Arc::new(ThreadMode::new());
+            // SAFETY: the other thread is inside after `share` only.
+            mode.elide(unsafe { OneThreadAtATime::promised() });
+            let inside = Arc::new(loom::cell::UnsafeCell::new(0));
+            let (their_mode, theirs) = (mode.clone(), inside.clone());
+            let second = thread::spawn(move || {
+                their_mode.share();
+                assert!(their_mode.sole().is_none());
+                // SAFETY: `share` has waited for the section to end: this is what the model checks.
+                theirs.with_mut(|value| unsafe { *value += 1 });
+            });
+            if let Some(_outer) = mode.sole() {
+                drop(mode.sole());
+                // SAFETY: as above.
+                inside.with_mut(|value| unsafe { *value += 1 });
+            }
+            second.join().expect("thread");
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -126,5 +378,34 @@ mod tests {
         *lock.lock() += 1;
         lock.share();
         assert_eq!(*lock.lock(), 2);
+    }
+
+    #[test]
+    fn sharing_waits_until_a_guard_without_the_mutex_is_dropped() {
+        use std::sync::atomic::AtomicBool;
+        let lock = ThreadLock::new(0);
+        // SAFETY: the other thread enters after `share` only.
+        lock.elide(unsafe { OneThreadAtATime::promised() });
+        let mut guard = lock.lock();
+        if guard.is_shared() {
+            return eprintln!("skipped: membarrier is refused here, so the mutex stays in force");
+        }
+        let is_shared = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                lock.share();
+                is_shared.store(true, Ordering::SeqCst);
+                assert_eq!(*lock.lock(), 1);
+            });
+            while !lock.is_shared() {
+                std::thread::yield_now();
+            }
+            // Long enough for a thread that does not wait.
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            assert!(!is_shared.load(Ordering::SeqCst), "a guard is held");
+            *guard = 1;
+            drop(guard);
+        });
+        assert!(lock.lock().is_shared());
     }
 }

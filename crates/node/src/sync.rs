@@ -1,12 +1,16 @@
 //! Atomics and cells of the shared primitives: those of `core`, or loom's when a model is checked.
 
 #[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+pub use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+pub use loom::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
 pub use loom::cell::UnsafeCell;
+#[cfg(loom)]
+pub use loom::sync::{Mutex, MutexGuard};
+#[cfg(not(loom))]
+pub use std::sync::{Mutex, MutexGuard};
 
 /// `core`'s cell behind loom's interface, so that one source serves both.
 #[cfg(not(loom))]

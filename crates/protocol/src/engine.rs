@@ -14,7 +14,7 @@ use mica_channel::area::Area;
 use mica_channel::direct::Reach;
 use mica_channel::memory::View;
 use mica_node::late::Table;
-use mica_node::lock::{OneThreadAtATime, ThreadLock};
+use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 use mica_node::park::{Bell, Fencing};
 use mica_node::segment::{CommonAbilities, JobSegment, SegmentError, WaitKind, Waiting};
 use mica_node::topology::Place;
@@ -201,15 +201,23 @@ impl Engine {
         }
     }
 
+    /// Whether several threads of this rank may be inside.
+    pub fn thread_mode(&self) -> &ThreadMode {
+        self.state.mode()
+    }
+
     /// Runs `f` on the state, once.
     #[inline(always)]
     pub fn enter<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.state.lock();
         let result = f(&mut state);
-        let calls = std::mem::take(&mut state.calls);
-        drop(state);
-        if calls != 0 && self.state.is_shared() {
-            self.call(calls);
+        if state.is_shared() {
+            // Without other threads there is nobody to call.
+            let calls = std::mem::take(&mut state.calls);
+            drop(state);
+            if calls != 0 {
+                self.call(calls);
+            }
         }
         result
     }

@@ -37,7 +37,7 @@ use mica_channel::net::NetError;
 
 pub use engine::Engine;
 pub use matching::{Envelope, Pattern};
-pub use mica_node::lock::{OneThreadAtATime, ThreadLock};
+pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 pub use mica_node::segment::{WaitKind, Waiting};
 pub use reaction::Reaction;
 pub use receive::{Arrival, Completion, MessageId, RecvId, Started};

@@ -19,6 +19,7 @@ use mica_mpi::collective::node::shape::Tree;
 use mica_mpi::collective::node::team::{Team, Turn};
 use mica_mpi::collective::node::word::Kind;
 use mica_mpi::error::Result;
+use mica_node::lock::ThreadMode;
 use mica_node::segment::{JobSegment, JobSpec};
 use mica_node::topology::Place;
 use mica_node::tunables::{SegmentShape, segment_shape};
@@ -211,6 +212,9 @@ pub struct Ranks {
     channels: Vec<Option<Direct>>,
 }
 
+/// Some tests complete operations in other threads than they began them in.
+static SEVERAL_THREADS: ThreadMode = ThreadMode::new();
+
 impl Ranks {
     pub fn new(form: Form) -> Ranks {
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -233,7 +237,13 @@ impl Ranks {
             assert_eq!(area.cell_bytes(), form.cell);
             let tree = form.fan.map(|fan| Tree::new(me, &places, fan));
             let reach = channel.as_ref().map(Direct::reach);
-            Rc::new(Team::new(area, reach, tree, form.has_cores))
+            Rc::new(Team::new(
+                area,
+                reach,
+                tree,
+                form.has_cores,
+                &SEVERAL_THREADS,
+            ))
         };
         Ranks {
             form,

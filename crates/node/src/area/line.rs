@@ -128,4 +128,11 @@ impl Mark {
         // SYNC area-mark: pairs with `finished`.
         self.finished.store(operation, Ordering::Release);
     }
+
+    /// The same where other threads of the owner may publish at once: the mark never goes back.
+    #[inline(always)]
+    pub fn raise_finished(&self, operation: u64) {
+        // SYNC area-mark: pairs with `finished`; a thread that raises it further continues the release sequence.
+        self.finished.fetch_max(operation, Ordering::Release);
+    }
 }

@@ -21,6 +21,7 @@
 //! within the node's [`Budget`]; where that does not suffice all members are refused alike, and do without.
 
 mod budget;
+mod completion;
 mod head;
 mod layout;
 mod line;
@@ -32,6 +33,7 @@ mod model;
 mod tests;
 
 pub use budget::Budget;
+pub use completion::Completions;
 pub use line::{INLINE, Inline, Line, Mark};
 
 use crate::park::{Fencing, ParkingSpot};

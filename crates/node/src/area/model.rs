@@ -1,6 +1,7 @@
 //! loom models: of one turn, whose lines and cells are used again by the next operation.
 
 use super::*;
+use crate::lock::ThreadMode;
 use crate::sync::UnsafeCell;
 use loom::sync::Arc;
 
@@ -96,5 +97,73 @@ fn a_root_overwrites_only_what_all_have_read() {
         for leaf in leaves {
             leaf.join().expect("leaf");
         }
+    });
+}
+
+/// Two threads of one member complete two operations at once, in either order; a peer overwrites what they have read when the
+/// member's mark says that both are complete. The mark comes to that, and the reads of both threads happen before.
+#[test]
+fn a_mark_covers_the_reads_of_all_threads() {
+    loom::model(|| {
+        struct Shared {
+            account: Completions,
+            mode: ThreadMode,
+            mark: Mark,
+            cells: [UnsafeCell<u64>; 2],
+        }
+        // SAFETY: the protocol under test orders the accesses to the cells; loom reports it when it does not.
+        unsafe impl Sync for Shared {}
+        let shared = Arc::new(Shared {
+            account: Completions::new(),
+            mode: ThreadMode::new(),
+            mark: Mark::new(),
+            cells: [UnsafeCell::new(1), UnsafeCell::new(2)],
+        });
+        let numbers = [shared.account.begin(), shared.account.begin()];
+        let threads = numbers.map(|number| {
+            let shared = shared.clone();
+            loom::thread::spawn(move || {
+                // SAFETY: the peer overwrites it when the mark says that this operation is complete.
+                let seen = shared.cells[number as usize - 1].with(|cell| unsafe { *cell });
+                assert_eq!(seen, number);
+                shared.account.complete(number, &shared.mark, &shared.mode);
+            })
+        });
+        let finished = shared.mark.finished();
+        for cell in &shared.cells[..finished as usize] {
+            // SAFETY: as above.
+            cell.with_mut(|cell| unsafe { *cell = 9 });
+        }
+        for thread in threads {
+            thread.join().expect("thread");
+        }
+        assert_eq!((shared.mark.finished(), shared.account.all_up_to()), (2, 2));
+    });
+}
+
+/// One thread learns that all have completed an operation, another one overwrites what they have read.
+#[test]
+fn what_one_thread_has_learned_another_may_rely_on() {
+    loom::model(|| {
+        let (account, mark) = (Arc::new(Completions::new()), Arc::new(Mark::new()));
+        let cell = Arc::new(UnsafeCell::new(1u64));
+        let (theirs, read) = (mark.clone(), cell.clone());
+        let peer = loom::thread::spawn(move || {
+            // SAFETY: it is overwritten when the mark says so.
+            assert_eq!(read.with(|cell| unsafe { *cell }), 1);
+            theirs.set_finished(1);
+        });
+        let learner = {
+            let (account, mark) = (account.clone(), mark.clone());
+            loom::thread::spawn(move || {
+                until(|| mark.finished() == 1);
+                account.raise_safe(1);
+            })
+        };
+        until(|| account.is_safe(1));
+        // SAFETY: as above.
+        cell.with_mut(|cell| unsafe { *cell = 2 });
+        peer.join().expect("peer");
+        learner.join().expect("learner");
     });
 }

@@ -26,7 +26,9 @@ mod tests;
 
 #[cfg(not(loom))]
 pub use bell::{Bell, Watch};
-pub use membarrier::{is_available as membarrier_available, register as membarrier_register};
+pub use membarrier::{
+    is_available as membarrier_available, register as membarrier_register, run as membarrier_run,
+};
 
 use crate::sync::{AtomicU32, Ordering, fence};
 use std::time::Duration;

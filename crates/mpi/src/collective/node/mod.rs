@@ -150,7 +150,9 @@ impl Local {
             false => Lane::new(&choices, reach),
         };
         let has_cores = cores == members.len();
-        let team = area.map(|area| Team::new(area, Some(engine.reach().clone()), tree, has_cores));
+        let reach_peers = Some(engine.reach().clone());
+        let mode = engine.thread_mode();
+        let team = area.map(|area| Team::new(area, reach_peers, tree, has_cores, mode));
         Ok(Local {
             lane,
             choices,

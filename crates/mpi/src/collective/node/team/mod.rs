@@ -13,11 +13,13 @@
 
 mod turn;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mica_channel::area::Area;
+use mica_channel::area::{Area, Completions};
 use mica_channel::direct::Reach;
+
+use mica_protocol::ThreadMode;
 
 use super::shape::Tree;
 use crate::late::{self, Arrival};
@@ -34,12 +36,10 @@ pub struct Team {
     tree: Option<Tree>,
     /// Whether every member has a core for itself.
     has_cores: bool,
-    /// Operations that this rank has begun.
-    begun: AtomicU64,
-    /// Operations up to which it has finished all, times 256; in the low byte those finished beyond, from the next but one on.
-    finished: AtomicU64,
-    /// Operations that all members have finished, as far as this rank knows.
-    safe: AtomicU64,
+    /// What this rank has begun and completed.
+    account: Completions,
+    /// Whether several threads of this rank may be in the library.
+    mode: &'static ThreadMode,
     /// A member has begun an operation that copies directly.
     asked_for_cma: AtomicBool,
     /// Whether all members can reach all others' memory by address.
@@ -58,16 +58,21 @@ pub struct Ticket {
 
 impl Team {
     /// The team of an area's members. `reach` is how they reach each other's buffers, `has_cores` whether each has a core for
-    /// itself.
-    pub fn new(area: Area, reach: Option<Reach>, tree: Option<Tree>, has_cores: bool) -> Team {
+    /// itself, and `mode` whether several threads of this rank may be in the library.
+    pub fn new(
+        area: Area,
+        reach: Option<Reach>,
+        tree: Option<Tree>,
+        has_cores: bool,
+        mode: &'static ThreadMode,
+    ) -> Team {
         Team {
             area,
             reach,
             tree,
             has_cores,
-            begun: AtomicU64::new(0),
-            finished: AtomicU64::new(0),
-            safe: AtomicU64::new(0),
+            account: Completions::new(),
+            mode,
             asked_for_cma: AtomicBool::new(false),
             cma: OnceLock::new(),
         }
@@ -112,9 +117,7 @@ impl Team {
     /// (MPI 5.0, 6.14), who say alike whether it may copy `by_address`.
     #[inline]
     pub fn reserve(&self, by_address: bool) -> Ticket {
-        // Relaxed, and no read-modify-write: collectives on one communicator are called one after the other.
-        let number = self.begun.load(Ordering::Relaxed) + 1;
-        self.begun.store(number, Ordering::Relaxed);
+        let number = self.account.begin();
         let asks_for_cma = by_address && !self.asked_for_cma.load(Ordering::Relaxed);
         if asks_for_cma {
             self.asked_for_cma.store(true, Ordering::Relaxed);
@@ -127,40 +130,12 @@ impl Team {
         }
     }
 
-    /// Notes that an operation is finished; any thread may be the one that finishes it.
+    /// Completes an operation, and tells the others; any thread may be the one that does it.
     #[inline]
     fn finish(&self, number: u64) {
-        let mut old = self.finished.load(Ordering::Relaxed);
-        if old == (number - 1) << 8 && self.begun.load(Ordering::Relaxed) == number {
-            // It is the only one under way, so nobody else finishes any.
-            self.finished.store(number << 8, Ordering::Relaxed);
-            return self.tell_finished(number - 1, number);
-        }
-        loop {
-            let new = after_finishing(old, number);
-            // Relaxed: what the operation read and wrote is ordered by the mark's own release.
-            match self.finished.compare_exchange_weak(
-                old,
-                new,
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => {
-                    if new >> 8 != old >> 8 {
-                        self.tell_finished(old >> 8, new >> 8);
-                    }
-                    return;
-                }
-                Err(now) => old = now,
-            }
-        }
-    }
-
-    /// Tells the others that this rank has finished all operations up to `now`, and had up to `before`.
-    #[inline]
-    fn tell_finished(&self, before: u64, now: u64) {
-        self.area.set_finished(now);
-        if self.area.is_awaited(before) {
+        if let Some(before) = self.area.complete(&self.account, number, self.mode)
+            && self.area.is_awaited(before)
+        {
             self.wake_others();
         }
     }
@@ -173,26 +148,20 @@ impl Team {
             .wake_all((0..self.size()).filter(|&member| member != me));
     }
 
-    /// Up to which operation this rank has finished all.
+    /// Up to which operation this rank has completed all.
     #[inline]
     fn low(&self) -> u64 {
-        self.finished.load(Ordering::Relaxed) >> 8
+        self.account.all_up_to()
     }
 
     #[inline]
     fn raise_safe(&self, to: u64) {
-        // Two threads that raise it at once may lose one of the two: then marks are looked at once more.
-        if to > self.safe.load(Ordering::Relaxed) {
-            self.safe.store(to, Ordering::Relaxed);
-        }
+        self.account.raise_safe(to);
     }
 
     /// Whether all members have finished operation `number`; looks at their marks if that is not known.
     fn is_safe(&self, number: u64) -> bool {
-        if self.safe.load(Ordering::Relaxed) >= number {
-            return true;
-        }
-        self.is_marked(number)
+        self.account.is_safe(number) || self.is_marked(number)
     }
 
     /// Whether all members' marks say so.
@@ -209,38 +178,5 @@ impl Team {
             self.area.await_finish(number);
             look()
         }
-    }
-}
-
-/// The state of [`Team::finished`] after one more operation.
-fn after_finishing(old: u64, number: u64) -> u64 {
-    let (low, ahead) = (old >> 8, old & 0xff);
-    if number != low + 1 {
-        // At most `TURNS` operations are under way, so the bit is there.
-        return old | 1 << (number - low - 2);
-    }
-    let run = u64::from(ahead.trailing_ones());
-    (low + 1 + run) << 8 | ahead >> run >> 1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operations_may_finish_in_any_order() {
-        let finish = |order: &[u64]| {
-            order
-                .iter()
-                .scan(0, |state, &number| {
-                    *state = after_finishing(*state, number);
-                    Some(*state >> 8)
-                })
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(finish(&[1, 2, 3]), [1, 2, 3]);
-        assert_eq!(finish(&[2, 1, 3]), [0, 2, 3]);
-        assert_eq!(finish(&[4, 2, 3, 1, 5]), [0, 0, 0, 4, 5]);
-        assert_eq!(finish(&[3, 1, 4, 2, 6, 5]), [0, 1, 1, 4, 4, 6]);
     }
 }

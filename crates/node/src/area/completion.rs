@@ -1,0 +1,170 @@
+//! Which operations of an area one member has completed, whichever of its threads completed them.
+//!
+//! A member begins operations in order, one thread at a time (MPI 5.0, 6.14), and completes them in any order, by any thread that
+//! makes progress: at most [`TURNS`](super::TURNS) are under way. Its *mark* tells the other members up to which operation it has
+//! completed all. They overwrite what it has read when the mark says so, so the reads of all its threads must happen before:
+//!
+//! | step | ordering |
+//! |---|---|
+//! | a thread completes an operation | `completed` is updated (AcqRel): the thread that advances the count has the reads of all |
+//! | that thread raises the mark | maximum (Release), so that an older number is never published last |
+//! | a thread learns from marks or stamps (Acquire) up to where all members have completed | `safe` is raised (Release) |
+//! | a thread writes for an operation | after it has seen `safe`, or marks (Acquire) |
+//!
+//! Where one thread is inside the library at a time ([`ThreadMode::sole`]) updates are plain stores.
+
+use super::Mark;
+use crate::lock::ThreadMode;
+use crate::sync::{AtomicU64, Ordering};
+
+/// A member's account of its operations.
+#[derive(Debug)]
+pub struct Completions {
+    /// Operations begun.
+    begun: AtomicU64,
+    /// Operations up to which all are completed, times 256; in the low byte those completed beyond, from the next but one on.
+    completed: AtomicU64,
+    /// Operations that all members have completed, as far as this one knows.
+    safe: AtomicU64,
+}
+
+impl Completions {
+    /// The account of a member that has begun nothing.
+    #[allow(clippy::new_without_default)] // loom's atomics have no const new, and nobody defaults an account
+    pub fn new() -> Completions {
+        Completions {
+            begun: AtomicU64::new(0),
+            completed: AtomicU64::new(0),
+            safe: AtomicU64::new(0),
+        }
+    }
+
+    /// Begins an operation: gives its number, from 1. To be called by one thread at a time, each after the one before.
+    #[inline(always)]
+    pub fn begin(&self) -> u64 {
+        // Relaxed, and no read-modify-write: collectives on one communicator are called one after the other.
+        let number = self.begun.load(Ordering::Relaxed) + 1;
+        self.begun.store(number, Ordering::Relaxed);
+        number
+    }
+
+    /// Completes operation `number`, once, and raises the member's own `mark`. If that has advanced: from where.
+    #[inline(always)]
+    pub fn complete(&self, number: u64, mark: &Mark, mode: &ThreadMode) -> Option<u64> {
+        let (old, new) = match mode.sole() {
+            Some(_section) => {
+                let old = self.completed.load(Ordering::Relaxed);
+                let new = after_completing(old, number);
+                self.completed.store(new, Ordering::Relaxed);
+                if new >> 8 != old >> 8 {
+                    mark.set_finished(new >> 8);
+                }
+                (old, new)
+            }
+            None => self.complete_shared(number, mark),
+        };
+        (new >> 8 != old >> 8).then_some(old >> 8)
+    }
+
+    /// [`complete`](Self::complete) where other threads of this member may be at it, too: the count before and after.
+    #[inline(never)]
+    fn complete_shared(&self, number: u64, mark: &Mark) -> (u64, u64) {
+        let mut old = self.completed.load(Ordering::Relaxed);
+        loop {
+            let new = after_completing(old, number);
+            // SYNC completed: Release hands this thread's reads to the thread that advances the count; Acquire takes the others'.
+            match self.completed.compare_exchange_weak(
+                old,
+                new,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) if new >> 8 != old >> 8 => {
+                    mark.raise_finished(new >> 8);
+                    return (old, new);
+                }
+                Ok(_) => return (old, new),
+                Err(now) => old = now,
+            }
+        }
+    }
+
+    /// Up to which operation this member has completed all.
+    #[inline(always)]
+    pub fn all_up_to(&self) -> u64 {
+        // SYNC completed: whoever passes the number on passes on the reads behind it.
+        self.completed.load(Ordering::Acquire) >> 8
+    }
+
+    /// Notes that all members have completed all operations up to this one.
+    #[inline(always)]
+    pub fn raise_safe(&self, to: u64) {
+        // Of two threads that raise it at once the lower number may stay: then marks are read once more.
+        if to > self.safe.load(Ordering::Relaxed) {
+            // SYNC safe: pairs with `is_safe`; hands on what this thread has learned from marks or stamps.
+            self.safe.store(to, Ordering::Release);
+        }
+    }
+
+    /// Whether all members are known to have completed operation `number`: what they read for it may be overwritten.
+    #[inline(always)]
+    pub fn is_safe(&self, number: u64) -> bool {
+        // SYNC safe: pairs with `raise_safe`.
+        self.safe.load(Ordering::Acquire) >= number
+    }
+}
+
+/// The state of [`Completions::completed`] after one more operation.
+#[inline(always)]
+fn after_completing(old: u64, number: u64) -> u64 {
+    let (low, ahead) = (old >> 8, old & 0xff);
+    if number != low + 1 {
+        // At most `TURNS` operations are under way, so the bit is there.
+        return old | 1 << (number - low - 2);
+    }
+    let run = u64::from(ahead.trailing_ones());
+    (low + 1 + run) << 8 | ahead >> run >> 1
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::lock::OneThreadAtATime;
+
+    /// The mark after each completion.
+    fn marks(order: &[u64], mode: &ThreadMode) -> Vec<u64> {
+        let (account, mark) = (Completions::new(), Mark::new());
+        let numbers: Vec<u64> = order.iter().map(|_| account.begin()).collect();
+        assert!(numbers.iter().copied().eq(1..=order.len() as u64));
+        let complete = |&number: &u64| {
+            let before = mark.finished();
+            let advanced = account.complete(number, &mark, mode);
+            assert_eq!(advanced, (mark.finished() != before).then_some(before));
+            assert_eq!(mark.finished(), account.all_up_to());
+            mark.finished()
+        };
+        order.iter().map(complete).collect()
+    }
+
+    #[test]
+    fn operations_complete_in_any_order() {
+        let many = ThreadMode::new();
+        let one = ThreadMode::new();
+        // SAFETY: this thread alone uses it.
+        one.elide(unsafe { OneThreadAtATime::promised() });
+        for mode in [&many, &one] {
+            assert_eq!(marks(&[1, 2, 3], mode), [1, 2, 3]);
+            assert_eq!(marks(&[2, 1, 3], mode), [0, 2, 3]);
+            assert_eq!(marks(&[4, 2, 3, 1, 5], mode), [0, 0, 0, 4, 5]);
+            assert_eq!(marks(&[3, 1, 4, 2, 6, 5], mode), [0, 1, 1, 4, 4, 6]);
+        }
+    }
+
+    #[test]
+    fn what_is_safe_only_rises() {
+        let account = Completions::new();
+        account.raise_safe(5);
+        account.raise_safe(3);
+        assert!(account.is_safe(5) && !account.is_safe(6));
+    }
+}
