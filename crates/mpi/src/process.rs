@@ -16,6 +16,7 @@ use crate::constants as c;
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
 use crate::group::Group;
+use crate::hang;
 use crate::late;
 use crate::request;
 use crate::sync::lock;
@@ -108,6 +109,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
             }
             let engine = ENGINE.get_or_init(|| engine);
             engine.attend();
+            engine.describe_by(hang::describe);
             late::begin();
             engine
         }

@@ -2,6 +2,7 @@
 
 use crate::Fault;
 use crate::engine::Glance;
+use crate::hang::Pending;
 use crate::matching::{Envelope, Pattern};
 use crate::offloading::Copying;
 use crate::packet;
@@ -11,6 +12,7 @@ use crate::traffic::Way;
 use mica_channel::direct::Exposed;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
+use mica_node::segment::WaitKind;
 
 /// A receive that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -161,9 +163,16 @@ impl State {
         }
     }
 
-    /// What a receive asks for.
-    pub fn receive_pattern(&self, id: RecvId) -> Pattern {
-        self.recvs[id.0 as usize].pattern
+    /// What a receive under way is, for people.
+    pub fn pending_receive(&self, id: RecvId) -> Pending {
+        let op = &self.recvs[id.0 as usize];
+        Pending {
+            peer: op.pattern.source,
+            tag: op.pattern.tag,
+            context: Some(op.pattern.context),
+            bytes: Some(op.view.len()),
+            ..Pending::of(WaitKind::Receive)
+        }
     }
 
     /// Cancels a receive if it is not matched yet; it completes as cancelled then (MPI 5.0, 3.8.4).

@@ -1,6 +1,7 @@
 //! Sends: the sender's half of every protocol.
 
 use crate::Fault;
+use crate::hang::Pending;
 use crate::matching::Envelope;
 use crate::packet::{self, CELLS_MAX};
 use crate::rendezvous::Asking;
@@ -10,6 +11,7 @@ use crate::traffic::Way;
 use mica_channel::direct::Backend;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
+use mica_node::segment::WaitKind;
 
 /// A send that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -153,10 +155,16 @@ impl State {
         self.sends[id.0 as usize].phase == Phase::Done
     }
 
-    /// Receiver and tag of a send under way.
-    pub fn send_target(&self, id: SendId) -> (u32, u64, i32) {
+    /// What a send under way is, for people.
+    pub fn pending_send(&self, id: SendId) -> Pending {
         let op = &self.sends[id.0 as usize];
-        (op.peer, op.context, op.tag)
+        Pending {
+            peer: Some(op.peer),
+            tag: Some(op.tag),
+            context: Some(op.context),
+            bytes: Some(op.view.len()),
+            ..Pending::of(WaitKind::Send)
+        }
     }
 
     fn send_to_self(

@@ -8,6 +8,7 @@ use crate::Engine;
 use crate::attendant::Attendant;
 use crate::channels::Channels;
 use crate::engine::{GLANCES, GLANCES_SHARED};
+use crate::hang::Reporter;
 use crate::offloading::Offload;
 use crate::progress::{Bringer, Polling};
 use crate::rendezvous::Splits;
@@ -170,6 +171,7 @@ impl Engine {
             ),
             waiters: AtomicU32::new(0),
             fencing,
+            reporter: Reporter::default(),
             offloads,
             attendant: attended.then(Attendant::default),
             reach,
