@@ -429,6 +429,21 @@ impl Running {
         }
     }
 
+    /// Its standard error so far. Waits a moment for more.
+    ///
+    /// # Panics
+    /// If the limit has passed.
+    pub fn said(&mut self) -> String {
+        self.stderr.take(Duration::from_millis(20));
+        let said = String::from_utf8_lossy(&self.stderr.seen).into_owned();
+        assert!(
+            Instant::now() < self.deadline,
+            "{}: not as expected, so far it said:\n{said}",
+            self.command
+        );
+        said
+    }
+
     /// Waits for its end, or ends it when the limit has passed.
     pub fn finish(mut self) -> Outcome {
         let mut hung = false;

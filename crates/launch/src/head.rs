@@ -29,7 +29,7 @@ use crate::plan::command_line;
 use crate::remote::{Shell, commands};
 use crate::report::{Cause, Ending, Failure, first_failure, hang_report, left_note, signal_name};
 use crate::traffic::{self, Sent};
-use crate::wire::{Down, NodeJob, Puts, RankEnd, Up};
+use crate::wire::{Down, NodeJob, NodeReport, Puts, RankEnd, Up};
 use crate::writer::Writer;
 
 mod start;
@@ -202,7 +202,7 @@ struct InputWindow(usize);
 
 /// What ranks wait for, as far as it is known.
 struct Report {
-    lines: Vec<(u32, String)>,
+    all: NodeReport,
     awaited: Vec<usize>,
     until: Instant,
     /// The job's time is over: end it then.
@@ -371,9 +371,10 @@ impl Head<'_> {
             }
             Up::InputClosed => self.input = None,
             Up::Ended(ends) => self.on_ended(node, &ends),
-            Up::Hang(lines) => {
+            Up::Hang(node_report) => {
                 if let Some(report) = &mut self.report {
-                    report.lines.extend(lines);
+                    report.all.lines.extend(node_report.lines);
+                    report.all.ended.extend(node_report.ended);
                     report.awaited.retain(|&other| other != node);
                 }
                 self.finish_report();
@@ -589,7 +590,7 @@ impl Head<'_> {
         let awaited = (0..self.nodes.len()).filter(running).collect();
         let then_end = then_end || self.report.as_ref().is_some_and(|report| report.then_end);
         self.report = Some(Report {
-            lines: Vec::new(),
+            all: NodeReport::default(),
             awaited,
             until: Instant::now() + REPORT_TIME,
             then_end,
@@ -603,8 +604,15 @@ impl Head<'_> {
         let Some(mut report) = self.report.take_if(|report| report.awaited.is_empty()) else {
             return;
         };
-        report.lines.sort_by_key(|(rank, _)| *rank);
-        self.writer.say(hang_report(self.size, &report.lines));
+        let all = &mut report.all;
+        // A node whose ranks have all ended is not asked any more.
+        let is_over = |node: &&Node| matches!(node.state, State::Over(_));
+        let over = self.nodes.iter().filter(is_over);
+        let ranks = over.flat_map(|node| &node.members);
+        all.ended
+            .extend(ranks.map(|&rank| (rank, "exited with code 0".to_owned())));
+        all.lines.sort_by_key(|(rank, _)| *rank);
+        self.writer.say(hang_report(self.size, all));
         for node in self.missing(&(0..self.nodes.len()).collect::<Vec<_>>()) {
             let name = self.names(&[node]);
             self.writer.say(format_args!(

@@ -530,8 +530,8 @@ impl<'a> Job<'a> {
                 uplink.unwritten = uplink.unwritten.saturating_sub(bytes as usize);
             }
             Down::Report => {
-                let lines = self.ranks.hang_lines(Some(&self.node.host));
-                uplink.link.send(&Up::Hang(lines));
+                let report = self.ranks.hang_report(Some(&self.node.host));
+                uplink.link.send(&Up::Hang(report));
             }
             Down::Pause => uplink.paused = true,
             Down::Resume => uplink.paused = false,
@@ -630,8 +630,8 @@ impl<'a> Job<'a> {
     }
 
     fn say_hang_report(&self) {
-        let lines = self.ranks.hang_lines(None);
-        say(hang_report(self.ranks.count() as u32, &lines));
+        let report = self.ranks.hang_report(None);
+        say(hang_report(self.ranks.count() as u32, &report));
     }
 
     /// The agent has said all: until the head has heard it, or is gone.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mica_node::area::Budget;
 use mica_node::process::{
@@ -20,17 +20,25 @@ use crate::left::Wait;
 use crate::output::{Stream, Target};
 use crate::plan::{Plan, RankPlan};
 use crate::pmi;
-use crate::report::{Cause, Stage, hang_line};
+use crate::report::{Cause, Stage, end_text, hang_line};
 use crate::traffic::Sent;
-use crate::wire::{NodeJob, RankEnd};
+use crate::wire::{NodeJob, NodeReport, RankEnd};
 
 /// Variables of other process managers, or for the launcher alone: a rank must not take itself for theirs.
 const FOREIGN: [&str; 3] = ["PMI_", "PMIX_", "MICA_VIRTUAL_NODES"];
+
+/// Time for ranks that sleep in MPI to answer what they wait for; the others have half of it.
+const ASK_TIME: Duration = Duration::from_secs(1);
+
+/// Time for answers to become complete.
+const SETTLE_TIME: Duration = Duration::from_millis(20);
 
 /// A rank's process.
 struct Rank {
     process: Process,
     alive: bool,
+    /// How it ended, for hang reports.
+    end: String,
 }
 
 /// The ranks of this node.
@@ -116,6 +124,7 @@ impl<'a> Ranks<'a> {
             self.ranks.push(Rank {
                 process,
                 alive: true,
+                end: String::new(),
             });
         }
         Ok(())
@@ -233,6 +242,7 @@ impl<'a> Ranks<'a> {
             let Some(exit) = exit else { continue };
             let pid = process.pid();
             self.ranks[index].alive = false;
+            self.ranks[index].end = end_text(exit, self.stage(index));
             self.keeper.forget(pid);
             ends.push(RankEnd {
                 rank: self.plan.ranks[index].rank,
@@ -285,18 +295,66 @@ impl<'a> Ranks<'a> {
         self.alive().into_iter().map(wait).collect()
     }
 
-    /// A line for each rank that runs: what it waits for. `host` is named if there are several.
-    pub fn hang_lines(&self, host: Option<&str>) -> Vec<(u32, String)> {
+    /// What each rank that runs waits for, and how the others have ended. `host` is named if there are several. Takes up to
+    /// [`ASK_TIME`]: the ranks are asked.
+    pub fn hang_report(&self, host: Option<&str>) -> NodeReport {
+        let asked = |index: &usize| self.stage(*index) == Stage::Running;
+        let answers = self.ask(self.alive().into_iter().filter(asked).collect());
         let line = |index: usize| {
             let rank = self.plan.ranks[index].rank;
             let pid = self.ranks[index].process.pid();
-            let waits_for = self.segment.wait_report(rank);
+            let answer = answers.iter().find(|(answered, _)| *answered == index);
+            let waits_for = match answer {
+                Some((_, text)) => Some(text.clone()),
+                None => self.segment.wait_report(rank),
+            };
             (
                 rank,
                 hang_line(rank, pid, host, self.stage(index), waits_for),
             )
         };
-        self.alive().into_iter().map(line).collect()
+        let ended = |index: usize| {
+            let rank = &self.ranks[index];
+            (!rank.alive).then(|| (self.plan.ranks[index].rank, rank.end.clone()))
+        };
+        NodeReport {
+            lines: self.alive().into_iter().map(line).collect(),
+            ended: (0..self.ranks.len()).filter_map(ended).collect(),
+        }
+    }
+
+    /// Asks these ranks, by number on the node, what they wait for. Answers those that do.
+    fn ask(&self, ranks: Vec<usize>) -> Vec<(usize, String)> {
+        let rank_of = |index: usize| self.plan.ranks[index].rank;
+        let block = |index: usize| self.segment.block(rank_of(index));
+        // One that sleeps in MPI answers when it is woken; one that computes never does.
+        let asleep: Vec<bool> = ranks
+            .iter()
+            .map(|&index| block(index).waiting().is_some())
+            .collect();
+        let question = self.segment.ask();
+        let answer = |index: usize| self.segment.answer_of(rank_of(index), question);
+        let began = Instant::now();
+        loop {
+            let is_missing = |(index, asleep): (&usize, &bool)| {
+                let limit = if *asleep { ASK_TIME } else { ASK_TIME / 2 };
+                (began.elapsed() < limit && answer(*index).is_none()).then_some(*index)
+            };
+            let missing: Vec<usize> = ranks.iter().zip(&asleep).filter_map(is_missing).collect();
+            if missing.is_empty() {
+                break;
+            }
+            for index in missing {
+                self.segment.wake_for_question(rank_of(index));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Other threads of a rank, and its other polls, may have something to add.
+        std::thread::sleep(SETTLE_TIME);
+        let answers = ranks.iter().filter_map(|&i| Some((i, answer(i)?)));
+        let answers = answers.collect();
+        self.segment.end_question();
+        answers
     }
 
     /// What each rank has sent.

@@ -4,9 +4,10 @@ use std::fmt;
 use std::io::Write as _;
 
 use mica_node::process::{Exit, signal};
+use mica_node::ranges::ranges;
 use serde::{Deserialize, Serialize};
 
-use crate::wire::RankEnd;
+use crate::wire::{NodeReport, RankEnd};
 
 /// Exit status of a job that ran out of time, as of timeout(1).
 const TIMED_OUT: u8 = 124;
@@ -252,12 +253,49 @@ pub fn signal_name(number: i32) -> String {
     }
 }
 
-/// The hang report: its head, and a line for each rank that runs.
-pub fn hang_report(size: u32, lines: &[(u32, String)]) -> String {
-    let running = lines.len();
+/// The hang report: its head, some lines for each rank that runs, and one for all ranks that have ended in the same way.
+pub fn hang_report(size: u32, report: &NodeReport) -> String {
+    let running = report.lines.len();
     let mut text = format!("mpiexec: {running} of {size} ranks are running:\n");
-    text.extend(lines.iter().map(|(_, line)| line.as_str()));
+    text.extend(report.lines.iter().map(|(_, line)| line.as_str()));
+    let mut ends: Vec<&str> = report.ended.iter().map(|(_, end)| end.as_str()).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    for end in ends {
+        let alike = report.ended.iter().filter(|(_, other)| other == end);
+        let ranks: Vec<u32> = alike.map(|(rank, _)| *rank).collect();
+        let who = match ranks[..] {
+            [rank] => format!("rank {rank} has"),
+            _ => format!("ranks {} have", ranges(ranks)),
+        };
+        text.push_str(&format!("mpiexec:   {who} ended: {end}\n"));
+    }
     text
+}
+
+/// How a rank ended that hang reports list as such.
+pub fn end_text(exit: Exit, stage: Stage) -> String {
+    let how = match (exit, stage) {
+        (_, Stage::Aborted { code }) => Cause::Aborted { code }.to_string(),
+        (
+            Exit::Signal {
+                number,
+                core_dumped,
+            },
+            _,
+        ) => Cause::Killed {
+            number,
+            core_dumped,
+        }
+        .to_string(),
+        (Exit::Code(code), _) => Cause::Exited { code }.to_string(),
+    };
+    match stage {
+        Stage::NotInitialized => how + " without having called MPI_Init",
+        Stage::Running => how + " without having called MPI_Finalize",
+        Stage::Finalized => how + " after MPI_Finalize",
+        Stage::Aborted { .. } => how,
+    }
 }
 
 /// The failure that counts of those found at the same time.
@@ -268,7 +306,7 @@ pub fn first_failure(ends: &[RankEnd]) -> Option<(u32, u32, Cause)> {
     failures.min_by_key(|(rank, _, cause)| (cause.order(), *rank))
 }
 
-/// One line of the hang report.
+/// What the hang report says of a rank that runs. `waits_for` may have several lines.
 pub fn hang_line(
     rank: u32,
     pid: u32,
@@ -281,10 +319,21 @@ pub fn hang_line(
         (Stage::NotInitialized, _) => "has not called MPI_Init".to_owned(),
         (Stage::Finalized, _) => "has called MPI_Finalize".to_owned(),
         (Stage::Aborted { code }, _) => format!("has called MPI_Abort with code {code}"),
-        (Stage::Running, Some(what)) => what,
+        (Stage::Running, Some(what)) => printable(&what),
         (Stage::Running, None) => "is not waiting in MPI".to_owned(),
     };
+    let state = state.replace('\n', "\nmpiexec:     ");
     format!("mpiexec:   rank {rank} (pid {pid}{place}): {state}\n")
+}
+
+/// The text of a rank without what could upset a terminal: names of communicators are the program's.
+fn printable(text: &str) -> String {
+    let plain = |c: char| match c {
+        '\n' => c,
+        c if c.is_control() => '?',
+        c => c,
+    };
+    text.chars().map(plain).collect()
 }
 
 #[cfg(test)]
@@ -352,6 +401,30 @@ mod tests {
             "mpiexec: rank 3 (pid 4711 on node1) was killed by signal 11 (SIGSEGV, invalid memory \
              access, core dumped).\nmpiexec:   program: ./solve -x\nmpiexec:   ending the 7 other \
              ranks.\n"
+        );
+    }
+
+    #[test]
+    fn the_hang_report_lists_who_runs_and_who_has_ended() {
+        let end = |code| end_text(Exit::Code(code), Stage::Finalized);
+        let what = "waits in MPI_Waitall for 2 requests\na\u{1b}[31m\nb";
+        let report = NodeReport {
+            lines: vec![(3, hang_line(3, 77, None, Stage::Running, Some(what.into())))],
+            ended: vec![
+                (0, end(0)),
+                (1, end(0)),
+                (4, end_text(Exit::Code(0), Stage::NotInitialized)),
+                (2, end(0)),
+            ],
+        };
+        assert_eq!(
+            hang_report(5, &report),
+            "mpiexec: 1 of 5 ranks are running:\n\
+             mpiexec:   rank 3 (pid 77): waits in MPI_Waitall for 2 requests\n\
+             mpiexec:     a?[31m\n\
+             mpiexec:     b\n\
+             mpiexec:   ranks 0-2 have ended: exited with code 0 after MPI_Finalize\n\
+             mpiexec:   rank 4 has ended: exited with code 0 without having called MPI_Init\n"
         );
     }
 

@@ -150,6 +150,15 @@ pub struct RankEnd {
     pub cause: Option<Cause>,
 }
 
+/// What a node says in a hang report.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct NodeReport {
+    /// Of each rank that runs: what it waits for, in lines that end.
+    pub lines: Vec<(u32, String)>,
+    /// Of each rank that has ended: how.
+    pub ended: Vec<(u32, String)>,
+}
+
 /// Keys and values that ranks put where others can get them.
 pub type Puts = Vec<(String, String)>;
 
@@ -177,8 +186,8 @@ pub enum Up {
     InputClosed,
     /// Ranks that have ended, found at the same time.
     Ended(Vec<RankEnd>),
-    /// What the ranks that run are waiting for, a line each.
-    Hang(Vec<(u32, String)>),
+    /// What the ranks are waiting for.
+    Hang(NodeReport),
     /// The ranks could not be started, or the agent cannot go on.
     Failed {
         /// The exit status that this shall give.
@@ -311,7 +320,10 @@ mod tests {
                     cause,
                 }])
             }),
-            proptest::collection::vec((any::<u32>(), text), 0..4).prop_map(Up::Hang),
+            proptest::collection::vec((any::<u32>(), text), 0..4).prop_map(|lines| {
+                let ended = lines.clone();
+                Up::Hang(NodeReport { lines, ended })
+            }),
             proptest::collection::vec((text, text), 0..4).prop_map(Up::BarrierIn),
             proptest::option::of(Just(Late::default())).prop_map(|late| Up::Done {
                 sent: vec![Default::default()],

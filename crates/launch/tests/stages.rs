@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::Duration;
 
 use mica_node::late::{CallSite, Counts, Last, Site, Table};
-use mica_node::segment::{JobSegment, WaitKind, Waiting};
+use mica_node::segment::{JobSegment, WaitKind, Waiting, monotonic_ns};
 
 fn main() -> ExitCode {
     match std::env::var("MICA_TEST_ROLE") {
@@ -47,7 +47,7 @@ fn rank(role: &str) -> ExitCode {
                 context: 0,
                 unexpected: 3,
             };
-            block.set_waiting(Some(&waiting));
+            block.set_waiting(Some((&waiting, monotonic_ns())));
             println!("wait");
             sleep();
         }

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use mica_channel::memory::View;
-use mica_protocol::{SendId, State, WaitKind, Waiting};
+use mica_protocol::{Pending, SendId, State, WaitKind, WaitList};
 
 use crate::comm::Comm;
 use crate::constants as c;
@@ -117,12 +117,11 @@ impl Buffer {
     /// Waits until everything in it is sent.
     fn flush(&self) -> Result<()> {
         let before = lock(&self.ledger).next;
-        let waiting = |state: &State| Waiting {
-            kind: WaitKind::Send,
-            peer: -1,
-            tag: -1,
-            context: 0,
-            unexpected: state.unexpected_messages() as u32,
+        let waiting = |_: &State, list: &mut WaitList| {
+            list.add(Pending {
+                name: Some("the messages in an attached buffer to leave".into()),
+                ..Pending::of(WaitKind::Send)
+            });
         };
         let delivered = |state: &mut State| self.delivered(state, before).then_some(());
         Ok(process::engine()?.drive(waiting, delivered)?)
@@ -252,6 +251,10 @@ struct Flush {
 }
 
 impl Operation for Flush {
+    fn name(&self) -> &'static str {
+        "MPI_Buffer_iflush"
+    }
+
     fn poll(&self, state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
         self.buffer
             .delivered(state, self.before)

@@ -57,6 +57,10 @@ impl Generalized {
 }
 
 impl Operation for Generalized {
+    fn name(&self) -> &'static str {
+        "a generalized request"
+    }
+
     fn poll(&self, _state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
         self.is_complete().then_some((Status::EMPTY, None))
     }

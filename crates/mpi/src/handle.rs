@@ -186,6 +186,17 @@ impl<T: Clone> Table<T> {
         object
     }
 
+    /// The first object that `is_it` takes, under the table's lock.
+    pub fn find(&self, is_it: impl Fn(&T) -> bool) -> Option<T> {
+        let slots = self.slots.lock();
+        slots
+            .used
+            .iter()
+            .flatten()
+            .find(|&object| is_it(object))
+            .cloned()
+    }
+
     /// The object that `handle` names, if it lives.
     pub fn get(&self, handle: u32) -> Option<T> {
         let index = self.kind.index(handle)?;

@@ -16,6 +16,7 @@ pub mod error_codes;
 pub mod generalized;
 pub mod group;
 pub mod handle;
+mod hang;
 pub mod info;
 pub mod late;
 mod lenient;

@@ -173,6 +173,10 @@ impl SendRound {
 }
 
 impl Operation for SendRound {
+    fn name(&self) -> &'static str {
+        "a partitioned send"
+    }
+
     fn poll(&self, state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
         let mut progress = lock(&self.progress);
         progress.sends.retain(|&id| !state.take_send(id));
@@ -439,6 +443,10 @@ impl ReceiveRound {
 }
 
 impl Operation for ReceiveRound {
+    fn name(&self) -> &'static str {
+        "a partitioned receive"
+    }
+
     fn poll(&self, state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
         self.advance(state);
         let arrivals = lock(&self.progress);

@@ -97,6 +97,10 @@ enum Half {
 }
 
 impl Operation for Both {
+    fn name(&self) -> &'static str {
+        "MPI_Isendrecv"
+    }
+
     fn poll(&self, state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
         let halves = &mut *lock(&self.0);
         if let Some(send) = &halves.send

@@ -15,6 +15,7 @@ use crate::comm::{self, Comm, exchange};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::group::Group;
+use crate::hang;
 use crate::info;
 use crate::late;
 use crate::lenient;
@@ -117,6 +118,7 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
             }
             let engine = ENGINE.get_or_init(|| engine);
             engine.attend();
+            engine.describe_by(hang::describe);
             late::begin();
             engine
         }

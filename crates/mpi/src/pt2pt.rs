@@ -1,7 +1,9 @@
 //! Point to point: from (communicator, rank, tag) to (job-wide rank, context, tag), and back (MPI 5.0, chapter 3).
 
 use mica_channel::memory::View;
-use mica_protocol::{Completion, Envelope, Fault, MessageId, Pattern, SendId, Started};
+use mica_protocol::{
+    Completion, Engine, Envelope, Fault, MessageId, Pattern, Pending, SendId, Started, WaitKind,
+};
 
 use crate::comm::{self, Comm, Route};
 use crate::constants as c;
@@ -430,10 +432,24 @@ pub fn iprobe(comm: &Comm, source: i32, tag: i32) -> Result<Option<Status>> {
         state.progress()?;
         Ok::<_, Fault>(state.probe(&pattern))
     })?;
-    if found.is_none() {
-        engine.nothing_yet();
-    }
+    note_probe(engine, &pattern, found.is_some());
     Ok(found.map(|a| status_of(comm, &a.envelope, a.bytes)))
+}
+
+/// After a probe that does not wait.
+fn note_probe(engine: &Engine, pattern: &Pattern, has_found: bool) {
+    if has_found {
+        return engine.polled_with_success();
+    }
+    engine.nothing_yet();
+    engine.polled_in_vain(|_, list| {
+        list.add(Pending {
+            peer: pattern.source,
+            tag: pattern.tag,
+            context: Some(pattern.context),
+            ..Pending::of(WaitKind::Probe)
+        });
+    });
 }
 
 /// A message that a matched probe has taken (MPI 5.0, 3.8.2).
@@ -474,9 +490,7 @@ pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status
         state.progress()?;
         Ok::<_, Fault>(state.probe_matched(&pattern))
     })?;
-    if found.is_none() {
-        engine.nothing_yet();
-    }
+    note_probe(engine, &pattern, found.is_some());
     Ok(found.map(|(id, a)| {
         let handle = MESSAGES.insert(Message {
             comm: comm.clone(),

@@ -18,6 +18,7 @@ pub mod park;
 pub mod pmix;
 #[cfg(feature = "launcher")]
 pub mod process;
+pub mod ranges;
 pub mod ring;
 pub mod segment;
 pub mod split;

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::attendant::Attendant;
+use crate::hang::{Pending, Reporter, WaitList};
 use crate::matching::Pattern;
 use crate::offloading::Offload;
 use crate::receive::{Completion, Started};
@@ -16,7 +17,7 @@ use mica_channel::memory::View;
 use mica_node::late::Table;
 use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 use mica_node::park::{Bell, Fencing};
-use mica_node::segment::{CommonAbilities, JobSegment, SegmentError, WaitKind, Waiting};
+use mica_node::segment::{CommonAbilities, JobSegment, SegmentError, WaitKind};
 use mica_node::topology::Place;
 use mica_policy::collective::CollectiveCosts;
 
@@ -54,6 +55,8 @@ pub struct Engine {
     /// Threads that wait in `drive`; counted only where several may be inside.
     pub(crate) waiters: AtomicU32,
     pub(crate) fencing: Fencing,
+    /// For hang reports.
+    pub(crate) reporter: Reporter,
     /// A copy engine is at hand, which must know whether the program waits.
     pub(crate) offloads: bool,
     /// Makes progress for the program, where that was asked for.
@@ -157,12 +160,12 @@ impl Engine {
         context: u64,
         members: &[u32],
     ) -> Result<CommonAbilities, Fault> {
-        let waiting = |state: &State| Waiting {
-            kind: WaitKind::Collective,
-            peer: -1,
-            tag: -1,
-            context,
-            unexpected: state.unexpected_messages() as u32,
+        let waiting = |_: &State, list: &mut WaitList| {
+            list.add(Pending {
+                context: Some(context),
+                name: Some("the abilities of a communicator's ranks".into()),
+                ..Pending::of(WaitKind::Collective)
+            });
         };
         self.watch(waiting, || self.segment.common_abilities(members))
     }
@@ -251,12 +254,14 @@ impl Engine {
         match self.enter(|state| state.send(peer, context, tag, view, sync))? {
             None => Ok(()),
             Some(id) => self.drive(
-                |state| Waiting {
-                    kind: WaitKind::Send,
-                    peer: peer as i32,
-                    tag,
-                    context,
-                    unexpected: state.unexpected_messages() as u32,
+                |_, list| {
+                    list.add(Pending {
+                        peer: Some(peer),
+                        tag: Some(tag),
+                        context: Some(context),
+                        bytes: Some(view.len()),
+                        ..Pending::of(WaitKind::Send)
+                    })
                 },
                 |state| state.take_send(id).then_some(()),
             ),
@@ -309,7 +314,7 @@ impl Engine {
     fn receive_posted(&self, pattern: Pattern, view: &View) -> Result<Completion, Fault> {
         let id = self.enter(|state| state.receive(pattern, view))?;
         self.drive(
-            |state| waiting_for(WaitKind::Receive, &pattern, state),
+            |_, list| list.add(waiting_for(WaitKind::Receive, &pattern, Some(view.len()))),
             |state| state.take_received(id),
         )
     }
@@ -323,7 +328,9 @@ impl Engine {
         pattern: Pattern,
         f: impl FnMut(&mut State) -> Option<R>,
     ) -> Result<R, Fault> {
-        self.drive(|state| waiting_for(WaitKind::Probe, &pattern, state), f)
+        let waiting =
+            |_: &State, list: &mut WaitList| list.add(waiting_for(WaitKind::Probe, &pattern, None));
+        self.drive(waiting, f)
     }
 
     /// What this rank has sent so far, by way.
@@ -371,12 +378,11 @@ impl Engine {
     /// Waits until what is owed to others has left.
     fn settle(&self) -> Result<(), Fault> {
         self.drive(
-            |_| Waiting {
-                kind: WaitKind::Send,
-                peer: -1,
-                tag: -1,
-                context: 0,
-                unexpected: 0,
+            |_, list| {
+                list.add(Pending {
+                    name: Some("what it has sent to leave".into()),
+                    ..Pending::of(WaitKind::Send)
+                })
             },
             |state| state.is_settled().then_some(()),
         )
@@ -428,12 +434,12 @@ impl Engine {
     }
 }
 
-fn waiting_for(kind: WaitKind, pattern: &Pattern, state: &State) -> Waiting {
-    Waiting {
-        kind,
-        peer: pattern.source.map_or(-1, |s| s as i32),
-        tag: pattern.tag.unwrap_or(-1),
-        context: pattern.context,
-        unexpected: state.unexpected_messages() as u32,
+fn waiting_for(kind: WaitKind, pattern: &Pattern, bytes: Option<usize>) -> Pending {
+    Pending {
+        peer: pattern.source,
+        tag: pattern.tag,
+        context: Some(pattern.context),
+        bytes,
+        ..Pending::of(kind)
     }
 }

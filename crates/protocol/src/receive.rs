@@ -2,6 +2,7 @@
 
 use crate::Fault;
 use crate::engine::Glance;
+use crate::hang::Pending;
 use crate::matching::{Envelope, Pattern};
 use crate::offloading::Copying;
 use crate::packet;
@@ -11,6 +12,7 @@ use crate::traffic::Way;
 use mica_channel::direct::Exposed;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
+use mica_node::segment::WaitKind;
 
 /// A receive that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -113,6 +115,7 @@ impl State {
             Some(ticket) => {
                 let (envelope, early) = self.unexpected.remove(ticket);
                 self.accept(id, envelope, early, Target::Unexpected(ticket))?;
+                self.has_taken_from(envelope.source)?;
             }
         }
         Ok(id)
@@ -139,6 +142,7 @@ impl State {
         };
         let id = RecvId(self.recvs.insert(op) as u32);
         self.accept(id, envelope, early, Target::Probed(message.0 as usize))?;
+        self.has_taken_from(envelope.source)?;
         Ok(id)
     }
 
@@ -161,9 +165,16 @@ impl State {
         }
     }
 
-    /// What a receive asks for.
-    pub fn receive_pattern(&self, id: RecvId) -> Pattern {
-        self.recvs[id.0 as usize].pattern
+    /// What a receive under way is, for people.
+    pub fn pending_receive(&self, id: RecvId) -> Pending {
+        let op = &self.recvs[id.0 as usize];
+        Pending {
+            peer: op.pattern.source,
+            tag: op.pattern.tag,
+            context: Some(op.pattern.context),
+            bytes: Some(op.view.len()),
+            ..Pending::of(WaitKind::Receive)
+        }
     }
 
     /// Cancels a receive if it is not matched yet; it completes as cancelled then (MPI 5.0, 3.8.4).
@@ -379,8 +390,8 @@ impl State {
             arrived: sent,
             acknowledge,
         };
-        self.unexpected.insert(envelope, early);
-        Ok(())
+        self.unexpected.insert(envelope, sent, early);
+        self.watch_backlog_from(source)
     }
 
     /// The first cells of a message have arrived from `source`.
@@ -407,7 +418,9 @@ impl State {
                     arrived: 0,
                     acknowledge: None,
                 };
-                Target::Unexpected(self.unexpected.insert(envelope, early))
+                let ticket = self.unexpected.insert(envelope, total, early);
+                self.watch_backlog_from(source)?;
+                Target::Unexpected(ticket)
             }
         };
         self.inbound[source as usize] = Some(Inbound {
@@ -520,7 +533,9 @@ impl State {
         match self.posted.take(&envelope) {
             Some(id) => self.fetch(id, envelope, request)?,
             None => {
-                self.unexpected.insert(envelope, Early::Requested(request));
+                let early = Early::Requested(request);
+                self.unexpected.insert(envelope, 0, early);
+                self.watch_backlog_from(source)?;
             }
         }
         self.watch_skew(source)

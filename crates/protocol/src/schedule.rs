@@ -150,12 +150,6 @@ impl State {
         self.schedules.remove(id.0 as usize).end
     }
 
-    /// Context and tag of a schedule under way.
-    pub fn schedule_key(&self, id: ScheduleId) -> (u64, i32) {
-        let running = &self.schedules[id.0 as usize];
-        (running.context, running.tag)
-    }
-
     /// Lets a schedule go on without anybody asking for its end.
     pub fn abandon_schedule(&mut self, id: ScheduleId) {
         let running = &mut self.schedules[id.0 as usize];

@@ -1,6 +1,7 @@
 //! Sends: the sender's half of every protocol.
 
 use crate::Fault;
+use crate::hang::Pending;
 use crate::matching::Envelope;
 use crate::packet::{self, CELLS_MAX};
 use crate::rendezvous::Asking;
@@ -10,6 +11,7 @@ use crate::traffic::Way;
 use mica_channel::direct::Backend;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
+use mica_node::segment::WaitKind;
 
 /// A send that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -153,10 +155,16 @@ impl State {
         self.sends[id.0 as usize].phase == Phase::Done
     }
 
-    /// Receiver and tag of a send under way.
-    pub fn send_target(&self, id: SendId) -> (u32, u64, i32) {
+    /// What a send under way is, for people.
+    pub fn pending_send(&self, id: SendId) -> Pending {
         let op = &self.sends[id.0 as usize];
-        (op.peer, op.context, op.tag)
+        Pending {
+            peer: Some(op.peer),
+            tag: Some(op.tag),
+            context: Some(op.context),
+            bytes: Some(op.view.len()),
+            ..Pending::of(WaitKind::Send)
+        }
     }
 
     fn send_to_self(
@@ -176,7 +184,8 @@ impl State {
             self.deliver_own(recv, &envelope, view);
             return Ok(None);
         }
-        if !sync && view.len() <= self.selection.eager_to_self(self.me) {
+        let is_short = view.len() <= self.selection.eager_to_self(self.me);
+        if !sync && is_short && self.may_keep_own(view.len()) {
             let copy = Block::allocate(view.len())?.view(Shape::Contiguous { bytes: view.len() });
             copy.copy_from(view);
             let early = Early::Buffered {
@@ -184,7 +193,7 @@ impl State {
                 arrived: view.len(),
                 acknowledge: None,
             };
-            self.unexpected.insert(envelope, early);
+            self.unexpected.insert(envelope, view.len(), early);
             return Ok(None);
         }
         let op = SendOp {
@@ -196,7 +205,7 @@ impl State {
             asking: Asking::default(),
         };
         let send = self.sends.insert(op) as u32;
-        self.unexpected.insert(envelope, Early::Own { send });
+        self.unexpected.insert(envelope, 0, Early::Own { send });
         Ok(Some(SendId(send)))
     }
 
@@ -236,20 +245,20 @@ impl State {
             let outbox = &outboxes[peer as usize];
             let head = outbox.ordered.front().map(|&id| &sends[id as usize]);
             // What the head needs in the arena: asking for less would find room that does not help it.
-            let payload = match head {
-                Some(op) if outbox.control.is_empty() => match op.phase {
-                    Phase::Queued(Plan::Ring, _) => op.view.len(),
-                    _ => 0,
-                },
-                _ => 0,
+            let head = head.filter(|_| outbox.control.is_empty());
+            // A message that its receiver holds back is only announced.
+            let is_held = head.is_some() && channels.is_held(peer);
+            let (payload, needs_cell) = match head.map(|op| (op.phase, op.view.len())) {
+                Some((Phase::Queued(Plan::Inline | Plan::Ring, _), _))
+                    if !is_held && channels.lacks_credit(peer) =>
+                {
+                    return false;
+                }
+                Some((Phase::Queued(Plan::Ring, _), len)) if !is_held => (len, false),
+                Some((Phase::Queued(Plan::Cells, _), _)) => (0, !is_held),
+                Some((Phase::Streaming { .. }, _)) => (0, true),
+                _ => (0, false),
             };
-            let needs_cell = outbox.control.is_empty()
-                && head.is_some_and(|op| {
-                    matches!(
-                        op.phase,
-                        Phase::Queued(Plan::Cells, _) | Phase::Streaming { .. }
-                    )
-                });
             channels.has_room(peer, payload) && (!needs_cell || channels.has_cell(peer))
         })
     }
@@ -292,6 +301,9 @@ impl State {
         let op = &self.sends[id as usize];
         let (peer, context, tag) = (op.peer, op.context, op.tag);
         match op.phase {
+            Phase::Queued(plan, _) if plan != Plan::Rendezvous && self.channels.is_held(peer) => {
+                self.send_request(id)
+            }
             Phase::Queued(Plan::Inline | Plan::Ring, sync) => {
                 let view = op.view.clone();
                 let sent = if sync {

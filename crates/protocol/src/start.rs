@@ -8,6 +8,8 @@ use crate::Engine;
 use crate::attendant::Attendant;
 use crate::channels::Channels;
 use crate::engine::{GLANCES, GLANCES_SHARED};
+use crate::hang::Reporter;
+use crate::hold::Holds;
 use crate::offloading::Offload;
 use crate::progress::{Bringer, Polling};
 use crate::rendezvous::Splits;
@@ -25,7 +27,7 @@ use mica_node::park::{self, Bell, Fencing};
 use mica_node::segment::{Difference, JobSegment, PREFIX_VARIABLE, SegmentError, Settings};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables::{self, BadValue};
-use mica_policy::{PollPolicy, SkewPolicy};
+use mica_policy::{HoldPolicy, PollPolicy, SkewPolicy};
 
 /// Why a process cannot join its job.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +100,7 @@ impl Engine {
         let met = (&settings, loopback);
         let net = open_net(segment, rank, &nodes, met, manager.as_deref_mut())?;
         let shm = Shm::new(segment, rank, wake_fencing, net.is_none() || !loopback)?;
-        let channels = Channels { shm, net };
+        let channels = Channels::new(shm, net, segment.job_size());
         let (collective_costs, _) = mica_policy::tuning::collective_in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
@@ -155,7 +157,10 @@ impl Engine {
             direct,
             Splits::new(segment, rank),
             selection,
-            Skew::new(SkewPolicy::from_environment()?, ranks),
+            (
+                Skew::new(SkewPolicy::from_environment()?, ranks),
+                Holds::new(HoldPolicy::from_environment()?),
+            ),
         );
         state.polling = polling;
         state.offload = copy_engine(segment, rank, wake_fencing)?;
@@ -182,6 +187,7 @@ impl Engine {
             ),
             waiters: AtomicU32::new(0),
             fencing,
+            reporter: Reporter::default(),
             offloads,
             attendant: attended.then(Attendant::default),
             reach,

@@ -5,14 +5,17 @@ use std::time::{Duration, Instant};
 
 use crate::Fault;
 use crate::engine::Engine;
+use crate::hang::{Spell, WaitList};
 use crate::state::State;
-use mica_node::segment::Waiting;
 
 /// Of so many polls one gives others the core, even where every rank has one for itself as far as is known.
 const COURTESY: u32 = 512;
 
 /// A rank that waits so long looks whether those that it waits for are still there.
 pub(crate) const VIGIL: Duration = Duration::from_secs(1);
+
+/// Polls between two looks for a question of the launcher's (hang reports).
+const HEED_EVERY: u32 = 64;
 
 /// Counts a waiting thread for as long as it lives.
 struct Waiter<'a>(&'a AtomicU32);
@@ -57,17 +60,18 @@ impl Engine {
         }
     }
 
-    /// Makes progress until `f` returns something. Blocks: polls, then yields, then parks. `waiting` says what for, if a hang
+    /// Makes progress until `f` returns something. Blocks: polls, then yields, then parks. `waiting` lists what for, if a hang
     /// report asks.
     ///
     /// # Errors
     /// When progress fails for want of memory.
     pub fn drive<R>(
         &self,
-        waiting: impl Fn(&State) -> Waiting,
+        waiting: impl Fn(&State, &mut WaitList),
         mut f: impl FnMut(&mut State) -> Option<R>,
     ) -> Result<R, Fault> {
         let mut polls = 0u32;
+        let mut spell = Spell::default();
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         let _wait = self.offloads.then(|| Wait::begin(self));
         loop {
@@ -85,10 +89,14 @@ impl Engine {
                 return Ok(r);
             }
             if self.pause(&mut polls) {
-                if let Some(r) = self.park(&waiting, &mut f) {
+                if let Some(r) = self.park(&waiting, &mut spell, &mut f) {
                     return Ok(r);
                 }
                 self.check_loss()?;
+                self.heed_question(&mut spell, &waiting);
+            } else if polls.is_multiple_of(HEED_EVERY) {
+                spell.since();
+                self.heed_question(&mut spell, &waiting);
             }
         }
     }
@@ -100,7 +108,7 @@ impl Engine {
     /// When progress fails for want of memory.
     pub fn watch<R>(
         &self,
-        waiting: impl Fn(&State) -> Waiting,
+        waiting: impl Fn(&State, &mut WaitList),
         mut look: impl FnMut() -> Option<R>,
     ) -> Result<R, Fault> {
         for _ in 0..self.glances {
@@ -114,6 +122,7 @@ impl Engine {
             }
         }
         let mut polls = 0u32;
+        let mut spell = Spell::default();
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         let _wait = self.offloads.then(|| Wait::begin(self));
         loop {
@@ -123,10 +132,14 @@ impl Engine {
             if self.enter(State::progress)? {
                 polls = 0;
             } else if self.pause(&mut polls) {
-                if let Some(r) = self.park(&waiting, &mut |_: &mut State| look()) {
+                if let Some(r) = self.park(&waiting, &mut spell, &mut |_: &mut State| look()) {
                     return Ok(r);
                 }
                 self.check_loss()?;
+                self.heed_question(&mut spell, &waiting);
+            } else if polls.is_multiple_of(HEED_EVERY) {
+                spell.since();
+                self.heed_question(&mut spell, &waiting);
             }
         }
     }
@@ -170,12 +183,13 @@ impl Engine {
     #[cold]
     fn park<R>(
         &self,
-        waiting: &impl Fn(&State) -> Waiting,
+        waiting: &impl Fn(&State, &mut WaitList),
+        spell: &mut Spell,
         f: &mut impl FnMut(&mut State) -> Option<R>,
     ) -> Option<R> {
         let block = self.segment.block(self.rank);
-        let what = waiting(&self.state.lock());
-        block.set_waiting(Some(&what));
+        let what = self.first_pending(waiting);
+        block.set_waiting(Some((&what, spell.since())));
         let mut result = None;
         let began = self.is_watchful.then(Instant::now);
         self.rest(|state| {

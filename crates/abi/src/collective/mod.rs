@@ -16,7 +16,7 @@ pub use reduction::*;
 
 use std::ffi::{c_int, c_void};
 
-use mica_mpi::collective::{BlockList, Buffer, Plan, execute};
+use mica_mpi::collective::{BlockList, Buffer, Form, Function, Label, Plan, execute};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants::{BYTE, DATATYPE_NULL, ERR_ARG, ERR_BUFFER, IN_PLACE, ROOT};
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
@@ -31,12 +31,14 @@ use crate::types::{MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 pub struct Call {
     comm: Comm,
     plan: Plan,
+    function: Function,
 }
 
 impl Call {
     /// The blocking form.
     pub fn run(self) -> Result<()> {
-        execute::run(&self.comm, &self.plan)
+        let label = Label::new(self.function, Form::Blocking);
+        execute::run(&self.comm, &self.plan.labelled(label))
     }
 }
 
@@ -51,7 +53,8 @@ pub unsafe fn start(
     // SAFETY: by the contract above.
     let request = unsafe { Out::new(request, "request")? };
     let call = prepare()?;
-    let started = execute::start(&call.comm, call.plan)?;
+    let label = Label::new(call.function, Form::Immediate);
+    let started = execute::start(&call.comm, call.plan, label)?;
     request.set(MPI_Request::from_raw(started.register()));
     Ok(())
 }
@@ -70,7 +73,8 @@ pub unsafe fn keep(
     let request = unsafe { Out::new(request, "request")? };
     Info::resolve_hints(info.raw())?;
     let call = prepare()?;
-    let kept = execute::persistent(&call.comm, call.plan)?;
+    let label = Label::new(call.function, Form::Persistent);
+    let kept = execute::persistent(&call.comm, call.plan, label)?;
     request.set(MPI_Request::from_raw(kept.register()));
     Ok(())
 }

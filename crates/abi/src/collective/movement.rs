@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_mpi::Result;
-use mica_mpi::collective;
+use mica_mpi::collective::{self, Function};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants::BYTE;
 
@@ -17,7 +17,11 @@ use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype};
 pub fn barrier(comm: MPI_Comm) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
     let plan = collective::barrier(&comm)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Barrier,
+    })
 }
 
 /// Those of MPI_Bcast.
@@ -41,7 +45,11 @@ pub unsafe fn bcast(
     // SAFETY: by the contract above; nothing is at the null address.
     let buffer = unsafe { whole(buffer, "count", count, datatype)? };
     let plan = collective::bcast(&comm, &buffer, root)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Bcast,
+    })
 }
 
 /// Those of MPI_Gather.
@@ -73,7 +81,11 @@ pub unsafe fn gather(
         None
     };
     let plan = collective::gather(&comm, send.as_ref(), receive.as_ref(), root)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Gather,
+    })
 }
 
 /// Those of MPI_Gatherv.
@@ -117,7 +129,11 @@ pub unsafe fn gatherv(
         None
     };
     let plan = collective::gatherv(&comm, send.as_ref(), receive, root)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Gatherv,
+    })
 }
 
 /// Those of MPI_Scatter.
@@ -149,7 +165,11 @@ pub unsafe fn scatter(
         None
     };
     let plan = collective::scatter(&comm, send.as_ref(), receive.as_ref(), root)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Scatter,
+    })
 }
 
 /// Those of MPI_Scatterv.
@@ -192,7 +212,11 @@ pub unsafe fn scatterv(
         None
     };
     let plan = collective::scatterv(&comm, send, receive.as_ref(), root)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Scatterv,
+    })
 }
 
 /// Those of MPI_Allgather.
@@ -217,7 +241,11 @@ pub unsafe fn allgather(
         )
     };
     let plan = collective::allgather(&comm, send.as_ref(), &receive)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Allgather,
+    })
 }
 
 /// Those of MPI_Allgatherv.
@@ -252,7 +280,11 @@ pub unsafe fn allgatherv(
         )
     };
     let plan = collective::allgatherv(&comm, send.as_ref(), &required(receive)?)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Allgatherv,
+    })
 }
 
 /// Those of MPI_Alltoall.
@@ -277,7 +309,11 @@ pub unsafe fn alltoall(
         )
     };
     let plan = collective::alltoall(&comm, send.as_ref(), &receive)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Alltoall,
+    })
 }
 
 /// Those of MPI_Alltoallv.
@@ -320,7 +356,11 @@ pub unsafe fn alltoallv(
         )
     };
     let plan = collective::alltoallv(&comm, send.as_ref(), &required(receive)?)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Alltoallv,
+    })
 }
 
 /// Those of MPI_Alltoallw.
@@ -362,5 +402,9 @@ pub unsafe fn alltoallw(
         )
     };
     let plan = collective::alltoallv(&comm, send.as_ref(), &required(receive)?)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Alltoallw,
+    })
 }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use mica_mpi::Result;
-use mica_mpi::collective::neighbor;
+use mica_mpi::collective::{Function, neighbor};
 use mica_mpi::comm::Comm;
 
 use super::{Call, blocks, plain, required, typed_blocks, whole};
@@ -32,7 +32,11 @@ pub unsafe fn neighbor_allgather(
         )
     };
     let plan = neighbor::allgather(&comm, &send, &receive)?.into();
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::NeighborAllgather,
+    })
 }
 
 /// Those of MPI_Neighbor_allgatherv.
@@ -61,7 +65,11 @@ pub unsafe fn neighbor_allgatherv(
         )
     };
     let plan = neighbor::allgatherv(&comm, &send, &required(receive)?)?.into();
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::NeighborAllgatherv,
+    })
 }
 
 /// Those of MPI_Neighbor_alltoall.
@@ -86,7 +94,11 @@ pub unsafe fn neighbor_alltoall(
         )
     };
     let plan = neighbor::alltoall(&comm, &send, &receive)?.into();
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::NeighborAlltoall,
+    })
 }
 
 /// Those of MPI_Neighbor_alltoallv.
@@ -124,7 +136,11 @@ pub unsafe fn neighbor_alltoallv(
         )
     };
     let plan = neighbor::alltoallv(&comm, &required(send)?, &required(receive)?)?.into();
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::NeighborAlltoallv,
+    })
 }
 
 /// Those of MPI_Neighbor_alltoallw.
@@ -162,5 +178,9 @@ pub unsafe fn neighbor_alltoallw(
         )
     };
     let plan = neighbor::alltoallv(&comm, &required(send)?, &required(receive)?)?.into();
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::NeighborAlltoallw,
+    })
 }

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use mica_mpi::Result;
-use mica_mpi::collective::{self, Plan};
+use mica_mpi::collective::{self, Function, Plan};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
@@ -48,7 +48,11 @@ pub unsafe fn reduce(
     };
     present(send.as_ref(), receive.as_ref(), count, &datatype)?;
     let plan = collective::reduce(&comm, send, receive, count, &datatype, &op, root)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::Reduce,
+    })
 }
 
 /// Refuses null buffers that `count` elements should lie in.
@@ -74,7 +78,7 @@ type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<P
 /// # Safety
 /// As [`allreduce`].
 unsafe fn vector(
-    reduce: Vector,
+    (reduce, function): (Vector, Function),
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
     count: MPI_Count,
@@ -89,7 +93,11 @@ unsafe fn vector(
     let (send, receive) = unsafe { (region(sendbuf), Region::user(plain(recvbuf)?)) };
     present(send.as_ref(), Some(&receive), count, &datatype)?;
     let plan = reduce(&comm, send, receive, count, &datatype, &op)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function,
+    })
 }
 
 /// Those of MPI_Allreduce.
@@ -107,7 +115,7 @@ pub unsafe fn allreduce(
     // SAFETY: by the contract above.
     unsafe {
         vector(
-            collective::allreduce,
+            (collective::allreduce, Function::Allreduce),
             sendbuf,
             recvbuf,
             count,
@@ -148,7 +156,11 @@ pub unsafe fn reduce_scatter(
     present(send.as_ref(), None, total, &datatype)?;
     present(None, Some(&receive), counts[comm.rank()], &datatype)?;
     let plan = collective::reduce_scatter(&comm, send, receive, &counts, &datatype, &op)?;
-    Ok(Call { comm, plan })
+    Ok(Call {
+        comm,
+        plan,
+        function: Function::ReduceScatter,
+    })
 }
 
 /// Those of MPI_Reduce_scatter_block.
@@ -167,7 +179,10 @@ pub unsafe fn reduce_scatter_block(
     // SAFETY: by the contract above.
     unsafe {
         vector(
-            collective::reduce_scatter_block,
+            (
+                collective::reduce_scatter_block,
+                Function::ReduceScatterBlock,
+            ),
             sendbuf,
             recvbuf,
             recvcount,
@@ -193,7 +208,7 @@ pub unsafe fn scan(
     // SAFETY: by the contract above.
     unsafe {
         vector(
-            collective::scan,
+            (collective::scan, Function::Scan),
             sendbuf,
             recvbuf,
             count,
@@ -219,7 +234,7 @@ pub unsafe fn exscan(
     // SAFETY: by the contract above.
     unsafe {
         vector(
-            collective::exscan,
+            (collective::exscan, Function::Exscan),
             sendbuf,
             recvbuf,
             count,

@@ -164,8 +164,9 @@ pub unsafe fn mpi_waitall(
     let requests = unsafe { slice_mut(array_of_requests, count, "array_of_requests", "count")? };
     // As far as they are plain: without a list of outcomes.
     let mut plain = 0;
-    for request in requests.iter_mut() {
-        let Some(status) = request::wait_plain(request.raw())? else {
+    while let Some((request, others)) = requests[plain..].split_first_mut() {
+        let others = || others.iter().map(|other| other.raw());
+        let Some(status) = request::wait_plain_among(request.raw(), others)? else {
             break;
         };
         *request = NULL;

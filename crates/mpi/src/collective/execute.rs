@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use mica_protocol::{Local as Work, Prepare, SendId, Stage, Step};
 
+use super::Label;
 use super::node::team::Ticket;
 use super::node::{Call, Plan};
 use super::schedule::{Local, Round, Transfer};
@@ -28,7 +29,7 @@ pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
     };
     if comm.is_inter() {
         // Point-to-point ranks name the other group only; the engine knows both.
-        let outcome = start(comm, plan.clone())?.wait()?;
+        let outcome = start(comm, plan.clone(), Label::UNSAID)?.wait()?;
         return outcome.error.map_or(Ok(()), Err);
     }
     let tag = comm.next_collective_tag();
@@ -51,19 +52,21 @@ pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Starts this rank's part of a collective; it goes on with every call that makes progress.
+/// Starts this rank's part of a collective, called by the function that `label` names; it goes on with every call that
+/// makes progress.
 ///
 /// # Errors
 /// When the process has no engine.
-pub fn start(comm: &Comm, plan: Plan) -> Result<Request> {
-    begin(comm, comm.next_collective_tag(), stages(comm, plan))
+pub fn start(comm: &Comm, plan: Plan, label: Label) -> Result<Request> {
+    let stages = stages(comm, plan.labelled(label));
+    begin(comm, comm.next_collective_tag(), stages, label)
 }
 
 /// The persistent form: a request that runs the schedule each time it is started.
 ///
 /// # Errors
 /// When memory for it cannot be had.
-pub fn persistent(comm: &Comm, plan: Plan) -> Result<Request> {
+pub fn persistent(comm: &Comm, plan: Plan, label: Label) -> Result<Request> {
     // On the communicator's area, starts would have to come in the same order everywhere.
     let plan = match plan {
         Plan::Rounds(schedule) => Plan::Rounds(schedule.by_messages(comm)?),
@@ -72,21 +75,21 @@ pub fn persistent(comm: &Comm, plan: Plan) -> Result<Request> {
             None => Plan::Rounds(call.by_messages(comm)?),
         },
     };
-    let stages = stages(comm, plan);
+    let stages = stages(comm, plan.labelled(label));
     // One tag for all starts, given at initialization, which ranks do in the same order: so they may start several
     // persistent operations in any order. Messages of two starts of one operation cannot be confused: they come in order.
     let (of, tag) = (comm.clone(), comm.next_collective_tag());
     Ok(Request::persistent(comm, move || {
-        begin(&of, tag, stages.clone())
+        begin(&of, tag, stages.clone(), label)
     }))
 }
 
-fn begin(comm: &Comm, tag: i32, stages: Arc<[Stage]>) -> Result<Request> {
+fn begin(comm: &Comm, tag: i32, stages: Arc<[Stage]>, label: Label) -> Result<Request> {
     let _visit = late::arrive(comm);
     let context = comm.context() | 1;
     let engine = process::engine()?;
     let id = engine.enter(|state| state.start_schedule(context, tag, stages));
-    Ok(Request::schedule(comm, id))
+    Ok(Request::schedule(comm, id, label))
 }
 
 /// The schedule in the engine's terms.

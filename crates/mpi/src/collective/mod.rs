@@ -43,6 +43,7 @@ pub mod calls;
 pub mod execute;
 pub mod gather;
 pub mod inter;
+mod label;
 mod layout;
 pub mod neighbor;
 pub mod node;
@@ -61,6 +62,7 @@ pub use calls::{
     allgather, allgatherv, allreduce, alltoall, alltoallv, barrier, bcast, exscan, gather, gatherv,
     reduce, reduce_scatter, reduce_scatter_block, scan, scatter, scatterv,
 };
+pub use label::{Form, Function, LABEL_BITS, Label};
 pub use layout::Layout;
 pub use node::Plan;
 pub use place::{Blocks, Elements, Place};

@@ -4,6 +4,7 @@
 //! description serves a blocking call (run to the end) and non-blocking and persistent ones (advanced
 //! from any MPI call).
 
+use super::Label;
 use super::node::Call;
 use crate::comm::Comm;
 use crate::error::Result;
@@ -122,6 +123,13 @@ impl Schedule {
             self.rounds.push(Round::default());
         }
         self.last().call = Some(call);
+    }
+
+    /// Names the function that the program called, for the collectives on the shared area.
+    pub(super) fn label(&mut self, label: Label) {
+        for call in self.rounds.iter_mut().filter_map(|r| r.call.as_mut()) {
+            call.set_label(label);
+        }
     }
 
     /// Appends what a rank does in a collective of some ranks only: `ranks[i]` is the one that `part` calls `i`.

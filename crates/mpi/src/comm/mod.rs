@@ -153,6 +153,16 @@ impl Comm {
         }
     }
 
+    /// The communicator that messages with this context belong to, if the program has a handle of it. A search, for messages
+    /// to people.
+    #[cold]
+    pub(crate) fn of_context(context: u64) -> Option<Comm> {
+        let is_it = |comm: &Comm| comm.context() == context & !1;
+        let predefined = [process::world(), process::myself()];
+        let mut predefined = predefined.into_iter().flatten();
+        predefined.find(is_it).or_else(|| COMMS.find(is_it))
+    }
+
     /// A predefined communicator.
     pub(crate) fn predefined(handle: u32, name: &str, context: u64, group: Group, me: u32) -> Comm {
         let state = State {

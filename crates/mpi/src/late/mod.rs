@@ -195,6 +195,15 @@ fn find() -> Caller {
         .map_or(Caller::default(), |finder| (finder.caller)())
 }
 
+/// The function of the library that this thread is in, as the program called it: `MPI_Recv`. Walks the stack.
+pub(crate) fn current_function() -> Option<String> {
+    let finder = FINDER.get()?;
+    let entry = (finder.caller)().entry;
+    let symbol = (entry != 0).then(|| (finder.name)(entry).symbol)?;
+    let name = table::function(&symbol);
+    name.starts_with("MPI_").then_some(name)
+}
+
 /// What this process has counted so far: the sites where it waited most.
 pub fn report() -> Report {
     lock(&TABLE).report(|address| match FINDER.get() {

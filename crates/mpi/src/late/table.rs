@@ -98,7 +98,7 @@ impl Table {
 }
 
 /// The name of a function of the library. `MPI_X` and `PMPI_X` have one body, which the linker may keep once, under either name.
-fn function(symbol: &str) -> String {
+pub(super) fn function(symbol: &str) -> String {
     let plain = symbol
         .strip_prefix('P')
         .filter(|rest| rest.starts_with("MPI_"));

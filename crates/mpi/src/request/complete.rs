@@ -1,8 +1,8 @@
 //! The wait and test families: of one request, of all, of any and of some (MPI 5.0, 3.7.3 to 3.7.6).
 
-use mica_protocol::{Fault, State, WaitKind, Waiting};
+use mica_protocol::{Fault, State, WaitList};
 
-use super::{Outcome, Request, forget};
+use super::{Outcome, Request, forget, list_all};
 use crate::error::Result;
 use crate::process;
 
@@ -45,23 +45,28 @@ fn get(handle: u32, take: bool) -> Result<Option<Outcome>> {
     let Some(request) = Request::resolve(handle)? else {
         return Ok(Some(Outcome::EMPTY));
     };
-    ask(|state| {
+    let question = |state: &mut State| {
         if let Some(outcome) = request.poll(state, take) {
             return Ok(Some(outcome));
         }
         state.progress()?;
         Ok(request.poll(state, take))
-    })
+    };
+    ask(question, |state, list| list_all([&request], state, list))
 }
 
-/// Asks the engine once, without waiting.
+/// Asks the engine once, without waiting; `about` lists what for.
 fn ask<R>(
     question: impl FnOnce(&mut State) -> std::result::Result<Option<R>, Fault>,
+    about: impl Fn(&State, &mut WaitList),
 ) -> Result<Option<R>> {
     let engine = process::engine()?;
     let answer = engine.enter(question)?;
     if answer.is_none() {
         engine.nothing_yet();
+        engine.polled_in_vain(about);
+    } else {
+        engine.polled_with_success();
     }
     Ok(answer)
 }
@@ -80,11 +85,11 @@ fn resolve_all(handles: &[u32]) -> Result<Vec<Option<Request>>> {
 /// As [`wait`].
 pub fn wait_all(handles: &[u32]) -> Result<Vec<Outcome>> {
     let requests = resolve_all(handles)?;
-    let outcome = |(request, &handle): (&Option<Request>, &u32)| match request {
+    let outcome = |(i, &handle): (usize, &u32)| match &requests[i] {
         None => Ok(Outcome::EMPTY),
-        Some(request) => Ok(finish(handle, request.wait()?)),
+        Some(request) => Ok(finish(handle, request.wait_among(&requests[i + 1..])?)),
     };
-    requests.iter().zip(handles).map(outcome).collect()
+    handles.iter().enumerate().map(outcome).collect()
 }
 
 /// `MPI_Testall`: the outcomes if all requests are complete; all handles are used up then.
@@ -93,7 +98,7 @@ pub fn wait_all(handles: &[u32]) -> Result<Vec<Outcome>> {
 /// As [`wait`].
 pub fn test_all(handles: &[u32]) -> Result<Option<Vec<Outcome>>> {
     let requests = resolve_all(handles)?;
-    let outcomes = ask(|state| {
+    let question = |state: &mut State| {
         state.progress()?;
         let all = |state: &mut State, take: bool| -> Option<Vec<Outcome>> {
             requests
@@ -108,6 +113,9 @@ pub fn test_all(handles: &[u32]) -> Result<Option<Vec<Outcome>>> {
             None => None,
             Some(_) => all(state, true),
         })
+    };
+    let outcomes = ask(question, |state, list| {
+        list_all(requests.iter().flatten(), state, list)
     })?;
     Ok(outcomes.map(|all| {
         all.into_iter()
@@ -139,13 +147,12 @@ fn drive_any<R>(
     requests: &[Option<Request>],
     pick: impl Fn(&[Option<Request>], &mut State) -> Option<R>,
 ) -> Result<Option<R>> {
-    let Some(first) = requests.iter().flatten().next() else {
+    if none_active(requests) {
         return Ok(None);
-    };
+    }
     let engine = process::engine()?;
-    let waiting = |state: &State| Waiting {
-        kind: WaitKind::Requests,
-        ..first.waiting(state)
+    let waiting = |state: &State, list: &mut WaitList| {
+        list_all(requests.iter().flatten(), state, list);
     };
     Ok(Some(engine.drive(waiting, |state| pick(requests, state))?))
 }
@@ -154,9 +161,12 @@ fn test_any_with<R>(
     requests: &[Option<Request>],
     pick: impl Fn(&[Option<Request>], &mut State) -> Option<R>,
 ) -> Result<Option<R>> {
-    ask(|state| {
+    let question = |state: &mut State| {
         state.progress()?;
         Ok(pick(requests, state))
+    };
+    ask(question, |state, list| {
+        list_all(requests.iter().flatten(), state, list)
     })
 }
 

@@ -8,9 +8,10 @@ use std::fmt::{self, Debug};
 use std::sync::{Arc, Mutex};
 
 use mica_protocol::{
-    Failure, OneThreadAtATime, RecvId, ScheduleId, SendId, State, WaitKind, Waiting,
+    Failure, OneThreadAtATime, Pending, RecvId, ScheduleId, SendId, State, WaitKind, WaitList,
 };
 
+use crate::collective::Label;
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -22,7 +23,7 @@ use crate::sync::lock;
 pub use complete::{
     Found, status, test, test_all, test_any, test_some, wait, wait_all, wait_any, wait_some,
 };
-pub use plain::wait_plain;
+pub use plain::{wait_plain, wait_plain_among};
 
 /// An operation under way.
 #[derive(Debug, Clone)]
@@ -38,13 +39,16 @@ enum Work {
     Send(SendId),
     Receive(RecvId),
     Done(Status),
-    Schedule(ScheduleId),
+    Schedule(ScheduleId, Label),
     Persistent(Arc<Persistent>),
     Custom(Arc<dyn Operation>),
 }
 
 /// An operation of another kind: whoever defines it says how its end is recognised.
 pub trait Operation: Any + Send + Sync + Debug {
+    /// What it is, for people: "a generalized request".
+    fn name(&self) -> &'static str;
+
     /// Its end, if it has come. `take`: the request is used up then (or inactive, if persistent). Runs inside the engine.
     fn poll(&self, state: &mut State, take: bool) -> Option<(Status, Option<Error>)>;
 
@@ -168,10 +172,10 @@ impl Request {
         }
     }
 
-    pub(crate) fn schedule(comm: &Comm, id: ScheduleId) -> Request {
+    pub(crate) fn schedule(comm: &Comm, id: ScheduleId, label: Label) -> Request {
         Request {
             comm: Some(comm.clone()),
-            work: Work::Schedule(id),
+            work: Work::Schedule(id, label),
         }
     }
 
@@ -257,7 +261,7 @@ impl Request {
                 }?;
                 pt2pt::outcome(comm.expect("a receive has a communicator"), &done)
             }
-            Work::Schedule(id) => {
+            Work::Schedule(id, _) => {
                 let end = if take {
                     state.take_schedule(*id)
                 } else {
@@ -299,51 +303,26 @@ impl Request {
         })
     }
 
-    fn waiting_to_send(state: &State, id: SendId) -> Waiting {
-        let (peer, context, tag) = state.send_target(id);
-        Waiting {
-            kind: WaitKind::Send,
-            peer: peer as i32,
-            tag,
-            context,
-            unexpected: state.unexpected_messages() as u32,
-        }
-    }
-
-    fn waiting_to_receive(state: &State, id: RecvId) -> Waiting {
-        let pattern = state.receive_pattern(id);
-        Waiting {
-            kind: WaitKind::Receive,
-            peer: pattern.source.map_or(-1, |source| source as i32),
-            tag: pattern.tag.unwrap_or(-1),
-            context: pattern.context,
-            unexpected: state.unexpected_messages() as u32,
-        }
-    }
-
-    fn waiting(&self, state: &State) -> Waiting {
-        let unexpected = state.unexpected_messages() as u32;
-        let (kind, peer, tag, context) = match &self.work {
-            Work::Send(id) => return Request::waiting_to_send(state, *id),
-            Work::Receive(id) => return Request::waiting_to_receive(state, *id),
-            Work::Schedule(id) => {
-                let (context, tag) = state.schedule_key(*id);
-                (WaitKind::Receive, -1, tag, context)
-            }
-            Work::Persistent(persistent) => {
-                if let Some(request) = lock(&persistent.active).as_ref() {
-                    return request.waiting(state);
-                }
-                (WaitKind::Requests, -1, -1, 0)
-            }
-            Work::Sent | Work::Done(_) | Work::Custom(_) => (WaitKind::Requests, -1, -1, 0),
-        };
-        Waiting {
-            kind,
-            peer,
-            tag,
-            context,
-            unexpected,
+    /// What it is, for people, unless it is complete.
+    fn pending(&self, state: &State) -> Option<Pending> {
+        match &self.work {
+            Work::Sent | Work::Done(_) => None,
+            Work::Send(id) => (!state.is_sent(*id)).then(|| state.pending_send(*id)),
+            Work::Receive(id) => state
+                .received(*id)
+                .is_none()
+                .then(|| state.pending_receive(*id)),
+            Work::Schedule(id, label) => state.schedule_end(*id).is_none().then(|| Pending {
+                context: self.comm.as_ref().map(Comm::context),
+                name: label.name().map(Into::into),
+                ..Pending::of(WaitKind::Collective)
+            }),
+            Work::Persistent(persistent) => lock(&persistent.active).as_ref()?.pending(state),
+            Work::Custom(operation) => Some(Pending {
+                context: self.comm.as_ref().map(Comm::context),
+                name: Some(operation.name().into()),
+                ..Pending::of(WaitKind::Requests)
+            }),
         }
     }
 
@@ -352,6 +331,11 @@ impl Request {
     /// # Errors
     /// `MPI_ERR_NO_MEM` when progress fails.
     pub fn wait(&self) -> Result<Outcome> {
+        self.wait_among(&[])
+    }
+
+    /// The same, where the program also waits for `others`.
+    fn wait_among(&self, others: &[Option<Request>]) -> Result<Outcome> {
         if let Work::Sent = self.work {
             return Ok(Outcome {
                 keep: false,
@@ -359,7 +343,16 @@ impl Request {
             });
         }
         let engine = process::engine()?;
-        Ok(engine.drive(|state| self.waiting(state), |state| self.poll(state, true))?)
+        Ok(engine.drive(
+            |state, list| {
+                list_all(
+                    std::iter::once(self).chain(others.iter().flatten()),
+                    state,
+                    list,
+                )
+            },
+            |state| self.poll(state, true),
+        )?)
     }
 
     /// Marks it for cancellation. Outside the engine.
@@ -373,7 +366,7 @@ impl Request {
                     return request.cancel();
                 }
             }
-            Work::Sent | Work::Done(_) | Work::Send(_) | Work::Schedule(_) => {}
+            Work::Sent | Work::Done(_) | Work::Send(_) | Work::Schedule(..) => {}
         }
         Ok(())
     }
@@ -384,7 +377,7 @@ impl Request {
         match &self.work {
             Work::Send(id) => engine.enter(|state| state.abandon_send(*id)),
             Work::Receive(id) => engine.enter(|state| state.abandon_receive(*id)),
-            Work::Schedule(id) => engine.enter(|state| state.abandon_schedule(*id)),
+            Work::Schedule(id, _) => engine.enter(|state| state.abandon_schedule(*id)),
             Work::Custom(operation) => return operation.abandon(),
             Work::Persistent(persistent) => {
                 let active = lock(&persistent.active).take();
@@ -395,6 +388,22 @@ impl Request {
             Work::Sent | Work::Done(_) => {}
         }
         Ok(true)
+    }
+}
+
+/// Lists the requests that are not complete.
+fn list_all<'a>(
+    requests: impl IntoIterator<Item = &'a Request>,
+    state: &State,
+    list: &mut WaitList,
+) {
+    for request in requests {
+        if list.is_complete() {
+            return;
+        }
+        if let Some(pending) = request.pending(state) {
+            list.add(pending);
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! The short way of completing a request, which most take: a send or receive that succeeds, waited for alone.
 
-use mica_protocol::{Completion, RecvId, SendId, State};
+use mica_protocol::{Completion, RecvId, SendId, State, WaitList};
 
-use super::{REQUESTS, Request, SENT_HANDLE, Work, forget};
+use super::{REQUESTS, SENT_HANDLE, Work, forget, list_all};
 use crate::constants as c;
 use crate::error::Result;
 use crate::process;
@@ -16,10 +16,22 @@ use crate::pt2pt::{self, Status};
 /// `MPI_ERR_NO_MEM`.
 #[inline]
 pub fn wait_plain(handle: u32) -> Result<Option<Status>> {
+    wait_plain_among(handle, std::iter::empty)
+}
+
+/// The same, where the program also waits for the requests with the handles that `others` gives.
+///
+/// # Errors
+/// As [`wait_plain`].
+#[inline]
+pub fn wait_plain_among<I: Iterator<Item = u32>>(
+    handle: u32,
+    others: impl Fn() -> I,
+) -> Result<Option<Status>> {
     if handle == SENT_HANDLE || handle == c::REQUEST_NULL {
         return Ok(Some(Status::EMPTY));
     }
-    wait_simple(handle)
+    wait_simple(handle, others)
 }
 
 /// What [`wait_simple`] knows how to wait for.
@@ -29,7 +41,10 @@ enum Simple {
     Done(Status),
 }
 
-fn wait_simple(handle: u32) -> Result<Option<Status>> {
+fn wait_simple<I: Iterator<Item = u32>>(
+    handle: u32,
+    others: impl Fn() -> I,
+) -> Result<Option<Status>> {
     let simple = REQUESTS.look(handle, |request| match &request.work {
         Work::Send(id) => Some(Simple::Send(*id)),
         Work::Receive(id) => Some(Simple::Receive(*id)),
@@ -40,19 +55,28 @@ fn wait_simple(handle: u32) -> Result<Option<Status>> {
         return Ok(None);
     };
     let engine = process::engine()?;
+    let waiting = |state: &State, list: &mut WaitList| {
+        let handles = std::iter::once(handle).chain(others());
+        // The table's lock is not held while a request is asked: it may need others'.
+        let all = handles.filter_map(|handle| REQUESTS.get(handle));
+        for request in all {
+            list_all([&request], state, list);
+            if list.is_complete() {
+                break;
+            }
+        }
+    };
     match simple {
         Simple::Done(status) => {
             forget(handle);
             Ok(Some(status))
         }
         Simple::Send(id) => {
-            let waiting = |state: &State| Request::waiting_to_send(state, id);
             engine.drive(waiting, |state| state.take_send(id).then_some(()))?;
             forget(handle);
             Ok(Some(Status::EMPTY))
         }
         Simple::Receive(id) => {
-            let waiting = |state: &State| Request::waiting_to_receive(state, id);
             let fits = |done: &Completion| !done.cancelled && done.sent <= done.capacity;
             let done = engine.drive(waiting, |state| {
                 let done = state.received(id)?;

@@ -1,6 +1,7 @@
 //! The control data of one rank in the job segment. Lines are separated by who writes them.
 
 use super::ability::AbilityLine;
+use super::report::AnswerLine;
 use crate::park::ParkingSpot;
 use crate::topology::Place;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -82,6 +83,8 @@ pub struct RankBlock {
     pub(super) life: LifeLine,
     /// Written by the rank when it parks.
     pub(super) waiting: WaitRecord,
+    /// Written by the rank when it answers the launcher's question.
+    pub(super) answer: AnswerLine,
     /// Written by the rank at its end.
     pub(super) traffic: TrafficLines,
     /// Written by the launcher before any rank runs.
@@ -231,10 +234,10 @@ impl RankBlock {
         })
     }
 
-    /// Records what the rank is about to wait for.
-    pub fn set_waiting(&self, waiting: Option<&Waiting>) {
+    /// Records what the rank is about to wait for, and since when it does (nanoseconds of [`monotonic_ns`]).
+    pub fn set_waiting(&self, waiting: Option<(&Waiting, u64)>) {
         let record = &self.waiting;
-        let Some(w) = waiting else {
+        let Some((w, since_ns)) = waiting else {
             record.kind.store(0, Ordering::Relaxed);
             return;
         };
@@ -242,9 +245,8 @@ impl RankBlock {
         record.tag.store(w.tag, Ordering::Relaxed);
         record.context.store(w.context, Ordering::Relaxed);
         record.unexpected.store(w.unexpected, Ordering::Relaxed);
-        if record.kind.swap(w.kind as u32, Ordering::Relaxed) == 0 {
-            record.since_ns.store(monotonic_ns(), Ordering::Relaxed);
-        }
+        record.since_ns.store(since_ns, Ordering::Relaxed);
+        record.kind.store(w.kind as u32, Ordering::Relaxed);
     }
 
     /// What the rank waits for, and for how many nanoseconds.

@@ -2,6 +2,7 @@
 //! all.
 
 use super::late::LATE_BYTES;
+use super::report::REPORT_BYTES;
 use crate::fifo::FifoHead;
 use crate::ring::{LINE, RingStorage};
 use crate::split::Split;
@@ -182,6 +183,11 @@ impl Geometry {
         self.pair(self.ranks, 0) + rank as usize * LATE_BYTES.next_multiple_of(PAGE)
     }
 
+    /// Offset of the text that rank `rank` leaves when the launcher asks what it waits for.
+    pub fn report(&self, rank: u32) -> usize {
+        self.late(self.ranks) + rank as usize * REPORT_BYTES.next_multiple_of(PAGE)
+    }
+
     /// Offset of slot `slot` of rank `rank`: file space beyond all that is mapped as the segment, for buffers whose pages
     /// a rank moves to the file.
     pub fn slot(&self, rank: u32, slot: u32) -> u64 {
@@ -211,7 +217,7 @@ impl Geometry {
 
     /// Bytes of address space of the whole segment.
     pub fn total_bytes(&self) -> usize {
-        self.late(self.ranks)
+        self.report(self.ranks)
     }
 }
 
@@ -236,7 +242,8 @@ mod tests {
                 assert_eq!(g.block(ranks - 1) % PAGE, 0);
                 assert!(g.late(0) >= g.pair(ranks - 1, ranks - 1) + g.pair_bytes());
                 assert_eq!(g.late(ranks - 1) % PAGE, 0);
-                assert!(g.total_bytes() >= g.late(ranks - 1) + LATE_BYTES);
+                assert!(g.report(0) >= g.late(ranks - 1) + LATE_BYTES);
+                assert!(g.total_bytes() >= g.report(ranks - 1) + REPORT_BYTES);
             }
             for g in mixed {
                 assert!(g.pair_bytes() >= g.fifo_area().max(size_of::<RingStorage>()));

@@ -12,6 +12,7 @@ mod error;
 mod geometry;
 mod late;
 mod open;
+mod report;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use block::{
 pub use error::SegmentError;
 pub use geometry::{AREA_SPAN, Geometry, PAGE, SLOT_SPAN, SLOTS, SPLITS};
 pub use open::inherited_descriptor;
+pub use report::REPORT_BYTES;
 pub use spec::JobSpec;
 
 use crate::area::Budget;
@@ -48,7 +50,7 @@ pub const PREFIX_VARIABLE: &str = "MICA_PREFIX";
 /// Environment variable: number of ranks of the job (for people; the segment knows it).
 pub const SIZE_VARIABLE: &str = "MICA_SIZE";
 
-const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x02");
+const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x03");
 
 #[derive(Debug)]
 #[repr(C)]
@@ -72,7 +74,8 @@ const TOKENS_OFFSET: usize = 2048;
 /// Offset of the count of the areas' bytes: in the header's page, in a line of its own.
 const AREAS_OFFSET: usize = 2048 + 128;
 
-const _: () = assert!(size_of::<Header>() <= TOKENS_OFFSET && AREAS_OFFSET < PAGE);
+const _: () = assert!(size_of::<Header>() <= TOKENS_OFFSET);
+const _: () = assert!(AREAS_OFFSET + 128 <= report::QUESTION_OFFSET);
 
 /// A mapped job segment.
 #[derive(Debug)]

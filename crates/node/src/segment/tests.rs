@@ -139,7 +139,7 @@ fn a_wait_is_reported() {
         context: 2,
         unexpected: 3,
     };
-    segment.block(1).set_waiting(Some(&w));
+    segment.block(1).set_waiting(Some((&w, monotonic_ns())));
     let report = segment.wait_report(1).expect("waits");
     assert!(
         report.contains("from rank 0") && report.contains("tag 42"),
@@ -147,6 +147,43 @@ fn a_wait_is_reported() {
     );
     segment.block(1).set_waiting(None);
     assert_eq!(segment.wait_report(1), None);
+}
+
+#[test]
+fn an_answer_belongs_to_its_question() {
+    let segment = job(2);
+    assert_eq!(segment.open_question(), None);
+    let first = segment.ask();
+    assert_eq!(segment.open_question(), Some(first));
+    assert_eq!(segment.answer_of(1, first), None);
+    segment.answer(1, first, "waits").expect("memory");
+    assert_eq!(segment.answer_of(1, first).as_deref(), Some("waits"));
+    segment.answer(1, first, "waits and waits").expect("memory");
+    assert_eq!(
+        segment.answer_of(1, first).as_deref(),
+        Some("waits and waits")
+    );
+    assert_eq!(segment.answer_of(0, first), None);
+    segment.end_question();
+    assert_eq!(segment.open_question(), None);
+    segment.end_question();
+    assert_eq!(segment.open_question(), None, "it stays closed");
+    let second = segment.ask();
+    assert_ne!(first, second);
+    assert_eq!(segment.answer_of(1, second), None, "that was the other");
+}
+
+#[test]
+fn an_answer_that_is_too_long_is_cut_between_characters() {
+    let segment = job(1);
+    let question = segment.ask();
+    let long = "é".repeat(REPORT_BYTES);
+    segment
+        .answer(0, question, &format!("x{long}"))
+        .expect("memory");
+    let text = segment.answer_of(0, question).expect("answered");
+    assert_eq!(text.len(), REPORT_BYTES - 1);
+    assert!(text.ends_with('é'));
 }
 
 #[test]

@@ -33,13 +33,16 @@ use std::task::{Context, Poll, Waker};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables;
 use mica_policy::collective::{Algorithm, Choices, Collective, Family, Reach as Told};
-use mica_protocol::{CollectiveTraffic, Prepare, State, Task, TaskError, WaitKind, Waiting, Way};
+use mica_protocol::{
+    CollectiveTraffic, Pending, Prepare, State, Task, TaskError, WaitKind, WaitList, Way,
+};
 
 use self::direct::Direction;
 use self::lane::Lane;
 use self::perform::{How, Went, perform};
 use self::team::{Team, Ticket, Turn};
 use self::word::Kind;
+use super::Label;
 use super::place::Place;
 use super::schedule::Schedule;
 use super::thresholds::Thresholds;
@@ -74,6 +77,8 @@ pub struct Call {
     directly: bool,
     /// The members' ranks in the communicator, where these are not all of its ranks.
     ranks: Option<Arc<[usize]>>,
+    /// By which function the program called it.
+    label: Label,
 }
 
 /// This rank's part in a collective.
@@ -88,6 +93,17 @@ pub enum Plan {
 impl From<Schedule> for Plan {
     fn from(schedule: Schedule) -> Plan {
         Plan::Rounds(schedule)
+    }
+}
+
+impl Plan {
+    /// The same, called by the function that `label` names.
+    pub fn labelled(mut self, label: Label) -> Plan {
+        match &mut self {
+            Plan::Call(call) => call.set_label(label),
+            Plan::Rounds(schedule) => schedule.label(label),
+        }
+        self
     }
 }
 
@@ -216,6 +232,7 @@ pub(super) fn step(local: &Arc<Local>, what: &What, ranks: &[usize]) -> Option<C
         directly: algorithm == Algorithm::Direct,
         what: what.clone(),
         ranks: Some(ranks.into()),
+        label: Label::UNSAID,
     })
 }
 
@@ -236,6 +253,7 @@ pub(super) fn plan(comm: &Comm, what: What) -> Result<Plan> {
             directly: algorithm == Algorithm::Direct,
             what,
             ranks: None,
+            label: Label::UNSAID,
         })),
         (Family::Messages, _) => what
             .messages(me, &Thresholds::of(algorithm))
@@ -256,6 +274,11 @@ impl Call {
             local,
             ..self.clone()
         }))
+    }
+
+    /// Names the function that the program called.
+    pub(super) fn set_label(&mut self, label: Label) {
+        self.label = label;
     }
 
     #[inline]
@@ -316,7 +339,7 @@ impl Call {
     /// This rank's part, from the first stamp to the last.
     async fn run(&self, ticket: Ticket, waits: bool) -> Result<()> {
         let kind = Kind::of(&self.what, self.directly);
-        let turn = Turn::new(self.team(), ticket, kind, waits);
+        let turn = Turn::new(self.team(), ticket, kind, waits).labelled(self.label);
         turn.begin(self.what.own_bytes(turn.me())).await;
         let result = perform(&turn, &self.what, self.how()).await;
         turn.finish();
@@ -344,13 +367,12 @@ fn block_on(context: u64, algorithm: impl Future<Output = Result<()>>) -> Result
 }
 
 /// What a hang report says of a rank that waits in a collective.
-fn waiting_in(context: u64) -> impl Fn(&State) -> Waiting {
-    move |state| Waiting {
-        kind: WaitKind::Collective,
-        peer: -1,
-        tag: -1,
-        context,
-        unexpected: state.unexpected_messages() as u32,
+fn waiting_in(context: u64) -> impl Fn(&State, &mut WaitList) {
+    move |_, list| {
+        list.add(Pending {
+            context: Some(context),
+            ..Pending::of(WaitKind::Collective)
+        });
     }
 }
 

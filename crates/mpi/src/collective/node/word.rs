@@ -2,7 +2,8 @@
 //!
 //! | bits | what |
 //! |---|---|
-//! | 0 to 46 | bytes |
+//! | 0 to 40 | bytes |
+//! | 41 to 46 | the [`Label`]: by which function it was called |
 //! | 47 | its owner could not copy what it should have copied directly: those whom that concerns go on through cells |
 //! | 48 to 50 | the lag: operations from the last before which its owner has finished all up to this one |
 //! | 51 | whether the turn is used for an even or an odd time |
@@ -16,9 +17,11 @@ use mica_channel::area::TURNS;
 use mica_policy::collective::Collective;
 
 use super::What;
+use crate::collective::{LABEL_BITS, Label};
 
-const REFUSED_AT: u32 = 47;
-const LAG_AT: u32 = 48;
+const LABEL_AT: u32 = 41;
+const REFUSED_AT: u32 = LABEL_AT + LABEL_BITS;
+const LAG_AT: u32 = REFUSED_AT + 1;
 const TIME_AT: u32 = 51;
 const KIND_AT: u32 = 52;
 
@@ -68,7 +71,7 @@ impl Kind {
         Kind(self.0 | (root as u16 & (DIRECTLY - 1)))
     }
 
-    /// The MPI call.
+    /// The MPI function, blocking and without displacements: what calls do that have no [`Label`].
     pub fn name(self) -> &'static str {
         let number = self.0 >> COLLECTIVE_AT;
         if number == EXSCAN {
@@ -77,13 +80,13 @@ impl Kind {
         match Collective::ALL.get(usize::from(number).wrapping_sub(1)) {
             Some(Collective::Barrier) => "MPI_Barrier",
             Some(Collective::Bcast) => "MPI_Bcast",
-            Some(Collective::Gather) => "MPI_Gather(v)",
-            Some(Collective::Scatter) => "MPI_Scatter(v)",
-            Some(Collective::Allgather) => "MPI_Allgather(v)",
-            Some(Collective::Alltoall) => "MPI_Alltoall(v,w)",
+            Some(Collective::Gather) => "MPI_Gather",
+            Some(Collective::Scatter) => "MPI_Scatter",
+            Some(Collective::Allgather) => "MPI_Allgather",
+            Some(Collective::Alltoall) => "MPI_Alltoall",
             Some(Collective::Reduce) => "MPI_Reduce",
             Some(Collective::Allreduce) => "MPI_Allreduce",
-            Some(Collective::ReduceScatter) => "MPI_Reduce_scatter(_block)",
+            Some(Collective::ReduceScatter) => "MPI_Reduce_scatter",
             Some(Collective::Scan) => "MPI_Scan",
             None => "an unknown collective",
         }
@@ -111,8 +114,23 @@ impl Word {
         debug_assert!(lag <= LAG_MAX);
         // The bit that counts how often the turns have been used moves to its place.
         let time = (number & TURNS as u64) << (TIME_AT - TURNS.trailing_zeros());
-        let bytes = bytes as u64 & ((1 << REFUSED_AT) - 1);
+        let bytes = bytes as u64 & ((1 << LABEL_AT) - 1);
         Word(u64::from(kind.0) << KIND_AT | time | lag << LAG_AT | bytes)
+    }
+
+    /// The same with the name of the call, for one that has none yet.
+    #[inline]
+    pub fn labelled(self, label: Label) -> Word {
+        let number = label.number();
+        debug_assert!(number < 1 << LABEL_BITS, "neighbourhoods use no area");
+        Word(self.0 | u64::from(number & ((1 << LABEL_BITS) - 1)) << LABEL_AT)
+    }
+
+    /// The name of the MPI function that was called.
+    pub fn call_name(self) -> String {
+        let number = (self.0 >> LABEL_AT) as u8 & ((1 << LABEL_BITS) - 1);
+        let name = Label::from_number(number).name();
+        name.unwrap_or_else(|| self.kind().name().to_owned())
     }
 
     /// Which call it is.
@@ -130,7 +148,7 @@ impl Word {
     /// Bytes that its owner takes part with.
     #[inline]
     pub fn bytes(self) -> usize {
-        (self.0 & ((1 << REFUSED_AT) - 1)) as usize
+        (self.0 & ((1 << LABEL_AT) - 1)) as usize
     }
 
     /// The same of an owner that could not copy.
@@ -153,13 +171,14 @@ impl Word {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::{Form, Function};
 
     #[test]
     fn a_word_holds_what_it_was_made_of() {
         for number in 1..40 {
             for (collective, root, lag, bytes) in [
                 (Collective::Barrier, 0, 1, 0),
-                (Collective::Scan, 127, 4, (1 << 47) - 1),
+                (Collective::Scan, 127, 4, (1 << 41) - 1),
                 (Collective::Bcast, 5, 3, 77),
             ] {
                 let kind = Kind::from(collective).rooted(root);
@@ -171,6 +190,13 @@ mod tests {
                 assert_eq!((refused.kind(), refused.bytes()), (kind, bytes));
                 assert!(word.is_of(number));
                 assert!(!word.is_of(number + TURNS as u64));
+                assert_eq!(word.call_name(), kind.name());
+                let labelled = word.labelled(Label::new(Function::Scan, Form::Immediate));
+                assert_eq!(labelled.call_name(), "MPI_Iscan");
+                assert_eq!(
+                    (labelled.kind(), labelled.lag(), labelled.bytes()),
+                    (kind, lag, bytes)
+                );
             }
         }
         assert!(!Word(0).is_of(1), "of no operation yet");

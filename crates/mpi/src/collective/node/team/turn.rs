@@ -9,6 +9,7 @@ use mica_channel::area::{INLINE, TURNS};
 use mica_channel::memory::{Region, View};
 
 use super::{Team, Ticket};
+use crate::collective::Label;
 use crate::collective::node::word::{Kind, Word};
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -32,6 +33,8 @@ pub struct Turn<'a> {
     number: u64,
     at: usize,
     kind: Kind,
+    /// By which function it was called.
+    label: Label,
     /// What the line says beside the stamp, once the turn is open. Only this rank uses it.
     word: AtomicU64,
     has_said: AtomicBool,
@@ -52,6 +55,7 @@ impl<'a> Turn<'a> {
             number: ticket.number,
             at: (ticket.number % TURNS as u64) as usize,
             kind,
+            label: Label::UNSAID,
             word: AtomicU64::new(0),
             has_said: AtomicBool::new(false),
             by_address: ticket.by_address,
@@ -59,6 +63,11 @@ impl<'a> Turn<'a> {
             looks: if waits && team.has_cores { LOOKS } else { 1 },
             arrival: ticket.arrival,
         }
+    }
+
+    /// The same, called by the function that `label` names.
+    pub fn labelled(self, label: Label) -> Turn<'a> {
+        Turn { label, ..self }
     }
 
     /// The team.
@@ -109,7 +118,7 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn open(&self, bytes: usize) {
         let lag = self.number - self.team.low();
-        let word = Word::new(self.kind, self.number, lag, bytes);
+        let word = Word::new(self.kind, self.number, lag, bytes).labelled(self.label);
         self.word.store(word.0, Ordering::Relaxed);
         if late::is_on() && self.arrival.is_none() {
             // What the operation before in this turn has said is not of this one.
@@ -328,13 +337,13 @@ impl<'a> Turn<'a> {
     fn mismatch(&self, member: usize, word: Word) -> Error {
         let (theirs, ours, rank) = (word.kind(), self.kind, self.rank(member));
         if !theirs.is_same_call(ours) {
-            let (theirs, ours) = (theirs.name(), ours.name());
+            let (theirs, ours) = (word.call_name(), self.call_name());
             let detail = format!(
                 "rank {rank} of the job has called {theirs} where this rank has called {ours} on the same communicator"
             );
             return Error::other(c::ERR_OTHER, detail);
         }
-        let call = ours.name();
+        let call = self.call_name();
         if theirs.root() != ours.root() {
             let detail = format!(
                 "{call}: rank {rank} of the job has named another root than this rank ({} and {}, counted modulo 128 among the ranks on this node)",
@@ -350,10 +359,16 @@ impl<'a> Turn<'a> {
         Error::other(c::ERR_TRUNCATE, detail)
     }
 
+    /// The name of the function that was called here.
+    fn call_name(&self) -> String {
+        let name = self.label.name();
+        name.unwrap_or_else(|| self.kind.name().to_owned())
+    }
+
     /// The error of a `member` that has finished the operation without what this rank waits for.
     #[cold]
     fn has_left(&self, member: usize) -> Error {
-        let (call, rank) = (self.kind.name(), self.rank(member));
+        let (call, rank) = (self.call_name(), self.rank(member));
         let (theirs, ours) = (self.bytes(member), self.own_bytes());
         let detail = format!(
             "{call}: rank {rank} of the job has left it, after an error or with less data ({theirs} bytes), while this rank ({ours} bytes) waits for it"
@@ -414,7 +429,7 @@ impl<'a> Turn<'a> {
     #[cold]
     pub fn disagreement(&self, member: usize, bytes: usize) -> Error {
         let (rank, theirs) = (self.rank(member), self.bytes(member));
-        let call = self.kind.name();
+        let call = self.call_name();
         let detail = format!(
             "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {bytes}"
         );

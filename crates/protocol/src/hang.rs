@@ -1,0 +1,283 @@
+//! Hang reports: what the threads of this rank wait for, or ask about in vain, told when the launcher wants to know.
+//!
+//! Where a thread has found nothing to do (it yields, it has slept, a test or probe was in vain) it looks whether the
+//! launcher has a question open ([`mica_node::segment`], `report.rs`). If so, it lists the operations that it waits for, has
+//! the layer above put them into words, since that knows communicators and functions by name, and leaves the text in the
+//! segment. Several threads, and polls of several kinds, add to one text, each thing once.
+//!
+//! How long a rank has polled is known by a count of polls in vain, which a poll that finds something sets back: the clock
+//! is read once, at poll number [`POLLS`].
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::engine::Engine;
+use crate::state::State;
+use mica_node::segment::{WaitKind, Waiting, monotonic_ns};
+
+/// Operations that a report lists; the others are counted.
+const LISTED: usize = 16;
+
+/// Polls in vain from which on a rank counts as polling; a power of two.
+const POLLS: u32 = 64;
+
+/// Polls of one question that are looked at more closely: enough for a loop over some requests, few enough not to matter
+/// to a rank that polls on while the question is open.
+const POLLS_ANSWERED: u32 = 256;
+
+/// One operation that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// Kind of operation.
+    pub kind: WaitKind,
+    /// Job-wide rank of the other side; `None`: any, or several.
+    pub peer: Option<u32>,
+    /// Its tag; `None`: any, or none.
+    pub tag: Option<i32>,
+    /// Context of its communicator, with the plane in bit 0. `None`: it has none that the program knows.
+    pub context: Option<u64>,
+    /// Bytes of the message, or of the buffer.
+    pub bytes: Option<usize>,
+    /// What it is, where `kind` does not tell.
+    pub name: Option<Cow<'static, str>>,
+}
+
+impl Pending {
+    /// An operation of which only the kind is known.
+    pub fn of(kind: WaitKind) -> Pending {
+        Pending {
+            kind,
+            peer: None,
+            tag: None,
+            context: None,
+            bytes: None,
+            name: None,
+        }
+    }
+
+    /// The short record of it, for the segment.
+    fn record(&self, unexpected: usize) -> Waiting {
+        Waiting {
+            kind: self.kind,
+            peer: self.peer.map_or(-1, |peer| peer as i32),
+            tag: self.tag.unwrap_or(-1),
+            context: self.context.unwrap_or(0),
+            unexpected: unexpected as u32,
+        }
+    }
+}
+
+/// The operations that a thread waits for, as far as they are to be listed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct WaitList {
+    limit: usize,
+    /// The first of them.
+    pub items: Vec<Pending>,
+    /// Number of all.
+    pub total: usize,
+}
+
+impl WaitList {
+    fn new(limit: usize) -> WaitList {
+        WaitList {
+            limit,
+            items: Vec::new(),
+            total: 0,
+        }
+    }
+
+    /// Adds an operation.
+    pub fn add(&mut self, pending: Pending) {
+        self.total += 1;
+        if self.items.len() < self.limit {
+            self.items.push(pending);
+        }
+    }
+
+    /// True when nothing that is added counts any more: for those with long lists.
+    pub fn is_complete(&self) -> bool {
+        self.limit == 1 && self.total >= 1
+    }
+}
+
+/// What a thread does that has found nothing.
+#[derive(Debug)]
+pub struct Scene<'a> {
+    /// What it waits for, or asks about.
+    pub list: &'a WaitList,
+    /// How often it has asked in vain, if it asks and does not wait.
+    pub polls: Option<u32>,
+    /// For how long.
+    pub time: Duration,
+    /// Messages that have arrived and match nothing so far.
+    pub unexpected: usize,
+}
+
+/// Puts a scene into words; called by the thread that it is about, outside of the engine.
+pub type Describe = fn(&Scene<'_>) -> String;
+
+/// One wait of one thread.
+#[derive(Debug, Default)]
+pub(crate) struct Spell {
+    /// Since when; 0: it has just begun.
+    since_ns: u64,
+    /// The question that the thread has answered last.
+    answered: u32,
+}
+
+impl Spell {
+    pub fn since(&mut self) -> u64 {
+        if self.since_ns == 0 {
+            self.since_ns = monotonic_ns();
+        }
+        self.since_ns
+    }
+}
+
+/// What an engine keeps for hang reports.
+#[derive(Debug, Default)]
+pub(crate) struct Reporter {
+    describe: OnceLock<Describe>,
+    told: Mutex<Told>,
+    /// Polls in vain since one found something.
+    polls: AtomicU32,
+    /// When they were [`POLLS`].
+    since_ns: AtomicU64,
+}
+
+/// The answer to one question.
+#[derive(Debug, Default)]
+struct Told {
+    question: u32,
+    /// What it speaks of: polls or not, and which operations.
+    scenes: Vec<(bool, WaitList)>,
+    text: String,
+    polls_looked_at: u32,
+}
+
+impl Engine {
+    /// Says how scenes are put into words. Before that, reports say what the short record says.
+    pub fn describe_by(&self, describe: Describe) {
+        // A second time it is the same one.
+        let _ = self.reporter.describe.set(describe);
+    }
+
+    /// To be called where a test or probe has found nothing. `waiting` lists what it asked for.
+    #[inline]
+    pub fn polled_in_vain(&self, waiting: impl Fn(&State, &mut WaitList)) {
+        // Relaxed, here and below: with several threads the count is not exact, and need not be.
+        let polls = self.reporter.polls.load(Ordering::Relaxed).wrapping_add(1);
+        self.reporter.polls.store(polls, Ordering::Relaxed);
+        let question = self.segment.open_question();
+        if polls == POLLS || question.is_some() {
+            self.note_polls(polls, question, &waiting);
+        }
+    }
+
+    /// To be called where a test or probe has found something.
+    #[inline]
+    pub fn polled_with_success(&self) {
+        self.reporter.polls.store(0, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn note_polls(
+        &self,
+        polls: u32,
+        question: Option<u32>,
+        waiting: &dyn Fn(&State, &mut WaitList),
+    ) {
+        if polls == POLLS {
+            let now = monotonic_ns();
+            self.reporter.since_ns.store(now, Ordering::Relaxed);
+        }
+        if let Some(question) = question
+            && polls >= POLLS
+        {
+            let since = self.reporter.since_ns.load(Ordering::Relaxed);
+            self.answer(question, since, Some(polls), waiting);
+        }
+    }
+
+    /// Answers the launcher's question, if there is one that this thread has not answered in this wait.
+    #[inline]
+    pub(crate) fn heed_question(
+        &self,
+        spell: &mut Spell,
+        waiting: &impl Fn(&State, &mut WaitList),
+    ) {
+        if let Some(question) = self.segment.open_question()
+            && spell.answered != question
+        {
+            spell.answered = question;
+            self.answer(question, spell.since(), None, waiting);
+        }
+    }
+
+    /// The first of what a thread waits for, for the short record.
+    pub(crate) fn first_pending(&self, waiting: &impl Fn(&State, &mut WaitList)) -> Waiting {
+        let mut list = WaitList::new(1);
+        let state = self.state.lock();
+        waiting(&state, &mut list);
+        let first = list.items.pop();
+        first
+            .unwrap_or(Pending::of(WaitKind::Requests))
+            .record(state.unexpected_messages())
+    }
+
+    #[cold]
+    fn answer(
+        &self,
+        question: u32,
+        since_ns: u64,
+        polls: Option<u32>,
+        waiting: &dyn Fn(&State, &mut WaitList),
+    ) {
+        let Some(describe) = self.reporter.describe.get() else {
+            return;
+        };
+        let mut list = WaitList::new(LISTED);
+        let unexpected = {
+            let state = self.state.lock();
+            waiting(&state, &mut list);
+            state.unexpected_messages()
+        };
+        let told = self.reporter.told.lock();
+        let mut told = told.unwrap_or_else(PoisonError::into_inner);
+        if told.question != question {
+            *told = Told {
+                question,
+                ..Told::default()
+            };
+        }
+        if polls.is_some() {
+            told.polls_looked_at += 1;
+            if told.polls_looked_at > POLLS_ANSWERED {
+                return;
+            }
+        }
+        let is_known =
+            |(polled, known): &(bool, WaitList)| *polled == polls.is_some() && *known == list;
+        if told.scenes.iter().any(is_known) {
+            return;
+        }
+        let text = describe(&Scene {
+            list: &list,
+            polls,
+            time: Duration::from_nanos(monotonic_ns().saturating_sub(since_ns)),
+            unexpected,
+        });
+        told.scenes.push((polls.is_some(), list));
+        if !told.text.is_empty() {
+            told.text.push('\n');
+        }
+        told.text.push_str(&text);
+        // Closed meanwhile: nobody reads it any more.
+        if self.segment.open_question() == Some(question) {
+            // Without memory for the text, the short record has to do.
+            let _ = self.segment.answer(self.rank, question, &told.text);
+        }
+    }
+}
