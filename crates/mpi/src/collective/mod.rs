@@ -46,6 +46,7 @@ pub mod inter;
 mod layout;
 pub mod neighbor;
 pub mod node;
+mod overlap;
 mod place;
 pub mod reduce;
 pub mod reduce_scatter;

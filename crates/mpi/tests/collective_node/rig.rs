@@ -416,10 +416,10 @@ impl Operation {
                 (by_address, true, how)
             }
         };
-        let ticket = team.reserve(by_address);
+        let ticket = team.reserve(Kind::of(&what, is_direct), by_address);
         begun.set(begun.get() + 1);
         Box::pin(async move {
-            let turn = Turn::new(&team, ticket, Kind::of(&what, is_direct), waits);
+            let turn = Turn::new(&team, ticket, waits);
             turn.begin(what.own_bytes(rank)).await;
             let result = perform(&turn, &what, how).await;
             if matches!(what, What::Barrier) && result.is_ok() {

@@ -9,7 +9,7 @@ use mica_channel::area::{INLINE, TURNS};
 use mica_channel::memory::{Region, View};
 
 use super::{Team, Ticket};
-use crate::collective::node::word::{Kind, Word};
+use crate::collective::node::word::{Kind, RootBefore, Word};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::late::{self, Arrival};
@@ -32,6 +32,7 @@ pub struct Turn<'a> {
     number: u64,
     at: usize,
     kind: Kind,
+    before: RootBefore,
     /// What the line says beside the stamp, once the turn is open. Only this rank uses it.
     word: AtomicU64,
     has_said: AtomicBool,
@@ -45,13 +46,14 @@ pub struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Operation `ticket`, whose members call it `kind`. `waits`: this rank does nothing else until it has ended.
-    pub fn new(team: &'a Team, ticket: Ticket, kind: Kind, waits: bool) -> Turn<'a> {
+    /// Operation `ticket`. `waits`: this rank does nothing else until it has ended.
+    pub fn new(team: &'a Team, ticket: Ticket, waits: bool) -> Turn<'a> {
         Turn {
             team,
             number: ticket.number,
             at: (ticket.number % TURNS as u64) as usize,
-            kind,
+            kind: ticket.kind,
+            before: ticket.before,
             word: AtomicU64::new(0),
             has_said: AtomicBool::new(false),
             by_address: ticket.by_address,
@@ -109,7 +111,7 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn open(&self, bytes: usize) {
         let lag = self.number - self.team.low();
-        let word = Word::new(self.kind, self.number, lag, bytes);
+        let word = Word::new(self.kind, self.before, self.number, lag, bytes);
         self.word.store(word.0, Ordering::Relaxed);
         if late::is_on() && self.arrival.is_none() {
             // What the operation before in this turn has said is not of this one.
@@ -317,11 +319,50 @@ impl<'a> Turn<'a> {
 
     #[inline]
     fn check(&self, member: usize, word: Word) -> Result<()> {
-        if word.kind() == self.kind {
+        let own = Word(self.word.load(Ordering::Relaxed));
+        if word.is_alike(own) {
             Ok(())
         } else {
-            Err(self.mismatch(member, word))
+            self.compare(member, word)
         }
+    }
+
+    /// What a word says that is not as this rank's.
+    #[cold]
+    fn compare(&self, member: usize, word: Word) -> Result<()> {
+        let (theirs, ours) = (word.kind(), self.kind);
+        if theirs != ours {
+            let said = match theirs.is_same_call(ours) && theirs.root() != ours.root() {
+                true => RootBefore::WRONG,
+                false => RootBefore::ANY,
+            };
+            self.team.note_wrong(self.number, said);
+            return Err(self.mismatch(member, word));
+        }
+        let is_known = [RootBefore::ANY, RootBefore::WRONG].contains(&self.before);
+        match is_known || word.before() == RootBefore::ANY || word.before() == self.before {
+            true => Ok(()),
+            false => Err(self.mismatch_before(member)),
+        }
+    }
+
+    /// The error of a `member` that named another root in the operation before.
+    #[cold]
+    fn mismatch_before(&self, member: usize) -> Error {
+        let (area, before) = (&self.team.area, self.number - 1);
+        let at = (before % TURNS as u64) as usize;
+        let word = |member| Word(area.word(at, member));
+        let (theirs, ours) = (word(member), word(self.me()));
+        let (rank, me) = (self.rank(member), self.rank(self.me()));
+        let is_there = theirs.is_of(before) && ours.is_of(before);
+        let what = match is_there && theirs.kind().is_same_call(ours.kind()) {
+            true if theirs.kind() != ours.kind() => {
+                named_roots(rank, theirs.kind(), me, ours.kind())
+            }
+            _ => format!("rank {rank} of the job and another one have named different roots"),
+        };
+        let detail = format!("{what}, in the collective before this {}", self.kind.name());
+        Error::other(c::ERR_ROOT, detail)
     }
 
     #[cold]
@@ -336,11 +377,8 @@ impl<'a> Turn<'a> {
         }
         let call = ours.name();
         if theirs.root() != ours.root() {
-            let detail = format!(
-                "{call}: rank {rank} of the job has named another root than this rank ({} and {}, counted modulo 128 among the ranks on this node)",
-                theirs.root(),
-                ours.root()
-            );
+            let me = self.rank(self.me());
+            let detail = named_roots(rank, theirs, me, ours);
             return Error::other(c::ERR_ROOT, detail);
         }
         let (theirs, ours) = (word.bytes(), self.own_bytes());
@@ -532,4 +570,14 @@ impl<'a> Turn<'a> {
         self.all_reached(phase + 2).await?;
         Ok(agreed)
     }
+}
+
+/// Which roots two ranks have named in the same call.
+#[cold]
+fn named_roots(rank: u32, theirs: Kind, me: u32, ours: Kind) -> String {
+    let (call, theirs, ours) = (ours.name(), theirs.root(), ours.root());
+    format!(
+        "{call}: rank {rank} of the job has named {theirs} as the root and rank {me} {ours} (counted among the communicator's \
+         ranks on this node, modulo 128)"
+    )
 }
