@@ -1,8 +1,9 @@
-//! Ranks of one node that can do different things, or are set differently: collectives and messages are right all the same, and
-//! settings that cannot differ are refused by name.
+//! Ranks of one node that can do different things, or are set differently: collectives and
+//! messages are right all the same, and settings that cannot differ are refused by name.
 //!
-//! One rank of two and of four, the first or the last, has something taken away from it (`tests/c/refusals.h`): by a wrapper before
-//! its program starts, or by the program itself after half of its work.
+//! One rank of two and of four, the first or the last, has something taken away from it
+//! (`tests/c/refusals.h`): by a wrapper before its program starts, or by the program itself after
+//! half of its work.
 
 use std::time::Duration;
 
@@ -153,10 +154,7 @@ fn copies_by_the_kernel_are_refused_later() {
     for what in ["cma", "readv", "writev", "dumpable"] {
         taken_away_later(what, &[("MICA_COLL", "direct"), ("MICA_DIRECT", "cma")]);
     }
-    taken_away_later(
-        "cma",
-        &[("MICA_COLL", "direct"), SOON],
-    );
+    taken_away_later("cma", &[("MICA_COLL", "direct"), SOON]);
 }
 
 #[test]

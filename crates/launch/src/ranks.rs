@@ -282,7 +282,8 @@ impl<'a> Ranks<'a> {
         self.alive().into_iter().map(line).collect()
     }
 
-    /// What ranks cannot do that others can, a line for each; empty if there is nothing of the kind.
+    /// What ranks cannot do that others can, a line for each; empty if there is nothing of the
+    /// kind.
     pub fn limits(&self) -> String {
         let line = |rank: u32| match self.segment.block(rank).limits_in_words() {
             limits if limits.is_empty() => None,

@@ -281,7 +281,8 @@ fn alike(
     usual.then_some((send, receive, sent))
 }
 
-/// Whether so many bytes of the two buffers are apart. Those that share some take the usual way, which looks more closely.
+/// Whether so many bytes of the two buffers are apart. Those that share some take the usual way,
+/// which looks more closely.
 #[inline(always)]
 fn are_apart(a: &Region, bytes_of_a: usize, b: &Region, bytes_of_b: usize) -> bool {
     let (a_at, b_at) = (a.address(), b.address());

@@ -1,11 +1,14 @@
-//! Send and receive buffers of one call that share bytes (MPI 5.0, 6.2 and 2.3: buffer arguments must not be aliased).
+//! Send and receive buffers of one call that share bytes (MPI 5.0, 6.2 and 2.3: buffer arguments
+//! must not be aliased).
 //!
-//! Only what is sure counts: bytes that are both sent and received into. Layouts that interleave without sharing a byte, such as
-//! the columns of one matrix, are right. Where buffers lie apart this costs a comparison of their first and last bytes; where
-//! they do not, and are in pieces, at most [`RUNS`] pieces of each are compared, and of longer lists the first bytes alone.
+//! Only what is sure counts: bytes that are both sent and received into. Layouts that interleave
+//! without sharing a byte, such as the columns of one matrix, are right. Where buffers lie apart
+//! this costs a comparison of their first and last bytes; where they do not, and are in pieces,
+//! at most [`RUNS`] pieces of each are compared, and of longer lists the first bytes alone.
 //!
-//! A rank with such an error must not leave the others waiting for it: what it sends is as good as ever, so it takes part with
-//! [other memory](Aside) to receive into, and then raises its error ([`refused`]).
+//! A rank with such an error must not leave the others waiting for it: what it sends is as good
+//! as ever, so it takes part with [other memory](Aside) to receive into, and then raises its
+//! error ([`refused`]).
 
 use std::ops::Range;
 
@@ -93,7 +96,8 @@ fn shared(a: &[View], b: &[View]) -> Option<usize> {
 #[cold]
 fn overlapping(send: &Range<usize>, receive: &Range<usize>, address: usize) -> Error {
     let reason = format!(
-        "sendbuf ({:#x} to {:#x}) and recvbuf ({:#x} to {:#x}) share the byte at {address:#x}; pass MPI_IN_PLACE to work in place",
+        "sendbuf ({:#x} to {:#x}) and recvbuf ({:#x} to {:#x}) share the byte at \
+         {address:#x}; pass MPI_IN_PLACE to work in place",
         send.start, send.end, receive.start, receive.end
     );
     Error::argument(

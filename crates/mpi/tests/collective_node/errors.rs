@@ -268,7 +268,8 @@ fn scan_and_exscan_are_told_apart() {
     }
 }
 
-/// Whatever roots ranks name, if they differ all are told: at once where they wait for each other, else in the next call.
+/// Whatever roots ranks name, if they differ all are told: at once where they wait for each
+/// other, else in the next call.
 #[test]
 fn everybody_learns_of_different_roots() {
     use Collective::{Allreduce, Bcast, Gather, Reduce, Scatter};

@@ -65,8 +65,8 @@ pub enum Means {
     Refusing,
 }
 
-/// Stands for the XPMEM module where a rank's peers are in its own process: their memory is mapped where it is, but every so many
-/// times, if that is not 0, it is not.
+/// Stands for the XPMEM module where a rank's peers are in its own process: their memory is
+/// mapped where it is, but every so many times, if that is not 0, it is not.
 #[derive(Debug)]
 struct SameProcess {
     refuses_each: u64,

@@ -227,7 +227,8 @@ impl JobSegment {
         !found && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
     }
 
-    /// What rank `rank` waits for right now, for people, and what it cannot do; `None` when it does not wait in MPI.
+    /// What rank `rank` waits for right now, for people, and what it cannot do; `None` when it
+    /// does not wait in MPI.
     pub fn wait_report(&self, rank: u32) -> Option<String> {
         let report = self.waits_for(rank)?;
         let limits = self.block(rank).limits_in_words();

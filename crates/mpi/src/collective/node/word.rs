@@ -13,9 +13,10 @@
 //! of its turn the word of this operation or of the one before in this turn. Bit 51 tells them apart. So a rank that waits in
 //! vain can look, without a stamp, whether the other is in the same operation with another call.
 //!
-//! Where each of two ranks takes itself for the root of a short broadcast, or another than itself for that of a short gather, neither
-//! waits for anything, and so neither looks. They learn of it in the next operation, from bits 42 to 46, which cost nothing there: they
-//! are compared together with the kind.
+//! Where each of two ranks takes itself for the root of a short broadcast, or another than itself
+//! for that of a short gather, neither waits for anything, and so neither looks. They learn of it
+//! in the next operation, from bits 42 to 46, which cost nothing there: they are compared
+//! together with the kind.
 
 use mica_channel::area::TURNS;
 use mica_policy::collective::Collective;
@@ -167,7 +168,8 @@ impl Word {
         Word(u64::from(kind.0) << KIND_AT | time | lag << LAG_AT | before | bytes)
     }
 
-    /// Whether both say the same call, and the same root of the one before. (If one knows of an error in that, this is false, too.)
+    /// Whether both say the same call, and the same root of the one before. (If one knows of an
+    /// error in that, this is false, too.)
     #[inline]
     pub fn is_alike(self, other: Word) -> bool {
         (self.0 ^ other.0) & ALIKE == 0

@@ -137,7 +137,8 @@ impl Team {
         }
     }
 
-    /// Operation `number` has gone wrong: if it was the last one, this is what the next says of it.
+    /// Operation `number` has gone wrong: if it was the last one, this is what the next says of
+    /// it.
     #[cold]
     fn note_wrong(&self, number: u64, said: RootBefore) {
         let begun = self.begun.load(Ordering::Relaxed);

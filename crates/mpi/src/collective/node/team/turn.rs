@@ -410,13 +410,15 @@ impl<'a> Turn<'a> {
         Word(self.word.load(Ordering::Relaxed)).bytes()
     }
 
-    /// Has the next phase say that this rank could not copy what it should have copied directly. It stays said.
+    /// Has the next phase say that this rank could not copy what it should have copied directly.
+    /// It stays said.
     pub fn refuse(&self) {
         let word = Word(self.word.load(Ordering::Relaxed)).refused();
         self.word.store(word.0, Ordering::Relaxed);
     }
 
-    /// Whether `member`, this one included, could not copy; to be asked of others after a phase that says so.
+    /// Whether `member`, this one included, could not copy; to be asked of others after a phase
+    /// that says so.
     pub fn has_refused(&self, member: usize) -> bool {
         match member == self.me() {
             true => Word(self.word.load(Ordering::Relaxed)).is_refused(),
@@ -577,7 +579,7 @@ impl<'a> Turn<'a> {
 fn named_roots(rank: u32, theirs: Kind, me: u32, ours: Kind) -> String {
     let (call, theirs, ours) = (ours.name(), theirs.root(), ours.root());
     format!(
-        "{call}: rank {rank} of the job has named {theirs} as the root and rank {me} {ours} (counted among the communicator's \
-         ranks on this node, modulo 128)"
+        "{call}: rank {rank} of the job has named root {theirs}, rank {me} root {ours} (as \
+         members on this node are numbered, modulo 128)"
     )
 }
