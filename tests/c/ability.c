@@ -2,14 +2,15 @@
  * buffers that are used again and again, so that they become reachable by load and store where that works.
  *
  *   ability                     from beginning to end
- *   ability WHAT RANK [all]     and again after WHAT (refusals.h) has been taken away from RANK
+ *   ability WHAT RANK           and again after WHAT (refusals.h) has been taken away from RANK
+ *   ability hang                says "ready", and waits for a message that nobody sends
  *   ability ... part=NAME       only what has NAME in its name (a collective, or "messages")
  *
  * What was taken away before the start (tools/refuse.c) the program does not see. */
 #include "collectives.h"
 #include "refusals.h"
 
-enum { REUSES = 10 };
+enum { REUSES = 5 };
 
 static const char *part;
 
@@ -30,12 +31,10 @@ static void collective(int kind, int n, int in_place, int stride)
         CHECK_INT(coll_call(&c, BLOCKING, NULL), MPI_SUCCESS, coll_names[kind]);
         coll_check(&c, "blocking");
     }
-    for (int time = 0; time < 2; time++) {
-        coll_fill(&c, 50u + (unsigned)time);
-        CHECK_INT(coll_call(&c, NONBLOCKING, &r), MPI_SUCCESS, coll_names[kind]);
-        MPI_Wait(&r, MPI_STATUS_IGNORE);
-        coll_check(&c, "non-blocking");
-    }
+    coll_fill(&c, 50);
+    CHECK_INT(coll_call(&c, NONBLOCKING, &r), MPI_SUCCESS, coll_names[kind]);
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+    coll_check(&c, "non-blocking");
     coll_call(&c, PERSISTENT, &r);
     for (int time = 0; time < 2; time++) {
         coll_fill(&c, 60u + (unsigned)time);
@@ -49,13 +48,13 @@ static void collective(int kind, int n, int in_place, int stride)
 
 static void collectives(void)
 {
-    /* Items of 8 bytes: up to 1 MiB. */
-    static const int counts[] = {1, 8, 100, 1024, 4096, 10000, 50000, 131072};
+    /* Items of 8 bytes: up to half a MiB, from or for each rank. */
+    static const int counts[] = {1, 8, 100, 1024, 4096, 10000, 50000, 131072 / 2};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         for (int kind = 0; kind < COLL_KINDS; kind++)
             if (is_asked(coll_names[kind])) {
                 collective(kind, counts[i], 0, 1);
-                if (counts[i] == 1024 || counts[i] == 50000) {
+                if (counts[i] == 1024 || counts[i] == 10000) {
                     collective(kind, counts[i], 1, 1);
                     collective(kind, counts[i], 0, 2);
                 }
@@ -163,6 +162,15 @@ int main(int argc, char **argv)
     coll_init();
     if (argc > 1 && !strncmp(argv[argc - 1], "part=", 5))
         part = argv[--argc] + 5;
+    if (argc == 2 && !strcmp(argv[1], "hang")) {
+        int never;
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (!test_rank) {
+            printf("ready\n");
+            fflush(stdout);
+        }
+        MPI_Recv(&never, 1, MPI_INT, test_rank ^ 1, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
     everything();
     if (argc > 2) {
         int error = test_rank == atoi(argv[2]) ? refusals_begin(argv[1]) : 0, worst;

@@ -3,7 +3,10 @@
  *                    the communicators of others still work. SIZES is small, or large for those of several cells too
  *   KIND KIND [N]    rank 0 makes the first collective, the others make the second: the job ends with an error
  *   roots KIND [N]   rank 0 takes rank 1 for the root, the others take rank 0: the same
- *   lengths KIND [N] rank 0 takes part with three times as much as the others: the same */
+ *   ownroots KIND [N]   each takes itself for the root: the same, in the next collective at the latest
+ *   nextroots KIND [N]  each takes the next one: the same
+ *   lengths KIND [N] rank 0 takes part with three times as much as the others: the same
+ * A further argument, "nonblocking", has them take the non-blocking form. */
 #include "collectives.h"
 
 enum { PAST = 256, MARK = 0x3d };
@@ -96,6 +99,12 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "roots")) {
         kind = named(argv[2]);
         root = !test_rank;
+    } else if (!strcmp(argv[1], "ownroots")) {
+        kind = named(argv[2]);
+        root = test_rank;
+    } else if (!strcmp(argv[1], "nextroots")) {
+        kind = named(argv[2]);
+        root = (test_rank + 1) % test_size;
     } else if (!strcmp(argv[1], "lengths")) {
         kind = named(argv[2]);
         n *= test_rank ? 1 : 3;
@@ -104,7 +113,12 @@ int main(int argc, char **argv)
     Coll c;
     coll_make(&c, kind, n, root, 1, 0, 0, MPI_COMM_WORLD);
     coll_fill(&c, 1);
-    coll_call(&c, BLOCKING, NULL);
+    if (argc > 4 && !strcmp(argv[4], "nonblocking")) {
+        MPI_Request r;
+        coll_call(&c, NONBLOCKING, &r);
+        MPI_Wait(&r, MPI_STATUS_IGNORE);
+    } else
+        coll_call(&c, BLOCKING, NULL);
     /* A rank may be through before another notices. */
     MPI_Barrier(MPI_COMM_WORLD);
     coll_drop(&c);

@@ -161,6 +161,17 @@ impl Area {
         self.my_line(turn).set_arrived(arrived);
     }
 
+    /// Says by which function this member takes part in the operation of a turn.
+    #[inline]
+    pub fn set_label(&self, turn: usize, label: u64) {
+        self.my_line(turn).set_label(label);
+    }
+
+    /// By which function a member takes part: what it said last, in this operation or an earlier one of the turn.
+    pub fn label(&self, turn: usize, member: usize) -> u64 {
+        self.area.line(turn, member).label()
+    }
+
     /// What a member has said about arrivals at the operation.
     #[inline]
     pub fn arrived(&self, turn: usize, member: usize) -> u64 {
@@ -266,10 +277,7 @@ mod tests {
             let mut seen = vec![0; short];
             b.inline_region(turn, 0).read_bytes(&mut seen);
             assert_eq!(seen, bytes[..short]);
-            assert_eq!(
-                b.complete(&account, account.begin(), &mode),
-                Some(stamp - 1)
-            );
+            assert_eq!(b.complete(&account, stamp, &mode), Some(stamp - 1));
             assert_eq!((a.finished(1), a.finished(0)), (stamp, 0));
         }
         b.put_words(3, [1, 2, 3, 4, 5, 6]);

@@ -142,6 +142,7 @@ pub fn run(options: &Options, node: &NodeJob, plan: &Plan<'_>) -> Result<u8, Lau
     if result.is_ok() && options.wants_traffic() {
         say(traffic::table(&job.ranks.traffic()));
         say(traffic::areas(&job.ranks.areas()));
+        say(job.ranks.limits());
     }
     if result.is_ok() && options.wants_late() {
         say(job.ranks.late().table());

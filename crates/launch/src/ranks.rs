@@ -357,6 +357,17 @@ impl<'a> Ranks<'a> {
         answers
     }
 
+    /// What ranks cannot do that others can, a line for each; empty if there is nothing of the
+    /// kind.
+    pub fn limits(&self) -> String {
+        let line = |rank: u32| match self.segment.block(rank).limits_in_words() {
+            limits if limits.is_empty() => None,
+            limits => Some(format!("mpiexec: rank {rank} does without {limits}\n")),
+        };
+        let ranks = self.plan.ranks.iter().map(|plan| plan.rank);
+        ranks.filter_map(line).collect()
+    }
+
     /// What each rank has sent.
     pub fn traffic(&self) -> Vec<Sent> {
         let ranks = self.plan.ranks.iter();

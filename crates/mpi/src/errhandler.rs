@@ -85,6 +85,11 @@ impl Errhandler {
     /// `MPI_ERRORS_RETURN`.
     pub const RETURN: Errhandler = Errhandler(Action::Return);
 
+    /// Whether it ends the program, whatever the error.
+    pub(crate) fn is_fatal(&self) -> bool {
+        matches!(self.0, Action::AreFatal | Action::Abort)
+    }
+
     /// A new handler that calls `callback`.
     pub fn user(family: Family, callback: Callback) -> Errhandler {
         Errhandler(Action::User(Arc::new(User {

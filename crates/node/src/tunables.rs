@@ -35,10 +35,12 @@ pub struct Tunable {
     pub description: &'static str,
 }
 
-/// What holds where ranks of a job have different values of a tunable, as MPMD sections and wrappers can set them.
+/// What holds where ranks of a job have different values of a tunable, as MPMD sections and
+/// wrappers can set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agreement {
-    /// Each rank goes by its own value, or the launcher's holds for the job, or ranks agree on what all can do.
+    /// Each rank goes by its own value, or the launcher's holds for the job, or ranks agree on
+    /// what all can do.
     Own,
     /// All ranks must have the same value: ranks that differ are refused at `MPI_Init`
     /// ([`Settings`](crate::segment::Settings)).
@@ -264,8 +266,8 @@ impl Tunable {
             .ok_or_else(|| self.bad(value, format!("one of {}", words.join(", "))))
     }
 
-    /// The value in force as a number by which ranks compare it: of a `Choice` the word's place, otherwise the number as far as
-    /// 32 bits tell.
+    /// The value in force as a number by which ranks compare it: of a `Choice` the word's place,
+    /// otherwise the number as far as 32 bits tell.
     ///
     /// # Errors
     /// When the environment holds something that does not fit.

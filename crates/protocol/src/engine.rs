@@ -150,8 +150,9 @@ impl Engine {
         Arc::clone(&self.collective_costs)
     }
 
-    /// What the `members` of a communicator on this node, of whom this rank is one, can all do. Blocks until all of them have said
-    /// what they can, in `MPI_Init` or where they opened their first session.
+    /// What the `members` of a communicator on this node, of whom this rank is one, can all do.
+    /// Blocks until all of them have said what they can, in `MPI_Init` or where they opened their
+    /// first session.
     ///
     /// # Errors
     /// When progress fails for want of memory.

@@ -204,8 +204,8 @@ const ADDRESS_KEY: &str = "mica-net";
 /// Bytes of the job's cookie, which stand before the address.
 const COOKIE: usize = 8;
 
-/// The network, if the job spans nodes or asks for it; connected to all ranks that are to be reached by it. Compares settings with all
-/// of the job on the occasion.
+/// The network, if the job spans nodes or asks for it; connected to all ranks that are to be
+/// reached by it. Compares settings with all of the job on the occasion.
 fn open_net(
     segment: &JobSegment,
     rank: u32,

@@ -155,6 +155,11 @@ pub unsafe fn gather(
         let receive = at_root(comm, root, &send, || unsafe {
             part(recvbuf, recvcount, recvtype)
         })?;
+        if let Some(receive) = &receive
+            && !are_apart(&send.0, send.1, receive, send.1 * comm.size())
+        {
+            return None;
+        }
         lane::gather(comm, &send.0, receive.as_ref(), send.1, root as usize)
     };
     comm::with(comm.raw(), run).ok().flatten()
@@ -183,6 +188,11 @@ pub unsafe fn scatter(
         let send = at_root(comm, root, &receive, || unsafe {
             part(sendbuf, sendcount, sendtype)
         })?;
+        if let Some(send) = &send
+            && !are_apart(&receive.0, receive.1, send, receive.1 * comm.size())
+        {
+            return None;
+        }
         lane::scatter(comm, send.as_ref(), &receive.0, receive.1, root as usize)
     };
     comm::with(comm.raw(), run).ok().flatten()
@@ -225,7 +235,10 @@ pub unsafe fn allgather(
             part(recvbuf, recvcount, recvtype)?,
         )?
     };
-    let run = |comm: &Comm| lane::allgather(comm, &send, &receive, bytes);
+    let run = |comm: &Comm| {
+        let apart = are_apart(&send, bytes, &receive, bytes * comm.size());
+        apart.then(|| lane::allgather(comm, &send, &receive, bytes))?
+    };
     comm::with(comm.raw(), run).ok().flatten()
 }
 
@@ -250,18 +263,30 @@ pub unsafe fn alltoall(
             part(recvbuf, recvcount, recvtype)?,
         )?
     };
-    let run = |comm: &Comm| lane::alltoall(comm, &send, &receive, bytes);
+    let run = |comm: &Comm| {
+        let all = bytes * comm.size();
+        let apart = are_apart(&send, all, &receive, all);
+        apart.then(|| lane::alltoall(comm, &send, &receive, bytes))?
+    };
     comm::with(comm.raw(), run).ok().flatten()
 }
 
-/// Two buffers, if they are not the same and their parts are as long, and that length.
+/// Two buffers, if their parts are as long and the first parts share no byte, and that length.
 #[inline]
 fn alike(
     (send, sent): (Region, usize),
     (receive, received): (Region, usize),
 ) -> Option<(Region, Region, usize)> {
-    let usual = sent == received && send.address() != receive.address();
+    let usual = sent == received && are_apart(&send, sent, &receive, received);
     usual.then_some((send, receive, sent))
+}
+
+/// Whether so many bytes of the two buffers are apart. Those that share some take the usual way,
+/// which looks more closely.
+#[inline(always)]
+fn are_apart(a: &Region, bytes_of_a: usize, b: &Region, bytes_of_b: usize) -> bool {
+    let (a_at, b_at) = (a.address(), b.address());
+    b_at.wrapping_sub(a_at) >= bytes_of_a && a_at.wrapping_sub(b_at) >= bytes_of_b
 }
 
 /// A buffer of elements without gaps, and the bytes of one part of it.

@@ -121,7 +121,8 @@ impl Reach {
         self.shared.mapped.is_ok() || self.shared.xpmem.is_ok()
     }
 
-    /// What this rank can do, for the others of its node; `costs` is the fingerprint of what it chooses by.
+    /// What this rank can do, for the others of its node; `costs` is the fingerprint of what it
+    /// chooses by.
     pub fn abilities(&self, costs: u64) -> Abilities {
         Abilities {
             mapped: self.shared.mapped.is_ok(),
@@ -131,13 +132,15 @@ impl Reach {
         }
     }
 
-    /// Whether the kernel has refused a copy between this rank and a peer for good, in a probe or later.
+    /// Whether the kernel has refused a copy between this rank and a peer for good, in a probe or
+    /// later.
     pub fn cma_was_refused(&self) -> bool {
         // Relaxed: this rank's own knowledge; what it decides by it, it tells the others.
         self.shared.cma_was_refused.load(Ordering::Relaxed)
     }
 
-    /// Notes, for this rank and in hang reports, that the kernel does not copy between `peer` and this rank.
+    /// Notes, for this rank and in hang reports, that the kernel does not copy between `peer` and
+    /// this rank.
     pub(super) fn note_refusal(&self, peer: u32, refusal: &Refusal) {
         let limit = match *refusal {
             // The peer's own doing, who says so.

@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 /// A buffer argument: an address, a count that was checked, a committed datatype.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    elements: Elements,
-    count: usize,
+    pub(super) elements: Elements,
+    pub(super) count: usize,
 }
 
 impl Buffer {
@@ -35,6 +35,11 @@ impl Buffer {
     /// The whole buffer as one message.
     pub(super) fn view(&self) -> Result<View> {
         self.elements.view(0, self.count)
+    }
+
+    /// All bytes of `blocks` blocks.
+    pub(super) fn whole(&self, blocks: usize) -> Result<View> {
+        self.elements.view(0, self.count.saturating_mul(blocks))
     }
 
     /// The buffer as one of `size` blocks of `count` elements that follow each other.
@@ -105,44 +110,6 @@ impl BlockList {
             .collect::<Result<_>>()?;
         Ok(BlockList { views })
     }
-}
-
-/// Send and receive buffer must not be the same; who wants that asks for `MPI_IN_PLACE`. (A null
-/// address is `MPI_BOTTOM`, where the datatypes say what is used. The blocks of v- and w-forms may
-/// share a base address.)
-pub(super) fn distinct(send: Option<&Buffer>, receive: &Buffer) -> Result<()> {
-    match send {
-        Some(send) if send.count > 0 => distinct_vectors(
-            Some(&send.elements.region(0)),
-            &receive.elements.region(0),
-            receive.count,
-        ),
-        _ => Ok(()),
-    }
-}
-
-/// [`distinct`] for the vectors of a reduction.
-pub(super) fn distinct_vectors(
-    send: Option<&Region>,
-    receive: &Region,
-    count: usize,
-) -> Result<()> {
-    match send {
-        Some(send) if count > 0 && send.address() == receive.address() && send.address() != 0 => {
-            Err(same_buffer(send.address()))
-        }
-        _ => Ok(()),
-    }
-}
-
-#[cold]
-fn same_buffer(address: usize) -> Error {
-    Error::argument(
-        c::ERR_BUFFER,
-        "sendbuf",
-        format_args!("{address:#x}"),
-        "the same as recvbuf; pass MPI_IN_PLACE to work in place",
-    )
 }
 
 #[cold]

@@ -13,12 +13,11 @@
 
 use mica_channel::memory::{Region, View};
 
-use super::arguments::{
-    BlockList, Buffer, checked_count, distinct, distinct_vectors, in_place_away_from_root,
-};
+use super::arguments::{BlockList, Buffer, checked_count, in_place_away_from_root};
 use super::inter::{self, Root, Sides};
 use super::layout::Layout;
 use super::node::{Parts, Plan, What, plan};
+use super::overlap::{self, Aside, refused};
 use super::place::{Elements, Place};
 use super::reduction::Reduction;
 use super::scan::Kind;
@@ -75,8 +74,11 @@ pub fn gather(
     let me = place(comm);
     let root = rooted(me, root)?;
     root_only(me, root, send.is_some())?;
-    if let Some(receive) = receive {
-        distinct(send, receive)?;
+    if let (Some(send), Some(receive)) = (send, receive)
+        && let Err(error) = overlap::check(&[send.view()?], &[receive.whole(me.size)?])
+    {
+        let aside = receive.aside(me.size)?;
+        return refused(error, gather(comm, Some(send), Some(&aside), root as i32));
     }
     let send = send.map(Buffer::view).transpose()?;
     let blocks = receive.map(|b| b.blocks(me.size)).transpose()?;
@@ -114,6 +116,12 @@ pub fn gatherv(
     let me = place(comm);
     let root = rooted(me, root)?;
     root_only(me, root, send.is_some())?;
+    if let (Some(send), Some(receive)) = (send, &receive)
+        && let Err(error) = overlap::check(&[send.view()?], &receive.views)
+    {
+        let aside = receive.aside(1)?;
+        return refused(error, gatherv(comm, Some(send), Some(aside), root as i32));
+    }
     let send = send.map(Buffer::view).transpose()?;
     let parts = receive.map(|r| Parts::Each(r.views));
     plan(
@@ -143,8 +151,11 @@ pub fn scatter(
     let me = place(comm);
     let root = rooted(me, root)?;
     root_only(me, root, receive.is_some())?;
-    if let Some(receive) = receive {
-        distinct(send, receive)?;
+    if let (Some(send), Some(receive)) = (send, receive)
+        && let Err(error) = overlap::check(&[send.whole(me.size)?], &[receive.view()?])
+    {
+        let aside = receive.aside(1)?;
+        return refused(error, scatter(comm, Some(send), Some(&aside), root as i32));
     }
     let blocks = send.map(|b| b.blocks(me.size)).transpose()?;
     let receive = receive.map(Buffer::view).transpose()?;
@@ -183,6 +194,12 @@ pub fn scatterv(
     let me = place(comm);
     let root = rooted(me, root)?;
     root_only(me, root, receive.is_some())?;
+    if let (Some(list), Some(receive)) = (&send, receive)
+        && let Err(error) = overlap::check(&list.views, &[receive.view()?])
+    {
+        let aside = receive.aside(1)?;
+        return refused(error, scatterv(comm, send, Some(&aside), root as i32));
+    }
     let receive = receive.map(Buffer::view).transpose()?;
     let parts = send.map(|s| Parts::Each(s.views));
     plan(
@@ -203,7 +220,11 @@ pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result
         return Ok(inter::allgather(sides, needed(send)?.view()?, &blocks).into());
     }
     let me = place(comm);
-    distinct(send, receive)?;
+    if let Some(send) = send
+        && let Err(error) = overlap::check(&[send.view()?], &[receive.whole(me.size)?])
+    {
+        return refused(error, allgather(comm, Some(send), &receive.aside(me.size)?));
+    }
     let send = send.map(Buffer::view).transpose()?;
     let blocks = receive.blocks(me.size)?;
     if let Some((layout, limits)) = spread(comm)? {
@@ -218,6 +239,11 @@ pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: &BlockList) -> Re
     if let Some(sides) = Sides::of(comm) {
         let send = needed(send)?.view()?;
         return Ok(inter::allgather(sides, send, &receive.views).into());
+    }
+    if let Some(send) = send
+        && let Err(error) = overlap::check(&[send.view()?], &receive.views)
+    {
+        return refused(error, allgatherv(comm, Some(send), &receive.aside(1)?));
     }
     let send = send.map(Buffer::view).transpose()?;
     if let Some((layout, limits)) = spread(comm)? {
@@ -235,7 +261,11 @@ pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<
         return Ok(inter::alltoall(sides, &LIMITS, &send, &receive).into());
     }
     let me = place(comm);
-    distinct(send, receive)?;
+    if let Some(send) = send
+        && let Err(error) = overlap::check(&[send.whole(me.size)?], &[receive.whole(me.size)?])
+    {
+        return refused(error, alltoall(comm, Some(send), &receive.aside(me.size)?));
+    }
     let send = send.map(|b| b.blocks(me.size)).transpose()?;
     let blocks = receive.blocks(me.size)?;
     if let Some((layout, limits)) = spread(comm)? {
@@ -253,6 +283,11 @@ pub fn alltoallv(comm: &Comm, send: Option<&BlockList>, receive: &BlockList) -> 
     if let Some(sides) = Sides::of(comm) {
         let send = &needed(send)?.views;
         return Ok(inter::alltoall(sides, &LIMITS, send, &receive.views).into());
+    }
+    if let Some(send) = send
+        && let Err(error) = overlap::check(&send.views, &receive.views)
+    {
+        return refused(error, alltoallv(comm, Some(send), &receive.aside(1)?));
     }
     if let (Some(send), Some((layout, limits))) = (send, spread(comm)?) {
         let (send, receive) = (&send.views, &receive.views);
@@ -288,8 +323,12 @@ pub fn reduce(
     let root = rooted(me, root)?;
     root_only(me, root, send.is_some())?;
     let reduction = reduction("count", count, datatype, op)?;
-    if let Some(receive) = &receive {
-        distinct_vectors(send.as_ref(), receive, reduction.count)?;
+    if let (Some(receive), true) = (&receive, me.rank == root)
+        && let Err(error) = reduction.check_apart(send.as_ref(), receive, reduction.count)
+    {
+        let aside = Some(reduction.aside(reduction.count)?);
+        let plan = reduce(comm, send, aside, count, datatype, op, root as i32);
+        return refused(error, plan);
     }
     let send = send.map(|r| Elements::new(r, datatype));
     let receive = receive.map(|r| Elements::new(r, datatype));
@@ -320,13 +359,16 @@ pub fn allreduce(
 ) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let reduction = reduction("count", count, datatype, op)?;
-        distinct_vectors(send.as_ref(), &receive, reduction.count)?;
+        reduction.check_apart(send.as_ref(), &receive, reduction.count)?;
         let send = Elements::new(needed(send)?, datatype);
         let receive = Elements::new(receive, datatype);
         return inter::allreduce(sides, &LIMITS, &reduction, &send, &receive).map(Plan::Rounds);
     }
     let reduction = reduction("count", count, datatype, op)?;
-    distinct_vectors(send.as_ref(), &receive, reduction.count)?;
+    if let Err(error) = reduction.check_apart(send.as_ref(), &receive, reduction.count) {
+        let aside = reduction.aside(reduction.count)?;
+        return refused(error, allreduce(comm, send, aside, count, datatype, op));
+    }
     let send = send.map(|r| Elements::new(r, datatype));
     let receive = Elements::new(receive, datatype);
     if let Some((layout, limits)) = spread(comm)? {
@@ -410,7 +452,12 @@ fn scatter_reduced(
     blocks: &[usize],
     reduction: Reduction,
 ) -> Result<Plan> {
-    distinct_vectors(send.as_ref(), &receive, blocks[comm.rank()])?;
+    if !comm.is_inter()
+        && let Err(error) = reduction.check_apart(send.as_ref(), &receive, blocks[comm.rank()])
+    {
+        let aside = reduction.aside(blocks[comm.rank()])?;
+        return refused(error, scatter_reduced(comm, send, aside, blocks, reduction));
+    }
     let receive = Elements::new(receive, &reduction.datatype);
     if let Some(sides) = Sides::of(comm) {
         let send = Elements::new(needed(send)?, &reduction.datatype);
@@ -469,7 +516,10 @@ fn prefix(
 ) -> Result<Plan> {
     comm.must_be_intra()?;
     let reduction = reduction("count", count, datatype, op)?;
-    distinct_vectors(send.as_ref(), &receive, reduction.count)?;
+    if let Err(error) = reduction.check_apart(send.as_ref(), &receive, reduction.count) {
+        let aside = reduction.aside(reduction.count)?;
+        return refused(error, prefix(comm, kind, send, aside, count, datatype, op));
+    }
     plan(
         comm,
         What::Scan {

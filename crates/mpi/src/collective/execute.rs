@@ -26,6 +26,12 @@ pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
     let schedule = match plan {
         Plan::Call(call) => return call.run_here(call.reserve(), comm.context()),
         Plan::Rounds(schedule) => schedule,
+        Plan::Refused(refused) => {
+            if !comm.errhandler().is_fatal() {
+                run(comm, &refused.plan)?;
+            }
+            return Err(refused.error.clone());
+        }
     };
     if comm.is_inter() {
         // Point-to-point ranks name the other group only; the engine knows both.
@@ -58,6 +64,13 @@ pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
 /// # Errors
 /// When the process has no engine.
 pub fn start(comm: &Comm, plan: Plan, label: Label) -> Result<Request> {
+    if let Plan::Refused(refused) = plan {
+        if !comm.errhandler().is_fatal() {
+            // The call gives no request, but the others count on this rank.
+            start(comm, refused.plan, label)?.abandon()?;
+        }
+        return Err(refused.error);
+    }
     let stages = stages(comm, plan.labelled(label));
     begin(comm, comm.next_collective_tag(), stages, label)
 }
@@ -69,6 +82,7 @@ pub fn start(comm: &Comm, plan: Plan, label: Label) -> Result<Request> {
 pub fn persistent(comm: &Comm, plan: Plan, label: Label) -> Result<Request> {
     // On the communicator's area, starts would have to come in the same order everywhere.
     let plan = match plan {
+        Plan::Refused(refused) => return Err(refused.error),
         Plan::Rounds(schedule) => Plan::Rounds(schedule.by_messages(comm)?),
         Plan::Call(call) => match call.apart(comm)? {
             Some(call) => Plan::Call(call),
@@ -97,6 +111,7 @@ fn stages(comm: &Comm, plan: Plan) -> Arc<[Stage]> {
     let task = |call: Call| Some(Arc::new(call) as Arc<dyn Prepare>);
     let schedule = match plan {
         Plan::Rounds(schedule) => schedule,
+        Plan::Refused(refused) => return stages(comm, refused.plan),
         Plan::Call(call) => {
             let stage = Stage {
                 task: task(call),

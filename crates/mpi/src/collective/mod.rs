@@ -47,6 +47,7 @@ mod label;
 mod layout;
 pub mod neighbor;
 pub mod node;
+mod overlap;
 mod place;
 pub mod reduce;
 pub mod reduce_scatter;

@@ -7,7 +7,8 @@
 
 use mica_channel::memory::View;
 
-use super::arguments::{BlockList, Buffer, distinct};
+use super::arguments::{BlockList, Buffer};
+use super::overlap;
 use super::schedule::Schedule;
 use crate::comm::Comm;
 use crate::constants as c;
@@ -22,10 +23,8 @@ pub fn allgather(comm: &Comm, send: &Buffer, receive: &Buffer) -> Result<Schedul
     let around = comm.neighborhood()?;
     let views = receive.blocks(around.sources.len())?;
     let views = views.each(around.sources.len())?;
-    if !views.is_empty() {
-        distinct(Some(send), receive)?;
-    }
     let send = vec![send.view()?; around.destinations.len()];
+    check_apart(&around, &send, &views)?;
     Ok(exchange(comm.rank(), &around, &send, &views))
 }
 
@@ -36,6 +35,7 @@ pub fn allgather(comm: &Comm, send: &Buffer, receive: &Buffer) -> Result<Schedul
 pub fn allgatherv(comm: &Comm, send: &Buffer, receive: &BlockList) -> Result<Schedule> {
     let around = comm.neighborhood()?;
     let send = vec![send.view()?; around.destinations.len()];
+    check_apart(&around, &send, &receive.views)?;
     Ok(exchange(comm.rank(), &around, &send, &receive.views))
 }
 
@@ -46,11 +46,9 @@ pub fn allgatherv(comm: &Comm, send: &Buffer, receive: &BlockList) -> Result<Sch
 pub fn alltoall(comm: &Comm, send: &Buffer, receive: &Buffer) -> Result<Schedule> {
     let around = comm.neighborhood()?;
     let (to, from) = (around.destinations.len(), around.sources.len());
-    if to > 0 && from > 0 {
-        distinct(Some(send), receive)?;
-    }
     let send = send.blocks(to)?.each(to)?;
     let receive = receive.blocks(from)?.each(from)?;
+    check_apart(&around, &send, &receive)?;
     Ok(exchange(comm.rank(), &around, &send, &receive))
 }
 
@@ -60,7 +58,21 @@ pub fn alltoall(comm: &Comm, send: &Buffer, receive: &Buffer) -> Result<Schedule
 /// `MPI_ERR_TOPOLOGY`.
 pub fn alltoallv(comm: &Comm, send: &BlockList, receive: &BlockList) -> Result<Schedule> {
     let around = comm.neighborhood()?;
+    check_apart(&around, &send.views, &receive.views)?;
     Ok(exchange(comm.rank(), &around, &send.views, &receive.views))
+}
+
+/// Refuses blocks that are both sent and received into; those of no neighbour are not looked at.
+fn check_apart(around: &Neighborhood, send: &[View], receive: &[View]) -> Result<()> {
+    let used = |ranks: &[i32], views: &[View]| -> Vec<View> {
+        let all = ranks.iter().zip(views);
+        let used = all.filter(|&(&rank, _)| rank != c::PROC_NULL);
+        used.map(|(_, view)| view.clone()).collect()
+    };
+    overlap::check(
+        &used(&around.destinations, send),
+        &used(&around.sources, receive),
+    )
 }
 
 /// The schedule of process `me`: `send[i]` goes to the `i`th destination, `receive[i]` comes from the `i`th source.

@@ -1,5 +1,8 @@
 //! What the reductions share: the operands' description and the running result of one rank.
 
+use mica_channel::memory::Region;
+
+use super::overlap;
 use super::place::Elements;
 use super::schedule::{Local, Round};
 use crate::datatype::Datatype;
@@ -21,6 +24,21 @@ impl Reduction {
     /// Bytes of the whole vector.
     pub(super) fn bytes(&self) -> usize {
         self.count.saturating_mul(self.datatype.size() as usize)
+    }
+
+    /// Refuses a vector to send and a result, of so many elements, that share bytes.
+    pub(super) fn check_apart(
+        &self,
+        send: Option<&Region>,
+        receive: &Region,
+        count: usize,
+    ) -> Result<()> {
+        overlap::check_vectors(&self.datatype, (send, self.count), (receive, count))
+    }
+
+    /// Fresh memory for `count` elements of a result that nobody is to see.
+    pub(super) fn aside(&self, count: usize) -> Result<Region> {
+        Ok(self.temporary(count)?.region(0))
     }
 
     pub(super) fn temporary(&self, count: usize) -> Result<Elements> {

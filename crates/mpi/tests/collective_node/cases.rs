@@ -189,7 +189,8 @@ impl Case {
         Operation::new(self.parts.clone(), how, format!("{:?} {how:?}", self.spec))
     }
 
-    /// Panics unless all ranks have ended well, in the same way unless some may miss what others have, with the right result.
+    /// Panics unless all ranks have ended well, in the same way unless some may miss what others
+    /// have, with the right result.
     pub fn check(
         &self,
         results: &[mica_mpi::Result<Went>],

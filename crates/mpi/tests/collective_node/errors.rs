@@ -268,6 +268,53 @@ fn scan_and_exscan_are_told_apart() {
     }
 }
 
+/// Whatever roots ranks name, if they differ all are told: at once where they wait for each
+/// other, else in the next call.
+#[test]
+fn everybody_learns_of_different_roots() {
+    use Collective::{Allreduce, Bcast, Gather, Reduce, Scatter};
+    let kit = Kit::new();
+    for (means, how) in ways() {
+        for (collective, size) in [
+            (Bcast, 2),
+            (Bcast, 3),
+            (Gather, 3),
+            (Scatter, 3),
+            (Reduce, 3),
+        ] {
+            for (count, shift) in [(3, 0), (100, 1), (2000, 0), (2000, 1)] {
+                let case = |root| {
+                    let spec = Spec {
+                        root,
+                        ..spec(collective, size, count)
+                    };
+                    Case::new(&kit, spec).parts
+                };
+                // Each takes itself for the root, or the next one.
+                let parts: Vec<_> = (0..size)
+                    .map(|rank| case((rank + shift) % size).swap_remove(rank))
+                    .collect();
+                let name = format!("{collective:?} of {size} {means:?} {how:?} {count} {shift}");
+                let next = Case::new(&kit, spec(Allreduce, size, 5));
+                let operations = [
+                    Operation::new(parts, how, name.clone()),
+                    next.operation(CELLS),
+                    next.operation(CELLS),
+                ];
+                let results = ranks(size, means).run(&operations, 1, 9);
+                for rank in 0..size {
+                    let mut errors = results[..2]
+                        .iter()
+                        .filter_map(|results| results[rank].as_ref().err());
+                    let is_told = errors.any(|error| error.code() == c::ERR_ROOT);
+                    assert!(is_told, "{name}, rank {rank}: {results:?}");
+                }
+                assert!(results[2].iter().all(Result::is_ok), "{name}: {results:?}");
+            }
+        }
+    }
+}
+
 /// Each of two ranks takes the other for the root, or itself.
 #[test]
 fn different_roots_are_refused() {

@@ -66,8 +66,8 @@ pub enum Means {
     Refusing,
 }
 
-/// Stands for the XPMEM module where a rank's peers are in its own process: their memory is mapped where it is, but every so many
-/// times, if that is not 0, it is not.
+/// Stands for the XPMEM module where a rank's peers are in its own process: their memory is
+/// mapped where it is, but every so many times, if that is not 0, it is not.
 #[derive(Debug)]
 struct SameProcess {
     refuses_each: u64,
@@ -426,10 +426,10 @@ impl Operation {
                 (by_address, true, how)
             }
         };
-        let ticket = team.reserve(by_address);
+        let ticket = team.reserve(Kind::of(&what, is_direct), by_address);
         begun.set(begun.get() + 1);
         Box::pin(async move {
-            let turn = Turn::new(&team, ticket, Kind::of(&what, is_direct), waits);
+            let turn = Turn::new(&team, ticket, waits);
             turn.begin(what.own_bytes(rank)).await;
             let result = perform(&turn, &what, how).await;
             if matches!(what, What::Barrier) && result.is_ok() {

@@ -20,8 +20,6 @@ use crate::sync::{AtomicU64, Ordering};
 /// A member's account of its operations.
 #[derive(Debug)]
 pub struct Completions {
-    /// Operations begun.
-    begun: AtomicU64,
     /// Operations up to which all are completed, times 256; in the low byte those completed beyond, from the next but one on.
     completed: AtomicU64,
     /// Operations that all members have completed, as far as this one knows.
@@ -29,23 +27,13 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// The account of a member that has begun nothing.
+    /// The account of a member that has completed nothing.
     #[allow(clippy::new_without_default)] // loom's atomics have no const new, and nobody defaults an account
     pub fn new() -> Completions {
         Completions {
-            begun: AtomicU64::new(0),
             completed: AtomicU64::new(0),
             safe: AtomicU64::new(0),
         }
-    }
-
-    /// Begins an operation: gives its number, from 1. To be called by one thread at a time, each after the one before.
-    #[inline(always)]
-    pub fn begin(&self) -> u64 {
-        // Relaxed, and no read-modify-write: collectives on one communicator are called one after the other.
-        let number = self.begun.load(Ordering::Relaxed) + 1;
-        self.begun.store(number, Ordering::Relaxed);
-        number
     }
 
     /// Completes operation `number`, once, and raises the member's own `mark`. If that has advanced: from where.
@@ -134,8 +122,6 @@ mod tests {
     /// The mark after each completion.
     fn marks(order: &[u64], mode: &ThreadMode) -> Vec<u64> {
         let (account, mark) = (Completions::new(), Mark::new());
-        let numbers: Vec<u64> = order.iter().map(|_| account.begin()).collect();
-        assert!(numbers.iter().copied().eq(1..=order.len() as u64));
         let complete = |&number: &u64| {
             let before = mark.finished();
             let advanced = account.complete(number, &mark, mode);

@@ -17,7 +17,8 @@ pub struct Line {
     data: UnsafeCell<Inline>,
     /// In the other half, which nobody looks at who only waits for the stamp.
     arrived: AtomicU64,
-    reserve: [u64; 7],
+    label: AtomicU64,
+    reserve: [u64; 6],
 }
 
 // SAFETY: `data` is written by the line's owner only, before it publishes a stamp, and read by whoever saw that stamp, until the
@@ -40,7 +41,8 @@ impl Line {
             word: AtomicU64::new(0),
             data: UnsafeCell::new([0; INLINE / 8]),
             arrived: AtomicU64::new(0),
-            reserve: [0; 7],
+            label: AtomicU64::new(0),
+            reserve: [0; 6],
         }
     }
 
@@ -82,6 +84,18 @@ impl Line {
     #[inline(always)]
     pub fn set_arrived(&self, arrived: u64) {
         self.arrived.store(arrived, Ordering::Relaxed);
+    }
+
+    /// By which function the owner takes part, for error messages: says by itself of which operation it is.
+    pub fn label(&self) -> u64 {
+        // Relaxed: a word that needs nothing else.
+        self.label.load(Ordering::Relaxed)
+    }
+
+    /// The owner's part: says by which function it takes part.
+    #[inline(always)]
+    pub fn set_label(&self, label: u64) {
+        self.label.store(label, Ordering::Relaxed);
     }
 
     /// Calls `f` with a pointer to the data for reading. Valid for reads by who has seen the stamp that published them, until it says

@@ -119,8 +119,7 @@ fn a_mark_covers_the_reads_of_all_threads() {
             mark: Mark::new(),
             cells: [UnsafeCell::new(1), UnsafeCell::new(2)],
         });
-        let numbers = [shared.account.begin(), shared.account.begin()];
-        let threads = numbers.map(|number| {
+        let threads = [1, 2].map(|number: u64| {
             let shared = shared.clone();
             loom::thread::spawn(move || {
                 // SAFETY: the peer overwrites it when the mark says that this operation is complete.

@@ -1,14 +1,19 @@
-//! What a rank can do, and how it is set, as far as other ranks of its node must know to decide as it does.
+//! What a rank can do, and how it is set, as far as other ranks of its node must know to decide
+//! as it does.
 //!
-//! Each rank publishes this in its block during `MPI_Init`, before its first communication. Ranks of one node may differ: a
-//! container or a seccomp filter refuses something to one of them, or an MPMD section of `mpiexec` sets a variable for some.
+//! Each rank publishes this in its block during `MPI_Init`, before its first communication. Ranks
+//! of one node may differ: a container or a seccomp filter refuses something to one of them, or
+//! an MPMD section of `mpiexec` sets a variable for some.
 //!
-//! - [`Settings`] are the values of the tunables that must be [alike](crate::tunables::Agreement::Alike). A rank compares them
-//!   with those of all who have published theirs: of two ranks that differ, at least one refuses to start.
-//! - [`Abilities`] may differ. Whoever makes a communicator's node group waits until all members have published theirs, and
-//!   takes the [meet](Abilities::meet), so that all members choose the same algorithms.
-//! - A [`Limit`] says why a back end of the direct channel does not work, for people: in hang reports and `mica info`. One
-//!   that is found later in the run does not change the abilities; collectives then settle it operation by operation.
+//! - [`Settings`] are the values of the tunables that must be
+//!   [alike](crate::tunables::Agreement::Alike). A rank compares them with those of all who have
+//!   published theirs: of two ranks that differ, at least one refuses to start.
+//! - [`Abilities`] may differ. Whoever makes a communicator's node group waits until all members
+//!   have published theirs, and takes the [meet](Abilities::meet), so that all members choose the
+//!   same algorithms.
+//! - A [`Limit`] says why a back end of the direct channel does not work, for people: in hang
+//!   reports and `mica info`. One that is found later in the run does not change the abilities;
+//!   collectives then settle it operation by operation.
 //!
 //! | who | writes | when |
 //! |---|---|---|
@@ -50,14 +55,16 @@ pub(super) struct AbilityLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings([u32; SETTINGS_MAX]);
 
-/// What a rank can do to reach other ranks' buffers and let them reach its own, and what it chooses by.
+/// What a rank can do to reach other ranks' buffers and let them reach its own, and what it
+/// chooses by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
     /// Its buffers can be moved to the job segment's file, and it has peers' mapped.
     pub mapped: bool,
     /// XPMEM works.
     pub xpmem: bool,
-    /// Its settings let the kernel copy between ranks. Whether the kernel does is found out pair by pair.
+    /// Its settings let the kernel copy between ranks. Whether the kernel does is found out pair
+    /// by pair.
     pub cma: bool,
     /// Fingerprint of the costs that algorithms are chosen by; 0: the shipped ones.
     pub costs: u64,
@@ -134,8 +141,9 @@ impl Settings {
         Ok(Settings(settings))
     }
 
-    /// Those of the defaults with these values in their place: (number in [`tunables::alike`], value), as
-    /// [`to_bytes`](Self::to_bytes) writes them. `None` if the bytes are not of this version.
+    /// Those of the defaults with these values in their place: (number in [`tunables::alike`],
+    /// value), as [`to_bytes`](Self::to_bytes) writes them. `None` if the bytes are not of this
+    /// version.
     pub fn from_bytes(bytes: &[u8]) -> Option<Settings> {
         let (entries, rest) = bytes.as_chunks::<5>();
         let mut settings = Settings::default();
@@ -184,8 +192,8 @@ impl Default for Settings {
 /// Two ranks have different values of a tunable that must be alike.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{variable} is {value} on rank {rank} and {other_value} on rank {other_rank}: all ranks must have the same value; set it \
-     for the whole job (mpiexec -genv {variable} VALUE ...)"
+    "{variable} is {value} on rank {rank} and {other_value} on rank {other_rank}: all ranks must have \
+     the same value; set it for the whole job (mpiexec -genv {variable} VALUE ...)"
 )]
 pub struct Difference {
     /// The environment variable.
@@ -206,7 +214,8 @@ impl Abilities {
         let all: Vec<Abilities> = all.into_iter().collect();
         let costs = all.first().map(|first| first.costs);
         CommonAbilities {
-            // Who has XPMEM exposes buffers by it, which another can open only if it has that, too.
+            // Who has XPMEM exposes buffers by it, which another can open only if it has that,
+            // too.
             windows: all.iter().all(|a| a.xpmem) || all.iter().all(|a| a.mapped && !a.xpmem),
             cma: all.iter().all(|a| a.cma),
             same_costs: all.iter().all(|a| Some(a.costs) == costs),
@@ -224,7 +233,8 @@ impl RankBlock {
             | flag(abilities.cma, CMA);
         line.abilities.store(flags, Ordering::Relaxed);
         line.costs.store(abilities.costs, Ordering::Relaxed);
-        // SYNC abilities: pairs with the Acquire load in `abilities`. No read-modify-write: only the rank writes here.
+        // SYNC abilities: pairs with the Acquire load in `abilities`. No read-modify-write: only
+        // the rank writes here.
         line.published
             .store(SETTINGS | ABILITIES, Ordering::Release);
     }
@@ -271,8 +281,8 @@ impl RankBlock {
         Limit::from_word(self.abilities.limits[means as usize].load(Ordering::Relaxed))
     }
 
-    /// What lowers the rank's node groups, in words; empty if nothing does. That XPMEM is not there is the rule and goes without
-    /// saying, and so does what MICA_DIRECT asks for.
+    /// What lowers the rank's node groups, in words; empty if nothing does. That XPMEM is not
+    /// there is the rule and goes without saying, and so does what MICA_DIRECT asks for.
     pub fn limits_in_words(&self) -> String {
         let say = |(means, name)| match self.limit(means) {
             None | Some(Limit::SwitchedOff) => None,
@@ -285,13 +295,15 @@ impl RankBlock {
 }
 
 impl JobSegment {
-    /// Publishes rank `me`'s settings, and compares them with those that other ranks of this node have published.
+    /// Publishes rank `me`'s settings, and compares them with those that other ranks of this node
+    /// have published.
     ///
     /// # Errors
     /// With the first difference. Of two ranks that differ at least one gets the error.
     pub fn agree_on_settings(&self, me: u32, settings: &Settings) -> Result<(), Box<Difference>> {
         self.block(me).publish_settings(settings);
-        // SYNC settings: of two ranks that publish at once, at least one sees the other's, since both fence in between.
+        // SYNC settings: of two ranks that publish at once, at least one sees the other's, since
+        // both fence in between.
         fence(Ordering::SeqCst);
         let others = self.members().iter().filter(|&&rank| rank != me);
         let mut differences = others.filter_map(|&rank| {
@@ -301,7 +313,8 @@ impl JobSegment {
         differences.next().map_or(Ok(()), |d| Err(Box::new(d)))
     }
 
-    /// What the `members` of a group, ranks of this node, can all do; `None` until all have published it.
+    /// What the `members` of a group, ranks of this node, can all do; `None` until all have
+    /// published it.
     pub fn common_abilities(&self, members: &[u32]) -> Option<CommonAbilities> {
         let all: Option<Vec<Abilities>> = members
             .iter()
@@ -348,12 +361,13 @@ impl fmt::Display for Limit {
         match *self {
             Limit::SwitchedOff => f.write_str("switched off by MICA_DIRECT"),
             Limit::NoSlots => f.write_str(
-                "the job segment has no room for buffers (RLIMIT_FSIZE was in force when the job started, or it has too many \
-                 ranks)",
+                "the job segment has no room for buffers (RLIMIT_FSIZE was in force when the job \
+                 started, or it has too many ranks)",
             ),
             Limit::NoQuery { errno } => write!(
                 f,
-                "PROCMAP_QUERY on /proc/self/maps: {} (it needs Linux 6.11, /proc, and a seccomp filter that lets it pass)",
+                "PROCMAP_QUERY on /proc/self/maps: {} (it needs Linux 6.11, /proc, and a \
+                 seccomp filter that lets it pass)",
                 system(errno)
             ),
             Limit::Allocator => f.write_str("the program's allocator may not be glibc's"),
@@ -365,7 +379,8 @@ impl fmt::Display for Limit {
             ),
             Limit::WrongProcess { peer } => write!(
                 f,
-                "process_vm_readv with rank {peer} reached another process (a PID namespace of its own?)"
+                "process_vm_readv with rank {peer} reached another process (a PID \
+                 namespace of its own?)"
             ),
         }
     }

@@ -13,7 +13,8 @@ use super::parts::Parts;
 use super::team::Turn;
 use crate::error::{Error, Result};
 
-/// The members that an operation with a root is among, at the root: those whom direct copies have left without.
+/// The members that an operation with a root is among, at the root: those whom direct copies have
+/// left without.
 #[derive(Debug, Clone, Copy)]
 pub struct Among<'a>(pub Option<&'a [bool]>);
 

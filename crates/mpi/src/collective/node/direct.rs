@@ -7,9 +7,10 @@
 //! | gather | each rank pushes its own to the root; with cores to spare the root pulls a share of each |
 //! | allgather, all-to-all | each rank pulls from all others, the next one first |
 //!
-//! First phase: buffers are described. Second: copies are done. Where buffers cannot be reached nothing has been copied, and
-//! cells take over after the first phase. Where a copy is refused after all, cells take over after the second: in an
-//! operation with a root between the root and the ranks that miss something, otherwise among all.
+//! First phase: buffers are described. Second: copies are done. Where buffers cannot be reached
+//! nothing has been copied, and cells take over after the first phase. Where a copy is refused
+//! after all, cells take over after the second: in an operation with a root between the root and
+//! the ranks that miss something, otherwise among all.
 
 use mica_channel::memory::{Block, Shape, View};
 
@@ -324,7 +325,8 @@ fn copied_by_all(turn: &Turn<'_>, done: u32) -> Copied {
     }
 }
 
-/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others reach its parts if it `offers` them.
+/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others reach its parts if
+/// it `offers` them.
 ///
 /// # Errors
 /// When another rank has called something else.

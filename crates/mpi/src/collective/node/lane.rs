@@ -420,7 +420,7 @@ fn run(
 ) -> Result<()> {
     let Opened { team, traffic } = *opened;
     traffic.count(Way::Area, brought);
-    let turn = Turn::new(team, team.reserve(false), kind.into(), true);
+    let turn = Turn::new(team, team.reserve(kind.into(), false), true);
     wait(comm, || turn.is_free(), |_| Ok(()))?;
     turn.open(bytes);
     let result = work(&turn);

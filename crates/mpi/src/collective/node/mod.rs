@@ -88,6 +88,17 @@ pub enum Plan {
     Call(Call),
     /// In rounds of messages.
     Rounds(Schedule),
+    /// The call is wrong, but this rank takes part so that others need not wait for it.
+    Refused(Box<Refused>),
+}
+
+/// A call that ends with an error.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// How it takes part, in memory of its own.
+    pub(super) plan: Plan,
+    /// What it ends with.
+    pub(super) error: Error,
 }
 
 impl From<Schedule> for Plan {
@@ -99,11 +110,16 @@ impl From<Schedule> for Plan {
 impl Plan {
     /// The same, called by the function that `label` names.
     pub fn labelled(mut self, label: Label) -> Plan {
-        match &mut self {
+        self.set_label(label);
+        self
+    }
+
+    fn set_label(&mut self, label: Label) {
+        match self {
             Plan::Call(call) => call.set_label(label),
             Plan::Rounds(schedule) => schedule.label(label),
+            Plan::Refused(refused) => refused.plan.set_label(label),
         }
-        self
     }
 }
 
@@ -312,7 +328,8 @@ impl Call {
             let once = choices.once_told(what.collective(), bytes, what.commutes(), Told::Cma);
             once == Algorithm::Direct
         };
-        self.team().reserve(by_address)
+        self.team()
+            .reserve(Kind::of(what, self.directly), by_address)
     }
 
     fn how(&self) -> How {
@@ -338,8 +355,7 @@ impl Call {
 
     /// This rank's part, from the first stamp to the last.
     async fn run(&self, ticket: Ticket, waits: bool) -> Result<()> {
-        let kind = Kind::of(&self.what, self.directly);
-        let turn = Turn::new(self.team(), ticket, kind, waits).labelled(self.label);
+        let turn = Turn::new(self.team(), ticket, waits).labelled(self.label);
         turn.begin(self.what.own_bytes(turn.me())).await;
         let result = perform(&turn, &self.what, self.how()).await;
         turn.finish();

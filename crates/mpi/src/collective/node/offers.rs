@@ -5,8 +5,9 @@
 //! receive into in their lines. All who read a line conclude the same from it: whether a buffer can be reached by loads and stores,
 //! only by address (the kernel copies), or not at all. Where it cannot, the operation goes on through cells.
 //!
-//! A copy can still be refused (a seccomp filter that a program sets for itself, for instance). Who cannot copy says so beside the
-//! stamp of its next phase ([`Turn::refuse`]), and those whom it concerns go on through cells from there ([`Copied`]).
+//! A copy can still be refused (a seccomp filter that a program sets for itself, for instance).
+//! Who cannot copy says so beside the stamp of its next phase ([`Turn::refuse`]), and those whom
+//! it concerns go on through cells from there ([`Copied`]).
 
 use mica_channel::direct::{Published, ReachError, Reached};
 use mica_channel::memory::{Block, Region, View};
@@ -47,7 +48,8 @@ impl Copied {
     }
 }
 
-/// What became of this rank's copies: refused ones are told to the others with the next phase, and are no error.
+/// What became of this rank's copies: refused ones are told to the others with the next phase,
+/// and are no error.
 ///
 /// # Errors
 /// All others.
@@ -251,7 +253,8 @@ pub fn access_to_all(turn: &Turn<'_>, side: Side) -> Access {
     access_to(turn, side, 0..turn.size())
 }
 
-/// The same of some members; [`Access::None`] too where the kernel must copy and one of the team says that its kernel does not.
+/// The same of some members; [`Access::None`] too where the kernel must copy and one of the team
+/// says that its kernel does not.
 pub fn access_to(turn: &Turn<'_>, side: Side, members: impl IntoIterator<Item = usize>) -> Access {
     let all = members.into_iter();
     let worst = all.map(|member| access(turn, member, side)).min();

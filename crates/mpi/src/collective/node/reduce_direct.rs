@@ -1,11 +1,12 @@
 //! Reductions by direct copy: each rank reduces its own share of the vector straight from its peers' memory, a block at a time that
 //! stays in the first-level cache, and stores the result to all who want it. Every operand is read once and no byte is copied on the way.
 //!
-//! A share is touched by the rank that reduces it and by nobody else, so working in place needs nothing more as long as all goes
-//! well. But a copy may be refused, and then all start anew through cells. Where somebody works in place there is therefore one more
-//! phase, before anybody stores to others: all have opened the others' vectors by then, and loads and stores are not refused
-//! any more; where the kernel copies, who works in place has kept a copy of its operand. The order of operands is that of the
-//! ranks, as through cells.
+//! A share is touched by the rank that reduces it and by nobody else, so working in place needs
+//! nothing more as long as all goes well. But a copy may be refused, and then all start anew
+//! through cells. Where somebody works in place there is therefore one more phase, before anybody
+//! stores to others: all have opened the others' vectors by then, and loads and stores are not
+//! refused any more; where the kernel copies, who works in place has kept a copy of its operand.
+//! The order of operands is that of the ranks, as through cells.
 
 use mica_channel::direct::Reached;
 use mica_channel::memory::{Block, Region, Shape, View};
@@ -111,8 +112,8 @@ struct Met {
     kept: Option<Elements>,
 }
 
-/// Says what this rank has, and waits for what the others have. `None` where not all can be reached. `result`: where this rank's result
-/// is to go.
+/// Says what this rank has, and waits for what the others have. `None` where not all can be
+/// reached. `result`: where this rank's result is to go.
 async fn meet(
     turn: &Turn<'_>,
     offers: &(Offer, Offer),
@@ -152,8 +153,9 @@ async fn meet(
 }
 
 impl Met {
-    /// Before anybody stores to others: where somebody works in place, all wait here until all have `opened` what they need. False if
-    /// one has not, and cells are to do it after this phase.
+    /// Before anybody stores to others: where somebody works in place, all wait here until all
+    /// have `opened` what they need. False if one has not, and cells are to do it after this
+    /// phase.
     async fn may_store<T>(&mut self, turn: &Turn<'_>, opened: &Result<T>) -> Result<bool> {
         if !self.in_place {
             return Ok(true);
@@ -302,7 +304,8 @@ pub async fn reduce_scatter(
     Ok(done)
 }
 
-/// Scan; as [`scan`](super::reduce_cells::scan). Each rank computes its share of everybody's result.
+/// Scan; as [`scan`](super::reduce_cells::scan). Each rank computes its share of everybody's
+/// result.
 ///
 /// # Errors
 /// As [`reduce`].

@@ -2,8 +2,8 @@
 //!
 //! | bits | what |
 //! |---|---|
-//! | 0 to 40 | bytes |
-//! | 41 to 46 | the [`Label`]: by which function it was called |
+//! | 0 to 41 | bytes |
+//! | 42 to 46 | the root of the operation before ([`RootBefore`]) |
 //! | 47 | its owner could not copy what it should have copied directly: those whom that concerns go on through cells |
 //! | 48 to 50 | the lag: operations from the last before which its owner has finished all up to this one |
 //! | 51 | whether the turn is used for an even or an odd time |
@@ -12,16 +12,20 @@
 //! A line is written again four operations later and not before all have finished, so whoever is in an operation finds in a line
 //! of its turn the word of this operation or of the one before in this turn. Bit 51 tells them apart. So a rank that waits in
 //! vain can look, without a stamp, whether the other is in the same operation with another call.
+//!
+//! Where each of two ranks takes itself for the root of a short broadcast, or another than itself
+//! for that of a short gather, neither waits for anything, and so neither looks. They learn of it
+//! in the next operation, from bits 42 to 46, which cost nothing there: they are compared
+//! together with the kind.
 
 use mica_channel::area::TURNS;
 use mica_policy::collective::Collective;
 
 use super::What;
-use crate::collective::{LABEL_BITS, Label};
 
-const LABEL_AT: u32 = 41;
-const REFUSED_AT: u32 = LABEL_AT + LABEL_BITS;
-const LAG_AT: u32 = REFUSED_AT + 1;
+const BEFORE_AT: u32 = 42;
+const REFUSED_AT: u32 = 47;
+const LAG_AT: u32 = 48;
 const TIME_AT: u32 = 51;
 const KIND_AT: u32 = 52;
 
@@ -36,6 +40,40 @@ pub struct Kind(u16);
 
 const DIRECTLY: u16 = 1 << 7;
 const COLLECTIVE_AT: u32 = 8;
+
+/// What members must say alike.
+const ALIKE: u64 = !0 << KIND_AT | ((1 << (REFUSED_AT - BEFORE_AT)) - 1) << BEFORE_AT;
+
+/// The root of the operation before, as far as five bits tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RootBefore(u8);
+
+impl RootBefore {
+    /// It had none, or there was none.
+    pub const NONE: RootBefore = RootBefore(0);
+    /// It went wrong for another reason: nothing is compared.
+    pub const ANY: RootBefore = RootBefore(30);
+    /// This rank has raised an error since ranks named different roots: who has not, does so now.
+    pub const WRONG: RootBefore = RootBefore(31);
+
+    /// It had this root. (Three of 32 count as one, to make room for the others.)
+    #[inline]
+    pub fn is(root: usize) -> RootBefore {
+        RootBefore((root & 31).min(28) as u8 + 1)
+    }
+
+    /// As a number of five bits.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        u64::from(self.0)
+    }
+
+    /// What [`bits`](Self::bits) gave.
+    #[inline]
+    pub fn from_bits(bits: u64) -> RootBefore {
+        RootBefore(bits as u8 & 31)
+    }
+}
 
 /// The number of `MPI_Exscan`; those of other collectives come before it.
 const EXSCAN: u16 = Collective::ALL.len() as u16 + 1;
@@ -71,7 +109,7 @@ impl Kind {
         Kind(self.0 | (root as u16 & (DIRECTLY - 1)))
     }
 
-    /// The MPI function, blocking and without displacements: what calls do that have no [`Label`].
+    /// The MPI call.
     pub fn name(self) -> &'static str {
         let number = self.0 >> COLLECTIVE_AT;
         if number == EXSCAN {
@@ -80,13 +118,13 @@ impl Kind {
         match Collective::ALL.get(usize::from(number).wrapping_sub(1)) {
             Some(Collective::Barrier) => "MPI_Barrier",
             Some(Collective::Bcast) => "MPI_Bcast",
-            Some(Collective::Gather) => "MPI_Gather",
-            Some(Collective::Scatter) => "MPI_Scatter",
-            Some(Collective::Allgather) => "MPI_Allgather",
-            Some(Collective::Alltoall) => "MPI_Alltoall",
+            Some(Collective::Gather) => "MPI_Gather(v)",
+            Some(Collective::Scatter) => "MPI_Scatter(v)",
+            Some(Collective::Allgather) => "MPI_Allgather(v)",
+            Some(Collective::Alltoall) => "MPI_Alltoall(v,w)",
             Some(Collective::Reduce) => "MPI_Reduce",
             Some(Collective::Allreduce) => "MPI_Allreduce",
-            Some(Collective::ReduceScatter) => "MPI_Reduce_scatter",
+            Some(Collective::ReduceScatter) => "MPI_Reduce_scatter(_block)",
             Some(Collective::Scan) => "MPI_Scan",
             None => "an unknown collective",
         }
@@ -95,6 +133,17 @@ impl Kind {
     /// Whether the other is the same MPI call.
     pub fn is_same_call(self, other: Kind) -> bool {
         self.0 >> COLLECTIVE_AT == other.0 >> COLLECTIVE_AT
+    }
+
+    /// What the next operation says of this one.
+    #[inline]
+    pub fn root_before(self) -> RootBefore {
+        match Collective::ALL.get(usize::from(self.0 >> COLLECTIVE_AT).wrapping_sub(1)) {
+            Some(
+                Collective::Bcast | Collective::Gather | Collective::Scatter | Collective::Reduce,
+            ) => RootBefore::is(self.root()),
+            _ => RootBefore::NONE,
+        }
     }
 
     /// The root, modulo 128.
@@ -110,27 +159,25 @@ pub struct Word(pub u64);
 impl Word {
     /// The word of operation `number`, of whose owner all operations up to `number - lag` are finished.
     #[inline]
-    pub fn new(kind: Kind, number: u64, lag: u64, bytes: usize) -> Word {
+    pub fn new(kind: Kind, before: RootBefore, number: u64, lag: u64, bytes: usize) -> Word {
         debug_assert!(lag <= LAG_MAX);
         // The bit that counts how often the turns have been used moves to its place.
         let time = (number & TURNS as u64) << (TIME_AT - TURNS.trailing_zeros());
-        let bytes = bytes as u64 & ((1 << LABEL_AT) - 1);
-        Word(u64::from(kind.0) << KIND_AT | time | lag << LAG_AT | bytes)
+        let bytes = bytes as u64 & ((1 << BEFORE_AT) - 1);
+        let before = before.bits() << BEFORE_AT;
+        Word(u64::from(kind.0) << KIND_AT | time | lag << LAG_AT | before | bytes)
     }
 
-    /// The same with the name of the call, for one that has none yet.
+    /// Whether both say the same call, and the same root of the one before. (If one knows of an
+    /// error in that, this is false, too.)
     #[inline]
-    pub fn labelled(self, label: Label) -> Word {
-        let number = label.number();
-        debug_assert!(number < 1 << LABEL_BITS, "neighbourhoods use no area");
-        Word(self.0 | u64::from(number & ((1 << LABEL_BITS) - 1)) << LABEL_AT)
+    pub fn is_alike(self, other: Word) -> bool {
+        (self.0 ^ other.0) & ALIKE == 0
     }
 
-    /// The name of the MPI function that was called.
-    pub fn call_name(self) -> String {
-        let number = (self.0 >> LABEL_AT) as u8 & ((1 << LABEL_BITS) - 1);
-        let name = Label::from_number(number).name();
-        name.unwrap_or_else(|| self.kind().name().to_owned())
+    /// The root of the operation before.
+    pub fn before(self) -> RootBefore {
+        RootBefore::from_bits(self.0 >> BEFORE_AT)
     }
 
     /// Which call it is.
@@ -148,7 +195,7 @@ impl Word {
     /// Bytes that its owner takes part with.
     #[inline]
     pub fn bytes(self) -> usize {
-        (self.0 & ((1 << LABEL_AT) - 1)) as usize
+        (self.0 & ((1 << BEFORE_AT) - 1)) as usize
     }
 
     /// The same of an owner that could not copy.
@@ -171,18 +218,21 @@ impl Word {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::{Form, Function};
 
     #[test]
     fn a_word_holds_what_it_was_made_of() {
         for number in 1..40 {
             for (collective, root, lag, bytes) in [
                 (Collective::Barrier, 0, 1, 0),
-                (Collective::Scan, 127, 4, (1 << 41) - 1),
+                (Collective::Scan, 127, 4, (1 << 42) - 1),
                 (Collective::Bcast, 5, 3, 77),
             ] {
                 let kind = Kind::from(collective).rooted(root);
-                let word = Word::new(kind, number, lag, bytes);
+                let before = RootBefore::is(number as usize);
+                let word = Word::new(kind, before, number, lag, bytes);
+                assert_eq!(word.before(), before);
+                let other = Word::new(kind, RootBefore::NONE, number + 1, 2, 9);
+                assert!(!word.is_alike(other) && other.is_alike(other.refused()));
                 assert_eq!((word.kind(), word.kind().root()), (kind, root));
                 assert_eq!((word.lag(), word.bytes()), (lag, bytes));
                 let refused = word.refused();
@@ -190,13 +240,6 @@ mod tests {
                 assert_eq!((refused.kind(), refused.bytes()), (kind, bytes));
                 assert!(word.is_of(number));
                 assert!(!word.is_of(number + TURNS as u64));
-                assert_eq!(word.call_name(), kind.name());
-                let labelled = word.labelled(Label::new(Function::Scan, Form::Immediate));
-                assert_eq!(labelled.call_name(), "MPI_Iscan");
-                assert_eq!(
-                    (labelled.kind(), labelled.lag(), labelled.bytes()),
-                    (kind, lag, bytes)
-                );
             }
         }
         assert!(!Word(0).is_of(1), "of no operation yet");

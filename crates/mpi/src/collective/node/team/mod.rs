@@ -13,7 +13,7 @@
 
 mod turn;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use mica_channel::area::{Area, Completions};
@@ -22,6 +22,7 @@ use mica_channel::direct::Reach;
 use mica_protocol::ThreadMode;
 
 use super::shape::Tree;
+use super::word::{Kind, RootBefore};
 use crate::late::{self, Arrival};
 
 pub(super) use turn::PATIENCE;
@@ -36,7 +37,9 @@ pub struct Team {
     tree: Option<Tree>,
     /// Whether every member has a core for itself.
     has_cores: bool,
-    /// What this rank has begun and completed.
+    /// Operations that this rank has begun; from bit 56 on the root of the last ([`RootBefore`]).
+    begun: AtomicU64,
+    /// What this rank has completed.
     account: Completions,
     /// Whether several threads of this rank may be in the library.
     mode: &'static ThreadMode,
@@ -46,10 +49,15 @@ pub struct Team {
     cma: OnceLock<bool>,
 }
 
+/// Bits of a number of operations beside which there is room.
+const ROOT_AT: u32 = 56;
+
 /// What is reserved for an operation when it is called: its place in the order.
 #[derive(Debug, Clone)]
 pub struct Ticket {
     number: u64,
+    kind: Kind,
+    before: RootBefore,
     by_address: bool,
     asks_for_cma: bool,
     /// The call that it belongs to, where late arrivals are counted.
@@ -71,6 +79,7 @@ impl Team {
             reach,
             tree,
             has_cores,
+            begun: AtomicU64::new(0),
             account: Completions::new(),
             mode,
             asked_for_cma: AtomicBool::new(false),
@@ -114,19 +123,36 @@ impl Team {
     }
 
     /// Takes the next place in the order of operations. To be called by all members in the same order, by one thread at a time
-    /// (MPI 5.0, 6.14), who say alike whether it may copy `by_address`.
+    /// (MPI 5.0, 6.14), who say alike what `kind` it is and whether it may copy `by_address`.
     #[inline]
-    pub fn reserve(&self, by_address: bool) -> Ticket {
-        let number = self.account.begin();
+    pub fn reserve(&self, kind: Kind, by_address: bool) -> Ticket {
+        // Relaxed, and no read-modify-write: collectives on one communicator are called one after the other.
+        let begun = self.begun.load(Ordering::Relaxed);
+        let number = (begun & ((1 << ROOT_AT) - 1)) + 1;
+        let root = kind.root_before().bits() << ROOT_AT;
+        self.begun.store(root | number, Ordering::Relaxed);
         let asks_for_cma = by_address && !self.asked_for_cma.load(Ordering::Relaxed);
         if asks_for_cma {
             self.asked_for_cma.store(true, Ordering::Relaxed);
         }
         Ticket {
             number,
+            kind,
+            before: RootBefore::from_bits(begun >> ROOT_AT),
             by_address,
             asks_for_cma,
             arrival: late::current(),
+        }
+    }
+
+    /// Operation `number` has gone wrong: if it was the last one, this is what the next says of
+    /// it.
+    #[cold]
+    fn note_wrong(&self, number: u64, said: RootBefore) {
+        let begun = self.begun.load(Ordering::Relaxed);
+        if begun & ((1 << ROOT_AT) - 1) == number {
+            let said = said.bits() << ROOT_AT;
+            self.begun.store(said | number, Ordering::Relaxed);
         }
     }
 

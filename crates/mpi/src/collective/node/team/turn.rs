@@ -10,7 +10,7 @@ use mica_channel::memory::{Region, View};
 
 use super::{Team, Ticket};
 use crate::collective::Label;
-use crate::collective::node::word::{Kind, Word};
+use crate::collective::node::word::{Kind, RootBefore, Word};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::late::{self, Arrival};
@@ -35,6 +35,7 @@ pub struct Turn<'a> {
     kind: Kind,
     /// By which function it was called.
     label: Label,
+    before: RootBefore,
     /// What the line says beside the stamp, once the turn is open. Only this rank uses it.
     word: AtomicU64,
     has_said: AtomicBool,
@@ -48,13 +49,14 @@ pub struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Operation `ticket`, whose members call it `kind`. `waits`: this rank does nothing else until it has ended.
-    pub fn new(team: &'a Team, ticket: Ticket, kind: Kind, waits: bool) -> Turn<'a> {
+    /// Operation `ticket`. `waits`: this rank does nothing else until it has ended.
+    pub fn new(team: &'a Team, ticket: Ticket, waits: bool) -> Turn<'a> {
         Turn {
             team,
             number: ticket.number,
             at: (ticket.number % TURNS as u64) as usize,
-            kind,
+            kind: ticket.kind,
+            before: ticket.before,
             label: Label::UNSAID,
             word: AtomicU64::new(0),
             has_said: AtomicBool::new(false),
@@ -118,7 +120,7 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn open(&self, bytes: usize) {
         let lag = self.number - self.team.low();
-        let word = Word::new(self.kind, self.number, lag, bytes).labelled(self.label);
+        let word = Word::new(self.kind, self.before, self.number, lag, bytes);
         self.word.store(word.0, Ordering::Relaxed);
         if late::is_on() && self.arrival.is_none() {
             // What the operation before in this turn has said is not of this one.
@@ -131,6 +133,10 @@ impl<'a> Turn<'a> {
     fn say(&self) {
         let word = self.word.load(Ordering::Relaxed);
         self.team.area.set_word(self.at, word);
+        if self.label != Label::UNSAID {
+            let label = self.number << 8 | u64::from(self.label.number());
+            self.team.area.set_label(self.at, label);
+        }
         self.has_said.store(true, Ordering::Relaxed);
     }
 
@@ -326,18 +332,57 @@ impl<'a> Turn<'a> {
 
     #[inline]
     fn check(&self, member: usize, word: Word) -> Result<()> {
-        if word.kind() == self.kind {
+        let own = Word(self.word.load(Ordering::Relaxed));
+        if word.is_alike(own) {
             Ok(())
         } else {
-            Err(self.mismatch(member, word))
+            self.compare(member, word)
         }
+    }
+
+    /// What a word says that is not as this rank's.
+    #[cold]
+    fn compare(&self, member: usize, word: Word) -> Result<()> {
+        let (theirs, ours) = (word.kind(), self.kind);
+        if theirs != ours {
+            let said = match theirs.is_same_call(ours) && theirs.root() != ours.root() {
+                true => RootBefore::WRONG,
+                false => RootBefore::ANY,
+            };
+            self.team.note_wrong(self.number, said);
+            return Err(self.mismatch(member, word));
+        }
+        let is_known = [RootBefore::ANY, RootBefore::WRONG].contains(&self.before);
+        match is_known || word.before() == RootBefore::ANY || word.before() == self.before {
+            true => Ok(()),
+            false => Err(self.mismatch_before(member)),
+        }
+    }
+
+    /// The error of a `member` that named another root in the operation before.
+    #[cold]
+    fn mismatch_before(&self, member: usize) -> Error {
+        let (area, before) = (&self.team.area, self.number - 1);
+        let at = (before % TURNS as u64) as usize;
+        let word = |member| Word(area.word(at, member));
+        let (theirs, ours) = (word(member), word(self.me()));
+        let (rank, me) = (self.rank(member), self.rank(self.me()));
+        let is_there = theirs.is_of(before) && ours.is_of(before);
+        let what = match is_there && theirs.kind().is_same_call(ours.kind()) {
+            true if theirs.kind() != ours.kind() => {
+                named_roots(rank, theirs.kind(), me, ours.kind())
+            }
+            _ => format!("rank {rank} of the job and another one have named different roots"),
+        };
+        let detail = format!("{what}, in the collective before this {}", self.kind.name());
+        Error::other(c::ERR_ROOT, detail)
     }
 
     #[cold]
     fn mismatch(&self, member: usize, word: Word) -> Error {
         let (theirs, ours, rank) = (word.kind(), self.kind, self.rank(member));
         if !theirs.is_same_call(ours) {
-            let (theirs, ours) = (word.call_name(), self.call_name());
+            let (theirs, ours) = (self.call_name_of(member, theirs), self.call_name());
             let detail = format!(
                 "rank {rank} of the job has called {theirs} where this rank has called {ours} on the same communicator"
             );
@@ -345,11 +390,8 @@ impl<'a> Turn<'a> {
         }
         let call = self.call_name();
         if theirs.root() != ours.root() {
-            let detail = format!(
-                "{call}: rank {rank} of the job has named another root than this rank ({} and {}, counted modulo 128 among the ranks on this node)",
-                theirs.root(),
-                ours.root()
-            );
+            let me = self.rank(self.me());
+            let detail = named_roots(rank, theirs, me, ours);
             return Error::other(c::ERR_ROOT, detail);
         }
         let (theirs, ours) = (word.bytes(), self.own_bytes());
@@ -363,6 +405,14 @@ impl<'a> Turn<'a> {
     fn call_name(&self) -> String {
         let name = self.label.name();
         name.unwrap_or_else(|| self.kind.name().to_owned())
+    }
+
+    /// The name of the function that `member` has called, whose call is of this kind.
+    fn call_name_of(&self, member: usize, kind: Kind) -> String {
+        let said = self.team.area.label(self.at, member);
+        let label = (said >> 8 == self.number).then(|| Label::from_number(said as u8));
+        let name = label.and_then(Label::name);
+        name.unwrap_or_else(|| kind.name().to_owned())
     }
 
     /// The error of a `member` that has finished the operation without what this rank waits for.
@@ -387,13 +437,15 @@ impl<'a> Turn<'a> {
         Word(self.word.load(Ordering::Relaxed)).bytes()
     }
 
-    /// Has the next phase say that this rank could not copy what it should have copied directly. It stays said.
+    /// Has the next phase say that this rank could not copy what it should have copied directly.
+    /// It stays said.
     pub fn refuse(&self) {
         let word = Word(self.word.load(Ordering::Relaxed)).refused();
         self.word.store(word.0, Ordering::Relaxed);
     }
 
-    /// Whether `member`, this one included, could not copy; to be asked of others after a phase that says so.
+    /// Whether `member`, this one included, could not copy; to be asked of others after a phase
+    /// that says so.
     pub fn has_refused(&self, member: usize) -> bool {
         match member == self.me() {
             true => Word(self.word.load(Ordering::Relaxed)).is_refused(),
@@ -547,4 +599,14 @@ impl<'a> Turn<'a> {
         self.all_reached(phase + 2).await?;
         Ok(agreed)
     }
+}
+
+/// Which roots two ranks have named in the same call.
+#[cold]
+fn named_roots(rank: u32, theirs: Kind, me: u32, ours: Kind) -> String {
+    let (call, theirs, ours) = (ours.name(), theirs.root(), ours.root());
+    format!(
+        "{call}: rank {rank} of the job has named root {theirs}, rank {me} root {ours} (as \
+         members on this node are numbered, modulo 128)"
+    )
 }

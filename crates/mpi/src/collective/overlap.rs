@@ -1,0 +1,199 @@
+//! Send and receive buffers of one call that share bytes (MPI 5.0, 6.2 and 2.3: buffer arguments
+//! must not be aliased).
+//!
+//! Only what is sure counts: bytes that are both sent and received into. Layouts that interleave
+//! without sharing a byte, such as the columns of one matrix, are right. Where buffers lie apart
+//! this costs a comparison of their first and last bytes; where they do not, and are in pieces,
+//! at most [`RUNS`] pieces of each are compared, and of longer lists the first bytes alone.
+//!
+//! A rank with such an error must not leave the others waiting for it: what it sends is as good
+//! as ever, so it takes part with [other memory](Aside) to receive into, and then raises its
+//! error ([`refused`]).
+
+use std::ops::Range;
+
+use mica_channel::memory::{Block, Region, Shape, View};
+
+use super::arguments::{BlockList, Buffer};
+use super::node::{Plan, Refused};
+use super::place::Elements;
+use crate::constants as c;
+use crate::datatype::Datatype;
+use crate::error::{Error, Result};
+
+/// Pieces of a buffer that are looked at: some microseconds' worth.
+const RUNS: usize = 256;
+
+/// The error of a call whose `send` and `receive` buffers share bytes.
+///
+/// # Errors
+/// That one.
+pub(super) fn check(send: &[View], receive: &[View]) -> Result<()> {
+    let (Some(sent), Some(received)) = (span(send), span(receive)) else {
+        return Ok(());
+    };
+    if sent.end <= received.start || received.end <= sent.start {
+        return Ok(());
+    }
+    match shared(send, receive) {
+        Some(address) => Err(overlapping(&sent, &received, address)),
+        None => Ok(()),
+    }
+}
+
+/// The same for two vectors of a datatype, of so many elements.
+///
+/// # Errors
+/// That one; when a vector reaches further than an address can.
+pub(super) fn check_vectors(
+    datatype: &Datatype,
+    (send, sent): (Option<&Region>, usize),
+    (receive, received): (&Region, usize),
+) -> Result<()> {
+    let Some(send) = send else { return Ok(()) };
+    let view = |region: &Region, count| Elements::new(region.clone(), datatype).view(0, count);
+    check(&[view(send, sent)?], &[view(receive, received)?])
+}
+
+/// From the first byte to the last, if there are any.
+fn span(views: &[View]) -> Option<Range<usize>> {
+    let spans = views.iter().filter(|view| !view.is_empty()).map(|view| {
+        let (first, bytes) = view.span();
+        first..first.saturating_add(bytes)
+    });
+    spans.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+}
+
+/// Pieces in order, and whether they are all.
+fn pieces(views: &[View]) -> (Vec<Range<usize>>, bool) {
+    let runs = views.iter().flat_map(|view| view.runs(0));
+    let mut pieces: Vec<_> = runs
+        .take(RUNS + 1)
+        .map(|run| run.address..run.address + run.len)
+        .collect();
+    let are_all = pieces.len() <= RUNS;
+    pieces.truncate(RUNS);
+    pieces.sort_unstable_by_key(|piece| piece.start);
+    (pieces, are_all)
+}
+
+/// The address of a byte that both have.
+fn shared(a: &[View], b: &[View]) -> Option<usize> {
+    let ((a, _), (b, _)) = (pieces(a), pieces(b));
+    let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
+    while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
+        if x.end <= y.start {
+            a.next();
+        } else if y.end <= x.start {
+            b.next();
+        } else {
+            return Some(x.start.max(y.start));
+        }
+    }
+    None
+}
+
+#[cold]
+fn overlapping(send: &Range<usize>, receive: &Range<usize>, address: usize) -> Error {
+    let reason = format!(
+        "sendbuf ({:#x} to {:#x}) and recvbuf ({:#x} to {:#x}) share the byte at \
+         {address:#x}; pass MPI_IN_PLACE to work in place",
+        send.start, send.end, receive.start, receive.end
+    );
+    Error::argument(
+        c::ERR_BUFFER,
+        "sendbuf, recvbuf",
+        format_args!("{:#x}, {:#x}", send.start, receive.start),
+        reason,
+    )
+}
+
+/// Fresh memory of the same form, for what nobody is to see.
+pub(super) trait Aside: Sized {
+    /// Room for `blocks` times as much as one block of this.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    fn aside(&self, blocks: usize) -> Result<Self>;
+}
+
+impl Aside for Buffer {
+    fn aside(&self, blocks: usize) -> Result<Buffer> {
+        let count = self.count.saturating_mul(blocks);
+        Ok(Buffer {
+            elements: Elements::temporary(self.elements.datatype(), count)?,
+            count: self.count,
+        })
+    }
+}
+
+impl Aside for BlockList {
+    fn aside(&self, _: usize) -> Result<BlockList> {
+        let aside = |view: &View| {
+            let bytes = view.len();
+            Ok(Block::allocate(bytes)?.view(Shape::Contiguous { bytes }))
+        };
+        let views = self.views.iter().map(aside).collect::<Result<_>>()?;
+        Ok(BlockList { views })
+    }
+}
+
+/// Takes part by `plan`, if there is one, and ends with `error`.
+pub(super) fn refused(error: Error, plan: Result<Plan>) -> Result<Plan> {
+    match plan {
+        Ok(plan) => Ok(Plan::Refused(Box::new(Refused { plan, error }))),
+        Err(_) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mica_channel::memory::Layout;
+    use std::sync::Arc;
+
+    fn bytes(region: &Region, at: isize, bytes: usize) -> View {
+        region.offset(at).view(Shape::Contiguous { bytes })
+    }
+
+    /// `count` pieces of 4 bytes, 8 apart.
+    fn column(region: &Region, at: isize, count: u64) -> View {
+        let int = Layout::basic(4, 4).unwrap();
+        let pieces = Arc::new(int.hvector(count, 1, 8).unwrap());
+        region.offset(at).view(Shape::of(&pieces, 1).unwrap())
+    }
+
+    #[test]
+    fn what_shares_a_byte_is_refused_and_nothing_else() {
+        let region = Block::allocate(1 << 16).unwrap();
+        let refuses = |a: View, b: View| {
+            let error = check(&[a], &[b]).err();
+            assert!(
+                error
+                    .as_ref()
+                    .is_none_or(|error| error.code() == c::ERR_BUFFER)
+            );
+            error.is_some()
+        };
+        assert!(refuses(bytes(&region, 0, 10), bytes(&region, 0, 10)));
+        assert!(refuses(bytes(&region, 0, 10), bytes(&region, 9, 10)));
+        assert!(!refuses(bytes(&region, 0, 10), bytes(&region, 10, 10)));
+        assert!(!refuses(bytes(&region, 0, 0), bytes(&region, 0, 10)));
+        assert!(!refuses(column(&region, 0, 9), column(&region, 4, 9)));
+        assert!(refuses(column(&region, 0, 9), column(&region, 3, 9)));
+        assert!(refuses(column(&region, 0, 9), bytes(&region, 67, 1)));
+        assert!(!refuses(column(&region, 0, 9), bytes(&region, 68, 9)));
+        // Too many pieces to look at all.
+        assert!(!refuses(column(&region, 0, 4000), column(&region, 4, 4000)));
+        assert!(refuses(column(&region, 0, 4000), column(&region, 0, 4000)));
+    }
+
+    #[test]
+    fn lists_of_blocks_are_compared_whole() {
+        let region = Block::allocate(100).unwrap();
+        let list = |ats: [isize; 3]| ats.map(|at| bytes(&region, at, 10));
+        assert!(check(&list([0, 40, 80]), &list([10, 50, 90])).is_ok());
+        assert!(check(&list([0, 40, 80]), &list([20, 89, 60])).is_err());
+        assert!(check(&[], &list([20, 89, 60])).is_ok());
+    }
+}
