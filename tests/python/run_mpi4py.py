@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs modules of mpi4py's own test suite as mpi4py-modules.txt says.
 
-    mpiexec -n N python run_mpi4py.py --src DIR --list FILE [--limit SECONDS] MODULE...
+    mpiexec -n N python run_mpi4py.py --src DIR --list FILE [--limit SECONDS] [--no-numpy] MODULE...
 
 Methods that the list skips are reported as skipped with their reason, so that nothing is left out
 silently. Rank 0 prints one line at the end:
@@ -106,6 +106,7 @@ def main():
     parser.add_argument("--src", required=True, help="mpi4py's unpacked source, with test/ in it")
     parser.add_argument("--list", required=True)
     parser.add_argument("--limit", type=float, default=0)
+    parser.add_argument("--no-numpy", action="store_true", help="as if numpy were not installed")
     parser.add_argument("modules", nargs="+")
     args = parser.parse_args()
 
@@ -116,8 +117,9 @@ def main():
     testdir = os.path.abspath(os.path.join(args.src, "test"))
     sys.path.insert(0, testdir)
     os.chdir(testdir)
-    for absent in ("cupy", "numba"):  # as main.py does
-        sys.modules[absent] = None
+    absent = ["cupy", "numba"]  # as main.py does
+    for name in absent + ["numpy"] * args.no_numpy:
+        sys.modules[name] = None
     if args.limit:
         faulthandler.dump_traceback_later(args.limit, exit=True)
 

@@ -24,8 +24,18 @@ fn path(variable: &str, default: &str) -> PathBuf {
     path
 }
 
-/// The lines of the list: name and verdict.
-fn listed() -> Vec<(String, String)> {
+/// A line of the list.
+struct Listed {
+    name: String,
+    runs: bool,
+    /// Its tests need numpy.
+    numpy: bool,
+    /// It runs on so many ranks only.
+    only_on: Option<u32>,
+}
+
+/// The lines of the list.
+fn listed() -> Vec<Listed> {
     let file = workspace().join("tests/python/mpi4py-modules.txt");
     let text = fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     text.lines()
@@ -36,11 +46,23 @@ fn listed() -> Vec<(String, String)> {
             let verdict = words
                 .next()
                 .unwrap_or_else(|| panic!("{name}: run or skip?"));
-            assert!(
-                verdict == "run" || words.next().is_some(),
-                "{name}: skipped without a reason"
-            );
-            (name, verdict.to_owned())
+            let runs = verdict == "run";
+            let rest: Vec<&str> = words.collect();
+            assert!(runs || !rest.is_empty(), "{name}: skipped without a reason");
+            let mut listed = Listed {
+                name,
+                runs,
+                numpy: false,
+                only_on: None,
+            };
+            for word in rest.into_iter().filter(|_| runs) {
+                match word.split_once('=') {
+                    Some(("ranks", ranks)) => listed.only_on = ranks.parse().ok(),
+                    None if word == "numpy" => listed.numpy = true,
+                    _ => panic!("{}: '{word}' is no word of this list", listed.name),
+                }
+            }
+            listed
         })
         .collect()
 }
@@ -63,9 +85,14 @@ fn run_suite(ranks: u32, name: &str, mpiexec: &dyn Fn(&Install) -> Job) {
     let only = env::var("MICA_MPI4PY_ONLY").unwrap_or_default();
     let (mut run, mut skipped, mut failures) = (0, 0, Vec::new());
     let mut reasons = String::new();
-    for (module, verdict) in listed() {
-        let wanted = only.is_empty() || only.split(',').any(|name| name == module);
-        if verdict != "run" || !wanted {
+    for module in listed() {
+        let name_of = &module.name;
+        let wanted = only.is_empty() || only.split(',').any(|name| name == name_of);
+        if !module.runs || !wanted {
+            continue;
+        }
+        if let Some(right) = module.only_on.filter(|right| *right != ranks) {
+            println!("mpi4py on {name} ranks: {name_of} left out, which runs on {right} rank");
             continue;
         }
         let _turn = one_at_a_time();
@@ -80,7 +107,10 @@ fn run_suite(ranks: u32, name: &str, mpiexec: &dyn Fn(&Install) -> Job) {
             "--list".as_ref(),
             folder.join("mpi4py-modules.txt").as_os_str(),
         ]);
-        let outcome = job.args([&module]).limit(Duration::from_secs(240)).run();
+        // Arrays of numpy on one number of ranks: each kind of array is one more round of all tests.
+        let without = (!module.numpy && name != "2").then_some("--no-numpy");
+        let job = job.args(without).args([name_of]);
+        let outcome = job.limit(Duration::from_secs(240)).run();
         let ended_well = outcome.code() == 0 && !outcome.hung && outcome.survivors.is_empty();
         for line in outcome
             .stdout
@@ -153,7 +183,7 @@ fn the_list_is_complete() {
         .collect();
     let names: BTreeSet<String> = listed()
         .into_iter()
-        .map(|(name, _)| name)
+        .map(|module| module.name)
         .filter(|name| !name.contains('.'))
         .collect();
     assert_eq!(names, modules);

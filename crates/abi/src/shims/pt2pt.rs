@@ -15,8 +15,8 @@ use crate::raise::{ErrorOn, Target};
 use crate::status;
 use crate::types::*;
 
-/// Stores a status, unless the caller ignores it. `MPI_ERROR` is left as it is: only a call that completes several
-/// requests and returns `MPI_ERR_IN_STATUS` sets it (MPI 5.0, 3.2.5), by [`put_error`].
+/// Stores a status, unless the caller ignores it. `MPI_ERROR` is left as it is: [`put_error`] sets it where a call completes
+/// several requests and returns `MPI_ERR_IN_STATUS` (MPI 5.0, 3.2.5), and [`put_empty`].
 ///
 /// # Safety
 /// `to` is null or writable.
@@ -35,6 +35,19 @@ pub(crate) unsafe fn put_status(to: *mut MPI_Status, status: &Status) {
     }
 }
 
+/// Stores the empty status of a null or inactive request, whose `MPI_ERROR` is `MPI_SUCCESS` (MPI 5.0, 3.7.3), unless the
+/// caller ignores it.
+///
+/// # Safety
+/// `to` is null or writable.
+pub(crate) unsafe fn put_empty(to: *mut MPI_Status) {
+    // SAFETY: as the caller promises.
+    unsafe {
+        put_status(to, &Status::EMPTY);
+        put_error(to, c::SUCCESS);
+    }
+}
+
 /// Stores the error code of one of several operations, unless the caller ignores the statuses.
 ///
 /// # Safety
@@ -46,8 +59,7 @@ pub(crate) unsafe fn put_error(to: *mut MPI_Status, code: c_int) {
     }
 }
 
-/// The bytes of a message in the caller's memory. No elements of `MPI_DATATYPE_NULL` are an empty message, as in MPICH and
-/// Intel MPI.
+/// The bytes of a message in the caller's memory.
 ///
 /// # Safety
 /// The obligations of [`Region::user`] for `count` elements of `datatype` at `buf`.
@@ -60,14 +72,6 @@ pub(crate) unsafe fn message(
     // SAFETY: passed on to the caller.
     let region = unsafe { Region::user(buf) };
     datatype::view_of(datatype.raw(), region, count)
-        .or_else(|error| nothing(count, datatype).ok_or(error))
-}
-
-/// The empty message of no elements of no datatype.
-#[cold]
-fn nothing(count: MPI_Count, datatype: MPI_Datatype) -> Option<View> {
-    let is_nothing = datatype.raw() == c::DATATYPE_NULL && count == 0;
-    is_nothing.then(|| Region::null().view(Shape::Contiguous { bytes: 0 }))
 }
 
 /// As [`message`], if the datatype is a predefined one without gaps and the arguments are right.

@@ -6,7 +6,7 @@ use mica_mpi::constants as c;
 use mica_mpi::request::{self, Found, Outcome};
 use mica_mpi::{Error, Result};
 
-use super::pt2pt::{put_error, put_status};
+use super::pt2pt::{put_empty, put_error, put_status};
 use crate::convert::{Out, flag, slice, slice_mut};
 use crate::raise::{ErrorOn, Target};
 use crate::status;
@@ -23,13 +23,26 @@ fn on_comm(comm: u32, error: Error) -> ErrorOn {
     }
 }
 
+/// Stores the status of one request.
+///
+/// # Safety
+/// `status` is null or writable.
+unsafe fn put(outcome: &Outcome, status: *mut MPI_Status) {
+    match outcome.empty {
+        // SAFETY: as the caller promises.
+        true => unsafe { put_empty(status) },
+        // SAFETY: as the caller promises.
+        false => unsafe { put_status(status, &outcome.status) },
+    }
+}
+
 /// Stores the outcome of one request.
 ///
 /// # Safety
 /// `status` is null or writable.
 unsafe fn deliver(outcome: Outcome, status: *mut MPI_Status) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
-    unsafe { put_status(status, &outcome.status) };
+    unsafe { put(&outcome, status) };
     match outcome.error {
         None => Ok(()),
         Some(error) => Err(on_comm(outcome.comm, error)),
@@ -57,7 +70,7 @@ unsafe fn deliver_all<'a>(
 ) -> std::result::Result<(), ErrorOn> {
     for (i, outcome) in outcomes.clone().enumerate() {
         // SAFETY: as the caller promises.
-        unsafe { put_status(status_at(statuses, before + i), &outcome.status) };
+        unsafe { put(outcome, status_at(statuses, before + i)) };
     }
     let Some(failed) = outcomes.clone().find(|outcome| outcome.error.is_some()) else {
         return Ok(());
@@ -94,6 +107,11 @@ pub unsafe fn mpi_wait(
 ) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
     let request = unsafe { Out::new(request, "request")? };
+    if request.get() == NULL {
+        // SAFETY: as the caller promises.
+        unsafe { put_empty(status) };
+        return Ok(());
+    }
     if let Some(plain) = request::wait_plain(request.get().raw())? {
         request.set(NULL);
         // SAFETY: as the caller promises.
@@ -146,7 +164,7 @@ pub unsafe fn mpi_request_get_status(
     done.set(flag(outcome.is_some()));
     if let Some(outcome) = outcome {
         // SAFETY: as the caller promises.
-        unsafe { put_status(status, &outcome.status) };
+        unsafe { put(&outcome, status) };
     }
     Ok(())
 }
@@ -166,12 +184,17 @@ pub unsafe fn mpi_waitall(
     let mut plain = 0;
     while let Some((request, others)) = requests[plain..].split_first_mut() {
         let others = || others.iter().map(|other| other.raw());
-        let Some(status) = request::wait_plain_among(request.raw(), others)? else {
+        let status_at = status_at(array_of_statuses, plain);
+        if *request == NULL {
+            // SAFETY: as the caller promises, for each element.
+            unsafe { put_empty(status_at) };
+        } else if let Some(status) = request::wait_plain_among(request.raw(), others)? {
+            *request = NULL;
+            // SAFETY: as the caller promises, for each element.
+            unsafe { put_status(status_at, &status) };
+        } else {
             break;
-        };
-        *request = NULL;
-        // SAFETY: as the caller promises, for each element.
-        unsafe { put_status(status_at(array_of_statuses, plain), &status) };
+        }
         plain += 1;
     }
     if plain == requests.len() {
@@ -232,7 +255,7 @@ unsafe fn deliver_any(
             index.set(c::UNDEFINED);
             done(true);
             // SAFETY: as the caller promises.
-            unsafe { put_status(status, &mica_mpi::pt2pt::Status::EMPTY) };
+            unsafe { put_empty(status) };
             Ok(())
         }
         Found::Complete((i, outcome)) => {
@@ -407,7 +430,7 @@ pub unsafe fn mpi_request_get_status_all(
     if let (Some(all), false) = (all, array_of_statuses.is_null()) {
         for (i, outcome) in all.iter().enumerate() {
             // SAFETY: as the caller promises.
-            unsafe { put_status(array_of_statuses.add(i), &outcome.status) };
+            unsafe { put(outcome, array_of_statuses.add(i)) };
         }
     }
     Ok(())
@@ -450,7 +473,7 @@ pub unsafe fn mpi_request_get_status_any(
     done.set(flag(!any_active));
     if !any_active {
         // SAFETY: as the caller promises.
-        unsafe { put_status(status, &mica_mpi::pt2pt::Status::EMPTY) };
+        unsafe { put_empty(status) };
     }
     Ok(())
 }

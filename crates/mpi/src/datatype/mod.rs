@@ -96,7 +96,8 @@ static NAMED: LazyLock<Vec<Option<Datatype>>> = LazyLock::new(|| {
     named
 });
 
-/// `count` elements of the datatype `handle` at `region`. The datatype must be committed.
+/// `count` elements of the datatype `handle` at `region`. The datatype must be committed. No elements of
+/// `MPI_DATATYPE_NULL` are an empty message, as in MPICH and Intel MPI.
 #[inline]
 pub fn view_of(handle: u32, region: Region, count: i64) -> Result<View> {
     match dense_bytes(handle, &region, count) {
@@ -124,6 +125,9 @@ pub fn dense_bytes(handle: u32, region: &Region, count: i64) -> Option<usize> {
 
 #[inline(never)]
 fn view_of_derived(handle: u32, region: Region, count: i64) -> Result<View> {
+    if handle == c::DATATYPE_NULL && count == 0 {
+        return Ok(region.view(Shape::Contiguous { bytes: 0 }));
+    }
     let datatype = Datatype::resolve_committed(handle)?;
     let view = datatype.view(region, count)?;
     check_buffer(view.region(), count, &datatype, "buf")?;

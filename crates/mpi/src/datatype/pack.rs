@@ -55,6 +55,7 @@ pub fn pack(
     outsize: i64,
     position: i64,
 ) -> Result<i64> {
+    Datatype::resolve(datatype)?;
     let view = view_of(datatype, from, count)?;
     let (at, end) = window(to, outsize, "outsize", position, view.len() as u64)?;
     at.view(Shape::Contiguous { bytes: view.len() })
@@ -71,6 +72,7 @@ pub fn unpack(
     count: i64,
     datatype: u32,
 ) -> Result<i64> {
+    Datatype::resolve(datatype)?;
     let view = view_of(datatype, to, count)?;
     let (at, end) = window(from, insize, "insize", position, view.len() as u64)?;
     view.copy_from(&at.view(Shape::Contiguous { bytes: view.len() }));

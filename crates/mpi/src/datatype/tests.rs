@@ -59,7 +59,12 @@ fn wrong_handles_and_counts_are_told() {
         u32::MAX,
     ] {
         assert_eq!(class(Datatype::resolve(handle)), c::ERR_TYPE);
-        assert_eq!(class(view_of(handle, Region::null(), 0)), c::ERR_TYPE);
+        assert_eq!(class(view_of(handle, Region::null(), 1)), c::ERR_TYPE);
+        let none = view_of(handle, Region::null(), 0);
+        match handle {
+            c::DATATYPE_NULL => assert!(none.unwrap().is_empty()),
+            _ => assert_eq!(class(none), c::ERR_TYPE),
+        }
     }
     let text = Datatype::resolve(c::DATATYPE_NULL).unwrap_err().to_string();
     assert_eq!(text, "datatype = MPI_DATATYPE_NULL: a datatype is needed");

@@ -104,6 +104,8 @@ pub struct Outcome {
     pub comm: u32,
     /// The handle stays: the request is persistent (or there was none).
     pub keep: bool,
+    /// There was no request, or an inactive one: the status is the empty one, to which an error code belongs (MPI 5.0, 3.7.3).
+    pub empty: bool,
     /// What is to be told outside the engine.
     after: Option<(Arc<dyn Operation>, bool)>,
 }
@@ -114,6 +116,7 @@ impl Outcome {
         error: None,
         comm: 0,
         keep: true,
+        empty: true,
         after: None,
     };
 
@@ -299,6 +302,7 @@ impl Request {
             error,
             comm,
             keep: false,
+            empty: false,
             after,
         })
     }
@@ -339,6 +343,7 @@ impl Request {
         if let Work::Sent = self.work {
             return Ok(Outcome {
                 keep: false,
+                empty: false,
                 ..Outcome::EMPTY
             });
         }

@@ -3,13 +3,12 @@
 use mica_protocol::{Completion, RecvId, SendId, State, WaitList};
 
 use super::{REQUESTS, SENT_HANDLE, Work, forget, list_all};
-use crate::constants as c;
 use crate::error::Result;
 use crate::process;
 use crate::pt2pt::{self, Status};
 
 /// Blocks until a send or receive is complete, and gives the status; the handle is
-/// used up. `None` for requests of other kinds, for receives that fail, and for handles that name none: nothing has happened
+/// used up. `None` for requests of other kinds and `MPI_REQUEST_NULL`, for receives that fail, and for handles that name none: nothing has happened
 /// then, and [`wait`](super::wait) tells more.
 ///
 /// # Errors
@@ -28,7 +27,7 @@ pub fn wait_plain_among<I: Iterator<Item = u32>>(
     handle: u32,
     others: impl Fn() -> I,
 ) -> Result<Option<Status>> {
-    if handle == SENT_HANDLE || handle == c::REQUEST_NULL {
+    if handle == SENT_HANDLE {
         return Ok(Some(Status::EMPTY));
     }
     wait_simple(handle, others)
