@@ -14,7 +14,7 @@
 #include <time.h>
 
 enum { FLOOD = 1, OTHER, NEVER };
-enum { WINDOW = 64, EARLY = 50, SLACK = 24 << 10 };
+enum { WINDOW = 64, EARLY = 50 };
 
 static const char *how;
 static int bytes, count;
@@ -160,6 +160,8 @@ int main(int argc, char **argv)
     long total = argc > 3 ? atol(argv[3]) : 64;
     const char *set = getenv("MICA_UNEXPECTED_MAX");
     long limit = set == NULL ? 0 : atol(set) << 10;
+    /* KiB for what is on its way and what else there is. A network's provider has pools of its own, which only grow. */
+    long slack = getenv("MICA_NET") == NULL ? 24 << 10 : 64 << 10;
     int both = strcmp(how, "both") == 0, self = strcmp(how, "self") == 0;
     int senders = both || self ? 1 : test_size - 1;
     count = (int)((total << 20) / bytes / senders);
@@ -191,10 +193,10 @@ int main(int argc, char **argv)
     long pending = all != NULL ? count : 0;
     if (receives && limit > 0) {
         long most = status("VmHWM:") - before_all, after = status("RssAnon:");
-        CHECK(most <= limit + SLACK + pending,
+        CHECK(most <= limit + slack + pending,
               "rank %d grew by %ld KiB where %ld KiB of unexpected messages are allowed", test_rank,
               most, limit);
-        CHECK(after - before <= SLACK + pending,
+        CHECK(after - before <= slack + pending,
               "rank %d keeps %ld of %ld KiB after the last message", test_rank, after - before,
               full - before);
     }
