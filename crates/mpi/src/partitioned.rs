@@ -534,6 +534,7 @@ fn await_announcement(comm: &Comm, peer: u32, tag: i32) -> Result<Link> {
 /// `MPI_ERR_REQUEST` when the request is no partitioned receive; `MPI_ERR_ARG` for a partition that it does not have;
 /// `MPI_ERR_NO_MEM`.
 pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
+    let poll = process::begin_poll();
     if handle != c::REQUEST_NULL && !request::is_active(handle)? {
         return Ok(true);
     }
@@ -545,15 +546,18 @@ pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
     let partition = buffer.check(partition, "partition")?;
     let has = |state: &mut State| {
         round.advance(state);
-        lock(&round.progress).has(partition, buffer.number)
+        lock(&round.progress)
+            .has(partition, buffer.number)
+            .then_some(())
     };
-    process::engine()?.enter(|state| {
-        if has(state) {
-            return Ok(true);
+    let there = poll?.ask(|state, arrived| {
+        if let Some(there) = has(state) {
+            return Ok(Some(there));
         }
-        state.progress()?;
+        *arrived = state.progress()?;
         Ok(has(state))
-    })
+    })?;
+    Ok(there.is_some())
 }
 
 #[cfg(test)]

@@ -428,17 +428,14 @@ pub fn probe(comm: &Comm, source: i32, tag: i32) -> Result<Status> {
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 pub fn iprobe(comm: &Comm, source: i32, tag: i32) -> Result<Option<Status>> {
+    let poll = process::begin_poll();
     let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
         return Ok(Some(Status::PROC_NULL));
     };
-    let engine = process::engine()?;
-    let found = engine.enter(|state| {
-        state.progress()?;
-        Ok::<_, Fault>(state.probe(&pattern))
+    let found = poll?.ask(|state, arrived| {
+        *arrived = state.progress()?;
+        Ok(state.probe(&pattern))
     })?;
-    if found.is_none() {
-        engine.nothing_yet();
-    }
     Ok(found.map(|a| status_of(comm, &a.envelope, a.bytes)))
 }
 
@@ -472,17 +469,14 @@ pub fn mprobe(comm: &Comm, source: i32, tag: i32) -> Result<(u32, Status)> {
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status)>> {
+    let poll = process::begin_poll();
     let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
         return Ok(Some((c::MESSAGE_NO_PROC, Status::PROC_NULL)));
     };
-    let engine = process::engine()?;
-    let found = engine.enter(|state| {
-        state.progress()?;
-        Ok::<_, Fault>(state.probe_matched(&pattern))
+    let found = poll?.ask(|state, arrived| {
+        *arrived = state.progress()?;
+        Ok(state.probe_matched(&pattern))
     })?;
-    if found.is_none() {
-        engine.nothing_yet();
-    }
     Ok(found.map(|(id, a)| {
         let handle = MESSAGES.insert(Message {
             comm: comm.clone(),

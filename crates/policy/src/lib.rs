@@ -7,6 +7,7 @@
 //! - [`thresholds`]: the same decision, solved for the message's length, for the hot path;
 //! - [`skew`]: the receiver that lags behind, noticed at its unexpected queue;
 //! - [`poll`]: which channel is looked at in which round;
+//! - [`yielding`]: when a thread whose tests find nothing yields its core;
 //! - [`tuning`]: the file with the costs of one machine, written by `mica tune`.
 //!
 //! Nothing here moves a byte or knows a channel: the protocol, `mica info --explain`, `mica tune` and a simulator
@@ -22,6 +23,7 @@ pub mod select;
 pub mod skew;
 pub mod thresholds;
 pub mod tuning;
+pub mod yielding;
 
 pub use costs::{Cost, Costs, Span, Way, Ways};
 pub use network::{NetworkLimits, NetworkWay, network_way};
@@ -29,3 +31,4 @@ pub use poll::{PollPolicy, PollSchedule};
 pub use select::{Decision, Limits, Message, Situation, choose, select};
 pub use skew::{SkewChange, SkewMonitor, SkewPolicy};
 pub use thresholds::Thresholds;
+pub use yielding::PollYield;

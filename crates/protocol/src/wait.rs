@@ -48,15 +48,6 @@ impl Drop for Wait<'_> {
 }
 
 impl Engine {
-    /// To be called where a test or probe has found nothing and the program will ask again: where ranks share cores, the one
-    /// that it waits for may need this one's.
-    #[inline]
-    pub fn nothing_yet(&self) {
-        if self.segment.is_oversubscribed() {
-            std::thread::yield_now();
-        }
-    }
-
     /// Makes progress until `f` returns something. Blocks: polls, then yields, then parks. `waiting` says what for, if a hang
     /// report asks.
     ///

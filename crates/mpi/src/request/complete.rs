@@ -1,6 +1,6 @@
 //! The wait and test families: of one request, of all, of any and of some (MPI 5.0, 3.7.3 to 3.7.6).
 
-use mica_protocol::{Fault, State, WaitKind, Waiting};
+use mica_protocol::{Poll, State, WaitKind, Waiting};
 
 use super::{Outcome, Request, forget};
 use crate::error::Result;
@@ -42,28 +42,18 @@ pub fn status(handle: u32) -> Result<Option<Outcome>> {
 }
 
 fn get(handle: u32, take: bool) -> Result<Option<Outcome>> {
+    let poll = process::begin_poll();
     let Some(request) = Request::resolve(handle)? else {
         return Ok(Some(Outcome::EMPTY));
     };
-    ask(|state| {
+    let outcome = poll?.ask(|state, arrived| {
         if let Some(outcome) = request.poll(state, take) {
             return Ok(Some(outcome));
         }
-        state.progress()?;
+        *arrived = state.progress()?;
         Ok(request.poll(state, take))
-    })
-}
-
-/// Asks the engine once, without waiting.
-fn ask<R>(
-    question: impl FnOnce(&mut State) -> std::result::Result<Option<R>, Fault>,
-) -> Result<Option<R>> {
-    let engine = process::engine()?;
-    let answer = engine.enter(question)?;
-    if answer.is_none() {
-        engine.nothing_yet();
-    }
-    Ok(answer)
+    })?;
+    Ok(outcome)
 }
 
 /// The active requests among some; the others count as complete.
@@ -92,9 +82,10 @@ pub fn wait_all(handles: &[u32]) -> Result<Vec<Outcome>> {
 /// # Errors
 /// As [`wait`].
 pub fn test_all(handles: &[u32]) -> Result<Option<Vec<Outcome>>> {
+    let poll = process::begin_poll();
     let requests = resolve_all(handles)?;
-    let outcomes = ask(|state| {
-        state.progress()?;
+    let outcomes = poll?.ask(|state, arrived| {
+        *arrived = state.progress()?;
         let all = |state: &mut State, take: bool| -> Option<Vec<Outcome>> {
             requests
                 .iter()
@@ -151,13 +142,15 @@ fn drive_any<R>(
 }
 
 fn test_any_with<R>(
+    poll: Poll<'_>,
     requests: &[Option<Request>],
     pick: impl Fn(&[Option<Request>], &mut State) -> Option<R>,
 ) -> Result<Option<R>> {
-    ask(|state| {
-        state.progress()?;
+    let picked = poll.ask(|state, arrived| {
+        *arrived = state.progress()?;
         Ok(pick(requests, state))
-    })
+    })?;
+    Ok(picked)
 }
 
 /// What a call on several requests found: nothing to wait for, nothing complete yet, or what completed.
@@ -213,11 +206,12 @@ pub fn wait_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
 /// # Errors
 /// As [`wait`].
 pub fn test_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
+    let poll = process::begin_poll();
     let requests = resolve_all(handles)?;
     if none_active(&requests) {
         return Ok(Found::NoneActive);
     }
-    Ok(found_one(handles, test_any_with(&requests, any)?))
+    Ok(found_one(handles, test_any_with(poll?, &requests, any)?))
 }
 
 /// `MPI_Waitsome`: blocks until at least one request is complete.
@@ -237,9 +231,10 @@ pub fn wait_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
 /// # Errors
 /// As [`wait`].
 pub fn test_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
+    let poll = process::begin_poll();
     let requests = resolve_all(handles)?;
     if none_active(&requests) {
         return Ok(Found::NoneActive);
     }
-    Ok(found_some(handles, test_any_with(&requests, some)?))
+    Ok(found_some(handles, test_any_with(poll?, &requests, some)?))
 }
