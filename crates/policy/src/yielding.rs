@@ -27,8 +27,11 @@
 //! The struct holds no clock: every call is given the time in nanoseconds, of any clock. Where the clock jumps (it may differ between
 //! cores), a decision is wrong once: only differences count, and they are never below 0.
 
-/// Shortest time of nothing but polls before the thread yields: three polls or so. Few programs test more between two computations.
-pub const PATIENCE_MIN_NS: u32 = 300;
+/// Shortest time of nothing but polls before the thread yields: one poll.
+pub const PATIENCE_MIN_NS: u32 = 50;
+
+/// The time of nothing but polls is counted so far beyond the patience, and no further: computing soon outweighs a long wait.
+const PURE_BEYOND_NS: u32 = 300;
 
 /// The longest such time that is learned: some 15 switches between ranks.
 pub const PATIENCE_MAX_NS: u32 = 20_000;
@@ -50,9 +53,6 @@ const GAP_SHARE: u64 = 2;
 
 /// What a gap is longer than that of calls counts so many times against the time of nothing but polls.
 const COMPUTED_WEIGHT: u64 = 8;
-
-/// A gap that is so many times longer than that of calls shows that the program did something else, be it to send.
-const COMPUTED_SURELY: u64 = 2;
 
 /// A gap as long as this is useful work, or the core served others meanwhile.
 pub const LONG_GAP_NS: u64 = 20_000;
@@ -154,21 +154,17 @@ impl PollYield {
     /// Accounts for what the program did between two polls.
     #[inline]
     fn judge(&mut self, gap_ns: u64, poll_ns: u64) {
+        if std::mem::take(&mut self.is_gap_unclear) {
+            return;
+        }
         let allowed_ns = gap_of_calls(poll_ns);
-        let is_clear = !std::mem::take(&mut self.is_gap_unclear);
-        let computed_ns = match is_clear {
-            true => gap_ns.saturating_sub(allowed_ns),
-            false => 0,
-        };
-        let against_ns = (COMPUTED_WEIGHT * computed_ns) as u32;
+        let computed_ns = gap_ns.saturating_sub(allowed_ns);
         let spent_ns = (poll_ns + gap_ns.min(allowed_ns)) as u32;
-        // Bounded, so that computing soon outweighs a long wait.
-        let most_ns = self.patience_ns + PATIENCE_MIN_NS;
         self.pure_ns = (self.pure_ns + spent_ns)
-            .min(most_ns)
-            .saturating_sub(against_ns);
-        // Several times what calls take is more than a call that was slow for once.
-        if computed_ns >= COMPUTED_SURELY * allowed_ns {
+            .min(self.patience_ns + PURE_BEYOND_NS)
+            .saturating_sub((COMPUTED_WEIGHT * computed_ns) as u32);
+        // Twice what calls take is more than a call that was slow for once.
+        if computed_ns > allowed_ns {
             self.computed();
         }
     }
