@@ -11,7 +11,7 @@
 use std::sync::{Arc, Mutex};
 
 use mica_channel::memory::{Block, Region, Shape, View};
-use mica_protocol::{Fault, Pattern, Reaction, RecvId, SendId, State};
+use mica_protocol::{Fault, Pattern, Pending, Reaction, RecvId, SendId, State, WaitKind};
 
 use crate::comm::{self, Comm};
 use crate::constants as c;
@@ -541,6 +541,7 @@ fn await_announcement(comm: &Comm, peer: u32, tag: i32) -> Result<Link> {
 /// `MPI_ERR_REQUEST` when the request is no partitioned receive; `MPI_ERR_ARG` for a partition that it does not have;
 /// `MPI_ERR_NO_MEM`.
 pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
+    let poll = process::begin_poll();
     if handle != c::REQUEST_NULL && !request::is_active(handle)? {
         return Ok(true);
     }
@@ -552,15 +553,24 @@ pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
     let partition = buffer.check(partition, "partition")?;
     let has = |state: &mut State| {
         round.advance(state);
-        lock(&round.progress).has(partition, buffer.number)
+        lock(&round.progress)
+            .has(partition, buffer.number)
+            .then_some(())
     };
-    process::engine()?.enter(|state| {
-        if has(state) {
-            return Ok(true);
+    let question = |state: &mut State, arrived: &mut bool| {
+        if let Some(there) = has(state) {
+            return Ok(Some(there));
         }
-        state.progress()?;
+        *arrived = state.progress()?;
         Ok(has(state))
-    })
+    };
+    let there = poll?.ask(question, |_, list| {
+        list.add(Pending {
+            name: Some("a partition of a receive".into()),
+            ..Pending::of(WaitKind::Requests)
+        });
+    })?;
+    Ok(there.is_some())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::thread::{self, ThreadId};
 
-use mica_protocol::Engine;
+use mica_protocol::{Engine, Poll};
 
 use crate::buffered;
 use crate::comm::{self, Comm, exchange};
@@ -255,6 +255,15 @@ pub fn engine() -> Result<&'static Engine> {
         Some(engine) if IN_USE.load(Ordering::Acquire) => Ok(engine),
         _ => Err(not_in_use()),
     }
+}
+
+/// To be called first in a test or probe: what the program does between two of them begins and ends there.
+///
+/// # Errors
+/// As [`engine`].
+#[inline]
+pub(crate) fn begin_poll() -> Result<Poll<'static>> {
+    engine().map(Engine::begin_poll)
 }
 
 #[cold]

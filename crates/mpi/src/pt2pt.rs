@@ -2,7 +2,7 @@
 
 use mica_channel::memory::View;
 use mica_protocol::{
-    Completion, Engine, Envelope, Fault, MessageId, Pattern, Pending, SendId, Started, WaitKind,
+    Completion, Envelope, Fault, MessageId, Pattern, Pending, SendId, Started, State, WaitKind,
 };
 
 use crate::comm::{self, Comm, Route};
@@ -424,32 +424,26 @@ pub fn probe(comm: &Comm, source: i32, tag: i32) -> Result<Status> {
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 pub fn iprobe(comm: &Comm, source: i32, tag: i32) -> Result<Option<Status>> {
+    let poll = process::begin_poll();
     let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
         return Ok(Some(Status::PROC_NULL));
     };
-    let engine = process::engine()?;
-    let found = engine.enter(|state| {
-        state.progress()?;
-        Ok::<_, Fault>(state.probe(&pattern))
-    })?;
-    note_probe(engine, &pattern, found.is_some());
+    let question = |state: &mut State, arrived: &mut bool| {
+        *arrived = state.progress()?;
+        Ok(state.probe(&pattern))
+    };
+    let found = poll?.ask(question, |_, list| list.add(probe_of(&pattern)))?;
     Ok(found.map(|a| status_of(comm, &a.envelope, a.bytes)))
 }
 
-/// After a probe that does not wait.
-fn note_probe(engine: &Engine, pattern: &Pattern, has_found: bool) {
-    if has_found {
-        return engine.polled_with_success();
+/// A probe, for hang reports.
+fn probe_of(pattern: &Pattern) -> Pending {
+    Pending {
+        peer: pattern.source,
+        tag: pattern.tag,
+        context: Some(pattern.context),
+        ..Pending::of(WaitKind::Probe)
     }
-    engine.nothing_yet();
-    engine.polled_in_vain(|_, list| {
-        list.add(Pending {
-            peer: pattern.source,
-            tag: pattern.tag,
-            context: Some(pattern.context),
-            ..Pending::of(WaitKind::Probe)
-        });
-    });
 }
 
 /// A message that a matched probe has taken (MPI 5.0, 3.8.2).
@@ -482,15 +476,15 @@ pub fn mprobe(comm: &Comm, source: i32, tag: i32) -> Result<(u32, Status)> {
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
 pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status)>> {
+    let poll = process::begin_poll();
     let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
         return Ok(Some((c::MESSAGE_NO_PROC, Status::PROC_NULL)));
     };
-    let engine = process::engine()?;
-    let found = engine.enter(|state| {
-        state.progress()?;
-        Ok::<_, Fault>(state.probe_matched(&pattern))
-    })?;
-    note_probe(engine, &pattern, found.is_some());
+    let question = |state: &mut State, arrived: &mut bool| {
+        *arrived = state.progress()?;
+        Ok(state.probe_matched(&pattern))
+    };
+    let found = poll?.ask(question, |_, list| list.add(probe_of(&pattern)))?;
     Ok(found.map(|(id, a)| {
         let handle = MESSAGES.insert(Message {
             comm: comm.clone(),

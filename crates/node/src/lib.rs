@@ -23,6 +23,7 @@ pub mod ring;
 pub mod segment;
 pub mod split;
 pub mod sync;
+pub mod ticks;
 pub mod tokens;
 pub mod topology;
 pub mod tunables;

@@ -8,6 +8,7 @@
 //! - [`hold`]: the receiver that keeps too much of what has no receive;
 //! - [`skew`]: the receiver that lags behind, noticed at its unexpected queue;
 //! - [`poll`]: which channel is looked at in which round;
+//! - [`yielding`]: when a thread whose tests find nothing yields its core;
 //! - [`tuning`]: the file with the costs of one machine, written by `mica tune`.
 //!
 //! Nothing here moves a byte or knows a channel: the protocol, `mica info --explain`, `mica tune` and a simulator
@@ -24,6 +25,7 @@ pub mod select;
 pub mod skew;
 pub mod thresholds;
 pub mod tuning;
+pub mod yielding;
 
 pub use costs::{Cost, Costs, Span, Way, Ways};
 pub use hold::HoldPolicy;
@@ -32,3 +34,4 @@ pub use poll::{PollPolicy, PollSchedule};
 pub use select::{Decision, Limits, Message, Situation, choose, select};
 pub use skew::{SkewChange, SkewMonitor, SkewPolicy};
 pub use thresholds::Thresholds;
+pub use yielding::PollYield;

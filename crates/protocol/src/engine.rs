@@ -9,7 +9,7 @@ use crate::matching::Pattern;
 use crate::offloading::Offload;
 use crate::receive::{Completion, Started};
 use crate::state::{STIRRED, SUMMON, State};
-use crate::{CollectiveTraffic, Fault, Traffic};
+use crate::{CollectiveTraffic, Fault, Traffic, wait};
 use mica_bootstrap::{Nodes, ProcessManager};
 use mica_channel::area::Area;
 use mica_channel::direct::Reach;
@@ -282,7 +282,11 @@ impl Engine {
                 match self.enter(|state| state.glance(&pattern, source, view, true)) {
                     Glance::Received(completion) => return Ok(completion),
                     // The sender may be next in this core's queue.
-                    Glance::Nothing if self.shares_core => std::thread::yield_now(),
+                    Glance::Nothing if self.shares_core => {
+                        if wait::give_way() {
+                            break;
+                        }
+                    }
                     Glance::Nothing => std::hint::spin_loop(),
                     Glance::Busy => break,
                 }

@@ -7,15 +7,28 @@ use crate::Fault;
 use crate::engine::Engine;
 use crate::hang::{Spell, WaitList};
 use crate::state::State;
+use mica_node::ticks;
 
 /// Of so many polls one gives others the core, even where every rank has one for itself as far as is known.
 const COURTESY: u32 = 512;
+
+/// A yield that takes longer has given the core to somebody who computes: two slices of the scheduler at least, where ranks that poll
+/// hand it round within microseconds. To sleep until woken is better then: a woken thread soon gets a core, a thread that yields
+/// waits for all the others' slices before it can look once.
+const LONG_YIELD: u64 = 1_000_000; // ns
 
 /// A rank that waits so long looks whether those that it waits for are still there.
 pub(crate) const VIGIL: Duration = Duration::from_secs(1);
 
 /// Polls between two looks for a question of the launcher's (hang reports).
 const HEED_EVERY: u32 = 64;
+
+/// Yields the core. True if that took so long that the next wait had better be asleep.
+pub(crate) fn give_way() -> bool {
+    let began = ticks::now_ns();
+    std::thread::yield_now();
+    ticks::now_ns().saturating_sub(began) >= LONG_YIELD
+}
 
 /// Counts a waiting thread for as long as it lives.
 struct Waiter<'a>(&'a AtomicU32);
@@ -51,15 +64,6 @@ impl Drop for Wait<'_> {
 }
 
 impl Engine {
-    /// To be called where a test or probe has found nothing and the program will ask again: where ranks share cores, the one
-    /// that it waits for may need this one's.
-    #[inline]
-    pub fn nothing_yet(&self) {
-        if self.segment.is_oversubscribed() {
-            std::thread::yield_now();
-        }
-    }
-
     /// Makes progress until `f` returns something. Blocks: polls, then yields, then parks. `waiting` lists what for, if a hang
     /// report asks.
     ///
@@ -115,10 +119,10 @@ impl Engine {
             if let Some(r) = look() {
                 return Ok(r);
             }
-            if self.shares_core {
-                std::thread::yield_now();
-            } else {
+            if !self.shares_core {
                 std::hint::spin_loop();
+            } else if give_way() {
+                break;
             }
         }
         let mut polls = 0u32;
@@ -165,7 +169,9 @@ impl Engine {
             }
             // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
             // costs less than to sleep and to be woken.
-            std::thread::yield_now();
+            if give_way() {
+                *polls = spin.saturating_add(yields);
+            }
         } else {
             return true;
         }

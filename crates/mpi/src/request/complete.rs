@@ -1,6 +1,6 @@
 //! The wait and test families: of one request, of all, of any and of some (MPI 5.0, 3.7.3 to 3.7.6).
 
-use mica_protocol::{Fault, State, WaitList};
+use mica_protocol::{Poll, State, WaitList};
 
 use super::{Outcome, Request, forget, list_all};
 use crate::error::Result;
@@ -42,33 +42,18 @@ pub fn status(handle: u32) -> Result<Option<Outcome>> {
 }
 
 fn get(handle: u32, take: bool) -> Result<Option<Outcome>> {
+    let poll = process::begin_poll();
     let Some(request) = Request::resolve(handle)? else {
         return Ok(Some(Outcome::EMPTY));
     };
-    let question = |state: &mut State| {
+    let question = |state: &mut State, arrived: &mut bool| {
         if let Some(outcome) = request.poll(state, take) {
             return Ok(Some(outcome));
         }
-        state.progress()?;
+        *arrived = state.progress()?;
         Ok(request.poll(state, take))
     };
-    ask(question, |state, list| list_all([&request], state, list))
-}
-
-/// Asks the engine once, without waiting; `about` lists what for.
-fn ask<R>(
-    question: impl FnOnce(&mut State) -> std::result::Result<Option<R>, Fault>,
-    about: impl Fn(&State, &mut WaitList),
-) -> Result<Option<R>> {
-    let engine = process::engine()?;
-    let answer = engine.enter(question)?;
-    if answer.is_none() {
-        engine.nothing_yet();
-        engine.polled_in_vain(about);
-    } else {
-        engine.polled_with_success();
-    }
-    Ok(answer)
+    Ok(poll?.ask(question, |state, list| list_all([&request], state, list))?)
 }
 
 /// The active requests among some; the others count as complete.
@@ -97,9 +82,10 @@ pub fn wait_all(handles: &[u32]) -> Result<Vec<Outcome>> {
 /// # Errors
 /// As [`wait`].
 pub fn test_all(handles: &[u32]) -> Result<Option<Vec<Outcome>>> {
+    let poll = process::begin_poll();
     let requests = resolve_all(handles)?;
-    let question = |state: &mut State| {
-        state.progress()?;
+    let question = |state: &mut State, arrived: &mut bool| {
+        *arrived = state.progress()?;
         let all = |state: &mut State, take: bool| -> Option<Vec<Outcome>> {
             requests
                 .iter()
@@ -114,7 +100,7 @@ pub fn test_all(handles: &[u32]) -> Result<Option<Vec<Outcome>>> {
             Some(_) => all(state, true),
         })
     };
-    let outcomes = ask(question, |state, list| {
+    let outcomes = poll?.ask(question, |state, list| {
         list_all(requests.iter().flatten(), state, list)
     })?;
     Ok(outcomes.map(|all| {
@@ -158,16 +144,18 @@ fn drive_any<R>(
 }
 
 fn test_any_with<R>(
+    poll: Poll<'_>,
     requests: &[Option<Request>],
     pick: impl Fn(&[Option<Request>], &mut State) -> Option<R>,
 ) -> Result<Option<R>> {
-    let question = |state: &mut State| {
-        state.progress()?;
+    let question = |state: &mut State, arrived: &mut bool| {
+        *arrived = state.progress()?;
         Ok(pick(requests, state))
     };
-    ask(question, |state, list| {
-        list_all(requests.iter().flatten(), state, list)
-    })
+    let about = |state: &State, list: &mut WaitList| {
+        list_all(requests.iter().flatten(), state, list);
+    };
+    Ok(poll.ask(question, about)?)
 }
 
 /// What a call on several requests found: nothing to wait for, nothing complete yet, or what completed.
@@ -223,11 +211,12 @@ pub fn wait_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
 /// # Errors
 /// As [`wait`].
 pub fn test_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
+    let poll = process::begin_poll();
     let requests = resolve_all(handles)?;
     if none_active(&requests) {
         return Ok(Found::NoneActive);
     }
-    Ok(found_one(handles, test_any_with(&requests, any)?))
+    Ok(found_one(handles, test_any_with(poll?, &requests, any)?))
 }
 
 /// `MPI_Waitsome`: blocks until at least one request is complete.
@@ -247,9 +236,10 @@ pub fn wait_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
 /// # Errors
 /// As [`wait`].
 pub fn test_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
+    let poll = process::begin_poll();
     let requests = resolve_all(handles)?;
     if none_active(&requests) {
         return Ok(Found::NoneActive);
     }
-    Ok(found_some(handles, test_any_with(&requests, some)?))
+    Ok(found_some(handles, test_any_with(poll?, &requests, some)?))
 }

@@ -1,0 +1,375 @@
+//! Which of the measured figures are kept: those by which choices change for the better, as measured.
+//!
+//! A fit misses points, and a choice between two paths of nearly the same cost turns on that. So what was fitted is a candidate: for every
+//! probe (a message of some length, a call of a collective) at which it chooses otherwise than the shipped figures, both choices are
+//! measured by turns, in several rounds, as a program would meet them. Of all subsets of the candidate's parts the one with the
+//! greatest gain is kept that chooses worse nowhere; if none gains, the shipped figures stay. What could not be measured in time
+//! counts as not shown: no subset is kept that chooses so.
+//!
+//! Pure but for [`Arena::measure`], so that the tests run it with invented times.
+
+use std::collections::HashMap;
+
+/// Gains below this share are not worth a figure of one's own, and losses below it are noise whatever the rounds say.
+pub const MARGIN: f64 = 0.03;
+
+/// What the rounds say of a choice beside the shipped one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is faster.
+    Better,
+    /// It is neither shown to be faster nor to be slower.
+    Same,
+    /// It is slower.
+    Worse,
+}
+
+/// Times of the shipped choice and of another one: a pair for each round, measured one after the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// Nanoseconds by the shipped figures.
+    pub shipped: Vec<f64>,
+    /// Nanoseconds by the candidate's, in the same rounds.
+    pub tuned: Vec<f64>,
+}
+
+/// The value at this share of the sorted values; NaN if there are none.
+fn quantile(values: &[f64], share: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = (share * sorted.len().saturating_sub(1) as f64).round() as usize;
+    sorted.get(at).copied().unwrap_or(f64::NAN)
+}
+
+/// The median.
+pub fn median(values: &[f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+impl Trial {
+    /// The candidate's time over the shipped one's, round by round: what disturbs a round disturbs both.
+    fn ratios(&self) -> Vec<f64> {
+        let pairs = self.tuned.iter().zip(&self.shipped);
+        pairs.map(|(tuned, shipped)| tuned / shipped).collect()
+    }
+
+    /// The median ratio.
+    pub fn ratio(&self) -> f64 {
+        median(&self.ratios())
+    }
+
+    /// Faster or slower only if the median of the rounds says so by more than [`MARGIN`], and three quarters of the rounds as well as
+    /// the medians of either side agree in the direction.
+    pub fn verdict(&self) -> Verdict {
+        let ratios = self.ratios();
+        let (low, middle, high) = (
+            quantile(&ratios, 0.25),
+            median(&ratios),
+            quantile(&ratios, 0.75),
+        );
+        let medians = median(&self.tuned) / median(&self.shipped);
+        if middle < 1.0 - MARGIN && high < 1.0 && medians < 1.0 {
+            Verdict::Better
+        } else if middle > 1.0 + MARGIN && low > 1.0 && medians > 1.0 {
+            Verdict::Worse
+        } else {
+            Verdict::Same
+        }
+    }
+
+    /// What it counts among others: the share of time that is gained, on a scale where a gain and a loss of the same factor cancel.
+    fn gain(&self) -> f64 {
+        match self.verdict() {
+            Verdict::Better => -self.ratio().ln(),
+            Verdict::Same | Verdict::Worse => 0.0,
+        }
+    }
+}
+
+/// A subset of the candidate's parts, as bits.
+pub type Parts = u32;
+
+/// More parts are not searched one by one: there are too many subsets.
+pub const PARTS_MAX: usize = 13;
+
+/// What is decided about.
+pub trait Arena {
+    /// Something whose choice is compared: a message, a call.
+    type Probe: Copy + Eq + std::hash::Hash;
+    /// What is chosen for it.
+    type Choice: Copy + Eq + std::hash::Hash;
+
+    /// Number of the candidate's parts.
+    fn parts(&self) -> usize;
+
+    /// The probes at which a subset chooses otherwise than the shipped figures, and what it chooses.
+    fn differing(&self, parts: Parts) -> Vec<(Self::Probe, Self::Choice)>;
+
+    /// Measures a probe by this subset and by the shipped figures. `None`: there is no time for it, or it failed.
+    fn measure(&mut self, probe: Self::Probe, parts: Parts) -> Option<Trial>;
+}
+
+/// What was measured, and what came of it.
+#[derive(Debug)]
+pub struct Verified<P, C> {
+    /// The parts that are kept.
+    pub kept: Parts,
+    /// Every choice that was measured, in the order of measuring, and its times; `None` if it could not be.
+    pub trials: Vec<(P, C, Option<Trial>)>,
+}
+
+/// What is known of a subset.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Standing {
+    gain: f64,
+    /// Choices that were not measured yet.
+    open: usize,
+    /// It chooses worse somewhere, or something that could not be measured.
+    is_out: bool,
+}
+
+/// What an unmeasured choice counts when subsets to try are compared: less than any gain that is shown.
+const HOPE: f64 = 0.001;
+
+/// Measures what must be known, and decides.
+pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
+    let parts = arena.parts();
+    assert!(parts <= PARTS_MAX, "{parts} parts are too many");
+    let subsets: Vec<(Parts, Vec<(A::Probe, A::Choice)>)> = (1..1 << parts)
+        .map(|subset| (subset, arena.differing(subset)))
+        .filter(|(_, differing)| !differing.is_empty())
+        .collect();
+    let mut known: HashMap<(A::Probe, A::Choice), Option<Trial>> = HashMap::new();
+    let mut order = Vec::new();
+    let kept = loop {
+        let Some((subset, differing)) = best(&subsets, &known) else {
+            break 0;
+        };
+        let open = differing.iter().filter(|key| !known.contains_key(key));
+        let open: Vec<_> = open.copied().collect();
+        if open.is_empty() {
+            break *subset;
+        }
+        for (probe, choice) in open {
+            let trial = arena.measure(probe, *subset);
+            let is_out = out(&trial);
+            known.insert((probe, choice), trial);
+            order.push((probe, choice));
+            if is_out {
+                // Whatever the rest of this subset is like, it is not kept.
+                break;
+            }
+        }
+    };
+    let trials = order.into_iter().map(|(probe, choice)| {
+        let trial = known.remove(&(probe, choice)).flatten();
+        (probe, choice, trial)
+    });
+    Verified {
+        kept,
+        trials: trials.collect(),
+    }
+}
+
+fn out(trial: &Option<Trial>) -> bool {
+    match trial {
+        None => true,
+        Some(trial) => trial.verdict() == Verdict::Worse,
+    }
+}
+
+/// The most promising subset that is not out: by what it gains, then the one with fewer parts.
+fn best<'a, P, C>(
+    subsets: &'a [(Parts, Vec<(P, C)>)],
+    known: &HashMap<(P, C), Option<Trial>>,
+) -> Option<&'a (Parts, Vec<(P, C)>)>
+where
+    P: Copy + Eq + std::hash::Hash,
+    C: Copy + Eq + std::hash::Hash,
+{
+    let worth = |standing: &Standing| standing.gain + HOPE * standing.open as f64;
+    let candidates = subsets
+        .iter()
+        .map(|subset| (subset, standing(&subset.1, known)))
+        .filter(|(_, standing)| !standing.is_out && worth(standing) > 0.0);
+    let best = candidates.max_by(|(a, of_a), (b, of_b)| {
+        let fewer = || b.0.count_ones().cmp(&a.0.count_ones());
+        worth(of_a).total_cmp(&worth(of_b)).then_with(fewer)
+    });
+    best.map(|(subset, _)| subset)
+}
+
+fn standing<P, C>(differing: &[(P, C)], known: &HashMap<(P, C), Option<Trial>>) -> Standing
+where
+    P: Copy + Eq + std::hash::Hash,
+    C: Copy + Eq + std::hash::Hash,
+{
+    let mut standing = Standing {
+        gain: 0.0,
+        open: 0,
+        is_out: false,
+    };
+    for key in differing {
+        match known.get(key) {
+            None => standing.open += 1,
+            Some(trial) => {
+                standing.is_out |= out(trial);
+                standing.gain += trial.as_ref().map_or(0.0, Trial::gain);
+            }
+        }
+    }
+    standing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trial(shipped: &[f64], tuned: &[f64]) -> Trial {
+        Trial {
+            shipped: shipped.to_vec(),
+            tuned: tuned.to_vec(),
+        }
+    }
+
+    /// Lengths with the time of each of three paths; the shipped figures choose path 0 everywhere.
+    struct Invented {
+        /// By part: at which probes it brings about which choice.
+        parts: Vec<Vec<(u32, u8)>>,
+        times: fn(u32, u8) -> Vec<f64>,
+        measured: Vec<(u32, Parts)>,
+        most: usize,
+    }
+
+    impl Invented {
+        fn new(parts: &[&[(u32, u8)]], times: fn(u32, u8) -> Vec<f64>) -> Invented {
+            Invented {
+                parts: parts.iter().map(|part| part.to_vec()).collect(),
+                times,
+                measured: Vec::new(),
+                most: usize::MAX,
+            }
+        }
+    }
+
+    impl Arena for Invented {
+        type Probe = u32;
+        type Choice = u8;
+
+        fn parts(&self) -> usize {
+            self.parts.len()
+        }
+
+        fn differing(&self, parts: Parts) -> Vec<(u32, u8)> {
+            let of = |(n, part): (usize, &Vec<(u32, u8)>)| match parts & 1 << n {
+                0 => Vec::new(),
+                _ => part.clone(),
+            };
+            // The later part decides where two have a say.
+            let all: std::collections::BTreeMap<_, _> =
+                self.parts.iter().enumerate().flat_map(of).collect();
+            all.into_iter().collect()
+        }
+
+        fn measure(&mut self, probe: u32, parts: Parts) -> Option<Trial> {
+            if self.measured.len() == self.most {
+                return None;
+            }
+            self.measured.push((probe, parts));
+            let chosen = self.differing(parts);
+            let choice = chosen.iter().find(|(at, _)| *at == probe)?.1;
+            Some(Trial {
+                shipped: (self.times)(probe, 0),
+                tuned: (self.times)(probe, choice),
+            })
+        }
+    }
+
+    #[test]
+    fn a_ratio_needs_most_rounds_on_its_side() {
+        use Verdict::{Better, Same, Worse};
+        let even = [100.0; 5];
+        for (tuned, verdict) in [
+            ([80.0, 82.0, 79.0, 81.0, 80.0], Better),
+            ([120.0, 118.0, 121.0, 119.0, 160.0], Worse),
+            // Within the margin, however steady.
+            ([98.0, 98.0, 98.0, 98.0, 98.0], Same),
+            ([102.0, 102.0, 102.0, 102.0, 102.0], Same),
+            // Noise: as many rounds for as against.
+            ([70.0, 140.0, 90.0, 130.0, 85.0], Same),
+            // One round that was disturbed changes nothing.
+            ([80.0, 82.0, 300.0, 81.0, 80.0], Better),
+        ] {
+            assert_eq!(trial(&even, &tuned).verdict(), verdict, "{tuned:?}");
+        }
+        // Both sides slow in the same rounds.
+        let shared = trial(&[100.0, 300.0, 100.0], &[80.0, 240.0, 80.0]);
+        assert_eq!(shared.verdict(), Better);
+        assert_eq!(trial(&[], &[]).verdict(), Same);
+    }
+
+    #[test]
+    fn a_choice_that_measures_worse_is_left_to_the_shipped_figures() {
+        // 64 KiB by path 1: 3.8 us instead of 3.2.
+        let times = |_: u32, choice: u8| match choice {
+            0 => vec![3200.0, 3210.0, 3190.0],
+            _ => vec![3800.0, 3810.0, 3790.0],
+        };
+        let mut arena = Invented::new(&[&[(65536, 1)]], times);
+        let found = verify(&mut arena);
+        assert_eq!(found.kept, 0);
+        assert_eq!(found.trials.len(), 1);
+    }
+
+    #[test]
+    fn a_gain_is_kept() {
+        let times = |_: u32, choice: u8| vec![1000.0 - 200.0 * f64::from(choice); 3];
+        let mut arena = Invented::new(&[&[(64, 1), (128, 1)]], times);
+        assert_eq!(verify(&mut arena).kept, 1);
+        assert_eq!(arena.measured.len(), 2);
+    }
+
+    #[test]
+    fn noise_changes_nothing() {
+        let times = |_: u32, choice: u8| match choice {
+            0 => vec![100.0, 130.0, 90.0, 110.0, 95.0],
+            _ => vec![120.0, 95.0, 105.0, 90.0, 100.0],
+        };
+        let mut arena = Invented::new(&[&[(64, 1), (128, 1)], &[(256, 1)]], times);
+        assert_eq!(verify(&mut arena).kept, 0);
+    }
+
+    #[test]
+    fn what_gains_is_kept_without_what_loses() {
+        // Path 1 gains, path 2 loses; the third part brings both.
+        let times = |_: u32, choice: u8| match choice {
+            0 => vec![100.0; 5],
+            1 => vec![70.0; 5],
+            _ => vec![150.0; 5],
+        };
+        let mut arena = Invented::new(&[&[(64, 1)], &[(128, 2)], &[(256, 1), (512, 2)]], times);
+        assert_eq!(verify(&mut arena).kept, 0b001);
+        let mut arena = Invented::new(&[&[(64, 1)], &[(64, 2)], &[(256, 1)]], times);
+        assert_eq!(verify(&mut arena).kept, 0b101);
+    }
+
+    #[test]
+    fn of_equal_gains_the_fewer_parts_are_kept() {
+        let times = |_: u32, choice: u8| vec![100.0 - 30.0 * f64::from(choice.min(1)); 5];
+        // The second part changes nothing that is measured to be better.
+        let mut arena = Invented::new(&[&[(64, 1)], &[(64, 1)]], times);
+        assert_eq!(verify(&mut arena).kept.count_ones(), 1);
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_kept() {
+        let times = |_: u32, choice: u8| vec![100.0 - 30.0 * f64::from(choice); 3];
+        let mut arena = Invented::new(&[&[(64, 1)], &[(128, 1), (256, 1)]], times);
+        arena.most = 2;
+        let kept = verify(&mut arena).kept;
+        let shown: Vec<u32> = arena.measured.iter().map(|(probe, _)| *probe).collect();
+        for (probe, _) in arena.differing(kept) {
+            assert!(shown.contains(&probe), "{probe} was kept unseen");
+        }
+    }
+}

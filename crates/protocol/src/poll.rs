@@ -1,0 +1,76 @@
+//! One test or probe of the program: it asks the engine once, and does not wait.
+//!
+//! Where ranks share cores, or threads of one rank do, a thread that has found nothing may have to yield, or whom it asks for never gets
+//! the core. [`PollYield`] decides when; what it has seen is kept for each thread, since one may compute between its tests while another
+//! only polls. The clock is read where the program's call begins and where the answer is no: what lies between two such pairs is the
+//! program's own.
+
+use std::cell::RefCell;
+
+use crate::Fault;
+use crate::engine::Engine;
+use crate::hang::WaitList;
+use crate::state::State;
+use mica_node::ticks;
+use mica_policy::PollYield;
+
+thread_local! {
+    static HISTORY: RefCell<PollYield> = const { RefCell::new(PollYield::new()) };
+}
+
+/// A test or probe that has begun.
+#[derive(Debug)]
+pub struct Poll<'a> {
+    engine: &'a Engine,
+    may_yield: bool,
+}
+
+impl Engine {
+    /// To be called where a test or probe of the program begins. May yield the core.
+    #[inline]
+    pub fn begin_poll(&self) -> Poll<'_> {
+        // Others may need the core of a thread that polls: other ranks, or other threads of this one.
+        let may_yield = self.shares_core || self.state.is_shared();
+        if may_yield && change(|history| history.begin(ticks::now_ns())) {
+            std::thread::yield_now();
+            change(|history| history.yielded(ticks::now_ns()));
+        }
+        Poll {
+            engine: self,
+            may_yield,
+        }
+    }
+}
+
+impl Poll<'_> {
+    /// Asks the engine once. `question` says besides the answer whether anything has arrived meanwhile; `about` lists what it
+    /// asks for, if a hang report wants to know.
+    ///
+    /// # Errors
+    /// Those of `question`.
+    #[inline]
+    pub fn ask<R>(
+        self,
+        question: impl FnOnce(&mut State, &mut bool) -> Result<Option<R>, Fault>,
+        about: impl Fn(&State, &mut WaitList),
+    ) -> Result<Option<R>, Fault> {
+        let mut arrived = false;
+        let answer = self.engine.enter(|state| question(state, &mut arrived))?;
+        if self.may_yield {
+            match answer.is_some() || arrived {
+                true => change(PollYield::useful),
+                false => change(|history| history.failed(ticks::now_ns())),
+            }
+        }
+        match answer.is_some() {
+            true => self.engine.polled_with_success(),
+            false => self.engine.polled_in_vain(about),
+        }
+        Ok(answer)
+    }
+}
+
+#[inline]
+fn change<R>(f: impl FnOnce(&mut PollYield) -> R) -> R {
+    HISTORY.with_borrow_mut(f)
+}
