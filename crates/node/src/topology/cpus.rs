@@ -61,6 +61,11 @@ impl CpuSet {
         self.words.iter().all(|&w| w == 0)
     }
 
+    /// Those that are not in `other`.
+    pub fn without(&self, other: &CpuSet) -> CpuSet {
+        CpuSet::from_cpus(self.iter().filter(|&cpu| !other.contains(cpu)))
+    }
+
     /// The processors in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.words.len() as u32 * 64).filter(|&cpu| self.contains(cpu))
@@ -249,6 +254,8 @@ mod tests {
         assert!(set.contains(66) && !set.contains(65) && !set.contains(1000));
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 8, 66, 67]);
         assert!(CpuSet::default().is_empty());
+        let rest = set.without(&CpuSet::from_cpus([1, 8, 100]));
+        assert_eq!(rest.to_string(), "0,2-3,66-67");
     }
 
     #[test]
