@@ -256,7 +256,7 @@ fn take<'a>(elements: &'a [Element], request: &MapRequest<'_>) -> Vec<Vec<&'a El
         if let Some(taken) = take_from(&parts(elements, request.by), request.widths, true, true) {
             return named(taken);
         }
-    } else {
+    } else if request.widths.iter().any(|&width| width > 1) {
         for level in [MapBy::SharedCache, MapBy::Numa, MapBy::Package] {
             if let Some(taken) = take_from(&parts(elements, level), request.widths, false, false) {
                 return named(taken);

@@ -14,7 +14,9 @@ mod mapping;
 mod reserve;
 mod sysfs;
 
-pub use cpus::{CpuSet, affinity, affinity_of, available_cores, bind_thread, cpu_quota};
+pub use cpus::{
+    CpuSet, affinity, affinity_of, available_cores, bind_thread, cpu_quota, memory_limit,
+};
 #[cfg(feature = "hwloc")]
 pub use hwloc::{
     Cache, Machine, NumaNode, SYNTHETIC_VARIABLE, TopologyError, Unit, readable_bytes,

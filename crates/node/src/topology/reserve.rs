@@ -32,7 +32,7 @@ pub struct Occupied {
 /// The names that this process holds. They are free again when it is dropped.
 #[derive(Debug, Default)]
 pub struct Reservation {
-    held: Vec<UnixDatagram>,
+    _held: Vec<UnixDatagram>,
 }
 
 /// What a name stands for.
@@ -83,7 +83,7 @@ impl Reservation {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Some(Reservation { held }))
+        Ok(Some(Reservation { _held: held }))
     }
 
     /// Says that ranks keep `count` of `cpus` busy without being bound; fewer if others say so of the rest.
@@ -93,7 +93,7 @@ impl Reservation {
             .filter_map(|cpu| address(Use::Floating, cpu).ok());
         let held = names.filter_map(|name| UnixDatagram::bind_addr(&name).ok());
         Reservation {
-            held: held.take(count).collect(),
+            _held: held.take(count).collect(),
         }
     }
 }
