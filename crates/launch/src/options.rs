@@ -178,9 +178,8 @@ impl Options {
 
     /// The value that ranks of a section will find in their environment under this name, as far as it is known here.
     pub fn variable(&self, section: &Section, name: &str) -> Option<OsString> {
-        let given = self.environment.iter().chain(&section.environment);
-        let given = given.filter(|(known, _)| known == name).next_back();
-        match given {
+        let mut given = self.environment.iter().chain(&section.environment);
+        match given.rfind(|(known, _)| known == name) {
             Some((_, value)) => Some(value.clone()),
             None => {
                 let inherit = section.inherit.as_ref().unwrap_or(&self.inherit);

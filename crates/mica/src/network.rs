@@ -72,7 +72,8 @@ impl Network {
             Err(error) => none(error.to_string()),
             Ok(offers) => {
                 let (version, file) = offers.library;
-                let mut known: Vec<&str> = Vec::new();
+                let chosen = offers.offers.iter().filter(|(_, v)| *v == Verdict::Chosen);
+                let mut known: Vec<&str> = chosen.map(|(o, _)| o.provider.as_str()).collect();
                 let mut providers = Vec::new();
                 for (offer, verdict) in &offers.offers {
                     let mut provider = provider(offer, verdict);

@@ -22,7 +22,7 @@ pub use interfaces::{Interface, interfaces};
 pub use keeper::Keeper;
 pub use limits::allow_many_descriptors;
 pub use probe::{CmaRefusal, cma_between_ranks, memfd};
-pub use system::{Resource, limits, pidfd};
+pub use system::{Resource, limits, outlive_file_size_limit, pidfd};
 pub use terminal::take_terminal_back;
 
 use std::io;
