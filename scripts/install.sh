@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs into the directory given: bin, lib, include, lib/pkgconfig, libexec, share/mica/bench. Builds first.
+# Installs into the directory given: bin, lib, include, lib/pkgconfig, libexec, share/mica (suppressions for valgrind, the suite of mica bench). Builds first.
 . "$(dirname "$0")/common.sh"
 
 prefix=${1:?usage: install.sh PREFIX}
@@ -38,8 +38,9 @@ for name in calibrate calibrate_coll; do
     "$prefix/bin/mpicc" -O2 -std=c99 -o "$prefix/libexec/mica/$name.new" "bench/src/$name.c"
     mv -f "$prefix/libexec/mica/$name.new" "$prefix/libexec/mica/$name"
 done
-# The suite of `mica bench`. It replaces the one that was there, so that no file of an older one stays.
 mkdir -p "$prefix/share/mica"
+put 644 wrappers/mica.supp "$prefix/share/mica/mica.supp"
+# The suite of `mica bench`. It replaces the one that was there, so that no file of an older one stays.
 rm -rf "$prefix/share/mica/bench.new"
 mkdir -p "$prefix/share/mica/bench.new/src"
 install -m 644 bench/suite.toml "$prefix/share/mica/bench.new/suite.toml"

@@ -93,7 +93,7 @@ fn number(variable: &str) -> Option<u32> {
 }
 
 /// What this machine has and no other: virtual nodes on it share its cores.
-fn machine() -> String {
+pub fn machine() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     boot.map(|id| id.trim().to_owned()).unwrap_or_default()
 }

@@ -48,12 +48,26 @@ enum Step {
 }
 
 impl Door {
-    /// Listens on these addresses, on ports that the system chooses, for so many agents.
-    pub fn open(addresses: &[IpAddr], secret: Secret, awaited: usize) -> io::Result<Door> {
+    /// Listens on these addresses, on a port between the two given or one that the system chooses, for so many agents.
+    pub fn open(
+        addresses: &[IpAddr],
+        ports: Option<(u16, u16)>,
+        secret: Secret,
+        awaited: usize,
+    ) -> io::Result<Door> {
+        let (low, high) = ports.unwrap_or((0, 0));
         let listen = |address: &IpAddr| {
-            let listener = TcpListener::bind((*address, 0))?;
-            listener.set_nonblocking(true)?;
-            Ok(listener)
+            let mut problem = io::Error::from(io::ErrorKind::AddrNotAvailable);
+            for port in low..=high {
+                match TcpListener::bind((*address, port)) {
+                    Ok(listener) => {
+                        listener.set_nonblocking(true)?;
+                        return Ok(listener);
+                    }
+                    Err(error) => problem = error,
+                }
+            }
+            Err(problem)
         };
         let opened: Vec<io::Result<TcpListener>> = addresses.iter().map(listen).collect();
         // An address may be unusable (IPv6 that is being set up); one is enough.
@@ -66,7 +80,11 @@ impl Door {
             }
         }
         if listeners.is_empty() {
-            return Err(problem);
+            let Some((low, high)) = ports else {
+                return Err(problem);
+            };
+            let text = format!("no port from {low} to {high} (--port-range) can be had: {problem}");
+            return Err(io::Error::new(problem.kind(), text));
         }
         Ok(Door {
             secret,
@@ -214,7 +232,7 @@ mod tests {
 
     fn open() -> (Door, SocketAddr, Secret) {
         let secret = Secret::new().unwrap();
-        let door = Door::open(&[[127, 0, 0, 1].into()], secret.clone(), 1).unwrap();
+        let door = Door::open(&[[127, 0, 0, 1].into()], None, secret.clone(), 1).unwrap();
         let address = door.addresses().unwrap()[0];
         (door, address, secret)
     }

@@ -1,12 +1,39 @@
-//! What ranks on other hosts find in their environment.
+//! What ranks find in their environment.
 //!
 //! As with Hydra's `-genvall`, ranks get the whole environment of the `mpiexec` that the user started, on top of what
 //! the host gives its agent, so that `export NAME=VALUE` works on many nodes as on one. Left out is what describes the
 //! head's host or session, or belongs to a process manager.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
+use std::process::Command;
 
-use crate::options::{Launcher, Options};
+use serde::{Deserialize, Serialize};
+
+use crate::options::{Launcher, Section};
+use crate::wire::NodeJob;
+
+/// What ranks get of the launcher's own environment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Inherit {
+    /// All of it.
+    All,
+    /// These variables.
+    Only(Vec<OsString>),
+}
+
+impl Inherit {
+    /// Whether a variable of the launcher's is passed on.
+    pub fn takes(&self, name: &OsStr) -> bool {
+        match self {
+            Inherit::All => true,
+            Inherit::Only(names) => names.iter().any(|known| known == name),
+        }
+    }
+}
+
+/// Variables of other process managers, or for the launcher alone: a rank must not take itself for theirs.
+const FOREIGN: [&str; 3] = ["PMI_", "PMIX_", "MICA_VIRTUAL_NODES"];
 
 /// Variables that mean something on the head's host, in its shell or session only.
 const OF_THE_HOST: [&str; 12] = [
@@ -28,10 +55,53 @@ const PREFIXES: [&str; 6] = ["MPI_LOCAL", "PMI_", "PMIX_", "SSH_", "XDG_SESSION_
 /// Slurm gives its own on each host.
 const SLURM: [&str; 2] = ["SLURM_", "SLURMD_"];
 
-/// The environment that agents give their ranks: this process's, then what the command line sets.
-pub fn for_agents(options: &Options, launcher: Launcher) -> Vec<(OsString, OsString)> {
+/// What agents get of this process's environment.
+pub fn for_agents(launcher: Launcher) -> Vec<(OsString, OsString)> {
     let own = std::env::vars_os().filter(|(name, _)| goes_along(name, launcher));
-    own.chain(options.environment.iter().cloned()).collect()
+    own.collect()
+}
+
+/// Gives a rank's command its environment: what it inherits here, what the head sent of its own, and what the command
+/// line sets.
+pub fn apply(command: &mut Command, job: &NodeJob, section: &Section) {
+    let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
+    if *inherit != Inherit::All {
+        command.env_clear();
+        let own = std::env::vars_os().filter(|(name, _)| inherit.takes(name));
+        command.envs(own);
+    }
+    for (name, _) in std::env::vars_os() {
+        let foreign = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
+        if FOREIGN.iter().any(&foreign) {
+            command.env_remove(&name);
+        }
+    }
+    let sent = job.inherited.iter().filter(|(name, _)| inherit.takes(name));
+    let given = job.environment.iter().chain(&section.environment);
+    for (name, value) in sent.chain(given) {
+        command.env(name, value);
+    }
+}
+
+/// Whether the rank has this variable by [`apply`].
+pub fn is_given(job: &NodeJob, section: &Section, name: &str) -> bool {
+    let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
+    let given = job.environment.iter().chain(&section.environment);
+    let here =
+        job.inherited.iter().any(|(known, _)| known == name) || std::env::var_os(name).is_some();
+    given.into_iter().any(|(known, _)| known == name) || (inherit.takes(OsStr::new(name)) && here)
+}
+
+/// A program as it is found by this process's PATH, for ranks that do not inherit it.
+pub fn find_program(job: &NodeJob, section: &Section, program: &OsStr) -> OsString {
+    if program.as_encoded_bytes().contains(&b'/') || is_given(job, section, "PATH") {
+        return program.to_owned();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .map(|folder| folder.join(Path::new(program)))
+        .find(|file| file.is_file());
+    found.map_or(program.to_owned(), Into::into)
 }
 
 fn goes_along(name: &OsStr, launcher: Launcher) -> bool {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use mica_node::process::{
     Signals, interfaces, is_foreground, kill_orphans, reap_orphans, signal, stop_self, wait_ready,
 };
+use mica_node::topology::Reservation;
 
 use crate::auth::Secret;
 use crate::door::Door;
@@ -24,7 +25,7 @@ use crate::late::Late;
 use crate::left::PATIENCE;
 use crate::link::{BEAT, Link, Lost};
 use crate::options::{Agent, Launcher, Options};
-use crate::placement::{Nodes, PlacementError, head_addresses};
+use crate::placement::{NodeRanks, Nodes, PlacementError, head_addresses};
 use crate::plan::command_line;
 use crate::remote::{Shell, commands};
 use crate::report::{Cause, Ending, Failure, first_failure, hang_report, left_note, signal_name};
@@ -57,8 +58,10 @@ pub enum HeadError {
 
 /// Starting may take so many times the time after which a silent host is lost.
 const START_FACTOR: u32 = 6;
-/// Bytes of standard input on their way to rank 0.
+/// Bytes of standard input on their way to a node.
 const INPUT_WINDOW: usize = 1 << 16;
+/// The same for a node that takes it more slowly than another.
+const INPUT_HELD: usize = 64 << 20;
 /// Time for agents to answer when what ranks wait for is asked.
 const REPORT_TIME: Duration = Duration::from_secs(5);
 /// A rank that gave up may have done so because it lost another: if a host is lost or a rank killed within this time,
@@ -73,7 +76,7 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
     let all = interfaces().map_err(doing("cannot list the network interfaces"))?;
     let addresses = head_addresses(nodes, options.interface.as_deref(), &all)?;
     let secret = Secret::new().map_err(doing("cannot make a secret"))?;
-    let door = Door::open(&addresses, secret, nodes.nodes.len());
+    let door = Door::open(&addresses, options.ports, secret, nodes.nodes.len());
     let door = door.map_err(doing("cannot listen for agents"))?;
     let writer = Writer::start().map_err(doing("cannot start the thread for output"))?;
     let now = Instant::now();
@@ -86,7 +89,7 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
         shells: Vec::new(),
         signals,
         writer,
-        input: Some(InputWindow(0)),
+        input: InputWindow::of(options, nodes),
         alive: vec![true; options.ranks()],
         report: None,
         suspect: None,
@@ -97,6 +100,7 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
         start_by: Some(now + START_FACTOR * options.host_timeout),
         timeout_at: options.timeout.map(|time| now + time),
         report_at: options.hang_report.map(|time| now + time),
+        reservation: Reservation::default(),
     };
     let result = head.start(nodes).and_then(|()| Ok(head.serve()?));
     head.clean_up();
@@ -197,8 +201,32 @@ impl Node {
     }
 }
 
-/// Bytes of standard input that rank 0 has not taken yet.
-struct InputWindow(usize);
+/// Bytes of standard input that ranks have not taken yet, for each node whose ranks get it.
+struct InputWindow(Vec<(usize, usize)>);
+
+impl InputWindow {
+    /// For the nodes that have such ranks; `None` if there are none.
+    fn of(options: &Options, nodes: &Nodes) -> Option<InputWindow> {
+        let reads = |node: &NodeRanks| {
+            node.members
+                .iter()
+                .any(|&rank| options.input.contains(rank))
+        };
+        let nodes = nodes
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| reads(node));
+        let untaken: Vec<_> = nodes.map(|(index, _)| (index, 0)).collect();
+        (!untaken.is_empty()).then_some(InputWindow(untaken))
+    }
+
+    /// Whether a node has taken what came until now but for a window, and none is too far behind.
+    fn has_room(&self) -> bool {
+        let untaken = || self.0.iter().map(|(_, untaken)| *untaken);
+        untaken().any(|bytes| bytes < INPUT_WINDOW) && untaken().all(|bytes| bytes < INPUT_HELD)
+    }
+}
 
 /// What ranks wait for, as far as it is known.
 struct Report {
@@ -237,6 +265,8 @@ struct Head<'a> {
     start_by: Option<Instant>,
     timeout_at: Option<Instant>,
     report_at: Option<Instant>,
+    /// Keeps other jobs off the processors of ranks on this machine.
+    reservation: Reservation,
 }
 
 impl Head<'_> {
@@ -365,11 +395,17 @@ impl Head<'_> {
                 self.writer.say(text);
             }
             Up::InputTaken(bytes) => {
-                if let Some(InputWindow(untaken)) = &mut self.input {
+                let nodes = self.input.iter_mut().flat_map(|window| &mut window.0);
+                for (_, untaken) in nodes.filter(|(reader, _)| *reader == node) {
                     *untaken = untaken.saturating_sub(bytes as usize);
                 }
             }
-            Up::InputClosed => self.input = None,
+            Up::InputClosed => {
+                if let Some(InputWindow(nodes)) = &mut self.input {
+                    nodes.retain(|(reader, _)| *reader != node);
+                }
+                self.input.take_if(|window| window.0.is_empty());
+            }
             Up::Ended(ends) => self.on_ended(node, &ends),
             Up::Hang(node_report) => {
                 if let Some(report) = &mut self.report {
@@ -648,10 +684,7 @@ impl Head<'_> {
     /// Whether more of standard input can be read now.
     fn reads_input(&self) -> bool {
         let started = !self.nodes.iter().any(Node::is_awaited);
-        let room = self
-            .input
-            .as_ref()
-            .is_some_and(|InputWindow(untaken)| *untaken < INPUT_WINDOW);
+        let room = self.input.as_ref().is_some_and(InputWindow::has_room);
         let stdin = io::stdin();
         let ours = !io::IsTerminal::is_terminal(&stdin) || is_foreground(stdin.as_fd());
         started && room && ours && self.ending.is_none()
@@ -664,16 +697,20 @@ impl Head<'_> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
             Err(_) => 0,
         };
-        let first = self.nodes.iter().position(|node| node.members[0] == 0);
-        let (Some(node), Some(InputWindow(untaken))) = (first, &mut self.input) else {
+        let Some(InputWindow(nodes)) = &mut self.input else {
             return;
         };
-        *untaken += read;
+        nodes.iter_mut().for_each(|(_, untaken)| *untaken += read);
+        let readers: Vec<usize> = nodes.iter().map(|(node, _)| *node).collect();
+        let message = match read {
+            0 => Down::InputEnd,
+            _ => Down::Input(buffer[..read].to_vec()),
+        };
         if read == 0 {
             self.input = None;
-            self.tell(node, &Down::InputEnd);
-        } else {
-            self.tell(node, &Down::Input(buffer[..read].to_vec()));
+        }
+        for node in readers {
+            self.tell(node, &message);
         }
     }
 

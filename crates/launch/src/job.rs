@@ -44,6 +44,12 @@ pub enum LaunchError {
     /// The shared memory of the job could not be made.
     #[error("cannot create the job's shared memory: {0}")]
     Segment(#[from] SegmentError),
+    /// A file for the ranks' output cannot be opened.
+    #[error("{0}")]
+    OutputFile(io::Error),
+    /// A debugger or the like cannot be used.
+    #[error(transparent)]
+    Tool(#[from] crate::tool::ToolError),
     /// A program could not be started.
     #[error("cannot start {program:?} for rank {rank}: {source}{hint}")]
     Exec {
@@ -166,6 +172,10 @@ pub fn run_part(
     if node.verbose {
         master.tell(&Up::Say(plan.describe()));
     }
+    let notice = plan.notice(node);
+    if !notice.is_empty() {
+        master.tell(&Up::Say(notice));
+    }
     let ranks = match Ranks::new(node, &plan, keeper, address) {
         Ok(ranks) => ranks,
         Err(error) => return Ok(master.fail(error.status(), error.to_string())),
@@ -286,7 +296,10 @@ impl<'a> Job<'a> {
     fn wait_for_event(&mut self) -> Result<(), LaunchError> {
         let stdin = io::stdin();
         let read_input = match (&self.master, &self.ranks.input) {
-            (Master::User(_), Some(input)) => !input.is_pending() && is_foreground(stdin.as_fd()),
+            (Master::User(_), Some(input)) => {
+                let is_terminal = io::IsTerminal::is_terminal(&stdin);
+                input.wants_more() && (!is_terminal || is_foreground(stdin.as_fd()))
+            }
             _ => false,
         };
         let alive = self.ranks.alive();
@@ -320,8 +333,8 @@ impl<'a> Job<'a> {
                 .filter(|(.., unsent)| *unsent)
                 .map(|(_, fd, _)| *fd),
         );
-        if let Some(input) = self.ranks.input.as_ref().filter(|input| input.is_pending()) {
-            writes.push(input.as_fd());
+        if let Some(input) = &self.ranks.input {
+            writes.extend(input.unsent());
         }
         let uplink = reads.len();
         if let Master::Head(uplink) = &self.master {
@@ -470,7 +483,8 @@ impl<'a> Job<'a> {
 
     /// Reads what the terminal has.
     fn read_input(&mut self) {
-        let mut buffer = [0; 4096];
+        // Not less than the buffer of `Stdin`, in which bytes would stay that no poll tells of.
+        let mut buffer = [0; 65536];
         let read = match io::stdin().lock().read(&mut buffer) {
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return,

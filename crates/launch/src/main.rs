@@ -11,22 +11,28 @@
 
 mod agent;
 mod auth;
+mod binding;
 mod door;
 mod environment;
 mod head;
 mod hosts;
+mod input;
 mod job;
 mod late;
 mod left;
 mod link;
 mod options;
 mod output;
+mod pattern;
 mod placement;
 mod plan;
 mod pmi;
+mod rank_set;
 mod ranks;
+mod redirect;
 mod remote;
 mod report;
+mod tool;
 mod traffic;
 mod wire;
 mod writer;
@@ -47,7 +53,7 @@ const INTERNAL: u8 = 1;
 
 fn main() -> ExitCode {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    let request = match options::parse(&arguments) {
+    let request = match options::parse_with(&arguments, &|name| std::env::var_os(name)) {
         Ok(request) => request,
         Err(error) => {
             say(format_args!(
@@ -105,5 +111,6 @@ fn run_here(options: &Options) -> Result<u8, Trouble> {
     if options.verbose {
         say(plan.describe());
     }
+    say(plan.notice(&node));
     job::run(options, &node, &plan).map_err(|error| (error.to_string(), error.status()))
 }

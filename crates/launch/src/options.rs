@@ -5,20 +5,30 @@
 //! program's; after `:` comes the next section of a job of several programs (MPMD).
 
 use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mica_node::topology::{BindTo, MapBy};
 use mica_node::tunables::{CHECK, LATE, STATS};
 use serde::{Deserialize, Serialize};
 
-use crate::hosts::{Host, parse_list};
+use crate::binding::Binding;
+use crate::environment::Inherit;
+use crate::hosts::Host;
+use crate::pattern::Pattern;
+use crate::rank_set::RankSet;
+use crate::redirect::OutputRules;
+use crate::tool::Tool;
 
+mod config_file;
+mod foreign;
+mod help;
 mod table;
+mod variables;
 
-use table::OPTIONS;
+pub use config_file::words as shell_words;
+pub use help::help;
+use table::options;
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -75,20 +85,26 @@ pub struct Options {
     pub sections: Vec<Section>,
     /// Environment of all ranks.
     pub environment: Vec<(OsString, OsString)>,
-    /// Prefix each line of output with the rank.
-    pub label: bool,
+    /// What ranks get of this process's environment.
+    pub inherit: Inherit,
+    /// Labels and files for the ranks' output.
+    pub output: OutputRules,
+    /// The ranks that get standard input.
+    pub input: RankSet,
+    /// Commands that ranks' programs are started under.
+    pub tools: Vec<Tool>,
     /// Say what is started, and where.
     pub verbose: bool,
+    /// Say what each rank is bound to.
+    pub report_bindings: bool,
     /// End the job after this time.
     pub timeout: Option<Duration>,
     /// Print the hang report after this time.
     pub hang_report: Option<Duration>,
     /// Time between asking ranks to end and killing them.
     pub grace: Duration,
-    /// Binding; `None` chooses by the number of ranks.
-    pub bind: Option<BindTo>,
-    /// The order in which ranks take cores.
-    pub map: MapBy,
+    /// Where ranks run on their nodes.
+    pub binding: Binding,
     /// The hosts named on the command line; one named twice is there twice.
     pub hosts: Vec<Host>,
     /// A file of hosts.
@@ -99,10 +115,42 @@ pub struct Options {
     pub launcher: Option<Launcher>,
     /// The remote shell in place of ssh.
     pub launcher_exec: Option<Vec<String>>,
+    /// More arguments for the remote shell, before the host.
+    pub launcher_args: Vec<String>,
     /// A host is lost if it is silent for so long.
     pub host_timeout: Duration,
     /// A name or address of the interface that agents connect to.
     pub interface: Option<String>,
+    /// The ports that may be used, first and last.
+    pub ports: Option<(u16, u16)>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            sections: Vec::new(),
+            environment: Vec::new(),
+            inherit: Inherit::All,
+            output: OutputRules::default(),
+            input: RankSet::one(0),
+            tools: Vec::new(),
+            verbose: false,
+            report_bindings: false,
+            timeout: None,
+            hang_report: None,
+            grace: Duration::from_secs(2),
+            binding: Binding::default(),
+            hosts: Vec::new(),
+            host_file: None,
+            per_host: None,
+            launcher: None,
+            launcher_exec: None,
+            launcher_args: Vec::new(),
+            host_timeout: Duration::from_secs(10),
+            interface: None,
+            ports: None,
+        }
+    }
 }
 
 impl Options {
@@ -125,6 +173,20 @@ impl Options {
         match given.next_back() {
             Some((_, given)) => given == value,
             None => std::env::var_os(name).is_some_and(|own| own == *value),
+        }
+    }
+
+    /// The value that ranks of a section will find in their environment under this name, as far as it is known here.
+    pub fn variable(&self, section: &Section, name: &str) -> Option<OsString> {
+        let mut given = self.environment.iter().chain(&section.environment);
+        match given.rfind(|(known, _)| known == name) {
+            Some((_, value)) => Some(value.clone()),
+            None => {
+                let inherit = section.inherit.as_ref().unwrap_or(&self.inherit);
+                inherit
+                    .takes(OsStr::new(name))
+                    .then(|| std::env::var_os(name))?
+            }
         }
     }
 
@@ -160,6 +222,8 @@ pub struct Section {
     pub command: Vec<OsString>,
     /// Environment of these ranks.
     pub environment: Vec<(OsString, OsString)>,
+    /// What they get of the launcher's environment; `None`: what the whole job gets.
+    pub inherit: Option<Inherit>,
     /// Working directory.
     pub directory: Option<PathBuf>,
 }
@@ -167,9 +231,17 @@ pub struct Section {
 /// The command line is wrong.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum UsageError {
-    /// No such option.
-    #[error("unknown option {0}")]
-    Unknown(String),
+    /// No such option. The second text says what to use instead, if that is known.
+    #[error("unknown option {0}{1}")]
+    Unknown(String, String),
+    /// A file of options is not right.
+    #[error("{}: {what}", path.display())]
+    ConfigFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and on which line.
+        what: String,
+    },
     /// A value is missing.
     #[error("{option} needs {wanted}")]
     Missing {
@@ -231,6 +303,10 @@ enum Scope {
 struct Parser {
     options: Options,
     section: Section,
+    /// The sections come from a file, or this is a line of it.
+    from_file: bool,
+    /// The command line says who gets standard input.
+    input_given: bool,
     /// Set by options that are answered without running anything.
     answer: Option<Request>,
 }
@@ -244,8 +320,17 @@ impl Section {
     }
 }
 
-/// Reads the command line (without the name of this program).
+/// The value of an environment variable.
+pub type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// Reads the command line (without the name of this program), as if no variable were set.
+#[cfg(test)]
 pub fn parse(arguments: &[OsString]) -> Result<Request, UsageError> {
+    parse_with(arguments, &|_| None)
+}
+
+/// Reads the command line (without the name of this program). Variables that other launchers read come before it.
+pub fn parse_with(arguments: &[OsString], variables: Variables<'_>) -> Result<Request, UsageError> {
     if let Some((first, rest)) = arguments.split_first()
         && first == AGENT
     {
@@ -254,32 +339,23 @@ pub fn parse(arguments: &[OsString]) -> Result<Request, UsageError> {
             .map(Request::Agent);
     }
     let mut parser = Parser {
-        options: Options {
-            sections: Vec::new(),
-            environment: Vec::new(),
-            label: false,
-            verbose: false,
-            timeout: None,
-            hang_report: None,
-            grace: Duration::from_secs(2),
-            bind: None,
-            map: MapBy::default(),
-            hosts: Vec::new(),
-            host_file: None,
-            per_host: None,
-            launcher: None,
-            launcher_exec: None,
-            host_timeout: Duration::from_secs(10),
-            interface: None,
-        },
+        options: Options::default(),
         section: Section::new(),
+        from_file: false,
+        input_given: false,
         answer: None,
     };
+    variables::apply(&mut parser, variables)?;
     for section in arguments.split(|argument| argument == ":") {
         parser.section(section)?;
         if let Some(answer) = parser.answer {
             return Ok(answer);
         }
+    }
+    if !parser.input_given {
+        // A debugger of one rank reads commands.
+        let debugged = parser.options.tools.iter().find_map(Tool::only_debugged);
+        parser.options.input = RankSet::one(debugged.unwrap_or(0));
     }
     // Other hosts may have other directories.
     if parser.options.names_no_hosts() {
@@ -328,8 +404,28 @@ impl Agent {
 }
 
 impl Parser {
-    fn section(&mut self, mut arguments: &[OsString]) -> Result<(), UsageError> {
+    fn section(&mut self, arguments: &[OsString]) -> Result<(), UsageError> {
         self.section = Section::new();
+        let arguments = self.leading_options(arguments)?;
+        if self.answer.is_some() || (arguments.is_empty() && self.from_file) {
+            return Ok(());
+        }
+        if arguments.is_empty() {
+            let place = match self.options.sections.is_empty() {
+                true => "",
+                false => " in the section after ':'",
+            };
+            return Err(UsageError::NoProgram(place));
+        }
+        self.program(arguments);
+        Ok(())
+    }
+
+    /// Applies the options before the program and answers the rest.
+    fn leading_options<'a>(
+        &mut self,
+        mut arguments: &'a [OsString],
+    ) -> Result<&'a [OsString], UsageError> {
         while let Some((first, rest)) = arguments.split_first() {
             let text = first.to_string_lossy();
             if !text.starts_with('-') || text == "-" {
@@ -341,21 +437,17 @@ impl Parser {
             }
             arguments = self.option(&text, arguments)?;
             if self.answer.is_some() {
-                return Ok(());
+                break;
             }
         }
-        if arguments.is_empty() {
-            let place = match self.options.sections.is_empty() {
-                true => "",
-                false => " in the section after ':'",
-            };
-            return Err(UsageError::NoProgram(place));
-        }
-        self.section.command = arguments.to_vec();
-        self.options
-            .sections
-            .push(std::mem::take(&mut self.section));
-        Ok(())
+        Ok(arguments)
+    }
+
+    /// Ends the section with its program.
+    fn program(&mut self, command: &[OsString]) {
+        self.section.command = command.to_vec();
+        let section = std::mem::replace(&mut self.section, Section::new());
+        self.options.sections.push(section);
     }
 
     /// Applies one option and answers the arguments after it.
@@ -370,9 +462,13 @@ impl Parser {
             None => (bare, None),
         };
         let option = text.split('=').next().unwrap_or(text);
-        let spec = OPTIONS.iter().find(|spec| spec.has_name(bare));
-        let spec = spec.ok_or_else(|| UsageError::Unknown(text.to_owned()))?;
-        let needed = spec.values.len();
+        let spec = options().find(|spec| spec.has_name(bare));
+        let spec = spec.ok_or_else(|| unknown(text, bare))?;
+        let needed = match (spec.values, arguments.first()) {
+            // Hydra reads `-genv NAME=VALUE` as well.
+            (["NAME", "VALUE"], Some(pair)) if pair.as_encoded_bytes().contains(&b'=') => 1,
+            _ => spec.values.len(),
+        };
         match attached {
             Some(value) if needed == 1 => (spec.apply)(self, option, &[value]).map(|()| arguments),
             Some(value) => Err(wrong(option, &value, "wanted: it takes no value after '='")),
@@ -386,6 +482,16 @@ impl Parser {
             }
         }
     }
+}
+
+/// No option has this name: what may be meant.
+fn unknown(text: &str, bare: &str) -> UsageError {
+    let instead = foreign::instead(bare).map(|instead| format!(": {instead}"));
+    let instead = instead.or_else(|| {
+        let near = help::nearest(bare)?;
+        Some(format!("; is {near} meant?"))
+    });
+    UsageError::Unknown(text.to_owned(), instead.unwrap_or_default())
 }
 
 fn wrong(option: &str, value: &OsStr, wanted: &str) -> UsageError {
@@ -411,6 +517,26 @@ fn seconds(option: &str, value: &OsStr) -> Result<Duration, UsageError> {
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong(option, value, wanted))
 }
 
+/// A number of ranks.
+fn ranks(option: &str, value: &OsStr) -> Result<usize, UsageError> {
+    let wanted = "a number of ranks from 1 to 65536";
+    let ranks: usize = number(option, value, wanted)?;
+    if !(1..=65536).contains(&ranks) {
+        return Err(wrong(option, value, wanted));
+    }
+    Ok(ranks)
+}
+
+fn rank_set(option: &str, value: &OsStr) -> Result<RankSet, UsageError> {
+    let set = value.to_str().and_then(RankSet::parse);
+    set.ok_or_else(|| wrong(option, value, RankSet::WANTED))
+}
+
+fn pattern(option: &str, value: &OsStr) -> Result<Pattern, UsageError> {
+    let pattern = value.to_str().and_then(Pattern::parse);
+    pattern.ok_or_else(|| wrong(option, value, Pattern::WANTED))
+}
+
 fn variable_name(option: &str, name: &OsStr) -> Result<OsString, UsageError> {
     let text = name.to_string_lossy();
     if text.is_empty() || text.contains('=') {
@@ -419,266 +545,26 @@ fn variable_name(option: &str, name: &OsStr) -> Result<OsString, UsageError> {
     Ok(name.to_owned())
 }
 
-/// `-n, -np, -c N`.
-fn usage(spec: &Spec) -> String {
-    let values = spec.values.iter().map(|value| format!(" {value}"));
-    spec.names.join(", ") + &values.collect::<String>()
-}
-
-/// The text of `--help`.
-pub fn help() -> String {
-    let mut text = String::from(
-        "Usage: mpiexec [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS]]...\n\n\
-         Starts the ranks of an MPI job, here or on other hosts, and waits for them. Any program can be\n\
-         started, not only MPI programs. Long names may be written with one dash or two.\n",
-    );
-    for (scope, title) in [
-        (Scope::Section, "Options of one program (they end at ':'):"),
-        (Scope::Job, "Options of the whole job:"),
-    ] {
-        let _ = write!(text, "\n{title}\n");
-        for spec in OPTIONS.iter().filter(|spec| spec.scope == scope) {
-            let _ = writeln!(text, "  {}", usage(spec));
-            for line in wrap(spec.help, 80) {
-                let _ = writeln!(text, "          {line}");
-            }
+/// `NAME VALUE` or `NAME=VALUE`.
+fn variable(option: &str, values: &[OsString]) -> Result<(OsString, OsString), UsageError> {
+    match values {
+        [name, value] => Ok((variable_name(option, name)?, value.clone())),
+        _ => {
+            let pair = values[0].to_string_lossy();
+            let (name, value) = pair.split_once('=').unwrap_or((&pair, ""));
+            Ok((variable_name(option, OsStr::new(name))?, value.into()))
         }
     }
-    text.push_str(
-        "\nThe exit status is that of the first rank that failed: its own, or 128 + N for signal N.\n",
-    );
-    text
 }
 
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split_whitespace() {
-        let line = lines.last_mut().expect("never empty");
-        if line.is_empty() {
-            line.push_str(word);
-        } else if line.len() + 1 + word.len() <= width {
-            line.push(' ');
-            line.push_str(word);
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
+/// `A,B,C`, each the name of a variable.
+fn variable_names(option: &str, value: &OsStr) -> Result<Inherit, UsageError> {
+    let names = value.to_string_lossy();
+    let names = names
+        .split(',')
+        .map(|name| variable_name(option, OsStr::new(name)));
+    Ok(Inherit::Only(names.collect::<Result<_, _>>()?))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(line: &str) -> Options {
-        match parse_line(line).unwrap() {
-            Request::Run(options) => *options,
-            other => panic!("{line}: {other:?}"),
-        }
-    }
-
-    fn parse_line(line: &str) -> Result<Request, UsageError> {
-        let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        parse(&words)
-    }
-
-    fn refusal(line: &str) -> String {
-        parse_line(line).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn one_dash_or_two() {
-        for line in [
-            "-n 4 a", "--n 4 a", "-np 4 a", "--np 4 a", "--np=4 a", "-n=4 a", "-c 4 a",
-        ] {
-            assert_eq!(run(line).sections[0].ranks, 4, "{line}");
-        }
-        assert_eq!(run("a").sections[0].ranks, 1);
-        assert!(run("-label a").label && run("--label a").label && run("-l a").label);
-    }
-
-    #[test]
-    fn late_arrivals_are_asked_for_by_option_or_variable() {
-        let wanted = [
-            "--late-arrivals a",
-            "-x MICA_LATE=on a",
-            "-env MICA_LATE on a",
-        ];
-        assert!(wanted.into_iter().all(|line| run(line).wants_late()));
-        assert!(!run("-x MICA_LATE=off a").wants_late());
-        let options = run("--late-arrivals a");
-        assert_eq!(options.environment, [("MICA_LATE".into(), "on".into())]);
-    }
-
-    #[test]
-    fn options_end_at_the_program() {
-        let options = run("-n 2 prog -n 7 --label -- x");
-        assert_eq!(options.sections[0].ranks, 2);
-        assert_eq!(
-            options.sections[0].command,
-            ["prog", "-n", "7", "--label", "--", "x"]
-        );
-        assert!(!options.label);
-        assert_eq!(run("-n 2 -- -odd").sections[0].command, ["-odd"]);
-    }
-
-    #[test]
-    fn sections() {
-        let options = run("-n 2 -env A 1 a x : -n 3 -wdir / --genv B 2 b : c");
-        let ranks: Vec<usize> = options.sections.iter().map(|s| s.ranks).collect();
-        assert_eq!(ranks, [2, 3, 1]);
-        assert_eq!(options.sections[0].command, ["a", "x"]);
-        assert_eq!(options.sections[0].environment, [("A".into(), "1".into())]);
-        assert_eq!(options.sections[1].directory, Some(PathBuf::from("/")));
-        assert_eq!(
-            options.sections[2],
-            Section {
-                ranks: 1,
-                counted: false,
-                command: vec!["c".into()],
-                ..Section::default()
-            }
-        );
-        assert_eq!(options.environment, [("B".into(), "2".into())]);
-    }
-
-    #[test]
-    fn exported_variables() {
-        assert_eq!(run("-x A=b=c p").environment, [("A".into(), "b=c".into())]);
-        assert_eq!(run("-x PATH p").environment[0].0, "PATH");
-        assert!(refusal("-x MICA_NO_SUCH_VARIABLE p").contains("not set"));
-        assert!(refusal("-x =1 p").contains("name of an environment variable"));
-    }
-
-    #[test]
-    fn policies_and_times() {
-        let options = run("--bind-to none --map-by l3 --timeout 1.5 --hang-report 3 --grace 0 p");
-        assert_eq!(options.bind, Some(BindTo::None));
-        assert_eq!(options.map, MapBy::SharedCache);
-        assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
-        assert_eq!(options.hang_report, Some(Duration::from_secs(3)));
-        assert_eq!(options.grace, Duration::ZERO);
-    }
-
-    #[test]
-    fn familiar_options_are_accepted() {
-        run("--oversubscribe --allow-run-as-root -host localhost,127.0.0.1:4 -H localhost p");
-    }
-
-    #[test]
-    fn hosts_and_how_to_reach_them() {
-        let line = "-hosts a,b:4 -H c -f /hosts -ppn 3 --launcher fork -iface lo --host-timeout 2.5 -wdir /no/such p";
-        let options = run(line);
-        let names: Vec<&str> = options
-            .hosts
-            .iter()
-            .map(|host| host.name.as_str())
-            .collect();
-        assert_eq!(names, ["a", "b", "c"]);
-        assert_eq!(options.hosts[1].slots, Some(4));
-        assert_eq!(options.host_file, Some(PathBuf::from("/hosts")));
-        assert_eq!(
-            (options.per_host, options.launcher),
-            (Some(3), Some(Launcher::Fork))
-        );
-        assert_eq!(options.interface.as_deref(), Some("lo"));
-        assert_eq!(options.host_timeout, Duration::from_millis(2500));
-        for name in ["-f", "-hostfile", "--hostfile", "-machinefile"] {
-            assert!(run(&format!("{name} x p")).host_file.is_some());
-        }
-        let words = ["-launcher-exec", "ip netns exec", "p"].map(OsString::from);
-        let Ok(Request::Run(options)) = parse(&words) else {
-            panic!("a job");
-        };
-        assert_eq!(options.launcher_exec.unwrap(), ["ip", "netns", "exec"]);
-    }
-
-    #[test]
-    fn an_agents_command_line() {
-        for node in [Some(3), None] {
-            let addresses = ["10.0.0.1:400", "[fd00::1]:5"].map(|a| a.parse().unwrap());
-            let agent = Agent {
-                addresses: addresses.to_vec(),
-                node,
-            };
-            let words: Vec<OsString> = agent.arguments().into_iter().map(OsString::from).collect();
-            match parse(&words) {
-                Ok(Request::Agent(read)) => assert_eq!(read, agent),
-                other => panic!("{other:?}"),
-            }
-        }
-        assert!(!help().contains("--agent"));
-    }
-
-    #[test]
-    fn wrong_lines_are_named() {
-        assert_eq!(refusal(""), "no program given");
-        assert_eq!(refusal("-n 2"), "no program given");
-        assert!(refusal("a : -n 2").contains("after ':'"));
-        assert_eq!(refusal("--fast a"), "unknown option --fast");
-        assert_eq!(refusal("-n"), "-n needs N");
-        assert_eq!(refusal("-env A"), "-env needs NAME VALUE");
-        assert!(refusal("-n none a").contains("\"none\" is not a number of ranks"));
-        assert!(refusal("-n 0 a").contains("\"0\""));
-        assert!(refusal("--timeout -1 a").contains("seconds"));
-        assert!(refusal("--bind-to socket a").contains("core, none"));
-        assert!(refusal("--map-by board a").contains("package"));
-        assert!(refusal("-wdir /no/such a").contains("/no/such"));
-        assert!(refusal("-host -oX a").contains("\"-oX\" is not a host"));
-        assert!(refusal("-hosts a,,b a").contains("\"\" is not a host"));
-        assert!(refusal("--launcher rsh a").contains("ssh, fork, srun"));
-        assert!(refusal("-ppn 0 a").contains("\"0\""));
-        assert!(refusal("--host-timeout 0.1 a").contains("2 seconds or more"));
-        assert!(refusal("--agent 1 2 3").contains("mpiexec's own use"));
-        assert!(refusal("--agent 127.0.0.1 0").contains("mpiexec's own use"));
-        assert!(refusal("--label=yes a").contains("no value"));
-    }
-
-    #[test]
-    fn help_and_version() {
-        assert!(matches!(parse_line("--help"), Ok(Request::Help)));
-        assert!(matches!(parse_line("-n 2 -h"), Ok(Request::Help)));
-        assert!(matches!(parse_line("--version"), Ok(Request::Version)));
-        for spec in OPTIONS {
-            assert!(help().contains(&usage(spec)), "{}", spec.names[0]);
-        }
-    }
-
-    #[test]
-    fn names_are_unique() {
-        let mut names: Vec<&str> = OPTIONS
-            .iter()
-            .flat_map(|s| s.names)
-            .map(|n| n.trim_start_matches('-'))
-            .collect();
-        let all = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), all);
-    }
-
-    /// The manual's table comes from the table above. To renew it:
-    /// `MICA_RENEW=1 cargo test -p mica-launch manual`.
-    #[test]
-    fn the_manual_has_this_table() {
-        let path = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../../docs/design/launching.md"
-        );
-        let page = std::fs::read_to_string(path).unwrap();
-        let (begin, end) = ("<!-- options: generated -->\n", "<!-- end of options -->");
-        let (before, rest) = page.split_once(begin).expect("begin marker");
-        let (table, after) = rest.split_once(end).expect("end marker");
-        let mut wanted = String::from("| option | meaning |\n|---|---|\n");
-        for spec in OPTIONS {
-            let option = usage(spec).replace('|', "\\|");
-            let _ = writeln!(wanted, "| `{option}` | {} |", spec.help);
-        }
-        if std::env::var_os("MICA_RENEW").is_some() {
-            let page = format!("{before}{begin}{wanted}{end}{after}");
-            std::fs::write(path, page).unwrap();
-        } else {
-            assert_eq!(table, wanted);
-        }
-    }
-}
+mod tests;

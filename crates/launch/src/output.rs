@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use crate::redirect::{Label, OutputFile};
 pub use crate::wire::Target;
 
 /// A pipe from one rank.
@@ -11,6 +12,8 @@ pub struct Stream {
     /// `None`: bytes are passed on as they come.
     lines: Option<Labelled>,
     target: Target,
+    /// What takes it instead of the target, or besides.
+    file: Option<OutputFile>,
 }
 
 /// The read end of a pipe.
@@ -19,12 +22,18 @@ impl<T: Read + AsFd> Pipe for T {}
 
 impl Stream {
     /// Reads `pipe` for `target`, with this rank's label if there is one.
-    pub fn new(label: Option<u32>, pipe: impl Pipe + 'static, target: Target) -> Stream {
+    pub fn new(label: Option<Label>, pipe: impl Pipe + 'static, target: Target) -> Stream {
         Stream {
             pipe: Box::new(pipe),
             lines: label.map(Labelled::new),
             target,
+            file: None,
         }
+    }
+
+    /// The same with a file.
+    pub fn into_file(self, file: Option<OutputFile>) -> Stream {
+        Stream { file, ..self }
     }
 
     /// The descriptor to wait for.
@@ -45,6 +54,12 @@ impl Stream {
             (Some(lines), 0) => lines.finish(),
             (Some(lines), _) => lines.push(&buffer[..read]),
         };
+        if let Some(file) = &mut self.file {
+            file.write(&text);
+            if !file.copy {
+                return read > 0;
+            }
+        }
         if !text.is_empty() {
             sink(self.target, text);
         }
@@ -65,7 +80,7 @@ pub fn print(target: Target, text: &[u8]) {
 
 /// Cuts text into lines and puts the label before each.
 struct Labelled {
-    label: String,
+    label: Label,
     partial: Vec<u8>,
 }
 
@@ -73,9 +88,9 @@ impl Labelled {
     /// A line without end is passed on in parts of this size, so that memory stays bounded.
     const LONGEST_LINE: usize = 1 << 20;
 
-    fn new(rank: u32) -> Labelled {
+    fn new(label: Label) -> Labelled {
         Labelled {
-            label: format!("[{rank}] "),
+            label,
             partial: Vec::new(),
         }
     }
@@ -102,7 +117,7 @@ impl Labelled {
     }
 
     fn emit(&mut self, text: &mut Vec<u8>) {
-        text.extend_from_slice(self.label.as_bytes());
+        self.label.begin(text);
         text.append(&mut self.partial);
         if !text.ends_with(b"\n") {
             text.push(b'\n');
@@ -114,9 +129,20 @@ impl Labelled {
 mod tests {
     use super::*;
 
+    fn labelled(rank: u32) -> Labelled {
+        let pattern = crate::pattern::Pattern::parse("[%r] ").unwrap();
+        let rank = crate::pattern::PatternRank {
+            rank,
+            size: 4,
+            node: 0,
+            host: String::new(),
+        };
+        Labelled::new(Label::new(pattern, rank))
+    }
+
     #[test]
     fn lines_are_labelled_when_complete() {
-        let mut lines = Labelled::new(3);
+        let mut lines = labelled(3);
         assert_eq!(lines.push(b"one\ntw"), b"[3] one\n");
         assert_eq!(lines.push(b"o"), b"");
         assert_eq!(lines.push(b"\n\nthree"), b"[3] two\n[3] \n");
@@ -126,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_does_not_fill_memory() {
-        let mut lines = Labelled::new(0);
+        let mut lines = labelled(0);
         let piece = vec![b'x'; 65536];
         let out: usize = (0..64).map(|_| lines.push(&piece).len()).sum();
         assert!(out >= 3 << 20);

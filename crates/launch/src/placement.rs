@@ -48,6 +48,21 @@ pub enum PlacementError {
         "--launcher srun: this is no Slurm allocation (SLURM_JOB_NODELIST is not set) and no hosts are given"
     )]
     NoAllocation,
+    /// An option names a rank that the job has not.
+    #[error("{option}: there is no rank {rank}: the job has {size} ranks (0 to {})", size - 1)]
+    Rank {
+        /// The option.
+        option: &'static str,
+        /// The rank.
+        rank: u32,
+        /// The ranks of the job.
+        size: usize,
+    },
+    /// One file for ranks on several nodes.
+    #[error(
+        "-outfile-pattern or -errfile-pattern names one file for ranks on {0} nodes: put %r (rank) or %h (host) into its name"
+    )]
+    SharedFile(usize),
     /// There is no such interface.
     #[error("--interface {0}: no network interface of this name or address is up (there are: {1})")]
     Interface(String, String),
@@ -55,6 +70,35 @@ pub enum PlacementError {
 
 /// Decides where the job runs, and how many ranks a program without `-n` has.
 pub fn place(
+    options: &mut Options,
+    variable: &dyn Fn(&str) -> Option<String>,
+) -> Result<Placement, PlacementError> {
+    let placement = place_ranks(options, variable)?;
+    let size = options.ranks();
+    let tools = options
+        .tools
+        .iter()
+        .map(|tool| ("--debug or --tool", &tool.ranks));
+    let sets = [
+        ("-s", &options.input),
+        ("-output-from", &options.output.only),
+    ];
+    for (option, set) in sets.into_iter().chain(tools) {
+        if let Some(rank) = set.highest().filter(|&rank| rank as usize >= size) {
+            return Err(PlacementError::Rank { option, rank, size });
+        }
+    }
+    match &placement {
+        Placement::Nodes(nodes)
+            if nodes.nodes.len() > 1 && options.output.shared_file().is_some() =>
+        {
+            Err(PlacementError::SharedFile(nodes.nodes.len()))
+        }
+        _ => Ok(placement),
+    }
+}
+
+fn place_ranks(
     options: &mut Options,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Placement, PlacementError> {
@@ -67,6 +111,7 @@ pub fn place(
     }
     let all_here = named.iter().all(|host| is_this_machine(&host.name));
     if all_here && options.launcher != Some(Launcher::Fork) && options.launcher_exec.is_none() {
+        count_ranks(options, &hosts::merge(named));
         return Ok(Placement::Here);
     }
     let launcher = options.launcher.unwrap_or(Launcher::Ssh);
@@ -86,6 +131,9 @@ fn place_unnamed(
             .ok()
             .filter(|count| (1..=65536).contains(count));
         let count: usize = count.ok_or(PlacementError::Virtual(text))?;
+        if let Some(per_host) = options.per_host {
+            count_by(options, count * per_host);
+        }
         let (hosts, members) = hosts::virtual_nodes(count, options.ranks());
         return Ok(nodes(Launcher::Fork, hosts, members));
     }
@@ -94,6 +142,7 @@ fn place_unnamed(
             let hosts = hosts::of_slurm(&list, variable("SLURM_TASKS_PER_NODE").as_deref())?;
             let alone = hosts.len() == 1 && is_this_machine(&hosts[0].name);
             if alone && launcher.is_none() {
+                count_ranks(options, &hosts);
                 return Ok(Placement::Here);
             }
             Ok(on_hosts(options, hosts, Launcher::Srun))
@@ -106,17 +155,29 @@ fn place_unnamed(
             };
             Ok(on_hosts(options, vec![this], Launcher::Fork))
         }
-        (None | Some(Launcher::Ssh), _) => Ok(Placement::Here),
+        (None | Some(Launcher::Ssh), _) => {
+            count_by(options, options.per_host.unwrap_or(1));
+            Ok(Placement::Here)
+        }
+    }
+}
+
+/// A job of one program without `-n` has as many ranks as its hosts have slots.
+fn count_ranks(options: &mut Options, hosts: &[Host]) {
+    count_by(options, hosts::default_ranks(hosts, options.per_host));
+}
+
+fn count_by(options: &mut Options, ranks: usize) {
+    if let [only] = &mut options.sections[..]
+        && !only.counted
+    {
+        only.ranks = ranks;
     }
 }
 
 fn on_hosts(options: &mut Options, named: Vec<Host>, launcher: Launcher) -> Placement {
     let hosts = hosts::merge(named);
-    if let [only] = &mut options.sections[..]
-        && !only.counted
-    {
-        only.ranks = hosts::default_ranks(&hosts, options.per_host);
-    }
+    count_ranks(options, &hosts);
     let members = hosts::assign(&hosts, options.ranks(), options.per_host);
     nodes(launcher, hosts, members)
 }
@@ -208,18 +269,67 @@ mod tests {
 
     #[test]
     fn one_host_that_is_this_machine() {
-        for line in [
-            "p",
-            "-hosts localhost p",
-            "-H localhost:4,127.0.0.1 p",
-            "--launcher ssh p",
-        ] {
+        for line in ["p", "-hosts localhost p", "--launcher ssh p"] {
             assert_eq!(placed(line, &[]).unwrap(), "here 1", "{line}");
         }
         let forked = placed("--launcher fork -hosts localhost p", &[]);
         assert_eq!(forked.unwrap(), "Fork localhost:0");
         let own = format!("Fork {}:0+1", host_name());
         assert_eq!(placed("--launcher fork -n 2 p", &[]).unwrap(), own);
+    }
+
+    /// Without -n: the slots of the hosts, or -ppn of each, as MPICH and Open MPI have it.
+    #[test]
+    fn slots_and_ranks_per_host_say_how_many_ranks_there_are() {
+        for (line, wanted) in [
+            ("-hosts localhost:4 p", "here 4"),
+            ("-H localhost:4,127.0.0.1 p", "here 5"),
+            ("-host localhost,localhost p", "here 2"),
+            ("-hosts localhost -ppn 2 p", "here 2"),
+            ("-hosts localhost:4 -ppn 2 p", "here 2"),
+            ("-ppn 2 p", "here 2"),
+            ("--npernode 2 p", "here 2"),
+            ("-N 3 p", "here 3"),
+            ("--pernode p", "here 1"),
+            ("-map-by ppr:2:node p", "here 2"),
+            ("-n 3 -ppn 2 p", "here 3"),
+            ("-n 3 -hosts localhost:4 p", "here 3"),
+            ("-hosts localhost:4 p : q", "here 2"),
+            ("-hosts a,b -N 2 p", "Ssh a:0+1 b:2+3"),
+            ("-hosts a,b -n 4 -map-by node p", "Ssh a:0+2 b:1+3"),
+        ] {
+            assert_eq!(placed(line, &[]).unwrap(), wanted, "{line}");
+        }
+        let own = format!("Fork {}:0+1", host_name());
+        assert_eq!(placed("--launcher fork -ppn 2 p", &[]).unwrap(), own);
+        let two = [("MICA_VIRTUAL_NODES", "2")];
+        assert_eq!(
+            placed("-ppn 2 p", &two).unwrap(),
+            "Fork node0:0+1 node1:2+3"
+        );
+        let here = host_name();
+        let slurm = [
+            ("SLURM_JOB_NODELIST", here.as_str()),
+            ("SLURM_TASKS_PER_NODE", "4"),
+        ];
+        assert_eq!(placed("p", &slurm).unwrap(), "here 4");
+        assert_eq!(placed("-n 2 p", &slurm).unwrap(), "here 2");
+    }
+
+    #[test]
+    fn ranks_that_are_not_there_are_named() {
+        let error = |line: &str| placed(line, &[]).unwrap_err();
+        assert!(
+            error("-n 2 -s 2 p").contains("-s: there is no rank 2: the job has 2 ranks (0 to 1)")
+        );
+        assert!(error("-n 2 --debug 5 p").contains("no rank 5"));
+        assert!(error("-n 2 -output-from 0-2 p").contains("-output-from"));
+        assert_eq!(placed("-n 3 -s 2 p", &[]).unwrap(), "here 3");
+        assert!(error("-hosts a,b -outfile-pattern out p").contains("%r (rank)"));
+        assert_eq!(
+            placed("-hosts a,b -outfile-pattern out.%h p", &[]).unwrap(),
+            "Ssh a:0 b:1"
+        );
     }
 
     #[test]

@@ -1,12 +1,24 @@
 //! What each rank gets: its program, its environment, its place.
+//!
+//! Ranks are bound to cores if nothing else is asked for and this job can know that it has the cores: there are enough of
+//! them, no other job of this node has reserved them ([`mica_node::topology::Reservation`]), and there is no CPU quota,
+//! which gives time on all processors and none of them. Otherwise no rank is bound, and the operating system balances.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-use mica_node::topology::{BindTo, Machine, Slot, TopologyError, available_cores, map};
+use mica_node::topology::{
+    BindTo, CpuSet, Machine, MapRequest, Occupied, Reservation, Slot, TopologyError, Unit,
+    available_cores, cpu_quota, map_user, map_wide, occupied,
+};
+use serde::{Deserialize, Serialize};
 
-use crate::options::Section;
+use crate::binding::Bind;
+use crate::options::{Options, Section};
 use crate::wire::NodeJob;
+
+/// How often other launchers may be faster in reserving the processors that were chosen.
+const ATTEMPTS: usize = 8;
 
 /// A node's part of the job, rank by rank.
 #[derive(Debug)]
@@ -17,6 +29,12 @@ pub struct Plan<'a> {
     pub available_cores: usize,
     /// Whether the slots' processors are those of a synthetic topology.
     synthetic: bool,
+    /// Why ranks are not bound, if they are not.
+    unbound: Option<String>,
+    /// They are not, although the command line said how many cores each has.
+    is_refusal: bool,
+    /// Keeps other jobs off the processors as long as the plan is in force.
+    reservation: Reservation,
 }
 
 /// One rank's part.
@@ -30,52 +48,211 @@ pub struct RankPlan<'a> {
     pub section_number: u32,
     /// Its place and binding.
     pub slot: Slot,
+    /// Processors of a synthetic machine that it would be bound to.
+    described: Option<CpuSet>,
+}
+
+/// It cannot be said where ranks run.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The machine is not known.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// The user binds ranks to a processor that is not there.
+    #[error("-bind-to user: this job may not use processor {0}; it may use {1}")]
+    Processor(u32, CpuSet),
+}
+
+/// Cores of each rank, by section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Widths {
+    /// What the command line or OMP_NUM_THREADS says, else 1.
+    sure: Vec<usize>,
+    /// At least as many as SLURM_CPUS_PER_TASK says. That may be about a task which is this launcher itself, so it counts
+    /// only where there is room.
+    roomy: Vec<usize>,
+    /// The command line says so.
+    asked: bool,
+}
+
+impl Widths {
+    /// What command line and environment say.
+    pub fn of(options: &Options) -> Widths {
+        let number = |section: &Section, name: &str| {
+            let value = options.variable(section, name)?;
+            // OMP_NUM_THREADS may have a number for each level of nested parallelism: the first is the outermost.
+            let first = value.to_str()?.split(',').next()?;
+            crate::binding::width(first.trim())
+        };
+        let sections = options.sections.iter();
+        let sure = |section: &Section| {
+            let asked = options.binding.width;
+            asked
+                .or_else(|| number(section, "OMP_NUM_THREADS"))
+                .unwrap_or(1)
+        };
+        let roomy = |section: &Section| match options.binding.width {
+            Some(width) => width,
+            None => sure(section).max(number(section, "SLURM_CPUS_PER_TASK").unwrap_or(1)),
+        };
+        Widths {
+            sure: sections.clone().map(sure).collect(),
+            roomy: sections.map(roomy).collect(),
+            asked: options.binding.width.is_some(),
+        }
+    }
+
+    /// Whether there is one for each section.
+    pub fn are_for(&self, sections: usize) -> bool {
+        let sound = |widths: &[usize]| widths.len() == sections && widths.iter().all(|&w| w >= 1);
+        sound(&self.sure) && sound(&self.roomy)
+    }
+}
+
+/// What a head has planned for the ranks of one of several nodes on its own machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Grant {
+    /// Each rank is bound to this list of processors.
+    Bound(Vec<String>),
+    /// Ranks are not bound, for this reason.
+    Unbound(String),
+}
+
+/// What the machine is like just now.
+#[derive(Debug, Default)]
+struct Circumstances {
+    occupied: Occupied,
+    /// Processors' worth of time, if that is limited.
+    quota: Option<f64>,
+}
+
+/// Places for all ranks that the job has on this machine.
+struct Decision {
+    slots: Vec<Slot>,
+    /// Why they are not bound.
+    unbound: Option<String>,
+    /// Processors that they keep busy.
+    need: usize,
+}
+
+impl Decision {
+    fn unbound(machine: &Machine, job: &NodeJob, need: usize, why: String) -> Decision {
+        let widths = vec![1; job.machine_ranks as usize];
+        Decision {
+            slots: map_wide(machine, &request(BindTo::None, job, &widths, None)),
+            unbound: Some(why),
+            need,
+        }
+    }
+
+    /// All processors that ranks are bound to.
+    fn processors(&self) -> CpuSet {
+        let sets = self.slots.iter().filter_map(|slot| slot.cpus.as_ref());
+        CpuSet::from_cpus(sets.flat_map(CpuSet::iter))
+    }
+}
+
+fn request<'a>(
+    bind: BindTo,
+    job: &NodeJob,
+    widths: &'a [usize],
+    within: Option<&'a CpuSet>,
+) -> MapRequest<'a> {
+    MapRequest {
+        by: job.binding.map.unwrap_or(bind.usual_order()),
+        bind,
+        widths,
+        objects: job.binding.objects.unwrap_or(1),
+        within,
+    }
 }
 
 impl<'a> Plan<'a> {
-    /// Places the ranks on this machine.
-    pub fn new(job: &'a NodeJob) -> Result<Plan<'a>, TopologyError> {
-        Ok(Plan::on(&Machine::load()?, job))
+    /// Places the ranks on this machine, and reserves the processors that they are bound to.
+    pub fn new(job: &'a NodeJob) -> Result<Plan<'a>, PlanError> {
+        let machine = Machine::load()?;
+        if machine.is_synthetic() {
+            let decision = decide(&machine, job, &Circumstances::default())?;
+            return Ok(Plan::of(&machine, job, decision, Reservation::default()));
+        }
+        if let Some(grant) = &job.grant {
+            let decision = granted(&machine, job, grant)?;
+            return Ok(Plan::of(&machine, job, decision, Reservation::default()));
+        }
+        let (decision, reservation) = reserve(&machine, job)?;
+        Ok(Plan::of(&machine, job, decision, reservation))
     }
 
-    fn on(machine: &Machine, job: &'a NodeJob) -> Plan<'a> {
+    fn of(
+        machine: &Machine,
+        job: &'a NodeJob,
+        decision: Decision,
+        reservation: Reservation,
+    ) -> Plan<'a> {
         // Virtual nodes share the machine: each takes its part of what all their ranks get.
         let (count, first) = (job.machine_ranks as usize, job.machine_first as usize);
-        // A CPU quota below the number of cores counts too: bound ranks could not all run.
-        let cores = match machine.is_synthetic() {
-            true => machine.cores(),
-            false => machine.cores().min(available_cores()),
-        };
-        let bind = job
-            .bind
-            .unwrap_or_else(|| BindTo::recommended(count, cores));
-        let mut slots = map(machine, count, job.map, bind);
-        if machine.is_synthetic() {
-            // The processors are not this machine's.
-            slots.iter_mut().for_each(|slot| slot.cpus = None);
-        }
+        let first = if job.grant.is_some() { 0 } else { first };
         let here = job.members.iter().zip(&job.section_of);
-        let ranks = here
-            .zip(slots.into_iter().skip(first))
-            .map(|((&rank, &number), slot)| RankPlan {
+        let slots = decision.slots.into_iter().skip(first);
+        let ranks = here.zip(slots).map(|((&rank, &number), mut slot)| {
+            // The processors of a synthetic machine are not this machine's.
+            let described = machine.is_synthetic().then(|| slot.cpus.take()).flatten();
+            RankPlan {
                 rank,
                 section: &job.sections[number as usize],
                 section_number: number,
                 slot,
-            });
+                described,
+            }
+        });
         let ranks: Vec<RankPlan<'_>> = ranks.collect();
         let share = available_cores() * ranks.len() / count.max(1);
         Plan {
             ranks,
             available_cores: share.max(1),
             synthetic: machine.is_synthetic(),
+            is_refusal: decision.unbound.is_some()
+                && job.widths.asked
+                && job.binding.bind.is_none(),
+            unbound: decision.unbound,
+            reservation,
         }
     }
 
-    /// The plan in words, a line per rank.
+    /// What the head tells the agent of a node that shares this machine, about these ranks of the plan.
+    pub fn grant(&self, part: std::ops::Range<usize>) -> Grant {
+        if let Some(why) = &self.unbound {
+            return Grant::Unbound(why.clone());
+        }
+        let cpus = self.ranks[part].iter().map(|rank| rank.slot.cpus.as_ref());
+        let lists = cpus.map(|cpus| cpus.map(ToString::to_string).unwrap_or_default());
+        Grant::Bound(lists.collect())
+    }
+
+    /// What keeps other jobs off the processors.
+    pub fn into_reservation(self) -> Reservation {
+        self.reservation
+    }
+
+    /// The plan in words, a line per rank, with the programs.
     pub fn describe(&self) -> String {
+        self.lines(true)
+    }
+
+    /// What the user is told of bindings without `-v`: all, if that is asked for, or that they could not be had.
+    pub fn notice(&self, job: &NodeJob) -> String {
+        match (&self.unbound, job.report_bindings && !job.verbose) {
+            (_, true) => self.lines(false),
+            (Some(why), false) if self.is_refusal => {
+                format!("mpiexec: ranks are not bound: {why}\n")
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn lines(&self, programs: bool) -> String {
         let mut text = format!(
-            "mpiexec: {} ranks, {} cores available{}\n",
+            "mpiexec: {} ranks, {} cores available{}",
             self.ranks.len(),
             self.available_cores,
             if self.synthetic {
@@ -84,6 +261,10 @@ impl<'a> Plan<'a> {
                 ""
             }
         );
+        if let Some(why) = &self.unbound {
+            let _ = write!(text, "; ranks are not bound: {why}");
+        }
+        text.push('\n');
         for plan in &self.ranks {
             let (rank, place) = (plan.rank, plan.slot.place);
             let binding = match &plan.slot.cpus {
@@ -101,10 +282,186 @@ impl<'a> Plan<'a> {
                     let _ = write!(text, ", {name} {index}");
                 }
             }
-            let _ = writeln!(text, ": {}", command_line(&plan.section.command));
+            if let Some(cpus) = &plan.described {
+                let _ = write!(text, " (processors {cpus} of the synthetic machine)");
+            }
+            match programs {
+                true => _ = writeln!(text, ": {}", command_line(&plan.section.command)),
+                false => text.push('\n'),
+            }
         }
         text
     }
+}
+
+/// Decides, and holds what was decided for as long as the reservation lives.
+fn reserve(machine: &Machine, job: &NodeJob) -> Result<(Decision, Reservation), PlanError> {
+    let all = CpuSet::from_cpus(machine.units().iter().map(|unit| unit.os_index));
+    let shared = job.machine_ranks as usize > job.members.len();
+    for attempt in 1..=ATTEMPTS {
+        let circumstances = Circumstances {
+            // Of several nodes on a machine that is not the head's, each plans for all of them alike.
+            occupied: match shared {
+                true => Occupied::default(),
+                false => occupied(&all).unwrap_or_default(),
+            },
+            quota: cpu_quota(),
+        };
+        let decision = decide(machine, job, &circumstances)?;
+        if shared {
+            return Ok((decision, Reservation::default()));
+        }
+        let wanted = decision.processors();
+        let is_exact = wanted.len() <= threads_of(machine, decision.need);
+        if decision.unbound.is_some() || !is_exact {
+            let among = if wanted.is_empty() { &all } else { &wanted };
+            let firsts = first_threads(machine, among);
+            let reservation = Reservation::floating(&firsts, decision.need);
+            return Ok((decision, reservation));
+        }
+        // What the user insists on may be another's already.
+        let free = wanted.without(&circumstances.occupied.bound);
+        match Reservation::bound(&free) {
+            Ok(Some(reservation)) => return Ok((decision, reservation)),
+            Ok(None) if attempt < ATTEMPTS => {}
+            Ok(None) if job.binding.bind.is_none() => {
+                let why = "other jobs of this node started at the same time".to_owned();
+                let decision = Decision::unbound(machine, job, decision.need, why);
+                return Ok((decision, Reservation::default()));
+            }
+            Ok(None) | Err(_) => return Ok((decision, Reservation::default())),
+        }
+    }
+    unreachable!("the last attempt decides")
+}
+
+/// Processing units of so many cores.
+fn threads_of(machine: &Machine, cores: usize) -> usize {
+    cores * machine.units().len().div_ceil(machine.cores().max(1))
+}
+
+/// One processing unit of each core that has some in `among`.
+fn first_threads(machine: &Machine, among: &CpuSet) -> CpuSet {
+    let cores = cores(machine);
+    let units = cores.iter().filter_map(|core| {
+        let mut inside = core.iter().filter(|unit| among.contains(unit.os_index));
+        inside.next()
+    });
+    CpuSet::from_cpus(units.map(|unit| unit.os_index))
+}
+
+fn cores(machine: &Machine) -> Vec<&[Unit]> {
+    let same_core = |a: &Unit, b: &Unit| a.place.core == b.place.core;
+    machine.units().chunk_by(same_core).collect()
+}
+
+/// What the head has decided.
+fn granted(machine: &Machine, job: &NodeJob, grant: &Grant) -> Result<Decision, PlanError> {
+    match grant {
+        Grant::Unbound(why) => Ok(Decision::unbound(machine, job, 0, why.clone())),
+        Grant::Bound(lists) => {
+            let sets = lists.iter().map(|list| CpuSet::from_list(list));
+            let sets: Option<Vec<CpuSet>> = sets.collect();
+            bound_by_user(machine, job.members.len(), &sets.unwrap_or_default())
+        }
+    }
+}
+
+fn bound_by_user(machine: &Machine, ranks: usize, sets: &[CpuSet]) -> Result<Decision, PlanError> {
+    let slots = map_user(machine, ranks, sets).map_err(|cpu| {
+        let units = machine.units().iter().map(|unit| unit.os_index);
+        PlanError::Processor(cpu, CpuSet::from_cpus(units))
+    })?;
+    Ok(Decision {
+        slots,
+        unbound: None,
+        need: ranks,
+    })
+}
+
+/// Places all ranks that the job has on this machine.
+fn decide(
+    machine: &Machine,
+    job: &NodeJob,
+    circumstances: &Circumstances,
+) -> Result<Decision, PlanError> {
+    let count = job.machine_ranks as usize;
+    let widths = |by_section: &[usize]| {
+        let mut widths: Vec<usize> = Vec::with_capacity(count);
+        let most = by_section.iter().copied().max().unwrap_or(1);
+        let own = job
+            .section_of
+            .iter()
+            .map(|&number| by_section[number as usize]);
+        match job.members.len() == count {
+            true => widths.extend(own),
+            false => widths.resize(count, most),
+        }
+        widths
+    };
+    let (sure, roomy) = (widths(&job.widths.sure), widths(&job.widths.roomy));
+    let need: usize = sure.iter().sum();
+    let bound = |bind: BindTo, widths: &[usize], free: Option<&CpuSet>| Decision {
+        slots: map_wide(machine, &request(bind, job, widths, free)),
+        unbound: None,
+        need: widths.iter().sum(),
+    };
+    let free = free_processors(machine, &circumstances.occupied);
+    let free_cores = first_threads(machine, &free).len();
+    match &job.binding.bind {
+        Some(Bind::User(sets)) => return bound_by_user(machine, count, sets),
+        Some(Bind::To(BindTo::None)) => {
+            let why = "-bind-to none".to_owned();
+            return Ok(Decision::unbound(machine, job, need, why));
+        }
+        Some(Bind::To(bind)) => {
+            let room = match bind {
+                BindTo::HwThread => free.len(),
+                _ => free_cores,
+            };
+            let free = (need <= room).then_some(&free);
+            return Ok(bound(*bind, &sure, free));
+        }
+        None => {}
+    }
+    let cores = machine.cores();
+    if let Some(quota) = circumstances.quota.filter(|&quota| quota < cores as f64) {
+        let why = format!(
+            "a CPU quota of {quota:.1} processors gives time on all {cores} cores, and none of them"
+        );
+        return Ok(Decision::unbound(machine, job, need, why));
+    }
+    let floating = circumstances.occupied.floating.len();
+    let room = free_cores.saturating_sub(floating);
+    for widths in [&roomy, &sure] {
+        let fits = |widths: &[usize]| widths.iter().sum::<usize>() <= room;
+        if fits(widths) {
+            return Ok(bound(BindTo::Core, widths, Some(&free)));
+        }
+        // With a hardware thread for each thread of a rank there may be enough.
+        let threads = machine.units().len() / cores.max(1);
+        let narrow: Vec<usize> = widths.iter().map(|w| w.div_ceil(threads.max(1))).collect();
+        if fits(&narrow) {
+            return Ok(bound(BindTo::Core, &narrow, Some(&free)));
+        }
+    }
+    let wanted = match need == count {
+        true => format!("{count} ranks want a core each"),
+        false => format!("{count} ranks want {need} cores together"),
+    };
+    let why = match need > cores {
+        true => format!("{wanted}, there are {cores}"),
+        false => format!("{wanted}, {room} of {cores} are not in use by other jobs"),
+    };
+    Ok(Decision::unbound(machine, job, need, why))
+}
+
+/// The processing units of cores that no other job has reserved, not even in part.
+fn free_processors(machine: &Machine, occupied: &Occupied) -> CpuSet {
+    let cores = cores(machine).into_iter();
+    let is_held = |unit: &Unit| occupied.bound.contains(unit.os_index);
+    let free = cores.filter(|core| !core.iter().any(is_held));
+    CpuSet::from_cpus(free.flatten().map(|unit| unit.os_index))
 }
 
 /// A command as one would type it.
@@ -126,6 +483,32 @@ mod tests {
         }
     }
 
+    fn on<'a>(machine: &Machine, job: &'a NodeJob) -> Plan<'a> {
+        with(machine, job, &Circumstances::default())
+    }
+
+    fn with<'a>(machine: &Machine, job: &'a NodeJob, now: &Circumstances) -> Plan<'a> {
+        let decision = decide(machine, job, now).unwrap();
+        Plan::of(machine, job, decision, Reservation::default())
+    }
+
+    /// Processors of each rank, or why they are not bound.
+    fn placed(machine: &str, line: &str, now: &Circumstances) -> String {
+        let job = options(line);
+        let machine = Machine::synthetic(machine).unwrap();
+        let plan = with(&machine, &job, now);
+        match &plan.unbound {
+            Some(why) => why.clone(),
+            None => {
+                let sets = plan
+                    .ranks
+                    .iter()
+                    .map(|rank| rank.described.as_ref().unwrap());
+                sets.map(ToString::to_string).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
     #[test]
     fn virtual_nodes_share_the_machine() {
         let machine = Machine::synthetic("pack:2 l3:1 core:2 pu:1").unwrap();
@@ -133,7 +516,7 @@ mod tests {
         job.members = vec![2, 3];
         job.section_of = vec![0, 0];
         job.machine_first = 2;
-        let plan = Plan::on(&machine, &job);
+        let plan = on(&machine, &job);
         let cores: Vec<(u32, u32)> = plan
             .ranks
             .iter()
@@ -147,7 +530,7 @@ mod tests {
     fn ranks_of_sections_in_order() {
         let machine = Machine::synthetic("pack:2 l3:1 core:4 pu:1").unwrap();
         let options = options("-n 2 a : -n 1 b : -n 3 c");
-        let plan = Plan::on(&machine, &options);
+        let plan = on(&machine, &options);
         let numbers: Vec<u32> = plan.ranks.iter().map(|r| r.section_number).collect();
         assert_eq!(numbers, [0, 0, 1, 2, 2, 2]);
         assert_eq!(plan.ranks[2].section.command, ["b"]);
@@ -163,7 +546,7 @@ mod tests {
     fn more_ranks_than_cores_are_not_bound() {
         let machine = Machine::synthetic("pack:2 l3:1 core:2 pu:1").unwrap();
         let options = options("-n 5 a");
-        let plan = Plan::on(&machine, &options);
+        let plan = on(&machine, &options);
         assert!(
             plan.ranks
                 .iter()
@@ -176,11 +559,158 @@ mod tests {
     fn the_description_names_places() {
         let machine = Machine::synthetic("pack:2 l3:1 core:2 pu:1").unwrap();
         let options = options("-n 2 --map-by package a b");
-        let text = Plan::on(&machine, &options).describe();
+        let text = on(&machine, &options).describe();
         assert!(
             text.contains("rank 1: not bound, core 2, shared cache 1, package 1"),
             "{text}"
         );
         assert!(text.contains(": a b"), "{text}");
+    }
+
+    #[test]
+    fn ranks_with_threads_have_as_many_cores() {
+        let now = Circumstances::default();
+        let machine = "pack:2 l3:1 core:4 pu:1";
+        let placed = |line: &str| placed(machine, line, &now);
+        assert_eq!(placed("-n 2 a"), "0 1");
+        assert_eq!(placed("-n 2 -genv OMP_NUM_THREADS 3 a"), "0-2 4-6");
+        assert_eq!(
+            placed("-n 2 -env OMP_NUM_THREADS 2,4 a : -n 3 b"),
+            "0-1 2-3 4 5 6"
+        );
+        assert_eq!(placed("-n 2 --cpus-per-rank 4 a"), "0-3 4-7");
+        assert_eq!(placed("-n 2 -map-by slot:PE=2 a"), "0-1 2-3");
+        assert_eq!(placed("-n 2 -map-by socket:PE=2 a"), "0-1 4-5");
+        assert_eq!(placed("-n 2 -bind-to core:3 a"), "0-2 4-6");
+        // The command line comes before the program's wish.
+        assert_eq!(
+            placed("-n 2 -x OMP_NUM_THREADS=4 --cpus-per-rank 1 a"),
+            "0 1"
+        );
+        assert_eq!(placed("-n 2 -x OMP_NUM_THREADS=many a"), "0 1");
+        let why = placed("-n 2 -x OMP_NUM_THREADS=8 a");
+        assert_eq!(why, "2 ranks want 16 cores together, there are 8");
+        // Slurm's number counts where there is room.
+        assert_eq!(placed("-n 2 -x SLURM_CPUS_PER_TASK=4 a"), "0-3 4-7");
+        assert_eq!(placed("-n 4 -x SLURM_CPUS_PER_TASK=4 a"), "0 1 2 3");
+    }
+
+    #[test]
+    fn threads_of_a_rank_may_share_cores_that_have_several() {
+        let now = Circumstances::default();
+        let placed = |line: &str| placed("pack:1 core:4 pu:2", line, &now);
+        assert_eq!(placed("-n 2 -x OMP_NUM_THREADS=2 a"), "0-3 4-7");
+        assert_eq!(placed("-n 2 -x OMP_NUM_THREADS=4 a"), "0-3 4-7");
+        assert!(placed("-n 2 -x OMP_NUM_THREADS=5 a").contains("want 10 cores"));
+    }
+
+    #[test]
+    fn parts_of_the_machine() {
+        let now = Circumstances::default();
+        let placed = |line: &str| placed("pack:2 l3:2 core:2 pu:2", line, &now);
+        assert_eq!(placed("-n 2 -bind-to socket a"), "0-7 8-15");
+        assert_eq!(placed("-n 2 -bind-to l3 a"), "0-3 4-7");
+        assert_eq!(placed("-n 2 -bind-to l3 -map-by core a"), "0-3 0-3");
+        assert_eq!(placed("-n 3 -bind-to hwthread a"), "0 2 4");
+        assert_eq!(placed("-n 3 -bind-to hwthread -map-by hwthread a"), "0 1 2");
+        assert_eq!(placed("-n 3 -bind-to user:0+2,5 a"), "0,2 5 0,2");
+        assert_eq!(placed("-n 1 -bind-to none a"), "-bind-to none");
+    }
+
+    #[test]
+    fn a_processor_that_is_not_there() {
+        let machine = Machine::synthetic("pack:1 core:2 pu:1").unwrap();
+        let job = options("-bind-to user:7 a");
+        let error = decide(&machine, &job, &Circumstances::default())
+            .err()
+            .unwrap();
+        let error = error.to_string();
+        assert!(error.contains("processor 7; it may use 0-1"), "{error}");
+    }
+
+    #[test]
+    fn processors_of_other_jobs_are_left_alone() {
+        let mut now = Circumstances::default();
+        now.occupied.bound = CpuSet::from_cpus([0, 3]);
+        let machine = "pack:1 core:4 pu:2";
+        // Processors 0 and 3 are threads of the first two cores.
+        assert_eq!(placed(machine, "-n 1 a", &now), "4-5");
+        assert_eq!(placed(machine, "-n 2 a", &now), "4-5 6-7");
+        let why = placed(machine, "-n 3 a", &now);
+        assert_eq!(
+            why,
+            "3 ranks want a core each, 2 of 4 are not in use by other jobs"
+        );
+        // Whoever insists gets cores that are not free.
+        assert_eq!(placed(machine, "-n 3 -bind-to core a", &now), "0-1 2-3 4-5");
+        assert_eq!(placed(machine, "-n 2 -bind-to core a", &now), "4-5 6-7");
+        now.occupied.floating = CpuSet::from_cpus([4]);
+        assert!(placed(machine, "-n 2 a", &now).contains("1 of 4"));
+        assert_eq!(placed(machine, "-n 1 a", &now), "4-5");
+    }
+
+    #[test]
+    fn a_quota_is_no_processor() {
+        let quota = |quota| Circumstances {
+            quota: Some(quota),
+            ..Circumstances::default()
+        };
+        let machine = "pack:1 core:4 pu:1";
+        assert!(placed(machine, "-n 1 a", &quota(2.0)).contains("quota of 2.0"));
+        assert_eq!(placed(machine, "-n 1 -bind-to core a", &quota(2.0)), "0");
+        assert_eq!(placed(machine, "-n 1 a", &quota(4.0)), "0");
+    }
+
+    #[test]
+    fn what_was_asked_for_and_cannot_be_had_is_said() {
+        let machine = Machine::synthetic("pack:1 core:2 pu:1").unwrap();
+        let notice = |line: &str| {
+            let job = options(line);
+            on(&machine, &job).notice(&job)
+        };
+        assert_eq!(notice("-n 4 a"), "");
+        let refusal = notice("-n 2 --cpus-per-rank 2 a");
+        assert!(
+            refusal.contains("not bound: 2 ranks want 4 cores"),
+            "{refusal}"
+        );
+        let report = notice("-n 2 --report-bindings a");
+        assert!(report.contains("rank 1: not bound, core 1"), "{report}");
+        assert!(
+            report.contains("(processors 1 of the synthetic machine)"),
+            "{report}"
+        );
+    }
+
+    #[test]
+    fn a_head_plans_for_nodes_on_its_machine() {
+        let machine = Machine::synthetic("pack:1 core:4 pu:1").unwrap();
+        let whole = options("-n 4 a");
+        let mut part = options("-n 4 a");
+        part.members = vec![2, 3];
+        part.section_of = vec![0, 0];
+        part.machine_first = 2;
+        part.grant = Some(Grant::Bound(vec!["1".to_owned(), "3".to_owned()]));
+        let decision = granted(&machine, &part, part.grant.as_ref().unwrap()).unwrap();
+        let plan = Plan::of(&machine, &part, decision, Reservation::default());
+        let cores: Vec<u32> = plan.ranks.iter().map(|r| r.slot.place.core).collect();
+        assert_eq!(cores, [1, 3]);
+        let crowded = Circumstances {
+            quota: Some(1.0),
+            ..Circumstances::default()
+        };
+        let grants = with(&machine, &whole, &crowded);
+        assert!(matches!(grants.grant(0..2), Grant::Unbound(_)));
+    }
+
+    #[test]
+    fn two_plans_at_once_share_no_processor() {
+        let machine = Machine::load().unwrap();
+        let job = options("-n 1 a");
+        let first = reserve(&machine, &job).unwrap();
+        let second = reserve(&machine, &job).unwrap();
+        let (a, b) = (first.0.processors(), second.0.processors());
+        assert_eq!(a.without(&b), a, "{a} and {b}");
+        assert!(b.is_empty() == second.0.unbound.is_some());
     }
 }

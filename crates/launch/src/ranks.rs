@@ -1,31 +1,33 @@
 //! The processes of a node's ranks: starting them, asking how they are, signalling them, ending what they leave.
 
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use mica_node::area::Budget;
 use mica_node::process::{
-    ChildSetup, Keeper, Process, kill_orphans, reap_orphans, set_nonblocking, signal, wait_readable,
+    ChildSetup, Keeper, Process, is_foreground, kill_orphans, reap_orphans, set_nonblocking,
+    signal, take_terminal_back, wait_readable,
 };
 use mica_node::segment::{JobSegment, JobSpec, PREFIX_VARIABLE, RankState, WaitKind};
 use mica_node::topology::Place;
 
+use crate::environment;
+use crate::input::Input;
 use crate::job::{LaunchError, doing};
 use crate::late::Late;
 use crate::left::Wait;
 use crate::output::{Stream, Target};
 use crate::plan::{Plan, RankPlan};
 use crate::pmi;
+use crate::redirect::{Outlet, Redirect};
 use crate::report::{Cause, Stage, end_text, hang_line};
+use crate::tool;
 use crate::traffic::Sent;
 use crate::wire::{NodeJob, NodeReport, RankEnd};
-
-/// Variables of other process managers, or for the launcher alone: a rank must not take itself for theirs.
-const FOREIGN: [&str; 3] = ["PMI_", "PMIX_", "MICA_VIRTUAL_NODES"];
 
 /// Time for ranks that sleep in MPI to answer what they wait for; the others have half of it.
 const ASK_TIME: Duration = Duration::from_secs(2);
@@ -54,6 +56,8 @@ pub struct Ranks<'a> {
     pub input: Option<Input>,
     /// The ranks' process manager, if they need one.
     pub pmi: Option<pmi::Server>,
+    /// A rank has the terminal.
+    terminal_lent: bool,
     /// Where an interface's name was not given: the address that others reach.
     address: Option<String>,
 }
@@ -92,6 +96,7 @@ impl<'a> Ranks<'a> {
             ranks: Vec::with_capacity(plan.ranks.len()),
             streams: Vec::new(),
             input: None,
+            terminal_lent: false,
             pmi: job.pmi.then(|| pmi::Server::new(job.size, &job.name)),
             address,
         })
@@ -99,27 +104,34 @@ impl<'a> Ranks<'a> {
 
     /// Starts all ranks.
     pub fn start(&mut self, connect: Connect) -> Result<(), LaunchError> {
+        let mut files = Redirect::default();
+        let pipes = connect == Connect::Pipes;
         for (index, plan) in self.plan.ranks.iter().enumerate() {
             let (mut command, connection) = self.command(index, plan, connect)?;
+            let [out, err] = self.outlets(plan, &mut files, pipes)?;
+            command.stdout(
+                out.stdio()
+                    .map_err(doing("cannot set up standard output"))?,
+            );
+            command.stderr(err.stdio().map_err(doing("cannot set up standard error"))?);
             let mut inherit = vec![self.segment.as_fd()];
             inherit.extend(connection.as_ref().map(AsFd::as_fd));
+            let terminal = connect == Connect::Inherit && self.has_terminal(plan.rank);
+            self.terminal_lent |= terminal;
             let setup = ChildSetup {
                 inherit: &inherit,
                 cpus: plan.slot.cpus.as_ref(),
                 keeper: Some(&self.keeper),
+                terminal,
             };
             let started = Process::spawn(&mut command, setup);
             let mut process = started.map_err(|source| self.exec_error(plan, source))?;
-            let label = self.job.label.then_some(plan.rank);
-            if let Some(pipe) = process.stdout.take() {
-                self.streams.push(Stream::new(label, pipe, Target::Out));
-            }
-            if let Some(pipe) = process.stderr.take() {
-                self.streams.push(Stream::new(label, pipe, Target::Err));
-            }
+            let out = process.stdout.take().and_then(|pipe| out.stream(pipe));
+            let err = process.stderr.take().and_then(|pipe| err.stream(pipe));
+            self.streams.extend(out.into_iter().chain(err));
             if let Some(pipe) = process.stdin.take() {
                 set_nonblocking(pipe.as_fd()).map_err(doing("cannot set up standard input"))?;
-                self.input = Some(Input::new(pipe));
+                self.input.get_or_insert_default().add(pipe);
             }
             self.ranks.push(Rank {
                 process,
@@ -138,14 +150,12 @@ impl<'a> Ranks<'a> {
         connect: Connect,
     ) -> Result<(Command, Option<UnixStream>), LaunchError> {
         let section = plan.section;
-        let mut command = Command::new(&section.command[0]);
-        command.args(&section.command[1..]);
-        for (name, _) in std::env::vars_os() {
-            let foreign = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
-            if FOREIGN.iter().any(&foreign) {
-                command.env_remove(&name);
-            }
-        }
+        let variable = |name: &str| std::env::var(name).ok();
+        let (tools, size) = (&self.job.tools, self.job.size);
+        let words = tool::command(tools, &section.command, plan.rank, size, &variable)?;
+        let mut command = Command::new(environment::find_program(self.job, section, &words[0]));
+        command.args(&words[1..]);
+        environment::apply(&mut command, self.job, section);
         if let Some(directory) = self.directory(plan) {
             command.env(
                 "PWD",
@@ -153,21 +163,14 @@ impl<'a> Ranks<'a> {
             );
             command.current_dir(directory);
         }
-        for (name, value) in self.job.environment.iter().chain(&section.environment) {
-            command.env(name, value);
-        }
-        if let Some(interface) = &self.job.interface {
-            let given = self.job.environment.iter().chain(&section.environment);
-            let is_set = given
-                .into_iter()
-                .any(|(name, _)| name == INTERFACE_VARIABLE);
-            if !is_set && std::env::var_os(INTERFACE_VARIABLE).is_none() {
-                let value = match interface.as_str() {
-                    "" => self.address.as_ref(),
-                    _ => Some(interface),
-                };
-                command.envs(value.map(|value| (INTERFACE_VARIABLE, value)));
-            }
+        if let Some(interface) = &self.job.interface
+            && !environment::is_given(self.job, section, INTERFACE_VARIABLE)
+        {
+            let value = match interface.as_str() {
+                "" => self.address.as_ref(),
+                _ => Some(interface),
+            };
+            command.envs(value.map(|value| (INTERFACE_VARIABLE, value)));
         }
         let connection = match &mut self.pmi {
             Some(server) => {
@@ -192,20 +195,46 @@ impl<'a> Ranks<'a> {
             .envs(installation().map(|prefix| (PREFIX_VARIABLE, prefix)))
             .env("MPI_LOCALRANKID", index.to_string())
             .env("MPI_LOCALNRANKS", self.plan.ranks.len().to_string());
-        let is_first = plan.rank == 0 && self.job.takes_input;
+        let takes_input = self.job.takes_input(plan.rank);
+        let readers = self.plan.ranks.iter();
+        let alone = readers.filter(|p| self.job.takes_input(p.rank)).count() == 1;
         command.stdin(match connect {
+            Connect::Inherit if self.has_terminal(plan.rank) => Stdio::inherit(),
             // A terminal must be read by the launcher: the ranks' process groups are in the
             // terminal's background, where reading stops a process.
-            Connect::Inherit if is_first && !io::IsTerminal::is_terminal(&io::stdin()) => {
+            Connect::Inherit
+                if takes_input && alone && !io::IsTerminal::is_terminal(&io::stdin()) =>
+            {
                 Stdio::inherit()
             }
-            _ if is_first => Stdio::piped(),
+            _ if takes_input => Stdio::piped(),
             _ => Stdio::null(),
         });
-        if self.job.label || connect == Connect::Pipes {
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        }
         Ok((command, connection))
+    }
+
+    /// Whether the rank's debugger has the terminal for itself.
+    fn has_terminal(&self, rank: u32) -> bool {
+        let mut tools = self.job.tools.iter();
+        let stdin = io::stdin();
+        tools.any(|tool| tool.debugs_alone(rank, self.job.size))
+            && self.job.takes_input(rank)
+            && io::IsTerminal::is_terminal(&stdin)
+            && is_foreground(stdin.as_fd())
+    }
+
+    /// Where a rank's output goes.
+    fn outlets(
+        &self,
+        plan: &RankPlan<'_>,
+        files: &mut Redirect,
+        pipes: bool,
+    ) -> Result<[Outlet; 2], LaunchError> {
+        let rank = self.job.pattern_rank(plan.rank);
+        let directory = self.job.directory.as_ref().map(PathBuf::from);
+        let directory = directory.unwrap_or_default();
+        let outlets = files.of_rank(&self.job.output, &rank, pipes, &directory);
+        outlets.map_err(LaunchError::OutputFile)
     }
 
     fn directory(&self, plan: &RankPlan<'_>) -> Option<PathBuf> {
@@ -412,6 +441,10 @@ impl<'a> Ranks<'a> {
             while readable(stream) && stream.pump(sink) {}
         }
         self.keeper.dismiss();
+        if self.terminal_lent {
+            // A terminal that has gone needs nobody in its foreground.
+            let _ = take_terminal_back(io::stdin().as_fd());
+        }
     }
 
     /// Why the program could not be started, and what may help.
@@ -446,64 +479,6 @@ impl<'a> Ranks<'a> {
 
 /// What tells ranks which interface to use among hosts.
 const INTERFACE_VARIABLE: &str = "MICA_NET_INTERFACE";
-
-/// Input on its way to rank 0.
-pub struct Input {
-    pipe: ChildStdin,
-    /// Not yet taken by the rank.
-    pending: Vec<u8>,
-    /// Nothing comes after what is pending.
-    ends: bool,
-}
-
-impl Input {
-    fn new(pipe: ChildStdin) -> Input {
-        Input {
-            pipe,
-            pending: Vec::new(),
-            ends: false,
-        }
-    }
-
-    /// Whether something waits for the rank to take it.
-    pub fn is_pending(&self) -> bool {
-        !self.pending.is_empty()
-    }
-
-    /// More bytes for the rank.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.pending.extend_from_slice(bytes);
-    }
-
-    /// Nothing more comes.
-    pub fn end(&mut self) {
-        self.ends = true;
-    }
-
-    /// Writes as much as the pipe takes without waiting. Answers how much that was, and whether the rank still reads and
-    /// there can be more for it.
-    pub fn write(&mut self) -> (usize, bool) {
-        let mut total = 0;
-        while !self.pending.is_empty() {
-            match self.pipe.write(&self.pending) {
-                Ok(written) => {
-                    self.pending.drain(..written);
-                    total += written;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return (total, true),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return (total, false),
-            }
-        }
-        (total, !self.ends)
-    }
-}
-
-impl AsFd for Input {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pipe.as_fd()
-    }
-}
 
 /// The folder that this program is installed in, if it lies in a `bin`.
 fn installation() -> Option<PathBuf> {

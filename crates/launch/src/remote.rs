@@ -27,10 +27,11 @@ pub struct Start {
 /// ssh asks for nothing: there may be nobody to answer.
 const SSH: [&str; 4] = ["ssh", "-x", "-o", "BatchMode=yes"];
 
-/// The commands for a job's nodes. `agent` is the agent's command line for a node.
+/// The commands for a job's nodes: the remote shell with `extra` arguments. `agent` is the agent's command line for a node.
 pub fn commands(
     nodes: &Nodes,
     shell: Option<&[String]>,
+    extra: &[String],
     program: &Path,
     agent: &dyn Fn(Option<u32>) -> Agent,
 ) -> Vec<Start> {
@@ -60,6 +61,7 @@ pub fn commands(
             "--cpu-bind=none".into(),
             "--overlap".into(),
         ]);
+        command.extend(extra.iter().map(OsString::from));
         command.extend(agent(None));
         let nodes = (0..count).collect();
         return vec![Start { nodes, command }];
@@ -77,6 +79,7 @@ pub fn commands(
         let is_ssh = Path::new(&command[0])
             .file_name()
             .is_some_and(|name| name == "ssh");
+        command.extend(extra.iter().map(OsString::from));
         command.push(OsString::from(&node.host));
         match is_ssh {
             // ssh makes one line of all words, and a shell on the host takes it apart again.
@@ -252,6 +255,15 @@ mod tests {
     use crate::placement::NodeRanks;
 
     fn lines(launcher: Launcher, hosts: &[&str], shell: Option<&str>) -> Vec<String> {
+        lines_with(launcher, hosts, shell, &[])
+    }
+
+    fn lines_with(
+        launcher: Launcher,
+        hosts: &[&str],
+        shell: Option<&str>,
+        extra: &[String],
+    ) -> Vec<String> {
         let node = |host: &&str| NodeRanks {
             host: host.to_string(),
             members: vec![0],
@@ -266,7 +278,13 @@ mod tests {
             addresses: vec!["10.0.0.1:5".parse().unwrap()],
             node,
         };
-        let starts = commands(&nodes, shell.as_deref(), Path::new("/a b/it's"), &agent);
+        let starts = commands(
+            &nodes,
+            shell.as_deref(),
+            extra,
+            Path::new("/a b/it's"),
+            &agent,
+        );
         let line = |start: Start| crate::plan::command_line(&start.command);
         starts.into_iter().map(line).collect()
     }
@@ -285,6 +303,18 @@ mod tests {
             mixed[1], "/a b/it's --agent 10.0.0.1:5 1",
             "this machine needs no ssh"
         );
+    }
+
+    #[test]
+    fn more_arguments_come_before_the_host() {
+        let extra = ["-p".to_owned(), "2222".to_owned()];
+        let ssh = lines_with(Launcher::Ssh, &["h"], None, &extra);
+        assert!(
+            ssh[0].starts_with("ssh -x -o BatchMode=yes -p 2222 h exec"),
+            "{ssh:?}"
+        );
+        let srun = lines_with(Launcher::Srun, &["h"], None, &extra);
+        assert!(srun[0].contains("--overlap -p 2222 /a b"), "{srun:?}");
     }
 
     #[test]

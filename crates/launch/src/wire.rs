@@ -15,12 +15,18 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use mica_node::process::host_name;
-use mica_node::topology::{BindTo, MapBy};
 use serde::{Deserialize, Serialize};
 
+use crate::binding::Binding;
+use crate::environment::Inherit;
 use crate::late::Late;
 use crate::options::{Options, Section};
+use crate::pattern::PatternRank;
+use crate::plan::{Grant, Widths};
+use crate::rank_set::RankSet;
+use crate::redirect::OutputRules;
 use crate::report::Cause;
+use crate::tool::Tool;
 use crate::traffic::Sent;
 
 /// What makes ranks use the network among themselves.
@@ -41,26 +47,36 @@ pub struct NodeJob {
     pub sections: Vec<Section>,
     /// What all ranks get in their environment, the sections' own after it.
     pub environment: Vec<(OsString, OsString)>,
+    /// The head's own environment, for those that inherit it.
+    pub inherited: Vec<(OsString, OsString)>,
+    /// What ranks get of the launcher's environment, unless their section says otherwise.
+    pub inherit: Inherit,
     /// The directory of programs that say none; `None` for that of this process.
     pub directory: Option<OsString>,
-    /// Label lines of output.
-    pub label: bool,
+    /// Labels and files for output.
+    pub output: OutputRules,
+    /// The ranks that get standard input.
+    pub input: RankSet,
+    /// Commands that ranks' programs are started under.
+    pub tools: Vec<Tool>,
     /// Say what is started.
     pub verbose: bool,
     /// Time between asking ranks to end and killing them.
     pub grace: Duration,
-    /// Binding.
-    #[serde(with = "bind_word")]
-    pub bind: Option<BindTo>,
-    /// The order in which ranks take cores.
-    #[serde(with = "MapWord")]
-    pub map: MapBy,
+    /// Say what each rank is bound to.
+    pub report_bindings: bool,
+    /// Where ranks run.
+    pub binding: Binding,
+    /// Cores of each rank, by section.
+    pub widths: Widths,
+    /// What the head allows of this machine's processors; `None`: this process finds out.
+    pub grant: Option<Grant>,
+    /// Number of this node in the job.
+    pub node: u32,
     /// All ranks of the job on this machine: several virtual nodes share its cores.
     pub machine_ranks: u32,
     /// The first of them that is here.
     pub machine_first: u32,
-    /// Standard input goes to this node's first rank (which then is rank 0).
-    pub takes_input: bool,
     /// Report what the ranks sent when they have ended.
     pub traffic: bool,
     /// Report what they counted of late arrivals.
@@ -96,16 +112,22 @@ impl NodeJob {
                 .map(|&rank| section_of[rank as usize])
                 .collect(),
             sections: options.sections.clone(),
-            environment: options.environment.clone(),
+            environment: environment(options),
+            inherited: Vec::new(),
+            inherit: options.inherit.clone(),
             directory: None,
-            label: options.label,
+            output: options.output.clone(),
+            input: options.input.clone(),
+            tools: options.tools.clone(),
             verbose: options.verbose,
             grace: options.grace,
-            bind: options.bind,
-            map: options.map,
+            report_bindings: options.report_bindings,
+            binding: options.binding.clone(),
+            widths: Widths::of(options),
+            grant: None,
+            node: 0,
             machine_ranks: members.len() as u32,
             machine_first: 0,
-            takes_input: members.first() == Some(&0),
             traffic: false,
             late: false,
             // Over a network, even on one node, ranks have addresses to tell each other.
@@ -114,6 +136,21 @@ impl NodeJob {
             interface: None,
             host_timeout: options.host_timeout,
             members,
+        }
+    }
+
+    /// Whether a rank gets standard input.
+    pub fn takes_input(&self, rank: u32) -> bool {
+        self.input.contains(rank)
+    }
+
+    /// Whom output patterns are filled in for.
+    pub fn pattern_rank(&self, rank: u32) -> PatternRank {
+        PatternRank {
+            rank,
+            size: self.size,
+            node: self.node,
+            host: self.host.clone(),
         }
     }
 
@@ -126,8 +163,27 @@ impl NodeJob {
             && self.members.iter().all(|&rank| rank < self.size)
             && self.section_of.iter().all(|&number| number < sections)
             && self.sections.iter().all(|s| !s.command.is_empty())
+            && self.widths.are_for(self.sections.len())
             && self.machine_first as usize + self.members.len() <= self.machine_ranks as usize
     }
+}
+
+/// The environment that the command line gives to all ranks, and what follows from its other options.
+fn environment(options: &Options) -> Vec<(OsString, OsString)> {
+    let mut all = Vec::new();
+    if let Some((low, high)) = options.ports {
+        // libfabric's; what the user sets comes after it.
+        let names = [
+            ("FI_TCP_PORT_LOW_RANGE", low),
+            ("FI_TCP_PORT_HIGH_RANGE", high),
+        ];
+        let unset = names
+            .into_iter()
+            .filter(|(name, _)| std::env::var_os(name).is_none());
+        all.extend(unset.map(|(name, port)| (name.into(), port.to_string().into())));
+    }
+    all.extend(options.environment.iter().cloned());
+    all
 }
 
 /// Where output goes.
@@ -237,39 +293,6 @@ pub enum Down {
     Bye,
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "MapBy")]
-enum MapWord {
-    Core,
-    Package,
-    Numa,
-    SharedCache,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "BindTo")]
-enum BindWord {
-    Core,
-    None,
-}
-
-/// [`BindWord`] in an option.
-mod bind_word {
-    use super::{BindTo, BindWord};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    struct Word(#[serde(with = "BindWord")] BindTo);
-
-    pub fn serialize<S: Serializer>(bind: &Option<BindTo>, to: S) -> Result<S::Ok, S::Error> {
-        bind.map(Word).serialize(to)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<BindTo>, D::Error> {
-        Ok(Option::deserialize(from)?.map(|Word(bind)| bind))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,7 +300,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn job() -> NodeJob {
-        let line = "-n 2 --bind-to none --map-by l3 -x A=1 -env B 2 a b : -n 3 -wdir / c";
+        let line = "-n 2 --bind-to user:0+2,1 --map-by l3 -x A=1 -genvlist P,Q -l -s 1 -env B 2 a b : -n 3 -wdir / -envnone c";
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         match parse(&words).unwrap() {
             Request::Run(options) => NodeJob::part(&options, vec![1, 4]),
@@ -290,7 +313,7 @@ mod tests {
         let job = job();
         assert_eq!((job.size, &job.section_of[..]), (5, &[0, 1][..]));
         assert_eq!(job.sections[1].command, ["c"]);
-        assert!(!job.takes_input && job.is_sound());
+        assert!(job.takes_input(1) && !job.takes_input(4) && job.is_sound());
     }
 
     #[test]

@@ -124,6 +124,93 @@ fn compilers() {
     assert!(text.starts_with("two words -c a b.c -I"), "{text}");
 }
 
+/// Files of settings and profiling libraries, as MPICH's mpicc has them.
+#[test]
+fn settings_and_profiling_libraries() {
+    let prefix = Prefix::new("settings");
+    let settings = prefix.0.join("etc/mica");
+    fs::create_dir_all(&settings).unwrap();
+    fs::create_dir_all(prefix.0.join("lib")).unwrap();
+    let conf = "CC='gcc -m64'\nWRAPPER_CFLAGS=-DA\nWRAPPER_LDFLAGS=-Lx\nWRAPPER_LIBS='-lm -lz'\n";
+    fs::write(settings.join("mpicc-other.conf"), conf).unwrap();
+    let rpath = "-LP/lib -Wl,-rpath,P/lib";
+    assert_eq!(
+        prefix.printed("mpicc", &["-config=other", "-show", "a.c"]),
+        format!("gcc -m64 a.c -DA -IP/include -Lx {rpath} -lmpi_abi -lm -lz")
+    );
+    let chosen = prefix.printed(
+        "mpicc",
+        &["-cc=clang", "-config=other", "-show", "-c", "a.c"],
+    );
+    assert_eq!(chosen, "clang -c a.c -DA -IP/include");
+
+    fs::write(prefix.0.join("lib/libtrace.a"), "").unwrap();
+    assert_eq!(
+        prefix.printed("mpicc", &["-profile=trace", "-show", "a.o"]),
+        format!("cc a.o -IP/include {rpath} -ltrace -lmpi_abi")
+    );
+    let conf = "PROFILE_PRELIB='-lpre'\nPROFILE_POSTLIB=-lpost\nPROFILE_INCPATHS=-I/p\n";
+    fs::write(settings.join("perf.conf"), conf).unwrap();
+    assert_eq!(
+        prefix.printed("mpicc", &["-profile=perf", "-show", "a.c"]),
+        format!("cc a.c -I/p -IP/include {rpath} -lpre -lmpi_abi -lpost")
+    );
+
+    for (option, part) in [
+        ("-config=none", "etc/mica/mpicc-none.conf"),
+        ("-profile=none", "no library"),
+    ] {
+        let output = prefix.run("mpicc", &[option, "-show", "a.c"]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(text.contains(option) && text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn the_command_is_printed_on_request_and_runs() {
+    let prefix = Prefix::new("echo");
+    let output = Command::new(prefix.0.join("bin/mpicc"))
+        .args(["-echo", "-c", "a b.c"])
+        .env("MICA_CC", "echo ran")
+        .output()
+        .unwrap();
+    let (out, err) = (
+        String::from_utf8(output.stdout),
+        String::from_utf8(output.stderr),
+    );
+    assert!(out.unwrap().starts_with("ran -c a b.c -I"));
+    let err = err.unwrap();
+    assert!(err.starts_with("echo ran -c 'a b.c' -I"), "{err}");
+}
+
+/// Programs that pkg-config helped to link find the library when they run.
+#[test]
+fn pkg_config_gives_the_directory_for_running() {
+    let prefix = Prefix::new("pkgconfig");
+    let folder = prefix.0.join("lib/pkgconfig");
+    fs::create_dir_all(&folder).unwrap();
+    for name in ["mica", "mpi_abi"] {
+        let file = format!("{name}.pc");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wrappers");
+        fs::copy(source.join(&file), folder.join(&file)).unwrap();
+        let output = Command::new("pkg-config")
+            .args(["--libs", name])
+            .env("PKG_CONFIG_PATH", &folder)
+            .output();
+        let Ok(output) = output else {
+            println!("skipped: there is no pkg-config");
+            return;
+        };
+        let libs = String::from_utf8(output.stdout).unwrap();
+        let rpath = libs
+            .split_whitespace()
+            .find_map(|word| word.strip_prefix("-Wl,-rpath,"));
+        let rpath = rpath.unwrap_or_else(|| panic!("no rpath: {libs}"));
+        assert_eq!(fs::canonicalize(rpath).unwrap(), prefix.0.join("lib"));
+    }
+}
+
 #[test]
 fn without_input_nothing_is_linked() {
     let prefix = Prefix::new("version");

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use crate::network::Network;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
+use mica_node::maps::Maps;
 use mica_node::topology::{
     BindTo, Level, Machine, MapBy, available_cores, level_between, map, readable_bytes,
 };
 use mica_node::{process, tunables};
 use mica_policy::collective::Collective;
 use mica_policy::costs::{level_from_name, level_name};
-use mica_policy::select::{Goal, Verdict};
+use mica_policy::select::{Exclusion, Goal, Verdict};
 use mica_policy::tuning::{self, Source};
 use mica_policy::{Costs, Decision, Limits, Message, Situation, Thresholds, Way, Ways, select};
 
@@ -222,7 +223,30 @@ impl Question {
             overlap: self.nonblocking,
         };
         let explicit = Thresholds::derive(&costs, &situation).in_force(situation.limits.ring)?;
-        Ok(render(&message, &situation, &costs, &source, &explicit))
+        let mapped = self.mapped_here(&message)?;
+        Ok(render(
+            &message, &situation, &costs, &source, &explicit, &mapped,
+        ))
+    }
+
+    /// What is to be said of buffers that move to shared memory.
+    fn mapped_here(&self, message: &Message) -> Result<Mapped, tunables::BadValue> {
+        let direct = tunables::DIRECT.choice()?;
+        let least = tunables::MAPPED_MIN.number()?;
+        Ok(match () {
+            () if self.mapped || self.ways != Choice::Here => Mapped::Asked,
+            () if !matches!(direct, "auto" | "mapped") => {
+                Mapped::Never(format!("switched off by {}={direct}", tunables::DIRECT.env))
+            }
+            () if Maps::open().is_err() => {
+                Mapped::Never("not on this machine: see the channels of `mica info`".to_owned())
+            }
+            () if (message.len as u64) < least => Mapped::Never(format!(
+                "buffers below {least} bytes do not move to shared memory ({})",
+                tunables::MAPPED_MIN.env
+            )),
+            () => Mapped::Later(tunables::MAPPED_AFTER.number()?),
+        })
     }
 
     fn message(&self, len: usize) -> Message {
@@ -266,6 +290,17 @@ impl Question {
     }
 }
 
+/// What there is to say of the ways by buffers in shared memory, beyond what the decision says.
+#[derive(Debug, PartialEq)]
+enum Mapped {
+    /// The question says whether they can be used.
+    Asked,
+    /// Not here, or not for this message; why.
+    Never(String),
+    /// Once the buffers have been used so often.
+    Later(u64),
+}
+
 /// The folder that this command's installation is in.
 pub fn prefix() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
@@ -299,6 +334,7 @@ fn render(
     costs: &Costs,
     source: &Source,
     thresholds: &Thresholds,
+    mapped: &Mapped,
 ) -> String {
     let decision = select(message, situation, costs);
     let mut text = describe(message, level_name(situation.level));
@@ -320,7 +356,24 @@ fn render(
         Goal::Busy => "least time taken from both cores",
     };
     let _ = writeln!(text, "Way        {} ({goal})\n", decision.way.name());
-    let _ = writeln!(text, "{}\n", verdicts(&decision));
+    let _ = writeln!(text, "{}\n", verdicts(&decision, mapped));
+    if let Mapped::Later(uses) = mapped {
+        let ways = situation
+            .available
+            .with(Way::Mapped)
+            .with(Way::MappedCooperate);
+        let later = Situation {
+            available: ways,
+            ..*situation
+        };
+        let way = select(message, &later, costs).way;
+        let _ = writeln!(
+            text,
+            "From use {} of the same buffers on, which then lie in shared memory: {} (--mapped shows the numbers)\n",
+            uses + 1,
+            way.name()
+        );
+    }
     let _ = writeln!(text, "Thresholds between ranks at this level, both waiting");
     for (name, value) in threshold_rows(thresholds) {
         let _ = writeln!(text, "  {name:<18} {value}");
@@ -344,7 +397,7 @@ fn render(
     text
 }
 
-fn verdicts(decision: &Decision) -> String {
+fn verdicts(decision: &Decision, mapped: &Mapped) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header([" way", "elapsed", "cores busy", ""]);
@@ -366,6 +419,14 @@ fn verdicts(decision: &Decision) -> String {
                     "; taken since nothing else is possible"
                 } else {
                     ""
+                };
+                let is_mapped = matches!(way, Way::Mapped | Way::MappedCooperate);
+                let why = match (mapped, why) {
+                    (Mapped::Later(uses), Exclusion::NotAvailable) if is_mapped => {
+                        format!("the buffers have not been used {uses} times yet")
+                    }
+                    (Mapped::Never(why), Exclusion::NotAvailable) if is_mapped => why.clone(),
+                    _ => why.to_string(),
                 };
                 table.add_row([name.as_str(), "-", "-", &format!("{why}{last_resort}")]);
             }
@@ -507,7 +568,71 @@ mod tests {
     fn answer(message: Message, situation: Situation) -> String {
         let costs = Costs::default();
         let thresholds = Thresholds::derive(&costs, &situation);
-        render(&message, &situation, &costs, &Source::Shipped, &thresholds)
+        let source = Source::Shipped;
+        render(
+            &message,
+            &situation,
+            &costs,
+            &source,
+            &thresholds,
+            &Mapped::Asked,
+        )
+    }
+
+    /// What the channels of `mica info` allow is not called impossible, only not yet the case.
+    #[test]
+    fn buffers_that_will_move_are_told_from_those_that_cannot() {
+        let (costs, message) = (Costs::default(), Message::contiguous(1 << 20));
+        let situation = Situation::waiting(Level::SharedCache, Ways::SHARED_MEMORY);
+        let thresholds = Thresholds::derive(&costs, &situation);
+        let with = |mapped| {
+            render(
+                &message,
+                &situation,
+                &costs,
+                &Source::Shipped,
+                &thresholds,
+                &mapped,
+            )
+        };
+        let later = with(Mapped::Later(8));
+        let row = |text: &str| {
+            let mut rows = text.lines().map(str::trim_start);
+            rows.find(|row| row.starts_with("mapped "))
+                .unwrap_or_default()
+                .to_owned()
+        };
+        assert!(
+            row(&later).ends_with("not been used 8 times yet"),
+            "{later}"
+        );
+        assert!(
+            later.contains("From use 9 of the same buffers on"),
+            "{later}"
+        );
+        assert!(later.contains(": mapped"), "{later}");
+        let never = with(Mapped::Never("no such kernel".to_owned()));
+        assert!(
+            row(&never).ends_with("no such kernel") && !never.contains("From use"),
+            "{never}"
+        );
+        let question = |line: &str| {
+            let question = parse(line).unwrap();
+            let Ok(Subject::Message(len)) = question.subject() else {
+                panic!("{line}");
+            };
+            question.mapped_here(&question.message(len)).unwrap()
+        };
+        assert_eq!(question("--explain 64K --mapped"), Mapped::Asked);
+        match Maps::open() {
+            Ok(_) => {
+                assert_eq!(question("--explain 64K"), Mapped::Later(8));
+                assert!(
+                    matches!(question("--explain 1K"), Mapped::Never(why) if why.contains("MICA_MAPPED_MIN"))
+                );
+            }
+            Err(_) => assert!(matches!(question("--explain 64K"), Mapped::Never(_))),
+        }
     }
 
     #[test]

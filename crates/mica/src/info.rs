@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use mica_node::maps::Maps;
+use mica_node::segment::PREFIX_VARIABLE;
 use mica_node::topology::{Machine, SYNTHETIC_VARIABLE, TopologyError, readable_bytes};
 use mica_node::tunables::{Kind, SegmentShape};
 use mica_node::{park, process, topology, tunables};
@@ -107,11 +108,15 @@ pub struct Tunable {
 }
 
 /// Variables that are ours without being tunables.
-const OTHER_VARIABLES: [&str; 6] = [
+const OTHER_VARIABLES: [&str; 10] = [
     SYNTHETIC_VARIABLE,
+    PREFIX_VARIABLE,
     "MICA_SEGMENT_FD",
     "MICA_RANK",
     "MICA_SIZE",
+    "MICA_VIRTUAL_NODES",
+    "MICA_DEBUGGER",
+    "MICA_TERMINAL",
     "MICA_CC",
     "MICA_CXX",
 ];
@@ -141,7 +146,8 @@ impl Info {
     }
 }
 
-fn library() -> Library {
+/// The library beside this command.
+pub fn library() -> Library {
     let path = std::env::current_exe().ok().and_then(|exe| {
         let path = exe.parent()?.parent()?.join("lib/libmpi_abi.so.1");
         path.is_file().then_some(path)
@@ -337,13 +343,22 @@ fn tunable(tunable: &tunables::Tunable) -> Tunable {
 }
 
 /// Values that do not fit, and variables that look like ours and are not.
-fn complaints(names: impl Iterator<Item = String>) -> Vec<String> {
-    let known = |name: &str| {
-        OTHER_VARIABLES.contains(&name) || tunables::all().iter().any(|t| t.env == name)
+pub fn complaints(names: impl Iterator<Item = String>) -> Vec<String> {
+    let all = || {
+        OTHER_VARIABLES
+            .into_iter()
+            .chain(tunables::all().iter().map(|t| t.env))
     };
     let mut unknown: Vec<String> = names
-        .filter(|name| name.starts_with("MICA_") && !known(name))
-        .map(|name| format!("{name}: Mica has no variable of this name"))
+        .filter(|name| name.starts_with("MICA_") && !all().any(|known| known == name))
+        .map(|name| {
+            let near = all().min_by_key(|known| distance(known, &name));
+            let near = near.filter(|known| distance(known, &name) <= 2);
+            let hint = near
+                .map(|near| format!("; is {near} meant?"))
+                .unwrap_or_default();
+            format!("{name}: Mica has no variable of this name{hint}")
+        })
         .collect();
     unknown.sort();
     let wrong = tunables::all().iter().filter_map(|t| t.check().err());
@@ -351,6 +366,21 @@ fn complaints(names: impl Iterator<Item = String>) -> Vec<String> {
         .map(|error| error.to_string())
         .chain(unknown)
         .collect()
+}
+
+/// How many letters must be put in, taken out or changed to get from one word to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
 }
 
 #[cfg(test)]
@@ -406,7 +436,8 @@ mod tests {
         let names = ["MICA_EAGERMAX", "MICA_RANK", "MICA_EAGER_MAX", "PATH"];
         let found = complaints(names.iter().map(|name| name.to_string()));
         assert!(
-            found.iter().any(|line| line.starts_with("MICA_EAGERMAX: ")),
+            found.iter().any(|line| line
+                == "MICA_EAGERMAX: Mica has no variable of this name; is MICA_EAGER_MAX meant?"),
             "{found:?}"
         );
         assert!(

@@ -1,14 +1,16 @@
-//! The `mica` command: what the library finds on this machine and how it is set (`info`), what its ways cost here (`tune`), and
-//! how fast it is beside its peers (`bench`).
+//! The `mica` command: what the library finds on this machine and how it is set (`info`), what hinders it here (`doctor`), what its
+//! ways cost here (`tune`), how fast it is beside its peers (`bench`), and which it is (`version`).
 
 #![forbid(unsafe_code)]
 
 mod bench;
+mod doctor;
 mod explain;
 mod info;
 mod network;
 mod table;
 mod tune;
+mod version;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -33,8 +35,26 @@ enum Command {
         /// Draw the machine's topology as well.
         #[arg(long)]
         topology: bool,
+        /// Show every offer of the network's library, also those that a job does not use.
+        #[arg(long)]
+        all: bool,
         #[command(flatten)]
         question: explain::Question,
+    },
+    /// Say what is wrong with this machine or container for MPI, and what to do; status 1 if something hinders.
+    Doctor {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+        /// Show also what is well.
+        #[arg(long)]
+        all: bool,
+    },
+    /// Print version, standard, ABI, the library's place, and what this was built from.
+    Version {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
     },
     /// Measure what each way of a message costs on this machine, and write its tuning file.
     Tune(tune::Options),
@@ -45,7 +65,14 @@ enum Command {
 fn main() -> ExitCode {
     let text = match Arguments::parse().command {
         Command::Info { question, .. } if question.is_asked() => question.answer(),
-        Command::Info { json, topology, .. } => info_text(json, topology),
+        Command::Info {
+            json,
+            topology,
+            all,
+            ..
+        } => info_text(json, topology, all),
+        Command::Doctor { json, all } => return doctor(json, all),
+        Command::Version { json } => Ok(version::text(json)),
         Command::Tune(options) => tune::tune(&options),
         Command::Bench(options) => return bench::main(options),
     };
@@ -62,11 +89,22 @@ fn main() -> ExitCode {
     }
 }
 
-fn info_text(json: bool, topology: bool) -> Result<String, Box<dyn std::error::Error>> {
+/// Prints the report. The status says whether something hinders.
+fn doctor(json: bool, all: bool) -> ExitCode {
+    let report = doctor::Report::gather();
+    let text = match json {
+        true => serde_json::to_string_pretty(&report).expect("plain data is valid JSON") + "\n",
+        false => report.render(all),
+    };
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    ExitCode::from(u8::from(!report.healthy))
+}
+
+fn info_text(json: bool, topology: bool, all: bool) -> Result<String, Box<dyn std::error::Error>> {
     let info = info::Info::gather(topology)?;
     Ok(if json {
         serde_json::to_string_pretty(&info).expect("plain data is valid JSON") + "\n"
     } else {
-        table::render(&info)
+        table::render(&info, all)
     })
 }

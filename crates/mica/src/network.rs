@@ -49,6 +49,9 @@ pub struct Provider {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<u64>,
     pub chosen: bool,
+    /// Of what would do but was not chosen, the best of its kind.
+    #[serde(skip)]
+    pub is_alternative: bool,
     /// `chosen`, or why it is not.
     pub verdict: String,
 }
@@ -69,11 +72,23 @@ impl Network {
             Err(error) => none(error.to_string()),
             Ok(offers) => {
                 let (version, file) = offers.library;
-                let offers = offers.offers.iter();
+                let chosen = offers.offers.iter().filter(|(_, v)| *v == Verdict::Chosen);
+                let mut known: Vec<&str> = chosen.map(|(o, _)| o.provider.as_str()).collect();
+                let mut providers = Vec::new();
+                for (offer, verdict) in &offers.offers {
+                    let mut provider = provider(offer, verdict);
+                    // One row for each kind of hardware or protocol; the rest are other addresses of the same.
+                    let would_do = matches!(verdict, Verdict::Second(_));
+                    if would_do && !known.contains(&offer.provider.as_str()) {
+                        known.push(&offer.provider);
+                        provider.is_alternative = true;
+                    }
+                    providers.push(provider);
+                }
                 Network {
                     library: Some(Library { version, file }),
                     error: None,
-                    providers: offers.map(|(o, v)| provider(o, v)).collect(),
+                    providers,
                 }
                 .checked(&options)
             }
@@ -168,8 +183,10 @@ impl Network {
         }
     }
 
-    /// The section for people.
-    pub fn render(&self) -> String {
+    /// The section for people: what is used and what else could be, or (`all`) every offer. Where nothing serves, the
+    /// user needs to see all.
+    pub fn render(&self, all: bool) -> String {
+        let all = all || self.chosen().is_none();
         let mut text = String::new();
         match &self.library {
             None => {
@@ -189,7 +206,8 @@ impl Network {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING);
         table.set_header([" provider", "interface", "address", "can", "Gbit/s", ""]);
-        for provider in &self.providers {
+        let shown = |p: &&Provider| all || p.chosen || p.is_alternative;
+        for provider in self.providers.iter().filter(shown) {
             let mark = if provider.chosen { "*" } else { " " };
             let speed = provider
                 .speed
@@ -206,7 +224,12 @@ impl Network {
         if let Some(column) = table.column_mut(4) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        text + &table.trim_fmt() + "\n"
+        text = text + &table.trim_fmt() + "\n";
+        let hidden = self.providers.iter().filter(|p| !shown(p)).count();
+        if hidden > 0 {
+            let _ = writeln!(text, "  {hidden} more, which are not used: mica info --all");
+        }
+        text
     }
 }
 
@@ -231,6 +254,7 @@ fn provider(offer: &Offer, verdict: &Verdict) -> Provider {
         capabilities: can.iter().filter_map(has).collect(),
         speed: offer.speed,
         chosen: *verdict == Verdict::Chosen,
+        is_alternative: false,
         verdict: verdict.to_string(),
     }
 }
@@ -315,7 +339,16 @@ mod tests {
         let channel = network.channel();
         assert!(channel.usable && channel.reason.is_none() && channel.remedy.is_none());
         assert_eq!(channel.design.unwrap(), "tcp;ofi_rxm on eth7 192.0.2.1");
-        let text = network.render();
+        let text = network.render(true);
+        let brief = network.render(false);
+        assert!(
+            brief.contains("192.0.2.1") && !brief.contains("127.0.0.1"),
+            "{brief}"
+        );
+        assert!(
+            brief.contains("1 more, which are not used: mica info --all"),
+            "{brief}"
+        );
         for part in [
             "libfabric 1.17",
             "uses tcp;ofi_rxm on eth7",
@@ -376,7 +409,7 @@ mod tests {
             assert!(!channel.usable && channel.design.is_none());
             assert!(channel.reason.unwrap().contains(reason));
             assert!(channel.remedy.unwrap().contains(remedy));
-            assert!(network.render().contains(reason));
+            assert!(network.render(false).contains(reason));
         }
     }
 

@@ -7,8 +7,8 @@ use mica_node::topology::readable_bytes;
 
 use crate::info::{Channel, Info};
 
-/// The whole text.
-pub fn render(info: &Info) -> String {
+/// The whole text. `all`: with every offer of the network's library.
+pub fn render(info: &Info, all: bool) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "Library\n{}\n", library(info));
     let _ = writeln!(text, "Machine\n{}\n", machine(info));
@@ -16,7 +16,7 @@ pub fn render(info: &Info) -> String {
         let _ = writeln!(text, "Topology\n{}", indented(drawing));
     }
     let _ = writeln!(text, "Channels\n{}", channels(&info.channels));
-    let _ = writeln!(text, "Network\n{}", info.network.render());
+    let _ = writeln!(text, "Network\n{}", info.network.render(all));
     let _ = writeln!(text, "Launchers\n{}", channels(&info.launchers));
     let _ = writeln!(text, "Tunables\n{}", tunables(info));
     if !info.complaints.is_empty() {
@@ -166,7 +166,7 @@ mod tests {
         info.channels[1].reason = Some("somebody said no".to_owned());
         info.channels[1].remedy = Some("ask again".to_owned());
         info.complaints = vec!["MICA_SPIN=x: expected a number".to_owned()];
-        let text = render(&info);
+        let text = render(&info, false);
         for part in [
             "Library",
             "Machine",

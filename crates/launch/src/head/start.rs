@@ -1,6 +1,9 @@
 //! From remote shells to agents that know what to run: nothing is started before all of them have come in.
 
+use mica_node::topology::SYNTHETIC_VARIABLE;
+
 use super::*;
+use crate::plan::{Grant, Plan};
 
 impl Head<'_> {
     /// Starts the remote shells.
@@ -14,7 +17,8 @@ impl Head<'_> {
         let program = std::env::current_exe();
         let program = program.map_err(doing("cannot find out the path of mpiexec"))?;
         let shell = self.options.launcher_exec.as_deref();
-        for start in commands(nodes, shell, &program, &agent) {
+        let extra = &self.options.launcher_args;
+        for start in commands(nodes, shell, extra, &program, &agent) {
             if self.options.verbose {
                 let hosts = self.names(&start.nodes);
                 let command = command_line(&start.command);
@@ -70,7 +74,8 @@ impl Head<'_> {
     /// All agents are there.
     fn send_plans(&mut self) {
         let spans = self.nodes.len() > 1;
-        let environment = environment::for_agents(self.options, self.launcher);
+        let inherited = environment::for_agents(self.launcher);
+        let grants = self.plan_this_machine();
         let directory = std::env::current_dir().ok().map(Into::into);
         for number in 0..self.nodes.len() {
             let node = &self.nodes[number];
@@ -81,7 +86,10 @@ impl Head<'_> {
             let all = self.nodes.iter().filter(shares);
             job.machine_ranks = all.map(|other| other.members.len() as u32).sum();
             job.host = node.host.clone();
-            job.environment = environment.clone();
+            job.inherited = inherited.clone();
+            job.node = number as u32;
+            let mut granted = grants.iter().filter(|(of, _)| *of == number);
+            job.grant = granted.next().map(|(_, grant)| grant.clone());
             job.directory = directory.clone();
             job.traffic = self.options.wants_traffic();
             job.late = self.options.wants_late();
@@ -95,6 +103,34 @@ impl Head<'_> {
             };
             self.tell(number, &Down::Plan(Box::new(job)));
         }
+    }
+
+    /// Places the ranks of nodes that are on this machine, if there are several of these: each agent by itself would take
+    /// the others' processors for those of another job. Answers what each node gets.
+    fn plan_this_machine(&mut self) -> Vec<(usize, Grant)> {
+        let own = crate::agent::machine();
+        let is_here = |&node: &usize| self.nodes[node].machine == own;
+        let here: Vec<usize> = (0..self.nodes.len()).filter(is_here).collect();
+        let is_described = std::env::var_os(SYNTHETIC_VARIABLE).is_some();
+        if here.len() < 2 || own.is_empty() || is_described {
+            return Vec::new();
+        }
+        // In the order of the nodes, which is not that of the ranks where hosts have several turns.
+        let ranks = here.iter().flat_map(|&node| &self.nodes[node].members);
+        let job = NodeJob::part(self.options, ranks.copied().collect());
+        // What is wrong with it, agents say.
+        let Ok(plan) = Plan::new(&job) else {
+            return Vec::new();
+        };
+        let mut first = 0;
+        let mut grants = Vec::new();
+        for node in here {
+            let last = first + self.nodes[node].members.len();
+            grants.push((node, plan.grant(first..last)));
+            first = last;
+        }
+        self.reservation = plan.into_reservation();
+        grants
     }
 
     /// Sees whether remote shells have failed to bring their agents.

@@ -125,7 +125,7 @@ impl Executor {
         let setup = ChildSetup {
             cpus: job.cpus,
             keeper: self.keeper.as_ref(),
-            inherit: &[],
+            ..ChildSetup::default()
         };
         Process::spawn(&mut command, setup)
     }

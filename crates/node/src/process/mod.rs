@@ -14,12 +14,16 @@ mod interfaces;
 mod keeper;
 mod limits;
 mod probe;
+mod system;
+mod terminal;
 
 pub use events::{Signals, is_foreground, set_nonblocking, wait_readable, wait_ready};
 pub use interfaces::{Interface, interfaces};
 pub use keeper::Keeper;
 pub use limits::allow_many_descriptors;
 pub use probe::{CmaRefusal, cma_between_ranks, memfd};
+pub use system::{Resource, limits, outlive_file_size_limit, pidfd};
+pub use terminal::take_terminal_back;
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -59,6 +63,8 @@ pub struct ChildSetup<'a> {
     pub cpus: Option<&'a CpuSet>,
     /// Who ends its process group if the launcher is killed.
     pub keeper: Option<&'a Keeper>,
+    /// It takes the terminal on standard input for itself.
+    pub terminal: bool,
 }
 
 /// A child process, held by a pidfd: a handle that can never come to mean another process.
@@ -81,13 +87,17 @@ impl Process {
         let inherit: Vec<i32> = setup.inherit.iter().map(|fd| fd.as_raw_fd()).collect();
         let keeper = setup.keeper.map(|keeper| keeper.as_fd().as_raw_fd());
         let cpus = setup.cpus.cloned();
+        let terminal = setup.terminal;
         // SAFETY: getpid has no preconditions.
         let parent = unsafe { libc::getpid() };
         command.process_group(0);
         // SAFETY: between fork and exec the closure makes system calls only: it allocates nothing
         // and takes no lock. The captured values were made before the fork.
         unsafe {
-            command.pre_exec(move || prepare_child(parent, &inherit, keeper, cpus.as_ref()));
+            command.pre_exec(move || {
+                prepare_child(parent, &inherit, keeper, cpus.as_ref())?;
+                if terminal { terminal::take() } else { Ok(()) }
+            });
         }
         let mut child = command.spawn()?;
         let pid = child.id();
@@ -381,7 +391,7 @@ mod tests {
         let setup = ChildSetup {
             inherit: &[file.as_fd()],
             cpus: Some(&cpus),
-            keeper: None,
+            ..ChildSetup::default()
         };
         let mut process = Process::spawn(&mut command, setup).unwrap();
         let text = std::io::read_to_string(process.stdout.take().unwrap()).unwrap();

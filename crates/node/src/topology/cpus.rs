@@ -61,6 +61,11 @@ impl CpuSet {
         self.words.iter().all(|&w| w == 0)
     }
 
+    /// Those that are not in `other`.
+    pub fn without(&self, other: &CpuSet) -> CpuSet {
+        CpuSet::from_cpus(self.iter().filter(|&cpu| !other.contains(cpu)))
+    }
+
     /// The processors in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.words.len() as u32 * 64).filter(|&cpu| self.contains(cpu))
@@ -153,29 +158,60 @@ pub fn cpu_quota() -> Option<f64> {
     quota_from(&groups, &mounts, &|path| fs::read_to_string(path).ok())
 }
 
-/// [`cpu_quota`] from the texts it depends on.
-fn quota_from(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
-    let mut quotas = Vec::new();
-    for (mount, group, version) in cpu_groups(groups, mounts) {
-        // The limit of any ancestor binds as well.
-        let mut directory = group.as_path();
-        loop {
-            let path = mount.join(directory.strip_prefix("/").unwrap_or(directory));
-            quotas.extend(match version {
-                2 => quota_v2(&path, read),
-                _ => quota_v1(&path, read),
-            });
-            match directory.parent() {
-                Some(parent) => directory = parent,
-                None => break,
-            }
-        }
-    }
-    quotas.into_iter().reduce(f64::min)
+/// The memory limit of this process's cgroup or of any cgroup above it, in bytes; `None` if there is none.
+pub fn memory_limit() -> Option<u64> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    memory_limit_from(&groups, &mounts, &|path| fs::read_to_string(path).ok())
 }
 
-/// The CPU controller's directories: (mount point, group below it, cgroup version).
-fn cpu_groups(groups: &str, mounts: &str) -> Vec<(PathBuf, PathBuf, u8)> {
+/// [`memory_limit`] from the texts it depends on.
+fn memory_limit_from(
+    groups: &str,
+    mounts: &str,
+    read: &dyn Fn(&Path) -> Option<String>,
+) -> Option<u64> {
+    let mut limits = Vec::new();
+    for (path, version) in group_directories("memory", groups, mounts) {
+        let file = match version {
+            2 => "memory.max",
+            _ => "memory.limit_in_bytes",
+        };
+        let limit = read(&path.join(file)).and_then(|text| text.trim().parse::<u64>().ok());
+        // Version 1 writes no limit as the largest number of whole pages.
+        limits.extend(limit.filter(|&limit| limit < 1 << 60));
+    }
+    limits.into_iter().min()
+}
+
+/// [`cpu_quota`] from the texts it depends on.
+fn quota_from(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
+    let directories = group_directories("cpu", groups, mounts);
+    let quotas = directories
+        .iter()
+        .filter_map(|(path, version)| match version {
+            2 => quota_v2(path, read),
+            _ => quota_v1(path, read),
+        });
+    quotas.reduce(f64::min)
+}
+
+/// The directories whose limits of a controller hold for this process: its group's and those of all groups above it, as
+/// the limit of any ancestor binds as well. With the version of each.
+fn group_directories(controller: &str, groups: &str, mounts: &str) -> Vec<(PathBuf, u8)> {
+    let mut all = Vec::new();
+    for (mount, group, version) in controller_groups(controller, groups, mounts) {
+        let above = group.ancestors();
+        all.extend(above.map(|directory| {
+            let below = directory.strip_prefix("/").unwrap_or(directory);
+            (mount.join(below), version)
+        }));
+    }
+    all
+}
+
+/// A controller's directories: (mount point, group below it, cgroup version).
+fn controller_groups(controller: &str, groups: &str, mounts: &str) -> Vec<(PathBuf, PathBuf, u8)> {
     let mut found = Vec::new();
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':');
@@ -185,7 +221,7 @@ fn cpu_groups(groups: &str, mounts: &str) -> Vec<(PathBuf, PathBuf, u8)> {
             continue;
         };
         let version = if controllers.is_empty() { 2 } else { 1 };
-        if version == 1 && !controllers.split(',').any(|c| c == "cpu") {
+        if version == 1 && !controllers.split(',').any(|c| c == controller) {
             continue;
         }
         // mountinfo: id parent device root mount-point options... - type source super-options
@@ -204,7 +240,7 @@ fn cpu_groups(groups: &str, mounts: &str) -> Vec<(PathBuf, PathBuf, u8)> {
                     right.first() == Some(&"cgroup")
                         && right
                             .get(2)
-                            .is_some_and(|options| options.split(',').any(|o| o == "cpu"))
+                            .is_some_and(|options| options.split(',').any(|o| o == controller))
                 }
             };
             if wanted {
@@ -249,6 +285,8 @@ mod tests {
         assert!(set.contains(66) && !set.contains(65) && !set.contains(1000));
         assert_eq!(set.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 8, 66, 67]);
         assert!(CpuSet::default().is_empty());
+        let rest = set.without(&CpuSet::from_cpus([1, 8, 100]));
+        assert_eq!(rest.to_string(), "0,2-3,66-67");
     }
 
     #[test]
@@ -300,6 +338,28 @@ mod tests {
         ]);
         assert_eq!(quota_from("0::/a/b\n", mounts, &read), Some(2.5));
         assert_eq!(quota_from("0::/c\n", mounts, &read), None);
+    }
+
+    #[test]
+    fn memory_limits_of_both_versions() {
+        let mounts = "30 20 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw\n";
+        let read = files(&[
+            ("/sys/fs/cgroup/a/b/memory.max", "max\n"),
+            ("/sys/fs/cgroup/a/memory.max", "1073741824\n"),
+        ]);
+        assert_eq!(memory_limit_from("0::/a/b\n", mounts, &read), Some(1 << 30));
+        assert_eq!(memory_limit_from("0::/c\n", mounts, &read), None);
+        let groups = "4:memory:/docker/0a1b\n";
+        let mounts = "32 20 0:28 /docker/0a1b /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
+        let limit = |text| {
+            let read = move |path: &Path| {
+                let is_file = path == Path::new("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+                is_file.then(|| String::from(text))
+            };
+            memory_limit_from(groups, mounts, &read)
+        };
+        assert_eq!(limit("4096000\n"), Some(4_096_000));
+        assert_eq!(limit("9223372036854771712\n"), None);
     }
 
     #[test]

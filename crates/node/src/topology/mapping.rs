@@ -1,4 +1,10 @@
-//! Which rank goes where: `--map-by` and `--bind-to` as pure functions of the machine.
+//! Which rank goes where: `--map-by`, `--bind-to` and the number of cores per rank as pure functions of the machine.
+//!
+//! Ranks take *elements* in order: cores, or hardware threads if they are bound to these. A rank that has several threads
+//! takes several elements next to each other ([`MapRequest::widths`]). Elements are grouped into the parts of a level
+//! (shared cache, NUMA node, package): `--map-by` takes the parts in turn; without it, the elements of one rank stay
+//! within the smallest part that lets all ranks fit. What a rank is bound to is its elements, or the parts around them
+//! ([`BindTo`]).
 
 use super::hwloc::{Machine, Unit};
 use super::{CpuSet, Place};
@@ -9,6 +15,8 @@ pub enum MapBy {
     /// Core after core, in the machine's order. Also called `slot`.
     #[default]
     Core,
+    /// Hardware thread after hardware thread.
+    HwThread,
     /// Round-robin over packages (sockets).
     Package,
     /// Round-robin over NUMA nodes.
@@ -19,12 +27,13 @@ pub enum MapBy {
 
 impl MapBy {
     /// The names that `--map-by` takes.
-    pub const NAMES: &'static str = "core, slot, package, numa, l3";
+    pub const NAMES: &'static str = "core, slot, hwthread, package, numa, l3";
 
     /// The policy of this name.
     pub fn parse(name: &str) -> Option<MapBy> {
         Some(match name.to_ascii_lowercase().as_str() {
             "core" | "slot" => MapBy::Core,
+            "hwthread" => MapBy::HwThread,
             "package" | "socket" => MapBy::Package,
             "numa" => MapBy::Numa,
             "l3" | "l3cache" | "cache" => MapBy::SharedCache,
@@ -32,10 +41,21 @@ impl MapBy {
         })
     }
 
+    /// The name that [`MapBy::parse`] reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            MapBy::Core => "core",
+            MapBy::HwThread => "hwthread",
+            MapBy::Package => "package",
+            MapBy::Numa => "numa",
+            MapBy::SharedCache => "l3",
+        }
+    }
+
     /// The part of the machine that a place is in, at the level of this policy.
     fn part(self, place: &Place) -> u32 {
         match self {
-            MapBy::Core => 0,
+            MapBy::Core | MapBy::HwThread => 0,
             MapBy::Package => place.package,
             MapBy::Numa => place.numa,
             MapBy::SharedCache => place.shared_cache,
@@ -46,33 +66,62 @@ impl MapBy {
 /// What a rank is held to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindTo {
-    /// One core (all its processing units that this job may use).
+    /// One hardware thread (as many as the rank is wide).
+    HwThread,
+    /// One core (as many as the rank is wide), with all its processing units that this job may use.
     Core,
+    /// The shared cache around its cores.
+    SharedCache,
+    /// The NUMA node around its cores.
+    Numa,
+    /// The package (socket) around its cores.
+    Package,
     /// Nothing: any processor this job may use.
     None,
 }
 
 impl BindTo {
     /// The names that `--bind-to` takes.
-    pub const NAMES: &'static str = "core, none";
+    pub const NAMES: &'static str = "core, hwthread, l3, numa, package, none";
 
     /// The policy of this name.
     pub fn parse(name: &str) -> Option<BindTo> {
-        match name.to_ascii_lowercase().as_str() {
-            "core" => Some(BindTo::Core),
-            "none" => Some(BindTo::None),
-            _ => None,
+        Some(match name.to_ascii_lowercase().as_str() {
+            "core" | "l1cache" | "l1dcache" => BindTo::Core,
+            "hwthread" => BindTo::HwThread,
+            "package" | "socket" => BindTo::Package,
+            "numa" => BindTo::Numa,
+            "l3" | "l3cache" | "cache" => BindTo::SharedCache,
+            "none" | "machine" | "board" => BindTo::None,
+            _ => return None,
+        })
+    }
+
+    /// The name that [`BindTo::parse`] reads.
+    pub fn name(self) -> &'static str {
+        match self {
+            BindTo::HwThread => "hwthread",
+            BindTo::Core => "core",
+            BindTo::SharedCache => "l3",
+            BindTo::Numa => "numa",
+            BindTo::Package => "package",
+            BindTo::None => "none",
         }
     }
 
-    /// Binding helps as long as each rank has a core of its own; beyond that the operating system
-    /// balances better than a fixed assignment.
-    pub fn recommended(ranks: usize, cores: usize) -> BindTo {
-        if ranks <= cores {
-            BindTo::Core
-        } else {
-            BindTo::None
+    /// The level whose parts a rank is bound to, for the policies wider than a core.
+    fn level(self) -> Option<MapBy> {
+        match self {
+            BindTo::SharedCache => Some(MapBy::SharedCache),
+            BindTo::Numa => Some(MapBy::Numa),
+            BindTo::Package => Some(MapBy::Package),
+            BindTo::HwThread | BindTo::Core | BindTo::None => None,
         }
+    }
+
+    /// The order that goes with this policy if none is asked for: ranks that are bound to packages take these in turn.
+    pub fn usual_order(self) -> MapBy {
+        self.level().unwrap_or_default()
     }
 }
 
@@ -85,45 +134,200 @@ pub struct Slot {
     pub cpus: Option<CpuSet>,
 }
 
-/// Gives each of `ranks` ranks its slot. With more ranks than cores the cores are taken again from
-/// the start.
-pub fn map(machine: &Machine, ranks: usize, by: MapBy, bind: BindTo) -> Vec<Slot> {
-    let cores = order(machine.units(), by);
-    if bind == BindTo::None || cores.is_empty() {
-        let place = Place::common(machine.units().iter().map(|unit| &unit.place));
-        return vec![Slot { place, cpus: None }; ranks];
-    }
-    let slot = |core: &Vec<Unit>| Slot {
-        place: Place::common(core.iter().map(|unit| &unit.place)),
-        cpus: Some(CpuSet::from_cpus(core.iter().map(|unit| unit.os_index))),
-    };
-    cores.iter().cycle().take(ranks).map(slot).collect()
+/// What is to be mapped.
+#[derive(Debug, Clone, Copy)]
+pub struct MapRequest<'a> {
+    /// The order.
+    pub by: MapBy,
+    /// What ranks are held to.
+    pub bind: BindTo,
+    /// For each rank, how many cores (with [`BindTo::HwThread`], hardware threads) it takes; at least 1.
+    pub widths: &'a [usize],
+    /// How many parts a rank is bound to, for the policies wider than a core: 2 packages.
+    pub objects: usize,
+    /// Only these processors; `None` for all that the job may use.
+    pub within: Option<&'a CpuSet>,
 }
 
-/// The cores (each with its processing units) in the order in which ranks take them.
-fn order(units: &[Unit], by: MapBy) -> Vec<Vec<Unit>> {
-    let cores: Vec<Vec<Unit>> = units
-        .chunk_by(|a, b| a.place.core == b.place.core)
-        .map(<[Unit]>::to_vec)
+/// Gives each of `ranks` ranks its slot, one core wide. With more ranks than cores the cores are taken again from the start.
+pub fn map(machine: &Machine, ranks: usize, by: MapBy, bind: BindTo) -> Vec<Slot> {
+    map_wide(
+        machine,
+        &MapRequest {
+            by,
+            bind,
+            widths: &vec![1; ranks],
+            objects: 1,
+            within: None,
+        },
+    )
+}
+
+/// Gives each rank its slot. With more wanted than there is, elements are taken again from the start; a rank that wants
+/// more than all gets all.
+pub fn map_wide(machine: &Machine, request: &MapRequest<'_>) -> Vec<Slot> {
+    let allowed = |unit: &&Unit| {
+        let within = request.within;
+        within.is_none_or(|within| within.contains(unit.os_index))
+    };
+    let units: Vec<Unit> = machine.units().iter().filter(allowed).copied().collect();
+    let ranks = request.widths.len();
+    if request.bind == BindTo::None || units.is_empty() {
+        let units = machine.units().iter();
+        let place = Place::common(units.map(|unit| &unit.place));
+        return vec![Slot { place, cpus: None }; ranks];
+    }
+    let elements = elements(&units, request);
+    let taken = take(&elements, request);
+    let slot = |own: Vec<&Element>| {
+        let own: Vec<Unit> = own.into_iter().flatten().copied().collect();
+        slot_of(&match request.bind.level() {
+            Some(level) => around(&units, &own, level, request.objects),
+            None => own,
+        })
+    };
+    taken.into_iter().map(slot).collect()
+}
+
+/// Gives rank `r` the processors `sets[r % sets.len()]`.
+///
+/// # Errors
+/// The first processor that this job may not use.
+pub fn map_user(machine: &Machine, ranks: usize, sets: &[CpuSet]) -> Result<Vec<Slot>, u32> {
+    let known = |cpu: u32| machine.units().iter().find(|unit| unit.os_index == cpu);
+    let slots: Result<Vec<Slot>, u32> = sets
+        .iter()
+        .map(|set| {
+            let units = set.iter().map(|cpu| known(cpu).copied().ok_or(cpu));
+            Ok(slot_of(&units.collect::<Result<Vec<Unit>, u32>>()?))
+        })
         .collect();
-    // One queue per part, parts in the machine's order; then take from the queues in turn.
-    let mut parts: Vec<(u32, Vec<Vec<Unit>>)> = Vec::new();
-    for core in cores {
-        let part = by.part(&core[0].place);
+    Ok(slots?.into_iter().cycle().take(ranks).collect())
+}
+
+fn slot_of(units: &[Unit]) -> Slot {
+    Slot {
+        place: Place::common(units.iter().map(|unit| &unit.place)),
+        cpus: Some(CpuSet::from_cpus(units.iter().map(|unit| unit.os_index))),
+    }
+}
+
+/// What ranks take: a core, or one hardware thread.
+type Element = Vec<Unit>;
+
+/// The elements in the machine's order.
+fn elements(units: &[Unit], request: &MapRequest<'_>) -> Vec<Element> {
+    let cores = units.chunk_by(|a, b| a.place.core == b.place.core);
+    let by_thread = request.by == MapBy::HwThread;
+    if request.bind != BindTo::HwThread && !by_thread {
+        return cores.map(<[Unit]>::to_vec).collect();
+    }
+    if by_thread || request.widths.iter().any(|&width| width > 1) {
+        return units.iter().map(|&unit| vec![unit]).collect();
+    }
+    // The first thread of every core before the second of any: as long as there are cores, ranks do not share one.
+    let cores: Vec<&[Unit]> = cores.collect();
+    let most = cores.iter().map(|core| core.len()).max().unwrap_or(0);
+    let turns = (0..most).flat_map(|turn| cores.iter().filter_map(move |core| core.get(turn)));
+    turns.map(|&unit| vec![unit]).collect()
+}
+
+/// The parts of a level, in the machine's order, each with the numbers of its elements.
+fn parts(elements: &[Element], level: MapBy) -> Vec<Vec<usize>> {
+    let mut parts: Vec<(u32, Vec<usize>)> = Vec::new();
+    for (index, element) in elements.iter().enumerate() {
+        let part = level.part(&element[0].place);
         match parts.iter_mut().find(|(known, _)| *known == part) {
-            Some((_, queue)) => queue.push(core),
-            None => parts.push((part, vec![core])),
+            Some((_, members)) => members.push(index),
+            None => parts.push((part, vec![index])),
         }
     }
-    let longest = parts
+    parts.into_iter().map(|(_, members)| members).collect()
+}
+
+/// The elements of each rank.
+fn take<'a>(elements: &'a [Element], request: &MapRequest<'_>) -> Vec<Vec<&'a Element>> {
+    let named = |taken: Vec<Vec<usize>>| {
+        let of_rank = |numbers: Vec<usize>| numbers.iter().map(|&n| &elements[n]).collect();
+        taken.into_iter().map(of_rank).collect()
+    };
+    let in_turn = !matches!(request.by, MapBy::Core | MapBy::HwThread);
+    if in_turn {
+        if let Some(taken) = take_from(&parts(elements, request.by), request.widths, true, true) {
+            return named(taken);
+        }
+    } else if request.widths.iter().any(|&width| width > 1) {
+        for level in [MapBy::SharedCache, MapBy::Numa, MapBy::Package] {
+            if let Some(taken) = take_from(&parts(elements, level), request.widths, false, false) {
+                return named(taken);
+            }
+        }
+    }
+    // Across parts, and again from the start where there is not enough.
+    let all = parts(elements, MapBy::Core);
+    let most = elements.len();
+    let widths: Vec<usize> = request.widths.iter().map(|&w| w.min(most)).collect();
+    named(take_from(&all, &widths, false, true).expect("no rank is wider than all elements"))
+}
+
+/// Takes for each rank neighbouring elements of one part. `in_turn`: each rank looks first at the part after the one
+/// before it, instead of filling the first. `again`: when no part has enough left, all are full again. `None` if a rank
+/// does not fit.
+fn take_from(
+    parts: &[Vec<usize>],
+    widths: &[usize],
+    in_turn: bool,
+    again: bool,
+) -> Option<Vec<Vec<usize>>> {
+    let mut used = vec![0; parts.len()];
+    let mut next = 0;
+    let mut taken = Vec::with_capacity(widths.len());
+    for &width in widths {
+        let find = |used: &[usize]| {
+            let order = (next..parts.len()).chain(0..next);
+            let mut fits = order.filter(|&part| parts[part].len() - used[part] >= width);
+            fits.next()
+        };
+        let part = match find(&used) {
+            Some(part) => part,
+            None if again => {
+                used.fill(0);
+                next = 0;
+                (0..parts.len()).find(|&part| parts[part].len() >= width)?
+            }
+            None => return None,
+        };
+        taken.push(parts[part][used[part]..used[part] + width].to_vec());
+        used[part] += width;
+        if in_turn {
+            next = (part + 1) % parts.len();
+        }
+    }
+    Some(taken)
+}
+
+/// All units in the parts of `level` that `own` is in, and in those that follow until there are `objects`.
+fn around(units: &[Unit], own: &[Unit], level: MapBy, objects: usize) -> Vec<Unit> {
+    let mut known: Vec<u32> = Vec::new();
+    for unit in units {
+        let part = level.part(&unit.place);
+        if !known.contains(&part) {
+            known.push(part);
+        }
+    }
+    let is_own = |part: &u32| own.iter().any(|unit| level.part(&unit.place) == *part);
+    let first = known.iter().position(is_own).unwrap_or(0);
+    let mut wanted: Vec<u32> = known.iter().copied().filter(is_own).collect();
+    let following = known[first..].iter().chain(&known[..first]);
+    for part in following {
+        if wanted.len() < objects && !wanted.contains(part) {
+            wanted.push(*part);
+        }
+    }
+    let inside = units
         .iter()
-        .map(|(_, queue)| queue.len())
-        .max()
-        .unwrap_or(0);
-    (0..longest)
-        .flat_map(|turn| parts.iter().filter_map(move |(_, queue)| queue.get(turn)))
-        .cloned()
-        .collect()
+        .filter(|unit| wanted.contains(&level.part(&unit.place)));
+    inside.copied().collect()
 }
 
 #[cfg(test)]
@@ -225,7 +429,115 @@ mod tests {
         assert_eq!(MapBy::parse("l3"), Some(MapBy::SharedCache));
         assert_eq!(MapBy::parse("node"), None);
         assert_eq!(BindTo::parse("core"), Some(BindTo::Core));
-        assert_eq!(BindTo::recommended(2, 2), BindTo::Core);
-        assert_eq!(BindTo::recommended(3, 2), BindTo::None);
+        for bind in [
+            BindTo::HwThread,
+            BindTo::Core,
+            BindTo::SharedCache,
+            BindTo::Numa,
+            BindTo::Package,
+            BindTo::None,
+        ] {
+            assert_eq!(BindTo::parse(bind.name()), Some(bind));
+            let map = bind.usual_order();
+            assert_eq!(MapBy::parse(map.name()), Some(map));
+        }
+    }
+
+    /// Processors of each rank.
+    fn bound(machine: &str, request: MapRequest<'_>) -> Vec<String> {
+        let machine = Machine::synthetic(machine).unwrap();
+        let slots = map_wide(&machine, &request);
+        let cpus = slots.iter().map(|slot| slot.cpus.as_ref());
+        cpus.map(|cpus| cpus.map_or("none".to_owned(), ToString::to_string))
+            .collect()
+    }
+
+    fn request(by: MapBy, bind: BindTo, widths: &[usize]) -> MapRequest<'_> {
+        MapRequest {
+            by,
+            bind,
+            widths,
+            objects: 1,
+            within: None,
+        }
+    }
+
+    #[test]
+    fn wide_ranks_take_neighbouring_cores_and_stay_within_a_part() {
+        let by_core = |widths| bound(EIGHT_BY_SIX, request(MapBy::Core, BindTo::Core, widths));
+        assert_eq!(by_core(&[2, 2, 2, 2]), ["0-1", "2-3", "4-5", "6-7"]);
+        assert_eq!(by_core(&[4, 4, 2]), ["0-3", "6-9", "4-5"]);
+        // 11 of 4 do not fit without crossing; 11 x 4 cores do.
+        let crossing = by_core(&[4; 11]);
+        assert_eq!(crossing[1], "4-7");
+        assert_eq!(by_core(&[100, 1]), ["0-47", "0"]);
+        let by_package = request(MapBy::Package, BindTo::Core, &[3, 3, 3]);
+        assert_eq!(
+            bound("pack:2 core:6 pu:1", by_package),
+            ["0-2", "6-8", "3-5"]
+        );
+    }
+
+    #[test]
+    fn wide_ranks_beyond_the_machine_start_again() {
+        let twice = request(MapBy::Core, BindTo::Core, &[2, 2, 2]);
+        assert_eq!(bound("pack:1 core:4 pu:1", twice), ["0-1", "2-3", "0-1"]);
+        let by_package = request(MapBy::Package, BindTo::Core, &[2, 2, 2]);
+        assert_eq!(
+            bound("pack:2 core:2 pu:1", by_package),
+            ["0-1", "2-3", "0-1"]
+        );
+        let wider = request(MapBy::Package, BindTo::Core, &[3]);
+        assert_eq!(bound("pack:2 core:2 pu:1", wider), ["0-2"]);
+    }
+
+    #[test]
+    fn hardware_threads_one_of_each_core_first() {
+        let machine = "pack:1 core:2 pu:2";
+        let spread = request(MapBy::Core, BindTo::HwThread, &[1, 1, 1]);
+        assert_eq!(bound(machine, spread), ["0", "2", "1"]);
+        let packed = request(MapBy::HwThread, BindTo::HwThread, &[1, 1, 1]);
+        assert_eq!(bound(machine, packed), ["0", "1", "2"]);
+        let pairs = request(MapBy::Core, BindTo::HwThread, &[2, 2]);
+        assert_eq!(bound(machine, pairs), ["0-1", "2-3"]);
+    }
+
+    #[test]
+    fn ranks_are_bound_to_the_parts_around_their_cores() {
+        let machine = TWO_PACKAGES_FOUR_CACHES;
+        let package = request(MapBy::Package, BindTo::Package, &[1, 1, 1]);
+        assert_eq!(bound(machine, package), ["0-7", "8-15", "0-7"]);
+        let filled = request(MapBy::Core, BindTo::Package, &[1, 1, 1, 1, 1]);
+        assert_eq!(bound(machine, filled)[3..], ["0-7", "8-15"]);
+        let cache = request(MapBy::SharedCache, BindTo::SharedCache, &[1, 1]);
+        assert_eq!(bound(machine, cache), ["0-3", "4-7"]);
+        let two = MapRequest {
+            objects: 2,
+            ..request(MapBy::SharedCache, BindTo::SharedCache, &[1, 1, 1, 1])
+        };
+        assert_eq!(bound(machine, two), ["0-7", "4-11", "8-15", "0-3,12-15"]);
+        let numa = request(MapBy::Numa, BindTo::Numa, &[1, 1]);
+        assert_eq!(bound("pack:2 numa:1 core:2 pu:1", numa), ["0-1", "2-3"]);
+    }
+
+    #[test]
+    fn only_the_processors_given_are_taken() {
+        let free = CpuSet::from_cpus([1, 3]);
+        let within = MapRequest {
+            within: Some(&free),
+            ..request(MapBy::Core, BindTo::Core, &[1, 1])
+        };
+        assert_eq!(bound("pack:1 core:4 pu:1", within), ["1", "3"]);
+    }
+
+    #[test]
+    fn processors_named_by_the_user() {
+        let machine = Machine::synthetic("pack:1 core:2 pu:2").unwrap();
+        let sets = [CpuSet::from_cpus([0, 2]), CpuSet::from_cpus([3])];
+        let slots = map_user(&machine, 3, &sets).unwrap();
+        assert_eq!(slots[0].cpus.as_ref(), Some(&sets[0]));
+        assert_eq!(slots[2], slots[0]);
+        assert_eq!((slots[0].place.core, slots[1].place.core), (UNKNOWN, 1));
+        assert_eq!(map_user(&machine, 1, &[CpuSet::from_cpus([9])]), Err(9));
     }
 }

@@ -10,15 +10,21 @@ mod cpus;
 mod hwloc;
 #[cfg(feature = "hwloc")]
 mod mapping;
+#[cfg(feature = "launcher")]
+mod reserve;
 mod sysfs;
 
-pub use cpus::{CpuSet, affinity, affinity_of, available_cores, bind_thread, cpu_quota};
+pub use cpus::{
+    CpuSet, affinity, affinity_of, available_cores, bind_thread, cpu_quota, memory_limit,
+};
 #[cfg(feature = "hwloc")]
 pub use hwloc::{
     Cache, Machine, NumaNode, SYNTHETIC_VARIABLE, TopologyError, Unit, readable_bytes,
 };
 #[cfg(feature = "hwloc")]
-pub use mapping::{BindTo, MapBy, Slot, map};
+pub use mapping::{BindTo, MapBy, MapRequest, Slot, map, map_user, map_wide};
+#[cfg(feature = "launcher")]
+pub use reserve::{Occupied, Reservation, occupied};
 pub use sysfs::{place_below, place_on};
 
 /// What stands in a [`Place`] for a part of the machine that is not known, or not fixed because the

@@ -1,0 +1,84 @@
+//! The text of `mpiexec --help`.
+
+use std::fmt::Write as _;
+
+use super::{Scope, Spec, options, variables};
+
+/// `-n, -np, -c N`.
+pub(super) fn usage(spec: &Spec) -> String {
+    let values = spec.values.iter().map(|value| format!(" {value}"));
+    spec.names.join(", ") + &values.collect::<String>()
+}
+
+/// The text of `--help`.
+pub fn help() -> String {
+    let mut text = String::from(
+        "Usage: mpiexec [OPTIONS] PROGRAM [ARGUMENTS] [: [OPTIONS] PROGRAM [ARGUMENTS]]...\n\n\
+         Starts the ranks of an MPI job, here or on other hosts, and waits for them. Any program can be\n\
+         started, not only MPI programs. Long names may be written with one dash or two.\n",
+    );
+    for (scope, title) in [
+        (Scope::Section, "Options of one program (they end at ':'):"),
+        (Scope::Job, "Options of the whole job:"),
+    ] {
+        let _ = write!(text, "\n{title}\n");
+        for spec in options().filter(|spec| spec.scope == scope) {
+            let _ = writeln!(text, "  {}", usage(spec));
+            for line in wrap(spec.help, 80) {
+                let _ = writeln!(text, "          {line}");
+            }
+        }
+    }
+    text.push_str("\nVariables that count as in MPICH's Hydra, unless an option says otherwise:\n");
+    for (names, meaning) in variables::rows() {
+        for line in wrap(&format!("{names}: {}", meaning.replace('`', "")), 88) {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    text.push_str(
+        "\nThe exit status is that of the first rank that failed: its own, or 128 + N for signal N.\n",
+    );
+    text
+}
+
+/// The option whose name is nearest to one that does not exist, if any is near.
+pub(super) fn nearest(bare: &str) -> Option<&'static str> {
+    let names = options().flat_map(|spec| spec.names.iter().copied());
+    let far = |name: &&str| distance(name.trim_start_matches('-'), bare);
+    let near = names.min_by_key(far)?;
+    // One or two letters of a long name are a slip; of a short one they are another name.
+    let allowed = (bare.chars().count() / 4).min(2);
+    (far(&near) <= allowed).then_some(near)
+}
+
+/// How many letters must be put in, taken out or changed to get from one word to the other.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("never empty");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.len() + 1 + word.len() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}

@@ -1,0 +1,103 @@
+//! Times, reports, and questions.
+
+use super::super::*;
+
+pub(super) const GENERAL: &[Spec] = &[
+    Spec {
+        names: &["--timeout"],
+        values: &["SECONDS"],
+        scope: Scope::Job,
+        help: "End the job after this time, with exit status 124.",
+        apply: |parser, option, values| {
+            parser.options.timeout = Some(seconds(option, &values[0])?);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--hang-report"],
+        values: &["SECONDS"],
+        scope: Scope::Job,
+        help: "Print what every rank waits for if the job still runs after this time. \
+               `kill -USR1` to mpiexec prints it at any time.",
+        apply: |parser, option, values| {
+            parser.options.hang_report = Some(seconds(option, &values[0])?);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--late-arrivals"],
+        values: &[],
+        scope: Scope::Job,
+        help: "Print at the end, for each place in the program that calls a collective, how long ranks \
+               waited there for the last one to come, and which that was. The same as -x MICA_LATE=on.",
+        apply: |parser, _, _| {
+            let on = (OsString::from(LATE.env), OsString::from("on"));
+            parser.options.environment.push(on);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--grace"],
+        values: &["SECONDS"],
+        scope: Scope::Job,
+        help: "Time between asking ranks to end (SIGTERM) and killing them (default 2).",
+        apply: |parser, option, values| {
+            parser.options.grace = seconds(option, &values[0])?;
+            Ok(())
+        },
+    },
+    Spec {
+        names: &[
+            "--oversubscribe",
+            "--allow-run-as-root",
+            "-enable-auto-cleanup",
+            "-disable-x",
+            "-disable-hostname-propagation",
+            "-enable-hostname-propagation",
+            "--leave-session-attached",
+            "-q",
+            "--quiet",
+        ],
+        values: &[],
+        scope: Scope::Job,
+        help: "Accepted for familiarity: Mica does so anyway.",
+        apply: |_, _, _| Ok(()),
+    },
+    Spec {
+        names: &["-demux", "-topolib"],
+        values: &["NAME"],
+        scope: Scope::Job,
+        help: "Accepted for familiarity, without effect.",
+        apply: |_, _, _| Ok(()),
+    },
+    Spec {
+        names: &["-v", "--verbose", "--display-map"],
+        values: &[],
+        scope: Scope::Job,
+        help: "Say on standard error what is started, and where.",
+        apply: |parser, _, _| {
+            parser.options.verbose = true;
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-V", "--version", "-info"],
+        values: &[],
+        scope: Scope::Job,
+        help: "Print the version.",
+        apply: |parser, _, _| {
+            parser.answer = Some(Request::Version);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-h", "--help"],
+        values: &[],
+        scope: Scope::Job,
+        help: "Print this help.",
+        apply: |parser, _, _| {
+            parser.answer = Some(Request::Help);
+            Ok(())
+        },
+    },
+];

@@ -1,0 +1,137 @@
+//! Other hosts, and how to reach them.
+
+use super::super::*;
+
+pub(super) const HOSTS: &[Spec] = &[
+    Spec {
+        names: &["-hosts", "-host", "-H", "-hostlist", "-machines"],
+        values: &["NAME[:SLOTS],..."],
+        scope: Scope::Job,
+        help: "Run on these hosts, in this order. A host takes as many ranks as it has slots, or an \
+               equal share, before the next has its turn; when all are full it goes on with the first. Without -n the job has as many ranks as there are slots, a host without a number having 1.",
+        apply: |parser, option, values| {
+            let hosts = crate::hosts::parse_list(&values[0].to_string_lossy());
+            let hosts = hosts
+                .map_err(|bad| wrong(option, OsStr::new(&bad), "a host (NAME or NAME:SLOTS)"))?;
+            parser.options.hosts.extend(hosts);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-f", "-hostfile", "-machinefile"],
+        values: &["FILE"],
+        scope: Scope::Job,
+        help: "Read the hosts from a file: lines of NAME, NAME:SLOTS or NAME slots=N; # begins a comment.",
+        apply: |parser, _, values| {
+            parser.options.host_file = Some(PathBuf::from(&values[0]));
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-ppn", "-perhost", "-N", "--npernode", "-grr"],
+        values: &["N"],
+        scope: Scope::Job,
+        help: "Give each host N ranks before the next has its turn, whatever its slots; without -n the job has N ranks on each host.",
+        apply: |parser, option, values| {
+            parser.options.per_host = Some(ranks(option, &values[0])?);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--pernode", "--bynode", "-rr"],
+        values: &[],
+        scope: Scope::Job,
+        help: "The same as -ppn 1.",
+        apply: |parser, _, _| {
+            parser.options.per_host = Some(1);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--launcher", "-bootstrap"],
+        values: &["ssh|fork|srun"],
+        scope: Scope::Job,
+        help: "How hosts are reached: by ssh; by Slurm (the default in an allocation if no hosts are \
+               given); or fork, where all hosts are virtual nodes on this machine.",
+        apply: |parser, option, values| {
+            let launcher = values[0].to_str().and_then(Launcher::parse);
+            let wanted = || format!("one of {}", Launcher::NAMES);
+            parser.options.launcher =
+                Some(launcher.ok_or_else(|| wrong(option, &values[0], &wanted()))?);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--launcher-exec", "-bootstrap-exec"],
+        values: &["\"PROGRAM ARGS\""],
+        scope: Scope::Job,
+        help: "The remote shell in place of ssh: it is run as PROGRAM ARGS HOST COMMAND...",
+        apply: |parser, option, values| {
+            let words = values[0].to_string_lossy();
+            let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+            if words.is_empty() {
+                return Err(wrong(option, &values[0], "a program"));
+            }
+            parser.options.launcher_exec = Some(words);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--launcher-args"],
+        values: &["\"ARGS\""],
+        scope: Scope::Job,
+        help: "More arguments for the remote shell (or srun), before the host.",
+        apply: |parser, _, values| {
+            let words = values[0].to_string_lossy();
+            let words = words.split_whitespace().map(str::to_owned);
+            parser.options.launcher_args.extend(words);
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--host-timeout"],
+        values: &["SECONDS"],
+        scope: Scope::Job,
+        help: "A host that is not heard of for this time is lost, and the job is ended (default 10). To \
+               start it may take six times as long.",
+        apply: |parser, option, values| {
+            let time = seconds(option, &values[0])?;
+            if time < Duration::from_secs(2) {
+                return Err(wrong(
+                    option,
+                    &values[0],
+                    "2 seconds or more: hosts are heard of once a second",
+                ));
+            }
+            parser.options.host_timeout = time;
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["-iface", "--interface"],
+        values: &["NAME|ADDRESS"],
+        scope: Scope::Job,
+        help: "The network interface that hosts connect to, and that ranks use among hosts \
+               (MICA_NET_INTERFACE, unless it is set).",
+        apply: |parser, _, values| {
+            parser.options.interface = Some(values[0].to_string_lossy().into_owned());
+            Ok(())
+        },
+    },
+    Spec {
+        names: &["--port-range"],
+        values: &["LOW:HIGH"],
+        scope: Scope::Job,
+        help: "Use only these ports for connections among hosts: of mpiexec and its agents, and of ranks where the network is TCP.",
+        apply: |parser, option, values| {
+            let text = values[0].to_string_lossy();
+            let range = text.split_once([':', '-', ',']).and_then(|(low, high)| {
+                let range: (u16, u16) = (low.trim().parse().ok()?, high.trim().parse().ok()?);
+                (range.0 > 0 && range.0 <= range.1).then_some(range)
+            });
+            let wanted = "LOW:HIGH, two ports";
+            parser.options.ports = Some(range.ok_or_else(|| wrong(option, &values[0], wanted))?);
+            Ok(())
+        },
+    },
+];

@@ -1,0 +1,356 @@
+//! Where the output of ranks goes: labelled, to files, to nowhere, or as it is to mpiexec's own.
+//!
+//! The rules come from the command line ([`OutputRules`]) and go with a node's part of the job. When a rank is started,
+//! [`Redirect::of_rank`] makes an [`Outlet`] of them for each of its two streams. A file that gets what a rank prints and
+//! nothing else is given to the rank itself; all else passes through a pipe and [`crate::output`].
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde::{Deserialize, Serialize};
+
+use crate::output::{Pipe, Stream, Target};
+use crate::pattern::{Pattern, PatternRank};
+use crate::rank_set::RankSet;
+
+/// What the user wants of the ranks' output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputRules {
+    /// For standard output.
+    pub out: StreamRules,
+    /// For standard error.
+    pub err: StreamRules,
+    /// What goes to files goes to mpiexec's own output as well.
+    pub copy: bool,
+    /// Standard error goes where standard output goes.
+    pub merge: bool,
+    /// The ranks whose output is wanted.
+    pub only: RankSet,
+}
+
+/// What the user wants of one of the two streams.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StreamRules {
+    /// What begins each line.
+    pub label: Option<Pattern>,
+    /// The file that it goes to.
+    pub file: Option<Pattern>,
+}
+
+impl Default for OutputRules {
+    fn default() -> OutputRules {
+        OutputRules {
+            out: StreamRules::default(),
+            err: StreamRules::default(),
+            copy: false,
+            merge: false,
+            only: RankSet::All,
+        }
+    }
+}
+
+fn fixed(pattern: &str) -> Pattern {
+    Pattern::parse(pattern).expect("a pattern of this program")
+}
+
+impl OutputRules {
+    /// Labels both streams with the rank.
+    pub fn label_ranks(&mut self) {
+        self.label_both(&fixed("[%r] "));
+    }
+
+    /// Labels both streams with the time.
+    pub fn label_time(&mut self) {
+        self.label_both(&fixed("%t "));
+    }
+
+    /// Labels both streams.
+    pub fn label_both(&mut self, pattern: &Pattern) {
+        self.out.label = Some(pattern.clone());
+        self.err.label = Some(pattern.clone());
+    }
+
+    /// Whether lines have labels.
+    #[cfg(test)]
+    pub fn has_labels(&self) -> bool {
+        self.out.label.is_some() || self.err.label.is_some()
+    }
+
+    /// Reads a value of Open MPI's `--output-filename`: `DIR[:nocopy,nojobid]`.
+    #[must_use]
+    pub fn read_directory(&mut self, text: &str) -> Option<()> {
+        let (directory, words) = text.split_once(':').unwrap_or((text, ""));
+        let mut job = "1/";
+        self.copy = true;
+        for word in words.split(',').filter(|word| !word.is_empty()) {
+            match word {
+                "nocopy" => self.copy = false,
+                "nojobid" => job = "",
+                _ => return None,
+            }
+        }
+        let directory = directory.replace('%', "%%");
+        if directory.is_empty() {
+            return None;
+        }
+        let file = |name: &str| Pattern::parse(&format!("{directory}/{job}rank.%0r/{name}"));
+        self.out.file = file("stdout");
+        self.err.file = file("stderr");
+        Some(())
+    }
+
+    /// Reads a value of Open MPI's `--output`: words with commas between.
+    #[must_use]
+    pub fn read_words(&mut self, text: &str) -> Option<()> {
+        for word in text.split(',') {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("tag" | "rank", "") => self.label_ranks(),
+                ("timestamp", "") => self.label_time(),
+                ("merge" | "merge-stderr-to-stdout", "") => self.merge = true,
+                ("dir" | "directory", name) => self.read_directory(&format!("{name}:nocopy"))?,
+                ("file" | "filename", name) if !name.is_empty() => {
+                    let name = name.replace('%', "%%");
+                    self.out.file = Pattern::parse(&format!("{name}.%0r.out"));
+                    self.err.file = Pattern::parse(&format!("{name}.%0r.err"));
+                }
+                _ => return None,
+            }
+        }
+        Some(())
+    }
+
+    /// A file that ranks on several nodes would write, each node for itself.
+    pub fn shared_file(&self) -> Option<&Pattern> {
+        let files = [&self.out.file, &self.err.file];
+        let mut files = files.into_iter().flatten();
+        files.find(|file| !file.differs_between_nodes())
+    }
+}
+
+/// What begins the lines of a rank.
+pub struct Label {
+    pattern: Pattern,
+    rank: PatternRank,
+    /// The text, unless it changes.
+    text: Option<String>,
+}
+
+impl Label {
+    /// The label of a rank.
+    pub fn new(pattern: Pattern, rank: PatternRank) -> Label {
+        let text = (!pattern.has_time()).then(|| pattern.fill(&rank));
+        Label {
+            pattern,
+            rank,
+            text,
+        }
+    }
+
+    /// Adds the text for a line that is written now.
+    pub fn begin(&self, line: &mut Vec<u8>) {
+        match &self.text {
+            Some(text) => line.extend_from_slice(text.as_bytes()),
+            None => line.extend_from_slice(self.pattern.fill(&self.rank).as_bytes()),
+        }
+    }
+}
+
+/// A file that gets a rank's output.
+pub struct OutputFile {
+    file: File,
+    /// mpiexec's own output gets it as well.
+    pub copy: bool,
+    name: PathBuf,
+    failed: bool,
+}
+
+impl OutputFile {
+    /// Writes to the file. A disk that is full is said once; the job goes on.
+    pub fn write(&mut self, text: &[u8]) {
+        if let Err(error) = io::Write::write_all(&mut self.file, text)
+            && !std::mem::replace(&mut self.failed, true)
+        {
+            let name = self.name.display();
+            crate::report::say(format_args!("mpiexec: cannot write to {name}: {error}\n"));
+        }
+    }
+}
+
+/// Where one stream of a rank goes.
+pub enum Outlet {
+    /// To mpiexec's own, untouched.
+    Inherit(Target),
+    /// To a file, written by the rank itself.
+    File(File),
+    /// Nowhere.
+    Null,
+    /// Through a pipe.
+    Pipe(PipeOutlet),
+}
+
+/// What is done with what comes through a pipe.
+pub struct PipeOutlet {
+    label: Option<Label>,
+    file: Option<OutputFile>,
+    target: Target,
+}
+
+impl Outlet {
+    /// What the rank's process gets.
+    pub fn stdio(&self) -> io::Result<Stdio> {
+        Ok(match self {
+            Outlet::Inherit(Target::Out) => Stdio::from(io::stdout().as_fd().try_clone_to_owned()?),
+            Outlet::Inherit(Target::Err) => Stdio::inherit(),
+            Outlet::File(file) => Stdio::from(file.try_clone()?),
+            Outlet::Null => Stdio::null(),
+            Outlet::Pipe(_) => Stdio::piped(),
+        })
+    }
+
+    /// The stream that reads the pipe.
+    pub fn stream(self, pipe: impl Pipe + 'static) -> Option<Stream> {
+        let Outlet::Pipe(PipeOutlet {
+            label,
+            file,
+            target,
+        }) = self
+        else {
+            return None;
+        };
+        Some(Stream::new(label, pipe, target).into_file(file))
+    }
+}
+
+/// The files of the ranks of a node.
+#[derive(Default)]
+pub struct Redirect {
+    files: HashMap<PathBuf, File>,
+}
+
+impl Redirect {
+    /// The outlets of a rank: standard output and standard error. `pipes`: all that mpiexec's own output gets passes
+    /// through a pipe. Files are named from `directory`.
+    ///
+    /// # Errors
+    /// When a file cannot be opened; the error names it.
+    pub fn of_rank(
+        &mut self,
+        rules: &OutputRules,
+        rank: &PatternRank,
+        pipes: bool,
+        directory: &Path,
+    ) -> io::Result<[Outlet; 2]> {
+        if !rules.only.contains(rank.rank) {
+            return Ok([Outlet::Null, Outlet::Null]);
+        }
+        let err_rules = if rules.merge { &rules.out } else { &rules.err };
+        let err_target = if rules.merge {
+            Target::Out
+        } else {
+            Target::Err
+        };
+        let mut outlet = |stream: &StreamRules, target| -> io::Result<Outlet> {
+            let label = stream.label.clone();
+            let label = label.map(|pattern| Label::new(pattern, rank.clone()));
+            let file = stream.file.as_ref();
+            let file = file.map(|name| self.open(&directory.join(name.fill(rank))));
+            let file = file.transpose()?;
+            Ok(match file {
+                Some((file, _)) if label.is_none() && !rules.copy => Outlet::File(file),
+                None if label.is_none() && !pipes => Outlet::Inherit(target),
+                file => Outlet::Pipe(PipeOutlet {
+                    label,
+                    file: file.map(|(file, name)| OutputFile {
+                        file,
+                        copy: rules.copy,
+                        name,
+                        failed: false,
+                    }),
+                    target,
+                }),
+            })
+        };
+        Ok([
+            outlet(&rules.out, Target::Out)?,
+            outlet(err_rules, err_target)?,
+        ])
+    }
+
+    /// Opens a file for a stream. The first on this node empties it; all write to its end.
+    fn open(&mut self, path: &Path) -> io::Result<(File, PathBuf)> {
+        let named = |error: io::Error| {
+            let text = format!(
+                "cannot write the output of ranks to {}: {error}",
+                path.display()
+            );
+            io::Error::new(error.kind(), text)
+        };
+        if let Some(file) = self.files.get(path) {
+            return Ok((file.try_clone().map_err(named)?, path.to_owned()));
+        }
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(named)?;
+        }
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .map_err(named)?;
+        // What is no plain file (/dev/null, a pipe) cannot be emptied, and need not be.
+        if file.metadata().is_ok_and(|data| data.is_file()) {
+            file.set_len(0).map_err(named)?;
+        }
+        let own = file.try_clone().map_err(named)?;
+        self.files.insert(path.to_owned(), own);
+        Ok((file, path.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_as_open_mpi_names_them() {
+        let rank = PatternRank {
+            rank: 2,
+            size: 12,
+            node: 0,
+            host: "h".to_owned(),
+        };
+        let names = |text: &str, read: fn(&mut OutputRules, &str) -> Option<()>| {
+            let mut rules = OutputRules::default();
+            read(&mut rules, text)?;
+            let name = |rules: &StreamRules| rules.file.as_ref().map(|file| file.fill(&rank));
+            Some((name(&rules.out)?, name(&rules.err)?, rules.copy))
+        };
+        let wanted = |out: &str, err: &str, copy| Some((out.to_owned(), err.to_owned(), copy));
+        let directory = OutputRules::read_directory;
+        assert_eq!(
+            names("d", directory),
+            wanted("d/1/rank.02/stdout", "d/1/rank.02/stderr", true)
+        );
+        assert_eq!(
+            names("100%:nocopy,nojobid", directory),
+            wanted("100%/rank.02/stdout", "100%/rank.02/stderr", false)
+        );
+        assert_eq!(names("d:what", directory), None);
+        assert_eq!(names(":nocopy", directory), None);
+        let words = OutputRules::read_words;
+        assert_eq!(
+            names("file=f", words),
+            wanted("f.02.out", "f.02.err", false)
+        );
+        assert_eq!(
+            names("tag,dir=d", words),
+            wanted("d/1/rank.02/stdout", "d/1/rank.02/stderr", false)
+        );
+        for bad in ["", "tag=1", "file=", "xml"] {
+            assert!(OutputRules::default().read_words(bad).is_none(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,724 @@
+//! The doctor's table of checks: from facts to findings.
+
+use mica_node::topology::readable_bytes;
+
+use super::facts::{Facts, Limit};
+use super::{Finding, Weight};
+
+/// A check: its name, and what it finds. Nothing found means that all is well, in the words given.
+struct Check {
+    name: &'static str,
+    well: &'static str,
+    look: fn(&Facts, &mut Found),
+}
+
+/// What a check has found until now.
+struct Found {
+    check: &'static str,
+    findings: Vec<Finding>,
+}
+
+impl Found {
+    fn add(&mut self, weight: Weight, found: impl Into<String>, remedy: impl Into<String>) {
+        let remedy = remedy.into();
+        self.findings.push(Finding {
+            check: self.check,
+            weight,
+            found: found.into(),
+            remedy: (!remedy.is_empty()).then_some(remedy),
+        });
+    }
+
+    fn hinders(&mut self, found: impl Into<String>, remedy: impl Into<String>) {
+        self.add(Weight::Hinders, found, remedy);
+    }
+
+    fn note(&mut self, found: impl Into<String>, remedy: impl Into<String>) {
+        self.add(Weight::Note, found, remedy);
+    }
+}
+
+/// How many checks there are.
+#[cfg(test)]
+pub const COUNT: usize = CHECKS.len();
+
+/// Every check, in the order of the report.
+pub fn all(facts: &Facts) -> Vec<Finding> {
+    let run = |check: &Check| {
+        let mut found = Found {
+            check: check.name,
+            findings: Vec::new(),
+        };
+        (check.look)(facts, &mut found);
+        if found.findings.is_empty() {
+            found.add(Weight::Fine, check.well, "");
+        }
+        found.findings
+    };
+    CHECKS.iter().flat_map(run).collect()
+}
+
+const GIB: u64 = 1 << 30;
+const MIB: u64 = 1 << 20;
+
+/// The table.
+const CHECKS: &[Check] = &[
+    Check {
+        name: "installation",
+        well: "libmpi_abi.so.1 lies beside this command",
+        look: |facts, found| {
+            if facts.library.is_none() {
+                found.hinders(
+                    "libmpi_abi.so.1 is not in ../lib of this command",
+                    "install Mica (scripts/install.sh PREFIX) and use PREFIX/bin/mica",
+                );
+            }
+        },
+    },
+    Check {
+        name: "path",
+        well: "mpiexec and mpicc in PATH are this installation's",
+        look: |facts, found| {
+            for name in ["mpiexec", "mpicc"] {
+                let own = facts.own_bin.as_ref().map(|bin| bin.join(name));
+                let Some(own) = own.filter(|own| own.is_file()) else {
+                    continue;
+                };
+                let bin = own.parent().unwrap_or(&own).display();
+                match facts.in_path.get(name) {
+                    None => found.note(
+                        format!("there is no {name} in PATH"),
+                        format!("export PATH={bin}:$PATH"),
+                    ),
+                    Some(first) if same_file(first, &own) => {}
+                    Some(first) => found.hinders(
+                        format!(
+                            "{name} in PATH is {}, not this installation's",
+                            first.display()
+                        ),
+                        format!("export PATH={bin}:$PATH"),
+                    ),
+                }
+            }
+        },
+    },
+    Check {
+        name: "libraries",
+        well: "LD_LIBRARY_PATH leads to no other MPI",
+        look: |facts, found| {
+            match (&facts.in_library_path, &facts.library) {
+                (Some(first), Some(own)) if !same_file(first, own) => found.hinders(
+                    format!(
+                        "LD_LIBRARY_PATH leads to another libmpi_abi.so.1: {}",
+                        first.display()
+                    ),
+                    "take its folder out of LD_LIBRARY_PATH, or put Mica's before it",
+                ),
+                _ => {}
+            }
+            for library in &facts.foreign_libraries {
+                found.note(
+                    format!(
+                        "LD_LIBRARY_PATH leads to another MPI's library: {}",
+                        library.display()
+                    ),
+                    "programs linked to that one do not use Mica: `ldd PROGRAM` shows which it is",
+                );
+            }
+        },
+    },
+    Check {
+        name: "variables",
+        well: "all variables whose names begin with MICA_ are understood",
+        look: |facts, found| {
+            for complaint in &facts.complaints {
+                found.hinders(
+                    complaint.clone(),
+                    "correct it, or unset it (`mica info` lists the variables)",
+                );
+            }
+            if !facts.rank_variables.is_empty() {
+                found.hinders(
+                    format!(
+                        "{} set: a program started from here takes itself for a rank of another job",
+                        facts.rank_variables.join(", ")
+                    ),
+                    format!("unset {}", facts.rank_variables.join(" ")),
+                );
+            }
+        },
+    },
+    Check {
+        name: "proc",
+        well: "/proc is this PID namespace's",
+        look: |facts, found| {
+            if !facts.proc_is_own {
+                found.hinders(
+                    "/proc is missing, or another PID namespace's",
+                    "mount it: mount -t proc proc /proc (unshare --mount-proc does it in a new namespace)",
+                );
+            }
+        },
+    },
+    Check {
+        name: "shared memory",
+        well: "anonymous shared memory (memfd) can be had",
+        look: |facts, found| {
+            if let Some(error) = &facts.memfd {
+                found.hinders(
+                    format!("memfd_create: {error}; ranks cannot share memory"),
+                    "allow memfd_create in the container's seccomp profile, or use a kernel from 3.17 on",
+                );
+            }
+        },
+    },
+    Check {
+        name: "processes",
+        well: "processes can be held by descriptors (pidfd)",
+        look: |facts, found| {
+            if let Some(error) = &facts.pidfd {
+                found.hinders(
+                    format!("pidfd_open: {error}; mpiexec cannot start ranks"),
+                    "allow pidfd_open in the container's seccomp profile, or use a kernel from 5.4 on",
+                );
+            }
+        },
+    },
+    Check {
+        name: "single copy",
+        well: "ranks can read and write each other's memory (CMA)",
+        look: |facts, found| {
+            if let Some((reason, remedy)) = &facts.cma {
+                found.hinders(
+                    format!("{reason}; long messages are copied twice"),
+                    remedy.clone(),
+                );
+            }
+        },
+    },
+    Check {
+        name: "mapped",
+        well: "buffers in reuse can move to shared memory (PROCMAP_QUERY)",
+        look: |facts, found| {
+            if let Some(error) = &facts.procmap_query {
+                found.note(
+                    format!("PROCMAP_QUERY: {error}; buffers in reuse do not move to shared memory, which would be fastest"),
+                    "Linux 6.11 or newer, with /proc mounted and ioctl allowed on it",
+                );
+            }
+        },
+    },
+    Check {
+        name: "membarrier",
+        well: "waiting ranks can park at no cost to senders (membarrier)",
+        look: |facts, found| {
+            if !facts.membarrier {
+                found.hinders(
+                    "membarrier is refused: every send pays for a memory fence",
+                    "allow membarrier in the container's seccomp profile",
+                );
+            }
+        },
+    },
+    Check {
+        name: "file size",
+        well: "the limit of file sizes leaves room for shared memory",
+        look: |facts, found| {
+            // The limit holds for memfds: their size is laid out for all pairs of ranks, though it costs nothing.
+            if let Some(limit) = tight(&facts.file_size, 64 * GIB) {
+                found.hinders(
+                    format!(
+                        "files may have {} at most, the ranks' shared memory is one",
+                        readable_bytes(limit)
+                    ),
+                    "ulimit -f unlimited",
+                );
+            }
+        },
+    },
+    Check {
+        name: "address space",
+        well: "the address space is not limited",
+        look: |facts, found| {
+            if let Some(limit) = tight(&facts.address_space, 64 * GIB) {
+                let text = format!("a process may map {} at most", readable_bytes(limit));
+                match limit < 4 * GIB {
+                    true => found.hinders(
+                        text + ": too little for shared memory",
+                        "ulimit -v unlimited",
+                    ),
+                    false => found.note(
+                        text + ": jobs of many ranks need more",
+                        "ulimit -v unlimited",
+                    ),
+                }
+            }
+        },
+    },
+    Check {
+        name: "descriptors",
+        well: "there are enough descriptors",
+        look: |facts, found| {
+            // mpiexec raises the soft limit itself; the hard one counts.
+            let hard = facts.descriptors.1;
+            if let Some(hard) = hard.filter(|&hard| hard < 4096) {
+                let text = format!("a process may have {hard} descriptors open");
+                let remedy = "raise the hard limit (ulimit -Hn, /etc/security/limits.conf, docker run --ulimit nofile=65536)";
+                match hard < 128 {
+                    true => found.hinders(text + ", mpiexec needs several for each rank", remedy),
+                    false => found.note(text + ": enough for some hundred ranks on a node", remedy),
+                }
+            }
+        },
+    },
+    Check {
+        name: "locked memory",
+        well: "the network that jobs would use does not depend on locked memory, or there is enough",
+        look: |facts, found| {
+            let needs = |provider: &String| {
+                ["verbs", "psm", "opx", "efa", "cxi"]
+                    .iter()
+                    .any(|p| provider.starts_with(p))
+            };
+            let needs = facts.provider.as_ref().is_some_and(needs);
+            if let Some(limit) = tight(&facts.locked_memory, 64 * MIB).filter(|_| needs) {
+                found.hinders(
+                    format!(
+                        "{} of memory may be locked, and the network registers buffers",
+                        readable_bytes(limit)
+                    ),
+                    "ulimit -l unlimited (/etc/security/limits.conf: memlock)",
+                );
+            }
+        },
+    },
+    Check {
+        name: "user processes",
+        well: "the user may start enough processes",
+        look: |facts, found| {
+            if let Some(limit) = tight(&facts.processes, 256) {
+                found.note(
+                    format!("a user may have {limit} processes and threads"),
+                    "ulimit -u 4096",
+                );
+            }
+        },
+    },
+    Check {
+        name: "cores",
+        well: "all cores of the affinity mask are this job's to use",
+        look: |facts, found| {
+            if let Some(error) = &facts.topology_error {
+                found.hinders(error.clone(), "see that /sys is mounted");
+                return;
+            }
+            if let Some(quota) = facts.cpu_quota.filter(|&quota| quota < facts.cores as f64) {
+                found.note(
+                    format!(
+                        "a cgroup gives {quota:.1} processors' worth of time on {} cores: more ranks than that stop in turns, and ranks \
+                         are not bound",
+                        facts.cores
+                    ),
+                    "give the container processors instead of a quota (docker run --cpuset-cpus, not --cpus), or start no more ranks",
+                );
+            }
+            if facts.cores < facts.all_cores {
+                found.note(
+                    format!(
+                        "{} of the machine's {} cores may be used",
+                        facts.cores, facts.all_cores
+                    ),
+                    "",
+                );
+            }
+            if facts.cores == 1 {
+                found.note("there is one core: ranks take turns", "");
+            }
+            if facts.units > facts.cores {
+                found.note(
+                    format!(
+                        "cores have {} hardware threads: ranks are bound to cores, -bind-to hwthread takes each thread",
+                        facts.units.div_ceil(facts.cores.max(1))
+                    ),
+                    "",
+                );
+            }
+        },
+    },
+    Check {
+        name: "memory",
+        well: "memory is not limited, and none is swapped out",
+        look: |facts, found| {
+            let memory = facts.memory.unwrap_or(u64::MAX);
+            if let Some(limit) = facts.memory_limit.filter(|&limit| limit < memory) {
+                let text = format!(
+                    "a cgroup limits memory to {}, the ranks' shared memory included",
+                    readable_bytes(limit)
+                );
+                match limit < 256 * MIB {
+                    true => found.hinders(text, "raise it (docker run --memory)"),
+                    false => found.note(text, ""),
+                }
+            }
+            if let Some(used) = facts
+                .swap_used
+                .filter(|&used| used > 256 * MIB && used > memory / 20)
+            {
+                found.note(
+                    format!(
+                        "{} are swapped out: memory is short, and ranks wait for the disk",
+                        readable_bytes(used)
+                    ),
+                    "end what takes the memory, or start fewer ranks",
+                );
+            }
+        },
+    },
+    Check {
+        name: "huge pages",
+        well: "transparent huge pages are not switched off",
+        look: |facts, found| {
+            if facts.huge_pages.as_deref() == Some("never") {
+                found.note(
+                    "transparent huge pages are off: programs with much memory miss more in the TLB",
+                    "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled",
+                );
+            }
+        },
+    },
+    Check {
+        name: "host name",
+        well: "the host's name has an address",
+        look: |facts, found| {
+            if let Some(error) = &facts.unresolved {
+                found.note(
+                    format!("the name of this host, {:?}, has no address ({error}): other hosts do not find it by name", facts.host),
+                    "put it into /etc/hosts",
+                );
+            }
+        },
+    },
+    Check {
+        name: "several hosts",
+        well: "ssh and a network for jobs on several hosts are there",
+        look: |facts, found| {
+            if !facts.in_path.contains_key("ssh") {
+                found.note(
+                    "there is no ssh: mpiexec reaches other hosts only through Slurm or --launcher-exec",
+                    "install an ssh client (Debian: openssh-client); jobs on one node need none",
+                );
+            }
+            match (&facts.fabric, &facts.network_error) {
+                (None, error) => found.note(
+                    format!("there is no libfabric: {}", error.as_deref().unwrap_or_default()),
+                    "install it (Debian: libfabric1); jobs on one node need none",
+                ),
+                (Some(version), Some(error)) => found.note(
+                    format!("libfabric {version} offers no network that serves: {error}"),
+                    "`mica info --all` lists its offers; MICA_NET_PROVIDER and MICA_NET_INTERFACE choose among them",
+                ),
+                (Some(version), None) if is_old(version) => found.note(
+                    format!("libfabric {version} is old: 1.16 has mended much"),
+                    "install libfabric 1.16 or newer, or name one by MICA_NET_LIBRARY",
+                ),
+                _ => {}
+            }
+        },
+    },
+    Check {
+        name: "tuning",
+        well: "costs are this machine's, or the shipped ones",
+        look: |facts, found| {
+            if let Some(error) = &facts.tuning_error {
+                found.hinders(
+                    error.clone(),
+                    "run `mica tune` on this machine, or set MICA_TUNING=off",
+                );
+            }
+            if let Some(file) = facts.foreign_tuning.first() {
+                found.note(
+                    format!(
+                        "there is a tuning file, of another machine or kernel: {}",
+                        file.display()
+                    ),
+                    "run `mica tune` here; until then the shipped costs are used",
+                );
+            }
+        },
+    },
+];
+
+/// The soft limit, if it is below `least`.
+fn tight(limit: &Limit, least: u64) -> Option<u64> {
+    limit.0.filter(|&limit| limit < least)
+}
+
+/// Whether two paths lead to the same file.
+fn same_file(a: &std::path::Path, b: &std::path::Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+/// Whether a version of libfabric is below 1.16.
+fn is_old(version: &str) -> bool {
+    let mut parts = version
+        .split('.')
+        .map(|part| part.parse::<u32>().unwrap_or(0));
+    (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < (1, 16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    /// A machine of which nothing is to be said.
+    fn healthy() -> Facts {
+        Facts {
+            library: Some(PathBuf::from("/opt/lib/libmpi_abi.so.1")),
+            in_path: [("ssh", PathBuf::from("/usr/bin/ssh"))].into(),
+            proc_is_own: true,
+            membarrier: true,
+            cores: 4,
+            units: 4,
+            all_cores: 4,
+            memory: Some(8 * GIB),
+            fabric: Some("1.18".to_owned()),
+            ..Facts::default()
+        }
+    }
+
+    fn worst(facts: &Facts, check: &str) -> Finding {
+        let mut findings = all(facts);
+        findings.retain(|finding| finding.check == check);
+        let order = |finding: &Finding| match finding.weight {
+            Weight::Fine => 0,
+            Weight::Note => 1,
+            Weight::Hinders => 2,
+        };
+        findings
+            .into_iter()
+            .max_by_key(order)
+            .expect("a check of this name")
+    }
+
+    #[test]
+    fn a_healthy_machine_is_well() {
+        for finding in all(&healthy()) {
+            assert_eq!(finding.weight, Weight::Fine, "{finding:?}");
+        }
+    }
+
+    /// Each row: what is changed, the check that finds it, how much it matters, a word of what it says.
+    #[test]
+    fn each_trouble_is_found_with_a_remedy() {
+        let text = |text: &str| Some(text.to_owned());
+        type Row<'a> = (&'a dyn Fn(&mut Facts), &'a str, Weight, &'a str);
+        let rows: &[Row<'_>] = &[
+            (
+                &|f| f.library = None,
+                "installation",
+                Weight::Hinders,
+                "libmpi_abi",
+            ),
+            (
+                &|f| f.in_library_path = Some("/x/libmpi_abi.so.1".into()),
+                "libraries",
+                Weight::Hinders,
+                "/x/",
+            ),
+            (
+                &|f| f.foreign_libraries = vec!["/x/libmpi.so.12".into()],
+                "libraries",
+                Weight::Note,
+                "libmpi.so.12",
+            ),
+            (
+                &|f| f.complaints = vec!["MICA_X: no".to_owned()],
+                "variables",
+                Weight::Hinders,
+                "MICA_X",
+            ),
+            (
+                &|f| f.rank_variables = vec!["PMI_RANK".to_owned()],
+                "variables",
+                Weight::Hinders,
+                "PMI_RANK",
+            ),
+            (&|f| f.proc_is_own = false, "proc", Weight::Hinders, "/proc"),
+            (
+                &|f| f.memfd = text("EPERM"),
+                "shared memory",
+                Weight::Hinders,
+                "memfd_create: EPERM",
+            ),
+            (
+                &|f| f.pidfd = text("ENOSYS"),
+                "processes",
+                Weight::Hinders,
+                "pidfd_open: ENOSYS",
+            ),
+            (
+                &|f| f.cma = Some(("refused".to_owned(), "allow".to_owned())),
+                "single copy",
+                Weight::Hinders,
+                "refused",
+            ),
+            (
+                &|f| f.procmap_query = text("ENOTTY"),
+                "mapped",
+                Weight::Note,
+                "PROCMAP_QUERY: ENOTTY",
+            ),
+            (
+                &|f| f.membarrier = false,
+                "membarrier",
+                Weight::Hinders,
+                "membarrier",
+            ),
+            (
+                &|f| f.file_size = (Some(0), None),
+                "file size",
+                Weight::Hinders,
+                "0 B",
+            ),
+            (
+                &|f| f.address_space = (Some(GIB), None),
+                "address space",
+                Weight::Hinders,
+                "1 GiB",
+            ),
+            (
+                &|f| f.address_space = (Some(32 * GIB), None),
+                "address space",
+                Weight::Note,
+                "32 GiB",
+            ),
+            (
+                &|f| f.descriptors = (Some(64), Some(64)),
+                "descriptors",
+                Weight::Hinders,
+                "64 descriptors",
+            ),
+            (
+                &|f| f.descriptors = (Some(1024), Some(1024)),
+                "descriptors",
+                Weight::Note,
+                "1024",
+            ),
+            (
+                &|f| f.processes = (Some(100), None),
+                "user processes",
+                Weight::Note,
+                "100 processes",
+            ),
+            (
+                &|f| f.cpu_quota = Some(1.5),
+                "cores",
+                Weight::Note,
+                "1.5 processors",
+            ),
+            (
+                &|f| f.all_cores = 8,
+                "cores",
+                Weight::Note,
+                "4 of the machine's 8",
+            ),
+            (
+                &|f| f.units = 8,
+                "cores",
+                Weight::Note,
+                "2 hardware threads",
+            ),
+            (
+                &|f| f.memory_limit = Some(64 * MIB),
+                "memory",
+                Weight::Hinders,
+                "64 MiB",
+            ),
+            (
+                &|f| f.memory_limit = Some(4 * GIB),
+                "memory",
+                Weight::Note,
+                "4 GiB",
+            ),
+            (
+                &|f| f.swap_used = Some(GIB),
+                "memory",
+                Weight::Note,
+                "swapped out",
+            ),
+            (
+                &|f| f.huge_pages = text("never"),
+                "huge pages",
+                Weight::Note,
+                "huge pages are off",
+            ),
+            (
+                &|f| f.unresolved = text("no"),
+                "host name",
+                Weight::Note,
+                "no address",
+            ),
+            (
+                &|f| f.in_path.clear(),
+                "several hosts",
+                Weight::Note,
+                "no ssh",
+            ),
+            (
+                &|f| f.fabric = None,
+                "several hosts",
+                Weight::Note,
+                "no libfabric",
+            ),
+            (
+                &|f| f.fabric = text("1.11"),
+                "several hosts",
+                Weight::Note,
+                "1.11 is old",
+            ),
+            (
+                &|f| f.network_error = text("nothing fits"),
+                "several hosts",
+                Weight::Note,
+                "nothing fits",
+            ),
+            (
+                &|f| f.tuning_error = text("another machine's"),
+                "tuning",
+                Weight::Hinders,
+                "another",
+            ),
+            (
+                &|f| f.foreign_tuning = vec!["/t/x.toml".into()],
+                "tuning",
+                Weight::Note,
+                "/t/x.toml",
+            ),
+        ];
+        for (change, check, weight, word) in rows {
+            let mut facts = healthy();
+            change(&mut facts);
+            let finding = worst(&facts, check);
+            assert_eq!(finding.weight, *weight, "{finding:?}");
+            assert!(finding.found.contains(word), "{word}: {finding:?}");
+            assert!(
+                finding.remedy.is_some() || *weight == Weight::Note,
+                "{finding:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn locked_memory_counts_where_the_network_registers_buffers() {
+        let mut facts = healthy();
+        facts.locked_memory = (Some(64 << 10), None);
+        facts.provider = Some("tcp on eth0".to_owned());
+        assert_eq!(worst(&facts, "locked memory").weight, Weight::Fine);
+        facts.provider = Some("verbs;ofi_rxm on ib0".to_owned());
+        assert_eq!(worst(&facts, "locked memory").weight, Weight::Hinders);
+    }
+}

@@ -1,0 +1,210 @@
+//! What the doctor looks at: the system, the limits, the environment, the installation.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
+
+use mica_node::maps::Maps;
+use mica_node::park;
+use mica_node::process::{self, Resource};
+use mica_node::topology::{self, Machine};
+use mica_policy::tuning;
+
+use crate::info;
+use crate::network::Network;
+
+/// A refusal and what would change it.
+pub type Refusal = (String, String);
+
+/// A limit: soft and hard, `None` where there is none.
+pub type Limit = (Option<u64>, Option<u64>);
+
+/// Facts about this machine, this process and its environment.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// The library beside this command.
+    pub library: Option<PathBuf>,
+    /// The folder of this command.
+    pub own_bin: Option<PathBuf>,
+    /// The first of each of these in PATH: mpiexec, mpicc, ssh.
+    pub in_path: BTreeMap<&'static str, PathBuf>,
+    /// The first libmpi_abi.so.1 in LD_LIBRARY_PATH.
+    pub in_library_path: Option<PathBuf>,
+    /// Other MPI libraries there.
+    pub foreign_libraries: Vec<PathBuf>,
+    /// What is wrong with variables whose names begin with MICA_.
+    pub complaints: Vec<String>,
+    /// Variables that make a program take itself for a rank.
+    pub rank_variables: Vec<String>,
+    /// /proc is there and shows this process under its own number.
+    pub proc_is_own: bool,
+    pub memfd: Option<String>,
+    pub pidfd: Option<String>,
+    pub cma: Option<Refusal>,
+    pub procmap_query: Option<String>,
+    pub membarrier: bool,
+    pub file_size: Limit,
+    pub address_space: Limit,
+    pub descriptors: Limit,
+    pub locked_memory: Limit,
+    pub processes: Limit,
+    /// Cores that the affinity mask leaves.
+    pub cores: usize,
+    /// Processing units that the mask leaves.
+    pub units: usize,
+    /// Cores of the machine.
+    pub all_cores: usize,
+    pub cpu_quota: Option<f64>,
+    pub memory_limit: Option<u64>,
+    pub memory: Option<u64>,
+    pub swap_used: Option<u64>,
+    /// `always`, `madvise` or `never`.
+    pub huge_pages: Option<String>,
+    pub host: String,
+    /// Why the host's name has no address.
+    pub unresolved: Option<String>,
+    /// Version of libfabric.
+    pub fabric: Option<String>,
+    /// The provider that jobs over several nodes would use.
+    pub provider: Option<String>,
+    /// Why there is none.
+    pub network_error: Option<String>,
+    /// Why the tuning file cannot be used.
+    pub tuning_error: Option<String>,
+    /// Names of tuning files of other machines, where this one has none.
+    pub foreign_tuning: Vec<PathBuf>,
+    /// The topology could not be read.
+    pub topology_error: Option<String>,
+}
+
+/// Variables that launchers set for ranks.
+const RANK_VARIABLES: [&str; 6] = [
+    "MICA_SEGMENT_FD",
+    "MICA_RANK",
+    "PMI_FD",
+    "PMI_RANK",
+    "PMIX_RANK",
+    "PMIX_NAMESPACE",
+];
+
+impl Facts {
+    /// Looks at the system.
+    pub fn gather() -> Facts {
+        // Libraries that are asked here make files.
+        process::outlive_file_size_limit();
+        let own = std::env::current_exe().ok();
+        let own_bin = own.as_deref().and_then(Path::parent).map(Path::to_owned);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let libraries = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let limit = |resource| process::limits(resource).unwrap_or((None, None));
+        let text = |error: std::io::Error| error.to_string();
+        let network = Network::look();
+        let (machine, topology_error) = match Machine::load() {
+            Ok(machine) => (Some(machine), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        let prefix = crate::explain::prefix();
+        Facts {
+            library: info::library().path,
+            own_bin,
+            in_path: ["mpiexec", "mpicc", "ssh"]
+                .into_iter()
+                .filter_map(|name| Some((name, first_file(&path, name)?)))
+                .collect(),
+            in_library_path: first_file(&libraries, "libmpi_abi.so.1"),
+            foreign_libraries: ["libmpi.so.12", "libmpi.so.40", "libmpi.so"]
+                .into_iter()
+                .filter_map(|name| first_file(&libraries, name))
+                .collect(),
+            complaints: info::complaints(names),
+            rank_variables: RANK_VARIABLES
+                .into_iter()
+                .filter(|name| std::env::var_os(name).is_some())
+                .map(str::to_owned)
+                .collect(),
+            proc_is_own: fs::read_link("/proc/self")
+                .is_ok_and(|link| link == Path::new(&std::process::id().to_string())),
+            memfd: process::memfd().err().map(text),
+            pidfd: process::pidfd().err().map(text),
+            cma: process::cma_between_ranks()
+                .err()
+                .map(|refusal| (refusal.reason, refusal.remedy)),
+            procmap_query: Maps::open().err().map(text),
+            membarrier: park::membarrier_available(),
+            file_size: limit(Resource::FileSize),
+            address_space: limit(Resource::AddressSpace),
+            descriptors: limit(Resource::Descriptors),
+            locked_memory: limit(Resource::LockedMemory),
+            processes: limit(Resource::Processes),
+            cores: machine.as_ref().map_or(0, Machine::cores),
+            units: machine.as_ref().map_or(0, |machine| machine.units().len()),
+            all_cores: machine.as_ref().map_or(0, Machine::all_cores),
+            cpu_quota: topology::cpu_quota(),
+            memory_limit: topology::memory_limit(),
+            memory: meminfo("MemTotal"),
+            swap_used: meminfo("SwapTotal")
+                .zip(meminfo("SwapFree"))
+                .map(|(total, free)| total.saturating_sub(free)),
+            huge_pages: huge_pages(),
+            host: process::host_name(),
+            unresolved: (process::host_name(), 0).to_socket_addrs().err().map(text),
+            fabric: network
+                .library
+                .as_ref()
+                .map(|library| library.version.clone()),
+            provider: network
+                .chosen()
+                .map(|chosen| format!("{} on {}", chosen.provider, chosen.interface)),
+            network_error: network.error.clone(),
+            tuning_error: tuning::in_force(prefix.as_deref())
+                .err()
+                .map(|e| e.to_string()),
+            foreign_tuning: foreign_tuning(prefix.as_deref()),
+            topology_error,
+        }
+    }
+}
+
+/// The first folder of a list that has this file.
+fn first_file(list: &std::ffi::OsStr, name: &str) -> Option<PathBuf> {
+    let mut files = std::env::split_paths(list).map(|folder| folder.join(name));
+    files.find(|file| file.is_file())
+}
+
+/// A line of /proc/meminfo, in bytes.
+fn meminfo(name: &str) -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    let number: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(number << 10)
+}
+
+/// The word in brackets.
+fn huge_pages() -> Option<String> {
+    let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok()?;
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split(']').next()?.to_owned())
+}
+
+/// Tuning files where this machine looks for its own, if it has none.
+fn foreign_tuning(prefix: Option<&Path>) -> Vec<PathBuf> {
+    let is_used = matches!(
+        tuning::in_force(prefix),
+        Ok((_, tuning::Source::File(_))) | Err(_)
+    );
+    if is_used || mica_node::tunables::TUNING.text() != "auto" {
+        return Vec::new();
+    }
+    let folders = tuning::folders(&|name| std::env::var_os(name), prefix);
+    let files = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok());
+    let files = files.flatten().flatten().map(|entry| entry.path());
+    files
+        .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+        .collect()
+}

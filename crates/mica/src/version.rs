@@ -1,0 +1,76 @@
+//! `mica version`: which Mica this is.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::info;
+
+/// What there is to say.
+#[derive(Serialize)]
+struct Version {
+    version: &'static str,
+    /// The MPI standard that it follows, whose ABI the library has.
+    standard: &'static str,
+    abi: &'static str,
+    /// The library beside this command.
+    library: Option<PathBuf>,
+    /// How it was compiled.
+    build: &'static str,
+    target: &'static str,
+    compiler: &'static str,
+    /// The source that it was built from, if that was a git repository.
+    commit: Option<&'static str>,
+}
+
+/// The answer, for people or as JSON.
+pub fn text(json: bool) -> String {
+    let library = info::library();
+    let version = Version {
+        version: library.version,
+        standard: "MPI 5.0",
+        abi: "libmpi_abi.so.1 (the ABI of MPI 5.0)",
+        library: library.path,
+        build: env!("MICA_BUILD_PROFILE"),
+        target: env!("MICA_BUILD_TARGET"),
+        compiler: env!("MICA_BUILD_COMPILER"),
+        commit: Some(env!("MICA_BUILD_COMMIT")).filter(|commit| !commit.is_empty()),
+    };
+    if json {
+        return serde_json::to_string_pretty(&version).expect("plain data is valid JSON") + "\n";
+    }
+    let place = match &version.library {
+        Some(path) => path.display().to_string(),
+        None => "not beside this command (is it installed?)".to_owned(),
+    };
+    format!(
+        "Mica {}\n  standard  {}\n  ABI       {}\n  library   {place}\n  build     {}, {}, {}\n  commit    {}\n",
+        version.version,
+        version.standard,
+        version.abi,
+        version.build,
+        version.target,
+        version.compiler,
+        version.commit.unwrap_or("not known"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_there() {
+        let plain = text(false);
+        for part in ["Mica 0.", "MPI 5.0", "libmpi_abi.so.1", "rustc", "commit"] {
+            assert!(plain.contains(part), "{part}: {plain}");
+        }
+        let json: serde_json::Value = serde_json::from_str(&text(true)).unwrap();
+        assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
+        assert!(
+            json["target"]
+                .as_str()
+                .is_some_and(|target| target.contains('-'))
+        );
+    }
+}

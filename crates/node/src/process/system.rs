@@ -1,0 +1,73 @@
+//! What this system allows a process: limits, and calls that the launcher needs.
+
+use std::io;
+
+use super::check;
+
+/// A limit of setrlimit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    /// Address space (`ulimit -v`).
+    AddressSpace,
+    /// Size of a file that is written, shared memory included (`ulimit -f`).
+    FileSize,
+    /// Open descriptors (`ulimit -n`).
+    Descriptors,
+    /// Memory that cannot be swapped out (`ulimit -l`).
+    LockedMemory,
+    /// Processes of the user (`ulimit -u`).
+    Processes,
+}
+
+/// Soft and hard limit in force; `None` for each that does not limit.
+///
+/// # Errors
+/// When the system refuses to tell.
+pub fn limits(resource: Resource) -> io::Result<(Option<u64>, Option<u64>)> {
+    let number = match resource {
+        Resource::AddressSpace => libc::RLIMIT_AS,
+        Resource::FileSize => libc::RLIMIT_FSIZE,
+        Resource::Descriptors => libc::RLIMIT_NOFILE,
+        Resource::LockedMemory => libc::RLIMIT_MEMLOCK,
+        Resource::Processes => libc::RLIMIT_NPROC,
+    };
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is valid for writes.
+    check(unsafe { libc::getrlimit(number, &mut limit) })?;
+    let finite = |value| (value != libc::RLIM_INFINITY).then_some(value);
+    Ok((finite(limit.rlim_cur), finite(limit.rlim_max)))
+}
+
+/// Lets writes beyond the limit of file sizes fail with EFBIG, instead of a signal that ends this process. Programs that it
+/// starts inherit this.
+pub fn outlive_file_size_limit() {
+    // SAFETY: SIG_IGN is a valid disposition.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
+/// Whether processes can be held by descriptors.
+///
+/// # Errors
+/// What pidfd_open says.
+pub fn pidfd() -> io::Result<()> {
+    // SAFETY: getpid has no preconditions; pidfd_open takes plain numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
+    check(fd as i32)?;
+    // SAFETY: the descriptor is new and nobody else's.
+    check(unsafe { libc::close(fd as i32) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_told() {
+        let (soft, hard) = limits(Resource::Descriptors).unwrap();
+        assert!(soft.is_none_or(|soft| soft > 0));
+        assert!(hard.is_none_or(|hard| soft.is_some_and(|soft| soft <= hard)));
+    }
+}

@@ -1,0 +1,42 @@
+//! What users of mpi4py meet: workers of mpi4py.futures, and exceptions while others wait. `MICA_PYTHON` names the Python
+//! (default `target/venv/bin/python`).
+
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mica_tests::{Install, Job, one_at_a_time, target, workspace};
+
+/// `mpiexec OPTIONS python ARGUMENTS FILE`, the file in tests/python.
+fn python(options: &[&str], arguments: &[&str], file: &str) -> Job {
+    let python = env::var_os("MICA_PYTHON");
+    let python = python.map_or_else(|| target().join("venv/bin/python"), PathBuf::from);
+    let job = Install::find().mpiexec(options);
+    let job = job.args([&python]).args(arguments);
+    job.args([workspace().join("tests/python").join(file)])
+}
+
+#[test]
+fn workers_that_are_there_do_the_work() {
+    let _turn = one_at_a_time();
+    let out = python(&["-n", "3"], &["-m", "mpi4py.futures"], "futures_spawn.py").run();
+    assert_eq!(out.expect_success().stdout, "[0, 1, 4, 9, 16]\n");
+}
+
+/// Workers cannot be spawned yet: the error says what to do. mpi4py's main thread waits on, which only a time limit ends.
+#[test]
+fn workers_that_would_be_spawned_are_an_error_with_a_remedy() {
+    let _turn = one_at_a_time();
+    let out = python(&["-n", "1", "--timeout", "10"], &[], "futures_spawn.py").run();
+    out.expect_failure()
+        .says("MPI_Comm_spawn is not implemented")
+        .says("python -m mpi4py.futures SCRIPT");
+}
+
+#[test]
+fn an_exception_of_one_rank_ends_the_job() {
+    let _turn = one_at_a_time();
+    let job = python(&["-n", "3"], &["-m", "mpi4py"], "exception.py");
+    let out = job.limit(Duration::from_secs(60)).run().expect_failure();
+    out.says("RuntimeError: on purpose").says("rank 2");
+}
