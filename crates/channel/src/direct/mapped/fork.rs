@@ -3,29 +3,32 @@
 //! The child makes the copies itself, in its fork handler, and the parent's handler waits for it. So the parent's buffers
 //! stay as they are, transfers in progress go on, and other threads of the parent never meet a page that is being replaced.
 //! Before the fork the registry is locked, so that the child finds it consistent; it is of no use there but to know
-//! that. Children made without handlers (`vfork`, `posix_spawn`, `_Fork`, `clone`) share the buffers until they exec.
+//! that.
+//!
+//! Migrated memory is marked MADV_DONTFORK, but for the time of a fork with handlers. So a child made without them (`_Fork`, `clone`
+//! without CLONE_VM, `fork` in a signal handler that has interrupted the registry) does not share it with its parent, but faults
+//! where it uses it. `vfork` and `posix_spawn` share all memory anyway, until they exec.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Once;
 
-use super::OWNERS;
+use super::extents::{union, without};
+use super::hooks::InChild;
 use super::owner::Owner;
-use mica_node::maps::Maps;
+use super::{OWNERS, checks, raw};
+use mica_node::maps::{Area, Maps};
 
 /// What the handlers of one fork tell each other; behind the lock that they hold.
 #[derive(Debug)]
 pub(super) struct Forking {
-    /// Read and write end of the pipe whose end tells the parent that the child has its copies.
+    /// Read and write end of the pipe whose end tells the parent that the child has its copies. None: nothing was migrated, or
+    /// there was no pipe to be had.
     pipe: Option<[i32; 2]>,
-    /// No pipe could be had: the areas were hidden from the child.
-    hidden: bool,
 }
 
 impl Forking {
-    pub const NONE: Forking = Forking {
-        pipe: None,
-        hidden: false,
-    };
+    pub const NONE: Forking = Forking { pipe: None };
 }
 
 thread_local! {
@@ -64,18 +67,17 @@ extern "C" fn prepare() {
     // SAFETY: writes two descriptors to `ends`.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } == 0 {
         owners.forking.pipe = Some(ends);
-    } else {
-        owners.forking.hidden = true;
-        hide(&owners.list, libc::MADV_DONTFORK);
+        advise(&owners.list, libc::MADV_DOFORK);
     }
+    // Otherwise the child does without.
 }
 
-fn hide(owners: &[Owner], advice: i32) {
+fn advise(owners: &[Owner], advice: i32) {
     for owner in owners {
         owner.each_area(&owner.maps, |area| {
-            let at = std::ptr::with_exposed_provenance_mut(area.addresses.start);
+            let Range { start, end } = area.addresses;
             // SAFETY: advice on an area that exists, which changes no byte.
-            unsafe { libc::madvise(at, area.addresses.len(), advice) };
+            let _ = unsafe { raw::advise(start, end - start, advice) };
         });
     }
 }
@@ -98,9 +100,7 @@ extern "C" fn parent() {
             {}
             libc::close(read);
         }
-    }
-    if forking.hidden {
-        hide(&owners.list, libc::MADV_DOFORK);
+        advise(&owners.list, libc::MADV_DONTFORK);
     }
     OWNERS.release();
 }
@@ -115,13 +115,13 @@ extern "C" fn child() {
     for owner in &mut owners.list {
         owner.is_off = true;
     }
+    checks::HelperThread::none_in_child();
     if let Some([read, write]) = forking.pipe {
         // The parent's map would tell of the parent.
         match Maps::open() {
             Ok(maps) => {
                 for owner in &owners.list {
-                    // SAFETY: 1. a child of fork has one thread; 2. the kernel has just said so.
-                    owner.each_area(&maps, |area| unsafe { super::motion::make_private(area) });
+                    owner.each_area(&maps, |area| make_own(owner, area));
                 }
             }
             // By what the parent knew: another thread may have moved something since, at worst.
@@ -144,6 +144,37 @@ extern "C" fn child() {
         }
     }
     OWNERS.release();
+}
+
+/// Makes a migrated area the child's own: a copy, or what the program has advised.
+fn make_own(owner: &Owner, area: &Area) {
+    let mut advised = owner.for_child(area);
+    advised.sort_by_key(|(part, _)| part.start);
+    let parts: Vec<Range<usize>> = advised.iter().map(|(part, _)| part.clone()).collect();
+    for addresses in without(&area.addresses, &union(&parts, &[])) {
+        let part = Area {
+            addresses,
+            ..area.clone()
+        };
+        // SAFETY: 1. a child of fork has one thread; 2. the kernel has just said so.
+        unsafe { super::motion::make_private(&part) };
+    }
+    for (part, kind) in advised {
+        // SAFETY: the parent has said that its child shall have it so.
+        unsafe {
+            let renewed = raw::renew(part.start, part.len(), raw::protection(area));
+            if renewed.is_ok() && kind == InChild::Wiped {
+                let _ = raw::advise(part.start, part.len(), libc::MADV_WIPEONFORK);
+            }
+        }
+    }
+    // Last, since a part may be both.
+    for (part, kind) in owner.for_child(area) {
+        if kind == InChild::Absent {
+            // SAFETY: as above.
+            unsafe { libc::munmap(std::ptr::without_provenance_mut(part.start), part.len()) };
+        }
+    }
 }
 
 /// Whether `prepare` took the lock for this fork.
