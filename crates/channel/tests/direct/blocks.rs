@@ -482,13 +482,11 @@ fn rounds() {
         block.part(0, MIB).check(round as u8);
         block.free();
     }
-    // malloc keeps some for itself, as it does without us: 44 MiB, twice the largest block that was freed.
+    // What malloc keeps for itself (up to 44 MiB, twice the largest block that was freed, as it does without us) is all.
     wait_until("but for malloc's own", || {
-        file_bytes(segment) <= empty + 48 * MIB
+        let kept = direct.usage().unwrap().bytes;
+        kept <= 45 * MIB && file_bytes(segment) <= empty + kept
     });
-    // SAFETY: no obligations.
-    unsafe { libc::malloc_trim(0) };
-    wait_until("all", || file_bytes(segment) <= empty + MIB);
 }
 
 fn threads() {

@@ -121,18 +121,24 @@ impl Owner {
         }
     }
 
-    /// The parts of an area that a child shall not have as they are, and how it shall.
-    pub fn for_child(&self, area: &Area) -> Vec<(Range<usize>, InChild)> {
-        let Some(place) = self.place(area) else {
-            return Vec::new();
-        };
-        let file = place.file();
-        let parts = self.in_child.iter().filter_map(|advice| {
-            let both = advice.file.start.max(file.start)..advice.file.end.min(file.end);
-            let address = |offset: u64| area.addresses.start + (offset - file.start) as usize;
-            (!both.is_empty()).then(|| (address(both.start)..address(both.end), advice.kind))
-        });
-        parts.collect()
+    /// The memory that a child shall not have as it is, and how it shall: first what is to be wiped, then what is to be absent.
+    pub fn for_child(&self) -> Vec<(Range<usize>, InChild)> {
+        let mut parts = Vec::new();
+        if self.in_child.is_empty() {
+            return parts;
+        }
+        for place in self.census().unwrap_or_default() {
+            let file = place.file();
+            let address = |offset: u64| place.addresses.start + (offset - file.start) as usize;
+            for advice in &self.in_child {
+                let both = advice.file.start.max(file.start)..advice.file.end.min(file.end);
+                if !both.is_empty() {
+                    parts.push((address(both.start)..address(both.end), advice.kind));
+                }
+            }
+        }
+        parts.sort_by_key(|(_, kind)| *kind == InChild::Absent);
+        parts
     }
 
     /// Refuses pages that the program has taken back before.

@@ -272,17 +272,15 @@ impl Files {
 const CLEARED: [i32; 3] = [libc::MADV_KEEPONFORK, libc::MADV_DOFORK, libc::MADV_DODUMP];
 
 /// Whether the program has given advice on an area that would be lost in moving. The kernel says so in `/proc/self/smaps` only, which
-/// takes as long as the process is large. So the advice is taken back for one page: where it was there, the page is an
-/// area of its own now.
+/// takes as long as the process is large. So the advice is taken back for one page in the middle: where it was there, the page is
+/// an area of its own now. (One at an end may be joined to a neighbour.)
 pub(super) fn check_advice(maps: &Maps, area: &Area, page: usize) -> Result<(), Kept> {
     let Range { start, end } = area.addresses;
-    if end - start == page {
+    if end - start <= 2 * page {
         let flags = advice_of(start).ok_or(Kept::Kernel)?;
         return flags.is_empty().then_some(()).ok_or(Kept::Advised);
     }
-    // Not the last of two, nor a part of the buffer more than another.
     let at = start + (end - start) / page / 2 * page;
-    let at = if at + page == end { start } else { at };
     for advice in CLEARED {
         // SAFETY: a page of the program's, none of whose bytes changes.
         unsafe { raw::advise(at, page, advice) }.map_err(|_| Kept::Kernel)?;
@@ -291,8 +289,7 @@ pub(super) fn check_advice(maps: &Maps, area: &Area, page: usize) -> Result<(), 
     if now.is_none_or(|now| now.addresses != (at..at + page)) {
         return Ok(());
     }
-    let neighbour = if at == start { at + page } else { start };
-    for advice in advice_of(neighbour).unwrap_or_default() {
+    for advice in advice_of(start).unwrap_or_default() {
         // SAFETY: as above.
         let _ = unsafe { raw::advise(at, page, advice) };
     }

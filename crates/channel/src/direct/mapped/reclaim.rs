@@ -8,16 +8,21 @@
 //! How often it looks bounds what may linger: while at most [`BOUND`] is migrated, less and less often, down to twice a second;
 //! above that, every 20 ms, in which a program can hardly fill more than that much new memory.
 //!
+//! It counts as a thread that does not touch the program's memory: so it uses memory of malloc, which may share a page with a buffer that is
+//! being migrated, under the registry's lock only, and waits on a word of the library's static data.
+//!
 //! A child of `fork` has no such thread, and no migrated memory. The thread is never ended: it holds nothing that the end of the
 //! process would have to wait for, and the library is never unloaded (`-z nodelete`).
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, Thread};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use super::OWNERS;
 use super::checks::{HelperThread, Kept};
+use super::lock::futex_wait;
+use super::lock::futex_wake;
 use super::motion::SignalsBlocked;
 
 /// Bytes that are looked after at leisure.
@@ -32,15 +37,19 @@ const LONG: Duration = Duration::from_millis(500);
 /// The stack: it only calls the kernel. Thread-local data of all loaded objects comes out of it, too.
 const STACK: usize = 256 << 10;
 
-/// The process that the thread is in, and the thread.
-static RUNNING: Mutex<Option<(u32, Thread)>> = Mutex::new(None);
+/// Held while the thread is being started.
+static STARTING: Mutex<()> = Mutex::new(());
 
-/// The process that the thread is in, to be read without the lock.
+/// The process that the thread is in.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Counts what the thread is to be woken for.
+static NUDGES: AtomicU32 = AtomicU32::new(0);
 
 /// Whether this process has the thread.
 pub(super) fn is_running() -> bool {
-    PROCESS.load(Ordering::Relaxed) == std::process::id()
+    // SYNC running
+    PROCESS.load(Ordering::Acquire) == std::process::id()
 }
 
 /// Starts the thread, once a process; to be called without the owners' lock.
@@ -48,52 +57,43 @@ pub(super) fn is_running() -> bool {
 /// # Errors
 /// When there can be no thread (limits).
 pub(super) fn start() -> Result<(), Kept> {
-    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    let process = std::process::id();
-    if running.as_ref().is_some_and(|(known, _)| *known == process) {
+    let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if is_running() {
         return Ok(());
     }
-    let ready = Arc::new(AtomicBool::new(false));
-    let starter = thread::current();
-    let tell = Arc::clone(&ready);
-    let body = move || {
-        let _helper = HelperThread::new();
-        tell.store(true, Ordering::Release);
-        starter.unpark();
-        look_after();
-    };
     let builder = thread::Builder::new().name("mica-reclaim".to_owned());
     let blocked = SignalsBlocked::new();
-    let spawned = builder.stack_size(STACK).spawn(body);
+    let spawned = builder.stack_size(STACK).spawn(|| {
+        let _helper = HelperThread::new();
+        // SYNC running: whoever sees this sees the count of helpers.
+        PROCESS.store(std::process::id(), Ordering::Release);
+        look_after()
+    });
     drop(blocked);
-    let spawned = spawned.map_err(|_| Kept::NoHelper)?;
-    // Until it counts as a helper: a process with one thread of its own is treated as such from the first migration on.
-    // SYNC pairs with the Release above: the count of helpers is seen.
-    while !ready.load(Ordering::Acquire) {
-        thread::park();
+    spawned.map_err(|_| Kept::NoHelper)?;
+    // Until it counts as a helper, and has done what a thread does at its start: a process with one thread of its own is treated as
+    // such from the first migration on.
+    while !is_running() {
+        thread::yield_now();
     }
-    *running = Some((process, spawned.thread().clone()));
-    PROCESS.store(process, Ordering::Relaxed);
     Ok(())
 }
 
-/// Has the thread look more often again: something has been migrated. To be called without the owners' lock.
+/// Has the thread look more often again: something has been migrated.
 pub(super) fn nudge() {
-    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((process, thread)) = &*running
-        && *process == std::process::id()
-    {
-        thread.unpark();
-    }
+    // Nothing else is published by it.
+    NUDGES.fetch_add(1, Ordering::Relaxed);
+    futex_wake(&NUDGES);
 }
 
 fn look_after() -> ! {
     let mut known = None;
     let mut pause = SHORT;
     loop {
+        let nudges = NUDGES.load(Ordering::Relaxed);
         let now = look();
         if now.bytes == 0 {
-            thread::park();
+            futex_wait(&NUDGES, nudges, None);
             continue;
         }
         let most = if now.bytes > BOUND { SHORT } else { LONG };
@@ -103,7 +103,7 @@ fn look_after() -> ! {
             SHORT
         };
         known = Some(now);
-        thread::park_timeout(pause);
+        futex_wait(&NUDGES, nudges, Some(pause));
     }
 }
 
