@@ -285,6 +285,10 @@ fn mapped() -> Channel {
         let reason = format!("switched off by {}={choice}", tunables::DIRECT.env);
         return channel(Some((reason, format!("unset {}", tunables::DIRECT.env))));
     }
+    if tunables::MAPPED.text() == "off" {
+        let reason = format!("switched off by {}=off", tunables::MAPPED.env);
+        return channel(Some((reason, format!("unset {}", tunables::MAPPED.env))));
+    }
     channel(Maps::open().err().map(|error| {
         let reason = format!("PROCMAP_QUERY on /proc/self/maps: {error}");
         (reason, "Linux 6.11 or newer, with /proc mounted".to_owned())

@@ -103,6 +103,8 @@ tunables! {
         "Shortest rendezvous message that is copied directly; shorter ones go through cells.";
     DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "auto", Kind::Threshold,
         "Shortest average contiguous run for which a non-contiguous message is copied directly.";
+    MAPPED: "mapped", "MICA_MAPPED", "auto", Kind::Choice(&["auto", "all", "off"]),
+        "Which buffers in reuse move to shared memory: those of malloc, MPI_Alloc_mem and static data (auto), those in mappings that the program has made itself as well (all), or none (off).";
     MAPPED_AFTER: "mapped_after", "MICA_MAPPED_AFTER", "8", Kind::Count,
         "How often a buffer is used before its pages are moved to shared memory.";
     MAPPED_MIN: "mapped_min", "MICA_MAPPED_MIN", "32K", Kind::Bytes,

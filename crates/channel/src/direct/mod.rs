@@ -383,7 +383,7 @@ impl Direct {
 }
 
 /// Why a back end that the user has not asked for is not used.
-const OFF: &str = "switched off by MICA_DIRECT";
+const OFF: &str = "switched off by MICA_DIRECT or MICA_MAPPED";
 
 /// What a back end can do in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]

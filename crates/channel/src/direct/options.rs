@@ -9,6 +9,8 @@ pub struct Options {
     pub cma: bool,
     /// Buffers may be moved to the job segment's file.
     pub mapped: bool,
+    /// Of these, also those in mappings that the program has made itself (`MICA_MAPPED=all`).
+    pub mapped_all: bool,
     /// The XPMEM module may be used.
     pub xpmem: bool,
     /// Uses of a buffer before it is moved (`MICA_MAPPED_AFTER`).
@@ -27,9 +29,11 @@ impl Options {
     /// When a tunable's value does not fit.
     pub fn in_force() -> Result<Options, BadValue> {
         let choice = tunables::DIRECT.choice()?;
+        let migrated = tunables::MAPPED.choice()?;
         Ok(Options {
             cma: choice != "off",
-            mapped: matches!(choice, "auto" | "mapped"),
+            mapped: matches!(choice, "auto" | "mapped") && migrated != "off",
+            mapped_all: migrated == "all",
             xpmem: matches!(choice, "auto" | "xpmem"),
             mapped_after: u32::try_from(tunables::MAPPED_AFTER.number()?).unwrap_or(u32::MAX),
             mapped_min: tunables::MAPPED_MIN.number()? as usize,
@@ -41,6 +45,7 @@ impl Options {
     pub const OFF: Options = Options {
         cma: false,
         mapped: false,
+        mapped_all: false,
         xpmem: false,
         mapped_after: u32::MAX,
         mapped_min: usize::MAX,

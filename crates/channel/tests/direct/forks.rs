@@ -16,6 +16,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("a_child_of_many_threads", threads),
     ("fork_without_descriptors_hides_buffers", no_descriptors),
     ("fork_between_moves_and_frees", busy),
+    ("a_child_leaves_the_heap_of_its_parent_alone", shared_heap),
 ];
 
 fn copies() {
@@ -163,4 +164,45 @@ fn busy() {
     }
     assert!(direct.usage().unwrap().slots <= 12, "{:?}", direct.usage());
     peer.end();
+}
+
+/// Blocks of the main heap share pages with what the library itself, and other handlers, have allocated: what a child does there
+/// before it has its copies must not be seen by its parent.
+fn shared_heap() {
+    let segment = job(1);
+    let mut direct = owner(segment);
+    let advised = Memory::map(2 * PAGE);
+    let mut blocks: Vec<Memory> = Vec::new();
+    for round in 0..40u8 {
+        let block = Memory::malloc(40_000 + usize::from(round) * 8);
+        block.fill(round);
+        drop(expose_moved(&mut direct, block));
+        // Small ones around it, some of them free.
+        let small: Vec<Box<[u8; 64]>> = (0..40).map(|i| Box::new([i; 64])).collect();
+        let kept: Vec<Box<[u8; 64]>> = small.into_iter().step_by(2).collect();
+        if round == 20 {
+            drop(expose_moved(&mut direct, advised));
+            let at = std::ptr::with_exposed_provenance_mut(advised.at);
+            // SAFETY: the test's own memory.
+            let result = unsafe { libc::madvise(at, advised.len, libc::MADV_WIPEONFORK) };
+            assert_eq!(result, 0);
+        }
+        assert!(succeeds_in_child(|| {
+            let more: Vec<Vec<u8>> = (0..200).map(|i| vec![7; i]).collect();
+            block.check(round);
+            drop(more);
+        }));
+        assert!(
+            kept.iter()
+                .enumerate()
+                .all(|(i, b)| b[..] == [2 * i as u8; 64])
+        );
+        assert!(is_moved(&mut direct, block), "the registry is on, too");
+        blocks.push(block);
+        if round % 3 == 0 {
+            blocks
+                .swap_remove(usize::from(round) / 2 % blocks.len())
+                .free();
+        }
+    }
 }

@@ -81,14 +81,23 @@ pub fn job(ranks: usize) -> &'static JobSegment {
     Box::leak(Box::new(JobSegment::create(&spec).expect("segment")))
 }
 
-/// Options with `mapped` on.
+/// Options with `mapped` on, for all memory.
 pub fn mapped() -> Options {
     Options {
         mapped: true,
+        mapped_all: true,
         mapped_after: AFTER,
         mapped_min: PAGE,
         mapped_max: 1 << 30,
         ..Options::CMA
+    }
+}
+
+/// As by default: not what the program has mapped itself.
+pub fn auto() -> Options {
+    Options {
+        mapped_all: false,
+        ..mapped()
     }
 }
 
@@ -121,6 +130,26 @@ pub fn file_bytes(segment: &JobSegment) -> usize {
 
 pub fn pattern(seed: u8, at: usize) -> u8 {
     (at.wrapping_mul(31) ^ at >> 8).wrapping_add(usize::from(seed) * 17) as u8
+}
+
+type Mremap = unsafe extern "C" fn(
+    *mut libc::c_void,
+    usize,
+    usize,
+    i32,
+    *mut libc::c_void,
+) -> *mut libc::c_void;
+
+/// `mremap` as it was before anything was migrated: a pointer that was fetched then is not watched.
+pub fn unseen_mremap() -> Mremap {
+    static FUNCTION: std::sync::OnceLock<Mremap> = std::sync::OnceLock::new();
+    *FUNCTION.get_or_init(|| {
+        // SAFETY: the name is NUL-terminated, and the function has this type.
+        unsafe {
+            let found = libc::dlsym(libc::RTLD_DEFAULT, c"mremap".as_ptr());
+            std::mem::transmute::<*mut libc::c_void, Mremap>(found)
+        }
+    })
 }
 
 /// Memory of the test's own, from `mmap`; by raw addresses, since it is shared, moved, and taken away.
@@ -180,21 +209,53 @@ impl Memory {
         assert_eq!(result, 0);
     }
 
-    /// As `realloc` does it for large blocks.
+    pub fn malloc(len: usize) -> Memory {
+        // SAFETY: no obligations.
+        let at = unsafe { libc::malloc(len) };
+        assert!(!at.is_null());
+        let at = at.expose_provenance();
+        Memory { at, len }
+    }
+
+    pub fn aligned(alignment: usize, len: usize) -> Memory {
+        let mut at = std::ptr::null_mut();
+        // SAFETY: writes a pointer.
+        assert_eq!(unsafe { libc::posix_memalign(&mut at, alignment, len) }, 0);
+        let at = at.expose_provenance();
+        Memory { at, len }
+    }
+
+    pub fn realloc(self, len: usize) -> Memory {
+        // SAFETY: from malloc; the old address is not used any more.
+        let at = unsafe { libc::realloc(self.ptr().cast(), len) };
+        assert!(!at.is_null());
+        let at = at.expose_provenance();
+        Memory { at, len }
+    }
+
+    pub fn free(self) {
+        // SAFETY: from malloc, used no more.
+        unsafe { libc::free(self.ptr().cast()) };
+    }
+
+    /// By a call that the library does not see.
     pub fn remap(self, len: usize) -> Memory {
+        let null = std::ptr::null_mut();
         // SAFETY: the test's own memory; the old address is not used any more.
-        let at = unsafe { libc::mremap(self.ptr().cast(), self.len, len, libc::MREMAP_MAYMOVE) };
+        let at = unsafe {
+            unseen_mremap()(self.ptr().cast(), self.len, len, libc::MREMAP_MAYMOVE, null)
+        };
         assert_ne!(at, libc::MAP_FAILED);
         let at = at.expose_provenance();
         Memory { at, len }
     }
 
-    /// To this very address.
+    /// To this very address, by a call that the library does not see.
     pub fn remap_to(self, to: usize) -> Memory {
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         let target = std::ptr::with_exposed_provenance_mut::<libc::c_void>(to);
         // SAFETY: both places are the test's own memory.
-        let at = unsafe { libc::mremap(self.ptr().cast(), self.len, self.len, flags, target) };
+        let at = unsafe { unseen_mremap()(self.ptr().cast(), self.len, self.len, flags, target) };
         assert_ne!(at, libc::MAP_FAILED);
         Memory { at: to, ..self }
     }

@@ -4,6 +4,7 @@
 //! Every scenario runs in a process of its own, with one thread unless it makes more, so that it can fork, count its threads, and
 //! set limits. Arguments are filters on names.
 
+mod blocks;
 mod conformance;
 mod forks;
 mod kit;
@@ -19,6 +20,7 @@ fn main() {
     let mut scenarios: Vec<Scenario> = Vec::new();
     scenarios.extend(conformance::SCENARIOS);
     scenarios.extend(lives::SCENARIOS);
+    scenarios.extend(blocks::SCENARIOS);
     scenarios.extend(refusals::SCENARIOS);
     scenarios.extend(forks::SCENARIOS);
     scenarios.extend(reach::SCENARIOS);
@@ -26,6 +28,8 @@ fn main() {
         .skip(1)
         .filter(|a| !a.starts_with('-'))
         .collect();
+    // Before any scenario migrates something.
+    kit::unseen_mremap();
     let mut failed = Vec::new();
     for (name, body) in scenarios {
         if !filters.is_empty() && !filters.iter().any(|f| name.contains(f.as_str())) {

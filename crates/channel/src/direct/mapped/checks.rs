@@ -1,12 +1,14 @@
 //! Whose memory may be moved: what is looked at before, and the reasons not to (docs/design/mapped.md has the hazards).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::CStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::raw;
 use crate::direct::cma;
 use mica_node::maps::{Area, Maps};
 
@@ -53,6 +55,21 @@ pub enum Kept {
     /// The kernel refused a step.
     #[error("the kernel refused to move it")]
     Kernel,
+    /// Neither malloc's nor static data: the program may do with it what it does with its own mappings.
+    #[error("mapped by the program itself (MICA_MAPPED=all moves such memory, too)")]
+    Foreign,
+    /// The program has advised the kernel on it (not in children, not in core dumps), or taken it back before.
+    #[error("the program has advised the kernel on it (madvise)")]
+    Advised,
+    /// The program's calls of `madvise` and `mremap` would go unseen.
+    #[error("calls of madvise and mremap cannot be watched")]
+    Unwatched,
+    /// No thread could be started that gives freed memory back.
+    #[error("no thread could be started that gives freed memory back (a limit on threads?)")]
+    NoHelper,
+    /// A GPU's driver pins memory without the kernel's count.
+    #[error("a device that may have registered memory unseen is in use")]
+    Device,
 }
 
 /// Threads of our own that touch users' memory only as part of a transfer.
@@ -70,6 +87,11 @@ impl HelperThread {
     pub fn new() -> HelperThread {
         HELPERS.fetch_add(1, Ordering::Relaxed);
         HelperThread(())
+    }
+
+    /// In a child of `fork`: its parent's helpers are not there.
+    pub(super) fn none_in_child() {
+        HELPERS.store(0, Ordering::Relaxed);
     }
 }
 
@@ -126,15 +148,18 @@ pub(super) fn allocator_is_known() -> bool {
         };
         !huge_heaps
             && OTHERS.iter().all(|name| symbol(name).is_null())
-            && object_of(symbol(c"malloc")).is_some_and(|object| {
-                let file = object.rsplit('/').next().unwrap_or(&object);
-                file.starts_with("libc.so") || file.starts_with("libc-2")
-            })
+            && object_of(symbol(c"malloc")).is_some_and(|object| is_libc(&object))
     })
 }
 
+/// Whether a path is that of glibc's C library.
+pub(super) fn is_libc(object: &str) -> bool {
+    let file = object.rsplit('/').next().unwrap_or(object);
+    file.starts_with("libc.so") || file.starts_with("libc-2")
+}
+
 /// Path of the loaded object that holds a symbol.
-fn object_of(symbol: *mut libc::c_void) -> Option<String> {
+pub(super) fn object_of(symbol: *mut libc::c_void) -> Option<String> {
     if symbol.is_null() {
         return None;
     }
@@ -183,6 +208,119 @@ pub(super) fn check_area(area: &Area, name: &[u8], page: usize) -> Result<(), Ke
     } else {
         Err(Kept::Kind)
     }
+}
+
+/// What files that are mapped say of what the process does, by device and inode.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    known: HashMap<(u64, u64), Meaning>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Nothing,
+    /// A ring of io_uring, or a context of asynchronous I/O: the kernel may be writing to the program's memory.
+    AsyncReads,
+    Device,
+}
+
+impl Meaning {
+    fn of(name: &[u8]) -> Meaning {
+        if name.starts_with(b"anon_inode:[io_uring]") || name.starts_with(b"/[aio]") {
+            Meaning::AsyncReads
+        } else if name.starts_with(b"/dev/nvidia") {
+            Meaning::Device
+        } else {
+            Meaning::Nothing
+        }
+    }
+}
+
+impl Files {
+    /// Whether the kernel may be writing to memory of the process by itself. Costs a question for each file area.
+    pub fn has_async_reads(&mut self, maps: &Maps) -> Result<bool, Kept> {
+        let mut at = 0;
+        let mut found = false;
+        while let Some(area) = maps.next_of_a_file(at).map_err(|_| Kept::Kernel)? {
+            let key = (area.device, area.inode);
+            let meaning = match self.known.get(&key) {
+                Some(known) => *known,
+                None => {
+                    let mut name = [0u8; 64];
+                    // One that is longer is none of these.
+                    let _ = maps.named(area.addresses.start, &mut name);
+                    let meaning = Meaning::of(&name);
+                    // All files without a name of their own may share an inode.
+                    if !name.starts_with(b"anon_inode:") {
+                        self.known.insert(key, meaning);
+                    }
+                    meaning
+                }
+            };
+            match meaning {
+                Meaning::Nothing => {}
+                Meaning::AsyncReads => found = true,
+                Meaning::Device => return Err(Kept::Device),
+            }
+            at = area.addresses.end;
+        }
+        Ok(found)
+    }
+}
+
+/// What undoes advice that changes what a fork or a core dump makes of memory.
+const CLEARED: [i32; 3] = [libc::MADV_KEEPONFORK, libc::MADV_DOFORK, libc::MADV_DODUMP];
+
+/// Whether the program has given advice on an area that would be lost in moving. The kernel says so in `/proc/self/smaps` only, which
+/// takes as long as the process is large. So the advice is taken back for one page in the middle: where it was there, the page is
+/// an area of its own now. (One at an end may be joined to a neighbour.)
+pub(super) fn check_advice(maps: &Maps, area: &Area, page: usize) -> Result<(), Kept> {
+    let Range { start, end } = area.addresses;
+    if end - start <= 2 * page {
+        let flags = advice_of(start).ok_or(Kept::Kernel)?;
+        return flags.is_empty().then_some(()).ok_or(Kept::Advised);
+    }
+    let at = start + (end - start) / page / 2 * page;
+    for advice in CLEARED {
+        // SAFETY: a page of the program's, none of whose bytes changes.
+        unsafe { raw::advise(at, page, advice) }.map_err(|_| Kept::Kernel)?;
+    }
+    let now = maps.at(at).map_err(|_| Kept::Kernel)?;
+    if now.is_none_or(|now| now.addresses != (at..at + page)) {
+        return Ok(());
+    }
+    for advice in advice_of(start).unwrap_or_default() {
+        // SAFETY: as above.
+        let _ = unsafe { raw::advise(at, page, advice) };
+    }
+    Err(Kept::Advised)
+}
+
+/// The advice in force at an address, of the kinds that [`CLEARED`] undoes.
+fn advice_of(address: usize) -> Option<Vec<i32>> {
+    let smaps = BufReader::new(File::open("/proc/self/smaps").ok()?);
+    let mut is_here = false;
+    for line in smaps.lines() {
+        let line = line.ok()?;
+        let first = line.split_whitespace().next()?;
+        if let Some((start, end)) = first.split_once('-')
+            && let (Ok(start), Ok(end)) = (
+                usize::from_str_radix(start, 16),
+                usize::from_str_radix(end, 16),
+            )
+        {
+            is_here = (start..end).contains(&address);
+        } else if is_here && first == "VmFlags:" {
+            let advice = |flag| match flag {
+                "wf" => Some(libc::MADV_WIPEONFORK),
+                "dc" => Some(libc::MADV_DONTFORK),
+                "dd" => Some(libc::MADV_DONTDUMP),
+                _ => None,
+            };
+            return Some(line.split_whitespace().filter_map(advice).collect());
+        }
+    }
+    None
 }
 
 /// glibc's heaps of arenas other than the main one start at multiples of this (HEAP_MAX_SIZE).
@@ -308,6 +446,47 @@ mod tests {
         let big = vec![1u8; 64 << 20];
         let at = big.as_ptr().addr() & !4095;
         assert!(!in_arena(&maps, &(at..at + 4096)));
+    }
+
+    #[test]
+    fn advice_on_memory_is_noticed_and_stays() {
+        let Ok(maps) = Maps::open() else {
+            return eprintln!("skipped: no PROCMAP_QUERY");
+        };
+        const PAGE: usize = 4096;
+        // SAFETY: a fresh mapping, with pages around it that keep it apart.
+        let at = unsafe {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let at = libc::mmap(std::ptr::null_mut(), 16 * PAGE, protection, flags, -1, 0);
+            assert_ne!(at, libc::MAP_FAILED);
+            at.expose_provenance()
+        };
+        let advise = |from: usize, count: usize, advice| {
+            // SAFETY: the test's own memory.
+            unsafe { raw::advise(at + from * PAGE, count * PAGE, advice) }.expect("advice");
+        };
+        let check = |from: usize| {
+            let area = maps.at(at + from * PAGE).expect("answer").expect("mapped");
+            check_advice(&maps, &area, PAGE)
+        };
+        assert_eq!(check(4), Ok(()));
+        for (advice, count) in [
+            (libc::MADV_WIPEONFORK, 5),
+            (libc::MADV_DONTFORK, 2),
+            (libc::MADV_DONTDUMP, 1),
+        ] {
+            advise(4, count, advice);
+            for _ in 0..2 {
+                assert_eq!(check(4), Err(Kept::Advised), "{count} pages");
+                let area = maps.at(at + 4 * PAGE).unwrap().unwrap();
+                assert_eq!(area.addresses.len(), count * PAGE, "as before");
+            }
+            CLEARED
+                .into_iter()
+                .for_each(|advice| advise(4, count, advice));
+            assert_eq!(check(4), Ok(()));
+        }
     }
 
     #[test]

@@ -3,28 +3,37 @@
 //! The child makes the copies itself, in its fork handler, and the parent's handler waits for it. So the parent's buffers
 //! stay as they are, transfers in progress go on, and other threads of the parent never meet a page that is being replaced.
 //! Before the fork the registry is locked, so that the child finds it consistent; it is of no use there but to know
-//! that. Children made without handlers (`vfork`, `posix_spawn`, `_Fork`, `clone`) share the buffers until they exec.
+//! that.
+//!
+//! Migrated memory is marked MADV_DONTFORK, but for the time of a fork with handlers. So a child made without them (`_Fork`, `clone`
+//! without CLONE_VM, `fork` in a signal handler that has interrupted the registry) does not share it with its parent, but faults
+//! where it uses it. The child's handler must not write to memory of malloc before all is private, since that may be on a migrated page:
+//! it allocates nothing until then. Handlers that others have set up earlier run before it: so these are set up when the library is
+//! loaded. `vfork` and `posix_spawn` share all memory anyway, until they exec.
 
 use std::cell::Cell;
+use std::ops::Range;
 use std::sync::Once;
 
-use super::OWNERS;
+use super::hooks::InChild;
 use super::owner::Owner;
+use super::{OWNERS, checks, raw};
 use mica_node::maps::Maps;
 
 /// What the handlers of one fork tell each other; behind the lock that they hold.
 #[derive(Debug)]
 pub(super) struct Forking {
-    /// Read and write end of the pipe whose end tells the parent that the child has its copies.
+    /// Read and write end of the pipe whose end tells the parent that the child has its copies. None: nothing was migrated, or
+    /// there was no pipe to be had.
     pipe: Option<[i32; 2]>,
-    /// No pipe could be had: the areas were hidden from the child.
-    hidden: bool,
+    /// What the program has advised for its child.
+    advised: Vec<(Range<usize>, InChild)>,
 }
 
 impl Forking {
     pub const NONE: Forking = Forking {
         pipe: None,
-        hidden: false,
+        advised: Vec::new(),
     };
 }
 
@@ -64,18 +73,18 @@ extern "C" fn prepare() {
     // SAFETY: writes two descriptors to `ends`.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } == 0 {
         owners.forking.pipe = Some(ends);
-    } else {
-        owners.forking.hidden = true;
-        hide(&owners.list, libc::MADV_DONTFORK);
+        owners.forking.advised = owners.list.iter().flat_map(Owner::for_child).collect();
+        advise(&owners.list, libc::MADV_DOFORK);
     }
+    // Otherwise the child does without.
 }
 
-fn hide(owners: &[Owner], advice: i32) {
+fn advise(owners: &[Owner], advice: i32) {
     for owner in owners {
         owner.each_area(&owner.maps, |area| {
-            let at = std::ptr::with_exposed_provenance_mut(area.addresses.start);
+            let Range { start, end } = area.addresses;
             // SAFETY: advice on an area that exists, which changes no byte.
-            unsafe { libc::madvise(at, area.addresses.len(), advice) };
+            let _ = unsafe { raw::advise(start, end - start, advice) };
         });
     }
 }
@@ -98,9 +107,7 @@ extern "C" fn parent() {
             {}
             libc::close(read);
         }
-    }
-    if forking.hidden {
-        hide(&owners.list, libc::MADV_DOFORK);
+        advise(&owners.list, libc::MADV_DONTFORK);
     }
     OWNERS.release();
 }
@@ -111,29 +118,11 @@ extern "C" fn child() {
     }
     // SAFETY: 1. acquired in `prepare` by the thread that this one is a copy of; 2. the only reference.
     let owners = unsafe { OWNERS.value() };
-    let forking = std::mem::replace(&mut owners.forking, Forking::NONE);
-    for owner in &mut owners.list {
-        owner.is_off = true;
-    }
-    if let Some([read, write]) = forking.pipe {
-        // The parent's map would tell of the parent.
-        match Maps::open() {
-            Ok(maps) => {
-                for owner in &owners.list {
-                    // SAFETY: 1. a child of fork has one thread; 2. the kernel has just said so.
-                    owner.each_area(&maps, |area| unsafe { super::motion::make_private(area) });
-                }
-            }
-            // By what the parent knew: another thread may have moved something since, at worst.
-            Err(_) => {
-                for owner in &owners.list {
-                    for hint in &owner.hints {
-                        let at = std::ptr::with_exposed_provenance_mut(hint.addresses.start);
-                        // SAFETY: the child has no other use for memory that it must not share.
-                        unsafe { libc::munmap(at, hint.addresses.len()) };
-                    }
-                }
-            }
+    if let Some([read, write]) = owners.forking.pipe {
+        make_own(&owners.list);
+        // From here on this process writes to its own memory only.
+        for (part, kind) in &owners.forking.advised {
+            carry_out(part, *kind);
         }
         let byte = 1u8;
         // SAFETY: both descriptors are the child's own copies.
@@ -143,8 +132,63 @@ extern "C" fn child() {
             libc::close(read);
         }
     }
+    owners.forking = Forking::NONE;
+    for owner in &mut owners.list {
+        owner.is_off = true;
+    }
+    checks::HelperThread::none_in_child();
     OWNERS.release();
 }
+
+/// Makes all migrated memory the child's own, without a write to any memory but the stack.
+fn make_own(owners: &[Owner]) {
+    // The parent's map would tell of the parent.
+    match Maps::open() {
+        Ok(maps) => {
+            for owner in owners {
+                // SAFETY: 1. a child of fork has one thread; 2. the kernel has just said so.
+                owner.each_area(&maps, |area| unsafe { super::motion::make_private(area) });
+            }
+        }
+        // By what the parent knew: another thread may have moved something since, at worst.
+        Err(_) => {
+            for hint in owners.iter().flat_map(|owner| &owner.hints) {
+                let at = std::ptr::with_exposed_provenance_mut(hint.addresses.start);
+                // SAFETY: the child has no other use for memory that it must not share.
+                unsafe { libc::munmap(at, hint.addresses.len()) };
+            }
+        }
+    }
+}
+
+/// Does what the parent has advised for its child.
+fn carry_out(part: &Range<usize>, kind: InChild) {
+    let (at, len) = (part.start, part.len());
+    // SAFETY: the parent has said that its child shall have it so.
+    unsafe {
+        match kind {
+            InChild::Absent => {
+                libc::munmap(std::ptr::without_provenance_mut(at), len);
+            }
+            InChild::Wiped => {
+                let _ = raw::advise(at, len, libc::MADV_DONTNEED);
+                let _ = raw::advise(at, len, libc::MADV_WIPEONFORK);
+            }
+        }
+    }
+}
+
+/// Sets the handlers up when the library is loaded, before whatever uses it: the child's handlers run in the order in which they
+/// were set up.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = {
+    extern "C" fn at_load() {
+        // Asked for again, and reported, by the first registry.
+        let _ = watch();
+    }
+    at_load
+};
 
 /// Whether `prepare` took the lock for this fork.
 fn began() -> bool {

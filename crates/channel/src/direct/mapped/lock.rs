@@ -7,6 +7,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -54,7 +55,7 @@ impl<T> ForkLock<T> {
         {
             // SYNC held
             while self.state.swap(WANTED, Ordering::Acquire) != FREE {
-                futex(&self.state, libc::FUTEX_WAIT, WANTED);
+                futex_wait(&self.state, WANTED, None);
             }
         }
         MINE.set(true);
@@ -75,21 +76,31 @@ impl<T> ForkLock<T> {
         MINE.set(false);
         // SYNC held
         if self.state.swap(FREE, Ordering::Release) == WANTED {
-            futex(&self.state, libc::FUTEX_WAKE, 1);
+            futex_wake(&self.state);
         }
     }
 }
 
-fn futex(word: &AtomicU32, operation: i32, value: u32) {
-    // SAFETY: the word is alive; the call has no timeout.
+/// Sleeps while `word` holds `value`, until it is woken or `most` has passed, or for no reason.
+pub(super) fn futex_wait(word: &AtomicU32, value: u32, most: Option<Duration>) {
+    let most = most.map(|most| libc::timespec {
+        tv_sec: most.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(most.subsec_nanos()),
+    });
+    let time = most.as_ref().map_or(ptr::null(), ptr::from_ref);
+    // SAFETY: the word and the time are alive.
     unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            operation | libc::FUTEX_PRIVATE_FLAG,
-            value,
-            ptr::null::<libc::timespec>(),
-        );
+        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, time);
+    }
+}
+
+/// Wakes one thread that sleeps on `word`.
+pub(super) fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the word is alive.
+    unsafe {
+        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1);
     }
 }
 

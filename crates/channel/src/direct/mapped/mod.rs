@@ -5,18 +5,28 @@
 //! (PROCMAP_QUERY) at every use and never remembered as a fact: the program may unmap, move, enlarge or replace
 //! its memory at any time without telling us. What is remembered are hints (where to ask) and pins (what is in use).
 //!
-//! - `checks`: whose memory may be moved;
-//! - `motion`: the moving;
-//! - `owner`: counting, moving, reclaiming;
-//! - `fork`: what becomes of it in a child;
+//! - `checks`, `origin`: whose memory may be moved;
+//! - `motion`: the moving (`raw`: its system calls);
+//! - `owner`, `census`, `extents`: counting and finding, what lies where, giving back;
+//! - `reclaim`: the thread that looks for what can be given back;
+//! - `loader`, `hooks`, `advice`: what the program does to its memory;
+//! - `fork`: what becomes of it in a child (`lock`: what it holds meanwhile);
 //! - `peers`: other ranks' slots, mapped here.
 
+mod advice;
+mod census;
 mod checks;
+mod extents;
 mod fork;
+mod hooks;
+mod loader;
 mod lock;
 mod motion;
+mod origin;
 mod owner;
 mod peers;
+mod raw;
+mod reclaim;
 
 pub use checks::{HelperThread, Kept};
 pub(super) use peers::PeerSlots;
@@ -25,7 +35,7 @@ use super::{Exposed, Options};
 use fork::Forking;
 use lock::ForkLock;
 use mica_node::segment::{JobSegment, Limit};
-use owner::Owner;
+use owner::{Answer, Attempt, Owner};
 
 /// All owners of this process (one, but for tests), and what fork handlers need.
 #[derive(Debug)]
@@ -117,11 +127,57 @@ impl Registry {
 
     /// Exposes a buffer for loads and stores if it is moved, otherwise for CMA.
     pub fn expose(&self, address: usize, len: usize) -> Exposed {
-        let mut owners = OWNERS.lock();
-        let owner = &mut owners.list[self.index];
-        owner
-            .expose(address, len)
-            .unwrap_or_else(|| owner.lend(address, len))
+        {
+            let mut owners = OWNERS.lock();
+            let owner = &mut owners.list[self.index];
+            match owner.expose(address, len) {
+                Answer::Migrated(exposed) => return exposed,
+                Answer::Plain => return owner.lend(address, len),
+                Answer::Due => {}
+            }
+        }
+        self.migrate(address, len)
+    }
+
+    /// Migrates a buffer, if nothing is in the way, and exposes it in any case.
+    #[cold]
+    fn migrate(&self, address: usize, len: usize) -> Exposed {
+        let mut is_watched = reclaim::is_running();
+        loop {
+            // The loader's lock comes before the owners'.
+            let objects = if is_watched {
+                hooks::watch()
+            } else {
+                hooks::survey()
+            };
+            let ready = objects.as_ref().map(|o| &o.data[..]).map_err(|why| *why);
+            let mut owners = OWNERS.lock();
+            let owner = &mut owners.list[self.index];
+            let exposed = match owner.migrate(address, len, ready, is_watched) {
+                Attempt::Done(exposed) => exposed,
+                Attempt::Possible => {
+                    // Only now is it worth a thread, and hooks.
+                    drop(owners);
+                    let started = reclaim::start();
+                    is_watched = true;
+                    if started.is_ok() {
+                        continue;
+                    }
+                    owners = OWNERS.lock();
+                    owners.list[self.index].keep(address, len, Kept::NoHelper);
+                    None
+                }
+            };
+            let owner = &mut owners.list[self.index];
+            return match exposed {
+                Some(exposed) => {
+                    drop(owners);
+                    reclaim::nudge();
+                    exposed
+                }
+                None => owner.lend(address, len),
+            };
+        }
     }
 
     /// See [`Owner::recall`].

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::ptr;
 
 use super::checks::Kept;
+use super::raw;
 
 /// The size of a huge page: file offsets and addresses are congruent modulo this.
 pub(super) const HUGE: usize = 2 << 20;
@@ -47,8 +48,15 @@ impl Drop for SignalsBlocked {
     }
 }
 
+/// Puts one mapping in the place of another: `mremap` with MREMAP_FIXED, or in tests something that fails as the kernel may.
+type PutInPlace = unsafe fn(from: usize, len: usize, to: usize) -> Result<(), i32>;
+
 /// Moves the pages at `pages` to new memory as `backing` says, contents kept, on NUMA node `node` if one is given. After an error
 /// part of them may have been moved, each page wholly or not at all.
+///
+/// Pages of the file are left out of what unprepared children get (MADV_DONTFORK): see [`fork`](super::fork). Those listed in
+/// `apart` become areas of their own: the kernel then refuses (EFAULT) to resize or move what begins with one and goes on
+/// behind it, such as a whole block of malloc by the `mremap` of `realloc`.
 ///
 /// # Safety
 /// 1. `pages` are whole pages, mapped and readable, of data that no reference in Rust relies on staying the same memory;
@@ -58,27 +66,92 @@ pub(super) unsafe fn move_pages(
     pages: Range<usize>,
     backing: Backing,
     node: Option<u32>,
+    apart: &[Range<usize>],
 ) -> Result<(), Kept> {
     let mut at = pages.start;
     while at < pages.end {
         // Pieces end at a huge page, so that all but the ends can be huge.
-        let end = (at + PIECE) & !(HUGE - 1);
-        let end = end.min(pages.end);
-        // SAFETY: the obligations for all pages hold for a part of them.
-        unsafe { move_piece(at, end - at, backing, node)? };
+        let mut end = ((at + PIECE) & !(HUGE - 1)).min(pages.end);
+        let mut is_apart = false;
+        for page in apart {
+            if page.start == at {
+                (end, is_apart) = (page.end.min(pages.end), true);
+            } else if at < page.start && page.start < end {
+                end = page.start;
+            }
+        }
+        let piece = Piece {
+            at,
+            len: end - at,
+            backing,
+            node,
+            is_apart,
+        };
+        // SAFETY: the obligations for all pages hold for a part of them; `mremap` does what is asked of it.
+        unsafe { move_piece(&piece, raw::move_to)? };
         at = end;
     }
     Ok(())
 }
 
-/// # Safety
-/// As [`move_pages`].
-unsafe fn move_piece(
+/// What [`move_piece`] moves.
+struct Piece {
     at: usize,
     len: usize,
     backing: Backing,
     node: Option<u32>,
-) -> Result<(), Kept> {
+    is_apart: bool,
+}
+
+impl Piece {
+    /// Maps fresh memory as the piece shall have it at `to`, in place of what is there.
+    ///
+    /// # Safety
+    /// `len` bytes at `to` are the caller's to replace.
+    unsafe fn map(&self, to: usize) -> Result<(), Kept> {
+        let (flags, fd, offset) = match self.backing {
+            Backing::File { fd, anchor } => {
+                let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+                (flags, fd, (self.at as u64).wrapping_add(anchor))
+            }
+            Backing::Private => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
+        };
+        // SAFETY: the obligation.
+        let mapped = unsafe {
+            libc::mmap(
+                ptr::without_provenance_mut(to),
+                self.len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags | libc::MAP_FIXED,
+                fd,
+                offset as libc::off_t,
+            )
+        };
+        if mapped == libc::MAP_FAILED {
+            return Err(Kept::Kernel);
+        }
+        // SAFETY: advice on the mapping just made.
+        unsafe {
+            if self.len >= HUGE {
+                // Only advice: fails where the kernel has no huge pages.
+                let _ = raw::advise(to, self.len, libc::MADV_HUGEPAGE);
+            }
+            if let Backing::File { .. } = self.backing {
+                raw::advise(to, self.len, libc::MADV_DONTFORK).map_err(|_| Kept::Kernel)?;
+                if self.is_apart {
+                    // No effect on memory, but the kernel merges only areas with the same advice.
+                    raw::advise(to, self.len, libc::MADV_RANDOM).map_err(|_| Kept::Kernel)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// # Safety
+/// As [`move_pages`]; `put` does nothing but what `mremap` does.
+unsafe fn move_piece(piece: &Piece, put: PutInPlace) -> Result<(), Kept> {
+    let (at, len) = (piece.at, piece.len);
     let room = len + HUGE;
     // SAFETY: a fresh reservation at an address of the kernel's choice.
     let reserved = unsafe {
@@ -94,79 +167,99 @@ unsafe fn move_piece(
     if reserved == libc::MAP_FAILED {
         return Err(Kept::NoMemory);
     }
+    let reserved = reserved.expose_provenance();
     // Congruent with `at` modulo a huge page, so that huge pages can be moved as such.
-    let skip = at.wrapping_sub(reserved.addr()) & (HUGE - 1);
-    let beside = reserved.wrapping_byte_add(skip);
-    let (flags, fd, offset) = match backing {
-        Backing::File { fd, anchor } => {
-            let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
-            (flags, fd, (at as u64).wrapping_add(anchor))
-        }
-        Backing::Private => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
-    };
+    let skip = at.wrapping_sub(reserved) & (HUGE - 1);
+    let beside = reserved + skip;
     // SAFETY: the new mapping lies in the reservation, which nobody else knows of; copying reads `len` bytes that are
-    // readable (obligation 1) and nobody writes (2) to memory just made. `mremap` then replaces exactly the pages that were
+    // readable (obligation 1) and nobody writes (2) to memory just made. `put` then replaces exactly the pages that were
     // copied; their contents stay as they were.
     let result = unsafe {
         (|| {
-            let mapped = libc::mmap(
-                beside,
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags | libc::MAP_FIXED,
-                fd,
-                offset as libc::off_t,
-            );
-            if mapped == libc::MAP_FAILED {
-                return Err(Kept::Kernel);
-            }
-            if len >= HUGE {
-                // Only advice: fails where the kernel has no huge pages.
-                libc::madvise(beside, len, libc::MADV_HUGEPAGE);
-            }
-            if let Some(node) = node {
+            piece.map(beside)?;
+            if let Some(node) = piece.node {
                 prefer_node(beside, len, node);
             }
             // An error here, where touching the pages would be a signal.
-            if libc::madvise(beside, len, libc::MADV_POPULATE_WRITE) < 0 {
-                return Err(Kept::NoMemory);
-            }
+            raw::advise(beside, len, libc::MADV_POPULATE_WRITE).map_err(|_| Kept::NoMemory)?;
             let from = ptr::with_exposed_provenance::<u8>(at);
-            ptr::copy_nonoverlapping(from, beside.cast::<u8>(), len);
-            let to = ptr::with_exposed_provenance_mut::<libc::c_void>(at);
-            let moved = libc::mremap(
-                beside,
-                len,
-                len,
-                libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED,
-                to,
-            );
-            if moved == libc::MAP_FAILED {
-                return Err(Kept::Kernel);
+            let to = ptr::with_exposed_provenance_mut::<u8>(beside);
+            ptr::copy_nonoverlapping(from, to, len);
+            match put(beside, len, at) {
+                Ok(()) => Ok(Placed::Moved),
+                Err(_) => recover(piece, beside),
             }
-            Ok(())
         })()
     };
-    // The moved part may be somebody else's by now: give back only what is left.
     let unmap = |from: usize, to: usize| {
         if from < to {
             // SAFETY: this part of the reservation is still ours alone.
-            unsafe { libc::munmap(reserved.wrapping_byte_add(from), to - from) };
+            unsafe { libc::munmap(ptr::without_provenance_mut(from), to - from) };
         }
     };
-    unmap(0, skip);
-    unmap(skip + len, room);
-    if result.is_err() {
-        unmap(skip, skip + len);
+    unmap(reserved, beside);
+    unmap(beside + len, reserved + room);
+    if !matches!(result, Ok(Placed::Moved)) {
+        unmap(beside, beside + len);
     }
-    result
+    result.map(|_| ())
+}
+
+/// How a piece's copy came to its place.
+#[derive(Debug, PartialEq, Eq)]
+enum Placed {
+    /// The mapping beside has become it.
+    Moved,
+    /// Another mapping of the same memory, or of a second copy.
+    Mapped,
+}
+
+/// Times that a vanished piece is mapped again before the process ends.
+const ATTEMPTS: u32 = 1000;
+
+/// After a refused `mremap`: the kernel unmaps what lies at the destination first, and may fail after that. Then the copy at `beside`
+/// is all there is of the program's data, and is put in place another way.
+///
+/// # Safety
+/// As [`move_pages`]; `beside` holds the copy.
+unsafe fn recover(piece: &Piece, beside: usize) -> Result<Placed, Kept> {
+    let hole = ptr::without_provenance_mut(piece.at);
+    // SAFETY: changes nothing; fails if some of it is not mapped.
+    if unsafe { libc::msync(hole, piece.len, libc::MS_ASYNC) } == 0 {
+        return Err(Kept::Kernel);
+    }
+    for _ in 0..ATTEMPTS {
+        // SAFETY: the addresses are the program's own piece, which is gone; file pages hold the copy already, and private ones get
+        // it before anybody can look: a process that moves to private memory has one thread.
+        unsafe {
+            if piece.map(piece.at).is_ok() {
+                if let Backing::Private = piece.backing {
+                    let from = ptr::with_exposed_provenance::<u8>(beside);
+                    let to = ptr::with_exposed_provenance_mut::<u8>(piece.at);
+                    ptr::copy_nonoverlapping(from, to, piece.len);
+                }
+                return Ok(Placed::Mapped);
+            }
+        }
+        if let Backing::Private = piece.backing {
+            return Err(Kept::Kernel);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    // Going on would be going on without the program's data.
+    eprintln!(
+        "mica: the kernel has unmapped {} bytes of this program at {:#x} and refuses to map them again \
+         (out of memory, or vm.max_map_count reached); MICA_MAPPED=off avoids this",
+        piece.len, piece.at
+    );
+    std::process::abort();
 }
 
 /// Asks for memory of a NUMA node; without it, that of the calling thread's node is taken.
 ///
 /// # Safety
 /// `len` bytes at `at` are a mapping of the caller's.
-unsafe fn prefer_node(at: *mut libc::c_void, len: usize, node: u32) {
+unsafe fn prefer_node(at: usize, len: usize, node: u32) {
     const MPOL_PREFERRED: usize = 1;
     let mut mask = [0u64; 16];
     if let Some(word) = mask.get_mut(node as usize / 64) {
@@ -203,16 +296,147 @@ pub(super) unsafe fn make_private(area: &mica_node::maps::Area) {
         if !area.readable {
             libc::mprotect(at, len, libc::PROT_READ);
         }
-        if move_pages(start..end, Backing::Private, None).is_err() {
+        if move_pages(start..end, Backing::Private, None, &[]).is_err() {
             libc::munmap(at, len);
             return;
         }
         if !(area.readable && area.writable && !area.executable) {
-            let flag = |on: bool, flag: i32| if on { flag } else { 0 };
-            let protection = flag(area.readable, libc::PROT_READ)
-                | flag(area.writable, libc::PROT_WRITE)
-                | flag(area.executable, libc::PROT_EXEC);
+            let protection = raw::protection(area);
             libc::mprotect(at, len, protection);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 4096;
+    const LEN: usize = 8 * PAGE;
+
+    /// As the kernel does it where it fails late: the destination is unmapped by then.
+    unsafe fn fails_late(_: usize, len: usize, to: usize) -> Result<(), i32> {
+        // SAFETY: the test's own memory.
+        assert_eq!(
+            unsafe { libc::munmap(ptr::without_provenance_mut(to), len) },
+            0
+        );
+        Err(libc::ENOMEM)
+    }
+
+    /// Where it fails early, nothing has happened.
+    unsafe fn fails_early(_: usize, _: usize, _: usize) -> Result<(), i32> {
+        Err(libc::EPERM)
+    }
+
+    fn memory() -> usize {
+        // SAFETY: a fresh mapping.
+        let at = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                LEN,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(at, libc::MAP_FAILED);
+        let at = at.expose_provenance();
+        for i in 0..LEN {
+            // SAFETY: in the mapping just made.
+            unsafe {
+                ptr::with_exposed_provenance_mut::<u8>(at + i).write(i as u8 ^ (i >> 8) as u8)
+            };
+        }
+        at
+    }
+
+    fn check(at: usize) {
+        for i in 0..LEN {
+            // SAFETY: the test's own memory; a fault fails the test.
+            let byte = unsafe { ptr::with_exposed_provenance::<u8>(at + i).read_volatile() };
+            assert_eq!(byte, i as u8 ^ (i >> 8) as u8, "byte {i}");
+        }
+    }
+
+    fn file() -> i32 {
+        // SAFETY: makes a descriptor.
+        unsafe {
+            let fd = libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC);
+            assert!(fd >= 0 && libc::ftruncate(fd, 1 << 30) == 0);
+            fd
+        }
+    }
+
+    fn piece(at: usize, backing: Backing) -> Piece {
+        Piece {
+            at,
+            len: LEN,
+            backing,
+            node: None,
+            is_apart: false,
+        }
+    }
+
+    #[test]
+    fn keeps_the_bytes_when_mremap_has_unmapped_the_destination() {
+        let fd = file();
+        let at = memory();
+        let anchor = (64u64 << 20).wrapping_sub(at as u64);
+        let to_file = piece(at, Backing::File { fd, anchor });
+        // SAFETY: the test's own memory, in one thread.
+        unsafe { move_piece(&to_file, fails_late) }.expect("mapped another way");
+        check(at);
+        // It is the file's memory: what is written there is seen here.
+        let byte = [77u8];
+        // SAFETY: one byte from a variable.
+        assert_eq!(
+            unsafe { libc::pwrite(fd, byte.as_ptr().cast(), 1, 64 << 20) },
+            1
+        );
+        // SAFETY: the test's own memory.
+        assert_eq!(
+            unsafe { ptr::with_exposed_provenance::<u8>(at).read_volatile() },
+            77
+        );
+        let at = memory();
+        // SAFETY: as above.
+        unsafe { move_piece(&piece(at, Backing::Private), fails_late) }.expect("copied again");
+        check(at);
+    }
+
+    #[test]
+    fn leaves_memory_where_it_is_when_mremap_refuses() {
+        let fd = file();
+        let at = memory();
+        let anchor = (64u64 << 20).wrapping_sub(at as u64);
+        let to_file = piece(at, Backing::File { fd, anchor });
+        // SAFETY: the test's own memory, in one thread.
+        let result = unsafe { move_piece(&to_file, fails_early) };
+        assert_eq!(result, Err(Kept::Kernel));
+        check(at);
+    }
+
+    #[test]
+    fn a_page_apart_keeps_mremap_from_resizing() {
+        let fd = file();
+        let at = memory();
+        let backing = Backing::File {
+            fd,
+            anchor: (64u64 << 20).wrapping_sub(at as u64),
+        };
+        // SAFETY: the test's own memory, in one thread.
+        unsafe { move_pages(at..at + LEN, backing, None, &[at..at + PAGE]) }.expect("moved");
+        check(at);
+        // SAFETY: the test's own memory.
+        let result = unsafe {
+            raw::call(
+                libc::SYS_mremap,
+                [at, LEN, 2 * LEN, libc::MREMAP_MAYMOVE as usize, 0, 0],
+            )
+        };
+        assert_eq!(raw::check(result), Err(libc::EFAULT));
+        check(at);
     }
 }

@@ -1,38 +1,39 @@
-//! A rank's own buffers: counting their uses, moving them, finding them again, giving memory back.
+//! A rank's own buffers: counting their uses, moving them, finding them again. What lies where, and giving memory back, is
+//! in [`census`](super::census); what the program wants of migrated memory in [`advice`](super::advice).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use super::checks::{self, Kept, Process};
+use super::advice::{Advised, ForkAdvice};
+use super::census::{Place, extents};
+use super::checks::{self, Files, Kept, Process};
 use super::motion::{self, Backing, HUGE, SignalsBlocked};
+use super::origin::Blocks;
 use super::{Unavailable, Usage};
 use crate::direct::{Backend, Exposed, Exposure, Options};
-use mica_node::maps::{Area, Maps};
+use mica_node::maps::Maps;
 use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 
 /// Entries of the table that counts uses.
 const COUNTS: usize = 1024;
-
-/// Exposures between two looks for memory that the program has given back.
-const SWEEP_EVERY: u32 = 1024;
 
 /// Bytes of buffers moved before that are moved a second time, to lie in one slot with another.
 const UNION_MAX: usize = 256 << 20;
 
 /// One slot of this rank.
 #[derive(Debug, Default)]
-struct Slot {
+pub(super) struct Slot {
     /// Cloned by every exposure.
     pin: Arc<()>,
     /// Parts of the file that were mapped when last looked, in order; memory may be behind them.
-    extents: Vec<Range<u64>>,
+    pub extents: Vec<Range<u64>>,
 }
 
 impl Slot {
     /// Whether no transfer is in progress.
-    fn is_idle(&mut self) -> bool {
+    pub fn is_idle(&mut self) -> bool {
         // SYNC pin: synchronizes with the drops of all clones, so that what was done under them is seen.
         Arc::get_mut(&mut self.pin).is_some()
     }
@@ -42,7 +43,7 @@ impl Slot {
 #[derive(Debug)]
 pub(super) struct Hint {
     pub addresses: Range<usize>,
-    slot: u32,
+    pub slot: u32,
 }
 
 /// Where a buffer lay when the kernel was asked last.
@@ -77,34 +78,36 @@ struct Lent {
     pin: Arc<()>,
 }
 
-/// A part of this process's memory that lies in one of the rank's slots.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
-    addresses: Range<usize>,
-    slot: u32,
-    offset: u64,
+/// What becomes of an exposure.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// The buffer lies in a slot.
+    Migrated(Exposed),
+    /// It does not.
+    Plain,
+    /// It does not, and has been used often enough: [`Owner::migrate`].
+    Due,
 }
 
-impl Place {
-    fn anchor(&self) -> u64 {
-        self.offset.wrapping_sub(self.addresses.start as u64)
-    }
-
-    fn file(&self) -> Range<u64> {
-        self.offset..self.offset + self.addresses.len() as u64
-    }
+/// What becomes of an attempt to migrate a buffer.
+#[derive(Debug)]
+pub(super) enum Attempt {
+    /// It lies in a slot, or cannot.
+    Done(Option<Exposed>),
+    /// Nothing is in the way, as soon as the program's calls are watched and somebody looks for memory to give back.
+    Possible,
 }
 
 #[derive(Debug)]
 pub(super) struct Owner {
-    segment: &'static JobSegment,
-    me: u32,
+    pub segment: &'static JobSegment,
+    pub me: u32,
     options: Options,
-    page: usize,
-    inode: u64,
-    device: u64,
+    pub page: usize,
+    pub inode: u64,
+    pub device: u64,
     pub maps: Maps,
-    slots: Vec<Slot>,
+    pub slots: Vec<Slot>,
     /// Ordered by address.
     pub hints: Vec<Hint>,
     counts: Vec<Count>,
@@ -112,14 +115,21 @@ pub(super) struct Owner {
     lent: Vec<Lent>,
     /// Length of `lent` at which it is looked through.
     lent_limit: usize,
-    exposures: u32,
-    moves: u64,
+    pub moves: u64,
     kept: BTreeMap<Kept, u64>,
+    blocks: Blocks,
+    files: Files,
+    /// First pages of blocks of malloc, where migrated: areas of their own.
+    pub heads: BTreeSet<usize>,
+    /// What the program has advised for children.
+    pub in_child: Vec<ForkAdvice>,
+    /// Where it has taken memory back.
+    pub taken_back: Vec<Advised>,
     /// In a child of fork.
     pub is_off: bool,
 }
 
-fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
+pub(super) fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
@@ -161,9 +171,13 @@ impl Owner {
             recalled: vec![None; RECALLED],
             lent: Vec::new(),
             lent_limit: 64,
-            exposures: 0,
             moves: 0,
             kept: BTreeMap::new(),
+            blocks: Blocks::default(),
+            files: Files::default(),
+            heads: BTreeSet::new(),
+            in_child: Vec::new(),
+            taken_back: Vec::new(),
             is_off: false,
         };
         // A channel of this rank that was in this process before may have left something.
@@ -176,9 +190,8 @@ impl Owner {
     }
 
     pub fn usage(&self) -> Usage {
-        let bytes = |slot: &Slot| slot.extents.iter().map(|e| e.end - e.start).sum::<u64>();
         Usage {
-            bytes: self.slots.iter().map(bytes).sum::<u64>() as usize,
+            bytes: self.bytes(),
             slots: self.slots.iter().filter(|s| !s.extents.is_empty()).count(),
             moves: self.moves,
             kept: self.kept.iter().map(|(&why, &n)| (why, n)).collect(),
@@ -209,19 +222,14 @@ impl Owner {
         pin
     }
 
-    /// Exposes a buffer that lies in a slot; counts its use, and moves it there, if it does not.
-    pub fn expose(&mut self, address: usize, len: usize) -> Option<Exposed> {
-        let whole = self.whole(address, len)?;
-        if self.is_off {
-            return None;
-        }
-        self.exposures = self.exposures.wrapping_add(1);
-        if self.exposures.is_multiple_of(SWEEP_EVERY) && self.has_moved() {
-            let _ = self.sweep_in_process();
-        }
+    /// Exposes a buffer that lies in a slot; counts its use, if it does not.
+    pub fn expose(&mut self, address: usize, len: usize) -> Answer {
+        let Some(whole) = self.whole(address, len).filter(|_| !self.is_off) else {
+            return Answer::Plain;
+        };
         if self.is_hinted(whole.start) {
             if let Some(exposed) = self.reach(address, len, &whole) {
-                return Some(exposed);
+                return Answer::Migrated(exposed);
             }
             // The program has given the memory back, or replaced it, or the buffer reaches further.
             if self.place_at(whole.start).is_none() {
@@ -229,17 +237,43 @@ impl Owner {
             }
         }
         if len < self.options.mapped_min || !self.is_due(&whole) {
-            return None;
+            return Answer::Plain;
         }
-        // The program may have moved it (mremap) since we looked.
+        Answer::Due
+    }
+
+    /// Migrates a buffer that is [due](Answer::Due), and exposes it. `ready` are the stretches of static data, or what is in the way;
+    /// `is_watched` says that all is prepared.
+    pub fn migrate(
+        &mut self,
+        address: usize,
+        len: usize,
+        ready: Result<&[Range<usize>], Kept>,
+        is_watched: bool,
+    ) -> Attempt {
+        let Some(whole) = self.whole(address, len) else {
+            return Attempt::Done(None);
+        };
+        // The program may have moved it (mremap) since we looked, or another thread may have migrated it.
         if let Some(exposed) = self.reach(address, len, &whole) {
             let _ = self.sweep_in_process();
-            return Some(exposed);
+            return Attempt::Done(Some(exposed));
         }
-        let result = self.take_in(address, len, &whole);
+        let possible = ready.and_then(|data| self.prepare(address, len, &whole, data));
+        let result = match possible {
+            Ok(_) if !is_watched => return Attempt::Possible,
+            Ok(plan) => self.put(&plan),
+            Err(why) => Err(why),
+        };
         self.note(&whole, result);
-        result.ok()?;
-        self.reach(address, len, &whole)
+        Attempt::Done(result.ok().and_then(|()| self.reach(address, len, &whole)))
+    }
+
+    /// Counts a reason that keeps a buffer where it is.
+    pub fn keep(&mut self, address: usize, len: usize, why: Kept) {
+        if let Some(whole) = self.whole(address, len) {
+            self.note(&whole, Err(why));
+        }
     }
 
     /// A buffer where it was when it was exposed last, without a look whether it still is: only what [`confirm`](Self::confirm)
@@ -292,46 +326,6 @@ impl Owner {
         next > 0 && self.hints[next - 1].addresses.contains(&address)
     }
 
-    /// The area as a part of one of my slots, if it is one that can be loaded from and stored to.
-    fn place(&self, area: &Area) -> Option<Place> {
-        if area.inode != self.inode || area.device != self.device || !area.shared {
-            return None;
-        }
-        let first = self.segment.slot_offset(self.me, 0);
-        let slot = area.offset.checked_sub(first)? / SLOT_SPAN;
-        let last = (area.offset + area.addresses.len() as u64 - 1).checked_sub(first)? / SLOT_SPAN;
-        (slot < u64::from(SLOTS) && slot == last).then(|| Place {
-            addresses: area.addresses.clone(),
-            slot: slot as u32,
-            offset: area.offset,
-        })
-    }
-
-    fn place_at(&self, address: usize) -> Option<Place> {
-        let area = self.maps.at(address).ok()??;
-        if !(area.readable && area.writable) {
-            return None;
-        }
-        self.place(&area)
-    }
-
-    /// Calls `each` with every area of this process that is a part of my slots.
-    pub fn each_area(&self, maps: &Maps, mut each: impl FnMut(&Area)) -> bool {
-        let mut at = 0;
-        loop {
-            match maps.next_of_a_file(at) {
-                Ok(Some(area)) => {
-                    if self.place(&area).is_some() {
-                        each(&area);
-                    }
-                    at = area.addresses.end;
-                }
-                Ok(None) => return true,
-                Err(_) => return false,
-            }
-        }
-    }
-
     /// The exposure of a buffer whose whole pages all lie in one slot, in one piece.
     fn reach(&mut self, address: usize, len: usize, whole: &Range<usize>) -> Option<Exposed> {
         let place = self.place_at(whole.start)?;
@@ -344,7 +338,7 @@ impl Owner {
             }
             end = next.addresses.end;
         }
-        let start = address.max(place.addresses.start);
+        let start = address.max(self.first_of(&place));
         let end = (address + len).min(end);
         let slot = self.segment.slot_offset(self.me, place.slot);
         // What no window reaches, goes by address.
@@ -368,6 +362,16 @@ impl Owner {
             exposure,
             _pins: [Some(Arc::clone(&self.slots[place.slot as usize].pin)), lent],
         })
+    }
+
+    /// Where a part of a slot begins: the first page of a block of malloc is an area of its own, which is mapped and unmapped
+    /// together with the next one, and not asked for.
+    fn first_of(&self, place: &Place) -> usize {
+        let first = place.addresses.start;
+        match first.checked_sub(self.page) {
+            Some(head) if self.heads.contains(&head) && self.is_hinted(head) => head,
+            _ => first,
+        }
     }
 
     fn count(&mut self, whole: &Range<usize>) -> &mut Count {
@@ -417,8 +421,14 @@ impl Owner {
         })
     }
 
-    /// Moves what is not there yet of a buffer's pages to a slot.
-    fn take_in(&mut self, address: usize, len: usize, whole: &Range<usize>) -> Result<(), Kept> {
+    /// Finds out what is to be moved where, so that all of a buffer's pages lie in a slot.
+    fn prepare(
+        &mut self,
+        address: usize,
+        len: usize,
+        whole: &Range<usize>,
+        data: &[Range<usize>],
+    ) -> Result<Plan, Kept> {
         if self.is_lent(whole) {
             return Err(Kept::Busy);
         }
@@ -426,14 +436,17 @@ impl Owner {
         if process.has_pinned {
             return Err(Kept::Pinned);
         }
-        // Another thread may write to the rest of a page that the buffer only touches.
-        let mut pages = if process.is_single {
+        // Another thread, or the kernel on behalf of an asynchronous read, may write to the rest of a page that the buffer
+        // only touches.
+        let alone = process.is_single && !self.files.has_async_reads(&self.maps)?;
+        let mut pages = if alone {
             self.enclosing(address, len)
         } else {
             whole.clone()
         };
+        self.check_taken_back(&pages)?;
         let census = self.sweep(process.is_single)?;
-        let (target, moving) = self.plan(&mut pages, process.is_single, &census)?;
+        let (target, moving) = self.plan(&mut pages, alone, &census, data)?;
         if checks::holds_own_memory(&pages) {
             return Err(Kept::Thread);
         }
@@ -449,28 +462,41 @@ impl Owner {
             return Err(Kept::TooMuch);
         }
         let node = checks::common_node(&pages, self.page)?;
+        Ok(Plan {
+            target,
+            moving,
+            node,
+            is_single: process.is_single,
+        })
+    }
+
+    /// Moves pages as planned.
+    fn put(&mut self, plan: &Plan) -> Result<(), Kept> {
+        let Plan { target, moving, .. } = plan;
         let fd = self.segment.as_fd().as_raw_fd();
         let backing = Backing::File {
             fd,
             anchor: target.anchor,
         };
-        let blocked = process.is_single.then(SignalsBlocked::new);
+        let page = self.page;
+        let apart: Vec<Range<usize>> = self.heads.iter().map(|&at| at..at + page).collect();
+        let blocked = plan.is_single.then(SignalsBlocked::new);
         let result = moving.iter().cloned().try_for_each(|run| {
             // SAFETY: 1. `plan` has found the pages to be readable data, of a buffer in use by us, or around one; Rust code
             // reaches them by raw addresses only, and their contents stay; 2. by MPI's rules nobody writes to a buffer
             // in use, and beyond one we move pages only if there is no other thread, with signals blocked, and no
             // transfer by a peer in progress (`lent`, and pins); 3. `plan` has looked for other mappings of the same part.
-            unsafe { motion::move_pages(run, backing, node) }
+            unsafe { motion::move_pages(run, backing, plan.node, &apart) }
         });
         drop(blocked);
         // Whatever has been moved is in the census now.
-        let census = self.sweep(process.is_single)?;
+        let census = self.sweep(plan.is_single)?;
         if result.is_err() {
             // Memory that was made for pages which then could not be moved.
             let extents = extents(&census, target.slot);
             for run in moving {
                 let file = |address: usize| (address as u64).wrapping_add(target.anchor);
-                self.punch_between(file(run.start)..file(run.end), &extents);
+                self.punch(&(file(run.start)..file(run.end)), &extents);
             }
         }
         result
@@ -481,10 +507,13 @@ impl Owner {
     fn plan(
         &mut self,
         pages: &mut Range<usize>,
-        is_single: bool,
+        alone: bool,
         census: &[Place],
+        data: &[Range<usize>],
     ) -> Result<(Target, Vec<Range<usize>>), Kept> {
         let mut foreign = Vec::new();
+        let mut areas = Vec::new();
+        let mut unknown: Option<Range<usize>> = None;
         let mut name = [0u8; 256];
         let mut at = pages.start;
         while at < pages.end {
@@ -496,10 +525,22 @@ impl Owner {
             at = area.addresses.end;
             if self.place(&area).is_none() {
                 checks::check_area(&area, &name, self.page)?;
-                foreign.push(area.addresses);
+                let part = area.addresses.start.max(pages.start)..at.min(pages.end);
+                if !name.starts_with(b"[heap]") {
+                    let from = unknown.map_or(part.start, |unknown| unknown.start);
+                    unknown = Some(from..part.end);
+                }
+                foreign.push(part);
+                areas.push(area);
             } else if !(area.readable && area.writable) {
                 return Err(Kept::Kind);
             }
+        }
+        if let Some(unknown) = unknown {
+            self.check_origin(&unknown, data)?;
+        }
+        for area in &areas {
+            checks::check_advice(&self.maps, area, self.page)?;
         }
         let met = |pages: &Range<usize>| {
             let pages = pages.clone();
@@ -526,7 +567,7 @@ impl Owner {
         for donor in &donors {
             let inside = pages.start <= donor.addresses.start && donor.addresses.end <= pages.end;
             let idle = self.slots[donor.slot as usize].is_idle();
-            if !idle || !(is_single || inside) {
+            if !idle || !(alone || inside) {
                 return Err(Kept::Overlap);
             }
             pages.start = pages.start.min(donor.addresses.start);
@@ -545,6 +586,30 @@ impl Owner {
             .collect();
         moving.sort_by_key(|run| run.start);
         Ok((target, moving))
+    }
+
+    /// Whether it is known where these pages, which are not of the main heap, come from.
+    fn check_origin(&mut self, pages: &Range<usize>, data: &[Range<usize>]) -> Result<(), Kept> {
+        let page = self.page;
+        let holds = |part: &Range<usize>| {
+            part.start & !(page - 1) <= pages.start && pages.end <= part.end.next_multiple_of(page)
+        };
+        if data.iter().any(holds) {
+            return Ok(());
+        }
+        // Taken out, so that `place` can be asked meanwhile.
+        let mut blocks = std::mem::take(&mut self.blocks);
+        let block = blocks.find(&self.maps, pages, |area| self.place(area).is_some());
+        self.blocks = blocks;
+        match block {
+            // A block of one page could not be kept from being resized.
+            Some(block) if block.len() >= 2 * page => {
+                self.heads.insert(block.start);
+                Ok(())
+            }
+            _ if self.options.mapped_all => Ok(()),
+            _ => Err(Kept::Foreign),
+        }
     }
 
     /// Whether a slot has room for `pages` at their place, and nothing else of the process lies there.
@@ -572,100 +637,16 @@ impl Owner {
             anchor: offset.wrapping_sub(start as u64),
         })
     }
-
-    fn sweep_in_process(&mut self) -> Result<Vec<Place>, Kept> {
-        let is_single = Process::now()?.is_single;
-        self.sweep(is_single)
-    }
-
-    /// Finds out what lies in my slots, renews the hints, and gives memory back that is mapped no more.
-    fn sweep(&mut self, is_single: bool) -> Result<Vec<Place>, Kept> {
-        let mut census = self.census()?;
-        if !is_single {
-            // Another thread may move an area from before our eyes to behind our back: it is not where we look twice.
-            let mut rounds = 8;
-            loop {
-                let again = self.census()?;
-                if again == census {
-                    break;
-                }
-                census = again;
-                rounds -= 1;
-                if rounds == 0 {
-                    return Err(Kept::Busy);
-                }
-            }
-        }
-        let hint = |place: &Place| Hint {
-            addresses: place.addresses.clone(),
-            slot: place.slot,
-        };
-        self.hints.clear();
-        for place in &census {
-            match self.hints.last_mut() {
-                Some(last)
-                    if last.slot == place.slot && last.addresses.end == place.addresses.start =>
-                {
-                    last.addresses.end = place.addresses.end;
-                }
-                _ => self.hints.push(hint(place)),
-            }
-        }
-        for slot in 0..SLOTS {
-            let extents = extents(&census, slot);
-            let now = &mut self.slots[slot as usize];
-            if now.extents == extents || (extents_shrink(&now.extents, &extents) && !now.is_idle())
-            {
-                continue;
-            }
-            now.extents = extents;
-            self.reclaim(slot);
-        }
-        Ok(census)
-    }
-
-    fn census(&self) -> Result<Vec<Place>, Kept> {
-        let mut census = Vec::new();
-        let complete = self.each_area(&self.maps, |area| census.extend(self.place(area)));
-        complete.then_some(census).ok_or(Kept::Kernel)
-    }
-
-    /// Gives back what a slot has beyond its extents.
-    fn reclaim(&self, slot: u32) {
-        let base = self.segment.slot_offset(self.me, slot);
-        let extents = &self.slots[slot as usize].extents;
-        self.punch_between(base..base + SLOT_SPAN, extents);
-    }
-
-    /// Gives the memory of a part of the file back, but for extents, which are in order. The kernel looks at pages that exist
-    /// only, however long the part.
-    fn punch_between(&self, part: Range<u64>, extents: &[Range<u64>]) {
-        let mut at = part.start;
-        let end = part.end..part.end;
-        for extent in extents.iter().chain([&end]) {
-            let hole = at..extent.start.min(part.end);
-            if !hole.is_empty() {
-                // If the kernel refuses, the memory stays until the process ends.
-                let _ = self.segment.punch(hole.start, hole.end - hole.start);
-            }
-            at = at.max(extent.end);
-        }
-    }
 }
 
-/// The parts of the file that are mapped of a slot, in order.
-fn extents(census: &[Place], slot: u32) -> Vec<Range<u64>> {
-    let of_slot = census.iter().filter(|place| place.slot == slot);
-    let mut extents: Vec<Range<u64>> = of_slot.map(Place::file).collect();
-    extents.sort_by_key(|extent| extent.start);
-    extents
-}
-
-/// Whether `now` lacks something that `before` had.
-fn extents_shrink(before: &[Range<u64>], now: &[Range<u64>]) -> bool {
-    before
-        .iter()
-        .any(|b| !now.iter().any(|n| n.start <= b.start && b.end <= n.end))
+/// What is to be moved.
+#[derive(Debug)]
+struct Plan {
+    target: Target,
+    moving: Vec<Range<usize>>,
+    node: Option<u32>,
+    /// The process has one thread, helpers aside.
+    is_single: bool,
 }
 
 /// Where pages go.

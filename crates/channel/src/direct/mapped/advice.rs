@@ -1,0 +1,191 @@
+//! What a program wants of memory that is migrated already: the part of [`hooks`](super::hooks) that knows where it lies.
+
+use std::ops::Range;
+
+use super::census::Place;
+use super::checks::Kept;
+use super::extents::without;
+use super::hooks::{InChild, Wish, copy_elsewhere};
+use super::owner::{Owner, meet};
+use super::raw;
+use mica_node::maps::Area;
+
+/// How a part of the file shall come to a child. By its place in the file: when that is unmapped, the advice is void.
+#[derive(Debug, Clone)]
+pub(super) struct ForkAdvice {
+    file: Range<u64>,
+    kind: InChild,
+}
+
+/// Pages that the program has taken back by advice: it will do so again, and they are left alone.
+#[derive(Debug, Clone)]
+pub(super) struct Advised {
+    pages: Range<usize>,
+    /// Attempts to migrate them that are still refused. Each refusal doubles the uses before the next attempt.
+    refusals: u32,
+}
+
+/// Such stretches that are remembered.
+const REMEMBERED: usize = 64;
+
+/// Attempts that are refused: the sixteenth comes after a million uses.
+const REFUSALS: u32 = 16;
+
+impl Owner {
+    /// Whether some of `pages` may be migrated, as far as the last census knows.
+    pub fn has_migrated(&self, pages: &Range<usize>) -> bool {
+        let after = |address: usize| {
+            let starts = |hint: &super::owner::Hint| hint.addresses.start < address;
+            self.hints.partition_point(starts)
+        };
+        let next = after(pages.end);
+        !self.is_off && next > 0 && self.hints[next - 1].addresses.end > pages.start
+    }
+
+    /// The migrated areas in `pages`, as far as they lie in it.
+    fn migrated(&self, pages: &Range<usize>) -> Result<Vec<(Area, Place)>, i32> {
+        let mut met = Vec::new();
+        let complete = self.each_area_of(&self.maps, pages, |area| {
+            let mut part = area.clone();
+            part.addresses.start = area.addresses.start.max(pages.start);
+            part.addresses.end = area.addresses.end.min(pages.end);
+            part.offset += (part.addresses.start - area.addresses.start) as u64;
+            met.extend(self.place(&part).map(|place| (part, place)));
+        });
+        complete.then_some(met).ok_or(libc::EAGAIN)
+    }
+
+    /// Does what the program wishes of the migrated parts of `pages`, and says which these were.
+    ///
+    /// # Errors
+    /// What `madvise` shall answer.
+    pub fn advised(&mut self, pages: &Range<usize>, wish: Wish) -> Result<Vec<Range<usize>>, i32> {
+        let met = self.migrated(pages)?;
+        for (area, place) in &met {
+            match wish {
+                Wish::Plain | Wish::Nothing => {}
+                Wish::Refused(errno) => return Err(errno),
+                Wish::Child(kind, on) => self.advise_child(place.file(), kind, on),
+                Wish::Fresh => {
+                    let at = area.addresses.start;
+                    // SAFETY: the program says that it does not need what is there.
+                    unsafe { raw::renew(at, area.addresses.len(), raw::protection(area))? };
+                }
+            }
+        }
+        if wish == Wish::Fresh && !met.is_empty() {
+            if self.taken_back.len() >= REMEMBERED {
+                self.taken_back.remove(0);
+            }
+            self.taken_back.push(Advised {
+                pages: pages.clone(),
+                refusals: REFUSALS,
+            });
+            self.have_lost(pages);
+        }
+        Ok(met.into_iter().map(|(area, _)| area.addresses).collect())
+    }
+
+    fn advise_child(&mut self, file: Range<u64>, kind: InChild, on: bool) {
+        let others = std::mem::take(&mut self.in_child);
+        for advice in others {
+            if advice.kind != kind {
+                self.in_child.push(advice);
+                continue;
+            }
+            let rest = without(&advice.file, std::slice::from_ref(&file));
+            let rest = rest.into_iter().map(|file| ForkAdvice { file, kind });
+            self.in_child.extend(rest);
+        }
+        if on {
+            self.in_child.push(ForkAdvice { file, kind });
+        }
+    }
+
+    /// Forgets advice on parts of the file that are mapped no more.
+    pub fn forget_advice(&mut self, census: &[Place]) {
+        if self.in_child.is_empty() {
+            return;
+        }
+        for advice in std::mem::take(&mut self.in_child) {
+            for place in census {
+                let file = place.file();
+                let both = advice.file.start.max(file.start)..advice.file.end.min(file.end);
+                if !both.is_empty() {
+                    self.in_child.push(ForkAdvice {
+                        file: both,
+                        kind: advice.kind,
+                    });
+                }
+            }
+        }
+    }
+
+    /// The memory that a child shall not have as it is, and how it shall: first what is to be wiped, then what is to be absent.
+    pub fn for_child(&self) -> Vec<(Range<usize>, InChild)> {
+        let mut parts = Vec::new();
+        if self.in_child.is_empty() {
+            return parts;
+        }
+        for place in self.census().unwrap_or_default() {
+            let file = place.file();
+            let address = |offset: u64| place.addresses.start + (offset - file.start) as usize;
+            for advice in &self.in_child {
+                let both = advice.file.start.max(file.start)..advice.file.end.min(file.end);
+                if !both.is_empty() {
+                    parts.push((address(both.start)..address(both.end), advice.kind));
+                }
+            }
+        }
+        parts.sort_by_key(|(_, kind)| *kind == InChild::Absent);
+        parts
+    }
+
+    /// Refuses pages that the program has taken back before.
+    pub fn check_taken_back(&mut self, pages: &Range<usize>) -> Result<(), Kept> {
+        let Some(at) = self.taken_back.iter().position(|a| meet(&a.pages, pages)) else {
+            return Ok(());
+        };
+        self.taken_back[at].refusals -= 1;
+        if self.taken_back[at].refusals == 0 {
+            self.taken_back.remove(at);
+        }
+        Err(Kept::Advised)
+    }
+
+    /// `mremap` of pages of which some are migrated: a private copy with room for `new` bytes elsewhere.
+    ///
+    /// # Errors
+    /// What `mremap` shall answer.
+    pub fn relocate(
+        &self,
+        pages: &Range<usize>,
+        new: usize,
+        flags: i32,
+        to: usize,
+    ) -> Result<usize, i32> {
+        let mut at = pages.start;
+        let mut protection = None;
+        while at < pages.end {
+            let area = self.maps.at(at).map_err(|_| libc::EAGAIN)?;
+            let area = area.ok_or(libc::EFAULT)?;
+            let is_data = area.inode == 0 && !area.shared || self.place(&area).is_some();
+            let same = *protection.get_or_insert(raw::protection(&area));
+            if !is_data || same != raw::protection(&area) {
+                return Err(libc::EFAULT);
+            }
+            at = area.addresses.end;
+        }
+        // SAFETY: mapped with this protection throughout; the program gives the addresses away by its call.
+        unsafe { copy_elsewhere(pages, new, flags, to, protection.unwrap_or(libc::PROT_NONE)) }
+    }
+
+    /// Notes that the program has given `pages` away: memory is given back at once.
+    pub fn have_lost(&mut self, pages: &Range<usize>) {
+        if self.has_migrated(pages) {
+            self.heads.retain(|head| !pages.contains(head));
+            // Otherwise soon, by the helper.
+            let _ = self.sweep(false);
+        }
+    }
+}

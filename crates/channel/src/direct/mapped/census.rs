@@ -1,0 +1,294 @@
+//! What lies where, by the kernel's account, and giving memory back.
+//!
+//! A *census* walks all file areas of the process and finds the parts of slots that are mapped, anywhere. What an earlier census
+//! had and this one lacks has been unmapped: its memory is punched out of the file. What was never seen mapped is never
+//! punched, so a census that misses an area which has just grown costs no bytes of it.
+//!
+//! An area that moves during the walk, from ahead of it to behind it, would be missed. Migrated memory does not move: `realloc`
+//! cannot move it (`motion::move_pages`, `apart`), and `mremap` by the program is watched (`hooks`). For a program that makes the
+//! system call by its own instruction, the walk is repeated until two in a row agree.
+
+use std::ops::Range;
+
+use super::checks::{Kept, Process};
+use super::extents::{gone, union, without};
+use super::owner::{Hint, Owner};
+use mica_node::maps::{Area, Maps};
+use mica_node::segment::{SLOT_SPAN, SLOTS};
+
+/// A part of this process's memory that lies in one of the rank's slots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub addresses: Range<usize>,
+    pub slot: u32,
+    pub offset: u64,
+}
+
+impl Place {
+    /// What is added to an address to get its offset in the file.
+    pub fn anchor(&self) -> u64 {
+        self.offset.wrapping_sub(self.addresses.start as u64)
+    }
+
+    pub fn file(&self) -> Range<u64> {
+        self.offset..self.offset + self.addresses.len() as u64
+    }
+}
+
+impl Owner {
+    /// The area as a part of one of my slots, if it is one.
+    pub fn place(&self, area: &Area) -> Option<Place> {
+        if area.inode != self.inode || area.device != self.device || !area.shared {
+            return None;
+        }
+        let first = self.segment.slot_offset(self.me, 0);
+        let slot = area.offset.checked_sub(first)? / SLOT_SPAN;
+        let last = (area.offset + area.addresses.len() as u64 - 1).checked_sub(first)? / SLOT_SPAN;
+        (slot < u64::from(SLOTS) && slot == last).then(|| Place {
+            addresses: area.addresses.clone(),
+            slot: slot as u32,
+            offset: area.offset,
+        })
+    }
+
+    /// What lies at an address, if it is a part of my slots that can be loaded from and stored to.
+    pub fn place_at(&self, address: usize) -> Option<Place> {
+        let area = self.maps.at(address).ok()??;
+        if !(area.readable && area.writable) {
+            return None;
+        }
+        self.place(&area)
+    }
+
+    /// Calls `each` with every area of this process that is a part of my slots; false if the kernel did not tell of all.
+    pub fn each_area(&self, maps: &Maps, each: impl FnMut(&Area)) -> bool {
+        self.each_area_of(maps, &(0..usize::MAX), each)
+    }
+
+    /// As [`each_area`](Self::each_area), of those that meet `addresses`.
+    pub fn each_area_of(
+        &self,
+        maps: &Maps,
+        addresses: &Range<usize>,
+        mut each: impl FnMut(&Area),
+    ) -> bool {
+        let mut at = addresses.start;
+        while at < addresses.end {
+            match maps.next_of_a_file(at) {
+                Ok(Some(area)) if area.addresses.start < addresses.end => {
+                    if self.place(&area).is_some() {
+                        each(&area);
+                    }
+                    at = area.addresses.end;
+                }
+                Ok(_) => return true,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    pub fn sweep_in_process(&mut self) -> Result<Vec<Place>, Kept> {
+        let is_single = Process::now()?.is_single;
+        self.sweep(is_single)
+    }
+
+    /// Finds out what lies in my slots, renews the hints, and gives memory back that is mapped no more.
+    pub fn sweep(&mut self, is_single: bool) -> Result<Vec<Place>, Kept> {
+        let mut census = self.census()?;
+        if !is_single {
+            let mut rounds = 8;
+            loop {
+                let again = self.census()?;
+                if again == census {
+                    break;
+                }
+                census = again;
+                rounds -= 1;
+                if rounds == 0 {
+                    return Err(Kept::Busy);
+                }
+            }
+        }
+        self.settle(&census);
+        Ok(census)
+    }
+
+    /// Takes a census for what is there.
+    fn settle(&mut self, census: &[Place]) {
+        self.renew_hints(census);
+        for slot in 0..SLOTS {
+            let now = extents(census, slot);
+            let known = &mut self.slots[slot as usize];
+            if known.extents == now {
+                continue;
+            }
+            let lost = gone(&known.extents, &now);
+            if !lost.is_empty() && !known.is_idle() {
+                // A peer may still be at it: the next time.
+                known.extents = union(&known.extents, &now);
+                continue;
+            }
+            known.extents = now;
+            for part in &lost {
+                self.punch(part, &[]);
+            }
+        }
+        self.forget_advice(census);
+    }
+
+    fn renew_hints(&mut self, census: &[Place]) {
+        self.hints.clear();
+        for place in census {
+            match self.hints.last_mut() {
+                Some(last)
+                    if last.slot == place.slot && last.addresses.end == place.addresses.start =>
+                {
+                    last.addresses.end = place.addresses.end;
+                }
+                _ => self.hints.push(Hint {
+                    addresses: place.addresses.clone(),
+                    slot: place.slot,
+                }),
+            }
+        }
+        let hints = &self.hints;
+        self.heads.retain(|head| {
+            let next = hints.partition_point(|hint| hint.addresses.start <= *head);
+            next > 0 && hints[next - 1].addresses.contains(head)
+        });
+    }
+
+    pub fn census(&self) -> Result<Vec<Place>, Kept> {
+        let mut census = Vec::new();
+        let complete = self.each_area(&self.maps, |area| census.extend(self.place(area)));
+        complete.then_some(census).ok_or(Kept::Kernel)
+    }
+
+    /// Whether some of what the last census found is not there any more, or cannot be given back yet: by a question for each area
+    /// that was migrated, however many others there are.
+    pub fn has_lost_some(&self) -> bool {
+        let is_gone = |hint: &Hint| {
+            let mut at = hint.addresses.start;
+            while at < hint.addresses.end {
+                let area = self.maps.at(at).ok().flatten();
+                match area.and_then(|area| self.place(&area)) {
+                    Some(place) if place.slot == hint.slot => at = place.addresses.end,
+                    _ => return true,
+                }
+            }
+            false
+        };
+        let mapped: usize = self.hints.iter().map(|hint| hint.addresses.len()).sum();
+        self.bytes() != mapped || self.hints.iter().any(is_gone)
+    }
+
+    /// Bytes of memory that lie in slots.
+    pub fn bytes(&self) -> usize {
+        let extents = self.slots.iter().flat_map(|slot| &slot.extents);
+        extents.map(|part| (part.end - part.start) as usize).sum()
+    }
+
+    /// Gives the memory of a part of the file back, but for extents, which are in order. The kernel looks at pages that exist
+    /// only, however long the part.
+    pub fn punch(&self, part: &Range<u64>, extents: &[Range<u64>]) {
+        for hole in without(part, extents) {
+            // If the kernel refuses, the memory stays until the process ends.
+            let _ = self.segment.punch(hole.start, hole.end - hole.start);
+        }
+    }
+}
+
+/// The parts of the file that are mapped of a slot, in order.
+pub(super) fn extents(census: &[Place], slot: u32) -> Vec<Range<u64>> {
+    let of_slot = census.iter().filter(|place| place.slot == slot);
+    let all: Vec<Range<u64>> = of_slot.map(Place::file).collect();
+    union(&all, &[])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::raw;
+    use super::*;
+    use crate::direct::Options;
+    use mica_node::segment::{JobSegment, JobSpec};
+    use mica_node::topology;
+
+    const PAGE: usize = 4096;
+
+    fn owner() -> Option<Owner> {
+        if let Err(why) = Maps::open() {
+            eprintln!("skipped: PROCMAP_QUERY: {why}");
+            return None;
+        }
+        let spec = JobSpec::on_one_node(&[topology::Place::UNKNOWN], 2, &[]);
+        let segment = Box::leak(Box::new(JobSegment::create(&spec).expect("segment")));
+        let options = Options {
+            mapped: true,
+            mapped_max: 1 << 30,
+            ..Options::CMA
+        };
+        Some(Owner::new(segment, 0, &options).expect("available"))
+    }
+
+    /// Maps pages of slot 0, at an address of the kernel's choice.
+    fn map(owner: &Owner, pages: usize) -> usize {
+        use std::os::fd::AsRawFd;
+        let offset = owner.segment.slot_offset(0, 0) + SLOT_SPAN / 2;
+        // SAFETY: a fresh mapping.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                pages * PAGE,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                owner.segment.as_fd().as_raw_fd(),
+                offset as libc::off_t,
+            )
+        };
+        assert_ne!(at, libc::MAP_FAILED);
+        at.expose_provenance()
+    }
+
+    fn byte<'a>(at: usize) -> &'a mut u8 {
+        // SAFETY: the tests' own memory, one reference at a time.
+        unsafe { &mut *std::ptr::with_exposed_provenance_mut(at) }
+    }
+
+    /// A thread enlarges migrated memory, by a call that nobody sees, after the census and before memory is given back.
+    #[test]
+    fn growth_after_the_census_loses_no_bytes() {
+        let Some(mut owner) = owner() else { return };
+        let at = map(&owner, 4);
+        owner.sweep(false).expect("a census");
+        let census = owner.census().expect("a census");
+        // SAFETY: the test's own memory, used at its new place only.
+        let moved = unsafe {
+            raw::call(
+                libc::SYS_mremap,
+                [at, 4 * PAGE, 64 * PAGE, libc::MREMAP_MAYMOVE as usize, 0, 0],
+            )
+        };
+        let moved = raw::check(moved).expect("one area can grow");
+        for page in 0..64 {
+            *byte(moved + page * PAGE) = page as u8 + 1;
+        }
+        owner.settle(&census);
+        assert!((0..64).all(|page| *byte(moved + page * PAGE) == page as u8 + 1));
+        owner.sweep(false).expect("a census");
+        assert_eq!(owner.bytes(), 64 * PAGE);
+        assert!(!owner.has_lost_some());
+        // What is unmapped then is given back, the rest is not.
+        let last = std::ptr::without_provenance_mut(moved + 32 * PAGE);
+        // SAFETY: the test's own memory.
+        assert_eq!(unsafe { libc::munmap(last, 32 * PAGE) }, 0);
+        assert!(owner.has_lost_some());
+        owner.sweep(false).expect("a census");
+        assert_eq!(owner.bytes(), 32 * PAGE);
+        let again = map(&owner, 64);
+        for page in 0..64 {
+            let expected = if page < 32 { page as u8 + 1 } else { 0 };
+            assert_eq!(*byte(again + page * PAGE), expected, "page {page}");
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! What a program does to migrated memory by `madvise`, `mremap` and their like must do what it does to plain memory.
+//!
+//! Calls of these functions in all loaded objects come here ([`loader`](super::loader)) once the first buffer is to be
+//! migrated. Memory that was not migrated goes straight to the kernel. For what was:
+//!
+//! | call | here |
+//! |---|---|
+//! | `madvise`: MADV_DONTNEED, MADV_FREE | fresh private pages, then the call: they read as zeros |
+//! | MADV_DONTFORK, MADV_WIPEONFORK and their reverse | noted, and done by the fork handler in the child |
+//! | MADV_REMOVE | EINVAL, as for private memory |
+//! | MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL | nothing: there is nothing to be read ahead |
+//! | other advice that is known | the call |
+//! | MADV_GUARD_INSTALL, unknown advice; `process_madvise` that is more than a hint | EINVAL, as on a kernel that lacks it |
+//! | `mremap` that enlarges or moves | a private copy at another place; without MREMAP_MAYMOVE ENOMEM: no room |
+//! | `mremap` that shrinks | the call |
+//!
+//! `syscall` with the number of one of these calls counts as the call. The system calls are made by their instruction, so
+//! that it does not matter through which words the library's own calls go.
+
+use std::ffi::{c_int, c_long, c_void};
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::checks::Kept;
+use super::loader::{self, Objects, Watched};
+use super::{OWNERS, raw};
+
+/// Constants of Linux that libc lacks.
+const MADV_COLLAPSE: i32 = 25;
+const MADV_DONTNEED_LOCKED: i32 = 24;
+const MADV_SOFT_OFFLINE: i32 = 101;
+const MADV_GUARD_REMOVE: i32 = 103;
+const MREMAP_DONTUNMAP: i32 = 4;
+const SYS_PROCESS_MADVISE: c_long = 440;
+
+/// What becomes of migrated memory in the child of a fork, if it is not a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InChild {
+    /// Not there (MADV_DONTFORK).
+    Absent,
+    /// Zeros (MADV_WIPEONFORK).
+    Wiped,
+}
+
+/// What an advice asks for, seen from migrated memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// The kernel's answer is the same as for plain memory.
+    Plain,
+    /// Contents may go, or must.
+    Fresh,
+    /// Nothing that matters here.
+    Nothing,
+    /// A child shall have it this way, or as a copy again.
+    Child(InChild, bool),
+    /// An error number.
+    Refused(i32),
+}
+
+fn wish(advice: i32) -> Wish {
+    match advice {
+        libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => Wish::Fresh,
+        libc::MADV_NORMAL | libc::MADV_RANDOM | libc::MADV_SEQUENTIAL => Wish::Nothing,
+        libc::MADV_DONTFORK => Wish::Child(InChild::Absent, true),
+        libc::MADV_DOFORK => Wish::Child(InChild::Absent, false),
+        libc::MADV_WIPEONFORK => Wish::Child(InChild::Wiped, true),
+        libc::MADV_KEEPONFORK => Wish::Child(InChild::Wiped, false),
+        libc::MADV_WILLNEED
+        | libc::MADV_MERGEABLE
+        | libc::MADV_UNMERGEABLE
+        | libc::MADV_HUGEPAGE
+        | libc::MADV_NOHUGEPAGE
+        | libc::MADV_DONTDUMP
+        | libc::MADV_DODUMP
+        | libc::MADV_COLD
+        | libc::MADV_PAGEOUT
+        | libc::MADV_POPULATE_READ
+        | libc::MADV_POPULATE_WRITE
+        | libc::MADV_HWPOISON
+        | MADV_COLLAPSE
+        | MADV_SOFT_OFFLINE
+        | MADV_GUARD_REMOVE => Wish::Plain,
+        _ => Wish::Refused(libc::EINVAL),
+    }
+}
+
+/// Has the program's calls come here; to be called without the owners' lock.
+///
+/// # Errors
+/// When some calls cannot be watched: then nothing may be migrated.
+pub(super) fn watch() -> Result<Arc<Objects>, Kept> {
+    // SAFETY: the name is NUL-terminated.
+    let real = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"syscall".as_ptr()) };
+    let hook = syscall_hook as *const () as usize;
+    if !real.is_null() && real.addr() != hook {
+        REAL_SYSCALL.store(real.expose_provenance(), Ordering::Relaxed);
+    }
+    let watched = |name, hook| Watched { name, hook };
+    loader::visit_all(&[
+        watched(c"madvise", madvise as *const () as usize),
+        watched(c"posix_madvise", posix_madvise as *const () as usize),
+        watched(c"process_madvise", process_madvise as *const () as usize),
+        watched(c"mremap", mremap as *const () as usize),
+        watched(c"syscall", hook),
+    ])
+}
+
+/// What is loaded; to be called without the owners' lock.
+///
+/// # Errors
+/// When it cannot be found out.
+pub(super) fn survey() -> Result<Arc<Objects>, Kept> {
+    loader::visit_all(&[])
+}
+
+/// The C library's `syscall`.
+static REAL_SYSCALL: AtomicUsize = AtomicUsize::new(0);
+
+/// Stands for `syscall`. Only the calls that are watched go to Rust: all others (some of which return on another stack) jump to the
+/// C library with every register as it was.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+extern "C" fn syscall_hook() {
+    std::arch::naked_asm!(
+        "endbr64",
+        "cmp rdi, {madvise}",
+        "je 2f",
+        "cmp rdi, {mremap}",
+        "je 2f",
+        "cmp rdi, {process_madvise}",
+        "je 2f",
+        "jmp qword ptr [rip + {real}]",
+        "2:",
+        "jmp {watched}",
+        madvise = const libc::SYS_madvise,
+        mremap = const libc::SYS_mremap,
+        process_madvise = const SYS_PROCESS_MADVISE,
+        real = sym REAL_SYSCALL,
+        watched = sym watched_syscall,
+    )
+}
+
+/// As for x86-64.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+extern "C" fn syscall_hook() {
+    std::arch::naked_asm!(
+        "hint #34",
+        "cmp x0, {madvise}",
+        "b.eq 2f",
+        "cmp x0, {mremap}",
+        "b.eq 2f",
+        "cmp x0, {process_madvise}",
+        "b.eq 2f",
+        "adrp x16, {real}",
+        "ldr x16, [x16, :lo12:{real}]",
+        "br x16",
+        "2:",
+        "b {watched}",
+        madvise = const libc::SYS_madvise,
+        mremap = const libc::SYS_mremap,
+        process_madvise = const SYS_PROCESS_MADVISE,
+        real = sym REAL_SYSCALL,
+        watched = sym watched_syscall,
+    )
+}
+
+extern "C" fn watched_syscall(
+    number: c_long,
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+) -> c_long {
+    let result = match number {
+        libc::SYS_madvise => on_madvise(a, b, c as i32),
+        libc::SYS_mremap => on_mremap(a, b, c, d as i32, e),
+        _ => on_process_madvise([a, b, c, d, e]),
+    };
+    answer(result) as c_long
+}
+
+extern "C" fn madvise(address: *mut c_void, len: usize, advice: c_int) -> c_int {
+    answer(on_madvise(address.addr(), len, advice)) as c_int
+}
+
+/// As glibc's: an error number, and MADV_DONTNEED is nothing.
+extern "C" fn posix_madvise(address: *mut c_void, len: usize, advice: c_int) -> c_int {
+    if advice == libc::POSIX_MADV_DONTNEED {
+        return 0;
+    }
+    on_madvise(address.addr(), len, advice).err().unwrap_or(0)
+}
+
+extern "C" fn process_madvise(
+    process: c_int,
+    pieces: usize,
+    count: usize,
+    advice: c_int,
+    flags: u32,
+) -> isize {
+    let arguments = [
+        process as usize,
+        pieces,
+        count,
+        advice as usize,
+        flags as usize,
+    ];
+    answer(on_process_madvise(arguments))
+}
+
+/// The fifth argument is there with MREMAP_FIXED or MREMAP_DONTUNMAP only; a register holds it in any case.
+extern "C" fn mremap(
+    address: *mut c_void,
+    old: usize,
+    new: usize,
+    flags: c_int,
+    to: usize,
+) -> *mut c_void {
+    let result = answer(on_mremap(address.addr(), old, new, flags, to));
+    ptr::with_exposed_provenance_mut(result as usize)
+}
+
+/// As the C library answers: -1 and `errno`.
+fn answer(result: Result<usize, i32>) -> isize {
+    match result {
+        Ok(value) => value as isize,
+        Err(errno) => {
+            // SAFETY: this thread's own.
+            unsafe { *libc::__errno_location() = errno };
+            -1
+        }
+    }
+}
+
+/// Does `body` with errno as it was afterwards: a call that succeeds does not change it.
+fn keeping_errno<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: this thread's own.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
+    let result = body();
+    // SAFETY: as above.
+    unsafe { *errno = before };
+    result
+}
+
+fn kernel(number: c_long, [a, b, c, d, e]: [usize; 5]) -> Result<usize, i32> {
+    // SAFETY: what the program has asked for.
+    raw::check(unsafe { raw::call(number, [a, b, c, d, e, 0]) })
+}
+
+fn on_madvise(address: usize, len: usize, advice: i32) -> Result<usize, i32> {
+    let plain = || kernel(libc::SYS_madvise, [address, len, advice as usize, 0, 0]);
+    let wish = wish(advice);
+    if wish == Wish::Plain {
+        return plain();
+    }
+    keeping_errno(|| {
+        if OWNERS.is_mine() {
+            // From a signal handler that has interrupted the library's own work: what is migrated cannot be told.
+            return Err(libc::EAGAIN);
+        }
+        let mut owners = OWNERS.lock();
+        let Some(pages) = whole_pages(address, len)
+            .filter(|pages| owners.list.iter().any(|owner| owner.has_migrated(pages)))
+        else {
+            drop(owners);
+            return plain();
+        };
+        let mut rest = vec![pages.clone()];
+        for owner in &mut owners.list {
+            let met = owner.advised(&pages, wish)?;
+            rest = rest
+                .iter()
+                .flat_map(|part| super::extents::without(part, &met))
+                .collect();
+        }
+        if wish == Wish::Fresh {
+            return plain();
+        }
+        for part in rest {
+            kernel(
+                libc::SYS_madvise,
+                [part.start, part.len(), advice as usize, 0, 0],
+            )?;
+        }
+        Ok(0)
+    })
+}
+
+/// The pages that a system call means by these arguments; `None` if it will refuse them.
+fn whole_pages(address: usize, len: usize) -> Option<Range<usize>> {
+    // SAFETY: no obligations.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+    let end = address.checked_add(len)?.checked_next_multiple_of(page)?;
+    (address.is_multiple_of(page) && address < end).then_some(address..end)
+}
+
+fn on_process_madvise(arguments: [usize; 5]) -> Result<usize, i32> {
+    let [_, pieces, count, advice, _] = arguments;
+    let is_hint = matches!(wish(advice as i32), Wish::Plain);
+    if !is_hint && !OWNERS.is_mine() && pieces != 0 && count <= 1024 {
+        let owners = OWNERS.lock();
+        for i in 0..count {
+            // SAFETY: the caller's array of so many pieces, which the kernel would read as well.
+            let piece = unsafe { *ptr::with_exposed_provenance::<libc::iovec>(pieces).add(i) };
+            let pages = whole_pages(piece.iov_base.addr(), piece.iov_len);
+            if pages.is_some_and(|pages| owners.list.iter().any(|o| o.has_migrated(&pages))) {
+                return Err(libc::EINVAL);
+            }
+        }
+    }
+    kernel(SYS_PROCESS_MADVISE, arguments)
+}
+
+fn on_mremap(address: usize, old: usize, new: usize, flags: i32, to: usize) -> Result<usize, i32> {
+    let plain = || kernel(libc::SYS_mremap, [address, old, new, flags as usize, to]);
+    keeping_errno(|| {
+        if OWNERS.is_mine() {
+            return Err(libc::EAGAIN);
+        }
+        let mut owners = OWNERS.lock();
+        // Length 0 asks for a second mapping of the same pages, which private memory does not have.
+        let pages = whole_pages(address, old.max(1));
+        let is_moved = flags & (libc::MREMAP_FIXED | MREMAP_DONTUNMAP) != 0;
+        let Some(pages) = pages.filter(|pages| {
+            (is_moved || new > old || old == 0)
+                && owners.list.iter().any(|owner| owner.has_migrated(pages))
+        }) else {
+            drop(owners);
+            return plain();
+        };
+        let is_odd = flags & MREMAP_DONTUNMAP != 0 && old != new;
+        if old == 0 || new == 0 || is_odd {
+            return Err(libc::EINVAL);
+        }
+        if flags & libc::MREMAP_MAYMOVE == 0 {
+            // In place there is never room.
+            return Err(if is_moved { libc::EINVAL } else { libc::ENOMEM });
+        }
+        let copy = owners.list[0].relocate(&pages, new, flags, to)?;
+        for owner in &mut owners.list {
+            owner.have_lost(&pages);
+        }
+        Ok(copy)
+    })
+}
+
+/// A private copy of `pages` with room for `new` bytes: what `mremap` gives, made by other means.
+///
+/// # Safety
+/// `pages` are mapped with this protection, and the caller's to take away.
+pub(super) unsafe fn copy_elsewhere(
+    pages: &Range<usize>,
+    new: usize,
+    flags: i32,
+    to: usize,
+    protection: i32,
+) -> Result<usize, i32> {
+    let is_fixed = flags & libc::MREMAP_FIXED != 0;
+    if is_fixed {
+        // As the kernel checks it.
+        let target = whole_pages(to, new).ok_or(libc::EINVAL)?;
+        if target.start < pages.end && pages.start < target.end {
+            return Err(libc::EINVAL);
+        }
+    }
+    let fixed = if is_fixed { libc::MAP_FIXED } else { 0 };
+    let hint = ptr::without_provenance_mut(if is_fixed { to } else { 0 });
+    // SAFETY: fresh memory, or where the program wants it.
+    let made = unsafe {
+        libc::mmap(
+            hint,
+            new,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed,
+            -1,
+            0,
+        )
+    };
+    if made == libc::MAP_FAILED {
+        return Err(libc::ENOMEM);
+    }
+    let made = made.expose_provenance();
+    // SAFETY: the new pages are ours; the old ones are the caller's, who changes none of them during the call.
+    unsafe {
+        if protection & libc::PROT_READ == 0 {
+            let old = ptr::without_provenance_mut(pages.start);
+            libc::mprotect(old, pages.len(), libc::PROT_READ);
+        }
+        let len = pages.len().min(new);
+        let from = ptr::with_exposed_provenance::<u8>(pages.start);
+        ptr::copy_nonoverlapping(from, ptr::with_exposed_provenance_mut(made), len);
+        if protection != libc::PROT_READ | libc::PROT_WRITE {
+            libc::mprotect(ptr::without_provenance_mut(made), new, protection);
+        }
+        if flags & MREMAP_DONTUNMAP != 0 {
+            raw::renew(pages.start, pages.len(), protection)?;
+        } else {
+            libc::munmap(ptr::without_provenance_mut(pages.start), pages.len());
+        }
+    }
+    Ok(made)
+}
