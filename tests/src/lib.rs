@@ -103,7 +103,13 @@ impl Install {
     /// With the compiler's messages, if it does not compile.
     pub fn program(&self, source: &str) -> PathBuf {
         let dir = workspace().join("tests/c");
-        let tool = matches!(source, "tools/nocma" | "tools/cma_probe");
+        const TOOLS: [&str; 4] = [
+            "tools/nocma",
+            "tools/cma_probe",
+            "tools/deny",
+            "tools/unkillable",
+        ];
+        let tool = TOOLS.contains(&source);
         let out_dir = target()
             .join("tests-c")
             .join(self.prefix.to_string_lossy().replace('/', "_"));

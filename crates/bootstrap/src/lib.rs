@@ -10,6 +10,7 @@ mod choose;
 mod error;
 #[cfg(test)]
 mod fake;
+pub mod inherited;
 mod join;
 mod manager;
 mod meeting;
@@ -22,6 +23,6 @@ pub mod pmix;
 mod tests;
 
 pub use error::BootstrapError;
-pub use join::{Joined, join};
+pub use join::{EXCHANGE_VARIABLE, Joined, join};
 pub use manager::{ProcessManager, exchange};
 pub use nodes::Nodes;

@@ -9,13 +9,17 @@ use std::ffi::{OsStr, OsString};
 use crate::options::{Launcher, Options};
 
 /// Variables that mean something on the head's host, in its shell or session only.
-const OF_THE_HOST: [&str; 12] = [
+const OF_THE_HOST: [&str; 16] = [
     "_",
     "DBUS_SESSION_BUS_ADDRESS",
     "HOST",
     "HOSTNAME",
+    "MICA_EXCHANGE",
+    "MICA_PMI_ID",
     "MICA_RANK",
     "MICA_SEGMENT_FD",
+    "MICA_SEGMENT_ID",
+    "MICA_SEGMENT_SOCKET",
     "MICA_SIZE",
     "MICA_VIRTUAL_NODES",
     "OLDPWD",

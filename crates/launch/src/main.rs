@@ -13,8 +13,10 @@ mod agent;
 mod auth;
 mod door;
 mod environment;
+mod foreign;
 mod head;
 mod hosts;
+mod input;
 mod job;
 mod late;
 mod link;
@@ -26,6 +28,7 @@ mod pmi;
 mod ranks;
 mod remote;
 mod report;
+mod requests;
 mod traffic;
 mod wire;
 mod writer;
@@ -45,6 +48,7 @@ const USAGE: u8 = 2;
 const INTERNAL: u8 = 1;
 
 fn main() -> ExitCode {
+    mica_node::process::take_dispositions();
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
     let request = match options::parse(&arguments) {
         Ok(request) => request,
@@ -56,22 +60,29 @@ fn main() -> ExitCode {
         }
     };
     let options = match request {
-        Request::Help => {
-            let _ = std::io::stdout().write_all(options::help().as_bytes());
-            return ExitCode::SUCCESS;
-        }
+        Request::Help => return print(&options::help()),
         Request::Version => {
-            let _ = writeln!(
-                std::io::stdout(),
-                "mpiexec (Mica) {}",
-                env!("CARGO_PKG_VERSION")
-            );
-            return ExitCode::SUCCESS;
+            return print(concat!("mpiexec (Mica) ", env!("CARGO_PKG_VERSION"), "\n"));
         }
         Request::Run(options) => options,
         Request::Agent(agent) => return ExitCode::from(agent::run(&agent)),
     };
     ExitCode::from(run(*options))
+}
+
+/// Answers a question on standard output.
+fn print(text: &str) -> ExitCode {
+    let written =
+        output::own(output::Target::Out).and_then(|mut out| out.write_all(text.as_bytes()));
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(format_args!(
+                "mpiexec: cannot write to standard output: {error}\n"
+            ));
+            ExitCode::from(INTERNAL)
+        }
+    }
 }
 
 /// Runs a job, here or on other nodes.
@@ -101,6 +112,9 @@ type Trouble = (String, u8);
 fn run_here(options: &Options) -> Result<u8, Trouble> {
     let node = NodeJob::all_here(options);
     let plan = plan::Plan::new(&node).map_err(|error| (error.to_string(), INTERNAL))?;
+    if let Some(why) = &plan.unbound {
+        say(why);
+    }
     if options.verbose {
         say(plan.describe());
     }

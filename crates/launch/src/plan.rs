@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-use mica_node::topology::{BindTo, Machine, Slot, TopologyError, available_cores, map};
+use mica_node::topology::{BindTo, Machine, Slot, TopologyError, available_cores, can_bind, map};
 
 use crate::options::Section;
 use crate::wire::NodeJob;
@@ -17,6 +17,8 @@ pub struct Plan<'a> {
     pub available_cores: usize,
     /// Whether the slots' processors are those of a synthetic topology.
     synthetic: bool,
+    /// Why ranks that could be bound are not.
+    pub unbound: Option<String>,
 }
 
 /// One rank's part.
@@ -49,6 +51,12 @@ impl<'a> Plan<'a> {
         let bind = job
             .bind
             .unwrap_or_else(|| BindTo::recommended(count, cores));
+        let unbound = refusal(machine, bind);
+        let bind = if unbound.is_some() {
+            BindTo::None
+        } else {
+            bind
+        };
         let mut slots = map(machine, count, job.map, bind);
         if machine.is_synthetic() {
             // The processors are not this machine's.
@@ -69,6 +77,7 @@ impl<'a> Plan<'a> {
             ranks,
             available_cores: share.max(1),
             synthetic: machine.is_synthetic(),
+            unbound,
         }
     }
 
@@ -105,6 +114,18 @@ impl<'a> Plan<'a> {
         }
         text
     }
+}
+
+/// Why the kernel does not let ranks be bound, if they are to be.
+fn refusal(machine: &Machine, bind: BindTo) -> Option<String> {
+    let (call, error) = match machine.refusal() {
+        Some(error) => ("sched_getaffinity", error.to_string()),
+        None if bind == BindTo::None || machine.is_synthetic() => return None,
+        None => ("sched_setaffinity", can_bind().err()?.to_string()),
+    };
+    Some(format!(
+        "mpiexec: ranks are not bound to cores: the kernel refuses {call} ({error}); a container's seccomp profile does that\n"
+    ))
 }
 
 /// A command as one would type it.

@@ -1,35 +1,46 @@
 //! The processes of a node's ranks: starting them, asking how they are, signalling them, ending what they leave.
 
-use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
 use std::time::Duration;
 
+use mica_bootstrap::inherited::{Request, Wanted};
 use mica_node::area::Budget;
 use mica_node::process::{
-    ChildSetup, Keeper, Process, kill_orphans, reap_orphans, set_nonblocking, signal, wait_readable,
+    ChildSetup, Exit, Keeper, Process, end_children, proc_is_ours, reap_orphans, set_nonblocking,
+    signal, wait_readable,
 };
-use mica_node::segment::{JobSegment, JobSpec, PREFIX_VARIABLE, RankState};
-use mica_node::topology::Place;
+use mica_node::segment::{JobSegment, JobSpec, RankState};
+use mica_node::topology::{CpuSet, Place, affinity_of};
 
+use crate::input::Input;
 use crate::job::{LaunchError, doing};
 use crate::late::Late;
 use crate::output::{Stream, Target};
 use crate::plan::{Plan, RankPlan};
 use crate::pmi;
-use crate::report::{Cause, Stage, hang_line};
+use crate::report::{Cause, Stage, ended_line, hang_line, say};
+use crate::requests::Requests;
 use crate::traffic::Sent;
 use crate::wire::{NodeJob, RankEnd};
 
-/// Variables of other process managers, or for the launcher alone: a rank must not take itself for theirs.
-const FOREIGN: [&str; 3] = ["PMI_", "PMIX_", "MICA_VIRTUAL_NODES"];
+mod command;
+
+/// How long what the ranks started may take to die.
+const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// A rank's process.
 struct Rank {
     process: Process,
-    alive: bool,
+    /// How it ended, once it has.
+    exit: Option<Exit>,
+}
+
+impl Rank {
+    fn is_alive(&self) -> bool {
+        self.exit.is_none()
+    }
 }
 
 /// The ranks of this node.
@@ -43,8 +54,12 @@ pub struct Ranks<'a> {
     pub streams: Vec<Stream>,
     /// Standard input that passes through this process.
     pub input: Option<Input>,
-    /// The ranks' process manager, if they need one.
-    pub pmi: Option<pmi::Server>,
+    /// By a stream's id: bytes of it that are on their way.
+    pub unwritten: Vec<usize>,
+    /// The ranks' process manager.
+    pub pmi: pmi::Server,
+    /// Where processes ask for what they did not inherit. `None` where there are no abstract sockets.
+    pub requests: Option<Requests>,
     /// Where an interface's name was not given: the address that others reach.
     address: Option<String>,
 }
@@ -83,17 +98,21 @@ impl<'a> Ranks<'a> {
             ranks: Vec::with_capacity(plan.ranks.len()),
             streams: Vec::new(),
             input: None,
-            pmi: job.pmi.then(|| pmi::Server::new(job.size, &job.name)),
+            unwritten: Vec::new(),
+            pmi: pmi::Server::new(job.size, &job.name, job.size as usize == job.members.len()),
+            requests: Requests::open().ok(),
             address,
         })
     }
 
     /// Starts all ranks.
     pub fn start(&mut self, connect: Connect) -> Result<(), LaunchError> {
+        self.check_programs()?;
         for (index, plan) in self.plan.ranks.iter().enumerate() {
             let (mut command, connection) = self.command(index, plan, connect)?;
-            let mut inherit = vec![self.segment.as_fd()];
-            inherit.extend(connection.as_ref().map(AsFd::as_fd));
+            let streams = self.connect_output(&mut command, index, connect);
+            let streams = streams.map_err(doing("cannot make pipes for a rank's output"))?;
+            let inherit = [self.segment.as_fd(), connection.as_fd()];
             let setup = ChildSetup {
                 inherit: &inherit,
                 cpus: plan.slot.cpus.as_ref(),
@@ -101,109 +120,20 @@ impl<'a> Ranks<'a> {
             };
             let started = Process::spawn(&mut command, setup);
             let mut process = started.map_err(|source| self.exec_error(plan, source))?;
-            let label = self.job.label.then_some(plan.rank);
-            if let Some(pipe) = process.stdout.take() {
-                self.streams.push(Stream::new(label, pipe, Target::Out));
+            if let Some(cpus) = &plan.slot.cpus {
+                check_binding(plan.rank, process.pid(), cpus);
             }
-            if let Some(pipe) = process.stderr.take() {
-                self.streams.push(Stream::new(label, pipe, Target::Err));
-            }
+            self.streams.extend(streams);
             if let Some(pipe) = process.stdin.take() {
                 set_nonblocking(pipe.as_fd()).map_err(doing("cannot set up standard input"))?;
                 self.input = Some(Input::new(pipe));
             }
             self.ranks.push(Rank {
                 process,
-                alive: true,
+                exit: None,
             });
         }
         Ok(())
-    }
-
-    /// The command of a rank, and its end of the connection to the process manager.
-    fn command(
-        &mut self,
-        index: usize,
-        plan: &RankPlan<'_>,
-        connect: Connect,
-    ) -> Result<(Command, Option<UnixStream>), LaunchError> {
-        let section = plan.section;
-        let mut command = Command::new(&section.command[0]);
-        command.args(&section.command[1..]);
-        for (name, _) in std::env::vars_os() {
-            let foreign = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
-            if FOREIGN.iter().any(&foreign) {
-                command.env_remove(&name);
-            }
-        }
-        if let Some(directory) = self.directory(plan) {
-            command.env(
-                "PWD",
-                std::path::absolute(&directory).unwrap_or(directory.clone()),
-            );
-            command.current_dir(directory);
-        }
-        for (name, value) in self.job.environment.iter().chain(&section.environment) {
-            command.env(name, value);
-        }
-        if let Some(interface) = &self.job.interface {
-            let given = self.job.environment.iter().chain(&section.environment);
-            let is_set = given
-                .into_iter()
-                .any(|(name, _)| name == INTERFACE_VARIABLE);
-            if !is_set && std::env::var_os(INTERFACE_VARIABLE).is_none() {
-                let value = match interface.as_str() {
-                    "" => self.address.as_ref(),
-                    _ => Some(interface),
-                };
-                command.envs(value.map(|value| (INTERFACE_VARIABLE, value)));
-            }
-        }
-        let connection = match &mut self.pmi {
-            Some(server) => {
-                let theirs = server.add(plan.section_number);
-                let theirs = theirs.map_err(doing("cannot connect a rank to its manager"))?;
-                command
-                    .env("PMI_FD", theirs.as_raw_fd().to_string())
-                    .env("PMI_RANK", plan.rank.to_string())
-                    .env("PMI_SIZE", self.job.size.to_string())
-                    .env("PMI_HOSTNAME", &self.job.host);
-                Some(theirs)
-            }
-            None => None,
-        };
-        command
-            .env(
-                "MICA_SEGMENT_FD",
-                self.segment.as_fd().as_raw_fd().to_string(),
-            )
-            .env("MICA_RANK", plan.rank.to_string())
-            .env("MICA_SIZE", self.job.size.to_string())
-            .envs(installation().map(|prefix| (PREFIX_VARIABLE, prefix)))
-            .env("MPI_LOCALRANKID", index.to_string())
-            .env("MPI_LOCALNRANKS", self.plan.ranks.len().to_string());
-        let is_first = plan.rank == 0 && self.job.takes_input;
-        command.stdin(match connect {
-            // A terminal must be read by the launcher: the ranks' process groups are in the
-            // terminal's background, where reading stops a process.
-            Connect::Inherit if is_first && !io::IsTerminal::is_terminal(&io::stdin()) => {
-                Stdio::inherit()
-            }
-            _ if is_first => Stdio::piped(),
-            _ => Stdio::null(),
-        });
-        if self.job.label || connect == Connect::Pipes {
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        }
-        Ok((command, connection))
-    }
-
-    fn directory(&self, plan: &RankPlan<'_>) -> Option<PathBuf> {
-        let common = self.job.directory.as_ref().map(PathBuf::from);
-        match (&plan.section.directory, common) {
-            (Some(own), Some(common)) => Some(common.join(own)),
-            (own, common) => own.clone().or(common),
-        }
     }
 
     /// How many ranks there are on the node.
@@ -214,8 +144,18 @@ impl<'a> Ranks<'a> {
     /// Numbers on the node of the ranks that run.
     pub fn alive(&self) -> Vec<usize> {
         (0..self.ranks.len())
-            .filter(|&index| self.ranks[index].alive)
+            .filter(|&index| self.ranks[index].is_alive())
             .collect()
+    }
+
+    /// Rank and process of those that run, for people.
+    pub fn describe_alive(&self) -> String {
+        let alive = self.alive().into_iter();
+        let names = alive.map(|index| {
+            let (rank, process) = (self.plan.ranks[index].rank, &self.ranks[index].process);
+            format!("rank {rank} (pid {})", process.pid())
+        });
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// The descriptor that is readable when the rank with this number on the node has ended.
@@ -231,55 +171,120 @@ impl<'a> Ranks<'a> {
             let exit = process.try_wait().map_err(doing("waitid"))?;
             let Some(exit) = exit else { continue };
             let pid = process.pid();
-            self.ranks[index].alive = false;
+            self.ranks[index].exit = Some(exit);
             self.keeper.forget(pid);
+            let stage = self.stage(index);
             ends.push(RankEnd {
                 rank: self.plan.ranks[index].rank,
                 pid,
-                cause: Cause::of(exit, self.stage(index)),
+                cause: Cause::of(exit, stage),
+                without_init: exit == Exit::Code(0) && stage == Stage::NotInitialized,
             });
         }
         Ok(ends)
     }
 
-    /// Sends a signal to all that run.
-    pub fn signal(&self, number: i32) {
-        for rank in self.ranks.iter().filter(|rank| rank.alive) {
-            rank.process.signal_group(number);
-        }
+    /// Sends a signal to all that run. Answers how many ranks this process may not signal.
+    pub fn signal(&self, number: i32) -> usize {
+        let alive = self.ranks.iter().filter(|rank| rank.is_alive());
+        let refused = alive.filter(|rank| rank.process.signal_group(number).is_err());
+        refused.count()
     }
 
     /// Sends a signal to one rank, if it runs.
     pub fn signal_one(&self, index: usize, number: i32) {
-        if self.ranks[index].alive {
-            self.ranks[index].process.signal_group(number);
+        if self.ranks[index].is_alive() {
+            let _ = self.ranks[index].process.signal_group(number);
         }
     }
 
     fn stage(&self, index: usize) -> Stage {
-        if let Some(code) = self.pmi.as_ref().and_then(|server| server.aborted(index)) {
+        if let Some(code) = self.pmi.aborted(index) {
             return Stage::Aborted { code };
         }
         match self.segment.rank_state(self.plan.ranks[index].rank) {
-            RankState::Absent => Stage::NotInitialized,
+            RankState::Absent => match self.pmi.progress(index) {
+                pmi::Progress::Silent => Stage::NotInitialized,
+                pmi::Progress::Initialized => Stage::Running,
+                pmi::Progress::Finalized => Stage::Finalized,
+            },
             RankState::Running { .. } => Stage::Running,
             RankState::Finalized => Stage::Finalized,
             RankState::Aborted { code } => Stage::Aborted { code },
         }
     }
 
-    /// A line for each rank that runs: what it waits for. `host` is named if there are several.
-    pub fn hang_lines(&self, host: Option<&str>) -> Vec<(u32, String)> {
-        let line = |index: usize| {
+    /// A rank that runs and is between MPI_Init and MPI_Finalize, which wait for all ranks of the job.
+    pub fn first_in_world(&self) -> Option<u32> {
+        let is_in = |&index: &usize| {
             let rank = self.plan.ranks[index].rank;
-            let pid = self.ranks[index].process.pid();
-            let waits_for = self.segment.wait_report(rank);
-            (
-                rank,
-                hang_line(rank, pid, host, self.stage(index), waits_for),
-            )
+            // A rank of another library, or one that is still in MPI_Init.
+            let by_pmi = self.segment.rank_state(rank) == RankState::Absent
+                && self.stage(index) == Stage::Running;
+            by_pmi || self.segment.block(rank).is_in_world()
         };
-        self.alive().into_iter().map(line).collect()
+        let index = self.alive().into_iter().find(is_in)?;
+        Some(self.plan.ranks[index].rank)
+    }
+
+    /// A rank that has exited with 0 and never called MPI_Init, and its process.
+    pub fn first_without_init(&self) -> Option<(u32, u32)> {
+        let mut all = self.ranks.iter().enumerate();
+        let (index, rank) = all.find(|(index, rank)| {
+            rank.exit == Some(Exit::Code(0)) && self.stage(*index) == Stage::NotInitialized
+        })?;
+        Some((self.plan.ranks[index].rank, rank.process.pid()))
+    }
+
+    /// A line for each rank: what it waits for, or how it has ended. `host` is named if there are several.
+    pub fn hang_lines(&self, host: Option<&str>) -> Vec<(u32, String)> {
+        let line = |(index, state): (usize, &Rank)| {
+            let rank = self.plan.ranks[index].rank;
+            let (pid, stage) = (state.process.pid(), self.stage(index));
+            let line = match state.exit {
+                Some(exit) => ended_line(rank, pid, host, exit, stage),
+                None => hang_line(rank, pid, host, stage, self.waits_for(index)),
+            };
+            (rank, line)
+        };
+        self.ranks.iter().enumerate().map(line).collect()
+    }
+
+    fn waits_for(&self, index: usize) -> Option<String> {
+        let rank = self.plan.ranks[index].rank;
+        match self.segment.rank_state(rank) {
+            RankState::Absent if self.job.pmi => Some("waits in MPI_Init for other ranks".into()),
+            RankState::Absent => Some("is in a program of another MPI library".into()),
+            _ => self.segment.wait_report(rank),
+        }
+    }
+
+    /// Serves processes that ask for what they did not inherit.
+    pub fn serve_requests(&mut self) {
+        let Some(requests) = &mut self.requests else {
+            return;
+        };
+        let (segment, pmi, members) = (&self.segment, &mut self.pmi, &self.job.members);
+        let mut give = |request: Request| -> Result<OwnedFd, String> {
+            let index = members.iter().position(|&rank| rank == request.rank);
+            let index =
+                index.ok_or_else(|| format!("rank {} is not on this node", request.rank))?;
+            match request.wanted {
+                Wanted::Segment => {
+                    let copy = segment.as_fd().try_clone_to_owned();
+                    copy.map_err(|error| error.to_string())
+                }
+                Wanted::Manager => match pmi.replace(index) {
+                    Ok(Some(theirs)) => Ok(theirs.into()),
+                    Ok(None) => Err(format!("rank {} has used its connection", request.rank)),
+                    Err(error) => Err(error.to_string()),
+                },
+            }
+        };
+        if requests.serve(&mut give).is_err() {
+            // No more descriptors, say: better no service than a loop that never sleeps.
+            self.requests = None;
+        }
     }
 
     /// What each rank has sent.
@@ -306,122 +311,76 @@ impl<'a> Ranks<'a> {
 
     /// Reaps processes that were left to this one.
     pub fn reap_orphans(&self) {
-        let keeper = self.keeper.pid();
         reap_orphans(&|pid| {
-            pid == keeper || self.ranks.iter().any(|r| r.alive && r.process.pid() == pid)
+            let of = |rank: &Rank| rank.is_alive() && rank.process.pid() == pid;
+            self.ranks.iter().any(of)
         });
     }
 
-    /// Leaves nothing behind: ranks (if the start failed half-way), what they started, the keeper.
-    pub fn clean_up(&mut self, sink: &mut dyn FnMut(Target, Vec<u8>)) {
+    /// Passes on what the streams of ranks that have ended still hold, as far as `sink` takes it.
+    pub fn drain(&mut self, ended: &[usize], sink: &mut dyn FnMut(Target, Vec<u8>, u32) -> bool) {
+        let of_ended = self.streams.iter_mut();
+        for stream in of_ended.filter(|stream| ended.contains(&stream.rank)) {
+            while is_readable(stream) {
+                let pumped = stream.pump();
+                let goes_on = sink(stream.target(), pumped.text, stream.id);
+                if !pumped.is_open || !goes_on {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Leaves nothing behind: ranks (if the start failed half-way), what they started, the keeper. Answers what could not
+    /// be ended, in words.
+    pub fn clean_up(&mut self, sink: &mut dyn FnMut(Target, Vec<u8>)) -> Option<String> {
         self.signal(signal::SIGKILL);
-        let keeper = self.keeper.pid();
-        kill_orphans(&|pid| pid == keeper);
+        let left = end_children(END_LIMIT);
         // All writers are gone; what they wrote is in the pipes.
-        for stream in &mut self.streams {
-            let readable = |stream: &Stream| {
-                let ready = wait_readable(&[stream.as_fd()], Some(Duration::ZERO));
-                ready.is_ok_and(|ready| ready[0])
-            };
-            while readable(stream) && stream.pump(sink) {}
+        for mut stream in self.streams.drain(..) {
+            let mut is_open = true;
+            while is_open && is_readable(&stream) {
+                let pumped = stream.pump();
+                sink(stream.target(), pumped.text);
+                is_open = pumped.is_open;
+            }
+            if is_open {
+                // Somebody who could not be ended holds it.
+                sink(stream.target(), stream.rest());
+            }
         }
         self.keeper.dismiss();
-    }
-
-    /// Why the program could not be started, and what may help.
-    fn exec_error(&self, plan: &RankPlan<'_>, source: io::Error) -> LaunchError {
-        let program = Path::new(&plan.section.command[0]);
-        let directory = self.directory(plan).unwrap_or(PathBuf::from("."));
-        let found = directory.join(program).is_file();
-        let by_path = program.components().count() > 1 || program.is_absolute();
-        let hint = match source.kind() {
-            _ if !directory.is_dir() => {
-                format!(" (there is no directory {})", directory.display())
-            }
-            io::ErrorKind::NotFound if found && by_path => {
-                " (the file is there, its interpreter or loader is not)".to_owned()
-            }
-            io::ErrorKind::NotFound if found => {
-                format!(
-                    " in PATH (a file of this name is here: use ./{})",
-                    program.display()
-                )
-            }
-            _ => String::new(),
-        };
-        LaunchError::Exec {
-            program: program.to_string_lossy().into_owned(),
-            rank: plan.rank,
-            source,
-            hint,
-        }
+        let names: Vec<String> = left.iter().map(|&pid| process_name(pid)).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "could not end {}, which the job left behind: the kernel does not let go of it, or it runs as another user",
+                names.join(", ")
+            )
+        })
     }
 }
 
-/// What tells ranks which interface to use among hosts.
-const INTERFACE_VARIABLE: &str = "MICA_NET_INTERFACE";
-
-/// Input on its way to rank 0.
-pub struct Input {
-    pipe: ChildStdin,
-    /// Not yet taken by the rank.
-    pending: Vec<u8>,
-    /// Nothing comes after what is pending.
-    ends: bool,
+fn is_readable(stream: &Stream) -> bool {
+    let ready = wait_readable(&[stream.as_fd()], Some(Duration::ZERO));
+    ready.is_ok_and(|ready| ready[0])
 }
 
-impl Input {
-    fn new(pipe: ChildStdin) -> Input {
-        Input {
-            pipe,
-            pending: Vec::new(),
-            ends: false,
-        }
-    }
-
-    /// Whether something waits for the rank to take it.
-    pub fn is_pending(&self) -> bool {
-        !self.pending.is_empty()
-    }
-
-    /// More bytes for the rank.
-    pub fn push(&mut self, bytes: &[u8]) {
-        self.pending.extend_from_slice(bytes);
-    }
-
-    /// Nothing more comes.
-    pub fn end(&mut self) {
-        self.ends = true;
-    }
-
-    /// Writes as much as the pipe takes without waiting. Answers how much that was, and whether the rank still reads and
-    /// there can be more for it.
-    pub fn write(&mut self) -> (usize, bool) {
-        let mut total = 0;
-        while !self.pending.is_empty() {
-            match self.pipe.write(&self.pending) {
-                Ok(written) => {
-                    self.pending.drain(..written);
-                    total += written;
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return (total, true),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return (total, false),
-            }
-        }
-        (total, !self.ends)
+/// `process 4711 (sleep)`.
+fn process_name(pid: u32) -> String {
+    let name = proc_is_ours().then(|| std::fs::read_to_string(format!("/proc/{pid}/comm")));
+    match name {
+        Some(Ok(name)) => format!("process {pid} ({})", name.trim_end()),
+        _ => format!("process {pid}"),
     }
 }
 
-impl AsFd for Input {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pipe.as_fd()
+/// Says so if a rank's process may run elsewhere than planned: the kernel refused to bind it.
+fn check_binding(rank: u32, pid: u32, cpus: &CpuSet) {
+    if let Ok(actual) = affinity_of(pid)
+        && !actual.iter().all(|cpu| cpus.contains(cpu))
+    {
+        say(format_args!(
+            "mpiexec: rank {rank} is not bound to processors {cpus}: the kernel refused it\n"
+        ));
     }
-}
-
-/// The folder that this program is installed in, if it lies in a `bin`.
-fn installation() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let folder = program.parent().filter(|bin| bin.ends_with("bin"))?;
-    folder.parent().map(Path::to_owned)
 }

@@ -38,6 +38,11 @@ pub enum Cause {
     },
     /// It exited with status zero between MPI_Init and MPI_Finalize, or with a session open.
     NotFinalized,
+    /// It exited with status zero and without MPI_Init, for which another rank waits.
+    NotInitialized {
+        /// The rank that waits.
+        waiting: u32,
+    },
 }
 
 /// The end of a rank as far as MPI goes; what the job segment says of it.
@@ -82,7 +87,7 @@ impl Cause {
         match self {
             Cause::Aborted { code } | Cause::Exited { code } => code.clamp(1, 255) as u8,
             Cause::Killed { number, .. } => signal_status(number),
-            Cause::NotFinalized => 1,
+            Cause::NotFinalized | Cause::NotInitialized { .. } => 1,
         }
     }
 
@@ -94,6 +99,7 @@ impl Cause {
             Cause::Killed { .. } => 1,
             Cause::Exited { .. } => 2,
             Cause::NotFinalized => 3,
+            Cause::NotInitialized { .. } => 4,
         }
     }
 }
@@ -126,6 +132,10 @@ impl fmt::Display for Cause {
                     _ => Ok(()),
                 }
             }
+            Cause::NotInitialized { waiting } => write!(
+                f,
+                "exited with code 0 without calling MPI_Init, while rank {waiting} waits for it"
+            ),
             Cause::NotFinalized => write!(
                 f,
                 "exited with code 0 without calling MPI_Finalize, or with a session open"
@@ -236,9 +246,8 @@ pub fn signal_name(number: i32) -> String {
     }
 }
 
-/// The hang report: its head, and a line for each rank that runs.
-pub fn hang_report(size: u32, lines: &[(u32, String)]) -> String {
-    let running = lines.len();
+/// The hang report: its head, and a line for each rank.
+pub fn hang_report(size: u32, running: usize, lines: &[(u32, String)]) -> String {
     let mut text = format!("mpiexec: {running} of {size} ranks are running:\n");
     text.extend(lines.iter().map(|(_, line)| line.as_str()));
     text
@@ -269,6 +278,17 @@ pub fn hang_line(
         (Stage::Running, None) => "is not waiting in MPI".to_owned(),
     };
     format!("mpiexec:   rank {rank} (pid {pid}{place}): {state}\n")
+}
+
+/// The line of a rank that has ended.
+pub fn ended_line(rank: u32, pid: u32, host: Option<&str>, exit: Exit, stage: Stage) -> String {
+    let place = host.map(|host| format!(" on {host}")).unwrap_or_default();
+    let how = match (Cause::of(exit, stage), stage) {
+        (Some(cause), _) => cause.to_string(),
+        (None, Stage::NotInitialized) => "exited with code 0 without calling MPI_Init".to_owned(),
+        (None, _) => "exited with code 0 after MPI_Finalize".to_owned(),
+    };
+    format!("mpiexec:   rank {rank} (pid {pid}{place}): has ended: {how}\n")
 }
 
 #[cfg(test)]

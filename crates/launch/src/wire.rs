@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::late::Late;
 use crate::options::{Options, Section};
+use crate::output::is_one_file;
 use crate::report::Cause;
 use crate::traffic::Sent;
 
@@ -45,6 +46,8 @@ pub struct NodeJob {
     pub directory: Option<OsString>,
     /// Label lines of output.
     pub label: bool,
+    /// Standard output and standard error lead to the same file, and stay one stream.
+    pub one_stream: bool,
     /// Say what is started.
     pub verbose: bool,
     /// Time between asking ranks to end and killing them.
@@ -99,6 +102,7 @@ impl NodeJob {
             environment: options.environment.clone(),
             directory: None,
             label: options.label,
+            one_stream: is_one_file(),
             verbose: options.verbose,
             grace: options.grace,
             bind: options.bind,
@@ -148,6 +152,8 @@ pub struct RankEnd {
     pub pid: u32,
     /// Why it counts as failed, if it does.
     pub cause: Option<Cause>,
+    /// It exited with 0 and never called MPI_Init: right, unless other ranks do.
+    pub without_init: bool,
 }
 
 /// Keys and values that ranks put where others can get them.
@@ -186,6 +192,8 @@ pub enum Up {
         /// What happened.
         text: String,
     },
+    /// This rank has called MPI_Init. Said once, of one of the node's ranks.
+    InWorld(u32),
     /// All ranks here are in a barrier; what they put since the last.
     BarrierIn(Puts),
     /// All ranks have ended, all output is sent.
@@ -309,6 +317,7 @@ mod tests {
                     rank,
                     pid: 1,
                     cause,
+                    without_init: false,
                 }])
             }),
             proptest::collection::vec((any::<u32>(), text), 0..4).prop_map(Up::Hang),

@@ -177,6 +177,7 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
         first,
         "the phase lets one thread start the world model, once"
     );
+    engine.set_world(true);
     // Release: publishes WORLD to whoever sees RUNNING.
     PHASE.store(RUNNING, Ordering::Release);
     Ok(required)
@@ -189,6 +190,7 @@ pub fn finalize() -> Result<()> {
     world.myself.delete_attributes()?;
     exchange::barrier(&world.world)?;
     engine()?.part()?;
+    engine()?.set_world(false);
     leave()?;
     PHASE.store(FINALIZED, Ordering::Release);
     comm::forget_cached();

@@ -12,7 +12,7 @@ mod hwloc;
 mod mapping;
 mod sysfs;
 
-pub use cpus::{CpuSet, affinity, affinity_of, available_cores, bind_thread, cpu_quota};
+pub use cpus::{CpuSet, affinity, affinity_of, available_cores, bind_thread, can_bind, cpu_quota};
 #[cfg(feature = "hwloc")]
 pub use hwloc::{
     Cache, Machine, NumaNode, SYNTHETIC_VARIABLE, TopologyError, Unit, readable_bytes,
