@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::target;
+use crate::{target, workspace};
 
 /// Another MPI's launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,35 @@ impl Launcher {
         }
         assert!(found.exists(), "{} has no {program}", self.package());
         (found, options)
+    }
+
+    /// Compiles `tests/c/SOURCE.c` with this MPI's `mpicc`, for its own library, and returns the program.
+    ///
+    /// # Panics
+    /// If it does not compile, with the compiler's messages.
+    pub fn program(self, source: &str) -> PathBuf {
+        let (launcher, _) = self.find();
+        let name = Path::new(source).file_name().expect("a program's name");
+        let folder = target().join("tests-c").join(self.name());
+        fs::create_dir_all(&folder).expect("target is writable");
+        let out = folder.join(name);
+        let lock = File::create(out.with_extension("lock")).expect("target is writable");
+        lock.lock().expect("lock of the program being built");
+        let mut compiler = Command::new(launcher.with_file_name("mpicc"));
+        compiler.args(["-D_GNU_SOURCE", "-O2", "-o"]).arg(&out);
+        compiler.arg(workspace().join("tests/c").join(source).with_extension("c"));
+        let done = compiler.output();
+        let done = done.unwrap_or_else(|e| panic!("{compiler:?}: {e}"));
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{compiler:?}:\n{said}");
+        out
+    }
+
+    /// The folder of this MPI's libraries.
+    pub fn libraries(self) -> PathBuf {
+        let (launcher, _) = self.find();
+        let bin = launcher.parent().expect("a folder");
+        bin.with_file_name("lib")
     }
 
     fn install(self, folder: &Path) {

@@ -103,7 +103,14 @@ impl Install {
     /// With the compiler's messages, if it does not compile.
     pub fn program(&self, source: &str) -> PathBuf {
         let dir = workspace().join("tests/c");
-        let tool = matches!(source, "tools/nocma" | "tools/cma_probe" | "tools/refuse");
+        const TOOLS: [&str; 5] = [
+            "tools/nocma",
+            "tools/cma_probe",
+            "tools/deny",
+            "tools/refuse",
+            "tools/unkillable",
+        ];
+        let tool = TOOLS.contains(&source);
         let out_dir = target()
             .join("tests-c")
             .join(self.prefix.to_string_lossy().replace('/', "_"));

@@ -138,3 +138,82 @@ fn virtual_nodes_under_a_foreign_launcher() {
     let out = out.env("MICA_VIRTUAL_NODES", "2").run().expect_success();
     assert_eq!(out.stdout.trim(), "No Errors", "{}", out.report());
 }
+
+/// Programs that are linked to MPICH's own library run under Mica's mpiexec: it serves them PMI-1. Intel MPI's library has
+/// the same ABI, so the same program runs with it, too.
+#[test]
+fn programs_of_mpich_and_intel_under_our_mpiexec() {
+    let _turn = one_at_a_time();
+    let (install, machine) = (Install::find(), Machine::start());
+    let program = Launcher::Mpich.program("tools/job");
+    let mpiexec = install.bin("mpiexec");
+    for library in [Launcher::Mpich, Launcher::Intel] {
+        let libraries = library.libraries().display().to_string();
+        let start = |words: &[&str], verb: &[&str]| {
+            let job = machine
+                .job(&mpiexec)
+                .args(words)
+                .args([&program])
+                .args(verb);
+            job.env("LD_LIBRARY_PATH", &libraries)
+        };
+        for ranks in [1, 2, 4] {
+            let out = start(&["-n", &ranks.to_string()], &["hello"])
+                .run()
+                .expect_success();
+            let hello = (0..ranks).map(|rank| format!("hello from {rank} of {ranks}"));
+            let hello: Vec<_> = hello.collect();
+            assert_eq!(out.sorted(), hello, "{library:?}: {}", out.report());
+        }
+        let aborted = start(&["-n", "3"], &["abort", "7", "1"]).run();
+        aborted.expect_code(7).says("rank 1");
+        start(&["-n", "3"], &["kill", "9", "1", "1000"])
+            .run()
+            .expect_code(137);
+        // Exits with 0 amid the job, or never comes.
+        let left = start(&["-n", "2"], &["early", "0", "1"])
+            .run()
+            .expect_code(1);
+        left.says("without calling MPI_Finalize");
+        let mixed = start(&["-n", "1", "true", ":", "-n", "1"], &["hello"])
+            .run()
+            .expect_code(1);
+        mixed.says("without calling MPI_Init, while rank 1 waits for it");
+    }
+}
+
+/// Ranks of a program that is linked to Open MPI would each be rank 0 of 1: refused before they start.
+#[test]
+fn programs_of_open_mpi_are_refused() {
+    let _turn = one_at_a_time();
+    let (install, machine) = (Install::find(), Machine::start());
+    let program = Launcher::OpenMpi.program("tools/job");
+    let mpiexec = install.bin("mpiexec");
+    let start = |words: &[&str]| {
+        let job = machine
+            .job(&mpiexec)
+            .args(words)
+            .args([&program])
+            .args(["hello"]);
+        job.env(
+            "LD_LIBRARY_PATH",
+            &Launcher::OpenMpi.libraries().display().to_string(),
+        )
+    };
+    for words in [
+        &["-n", "2"][..],
+        &["-n", "2", "--launcher", "fork", "-hosts", "a,b"],
+        &["-n", "1", "true", ":", "-n", "1"],
+    ] {
+        let out = start(words).run().expect_code(1).says("libmpi.so.40");
+        let out = out.says("Open MPI's mpirun").says("Mica's mpicc");
+        assert_eq!(out.stdout, "", "{}", out.report());
+    }
+    // A job of one is what it would be anyway.
+    let one = start(&["-n", "1"]).run().expect_success();
+    assert_eq!(one.sorted(), ["hello from 0 of 1"], "{}", one.report());
+    let forced = start(&["-n", "2", "-x", "MICA_FOREIGN_MPI=start"])
+        .run()
+        .expect_success();
+    assert_eq!(forced.sorted(), ["hello from 0 of 1"; 2]);
+}

@@ -121,7 +121,7 @@ pub(crate) fn connect(
 ///
 /// # Errors
 /// When that is not possible.
-pub(crate) fn pmi1() -> Result<Pmi1, BootstrapError> {
+fn pmi1() -> Result<Pmi1, BootstrapError> {
     let (rank, size): (u32, u32) = (required("PMI_RANK")?, required("PMI_SIZE")?);
     if rank >= size {
         return Err(BootstrapError::BadEnvironment {
@@ -135,7 +135,7 @@ pub(crate) fn pmi1() -> Result<Pmi1, BootstrapError> {
 
 fn wire() -> Result<Wire, BootstrapError> {
     let number: i32 = required(PMI_FD)?;
-    Wire::inherited(number).map_err(|source| BootstrapError::NoConnection {
+    Wire::inherited(number, None).map_err(|source| BootstrapError::NoConnection {
         variable: PMI_FD,
         value: number.to_string(),
         source,

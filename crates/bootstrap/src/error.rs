@@ -46,6 +46,16 @@ pub enum BootstrapError {
         /// The system's error.
         source: io::Error,
     },
+    /// What the launcher gave this process did not reach it.
+    #[error(
+        "{lost}, as if this program was started through something that closes descriptors, and mpiexec does not give it again: {answer}; let descriptors through (Python: subprocess with close_fds=False), or start it as a job of its own: env -u MICA_SEGMENT_FD -u PMI_FD -u PMI_RANK -u PMI_SIZE PROGRAM"
+    )]
+    NotInherited {
+        /// What was lost.
+        lost: String,
+        /// What mpiexec, or the way to it, says.
+        answer: String,
+    },
     /// A system call failed.
     #[error("{call} failed: {source}")]
     System {

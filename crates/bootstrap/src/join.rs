@@ -1,7 +1,7 @@
 //! Joining a job, on one of three roads.
 //!
-//! - **Inherited**: Mica's mpiexec has made the node's segment and gave it to this process. If the job spans nodes (or
-//!   mpiexec serves PMI-1 for another reason), the ranks exchange cards over that.
+//! - **Inherited**: Mica's mpiexec has made the node's segment and gave it to this process, or gives it to it now
+//!   ([`crate::inherited`]). If the job spans nodes (or MICA_EXCHANGE asks for it), the ranks exchange cards over PMI-1.
 //! - **Launched by another**: through its process manager the ranks exchange cards, which tell who shares a node; the
 //!   lowest rank of each node makes the segment and hands it to the others there.
 //! - **Alone**: a job of one.
@@ -10,17 +10,20 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use mica_node::handover::Listener;
-use mica_node::segment::{
-    JobSegment, JobSpec, RANK_VARIABLE, SEGMENT_FD_VARIABLE, inherited_descriptor,
-};
+use mica_node::segment::{JobSegment, JobSpec, RANK_VARIABLE, SEGMENT_FD_VARIABLE};
 use mica_node::topology::{CpuSet, Place, available_cores, cpu_quota};
 use mica_node::tunables;
 
 use crate::card::Card;
-use crate::choose::{self, PMI_FD};
+use crate::choose;
+use crate::inherited;
 use crate::meeting::{Absence, Guest, fetch, hand_out, name};
 use crate::nodes::Nodes;
+use crate::pmi1::Pmi1;
 use crate::{BootstrapError, ProcessManager, exchange};
+
+/// Environment variable: Mica's mpiexec sets it where ranks of one node shall exchange addresses all the same.
+pub const EXCHANGE_VARIABLE: &str = "MICA_EXCHANGE";
 
 /// How long the processes of a node wait for each other. All of them are known to run by then.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -68,15 +71,17 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
         value: String::new(),
         reason: "is not set, but the job segment is",
     })?;
-    let segment = JobSegment::attach(inherited_descriptor(descriptor)?)?;
+    let segment = inherited::segment(descriptor, rank)?;
     let size = segment.job_size();
     let spans = size > segment.ranks();
     let told = [choose::text("PMI_RANK"), choose::text("PMI_SIZE")];
     // A launcher of another MPI around mpiexec leaves its own variables in the environment.
     let is_ours = told == [rank, size].map(|n| Some(n.to_string()));
     let host = choose::text("PMI_HOSTNAME").filter(|_| is_ours);
-    let is_served = is_ours && choose::text(PMI_FD).is_some();
+    // mpiexec serves PMI-1 to programs of other libraries in any job.
+    let is_served = is_ours && choose::text(EXCHANGE_VARIABLE).is_some();
     if !spans && !is_served {
+        inherited::close_manager();
         let card = Card::own("", None, 0)?;
         return Ok(Joined {
             segment,
@@ -95,7 +100,8 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
             reason: "is not what the job segment says, which spans nodes",
         });
     }
-    let mut manager: Box<dyn ProcessManager> = Box::new(choose::pmi1()?);
+    let wire = inherited::manager(rank)?;
+    let mut manager: Box<dyn ProcessManager> = Box::new(Pmi1::connect(wire, rank, size)?);
     // Nodes are what mpiexec made: a segment is a node, by its lowest rank.
     let part = format!("segment of rank {}", segment.members()[0]);
     let card = Card::own(&part, host, segment.appnum(rank))?;

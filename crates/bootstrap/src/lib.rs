@@ -11,6 +11,7 @@ mod choose;
 mod error;
 #[cfg(test)]
 mod fake;
+pub mod inherited;
 mod join;
 mod manager;
 mod meeting;
@@ -24,6 +25,6 @@ mod tests;
 
 pub use announced::{Announced, announced};
 pub use error::BootstrapError;
-pub use join::{Joined, join};
+pub use join::{EXCHANGE_VARIABLE, Joined, join};
 pub use manager::{ProcessManager, exchange};
 pub use nodes::Nodes;

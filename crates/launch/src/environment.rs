@@ -8,6 +8,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 
+use mica_bootstrap::EXCHANGE_VARIABLE;
 use serde::{Deserialize, Serialize};
 
 use crate::options::{Launcher, Section};
@@ -33,16 +34,20 @@ impl Inherit {
 }
 
 /// Variables of other process managers, or for the launcher alone: a rank must not take itself for theirs.
-const FOREIGN: [&str; 3] = ["PMI_", "PMIX_", "MICA_VIRTUAL_NODES"];
+const FOREIGN: [&str; 4] = ["PMI_", "PMIX_", "MICA_VIRTUAL_NODES", EXCHANGE_VARIABLE];
 
 /// Variables that mean something on the head's host, in its shell or session only.
-const OF_THE_HOST: [&str; 12] = [
+const OF_THE_HOST: [&str; 16] = [
     "_",
     "DBUS_SESSION_BUS_ADDRESS",
     "HOST",
     "HOSTNAME",
+    "MICA_EXCHANGE",
+    "MICA_PMI_ID",
     "MICA_RANK",
     "MICA_SEGMENT_FD",
+    "MICA_SEGMENT_ID",
+    "MICA_SEGMENT_SOCKET",
     "MICA_SIZE",
     "MICA_VIRTUAL_NODES",
     "OLDPWD",
@@ -90,6 +95,16 @@ pub fn is_given(job: &NodeJob, section: &Section, name: &str) -> bool {
     let here =
         job.inherited.iter().any(|(known, _)| known == name) || std::env::var_os(name).is_some();
     given.into_iter().any(|(known, _)| known == name) || (inherit.takes(OsStr::new(name)) && here)
+}
+
+/// A variable's value as the rank has it by [`apply`].
+pub fn value(job: &NodeJob, section: &Section, name: &str) -> Option<OsString> {
+    let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
+    let given = job.environment.iter().chain(&section.environment);
+    let sent = job.inherited.iter().filter(|(name, _)| inherit.takes(name));
+    let set = sent.chain(given).filter(|(known, _)| known == name).last();
+    let own = || std::env::var_os(name).filter(|_| inherit.takes(OsStr::new(name)));
+    set.map(|(_, value)| value.clone()).or_else(own)
 }
 
 /// A program as it is found by this process's PATH, for ranks that do not inherit it.

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use mica_node::process::{
-    Signals, interfaces, is_foreground, kill_orphans, reap_orphans, signal, stop_self, wait_ready,
+    Signals, end_children, interfaces, is_foreground, reap_orphans, signal, stop_self, wait_ready,
 };
 use mica_node::topology::Reservation;
 
@@ -20,7 +20,7 @@ use crate::auth::Secret;
 use crate::door::Door;
 use crate::environment;
 use crate::hosts::ranks_text;
-use crate::job::{LaunchError, doing, take_signals};
+use crate::job::{LaunchError, doing, finish_output, take_signals};
 use crate::late::Late;
 use crate::left::PATIENCE;
 use crate::link::{BEAT, Link, Lost};
@@ -94,6 +94,8 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
         report: None,
         suspect: None,
         left: None,
+        without_init: None,
+        in_world: None,
         ending: None,
         kill_at: None,
         give_up_at: None,
@@ -104,8 +106,10 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
     };
     let result = head.start(nodes).and_then(|()| Ok(head.serve()?));
     head.clean_up();
+    let deadline = options.timeout.map(|time| now + time);
     let Head {
         mut writer,
+        signals,
         ending,
         nodes,
         ..
@@ -122,22 +126,8 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
         }
         writer.say(late.table());
     }
-    wait_for_writer(&mut writer, ending.as_ref());
-    writer.finish();
-    result.map(|()| ending.as_ref().map_or(0, Ending::status))
-}
-
-/// Until all is written; a signal ended the job because somebody wants to leave.
-fn wait_for_writer(writer: &mut Writer, ending: Option<&Ending>) {
-    let impatient = matches!(ending, Some(Ending::Signalled(_)));
-    let end = Instant::now() + FAREWELL;
-    while !writer.is_idle() {
-        let is_late = impatient && Instant::now() > end;
-        if is_late || wait_ready(&[writer.as_fd()], &[], Some(BEAT)).is_err() {
-            return;
-        }
-        writer.written();
-    }
+    let written = finish_output(writer, &signals, ending.as_ref(), deadline)?;
+    result.map(|()| ending.as_ref().map_or(written, Ending::status))
 }
 
 struct Node {
@@ -255,6 +245,10 @@ struct Head<'a> {
     suspect: Option<(Failure, Instant)>,
     /// A rank that left without `MPI_Finalize`, and when that is a failure if others still run.
     left: Option<(Failure, Instant)>,
+    /// A rank that has exited with 0 and never called MPI_Init, with its process and node.
+    without_init: Option<(u32, u32, usize)>,
+    /// A rank that has called MPI_Init.
+    in_world: Option<u32>,
     /// Why the job is being ended, once it is.
     ending: Option<Ending>,
     /// When agents that still run are told to kill their ranks.
@@ -407,6 +401,10 @@ impl Head<'_> {
                 self.input.take_if(|window| window.0.is_empty());
             }
             Up::Ended(ends) => self.on_ended(node, &ends),
+            Up::InWorld(rank) => {
+                self.in_world.get_or_insert(rank);
+                self.check_world();
+            }
             Up::Hang(node_report) => {
                 if let Some(report) = &mut self.report {
                     report.all.lines.extend(node_report.lines);
@@ -444,7 +442,12 @@ impl Head<'_> {
         let ends: Vec<RankEnd> = ends.iter().filter(known).copied().collect();
         for end in &ends {
             self.alive[end.rank as usize] = false;
+            if end.without_init {
+                let left = (end.rank, end.pid, node);
+                self.without_init.get_or_insert(left);
+            }
         }
+        self.check_world();
         let Some((rank, pid, cause)) = first_failure(&ends).filter(|_| self.ending.is_none())
         else {
             return;
@@ -471,6 +474,24 @@ impl Head<'_> {
                 self.suspect = Some((failure, Instant::now() + DOUBT));
             }
             _ => {}
+        }
+    }
+
+    /// Once a rank has called MPI_Init, one that left without it keeps the job from ever going on.
+    fn check_world(&mut self) {
+        let (Some((rank, pid, node)), Some(waiting)) = (self.without_init, self.in_world) else {
+            return;
+        };
+        if self.ending.is_none() && self.suspect.is_none() {
+            let failure = Failure {
+                rank,
+                pid,
+                host: self.nodes[node].host.clone(),
+                program: command_line(self.command_of(rank)),
+                cause: Cause::NotInitialized { waiting },
+                others: 0,
+            };
+            self.suspect = Some((failure, Instant::now() + DOUBT));
         }
     }
 
@@ -735,6 +756,11 @@ impl Head<'_> {
             }
             shell.kill();
         }
-        kill_orphans(&|_| false);
+        let left = end_children(FAREWELL);
+        if !left.is_empty() {
+            self.writer.say(format_args!(
+                "mpiexec: could not end processes {left:?} of remote shells\n"
+            ));
+        }
     }
 }

@@ -2,33 +2,40 @@
 //!
 //! One thread, one `poll` over everything: a pidfd per rank (it becomes readable when the rank has
 //! ended), a descriptor for signals, the pipes of output that passes through, a terminal's input, the ranks'
-//! connections to their process manager. A dead rank is found at once, and an idle launcher costs no time.
+//! connections to their process manager. A dead rank is found at once, and an idle launcher costs no time. Nothing in
+//! this loop waits for a reader: output is written by threads of their own ([`crate::writer`]).
 //!
 //! The same loop serves two masters. For the [user](Master::User) it decides itself: it says which rank failed and ends
 //! the others. As an agent it has one descriptor more, the connection to the [head](Master::Head): it reports, and does
 //! what the head decides. Without a head it ends its ranks at once.
 
 use std::io::{self, Read};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use mica_node::process::{
-    Keeper, Signals, adopt_orphans, allow_many_descriptors, host_name, is_foreground, signal,
-    stop_self, wait_ready,
+    Keeper, Signals, adopt_orphans, allow_many_descriptors, host_name, is_foreground, is_ignored,
+    signal, stop_self, wait_ready,
 };
 use mica_node::segment::SegmentError;
 
 use crate::left::Left;
-use crate::link::{BEAT, Link, Lost};
+use crate::link::{BEAT, Lost};
 use crate::options::Options;
-use crate::output::{Stream, Target, print};
+use crate::output::Stream;
 use crate::plan::{Plan, command_line};
 use crate::ranks::{Connect, Ranks};
 use crate::report::{
-    Cause, Ending, Failure, first_failure, hang_report, left_note, say, signal_name, signal_status,
+    Cause, Ending, Failure, first_failure, hang_report, left_note, signal_name, signal_status,
 };
 use crate::traffic;
 use crate::wire::{Down, NodeJob, Puts, RankEnd, Up};
+use crate::writer::Writer;
+
+mod events;
+mod master;
+
+pub use master::{Master, Settled, Uplink, User, settle};
 
 /// The launcher could not start the job.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +57,18 @@ pub enum LaunchError {
     /// A debugger or the like cannot be used.
     #[error(transparent)]
     Tool(#[from] crate::tool::ToolError),
+    /// A program belongs to another MPI, which this launcher does not serve.
+    #[error(
+        "{program} is linked to Open MPI ({library}), whose ranks need a PMIx launcher: under Mica's mpiexec each of the {ranks} would take itself for rank 0 of 1; start it with Open MPI's mpirun, or build it with Mica's mpicc (MICA_FOREIGN_MPI=start starts {ranks} jobs of one all the same)"
+    )]
+    ForeignProgram {
+        /// The program.
+        program: String,
+        /// The library that it needs.
+        library: String,
+        /// Ranks of the job.
+        ranks: u32,
+    },
     /// A program could not be started.
     #[error("cannot start {program:?} for rank {rank}: {source}{hint}")]
     Exec {
@@ -80,50 +99,19 @@ pub fn doing(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
     move |source| LaunchError::System { what, source }
 }
 
-/// Bytes of output that an agent sends before the head has written them.
-const WINDOW: usize = 1 << 20;
-
-/// Whom the ranks are run for.
-pub enum Master<'a> {
-    /// For the user who started this process.
-    User(&'a Options),
-    /// For another mpiexec.
-    Head(Box<Uplink>),
-}
-
-/// An agent's connection to the head.
-pub struct Uplink {
-    /// The connection.
-    pub link: Link,
-    /// What the head said before there was somebody to do it.
-    orders: Vec<Down>,
-    /// Bytes of output that the head has not written yet.
-    unwritten: usize,
-    /// The head said that it will be silent.
-    paused: bool,
-    /// The head said that the job is over.
-    dismissed: bool,
-}
-
-impl Uplink {
-    /// A connection over which the plan has come, and `orders` after it.
-    pub fn new(link: Link, orders: Vec<Down>) -> Uplink {
-        Uplink {
-            link,
-            orders,
-            unwritten: 0,
-            paused: false,
-            dismissed: false,
-        }
-    }
-}
+/// How long a rank that was killed may take to die. Memory of hundreds of gigabytes takes seconds.
+const KILL_LIMIT: Duration = Duration::from_secs(20);
+/// How soon it is looked again whether ranks wait for one that left without MPI_Init.
+const RECHECK: Duration = Duration::from_millis(100);
+/// How seldom, when that has been in vain for long: a job without MPI may run for days.
+const RECHECK_MAX: Duration = Duration::from_secs(2);
 
 /// The signals that a launcher reads. Taken before any thread or child is started.
 pub fn take_signals() -> Result<Signals, LaunchError> {
     adopt_orphans().map_err(doing("cannot become the subreaper"))?;
     // Several descriptors for each rank. Where that is not allowed, the first one that lacks says so.
     let _ = allow_many_descriptors();
-    let numbers = [
+    let mut numbers = vec![
         signal::SIGINT,
         signal::SIGTERM,
         signal::SIGHUP,
@@ -132,6 +120,8 @@ pub fn take_signals() -> Result<Signals, LaunchError> {
         signal::SIGTSTP,
         signal::SIGCONT,
     ];
+    // Started by nohup: the job outlives the terminal.
+    numbers.retain(|&number| number != signal::SIGHUP || !is_ignored(number));
     Signals::take(&numbers).map_err(doing("cannot watch signals"))
 }
 
@@ -141,19 +131,53 @@ pub fn run(options: &Options, node: &NodeJob, plan: &Plan<'_>) -> Result<u8, Lau
     let keeper = Keeper::start().map_err(doing("cannot start the keeper process"))?;
     let signals = take_signals()?;
     let ranks = Ranks::new(node, plan, keeper, None)?;
-    let mut job = Job::new(Master::User(options), node, plan, ranks, signals);
-    job.timeout_at = options.timeout.map(|time| Instant::now() + time);
+    let writer = Writer::start().map_err(doing("cannot make a pipe for output"))?;
+    let user = Box::new(User { options, writer });
+    let mut job = Job::new(Master::User(user), node, plan, ranks, signals);
+    let timeout_at = options.timeout.map(|time| Instant::now() + time);
+    job.timeout_at = timeout_at;
     job.report_at = options.hang_report.map(|time| Instant::now() + time);
     let result = job.run(Connect::Inherit);
     if result.is_ok() && options.wants_traffic() {
-        say(traffic::table(&job.ranks.traffic()));
-        say(traffic::areas(&job.ranks.areas()));
-        say(job.ranks.limits());
+        job.master.say(traffic::table(&job.ranks.traffic()));
+        job.master.say(traffic::areas(&job.ranks.areas()));
+        job.master.say(job.ranks.limits());
     }
     if result.is_ok() && options.wants_late() {
-        say(job.ranks.late().table());
+        job.master.say(job.ranks.late().table());
     }
-    result.map(|()| job.ending.as_ref().map_or(0, Ending::status))
+    let Job {
+        master,
+        signals,
+        ending,
+        ..
+    } = job;
+    let Master::User(user) = master else {
+        return result.map(|()| crate::INTERNAL);
+    };
+    let written = finish_output(user.writer, &signals, ending.as_ref(), timeout_at)?;
+    result.map(|()| ending.as_ref().map_or(written, Ending::status))
+}
+
+/// Waits until output is written. Answers the exit status of a job that went well otherwise.
+pub fn finish_output(
+    mut writer: Writer,
+    signals: &Signals,
+    ending: Option<&Ending>,
+    deadline: Option<Instant>,
+) -> Result<u8, LaunchError> {
+    let impatient = matches!(ending, Some(Ending::Signalled(_) | Ending::TimedOut));
+    let deadline = deadline.filter(|_| ending.is_none());
+    let status = match settle(&mut writer, signals, impatient, deadline)? {
+        Settled::Signalled(number) => signal_status(number),
+        Settled::TimedOut => Ending::TimedOut.status(),
+        Settled::Written if writer.has_lost_output() => crate::INTERNAL,
+        Settled::Written => 0,
+    };
+    // Saying that output was lost is output, too.
+    settle(&mut writer, signals, true, None)?;
+    writer.finish();
+    Ok(status)
 }
 
 /// Runs a node's part of a job for a head. An error is one that the head was told, if it is there.
@@ -170,11 +194,11 @@ pub fn run_part(
         Err(error) => return Ok(master.fail(crate::INTERNAL, error.to_string())),
     };
     if node.verbose {
-        master.tell(&Up::Say(plan.describe()));
+        master.say(plan.describe());
     }
     let notice = plan.notice(node);
     if !notice.is_empty() {
-        master.tell(&Up::Say(notice));
+        master.say(notice);
     }
     let ranks = match Ranks::new(node, &plan, keeper, address) {
         Ok(ranks) => ranks,
@@ -193,43 +217,6 @@ pub fn run_part(
     Ok(0)
 }
 
-impl Master<'_> {
-    /// Sends a message to the head; the user hears of things otherwise.
-    fn tell(&mut self, message: &Up) {
-        if let Master::Head(uplink) = self {
-            uplink.link.send(message);
-        }
-    }
-
-    /// Tells the head that this cannot go on. Answers the exit status.
-    fn fail(&mut self, status: u8, text: String) -> u8 {
-        self.tell(&Up::Failed { status, text });
-        if let Master::Head(uplink) = self {
-            uplink.link.flush_for(BEAT);
-        }
-        status
-    }
-
-    /// Takes output of ranks on its way.
-    fn write(&mut self, target: Target, text: Vec<u8>) {
-        match self {
-            Master::User(_) => print(target, &text),
-            Master::Head(uplink) => {
-                uplink.unwritten += text.len();
-                uplink.link.send(&Up::Output(target, text));
-            }
-        }
-    }
-
-    /// Whether output has room.
-    fn has_room(&self) -> bool {
-        match self {
-            Master::User(_) => true,
-            Master::Head(uplink) => uplink.unwritten < WINDOW,
-        }
-    }
-}
-
 struct Job<'a> {
     master: Master<'a>,
     node: &'a NodeJob,
@@ -240,8 +227,12 @@ struct Job<'a> {
     ending: Option<Ending>,
     /// When what has not ended by itself is killed.
     kill_at: Option<Instant>,
+    /// When ranks that were killed and have not ended are left alone.
+    give_up_at: Option<Instant>,
     timeout_at: Option<Instant>,
     report_at: Option<Instant>,
+    /// When it is looked again whether a rank waits for one that left without MPI_Init, and the time until then.
+    recheck: Option<(Instant, Duration)>,
     /// Ranks that left without `MPI_Finalize`, as long as it does no harm.
     left: Option<Left>,
 }
@@ -262,8 +253,10 @@ impl<'a> Job<'a> {
             signals,
             ending: None,
             kill_at: None,
+            give_up_at: None,
             timeout_at: None,
             report_at: None,
+            recheck: None,
             left: None,
         }
     }
@@ -274,9 +267,12 @@ impl<'a> Job<'a> {
             .ranks
             .start(connect)
             .and_then(|()| self.wait_for_ranks());
-        let master = &mut self.master;
-        self.ranks
-            .clean_up(&mut |target, text| master.write(target, text));
+        let (master, ranks) = (&mut self.master, &mut self.ranks);
+        let mut none = [0];
+        let left = ranks.clean_up(&mut |target, text| master.write(target, text, 0, &mut none));
+        if let Some(what) = left {
+            self.master.say(format_args!("mpiexec: {what}\n"));
+        }
         result
     }
 
@@ -288,133 +284,15 @@ impl<'a> Job<'a> {
                 self.on_signal(number);
             }
             self.on_deadlines();
+            if self.give_up_at.is_some_and(|at| at <= Instant::now()) {
+                let alive = self.ranks.describe_alive();
+                self.master.say(format_args!(
+                    "mpiexec: giving up on {alive}: killed, but still there\n"
+                ));
+                return Ok(());
+            }
         }
         Ok(())
-    }
-
-    /// Waits for one of the descriptors and serves those that are ready.
-    fn wait_for_event(&mut self) -> Result<(), LaunchError> {
-        let stdin = io::stdin();
-        let read_input = match (&self.master, &self.ranks.input) {
-            (Master::User(_), Some(input)) => {
-                let is_terminal = io::IsTerminal::is_terminal(&stdin);
-                input.wants_more() && (!is_terminal || is_foreground(stdin.as_fd()))
-            }
-            _ => false,
-        };
-        let alive = self.ranks.alive();
-        let mut reads = vec![self.signals.as_fd()];
-        reads.extend(alive.iter().map(|&index| self.ranks.process_fd(index)));
-        let first_stream = reads.len();
-        let room = self.master.has_room();
-        reads.extend(
-            self.ranks
-                .streams
-                .iter()
-                .filter(|_| room)
-                .map(Stream::as_fd),
-        );
-        let first_client = reads.len();
-        let clients: Vec<_> = self
-            .ranks
-            .pmi
-            .iter()
-            .flat_map(|s| s.connections())
-            .collect();
-        reads.extend(clients.iter().map(|(_, fd, _)| *fd));
-        let numbers: Vec<usize> = clients.iter().map(|(index, ..)| *index).collect();
-        if read_input {
-            reads.push(stdin.as_fd());
-        }
-        let mut writes = Vec::new();
-        writes.extend(
-            clients
-                .iter()
-                .filter(|(.., unsent)| *unsent)
-                .map(|(_, fd, _)| *fd),
-        );
-        if let Some(input) = &self.ranks.input {
-            writes.extend(input.unsent());
-        }
-        let uplink = reads.len();
-        if let Master::Head(uplink) = &self.master {
-            reads.push(uplink.link.as_fd());
-            if uplink.link.has_unsent() {
-                writes.push(uplink.link.as_fd());
-            }
-        }
-        let ready = wait_ready(&reads, &writes, self.time_to_wait()).map_err(doing("poll"))?;
-
-        // Output first: what a rank wrote comes before the report of its end.
-        let mut stream_ready = ready[first_stream..first_client].iter();
-        let master = &mut self.master;
-        let mut sink = |target, text| master.write(target, text);
-        self.ranks
-            .streams
-            .retain_mut(|stream| match stream_ready.next() {
-                Some(true) => stream.pump(&mut sink),
-                _ => true,
-            });
-        let client_ready = ready[first_client..first_client + numbers.len()].iter();
-        if let Some(server) = &mut self.ranks.pmi {
-            server.flush();
-        }
-        for (&index, _) in numbers
-            .iter()
-            .zip(client_ready)
-            .filter(|(_, ready)| **ready)
-        {
-            self.on_client(index);
-        }
-        let ended = alive.iter().zip(&ready[1..]).filter(|(_, ready)| **ready);
-        let ended: Vec<usize> = ended.map(|(&index, _)| index).collect();
-        let ends = self.ranks.reap(&ended)?;
-        self.on_ended(ends);
-        if read_input && ready[uplink - 1] {
-            self.read_input();
-        }
-        self.pass_on_input();
-        if matches!(self.master, Master::Head(_)) {
-            self.serve_head();
-        }
-        Ok(())
-    }
-
-    /// Until the next deadline.
-    fn time_to_wait(&self) -> Option<Duration> {
-        let beat = match self.master {
-            Master::User(_) => None,
-            Master::Head(ref uplink) if !uplink.orders.is_empty() => Some(Instant::now()),
-            Master::Head(_) => Some(Instant::now() + BEAT),
-        };
-        let look = self.left.as_ref().map(Left::next_look);
-        let deadlines = [self.kill_at, self.timeout_at, self.report_at, beat, look];
-        let next = deadlines.into_iter().flatten().min()?;
-        Some(next.saturating_duration_since(Instant::now()))
-    }
-
-    /// Serves a rank's connection to the process manager, which has something to read.
-    fn on_client(&mut self, index: usize) {
-        let Some(server) = &mut self.ranks.pmi else {
-            return;
-        };
-        server.serve(index);
-        let arrived = server.arrived();
-        if server.aborted(index).is_some() {
-            self.ranks.signal_one(index, signal::SIGKILL);
-        }
-        if let Some(puts) = arrived {
-            match &mut self.master {
-                Master::User(_) => self.complete_barrier(puts),
-                Master::Head(uplink) => uplink.link.send(&Up::BarrierIn(puts)),
-            }
-        }
-    }
-
-    fn complete_barrier(&mut self, puts: Puts) {
-        if let Some(server) = &mut self.ranks.pmi {
-            server.complete(puts);
-        }
     }
 
     /// Reports ranks that have ended; if one of them failed, the user's job ends.
@@ -426,10 +304,19 @@ impl<'a> Job<'a> {
             uplink.link.send(&Up::Ended(ends));
             return;
         }
-        let Some((rank, pid, cause)) = first_failure(&ends).filter(|_| self.ending.is_none())
-        else {
+        if let Some((rank, pid, cause)) = first_failure(&ends) {
+            self.on_failure(rank, pid, cause, &ends);
+        }
+        if ends.iter().any(|end| end.without_init) {
+            self.recheck = Some((Instant::now(), RECHECK));
+        }
+    }
+
+    /// Ends the user's job because of this rank, unless it is being ended.
+    fn on_failure(&mut self, rank: u32, pid: u32, cause: Cause, ends: &[RankEnd]) {
+        if self.ending.is_some() {
             return;
-        };
+        }
         let failure = Failure {
             rank,
             pid,
@@ -439,7 +326,7 @@ impl<'a> Job<'a> {
             others: 0,
         };
         match cause {
-            Cause::NotFinalized => self.on_left(failure, &ends),
+            Cause::NotFinalized => self.on_left(failure, ends),
             _ => self.blame(failure),
         }
     }
@@ -447,20 +334,19 @@ impl<'a> Job<'a> {
     /// Ends the job because of this failure.
     fn blame(&mut self, mut failure: Failure) {
         failure.others = self.ranks.alive().len();
-        say(&failure);
+        self.master.say(&failure);
         self.end(Ending::Failed(failure), signal::SIGTERM);
     }
 
     /// Ranks have left without `MPI_Finalize`; `first` is one of them.
     fn on_left(&mut self, first: Failure, ends: &[RankEnd]) {
-        let left = self.left.get_or_insert_with(|| {
-            if let Master::User(options) = &self.master
-                && options.wants_checks()
-            {
-                say(left_note(&first));
-            }
-            Left::new(first)
-        });
+        if self.left.is_none()
+            && let Master::User(user) = &mut self.master
+            && user.options.wants_checks()
+        {
+            user.writer.say(left_note(&first));
+        }
+        let left = self.left.get_or_insert_with(|| Left::new(first));
         let others = ends
             .iter()
             .filter(|end| end.cause == Some(Cause::NotFinalized));
@@ -481,35 +367,21 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Reads what the terminal has.
-    fn read_input(&mut self) {
-        // Not less than the buffer of `Stdin`, in which bytes would stay that no poll tells of.
-        let mut buffer = [0; 65536];
-        let read = match io::stdin().lock().read(&mut buffer) {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
-            Err(_) => 0,
-        };
-        match &mut self.ranks.input {
-            Some(input) if read > 0 => input.push(&buffer[..read]),
-            Some(input) => input.end(),
-            None => {}
-        }
-    }
-
-    /// Gives rank 0 what it takes of its input.
-    fn pass_on_input(&mut self) {
-        let Some(input) = &mut self.ranks.input else {
+    /// A rank that left without MPI_Init is right as long as no rank calls MPI_Init, which may come later. Once one has
+    /// called it, the job can never end.
+    fn check_world(&mut self) {
+        let Some((rank, pid)) = self.ranks.first_without_init() else {
+            self.recheck = None;
             return;
         };
-        let (taken, goes_on) = input.write();
-        if taken > 0 {
-            self.master.tell(&Up::InputTaken(taken as u32));
+        if let Some(waiting) = self.ranks.first_in_world() {
+            self.recheck = None;
+            return self.on_failure(rank, pid, Cause::NotInitialized { waiting }, &[]);
         }
-        if !goes_on {
-            self.ranks.input = None;
-            self.master.tell(&Up::InputClosed);
-        }
+        self.recheck = self.recheck.map(|(_, pause)| {
+            let pause = (2 * pause).min(RECHECK_MAX);
+            (Instant::now() + pause, pause)
+        });
     }
 
     /// Does what the head says. Without the head, the ranks are killed.
@@ -517,6 +389,12 @@ impl<'a> Job<'a> {
         let Master::Head(uplink) = &mut self.master else {
             return;
         };
+        if !uplink.knows_world
+            && let Some(rank) = self.ranks.first_in_world()
+        {
+            uplink.knows_world = true;
+            uplink.link.send(&Up::InWorld(rank));
+        }
         let mut orders = std::mem::take(&mut uplink.orders);
         uplink.link.flush();
         let mut heard = uplink.link.receive(&mut orders);
@@ -564,21 +442,26 @@ impl<'a> Job<'a> {
                 self.pass_on_input();
             }
             Down::End(number) => self.end(Ending::Signalled(number), number),
-            Down::Kill => self.ranks.signal(signal::SIGKILL),
-            Down::Signal(number) => self.ranks.signal(number),
+            Down::Kill => self.kill(),
+            Down::Signal(number) => {
+                self.ranks.signal(number);
+            }
             Down::BarrierOut(puts) => self.complete_barrier(puts),
         }
     }
 
     fn on_head_lost(&mut self, _: &Lost) {
         self.ending = Some(Ending::HostLost);
-        self.ranks.signal(signal::SIGKILL);
+        self.kill();
     }
 
     fn on_signal(&mut self, number: i32) {
         match number {
             signal::SIGCHLD => return self.ranks.reap_orphans(),
-            signal::SIGCONT => return self.ranks.signal(signal::SIGCONT),
+            signal::SIGCONT => {
+                self.ranks.signal(signal::SIGCONT);
+                return;
+            }
             signal::SIGTSTP => {
                 self.ranks.signal(signal::SIGTSTP);
                 return stop_self();
@@ -593,7 +476,7 @@ impl<'a> Job<'a> {
             // The second time somebody is impatient.
             _ if self.ending.is_some() => self.kill_at = Some(Instant::now()),
             Master::User(_) => {
-                say(format_args!(
+                self.master.say(format_args!(
                     "mpiexec: got signal {number} ({name}), ending the job.\n"
                 ));
                 self.end(Ending::Signalled(number), number);
@@ -615,11 +498,11 @@ impl<'a> Job<'a> {
             self.report_at = None;
             self.say_hang_report();
         }
-        if let (Master::User(options), true) = (&self.master, passed(self.timeout_at))
+        if let (Master::User(user), true) = (&mut self.master, passed(self.timeout_at))
             && self.ending.is_none()
         {
-            let time = options.timeout.unwrap_or_default();
-            say(format_args!(
+            let time = user.options.timeout.unwrap_or_default();
+            user.writer.say(format_args!(
                 "mpiexec: the job's time of {} s is over.\n",
                 time.as_secs_f64()
             ));
@@ -629,8 +512,19 @@ impl<'a> Job<'a> {
         self.look_for_missed(now);
         if passed(self.kill_at) {
             self.kill_at = None;
-            self.ranks.signal(signal::SIGKILL);
+            self.kill();
         }
+        if passed(self.recheck.map(|(at, _)| at)) {
+            self.check_world();
+        }
+    }
+
+    /// Kills the ranks. Those that this process may not signal are not waited for.
+    fn kill(&mut self) {
+        let refused = self.ranks.signal(signal::SIGKILL);
+        let time = if refused > 0 { BEAT } else { KILL_LIMIT };
+        let at = Instant::now() + time;
+        self.give_up_at = Some(self.give_up_at.map_or(at, |earlier| earlier.min(at)));
     }
 
     /// Asks the ranks to end; those that do not are killed after the grace.
@@ -644,9 +538,10 @@ impl<'a> Job<'a> {
         self.ranks.signal(signal::SIGCONT);
     }
 
-    fn say_hang_report(&self) {
+    fn say_hang_report(&mut self) {
         let report = self.ranks.hang_report(None);
-        say(hang_report(self.ranks.count() as u32, &report));
+        let report = hang_report(self.ranks.count() as u32, &report);
+        self.master.say(report);
     }
 
     /// The agent has said all: until the head has heard it, or is gone.

@@ -14,6 +14,7 @@ mod auth;
 mod binding;
 mod door;
 mod environment;
+mod foreign;
 mod head;
 mod hosts;
 mod input;
@@ -32,6 +33,7 @@ mod ranks;
 mod redirect;
 mod remote;
 mod report;
+mod requests;
 mod tool;
 mod traffic;
 mod wire;
@@ -52,6 +54,7 @@ const USAGE: u8 = 2;
 const INTERNAL: u8 = 1;
 
 fn main() -> ExitCode {
+    mica_node::process::take_dispositions();
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
     let request = match options::parse_with(&arguments, &|name| std::env::var_os(name)) {
         Ok(request) => request,
@@ -63,22 +66,29 @@ fn main() -> ExitCode {
         }
     };
     let options = match request {
-        Request::Help => {
-            let _ = std::io::stdout().write_all(options::help().as_bytes());
-            return ExitCode::SUCCESS;
-        }
+        Request::Help => return print(&options::help()),
         Request::Version => {
-            let _ = writeln!(
-                std::io::stdout(),
-                "mpiexec (Mica) {}",
-                env!("CARGO_PKG_VERSION")
-            );
-            return ExitCode::SUCCESS;
+            return print(concat!("mpiexec (Mica) ", env!("CARGO_PKG_VERSION"), "\n"));
         }
         Request::Run(options) => options,
         Request::Agent(agent) => return ExitCode::from(agent::run(&agent)),
     };
     ExitCode::from(run(*options))
+}
+
+/// Answers a question on standard output.
+fn print(text: &str) -> ExitCode {
+    let written =
+        output::own(output::Target::Out).and_then(|mut out| out.write_all(text.as_bytes()));
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(format_args!(
+                "mpiexec: cannot write to standard output: {error}\n"
+            ));
+            ExitCode::from(INTERNAL)
+        }
+    }
 }
 
 /// Runs a job, here or on other nodes.

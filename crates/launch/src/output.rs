@@ -1,19 +1,52 @@
-//! Output of ranks, as it comes or line by line, each line labelled with the rank.
+//! Output of ranks on its way through this process: lines of different ranks are never mixed, as long as each rank writes
+//! whole lines.
+//!
+//! A [`Stream`] reads one rank's pipe and passes on whole lines. What is left of a line waits for its end, but not for
+//! long: progress dots and prompts have none. How long depends on what the rank does, see [`Lines::deadline`]. Bytes are
+//! never changed, and those of one rank keep their order; with a label each line begins with it, and a last line without
+//! end gets one.
 
-use std::io::{self, Read, Write};
+use std::fs::{File, Metadata};
+use std::io::{self, IsTerminal, Read};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::time::{Duration, Instant};
 
 use crate::redirect::{Label, OutputFile};
 pub use crate::wire::Target;
 
+/// Bytes of one rank's stream on their way; above, the rank has to wait until they are written.
+pub const WINDOW: usize = 256 << 10;
+/// A line that is longer is passed on in parts, so that memory stays bounded.
+const LONGEST_LINE: usize = 1 << 20;
+/// A part of a line is passed on when the rank has written nothing more for this time...
+const QUIET: Duration = Duration::from_millis(100);
+/// ... or when it has waited for this time, however busy the rank is.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// The rest of a line is in the rank's own buffer, and comes when that is full again or flushed.
+const BUFFERED: Duration = Duration::from_secs(30);
+/// C libraries flush full buffers in multiples of this many bytes (st_blksize of a pipe).
+const BLOCK: usize = 4096;
+
 /// A pipe from one rank.
 pub struct Stream {
     pipe: Box<dyn Pipe>,
-    /// `None`: bytes are passed on as they come.
-    lines: Option<Labelled>,
+    lines: Lines,
     target: Target,
     /// What takes it instead of the target, or besides.
     file: Option<OutputFile>,
+    /// The rank's number on this node.
+    pub rank: usize,
+    /// Tells streams apart.
+    pub id: u32,
+}
+
+/// What a read of a stream brought.
+pub struct Pumped {
+    /// What can be passed on.
+    pub text: Vec<u8>,
+    /// Whether more can come.
+    pub is_open: bool,
 }
 
 /// The read end of a pipe.
@@ -21,13 +54,21 @@ pub trait Pipe: Read + AsFd {}
 impl<T: Read + AsFd> Pipe for T {}
 
 impl Stream {
-    /// Reads `pipe` for `target`, with this rank's label if there is one.
-    pub fn new(label: Option<Label>, pipe: impl Pipe + 'static, target: Target) -> Stream {
+    /// Reads the `pipe` of the rank with this number on the node for `target`, with a label for its lines if there is one.
+    pub fn new(
+        id: u32,
+        rank: usize,
+        label: Option<Label>,
+        pipe: impl Pipe + 'static,
+        target: Target,
+    ) -> Stream {
         Stream {
             pipe: Box::new(pipe),
-            lines: label.map(Labelled::new),
+            lines: Lines::new(label),
             target,
             file: None,
+            rank,
+            id,
         }
     }
 
@@ -41,67 +82,126 @@ impl Stream {
         self.pipe.as_fd()
     }
 
-    /// Moves what is there to `sink`; to be called when the pipe is readable. Answers whether more can come.
-    pub fn pump(&mut self, sink: &mut dyn FnMut(Target, Vec<u8>)) -> bool {
+    /// Where its lines go.
+    pub fn target(&self) -> Target {
+        self.target
+    }
+
+    /// Reads what is there; to be called when the pipe is readable.
+    pub fn pump(&mut self) -> Pumped {
         let mut buffer = [0; 65536];
-        let read = match self.pipe.read(&mut buffer) {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return true,
-            Err(_) => 0,
+        let (text, is_open) = match self.pipe.read(&mut buffer) {
+            Ok(read) if read > 0 => (self.lines.push(&buffer[..read], Instant::now()), true),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => (Vec::new(), true),
+            _ => (self.lines.finish(), false),
         };
-        let text = match (&mut self.lines, read) {
-            (None, _) => buffer[..read].to_vec(),
-            (Some(lines), 0) => lines.finish(),
-            (Some(lines), _) => lines.push(&buffer[..read]),
+        let text = self.divert(text);
+        Pumped { text, is_open }
+    }
+
+    /// What is left of a stream that is not read to its end.
+    pub fn rest(&mut self) -> Vec<u8> {
+        let text = self.lines.finish();
+        self.divert(text)
+    }
+
+    /// When a part of a line is to be passed on, if there is one.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.lines.deadline()
+    }
+
+    /// The part of a line whose time has come.
+    pub fn overdue(&mut self, now: Instant) -> Vec<u8> {
+        let text = match self.deadline() {
+            Some(at) if at <= now => self.lines.flush(),
+            _ => Vec::new(),
         };
-        if let Some(file) = &mut self.file {
-            file.write(&text);
-            if !file.copy {
-                return read > 0;
+        self.divert(text)
+    }
+
+    /// Writes text to the file, if there is one. Answers what is for the target.
+    fn divert(&mut self, text: Vec<u8>) -> Vec<u8> {
+        match &mut self.file {
+            Some(file) if !text.is_empty() => {
+                file.write(&text);
+                if file.copy { text } else { Vec::new() }
             }
+            _ => text,
         }
-        if !text.is_empty() {
-            sink(self.target, text);
-        }
-        read > 0
     }
 }
 
-/// Writes to this process's own output. A reader that has gone (`| head`) must not end the job: the text is dropped.
-pub fn print(target: Target, text: &[u8]) {
-    let _ = match target {
-        Target::Out => {
-            let mut out = io::stdout().lock();
-            out.write_all(text).and_then(|()| out.flush())
-        }
-        Target::Err => io::stderr().write_all(text),
-    };
-}
-
-/// Cuts text into lines and puts the label before each.
-struct Labelled {
-    label: Label,
+/// Cuts text into lines.
+struct Lines {
+    /// What each line begins with.
+    label: Option<Label>,
+    /// A line whose end has not come.
     partial: Vec<u8>,
+    /// When its first bytes came.
+    since: Instant,
+    /// When the last bytes came.
+    last: Instant,
+    /// Bytes of the last read.
+    read: usize,
+    /// Bytes since the rank last flushed its buffer before it was full, as far as that can be seen.
+    burst: usize,
 }
 
-impl Labelled {
-    /// A line without end is passed on in parts of this size, so that memory stays bounded.
-    const LONGEST_LINE: usize = 1 << 20;
-
-    fn new(label: Label) -> Labelled {
-        Labelled {
+impl Lines {
+    fn new(label: Option<Label>) -> Lines {
+        let now = Instant::now();
+        Lines {
             label,
             partial: Vec::new(),
+            since: now,
+            last: now,
+            read: 0,
+            burst: 0,
         }
     }
 
     /// The complete lines after adding `bytes`.
-    fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+    fn push(&mut self, bytes: &[u8], now: Instant) -> Vec<u8> {
+        let was_flushed = !self.burst.is_multiple_of(BLOCK);
+        if was_flushed && now.saturating_duration_since(self.last) >= QUIET {
+            self.burst = 0;
+        }
+        self.burst += bytes.len();
+        self.read = bytes.len();
+        self.last = now;
+        let had_partial = !self.partial.is_empty();
+        let text = match self.label.is_some() {
+            true => self.push_labelled(bytes),
+            false => self.push_plain(bytes),
+        };
+        if !had_partial || !text.is_empty() {
+            self.since = now;
+        }
+        text
+    }
+
+    fn push_plain(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let end = bytes.iter().rposition(|&byte| byte == b'\n');
+        let end = end.map_or(0, |at| at + 1);
+        let (whole, rest) = bytes.split_at(end);
+        let mut text = Vec::new();
+        if !whole.is_empty() {
+            text.append(&mut self.partial);
+            text.extend_from_slice(whole);
+        }
+        self.partial.extend_from_slice(rest);
+        if self.partial.len() >= LONGEST_LINE {
+            text.append(&mut self.partial);
+        }
+        text
+    }
+
+    fn push_labelled(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut text = Vec::with_capacity(bytes.len() + 64);
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             self.partial.extend_from_slice(piece);
-            if piece.ends_with(b"\n") || self.partial.len() >= Self::LONGEST_LINE {
-                self.emit(&mut text);
+            if piece.ends_with(b"\n") || self.partial.len() >= LONGEST_LINE {
+                self.emit_labelled(&mut text);
             }
         }
         text
@@ -109,15 +209,38 @@ impl Labelled {
 
     /// What is left when the rank has closed its output.
     fn finish(&mut self) -> Vec<u8> {
-        let mut text = Vec::new();
-        if !self.partial.is_empty() {
-            self.emit(&mut text);
+        if self.label.is_none() || self.partial.is_empty() {
+            return std::mem::take(&mut self.partial);
         }
+        let mut text = Vec::new();
+        self.emit_labelled(&mut text);
         text
     }
 
-    fn emit(&mut self, text: &mut Vec<u8>) {
-        self.label.begin(text);
+    /// Passes on the part of a line.
+    fn flush(&mut self) -> Vec<u8> {
+        self.burst = 0;
+        std::mem::take(&mut self.partial)
+    }
+
+    /// When the part of a line is to be passed on. A rank that flushed a full buffer has cut the line without meaning to:
+    /// its rest is waited for as long as is reasonable. Any other part was flushed on purpose. A labelled line is only
+    /// passed on whole.
+    fn deadline(&self) -> Option<Instant> {
+        if self.partial.is_empty() || self.label.is_some() {
+            return None;
+        }
+        let full = |bytes: usize| bytes > 0 && bytes.is_multiple_of(BLOCK);
+        if full(self.read) || full(self.burst) {
+            return Some(self.last + BUFFERED);
+        }
+        Some((self.last + QUIET).min(self.since + PATIENCE))
+    }
+
+    fn emit_labelled(&mut self, text: &mut Vec<u8>) {
+        if let Some(label) = &self.label {
+            label.begin(text);
+        }
         text.append(&mut self.partial);
         if !text.ends_with(b"\n") {
             text.push(b'\n');
@@ -125,11 +248,46 @@ impl Labelled {
     }
 }
 
+/// Whether ranks may write to this process's output themselves. A terminal keeps each write whole, and programs behave
+/// differently on one. Of `/dev/null` nobody sees the lines.
+pub fn is_left_to_ranks(target: Target) -> bool {
+    match target {
+        Target::Out if io::stdout().is_terminal() => true,
+        Target::Err if io::stderr().is_terminal() => true,
+        _ => metadata(target).is_some_and(|data| {
+            const NULL: u64 = (1 << 8) | 3; // the device number of /dev/null
+            data.file_type().is_char_device() && data.rdev() == NULL
+        }),
+    }
+}
+
+/// Whether standard output and standard error lead to the same file (`2>&1`): then they stay one stream, so that what a
+/// rank writes to the one and the other keeps its order.
+pub fn is_one_file() -> bool {
+    match (metadata(Target::Out), metadata(Target::Err)) {
+        (Some(out), Some(err)) => (out.dev(), out.ino()) == (err.dev(), err.ino()),
+        _ => false,
+    }
+}
+
+fn metadata(target: Target) -> Option<Metadata> {
+    own(target).ok()?.metadata().ok()
+}
+
+/// This process's own output as a file without a buffer.
+pub fn own(target: Target) -> io::Result<File> {
+    let copy = match target {
+        Target::Out => io::stdout().as_fd().try_clone_to_owned(),
+        Target::Err => io::stderr().as_fd().try_clone_to_owned(),
+    };
+    copy.map(File::from)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn labelled(rank: u32) -> Labelled {
+    fn label(rank: u32) -> Label {
         let pattern = crate::pattern::Pattern::parse("[%r] ").unwrap();
         let rank = crate::pattern::PatternRank {
             rank,
@@ -137,25 +295,74 @@ mod tests {
             node: 0,
             host: String::new(),
         };
-        Labelled::new(Label::new(pattern, rank))
+        Label::new(pattern, rank)
+    }
+
+    fn push(lines: &mut Lines, bytes: &[u8]) -> Vec<u8> {
+        lines.push(bytes, Instant::now())
     }
 
     #[test]
     fn lines_are_labelled_when_complete() {
-        let mut lines = labelled(3);
-        assert_eq!(lines.push(b"one\ntw"), b"[3] one\n");
-        assert_eq!(lines.push(b"o"), b"");
-        assert_eq!(lines.push(b"\n\nthree"), b"[3] two\n[3] \n");
+        let mut lines = Lines::new(Some(label(3)));
+        assert_eq!(push(&mut lines, b"one\ntw"), b"[3] one\n");
+        assert_eq!(push(&mut lines, b"o"), b"");
+        assert_eq!(lines.deadline(), None);
+        assert_eq!(push(&mut lines, b"\n\nthree"), b"[3] two\n[3] \n");
         assert_eq!(lines.finish(), b"[3] three\n");
         assert_eq!(lines.finish(), b"");
     }
 
     #[test]
+    fn plain_lines_are_passed_on_whole_and_unchanged() {
+        let mut lines = Lines::new(None);
+        assert_eq!(push(&mut lines, b"one\ntw"), b"one\n");
+        assert_eq!(push(&mut lines, b"o"), b"");
+        assert_eq!(push(&mut lines, b"\nthree\nfo"), b"two\nthree\n");
+        assert_eq!(lines.finish(), b"fo");
+        assert_eq!(lines.finish(), b"");
+    }
+
+    #[test]
     fn a_line_without_end_does_not_fill_memory() {
-        let mut lines = labelled(0);
-        let piece = vec![b'x'; 65536];
-        let out: usize = (0..64).map(|_| lines.push(&piece).len()).sum();
-        assert!(out >= 3 << 20);
-        assert!(lines.partial.len() < Labelled::LONGEST_LINE + 65536);
+        for label in [None, Some(label(0))] {
+            let mut lines = Lines::new(label);
+            let piece = vec![b'x'; 65536];
+            let out: usize = (0..64).map(|_| push(&mut lines, &piece).len()).sum();
+            assert!(out >= 3 << 20);
+            assert!(lines.partial.len() < LONGEST_LINE + 65536);
+        }
+    }
+
+    #[test]
+    fn a_part_of_a_line_waits_for_a_quiet_moment() {
+        let mut lines = Lines::new(None);
+        let start = Instant::now();
+        assert_eq!(lines.deadline(), None);
+        lines.push(b"name? ", start);
+        assert_eq!(lines.deadline(), Some(start + QUIET));
+        // Dots that come faster are passed on all the same.
+        for dot in 1..20 {
+            lines.push(b".", start + QUIET / 2 * dot);
+        }
+        assert_eq!(lines.deadline(), Some(start + PATIENCE));
+        assert_eq!(lines.flush().len(), 25);
+        assert_eq!(lines.deadline(), None);
+    }
+
+    #[test]
+    fn a_line_cut_by_a_full_buffer_waits_for_its_rest() {
+        let mut lines = Lines::new(None);
+        let start = Instant::now();
+        let mut full = vec![b'x'; 2 * BLOCK];
+        full[5000] = b'\n';
+        assert_eq!(lines.push(&full, start).len(), 5001);
+        assert_eq!(lines.deadline(), Some(start + BUFFERED));
+        // Its rest comes with the next full buffer, and so on; then the program flushes.
+        let later = start + Duration::from_secs(5);
+        assert_eq!(lines.push(&full[..BLOCK], later), b"");
+        assert_eq!(lines.deadline(), Some(later + BUFFERED));
+        lines.push(b"name? ", later);
+        assert_eq!(lines.deadline(), Some(later + QUIET));
     }
 }

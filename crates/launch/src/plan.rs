@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use mica_node::topology::{
     BindTo, CpuSet, Machine, MapRequest, Occupied, Reservation, Slot, TopologyError, Unit,
-    available_cores, cpu_quota, map_user, map_wide, occupied,
+    available_cores, can_bind, cpu_quota, map_user, map_wide, occupied,
 };
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct Plan<'a> {
     synthetic: bool,
     /// Why ranks are not bound, if they are not.
     unbound: Option<String>,
-    /// They are not, although the command line said how many cores each has.
+    /// They are not, although the command line said how many cores each has, or because the kernel does not let them.
     is_refusal: bool,
     /// Keeps other jobs off the processors as long as the plan is in force.
     reservation: Reservation,
@@ -189,6 +189,12 @@ impl<'a> Plan<'a> {
         decision: Decision,
         reservation: Reservation,
     ) -> Plan<'a> {
+        let refused = refusal(machine, decision.unbound.is_none());
+        let is_refused = refused.is_some();
+        let decision = match refused {
+            Some(why) => Decision::unbound(machine, job, decision.need, why),
+            None => decision,
+        };
         // Virtual nodes share the machine: each takes its part of what all their ranks get.
         let (count, first) = (job.machine_ranks as usize, job.machine_first as usize);
         let first = if job.grant.is_some() { 0 } else { first };
@@ -211,9 +217,8 @@ impl<'a> Plan<'a> {
             ranks,
             available_cores: share.max(1),
             synthetic: machine.is_synthetic(),
-            is_refusal: decision.unbound.is_some()
-                && job.widths.asked
-                && job.binding.bind.is_none(),
+            is_refusal: is_refused
+                || decision.unbound.is_some() && job.widths.asked && job.binding.bind.is_none(),
             unbound: decision.unbound,
             reservation,
         }
@@ -292,6 +297,18 @@ impl<'a> Plan<'a> {
         }
         text
     }
+}
+
+/// Why the kernel does not let ranks be bound, if they are to be.
+fn refusal(machine: &Machine, bind: bool) -> Option<String> {
+    let (call, error) = match machine.refusal() {
+        Some(error) => ("sched_getaffinity", error.to_string()),
+        None if !bind || machine.is_synthetic() => return None,
+        None => ("sched_setaffinity", can_bind().err()?.to_string()),
+    };
+    Some(format!(
+        "the kernel refuses {call} ({error}); a container's seccomp profile does that"
+    ))
 }
 
 /// Decides, and holds what was decided for as long as the reservation lives.

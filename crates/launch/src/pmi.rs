@@ -25,6 +25,17 @@ const MAXES: [(&str, u32); 3] = [
 /// Bytes of answers kept for a rank that does not read them.
 const UNREAD_MAX: usize = 1 << 20;
 
+/// How far a rank has come with PMI.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// It has said nothing.
+    Silent,
+    /// It has greeted.
+    Initialized,
+    /// It has said farewell.
+    Finalized,
+}
+
 /// What ranks can read, and the sockets to them.
 pub struct Server {
     size: u32,
@@ -42,6 +53,7 @@ struct Client {
     appnum: u32,
     lines: Lines,
     unsent: Vec<u8>,
+    progress: Progress,
     waits: bool,
     open: bool,
     /// It called abort, with this code.
@@ -50,12 +62,18 @@ struct Client {
 
 impl Server {
     /// A manager for a job of `size` ranks. All nodes' managers must give it the same name: ranks name what they share
-    /// after it.
-    pub fn new(size: u32, name: &str) -> Server {
+    /// after it. `is_one_node`: all ranks are on this node, which other libraries ask for.
+    pub fn new(size: u32, name: &str, is_one_node: bool) -> Server {
+        let mut values = BTreeMap::new();
+        if is_one_node {
+            // One block of one node, from node 0 on, with all ranks.
+            let mapping = format!("(vector,(0,1,{size}))");
+            values.insert("PMI_process_mapping".to_owned(), mapping);
+        }
         Server {
             size,
             name: name.to_owned(),
-            values: BTreeMap::new(),
+            values,
             puts: Vec::new(),
             clients: Vec::new(),
             reported: false,
@@ -64,18 +82,28 @@ impl Server {
 
     /// Adds the node's next rank and answers its end of the connection, for it to inherit.
     pub fn add(&mut self, appnum: u32) -> io::Result<UnixStream> {
-        let (socket, theirs) = UnixStream::pair()?;
-        socket.set_nonblocking(true)?;
-        self.clients.push(Client {
-            socket,
-            appnum,
-            lines: Lines::new(),
-            unsent: Vec::new(),
-            waits: false,
-            open: true,
-            aborted: None,
-        });
+        let (client, theirs) = Client::new(appnum)?;
+        self.clients.push(client);
         Ok(theirs)
+    }
+
+    /// Gives the rank with this number on the node a new connection for one that did not reach its program. `None`: it has
+    /// used the old one.
+    pub fn replace(&mut self, index: usize) -> io::Result<Option<UnixStream>> {
+        let client = &mut self.clients[index];
+        if client.progress != Progress::Silent {
+            return Ok(None);
+        }
+        let (fresh, theirs) = Client::new(client.appnum)?;
+        *client = fresh;
+        Ok(Some(theirs))
+    }
+
+    /// How far the rank with this number on the node has come.
+    pub fn progress(&self, index: usize) -> Progress {
+        self.clients
+            .get(index)
+            .map_or(Progress::Silent, |client| client.progress)
     }
 
     /// The connections that may have something to read: number on the node, descriptor, whether something is to be sent.
@@ -127,6 +155,7 @@ impl Server {
             "init" => {
                 let version: u32 = message.number("pmi_version")?;
                 let rc = if version == 1 { 0 } else { -1 };
+                client.progress = Progress::Initialized;
                 Message::new("response_to_init")
                     .with("pmi_version", 1)
                     .with("pmi_subversion", 1)
@@ -156,7 +185,10 @@ impl Server {
                 client.waits = true;
                 return Ok(None);
             }
-            "finalize" => done("finalize_ack"),
+            "finalize" => {
+                client.progress = Progress::Finalized;
+                done("finalize_ack")
+            }
             "abort" => {
                 client.aborted = Some(message.number("exitcode").unwrap_or(1));
                 return Ok(None);
@@ -196,7 +228,7 @@ impl Server {
 
     /// The code with which this rank asked to abort the job, if it did.
     pub fn aborted(&self, index: usize) -> Option<i32> {
-        self.clients[index].aborted
+        self.clients.get(index)?.aborted
     }
 }
 
@@ -219,6 +251,23 @@ fn is_temporary(error: &io::Error) -> bool {
 }
 
 impl Client {
+    /// A connection, and its other end.
+    fn new(appnum: u32) -> io::Result<(Client, UnixStream)> {
+        let (socket, theirs) = UnixStream::pair()?;
+        socket.set_nonblocking(true)?;
+        let client = Client {
+            socket,
+            appnum,
+            lines: Lines::new(),
+            unsent: Vec::new(),
+            progress: Progress::Silent,
+            waits: false,
+            open: true,
+            aborted: None,
+        };
+        Ok((client, theirs))
+    }
+
     fn send(&mut self, message: &Message) {
         match message.to_line() {
             Ok(line) if self.unsent.len() < UNREAD_MAX => {
@@ -273,7 +322,7 @@ mod tests {
 
     #[test]
     fn what_ranks_ask() {
-        let mut server = Server::new(5, "kvs_1");
+        let mut server = Server::new(5, "kvs_1", false);
         let mut rank = Rank(server.add(3).unwrap());
         let mut asked = |line| ask(&mut server, &mut rank, 0, line);
         assert_eq!(
@@ -301,7 +350,7 @@ mod tests {
 
     #[test]
     fn values_are_there_after_the_barrier() {
-        let mut server = Server::new(3, "kvs_1");
+        let mut server = Server::new(3, "kvs_1", false);
         let mut ranks = [0, 0].map(|appnum| Rank(server.add(appnum).unwrap()));
         let put = ask(
             &mut server,
@@ -333,7 +382,7 @@ mod tests {
 
     #[test]
     fn aborts_and_nonsense() {
-        let mut server = Server::new(2, "kvs_1");
+        let mut server = Server::new(2, "kvs_1", false);
         let mut rank = Rank(server.add(0).unwrap());
         rank.say("cmd=abort exitcode=7");
         server.serve(0);

@@ -1,21 +1,19 @@
 //! The processes of a node's ranks: starting them, asking how they are, signalling them, ending what they leave.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use mica_bootstrap::inherited::{Request, Wanted};
 use mica_node::area::Budget;
 use mica_node::process::{
-    ChildSetup, Keeper, Process, is_foreground, kill_orphans, reap_orphans, set_nonblocking,
-    signal, take_terminal_back, wait_readable,
+    ChildSetup, Exit, Keeper, Process, end_children, is_foreground, proc_is_ours, reap_orphans,
+    set_nonblocking, signal, take_terminal_back, wait_readable,
 };
-use mica_node::segment::{JobSegment, JobSpec, PREFIX_VARIABLE, RankState, WaitKind};
-use mica_node::topology::Place;
+use mica_node::segment::{JobSegment, JobSpec, RankState, WaitKind};
+use mica_node::topology::{CpuSet, Place, affinity_of};
 
-use crate::environment;
 use crate::input::Input;
 use crate::job::{LaunchError, doing};
 use crate::late::Late;
@@ -23,11 +21,16 @@ use crate::left::Wait;
 use crate::output::{Stream, Target};
 use crate::plan::{Plan, RankPlan};
 use crate::pmi;
-use crate::redirect::{Outlet, Redirect};
-use crate::report::{Cause, Stage, end_text, hang_line};
-use crate::tool;
+use crate::redirect::Redirect;
+use crate::report::{Cause, Stage, end_text, hang_line, say};
+use crate::requests::Requests;
 use crate::traffic::Sent;
 use crate::wire::{NodeJob, NodeReport, RankEnd};
+
+mod command;
+
+/// How long what the ranks started may take to die.
+const END_LIMIT: Duration = Duration::from_secs(10);
 
 /// Time for ranks that sleep in MPI to answer what they wait for; the others have half of it.
 const ASK_TIME: Duration = Duration::from_secs(2);
@@ -38,9 +41,14 @@ const SETTLE_TIME: Duration = Duration::from_millis(20);
 /// A rank's process.
 struct Rank {
     process: Process,
-    alive: bool,
-    /// How it ended, for hang reports.
-    end: String,
+    /// How it ended, once it has.
+    exit: Option<Exit>,
+}
+
+impl Rank {
+    fn is_alive(&self) -> bool {
+        self.exit.is_none()
+    }
 }
 
 /// The ranks of this node.
@@ -54,8 +62,12 @@ pub struct Ranks<'a> {
     pub streams: Vec<Stream>,
     /// Standard input that passes through this process.
     pub input: Option<Input>,
-    /// The ranks' process manager, if they need one.
-    pub pmi: Option<pmi::Server>,
+    /// By a stream's id: bytes of it that are on their way.
+    pub unwritten: Vec<usize>,
+    /// The ranks' process manager.
+    pub pmi: pmi::Server,
+    /// Where processes ask for what they did not inherit. `None` where there are no abstract sockets.
+    pub requests: Option<Requests>,
     /// A rank has the terminal.
     terminal_lent: bool,
     /// Where an interface's name was not given: the address that others reach.
@@ -97,27 +109,23 @@ impl<'a> Ranks<'a> {
             streams: Vec::new(),
             input: None,
             terminal_lent: false,
-            pmi: job.pmi.then(|| pmi::Server::new(job.size, &job.name)),
+            unwritten: Vec::new(),
+            pmi: pmi::Server::new(job.size, &job.name, job.size as usize == job.members.len()),
+            requests: Requests::open().ok(),
             address,
         })
     }
 
     /// Starts all ranks.
     pub fn start(&mut self, connect: Connect) -> Result<(), LaunchError> {
+        self.check_programs()?;
         let mut files = Redirect::default();
-        let pipes = connect == Connect::Pipes;
         for (index, plan) in self.plan.ranks.iter().enumerate() {
             let (mut command, connection) = self.command(index, plan, connect)?;
-            let [out, err] = self.outlets(plan, &mut files, pipes)?;
-            command.stdout(
-                out.stdio()
-                    .map_err(doing("cannot set up standard output"))?,
-            );
-            command.stderr(err.stdio().map_err(doing("cannot set up standard error"))?);
-            let mut inherit = vec![self.segment.as_fd()];
-            inherit.extend(connection.as_ref().map(AsFd::as_fd));
+            let streams = self.connect_output(&mut command, index, &mut files, connect)?;
             let terminal = connect == Connect::Inherit && self.has_terminal(plan.rank);
             self.terminal_lent |= terminal;
+            let inherit = [self.segment.as_fd(), connection.as_fd()];
             let setup = ChildSetup {
                 inherit: &inherit,
                 cpus: plan.slot.cpus.as_ref(),
@@ -126,123 +134,20 @@ impl<'a> Ranks<'a> {
             };
             let started = Process::spawn(&mut command, setup);
             let mut process = started.map_err(|source| self.exec_error(plan, source))?;
-            let out = process.stdout.take().and_then(|pipe| out.stream(pipe));
-            let err = process.stderr.take().and_then(|pipe| err.stream(pipe));
-            self.streams.extend(out.into_iter().chain(err));
+            if let Some(cpus) = &plan.slot.cpus {
+                check_binding(plan.rank, process.pid(), cpus);
+            }
+            self.streams.extend(streams);
             if let Some(pipe) = process.stdin.take() {
                 set_nonblocking(pipe.as_fd()).map_err(doing("cannot set up standard input"))?;
                 self.input.get_or_insert_default().add(pipe);
             }
             self.ranks.push(Rank {
                 process,
-                alive: true,
-                end: String::new(),
+                exit: None,
             });
         }
         Ok(())
-    }
-
-    /// The command of a rank, and its end of the connection to the process manager.
-    fn command(
-        &mut self,
-        index: usize,
-        plan: &RankPlan<'_>,
-        connect: Connect,
-    ) -> Result<(Command, Option<UnixStream>), LaunchError> {
-        let section = plan.section;
-        let variable = |name: &str| std::env::var(name).ok();
-        let (tools, size) = (&self.job.tools, self.job.size);
-        let words = tool::command(tools, &section.command, plan.rank, size, &variable)?;
-        let mut command = Command::new(environment::find_program(self.job, section, &words[0]));
-        command.args(&words[1..]);
-        environment::apply(&mut command, self.job, section);
-        if let Some(directory) = self.directory(plan) {
-            command.env(
-                "PWD",
-                std::path::absolute(&directory).unwrap_or(directory.clone()),
-            );
-            command.current_dir(directory);
-        }
-        if let Some(interface) = &self.job.interface
-            && !environment::is_given(self.job, section, INTERFACE_VARIABLE)
-        {
-            let value = match interface.as_str() {
-                "" => self.address.as_ref(),
-                _ => Some(interface),
-            };
-            command.envs(value.map(|value| (INTERFACE_VARIABLE, value)));
-        }
-        let connection = match &mut self.pmi {
-            Some(server) => {
-                let theirs = server.add(plan.section_number);
-                let theirs = theirs.map_err(doing("cannot connect a rank to its manager"))?;
-                command
-                    .env("PMI_FD", theirs.as_raw_fd().to_string())
-                    .env("PMI_RANK", plan.rank.to_string())
-                    .env("PMI_SIZE", self.job.size.to_string())
-                    .env("PMI_HOSTNAME", &self.job.host);
-                Some(theirs)
-            }
-            None => None,
-        };
-        command
-            .env(
-                "MICA_SEGMENT_FD",
-                self.segment.as_fd().as_raw_fd().to_string(),
-            )
-            .env("MICA_RANK", plan.rank.to_string())
-            .env("MICA_SIZE", self.job.size.to_string())
-            .envs(installation().map(|prefix| (PREFIX_VARIABLE, prefix)))
-            .env("MPI_LOCALRANKID", index.to_string())
-            .env("MPI_LOCALNRANKS", self.plan.ranks.len().to_string());
-        let takes_input = self.job.takes_input(plan.rank);
-        let readers = self.plan.ranks.iter();
-        let alone = readers.filter(|p| self.job.takes_input(p.rank)).count() == 1;
-        command.stdin(match connect {
-            Connect::Inherit if self.has_terminal(plan.rank) => Stdio::inherit(),
-            // A terminal must be read by the launcher: the ranks' process groups are in the
-            // terminal's background, where reading stops a process.
-            Connect::Inherit
-                if takes_input && alone && !io::IsTerminal::is_terminal(&io::stdin()) =>
-            {
-                Stdio::inherit()
-            }
-            _ if takes_input => Stdio::piped(),
-            _ => Stdio::null(),
-        });
-        Ok((command, connection))
-    }
-
-    /// Whether the rank's debugger has the terminal for itself.
-    fn has_terminal(&self, rank: u32) -> bool {
-        let mut tools = self.job.tools.iter();
-        let stdin = io::stdin();
-        tools.any(|tool| tool.debugs_alone(rank, self.job.size))
-            && self.job.takes_input(rank)
-            && io::IsTerminal::is_terminal(&stdin)
-            && is_foreground(stdin.as_fd())
-    }
-
-    /// Where a rank's output goes.
-    fn outlets(
-        &self,
-        plan: &RankPlan<'_>,
-        files: &mut Redirect,
-        pipes: bool,
-    ) -> Result<[Outlet; 2], LaunchError> {
-        let rank = self.job.pattern_rank(plan.rank);
-        let directory = self.job.directory.as_ref().map(PathBuf::from);
-        let directory = directory.unwrap_or_default();
-        let outlets = files.of_rank(&self.job.output, &rank, pipes, &directory);
-        outlets.map_err(LaunchError::OutputFile)
-    }
-
-    fn directory(&self, plan: &RankPlan<'_>) -> Option<PathBuf> {
-        let common = self.job.directory.as_ref().map(PathBuf::from);
-        match (&plan.section.directory, common) {
-            (Some(own), Some(common)) => Some(common.join(own)),
-            (own, common) => own.clone().or(common),
-        }
     }
 
     /// How many ranks there are on the node.
@@ -253,8 +158,18 @@ impl<'a> Ranks<'a> {
     /// Numbers on the node of the ranks that run.
     pub fn alive(&self) -> Vec<usize> {
         (0..self.ranks.len())
-            .filter(|&index| self.ranks[index].alive)
+            .filter(|&index| self.ranks[index].is_alive())
             .collect()
+    }
+
+    /// Rank and process of those that run, for people.
+    pub fn describe_alive(&self) -> String {
+        let alive = self.alive().into_iter();
+        let names = alive.map(|index| {
+            let (rank, process) = (self.plan.ranks[index].rank, &self.ranks[index].process);
+            format!("rank {rank} (pid {})", process.pid())
+        });
+        names.collect::<Vec<_>>().join(", ")
     }
 
     /// The descriptor that is readable when the rank with this number on the node has ended.
@@ -270,42 +185,69 @@ impl<'a> Ranks<'a> {
             let exit = process.try_wait().map_err(doing("waitid"))?;
             let Some(exit) = exit else { continue };
             let pid = process.pid();
-            self.ranks[index].alive = false;
-            self.ranks[index].end = end_text(exit, self.stage(index));
+            self.ranks[index].exit = Some(exit);
             self.keeper.forget(pid);
+            let stage = self.stage(index);
             ends.push(RankEnd {
                 rank: self.plan.ranks[index].rank,
                 pid,
-                cause: Cause::of(exit, self.stage(index)),
+                cause: Cause::of(exit, stage),
+                without_init: exit == Exit::Code(0) && stage == Stage::NotInitialized,
             });
         }
         Ok(ends)
     }
 
-    /// Sends a signal to all that run.
-    pub fn signal(&self, number: i32) {
-        for rank in self.ranks.iter().filter(|rank| rank.alive) {
-            rank.process.signal_group(number);
-        }
+    /// Sends a signal to all that run. Answers how many ranks this process may not signal.
+    pub fn signal(&self, number: i32) -> usize {
+        let alive = self.ranks.iter().filter(|rank| rank.is_alive());
+        let refused = alive.filter(|rank| rank.process.signal_group(number).is_err());
+        refused.count()
     }
 
     /// Sends a signal to one rank, if it runs.
     pub fn signal_one(&self, index: usize, number: i32) {
-        if self.ranks[index].alive {
-            self.ranks[index].process.signal_group(number);
+        if self.ranks[index].is_alive() {
+            let _ = self.ranks[index].process.signal_group(number);
         }
     }
 
     fn stage(&self, index: usize) -> Stage {
-        if let Some(code) = self.pmi.as_ref().and_then(|server| server.aborted(index)) {
+        if let Some(code) = self.pmi.aborted(index) {
             return Stage::Aborted { code };
         }
         match self.segment.rank_state(self.plan.ranks[index].rank) {
-            RankState::Absent => Stage::NotInitialized,
+            RankState::Absent => match self.pmi.progress(index) {
+                pmi::Progress::Silent => Stage::NotInitialized,
+                pmi::Progress::Initialized => Stage::Running,
+                pmi::Progress::Finalized => Stage::Finalized,
+            },
             RankState::Running { .. } => Stage::Running,
             RankState::Finalized => Stage::Finalized,
             RankState::Aborted { code } => Stage::Aborted { code },
         }
+    }
+
+    /// A rank that runs and is between MPI_Init and MPI_Finalize, which wait for all ranks of the job.
+    pub fn first_in_world(&self) -> Option<u32> {
+        let is_in = |&index: &usize| {
+            let rank = self.plan.ranks[index].rank;
+            // A rank of another library, or one that is still in MPI_Init.
+            let by_pmi = self.segment.rank_state(rank) == RankState::Absent
+                && self.stage(index) == Stage::Running;
+            by_pmi || self.segment.block(rank).is_in_world()
+        };
+        let index = self.alive().into_iter().find(is_in)?;
+        Some(self.plan.ranks[index].rank)
+    }
+
+    /// A rank that has exited with 0 and never called MPI_Init, and its process.
+    pub fn first_without_init(&self) -> Option<(u32, u32)> {
+        let mut all = self.ranks.iter().enumerate();
+        let (index, rank) = all.find(|(index, rank)| {
+            rank.exit == Some(Exit::Code(0)) && self.stage(*index) == Stage::NotInitialized
+        })?;
+        Some((self.plan.ranks[index].rank, rank.process.pid()))
     }
 
     /// What each rank that runs waits for, if it waits in MPI.
@@ -335,7 +277,7 @@ impl<'a> Ranks<'a> {
             let answer = answers.iter().find(|(answered, _)| *answered == index);
             let waits_for = match answer {
                 Some((_, text)) => Some(text.clone()),
-                None => self.segment.wait_report(rank),
+                None => self.waits_for(index),
             };
             (
                 rank,
@@ -344,7 +286,9 @@ impl<'a> Ranks<'a> {
         };
         let ended = |index: usize| {
             let rank = &self.ranks[index];
-            (!rank.alive).then(|| (self.plan.ranks[index].rank, rank.end.clone()))
+            let exit = rank.exit?;
+            let end = end_text(exit, self.stage(index));
+            Some((self.plan.ranks[index].rank, end))
         };
         NodeReport {
             lines: self.alive().into_iter().map(line).collect(),
@@ -397,6 +341,43 @@ impl<'a> Ranks<'a> {
         ranks.filter_map(line).collect()
     }
 
+    fn waits_for(&self, index: usize) -> Option<String> {
+        let rank = self.plan.ranks[index].rank;
+        match self.segment.rank_state(rank) {
+            RankState::Absent if self.job.pmi => Some("waits in MPI_Init for other ranks".into()),
+            RankState::Absent => Some("is in a program of another MPI library".into()),
+            _ => self.segment.wait_report(rank),
+        }
+    }
+
+    /// Serves processes that ask for what they did not inherit.
+    pub fn serve_requests(&mut self) {
+        let Some(requests) = &mut self.requests else {
+            return;
+        };
+        let (segment, pmi, members) = (&self.segment, &mut self.pmi, &self.job.members);
+        let mut give = |request: Request| -> Result<OwnedFd, String> {
+            let index = members.iter().position(|&rank| rank == request.rank);
+            let index =
+                index.ok_or_else(|| format!("rank {} is not on this node", request.rank))?;
+            match request.wanted {
+                Wanted::Segment => {
+                    let copy = segment.as_fd().try_clone_to_owned();
+                    copy.map_err(|error| error.to_string())
+                }
+                Wanted::Manager => match pmi.replace(index) {
+                    Ok(Some(theirs)) => Ok(theirs.into()),
+                    Ok(None) => Err(format!("rank {} has used its connection", request.rank)),
+                    Err(error) => Err(error.to_string()),
+                },
+            }
+        };
+        if requests.serve(&mut give).is_err() {
+            // No more descriptors, say: better no service than a loop that never sleeps.
+            self.requests = None;
+        }
+    }
+
     /// What each rank has sent.
     pub fn traffic(&self) -> Vec<Sent> {
         let ranks = self.plan.ranks.iter();
@@ -421,68 +402,80 @@ impl<'a> Ranks<'a> {
 
     /// Reaps processes that were left to this one.
     pub fn reap_orphans(&self) {
-        let keeper = self.keeper.pid();
         reap_orphans(&|pid| {
-            pid == keeper || self.ranks.iter().any(|r| r.alive && r.process.pid() == pid)
+            let of = |rank: &Rank| rank.is_alive() && rank.process.pid() == pid;
+            self.ranks.iter().any(of)
         });
     }
 
-    /// Leaves nothing behind: ranks (if the start failed half-way), what they started, the keeper.
-    pub fn clean_up(&mut self, sink: &mut dyn FnMut(Target, Vec<u8>)) {
+    /// Passes on what the streams of ranks that have ended still hold, as far as `sink` takes it.
+    pub fn drain(&mut self, ended: &[usize], sink: &mut dyn FnMut(Target, Vec<u8>, u32) -> bool) {
+        let of_ended = self.streams.iter_mut();
+        for stream in of_ended.filter(|stream| ended.contains(&stream.rank)) {
+            while is_readable(stream) {
+                let pumped = stream.pump();
+                let goes_on = sink(stream.target(), pumped.text, stream.id);
+                if !pumped.is_open || !goes_on {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Leaves nothing behind: ranks (if the start failed half-way), what they started, the keeper. Answers what could not
+    /// be ended, in words.
+    pub fn clean_up(&mut self, sink: &mut dyn FnMut(Target, Vec<u8>)) -> Option<String> {
         self.signal(signal::SIGKILL);
-        let keeper = self.keeper.pid();
-        kill_orphans(&|pid| pid == keeper);
+        let left = end_children(END_LIMIT);
         // All writers are gone; what they wrote is in the pipes.
-        for stream in &mut self.streams {
-            let readable = |stream: &Stream| {
-                let ready = wait_readable(&[stream.as_fd()], Some(Duration::ZERO));
-                ready.is_ok_and(|ready| ready[0])
-            };
-            while readable(stream) && stream.pump(sink) {}
+        for mut stream in self.streams.drain(..) {
+            let mut is_open = true;
+            while is_open && is_readable(&stream) {
+                let pumped = stream.pump();
+                sink(stream.target(), pumped.text);
+                is_open = pumped.is_open;
+            }
+            if is_open {
+                // Somebody who could not be ended holds it.
+                sink(stream.target(), stream.rest());
+            }
         }
         self.keeper.dismiss();
         if self.terminal_lent {
             // A terminal that has gone needs nobody in its foreground.
             let _ = take_terminal_back(io::stdin().as_fd());
         }
-    }
-
-    /// Why the program could not be started, and what may help.
-    fn exec_error(&self, plan: &RankPlan<'_>, source: io::Error) -> LaunchError {
-        let program = Path::new(&plan.section.command[0]);
-        let directory = self.directory(plan).unwrap_or(PathBuf::from("."));
-        let found = directory.join(program).is_file();
-        let by_path = program.components().count() > 1 || program.is_absolute();
-        let hint = match source.kind() {
-            _ if !directory.is_dir() => {
-                format!(" (there is no directory {})", directory.display())
-            }
-            io::ErrorKind::NotFound if found && by_path => {
-                " (the file is there, its interpreter or loader is not)".to_owned()
-            }
-            io::ErrorKind::NotFound if found => {
-                format!(
-                    " in PATH (a file of this name is here: use ./{})",
-                    program.display()
-                )
-            }
-            _ => String::new(),
-        };
-        LaunchError::Exec {
-            program: program.to_string_lossy().into_owned(),
-            rank: plan.rank,
-            source,
-            hint,
-        }
+        let names: Vec<String> = left.iter().map(|&pid| process_name(pid)).collect();
+        (!names.is_empty()).then(|| {
+            format!(
+                "could not end {}, which the job left behind: the kernel does not let go of it, or it runs as another user",
+                names.join(", ")
+            )
+        })
     }
 }
 
-/// What tells ranks which interface to use among hosts.
-const INTERFACE_VARIABLE: &str = "MICA_NET_INTERFACE";
+fn is_readable(stream: &Stream) -> bool {
+    let ready = wait_readable(&[stream.as_fd()], Some(Duration::ZERO));
+    ready.is_ok_and(|ready| ready[0])
+}
 
-/// The folder that this program is installed in, if it lies in a `bin`.
-fn installation() -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?;
-    let folder = program.parent().filter(|bin| bin.ends_with("bin"))?;
-    folder.parent().map(Path::to_owned)
+/// `process 4711 (sleep)`.
+fn process_name(pid: u32) -> String {
+    let name = proc_is_ours().then(|| std::fs::read_to_string(format!("/proc/{pid}/comm")));
+    match name {
+        Some(Ok(name)) => format!("process {pid} ({})", name.trim_end()),
+        _ => format!("process {pid}"),
+    }
+}
+
+/// Says so if a rank's process may run elsewhere than planned: the kernel refused to bind it.
+fn check_binding(rank: u32, pid: u32, cpus: &CpuSet) {
+    if let Ok(actual) = affinity_of(pid)
+        && !actual.iter().all(|cpu| cpus.contains(cpu))
+    {
+        say(format_args!(
+            "mpiexec: rank {rank} is not bound to processors {cpus}: the kernel refused it\n"
+        ));
+    }
 }

@@ -211,17 +211,16 @@ impl Outlet {
         })
     }
 
-    /// The stream that reads the pipe.
-    pub fn stream(self, pipe: impl Pipe + 'static) -> Option<Stream> {
-        let Outlet::Pipe(PipeOutlet {
-            label,
-            file,
-            target,
-        }) = self
-        else {
-            return None;
-        };
-        Some(Stream::new(label, pipe, target).into_file(file))
+    /// Whether it is a pipe without a file.
+    pub fn is_bare_pipe(&self) -> bool {
+        matches!(self, Outlet::Pipe(pipe) if pipe.file.is_none())
+    }
+}
+
+impl PipeOutlet {
+    /// The stream with number `id` that reads the pipe of the rank with number `rank` on the node.
+    pub fn stream(self, id: u32, rank: usize, pipe: impl Pipe + 'static) -> Stream {
+        Stream::new(id, rank, self.label, pipe, self.target).into_file(self.file)
     }
 }
 
@@ -232,8 +231,8 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// The outlets of a rank: standard output and standard error. `pipes`: all that mpiexec's own output gets passes
-    /// through a pipe. Files are named from `directory`.
+    /// The outlets of a rank: standard output and standard error. `pipes`: what mpiexec's own output of this kind gets
+    /// passes through a pipe. Files are named from `directory`.
     ///
     /// # Errors
     /// When a file cannot be opened; the error names it.
@@ -241,7 +240,7 @@ impl Redirect {
         &mut self,
         rules: &OutputRules,
         rank: &PatternRank,
-        pipes: bool,
+        pipes: [bool; 2],
         directory: &Path,
     ) -> io::Result<[Outlet; 2]> {
         if !rules.only.contains(rank.rank) {
@@ -261,7 +260,7 @@ impl Redirect {
             let file = file.transpose()?;
             Ok(match file {
                 Some((file, _)) if label.is_none() && !rules.copy => Outlet::File(file),
-                None if label.is_none() && !pipes => Outlet::Inherit(target),
+                None if label.is_none() && !pipes[target as usize] => Outlet::Inherit(target),
                 file => Outlet::Pipe(PipeOutlet {
                     label,
                     file: file.map(|(file, name)| OutputFile {

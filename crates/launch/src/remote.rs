@@ -214,7 +214,8 @@ impl Shell {
     /// Kills it, with what it started.
     pub fn kill(&self) {
         if self.exit.is_none() {
-            self.process.signal_group(signal::SIGKILL);
+            // One that runs as another user is named when all else has ended.
+            let _ = self.process.signal_group(signal::SIGKILL);
         }
     }
 

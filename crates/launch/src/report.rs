@@ -40,6 +40,11 @@ pub enum Cause {
     /// It exited with status zero between MPI_Init and MPI_Finalize, or with a session open: a failure only if others cannot
     /// go on without it ([`crate::left`]).
     NotFinalized,
+    /// It exited with status zero and without MPI_Init, for which another rank waits.
+    NotInitialized {
+        /// The rank that waits.
+        waiting: u32,
+    },
 }
 
 /// The end of a rank as far as MPI goes; what the job segment says of it.
@@ -84,7 +89,7 @@ impl Cause {
         match self {
             Cause::Aborted { code } | Cause::Exited { code } => code.clamp(1, 255) as u8,
             Cause::Killed { number, .. } => signal_status(number),
-            Cause::NotFinalized => 1,
+            Cause::NotFinalized | Cause::NotInitialized { .. } => 1,
         }
     }
 
@@ -96,6 +101,7 @@ impl Cause {
             Cause::Killed { .. } => 1,
             Cause::Exited { .. } => 2,
             Cause::NotFinalized => 3,
+            Cause::NotInitialized { .. } => 4,
         }
     }
 }
@@ -128,6 +134,10 @@ impl fmt::Display for Cause {
                     _ => Ok(()),
                 }
             }
+            Cause::NotInitialized { waiting } => write!(
+                f,
+                "exited with code 0 without calling MPI_Init, while rank {waiting} waits for it"
+            ),
             Cause::NotFinalized => write!(
                 f,
                 "exited with code 0 without calling MPI_Finalize, or with a session open"

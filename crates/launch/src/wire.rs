@@ -21,6 +21,7 @@ use crate::binding::Binding;
 use crate::environment::Inherit;
 use crate::late::Late;
 use crate::options::{Options, Section};
+use crate::output::is_one_file;
 use crate::pattern::PatternRank;
 use crate::plan::{Grant, Widths};
 use crate::rank_set::RankSet;
@@ -59,6 +60,8 @@ pub struct NodeJob {
     pub input: RankSet,
     /// Commands that ranks' programs are started under.
     pub tools: Vec<Tool>,
+    /// Standard output and standard error lead to the same file, and stay one stream.
+    pub one_stream: bool,
     /// Say what is started.
     pub verbose: bool,
     /// Time between asking ranks to end and killing them.
@@ -119,6 +122,7 @@ impl NodeJob {
             output: options.output.clone(),
             input: options.input.clone(),
             tools: options.tools.clone(),
+            one_stream: is_one_file(),
             verbose: options.verbose,
             grace: options.grace,
             report_bindings: options.report_bindings,
@@ -204,6 +208,8 @@ pub struct RankEnd {
     pub pid: u32,
     /// Why it counts as failed, if it does.
     pub cause: Option<Cause>,
+    /// It exited with 0 and never called MPI_Init: right, unless other ranks do.
+    pub without_init: bool,
 }
 
 /// What a node says in a hang report.
@@ -251,6 +257,8 @@ pub enum Up {
         /// What happened.
         text: String,
     },
+    /// This rank has called MPI_Init. Said once, of one of the node's ranks.
+    InWorld(u32),
     /// All ranks here are in a barrier; what they put since the last.
     BarrierIn(Puts),
     /// All ranks have ended, all output is sent.
@@ -341,6 +349,7 @@ mod tests {
                     rank,
                     pid: 1,
                     cause,
+                    without_init: false,
                 }])
             }),
             proptest::collection::vec((any::<u32>(), text), 0..4).prop_map(|lines| {

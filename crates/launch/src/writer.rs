@@ -1,60 +1,96 @@
-//! The head's output, written by a thread of its own: a reader that does not read (`| less`) must not keep the head from
-//! its agents, which would take it for lost.
+//! This process's own output, written by threads of their own: a reader that does not read (`| less`) must not keep the
+//! event loop from hearing of signals, deaths and deadlines, and the head not from its agents, which would take it for
+//! lost.
+//!
+//! Standard output and standard error have a thread each, started at the first text, or one for both if they lead to the
+//! same file (`2>&1`), which keeps their order. The threads report what they wrote through a pipe that the event loop
+//! polls. What cannot be written is not forgotten: it is said on standard error once, and the job's exit status shows it.
 
+use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use mica_node::process::set_nonblocking;
+use mica_node::process::{set_nonblocking, wait_ready};
 
-use crate::output::{Target, print};
+use crate::output::{Target, is_one_file, own};
 
-/// Text, and the node that it came from, if that wants to know when it is written.
+/// Text, and who wants to know when it is written.
 type Item = (Target, Vec<u8>, Option<u32>);
 
 /// Writes to this process's output, in order.
 pub struct Writer {
-    items: Option<Sender<Item>>,
+    /// For standard output, or for both.
+    out: Option<Lane>,
+    /// For standard error, unless they are the same file.
+    err: Option<Lane>,
+    is_one_file: bool,
     written: PipeReader,
-    thread: Option<JoinHandle<()>>,
+    report: PipeWriter,
     /// Texts that were given and not yet reported as written.
     pending: usize,
+    state: [TargetState; 2],
 }
 
-/// One report of the thread: node and bytes, both u32; nodes from 1, 0 for nobody.
-const REPORT: usize = 8;
+/// A thread and the way to it.
+struct Lane {
+    items: Sender<Item>,
+    thread: JoinHandle<()>,
+}
+
+/// What became of one of the two outputs.
+#[derive(Debug, Clone, Copy, Default)]
+struct TargetState {
+    /// Nobody reads it any more.
+    closed: bool,
+    /// Something could not be written for another reason.
+    failed: bool,
+}
+
+/// One report of a thread: who asked (from 1, 0 for nobody), bytes, error number (0: none), target.
+const REPORT: usize = 16;
 
 impl Writer {
-    /// Starts the thread. Signals must be blocked already.
+    /// Prepares to write. Signals must be blocked already: threads inherit that.
     pub fn start() -> io::Result<Writer> {
-        let (written, mut report) = io::pipe()?;
+        let (written, report) = io::pipe()?;
         set_nonblocking(written.as_fd())?;
-        let (items, queue) = channel::<Item>();
-        let thread = std::thread::Builder::new().spawn(move || {
-            for (target, text, node) in queue {
-                print(target, &text);
-                let node = node.map_or(0, |node| node + 1);
-                send(&mut report, node, text.len() as u32);
-            }
-        })?;
         Ok(Writer {
-            items: Some(items),
+            out: None,
+            err: None,
+            is_one_file: is_one_file(),
             written,
-            thread: Some(thread),
+            report,
             pending: 0,
+            state: [TargetState::default(); 2],
         })
     }
 
-    /// Gives the thread a text to write.
-    pub fn write(&mut self, target: Target, text: Vec<u8>, node: Option<usize>) {
-        if let Some(items) = &self.items
-            && items
-                .send((target, text, node.map(|node| node as u32)))
-                .is_ok()
-        {
-            self.pending += 1;
+    /// Gives a thread a text to write, on behalf of `source` if that wants to know.
+    pub fn write(&mut self, target: Target, text: Vec<u8>, source: Option<usize>) {
+        if self.state[target as usize].closed {
+            return;
         }
+        let lane = match target {
+            Target::Err if !self.is_one_file => &mut self.err,
+            _ => &mut self.out,
+        };
+        if lane.is_none() {
+            let started = self.report.try_clone().and_then(Lane::start);
+            *lane = started.ok();
+        }
+        let item = (target, text, source.map(|source| source as u32));
+        let refused = match lane {
+            Some(lane) => lane.items.send(item).err().map(|refused| refused.0),
+            None => Some(item),
+        };
+        if let Some((target, text, source)) = refused {
+            // No thread can be had: better to wait than to lose the text.
+            let written = own(target).and_then(|file| write_all(&file, &text));
+            send(&self.report, target, source, text.len(), &written);
+        }
+        self.pending += 1;
     }
 
     /// Writes to standard error.
@@ -67,7 +103,7 @@ impl Writer {
         self.pending == 0
     }
 
-    /// What was written since the last call: nodes and bytes.
+    /// What was written since the last call: on whose behalf, and bytes.
     pub fn written(&mut self) -> Vec<(usize, u32)> {
         let mut all = Vec::new();
         let mut report = [0; REPORT];
@@ -75,29 +111,114 @@ impl Writer {
         while let Ok(REPORT) = self.written.read(&mut report) {
             self.pending = self.pending.saturating_sub(1);
             let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| report[at + i]));
-            if let Some(node) = word(0).checked_sub(1) {
-                all.push((node as usize, word(4)));
+            if let Some(source) = word(0).checked_sub(1) {
+                all.push((source as usize, word(4)));
+            }
+            if word(8) != 0 {
+                let target = if word(12) == 0 {
+                    Target::Out
+                } else {
+                    Target::Err
+                };
+                self.on_error(target, io::Error::from_raw_os_error(word(8) as i32));
             }
         }
         all
     }
 
-    /// Ends the thread when it has written all; does not wait for one that nobody reads from.
+    fn on_error(&mut self, target: Target, error: io::Error) {
+        let state = &mut self.state[target as usize];
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            state.closed = true;
+            return;
+        }
+        if !std::mem::replace(&mut state.failed, true) && target == Target::Out {
+            self.say(format_args!(
+                "mpiexec: cannot write to standard output: {error}. Output of the job is lost.\n"
+            ));
+        }
+    }
+
+    /// Whether nobody reads this output any more (`| head`).
+    pub fn is_closed(&self, target: Target) -> bool {
+        self.state[target as usize].closed
+    }
+
+    /// Whether output was lost, for another reason than that its reader went away.
+    pub fn has_lost_output(&self) -> bool {
+        self.state.iter().any(|state| state.failed)
+    }
+
+    /// Ends the threads when they have written all; does not wait for one that nobody reads from.
     pub fn finish(mut self) {
-        self.items = None;
-        if self.is_idle()
-            && let Some(thread) = self.thread.take()
-        {
-            let _ = thread.join();
+        let is_idle = self.is_idle();
+        for lane in [self.out.take(), self.err.take()].into_iter().flatten() {
+            drop(lane.items);
+            if is_idle {
+                let _ = lane.thread.join();
+            }
         }
     }
 }
 
-fn send(report: &mut PipeWriter, node: u32, bytes: u32) {
+impl Lane {
+    fn start(report: PipeWriter) -> io::Result<Lane> {
+        let (items, queue) = channel();
+        let run = move || write_items(queue, &report);
+        let thread = std::thread::Builder::new().spawn(run)?;
+        Ok(Lane { items, thread })
+    }
+}
+
+/// The life of a thread.
+fn write_items(queue: Receiver<Item>, report: &PipeWriter) {
+    let files = [own(Target::Out), own(Target::Err)];
+    for (target, text, source) in queue {
+        let written = match &files[target as usize] {
+            Ok(file) => write_all(file, &text),
+            Err(error) => Err(io::Error::from(error.kind())),
+        };
+        send(report, target, source, text.len(), &written);
+    }
+}
+
+/// Writes all bytes, whether or not somebody made the file one that does not block.
+fn write_all(mut file: &File, mut text: &[u8]) -> io::Result<()> {
+    while !text.is_empty() {
+        match file.write(text) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => text = &text[written..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_ready(&[], &[file.as_fd()], None)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn send(
+    mut report: &PipeWriter,
+    target: Target,
+    source: Option<u32>,
+    bytes: usize,
+    written: &io::Result<()>,
+) {
+    const EIO: i32 = 5; // for errors that have no number
+    let error = written.as_ref().err();
+    let error = error.map_or(0, |error| error.raw_os_error().unwrap_or(EIO));
+    let words = [
+        source.map_or(0, |source| source + 1),
+        bytes as u32,
+        error as u32,
+        target as u32,
+    ];
     let mut message = [0; REPORT];
-    message[..4].copy_from_slice(&node.to_ne_bytes());
-    message[4..].copy_from_slice(&bytes.to_ne_bytes());
-    // Nobody reads any more when the head ends.
+    for (to, word) in message.chunks_exact_mut(4).zip(words) {
+        to.copy_from_slice(&word.to_ne_bytes());
+    }
+    // Nobody reads any more when the job is over.
     let _ = report.write_all(&message);
 }
 

@@ -370,3 +370,84 @@ fn many_more_ranks_than_cores() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert_eq!(sorted_lines(&output.stdout).len(), 128);
 }
+
+/// The first rank kills the keeper while others are being started.
+#[test]
+fn a_killed_keeper_costs_no_rank() {
+    let script = "test $MICA_RANK = 0 || exit 0; \
+        for p in $(cat /proc/$PPID/task/$PPID/children); do \
+            grep -q mpiexec-keeper /proc/$p/comm && kill -9 $p && echo killed; done; true";
+    let output = run(&["-n", "100"], script);
+    assert_eq!(text(&output.stdout), "killed\n");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+}
+
+/// A launcher that was started with SIGCHLD ignored still learns how its ranks end; the ranks get it as usual.
+#[test]
+fn an_ignored_sigchld_is_no_obstacle() {
+    let rank = "sh -c 'exit 3'; exit $((4 + $?))";
+    let script = format!(
+        "trap '' CHLD; exec {} -n 2 sh -c \"$0\"",
+        env!("CARGO_BIN_EXE_mpiexec")
+    );
+    let output = Command::new("sh")
+        .args(["-c", &script, rank])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+}
+
+/// `nohup mpiexec`: the job outlives the terminal.
+#[test]
+fn an_ignored_sighup_does_not_end_the_job() {
+    let rank = "echo up; while test ! -e $STOP; do sleep 0.02; done; echo done";
+    let script = format!(
+        "trap '' HUP; exec {} -n 1 sh -c \"$0\"",
+        env!("CARGO_BIN_EXE_mpiexec")
+    );
+    let stop = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stop-{}", std::process::id()));
+    let mut child = Command::new("sh")
+        .args(["-c", &script, rank])
+        .env("STOP", &stop)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "up");
+    send("-HUP", child.id());
+    std::thread::sleep(Duration::from_millis(100));
+    fs::write(&stop, "").unwrap();
+    let last = lines.next();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!(last.unwrap().unwrap(), "done");
+    fs::remove_file(&stop).unwrap();
+}
+
+/// What has ended is part of the report.
+#[test]
+fn the_report_names_ranks_that_have_ended() {
+    let script = "test $MICA_RANK = 1 || { echo up; sleep 1000; }";
+    let (mut child, _) = start(&["-n", "2", "sh", "-c", script], 1);
+    let mut report = BufReader::new(child.stderr.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    // Rank 1 may not have ended yet.
+    let line = loop {
+        send("-USR1", child.id());
+        let head = report.next().unwrap();
+        let lines = [report.next().unwrap(), report.next().unwrap()];
+        if head == "mpiexec: 1 of 2 ranks are running:" {
+            break lines[1].clone();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    assert!(line.contains("rank 1 (pid "), "{line}");
+    assert!(
+        line.ends_with("has ended: exited with code 0 without calling MPI_Init"),
+        "{line}"
+    );
+    send("-TERM", child.id());
+    child.wait().unwrap();
+}

@@ -172,6 +172,7 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
         first,
         "the phase lets one thread start the world model, once"
     );
+    engine.set_world(true);
     // Release: publishes WORLD to whoever sees RUNNING.
     PHASE.store(RUNNING, Ordering::Release);
     Ok(required)
@@ -216,6 +217,7 @@ pub fn finalize() -> Result<()> {
     comms.myself.delete_attributes()?;
     exchange::barrier(&comms.world)?;
     engine()?.part()?;
+    engine()?.set_world(false);
     leave()?;
     PHASE.store(FINALIZED, Ordering::Release);
     comm::forget_cached();

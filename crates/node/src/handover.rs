@@ -46,6 +46,20 @@ pub fn own_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
+/// What tells the file or socket behind a descriptor from any other of this machine; `None` if the descriptor is closed.
+pub fn identity(fd: BorrowedFd<'_>) -> Option<String> {
+    identity_of(fd.as_raw_fd())
+}
+
+/// The same for the descriptor with this number.
+pub(crate) fn identity_of(number: i32) -> Option<String> {
+    // SAFETY: all-zero bytes are a stat.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: fstat writes to `stat` only, and fails for what is not open.
+    let open = unsafe { libc::fstat(number, &mut stat) } == 0;
+    open.then(|| format!("{}:{}", stat.st_dev, stat.st_ino))
+}
+
 /// A socket that waits for connections under an abstract name.
 #[derive(Debug)]
 pub struct Listener {
@@ -337,11 +351,16 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Takes the inherited socket with this number; programs that this process starts will not inherit it.
+    /// Takes the inherited socket with this number; programs that this process starts will not inherit it. With an
+    /// [`identity`], any other descriptor under the number is left alone: the program may have closed the socket and opened
+    /// something of its own.
     ///
     /// # Errors
-    /// When nothing, or something else than a socket, is open under the number.
-    pub fn inherited(number: i32) -> io::Result<Wire> {
+    /// When nothing, or something else than this socket, is open under the number.
+    pub fn inherited(number: i32, identity: Option<&str>) -> io::Result<Wire> {
+        if identity.is_some_and(|wanted| identity_of(number).as_deref() != Some(wanted)) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         // SAFETY: all-zero bytes are a stat.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
         // SAFETY: fstat writes to `stat` only, and fails for what is not open.
@@ -578,10 +597,18 @@ mod tests {
 
     #[test]
     fn what_is_no_wire() {
-        assert!(Wire::inherited(-1).is_err());
-        assert!(Wire::inherited(1 << 20).is_err());
+        assert!(Wire::inherited(-1, None).is_err());
+        assert!(Wire::inherited(1 << 20, None).is_err());
         let file = std::fs::File::open("/proc/self/exe").expect("own program");
-        let error = Wire::inherited(file.as_raw_fd()).expect_err("a file");
+        let error = Wire::inherited(file.as_raw_fd(), None).expect_err("a file");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        // A socket, but another one than was given: it stays open.
+        let (one, mut other) = UnixStream::pair().expect("a pair");
+        let wanted = identity(other.as_fd());
+        assert!(wanted.is_some() && wanted != identity(one.as_fd()));
+        let error = Wire::inherited(one.as_raw_fd(), wanted.as_deref()).expect_err("another");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        (&one).write_all(b"x").expect("still open");
+        other.read_exact(&mut [0]).expect("sent");
     }
 }

@@ -157,6 +157,8 @@ tunables! {
         "The interface to another MPI's launcher: the one whose variables are set (auto), or this one.";
     PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", Kind::Path(&["auto"]),
         "The PMIx library, for PMIx launchers: the launcher's own or the system's (auto), or the file given.";
+    FOREIGN_MPI: "foreign_mpi", "MICA_FOREIGN_MPI", "refuse", Kind::Choice(&["refuse", "start"]),
+        "What mpiexec does with several ranks of a program that is linked to Open MPI, whose library would make each a job of one: refuse them, or start them.";
     VIRTUAL_NODES: "virtual_nodes", "MICA_VIRTUAL_NODES", "0", Kind::Count,
         "More than 0: treats the job's ranks, in blocks, as if they were on this many nodes (for tests).";
     NET: "net", "MICA_NET", "auto", Kind::Choice(&["auto", "loopback"]), Alike,

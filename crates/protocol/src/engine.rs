@@ -393,6 +393,11 @@ impl Engine {
         )
     }
 
+    /// Lets the launcher know whether this rank is between MPI_Init and MPI_Finalize.
+    pub fn set_world(&self, inside: bool) {
+        self.segment.block(self.rank).set_world(inside);
+    }
+
     /// Takes part again after [`finish`](Self::finish).
     pub fn resume(&self) {
         self.segment.block(self.rank).resume();

@@ -18,6 +18,8 @@ use mica_node::topology::CpuSet;
 
 /// How long a command that was asked to end may take for it.
 const GRACE: Duration = Duration::from_secs(3);
+/// How long what a command left behind may take to die.
+const LEFT_LIMIT: Duration = Duration::from_secs(30);
 
 /// What to run.
 pub struct Job<'a> {
@@ -133,17 +135,16 @@ impl Executor {
     fn wait(&mut self, process: Process, limit: Duration) -> End {
         let (end, ended) = self.wait_until(&process, limit);
         if !ended {
-            process.signal_group(signal::SIGTERM);
+            let _ = process.signal_group(signal::SIGTERM);
             if reap(&process, Some(GRACE)).is_none() {
-                process.signal_group(signal::SIGKILL);
+                let _ = process.signal_group(signal::SIGKILL);
                 let _ = reap(&process, None);
             }
         }
         if let Some(keeper) = &mut self.keeper {
             keeper.forget(process.pid());
         }
-        let keeper = self.keeper.as_ref().map(Keeper::pid);
-        process::kill_orphans(&|pid| Some(pid) == keeper);
+        process::end_children(LEFT_LIMIT);
         end
     }
 

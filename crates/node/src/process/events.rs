@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::check;
@@ -48,6 +49,39 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Whether [`take_dispositions`] changed that of SIGXFSZ.
+static FILE_SIZE_TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Makes the dispositions of two signals what a launcher needs, whatever this process inherited. An ignored SIGCHLD would
+/// have the kernel reap children before they are asked how they ended. SIGXFSZ would end this process when it writes to a
+/// file beyond its limit (`ulimit -f`); ignored, the write fails instead. Children get both as usual.
+pub fn take_dispositions() {
+    // SAFETY: plain system calls; both are always valid dispositions.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        let before = libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        // Only this process's children read it, after a fork.
+        FILE_SIZE_TAKEN.store(before != libc::SIG_IGN, Ordering::Relaxed);
+    }
+}
+
+/// Undoes [`take_dispositions`] in a child between fork and exec. Async-signal-safe.
+pub(super) fn restore_dispositions() {
+    if FILE_SIZE_TAKEN.load(Ordering::Relaxed) {
+        // SAFETY: a plain system call; SIG_DFL is always a valid disposition.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
+    }
+}
+
+/// Whether this process ignores a signal, as `nohup` has it do with SIGHUP.
+pub fn is_ignored(number: i32) -> bool {
+    // SAFETY: sigaction is plain data for which all zeros is a value.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: without a new action the call only writes to `action`.
+    let known = unsafe { libc::sigaction(number, std::ptr::null(), &mut action) } == 0;
+    known && action.sa_sigaction == libc::SIG_IGN
 }
 
 /// Waits until a descriptor is readable or its other end closed, or until the timeout. Says which.

@@ -1,14 +1,19 @@
 //! The keeper: a small process that ends the ranks' process groups if the launcher is killed.
 //!
 //! `PR_SET_PDEATHSIG` reaches the ranks but not what they started (a program under a shell script,
-//! say). The keeper is told the ranks' process groups through a pipe whose write end only the launcher
+//! say). Ranks announce their process groups to the keeper through a socket whose other end only the launcher
 //! keeps. End of file without a farewell means that the launcher died.
+//!
+//! A keeper that was killed harms nobody: whoever writes to it gets an error, not SIGPIPE, and goes on. It is missed only
+//! if the launcher is killed too.
+//!
+//! The keeper is a clone that gives no signal at its end: `waitid` for ordinary children does not see it, so that
+//! [`end_children`](super::end_children) need not know of it.
 
-use std::fs::File;
-use std::io::{self, PipeWriter, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-use super::check;
+use super::{check, children};
 
 /// Message that ends the keeper without further action.
 const FAREWELL: i32 = 0;
@@ -17,28 +22,30 @@ const FAREWELL: i32 = 0;
 #[derive(Debug)]
 pub struct Keeper {
     pid: libc::pid_t,
-    pipe: PipeWriter,
+    socket: OwnedFd,
 }
 
 impl Keeper {
     /// Starts the keeper. The process must not have a second thread: the keeper is a plain fork.
     pub fn start() -> io::Result<Keeper> {
-        let threads = std::fs::read_dir("/proc/self/task")?.count();
-        if threads != 1 {
-            let reason =
-                format!("the keeper needs a process of one thread, this one has {threads}");
+        // SAFETY: takes a flag. It has no effect in a process of one thread, and fails with EINVAL in any other; where a
+        // filter refuses the call, nothing is known.
+        let shared = unsafe { libc::unshare(libc::CLONE_THREAD) } < 0
+            && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
+        if shared {
+            let reason = "the keeper needs a process of one thread, this one has several";
             return Err(io::Error::other(reason));
         }
-        let (read, pipe) = io::pipe()?;
-        // SAFETY: this is the only thread, so the child finds every lock free and may do what it
-        // likes.
-        let pid = unsafe { libc::fork() };
+        let (ours, theirs) = socket_pair()?;
+        // SAFETY: this is the only thread, so the child finds every lock free and may do what it likes. Without flags and
+        // addresses clone is a fork on any architecture; without a signal, `waitid` sees the child with __WCLONE only.
+        let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as libc::pid_t;
         check(pid)?;
         if pid == 0 {
-            drop(pipe);
-            keep(read.as_raw_fd());
+            drop(ours);
+            keep(theirs.as_raw_fd());
         }
-        Ok(Keeper { pid, pipe })
+        Ok(Keeper { pid, socket: ours })
     }
 
     /// The keeper's process id.
@@ -48,44 +55,70 @@ impl Keeper {
 
     /// The process group is gone.
     pub fn forget(&mut self, group: u32) {
-        self.tell(-(group as i32));
+        let _ = tell(self.socket.as_raw_fd(), -(group as i32));
     }
 
     /// Ends the keeper: the launcher has ended the job itself.
     pub fn dismiss(&mut self) {
-        self.tell(FAREWELL);
-        let _ = super::wait_id(libc::P_PID, self.pid as libc::id_t, libc::WEXITED);
-    }
-
-    /// A keeper that was killed is missed only if the launcher is killed too: no error.
-    fn tell(&mut self, message: i32) {
-        let _ = self.pipe.write_all(&message.to_ne_bytes());
+        let _ = tell(self.socket.as_raw_fd(), FAREWELL);
+        let options = libc::WEXITED | libc::__WCLONE;
+        let _ = super::wait_id(libc::P_PID, self.pid as libc::id_t, options);
     }
 }
 
 impl AsFd for Keeper {
-    /// The write end of the pipe.
+    /// The launcher's end of the socket.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pipe.as_fd()
+        self.socket.as_fd()
     }
 }
 
-/// Tells the keeper of the calling process's group. A rank does this itself before it becomes its
+/// Announces the calling process's group to the keeper. A rank does this itself before it becomes its
 /// program: were it left to the launcher, that could be killed in between.
-pub(super) fn announce(pipe: i32) -> io::Result<()> {
+pub(super) fn announce(socket: i32) -> io::Result<()> {
     // SAFETY: getpgrp has no preconditions.
-    let message = unsafe { libc::getpgrp() }.to_ne_bytes();
-    // SAFETY: the kernel reads the four bytes of `message`.
-    let written = unsafe { libc::write(pipe, message.as_ptr().cast(), message.len()) };
-    // A keeper that was killed is missed only if the launcher is killed too.
-    if written < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EPIPE) {
-        return Err(io::Error::last_os_error());
+    match tell(socket, unsafe { libc::getpgrp() }) {
+        Err(error) => match error.raw_os_error() {
+            // The keeper was killed.
+            Some(libc::EPIPE | libc::ECONNRESET) => Ok(()),
+            _ => Err(error),
+        },
+        done => done,
     }
-    Ok(())
+}
+
+fn tell(socket: i32, message: i32) -> io::Result<()> {
+    let message = message.to_ne_bytes();
+    loop {
+        let (start, length) = (message.as_ptr().cast(), message.len());
+        // SAFETY: the kernel reads the four bytes of `message`.
+        let sent = unsafe { libc::send(socket, start, length, libc::MSG_NOSIGNAL) };
+        match check(sent as i32) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+/// Two connected sockets that keep the borders of messages, closed in programs that this process starts.
+fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: `fds` has room for two descriptors.
+    check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
+    // SAFETY: socketpair returned both to us alone.
+    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+}
+
+/// A rank's process group, as the keeper knows it.
+struct Group {
+    number: i32,
+    /// The leader, which pins the number. `None` where it was gone already, or there was no descriptor left.
+    leader: Option<OwnedFd>,
 }
 
 /// The keeper's whole life.
-fn keep(pipe: i32) -> ! {
+fn keep(socket: i32) -> ! {
     // Out of the launcher's session, so that no Ctrl-C reaches us; and without its descriptors, so
     // that nobody waits for us to close them.
     // SAFETY: system calls with plain numbers and a string that outlives the call; this process
@@ -93,26 +126,57 @@ fn keep(pipe: i32) -> ! {
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, c"mpiexec-keeper".as_ptr());
-        let pipe = pipe as u32;
-        libc::syscall(libc::SYS_close_range, 0u32, pipe - 1, 0);
-        libc::syscall(libc::SYS_close_range, pipe + 1, u32::MAX, 0);
+        let socket = socket as u32;
+        if socket > 0 {
+            libc::syscall(libc::SYS_close_range, 0u32, socket - 1, 0);
+        }
+        libc::syscall(libc::SYS_close_range, socket + 1, u32::MAX, 0);
     }
-    // SAFETY: the descriptor is this process's own copy of the read end.
-    let mut pipe: File = unsafe { std::os::fd::FromRawFd::from_raw_fd(pipe) };
-    let mut groups: Vec<i32> = Vec::new();
-    let mut message = [0; 4];
-    while io::Read::read_exact(&mut pipe, &mut message).is_ok() {
-        match i32::from_ne_bytes(message) {
+    // One descriptor for each rank.
+    let _ = super::allow_many_descriptors();
+    let mut groups: Vec<Group> = Vec::new();
+    while let Some(message) = hear(socket) {
+        match message {
             FAREWELL => exit(),
-            group if group > 0 => groups.push(group),
-            group => groups.retain(|&known| known != -group),
+            number if number > 0 => groups.push(Group {
+                number,
+                leader: children::hold(number as u32).ok(),
+            }),
+            number => groups.retain(|known| known.number != -number),
         }
     }
-    for group in groups {
-        // SAFETY: kill takes plain numbers.
-        unsafe { libc::kill(-group, libc::SIGKILL) };
-    }
+    groups.iter().for_each(end_group);
     exit()
+}
+
+/// The next message; `None` when the launcher is gone.
+fn hear(socket: i32) -> Option<i32> {
+    let mut message = [0; 4];
+    loop {
+        let (start, length) = (message.as_mut_ptr().cast(), message.len());
+        // SAFETY: `message` is valid for writes of its length.
+        let got = unsafe { libc::recv(socket, start, length, 0) };
+        if got == length as isize {
+            return Some(i32::from_ne_bytes(message));
+        }
+        let interrupted =
+            got < 0 && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        if !interrupted {
+            return None;
+        }
+    }
+}
+
+fn end_group(group: &Group) {
+    if let Some(leader) = &group.leader {
+        let sent = children::signal_group_of(leader.as_fd(), libc::SIGKILL);
+        // A kernel before Linux 6.9 knows groups by number only.
+        if !sent.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL)) {
+            return;
+        }
+    }
+    // SAFETY: kill takes plain numbers.
+    unsafe { libc::kill(-group.number, libc::SIGKILL) };
 }
 
 /// Without the launcher's exit handlers.

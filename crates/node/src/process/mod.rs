@@ -9,15 +9,21 @@
 //!    the launcher kills them when the job is over;
 //! 3. if the launcher itself is killed, the [`Keeper`] ends the ranks' process groups.
 
+mod children;
 mod events;
 mod interfaces;
 mod keeper;
 mod limits;
 mod probe;
+mod start;
 mod system;
 mod terminal;
 
-pub use events::{Signals, is_foreground, set_nonblocking, wait_readable, wait_ready};
+pub use children::{adopt_orphans, end_children, proc_is_ours, reap_orphans};
+pub use events::{
+    Signals, is_foreground, is_ignored, set_nonblocking, take_dispositions, wait_readable,
+    wait_ready,
+};
 pub use interfaces::{Interface, interfaces};
 pub use keeper::Keeper;
 pub use limits::allow_many_descriptors;
@@ -26,7 +32,7 @@ pub use system::{Resource, limits, outlive_file_size_limit, pidfd};
 pub use terminal::take_terminal_back;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
@@ -95,23 +101,21 @@ impl Process {
         // and takes no lock. The captured values were made before the fork.
         unsafe {
             command.pre_exec(move || {
-                prepare_child(parent, &inherit, keeper, cpus.as_ref())?;
+                start::prepare_child(parent, &inherit, keeper, cpus.as_ref())?;
                 if terminal { terminal::take() } else { Ok(()) }
             });
         }
         let mut child = command.spawn()?;
         let pid = child.id();
         // Nobody else reaps our children, so the pid is still this child's.
-        // SAFETY: pidfd_open takes plain numbers.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-        if fd < 0 {
-            let error = io::Error::last_os_error();
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(error);
-        }
-        // SAFETY: pidfd_open returned a new descriptor that nobody else owns.
-        let pidfd = unsafe { OwnedFd::from_raw_fd(fd as i32) };
+        let pidfd = match children::hold(pid) {
+            Ok(pidfd) => pidfd,
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(error);
+            }
+        };
         Ok(Process {
             pid,
             pidfd,
@@ -136,11 +140,22 @@ impl Process {
     }
 
     /// Sends a signal to its process group: to itself and to what it started. A group that is gone
-    /// is no error.
-    pub fn signal_group(&self, number: i32) {
-        // SAFETY: kill takes plain numbers. The group's id cannot have been taken by another
-        // group while the process is not yet reaped; the caller signals only then.
-        unsafe { libc::kill(-(self.pid as libc::pid_t), number) };
+    /// is no error, and nothing is sent once the process is reaped.
+    ///
+    /// # Errors
+    /// `EPERM` when the whole group runs as users that this process may not signal.
+    pub fn signal_group(&self, number: i32) -> io::Result<()> {
+        let (kind, id) = (libc::P_PIDFD, self.pidfd.as_raw_fd() as libc::id_t);
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        if wait_id(kind, id, options).is_err() {
+            // ECHILD: it is our child no longer, and its number may mean another group.
+            return Ok(());
+        }
+        // SAFETY: kill takes plain numbers. The group's number is that of a child which is not reaped.
+        match check(unsafe { libc::kill(-(self.pid as libc::pid_t), number) }) {
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+            done => done,
+        }
     }
 }
 
@@ -151,125 +166,10 @@ impl AsFd for Process {
     }
 }
 
-/// Runs in the child between fork and exec. Only async-signal-safe system calls.
-fn prepare_child(
-    parent: libc::pid_t,
-    inherit: &[i32],
-    keeper: Option<i32>,
-    cpus: Option<&CpuSet>,
-) -> io::Result<()> {
-    // A shell starts background jobs with these ignored. Ours are forwarded on purpose, so a rank shall see them.
-    for number in [libc::SIGINT, libc::SIGQUIT] {
-        // SAFETY: a plain system call; SIG_DFL is always a valid disposition.
-        if unsafe { libc::signal(number, libc::SIG_DFL) } == libc::SIG_ERR {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    // SAFETY: PR_SET_PDEATHSIG takes a signal number.
-    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
-    // The launcher may have died before the line above: then the signal will not come.
-    // SAFETY: getppid has no preconditions.
-    if unsafe { libc::getppid() } != parent {
-        return Err(io::Error::from_raw_os_error(libc::ESRCH));
-    }
-    if let Some(pipe) = keeper {
-        keeper::announce(pipe)?;
-    }
-    limits::restore()?;
-    for &fd in inherit {
-        // SAFETY: F_SETFD takes a plain number; a wrong descriptor is reported as EBADF.
-        check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) })?;
-    }
-    if let Some(cpus) = cpus {
-        let words = cpus.words();
-        // SAFETY: the kernel reads `size_of_val(words)` bytes from the slice.
-        let done = unsafe {
-            libc::syscall(
-                libc::SYS_sched_setaffinity,
-                0,
-                size_of_val(words),
-                words.as_ptr(),
-            )
-        };
-        check(done as i32)?;
-    }
-    // The launcher blocks the signals that it reads from a descriptor; the child must not.
-    // SAFETY: sigset_t is plain data, initialised by sigemptyset before use.
-    unsafe {
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut none);
-        check(libc::sigprocmask(
-            libc::SIG_SETMASK,
-            &none,
-            std::ptr::null_mut(),
-        ))?;
-    }
-    Ok(())
-}
-
-/// Makes orphaned descendants children of this process instead of children of init.
-pub fn adopt_orphans() -> io::Result<()> {
-    // SAFETY: PR_SET_CHILD_SUBREAPER takes a number.
-    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })
-}
-
 /// Undoes what [`Process::spawn`] arranged for this process: it goes on when its parent dies, and finds out by itself.
 pub fn outlive_parent() -> io::Result<()> {
     // SAFETY: PR_SET_PDEATHSIG takes a signal number, 0 for none.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) })
-}
-
-/// Reaps children that ended and are not in `spare` (those are reaped by their owner).
-pub fn reap_orphans(spare: &dyn Fn(u32) -> bool) {
-    for pid in children() {
-        if !spare(pid) {
-            let _ = wait_id(libc::P_PID, pid, libc::WEXITED | libc::WNOHANG);
-        }
-    }
-}
-
-/// Kills and reaps every child that is not in `spare`, and then the children that these leave to
-/// us, until there is none. Call [`adopt_orphans`] before.
-pub fn kill_orphans(spare: &dyn Fn(u32) -> bool) {
-    loop {
-        let victims: Vec<u32> = children().into_iter().filter(|&pid| !spare(pid)).collect();
-        if victims.is_empty() {
-            return;
-        }
-        for &pid in &victims {
-            // SAFETY: kill takes plain numbers; `pid` is our child and not yet reaped.
-            unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
-        }
-        for pid in victims {
-            let _ = wait_id(libc::P_PID, pid, libc::WEXITED);
-        }
-    }
-}
-
-/// The pids of this process's children.
-fn children() -> Vec<u32> {
-    let own = std::process::id();
-    if let Ok(list) = std::fs::read_to_string(format!("/proc/self/task/{own}/children")) {
-        return list
-            .split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .collect();
-    }
-    // A kernel without that file: look at everyone's parent.
-    let Ok(entries) = std::fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let pids = entries
-        .flatten()
-        .filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| parent_of(*pid) == Some(own)).collect()
-}
-
-/// The parent from `/proc/PID/stat`: "pid (name) state parent ...", where the name may hold anything.
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Stops this process as SIGTSTP would have done. Returns when it is continued.
@@ -322,12 +222,15 @@ fn check(result: i32) -> io::Result<()> {
 
 /// The name of this machine.
 pub fn host_name() -> String {
-    let text = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = text.trim();
-    if name.is_empty() {
-        "localhost".to_owned()
-    } else {
-        name.to_owned()
+    // SAFETY: utsname is plain data for which all zeros is a value.
+    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: `names` is valid for writes.
+    let known = unsafe { libc::uname(&mut names) } == 0;
+    let bytes = names.nodename.iter().map(|&c| c as u8);
+    let name: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
+    match String::from_utf8(name) {
+        Ok(name) if known && !name.is_empty() => name,
+        _ => "localhost".to_owned(),
     }
 }
 
@@ -367,7 +270,7 @@ mod tests {
         let process =
             Process::spawn(&mut shell("sleep 1000 & wait"), ChildSetup::default()).unwrap();
         assert_eq!(process.try_wait().unwrap(), None);
-        process.signal_group(libc::SIGKILL);
+        process.signal_group(libc::SIGKILL).unwrap();
         assert!(matches!(
             wait(&process),
             Exit::Signal {

@@ -116,6 +116,8 @@ pub(super) struct LifeLine {
     state: AtomicU32,
     pid: AtomicU32,
     abort_code: AtomicI32,
+    /// 1 from MPI_Init to MPI_Finalize; sessions leave it alone.
+    world: AtomicU32,
     /// Address and value of a word in the rank's private memory, for peers to probe direct copy with.
     pub probe_address: AtomicU64,
     pub probe_value: AtomicU64,
@@ -181,6 +183,17 @@ impl RankBlock {
     pub fn resume(&self) {
         // SYNC life
         self.life.state.store(RUNNING, Ordering::Release);
+    }
+
+    /// Records whether the rank is between MPI_Init and MPI_Finalize, which wait for all ranks of the job.
+    pub fn set_world(&self, inside: bool) {
+        // Read by the launcher only, which acts on it whenever it sees it.
+        self.life.world.store(u32::from(inside), Ordering::Relaxed);
+    }
+
+    /// Whether the rank is between MPI_Init and MPI_Finalize.
+    pub fn is_in_world(&self) -> bool {
+        self.life.world.load(Ordering::Relaxed) == 1
     }
 
     /// Marks the rank as aborted with `code`.

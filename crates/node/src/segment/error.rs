@@ -38,8 +38,26 @@ pub enum SegmentError {
         /// Its error.
         source: io::Error,
     },
+    /// This process may not make a file of the segment's size.
+    #[error(
+        "the job segment is an anonymous file of {bytes} bytes, but the size of files is limited to {limit} bytes (RLIMIT_FSIZE); raise the limit with ulimit -f"
+    )]
+    FileSizeLimit {
+        /// Bytes of the file.
+        bytes: u64,
+        /// Bytes allowed.
+        limit: u64,
+    },
+    /// The descriptor is not open.
+    #[error("descriptor {fd}, in which the launcher gave this process the job segment, is closed")]
+    ClosedDescriptor {
+        /// Number of the descriptor.
+        fd: i32,
+    },
     /// The descriptor does not hold a job segment of this version.
-    #[error("descriptor {fd} does not hold a job segment of this version of Mica")]
+    #[error(
+        "descriptor {fd} does not hold a job segment of this version of Mica (was it closed and opened for something else, or are mpiexec and this program's library of different versions?)"
+    )]
     NotASegment {
         /// Number of the descriptor.
         fd: i32,
@@ -68,7 +86,7 @@ pub enum SegmentError {
     },
     /// Another process is that rank already.
     #[error(
-        "rank {rank} of this job is already taken by process {pid}; was a program started from inside an MPI program?"
+        "rank {rank} of this job is, or was, process {pid}: a program that a rank starts cannot be the same rank again; start it as a job of its own, with mpiexec or without these variables: env -u MICA_SEGMENT_FD -u PMI_FD -u PMI_RANK -u PMI_SIZE PROGRAM"
     )]
     RankTaken {
         /// The rank asked for.

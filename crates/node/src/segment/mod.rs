@@ -43,6 +43,10 @@ use std::ptr::NonNull;
 
 /// Environment variable: number of the descriptor that holds the segment.
 pub const SEGMENT_FD_VARIABLE: &str = "MICA_SEGMENT_FD";
+/// Environment variable: what tells the segment from other files ([`JobSegment::identity`]).
+pub const SEGMENT_ID_VARIABLE: &str = "MICA_SEGMENT_ID";
+/// Environment variable: where a process asks for the segment that did not inherit the descriptor ([`crate::handover`]).
+pub const SEGMENT_SOCKET_VARIABLE: &str = "MICA_SEGMENT_SOCKET";
 /// Environment variable: rank of the process in the job.
 pub const RANK_VARIABLE: &str = "MICA_RANK";
 /// Environment variable: the folder that Mica is installed in, for files that come with it.

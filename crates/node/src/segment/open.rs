@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use super::block::GivenLine;
 use super::spec::{JobSpec, Members};
 use super::{Geometry, Header, JobSegment, MAGIC, PAGE, RankBlock, SegmentError};
+use crate::handover;
 use crate::tunables::{SegmentShape, segment_shape};
 
 impl JobSegment {
@@ -63,12 +64,21 @@ impl JobSegment {
         }
         // SAFETY: memfd_create returned this descriptor to us alone.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        let with_slots = geometry.file_bytes().filter(|&bytes| file_may_have(bytes));
+        let limit = FileSizeLimit::lift();
+        let with_slots = geometry.file_bytes().filter(|&bytes| limit.allows(bytes));
         let file_bytes = with_slots.unwrap_or(bytes as u64);
+        if !limit.allows(file_bytes) {
+            return Err(SegmentError::FileSizeLimit {
+                bytes: file_bytes,
+                limit: limit.bytes,
+            });
+        }
         // SAFETY: plain system call on our descriptor.
         if unsafe { libc::ftruncate(fd.as_raw_fd(), file_bytes as libc::off_t) } < 0 {
             return Err(system("ftruncate", bytes));
         }
+        // Within its size the file is filled without regard to the limit.
+        drop(limit);
         let segment = JobSegment {
             base: map(&fd, bytes)?,
             fd,
@@ -108,28 +118,9 @@ impl JobSegment {
     /// When the descriptor holds something else, or cannot be mapped.
     pub fn attach(fd: OwnedFd) -> Result<JobSegment, SegmentError> {
         let not_a_segment = SegmentError::NotASegment { fd: fd.as_raw_fd() };
-        // SAFETY: fstat writes to `stat` only.
-        let size = unsafe {
-            let mut stat: libc::stat = std::mem::zeroed();
-            if libc::fstat(fd.as_raw_fd(), &mut stat) < 0 {
-                0
-            } else {
-                stat.st_size as usize
-            }
-        };
-        if size < PAGE {
-            return Err(not_a_segment);
-        }
-        let head = map(&fd, PAGE).map_err(|_| SegmentError::NotASegment { fd: fd.as_raw_fd() })?;
-        // SAFETY: the file has at least a page and the header fits one; it was written before we were started.
-        let header = unsafe { head.cast::<Header>().read() };
-        // SAFETY: mapped just above with this length, and not used any more.
-        unsafe { libc::munmap(head.as_ptr().cast(), PAGE) };
+        let (header, size) = header(&fd)?;
         let bytes = header.geometry.total_bytes();
         let has_slots = header.geometry.file_bytes() == Some(size as u64);
-        if header.magic != MAGIC || (bytes != size && !has_slots) {
-            return Err(not_a_segment);
-        }
         // SAFETY: plain system call: programs that this process starts shall not inherit the job.
         unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
         let base = map(&fd, bytes)?;
@@ -148,6 +139,11 @@ impl JobSegment {
             has_slots,
             members,
         })
+    }
+
+    /// What tells this segment from any other file of this machine, for [`inherited_descriptor`].
+    pub fn identity(&self) -> String {
+        handover::identity(self.as_fd()).unwrap_or_default()
     }
 
     /// Makes the calling process rank `rank` of the job.
@@ -181,15 +177,53 @@ impl Drop for JobSegment {
     }
 }
 
-/// Whether this process may make a file of `bytes` bytes: beyond the limit, the kernel would end the process (SIGXFSZ).
-fn file_may_have(bytes: u64) -> bool {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: writes to `limit` only.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
-    known && (limit.rlim_cur == libc::RLIM_INFINITY || limit.rlim_cur >= bytes)
+/// The limit on the size of files that this process makes (RLIMIT_FSIZE): beyond it the kernel would end the process
+/// (SIGXFSZ). Lifted to the hard limit as long as this lives.
+struct FileSizeLimit {
+    /// The bytes allowed now.
+    bytes: u64,
+    /// The limit to go back to, if it was changed.
+    before: Option<libc::rlimit>,
+}
+
+impl FileSizeLimit {
+    fn lift() -> FileSizeLimit {
+        let mut limit = libc::rlimit {
+            rlim_cur: 0,
+            rlim_max: 0,
+        };
+        // SAFETY: writes to `limit` only.
+        if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } < 0 {
+            return FileSizeLimit {
+                bytes: 0,
+                before: None,
+            };
+        }
+        let lifted = libc::rlimit {
+            rlim_cur: limit.rlim_max,
+            ..limit
+        };
+        // SAFETY: reads `lifted` only.
+        let done = limit.rlim_cur != limit.rlim_max
+            && unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &lifted) } == 0;
+        FileSizeLimit {
+            bytes: if done { limit.rlim_max } else { limit.rlim_cur },
+            before: done.then_some(limit),
+        }
+    }
+
+    fn allows(&self, bytes: u64) -> bool {
+        self.bytes == libc::RLIM_INFINITY || self.bytes >= bytes
+    }
+}
+
+impl Drop for FileSizeLimit {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // SAFETY: reads `before` only. Lowering a soft limit cannot fail.
+            unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, before) };
+        }
+    }
 }
 
 fn geometry(ranks: u32, shape: SegmentShape) -> Result<Geometry, SegmentError> {
@@ -223,18 +257,51 @@ fn parker_fences(oversubscribed: bool) -> bool {
     }
 }
 
-/// Takes over the descriptor that the launcher left open for this process.
+/// Takes over the descriptor that the launcher left open for this process, if it holds the segment that `identity` names
+/// ([`JobSegment::identity`]). Any other descriptor is left alone: a program may have closed what it inherited, and opened
+/// something of its own under the number.
 ///
 /// # Errors
-/// When no such descriptor is open.
-pub fn inherited_descriptor(number: u32) -> Result<OwnedFd, SegmentError> {
+/// When the descriptor is closed, or holds something else.
+pub fn inherited_descriptor(number: u32, identity: Option<&str>) -> Result<OwnedFd, SegmentError> {
     let fd = number as i32;
-    // SAFETY: plain system call; it fails for descriptors that are not open.
-    if fd < 0 || unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+    let held = (fd >= 0).then(|| handover::identity_of(fd)).flatten();
+    let Some(held) = held else {
+        return Err(SegmentError::ClosedDescriptor { fd });
+    };
+    if identity.is_some_and(|wanted| wanted != held) {
         return Err(SegmentError::NotASegment { fd });
+    }
+    if identity.is_none() {
+        // SAFETY: it is open, and given up again below without being closed.
+        let borrowed = std::mem::ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(fd) });
+        header(&borrowed)?;
     }
     // SAFETY: it is open, and by the launcher's convention nobody else in this process uses it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The header of the segment behind a descriptor, and the size of its file.
+fn header(fd: &OwnedFd) -> Result<(Header, usize), SegmentError> {
+    let not_a_segment = || SegmentError::NotASegment { fd: fd.as_raw_fd() };
+    // SAFETY: all-zero bytes are a stat.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: fstat writes to `stat` only.
+    let known = unsafe { libc::fstat(fd.as_raw_fd(), &mut stat) } == 0;
+    let size = stat.st_size as usize;
+    if !known || stat.st_mode & libc::S_IFMT != libc::S_IFREG || size < PAGE {
+        return Err(not_a_segment());
+    }
+    let head = map(fd, PAGE).map_err(|_| not_a_segment())?;
+    // SAFETY: the file has at least a page and the header fits one; it was written before we were started.
+    let header = unsafe { head.cast::<Header>().read() };
+    // SAFETY: mapped just above with this length, and not used any more.
+    unsafe { libc::munmap(head.as_ptr().cast(), PAGE) };
+    // The geometry means something only behind the magic number.
+    let whole = header.magic == MAGIC
+        && (header.geometry.total_bytes() == size
+            || header.geometry.file_bytes() == Some(size as u64));
+    whole.then_some((header, size)).ok_or_else(not_a_segment)
 }
 
 fn system(call: &'static str, bytes: usize) -> SegmentError {

@@ -145,9 +145,23 @@ pub fn bind_thread(cpus: &CpuSet) -> io::Result<()> {
 /// How many ranks can make progress at the same time: processing units in the affinity mask, or
 /// fewer if the cgroup's CPU quota says so. At least one.
 pub fn available_cores() -> usize {
-    let units = affinity().map_or(1, |set| set.len());
+    let units = affinity().map_or_else(|_| online(), |set| set.len());
     let quota = cpu_quota().map_or(usize::MAX, |quota| quota.ceil() as usize);
     units.min(quota).max(1)
+}
+
+/// Processors of the machine that are on; for where the kernel does not tell which of them this process may use.
+fn online() -> usize {
+    let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    CpuSet::from_list(&list).map_or(1, |set| set.len())
+}
+
+/// Whether the kernel lets this process bind threads: it refuses (a seccomp filter) or fails for the mask in force.
+///
+/// # Errors
+/// As the kernel refuses.
+pub fn can_bind() -> io::Result<()> {
+    bind_thread(&affinity()?)
 }
 
 /// The CPU quota of this process's cgroup or of any cgroup above it, in processors; `None` if there

@@ -70,6 +70,8 @@ pub struct Machine {
     topology: Topology,
     units: Vec<Unit>,
     synthetic: bool,
+    /// Why it is not known which processors this job may use.
+    unknown: Option<std::io::Error>,
 }
 
 impl Machine {
@@ -79,15 +81,38 @@ impl Machine {
         if let Ok(description) = std::env::var(SYNTHETIC_VARIABLE) {
             return Machine::synthetic(&description);
         }
+        // Before hwloc is asked, which repeats the call until it succeeds (hwloc 2.12,
+        // hwloc_linux_find_kernel_nr_cpus): a filter that refuses it would have it spin for ever.
+        let allowed = match affinity() {
+            Ok(allowed) => allowed,
+            Err(refusal) => return Machine::unknown(refusal),
+        };
         let load = |error: &dyn std::fmt::Display| TopologyError::Load(error.to_string());
         let topology = Topology::new().map_err(|e| load(&e))?;
-        let allowed = affinity()?;
         let units = units(&topology, Some(&allowed));
         Ok(Machine {
             topology,
             units,
             synthetic: false,
+            unknown: None,
         })
+    }
+
+    /// A machine without a unit that ranks could be bound to.
+    fn unknown(refusal: std::io::Error) -> Result<Machine, TopologyError> {
+        let machine = Machine::synthetic("pu:1")?;
+        Ok(Machine {
+            units: Vec::new(),
+            synthetic: false,
+            unknown: Some(refusal),
+            ..machine
+        })
+    }
+
+    /// Why it is not known which processors this job may use: the kernel refused to tell (`sched_getaffinity`). Then there
+    /// are no [units](Machine::units), and nothing can be bound.
+    pub fn refusal(&self) -> Option<&std::io::Error> {
+        self.unknown.as_ref()
     }
 
     /// A machine described in hwloc's synthetic language.
@@ -105,6 +130,7 @@ impl Machine {
             topology,
             units,
             synthetic: true,
+            unknown: None,
         })
     }
 

@@ -15,7 +15,7 @@ mod reserve;
 mod sysfs;
 
 pub use cpus::{
-    CpuSet, affinity, affinity_of, available_cores, bind_thread, cpu_quota, memory_limit,
+    CpuSet, affinity, affinity_of, available_cores, bind_thread, can_bind, cpu_quota, memory_limit,
 };
 #[cfg(feature = "hwloc")]
 pub use hwloc::{

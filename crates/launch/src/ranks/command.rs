@@ -1,0 +1,252 @@
+//! The command of each rank: program, environment, descriptors.
+
+use std::env;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use mica_bootstrap::EXCHANGE_VARIABLE;
+use mica_bootstrap::inherited::MANAGER_ID_VARIABLE;
+use mica_node::handover::identity;
+use mica_node::segment::{
+    PREFIX_VARIABLE, RANK_VARIABLE, SEGMENT_FD_VARIABLE, SEGMENT_ID_VARIABLE,
+    SEGMENT_SOCKET_VARIABLE, SIZE_VARIABLE,
+};
+use mica_node::tunables::FOREIGN_MPI;
+
+use super::*;
+use crate::environment;
+use crate::foreign::{find_program, open_mpi_library};
+use crate::output::is_left_to_ranks;
+use crate::redirect::Outlet;
+use crate::tool;
+
+/// What tells ranks which interface to use among hosts.
+const INTERFACE_VARIABLE: &str = "MICA_NET_INTERFACE";
+
+impl Ranks<'_> {
+    /// The command of a rank, and its end of the connection to the process manager.
+    pub(super) fn command(
+        &mut self,
+        index: usize,
+        plan: &RankPlan<'_>,
+        connect: Connect,
+    ) -> Result<(Command, UnixStream), LaunchError> {
+        let section = plan.section;
+        let variable = |name: &str| env::var(name).ok();
+        let (tools, size) = (&self.job.tools, self.job.size);
+        let words = tool::command(tools, &section.command, plan.rank, size, &variable)?;
+        let mut command = Command::new(environment::find_program(self.job, section, &words[0]));
+        command.args(&words[1..]);
+        environment::apply(&mut command, self.job, section);
+        if let Some(directory) = self.directory(plan) {
+            let absolute = std::path::absolute(&directory);
+            command.env("PWD", absolute.unwrap_or(directory.clone()));
+            command.current_dir(directory);
+        }
+        self.set_interface(&mut command, plan);
+        let connection = self.pmi.add(plan.section_number);
+        let connection = connection.map_err(doing("cannot connect a rank to its manager"))?;
+        command
+            .env("PMI_FD", connection.as_raw_fd().to_string())
+            .env("PMI_RANK", plan.rank.to_string())
+            .env("PMI_SIZE", self.job.size.to_string())
+            .env("PMI_HOSTNAME", &self.job.host)
+            .envs(identity(connection.as_fd()).map(|id| (MANAGER_ID_VARIABLE, id)));
+        if self.job.pmi {
+            command.env(EXCHANGE_VARIABLE, "pmi");
+        }
+        let segment = self.segment.as_fd();
+        command
+            .env(SEGMENT_FD_VARIABLE, segment.as_raw_fd().to_string())
+            .env(SEGMENT_ID_VARIABLE, self.segment.identity())
+            .env(RANK_VARIABLE, plan.rank.to_string())
+            .env(SIZE_VARIABLE, self.job.size.to_string())
+            .envs(installation().map(|prefix| (PREFIX_VARIABLE, prefix)))
+            .env("MPI_LOCALRANKID", index.to_string())
+            .env("MPI_LOCALNRANKS", self.plan.ranks.len().to_string());
+        match &self.requests {
+            Some(requests) => command.env(SEGMENT_SOCKET_VARIABLE, requests.nonce()),
+            None => command.env_remove(SEGMENT_SOCKET_VARIABLE),
+        };
+        let takes_input = self.job.takes_input(plan.rank);
+        let readers = self.plan.ranks.iter();
+        let alone = readers.filter(|p| self.job.takes_input(p.rank)).count() == 1;
+        command.stdin(match connect {
+            Connect::Inherit if self.has_terminal(plan.rank) => Stdio::inherit(),
+            // A terminal must be read by the launcher: the ranks' process groups are in the
+            // terminal's background, where reading stops a process.
+            Connect::Inherit
+                if takes_input && alone && !io::IsTerminal::is_terminal(&io::stdin()) =>
+            {
+                Stdio::inherit()
+            }
+            _ if takes_input => Stdio::piped(),
+            _ => no_input()?,
+        });
+        Ok((command, connection))
+    }
+
+    fn set_interface(&self, command: &mut Command, plan: &RankPlan<'_>) {
+        let Some(interface) = &self.job.interface else {
+            return;
+        };
+        if !environment::is_given(self.job, plan.section, INTERFACE_VARIABLE) {
+            let value = match interface.as_str() {
+                "" => self.address.as_ref(),
+                _ => Some(interface),
+            };
+            command.envs(value.map(|value| (INTERFACE_VARIABLE, value)));
+        }
+    }
+
+    /// Whether the rank's debugger has the terminal for itself.
+    pub(super) fn has_terminal(&self, rank: u32) -> bool {
+        let mut tools = self.job.tools.iter();
+        let stdin = io::stdin();
+        tools.any(|tool| tool.debugs_alone(rank, self.job.size))
+            && self.job.takes_input(rank)
+            && io::IsTerminal::is_terminal(&stdin)
+            && is_foreground(stdin.as_fd())
+    }
+
+    /// Connects a rank's output, and answers the streams through this process.
+    pub(super) fn connect_output(
+        &mut self,
+        command: &mut Command,
+        index: usize,
+        files: &mut Redirect,
+        connect: Connect,
+    ) -> Result<Vec<Stream>, LaunchError> {
+        let rules = &self.job.output;
+        let rank = self.job.pattern_rank(self.plan.ranks[index].rank);
+        let directory = self.job.directory.as_ref().map(PathBuf::from);
+        let directory = directory.unwrap_or_default();
+        let outlets = files.of_rank(rules, &rank, self.pipes(connect), &directory);
+        let [out, err] = outlets.map_err(LaunchError::OutputFile)?;
+        // One pipe for both keeps the order in which the rank writes to the one and the other.
+        let is_one = rules.merge || self.job.one_stream && rules.out.label == rules.err.label;
+        let is_joined = is_one && out.is_bare_pipe() && err.is_bare_pipe();
+        let failed = || doing("cannot make pipes for a rank's output");
+        let mut streams = Vec::new();
+        let mut connect = |outlet: Outlet| -> Result<Stdio, LaunchError> {
+            let Outlet::Pipe(pipe) = outlet else {
+                return outlet.stdio().map_err(failed());
+            };
+            let (read, write) = io::pipe().map_err(failed())?;
+            let id = self.unwritten.len() as u32;
+            self.unwritten.push(0);
+            streams.push(pipe.stream(id, index, read));
+            Ok(write.into())
+        };
+        if is_joined {
+            let Outlet::Pipe(pipe) = out else {
+                unreachable!("both are pipes")
+            };
+            let (read, write) = io::pipe().map_err(failed())?;
+            command.stderr(write.try_clone().map_err(failed())?);
+            command.stdout(write);
+            let id = self.unwritten.len() as u32;
+            self.unwritten.push(0);
+            return Ok(vec![pipe.stream(id, index, read)]);
+        }
+        command.stdout(connect(out)?);
+        command.stderr(connect(err)?);
+        Ok(streams)
+    }
+
+    /// Whether standard output and standard error of ranks pass through this process. The only rank of a job has nobody to
+    /// mix its lines with.
+    fn pipes(&self, connect: Connect) -> [bool; 2] {
+        match connect {
+            Connect::Pipes => [true; 2],
+            Connect::Inherit if self.job.size == 1 => [false; 2],
+            Connect::Inherit => [Target::Out, Target::Err].map(|target| !is_left_to_ranks(target)),
+        }
+    }
+
+    fn directory(&self, plan: &RankPlan<'_>) -> Option<PathBuf> {
+        let common = self.job.directory.as_ref().map(PathBuf::from);
+        match (&plan.section.directory, common) {
+            (Some(own), Some(common)) => Some(common.join(own)),
+            (own, common) => own.clone().or(common),
+        }
+    }
+
+    /// Refuses a job whose programs would take themselves for rank 0 of 1 each.
+    pub(super) fn check_programs(&self) -> Result<(), LaunchError> {
+        if self.job.size == 1 {
+            return Ok(());
+        }
+        for (index, plan) in self.plan.ranks.iter().enumerate() {
+            let earlier = index.checked_sub(1).map(|before| &self.plan.ranks[before]);
+            if earlier.is_some_and(|before| before.section_number == plan.section_number) {
+                continue;
+            }
+            let set = |name: &str| environment::value(self.job, plan.section, name);
+            if set(FOREIGN_MPI.env).is_some_and(|value| value == "start") {
+                continue;
+            }
+            let directory = self.directory(plan).unwrap_or(PathBuf::from("."));
+            let path = set("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
+            let program = find_program(&plan.section.command[0], &directory, &path);
+            let Some(program) = program else { continue };
+            if let Some(library) = open_mpi_library(&program) {
+                return Err(LaunchError::ForeignProgram {
+                    program: program.display().to_string(),
+                    library,
+                    ranks: self.job.size,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Why the program could not be started, and what may help.
+    pub(super) fn exec_error(&self, plan: &RankPlan<'_>, source: io::Error) -> LaunchError {
+        let program = Path::new(&plan.section.command[0]);
+        let directory = self.directory(plan).unwrap_or(PathBuf::from("."));
+        let found = directory.join(program).is_file();
+        let by_path = program.components().count() > 1 || program.is_absolute();
+        let hint = match source.kind() {
+            _ if !directory.is_dir() => {
+                format!(" (there is no directory {})", directory.display())
+            }
+            io::ErrorKind::NotFound if found && by_path => {
+                " (the file is there, its interpreter or loader is not)".to_owned()
+            }
+            io::ErrorKind::NotFound if found => {
+                format!(
+                    " in PATH (a file of this name is here: use ./{})",
+                    program.display()
+                )
+            }
+            _ => String::new(),
+        };
+        LaunchError::Exec {
+            program: program.to_string_lossy().into_owned(),
+            rank: plan.rank,
+            source,
+            hint,
+        }
+    }
+}
+
+/// Input that is at its end. Not every container has a `/dev/null`; then the read end of a pipe without a writer.
+fn no_input() -> Result<Stdio, LaunchError> {
+    match File::open("/dev/null") {
+        Ok(file) => Ok(file.into()),
+        Err(_) => {
+            let (read, _) = io::pipe().map_err(doing("cannot make a pipe for standard input"))?;
+            Ok(read.into())
+        }
+    }
+}
+
+/// The folder that this program is installed in, if it lies in a `bin`.
+fn installation() -> Option<PathBuf> {
+    let program = env::current_exe().ok()?;
+    let folder = program.parent().filter(|bin| bin.ends_with("bin"))?;
+    folder.parent().map(Path::to_owned)
+}

@@ -1,0 +1,108 @@
+//! Where processes of the job ask for descriptors that they did not inherit, because something closed them on the way
+//! ([`mica_bootstrap::inherited`] has the messages and the other side).
+//!
+//! An abstract socket with a random name; callers of other users are turned away. Nothing here waits: a caller that says
+//! nothing is kept until others need its place.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use mica_bootstrap::inherited::{Request, new_nonce, socket_name};
+use mica_node::handover::{Connection, Listener, own_uid};
+
+/// Callers that are kept; the oldest goes first.
+const CALLERS_MAX: usize = 64;
+
+/// The socket and those who called.
+pub struct Requests {
+    listener: Listener,
+    nonce: String,
+    callers: VecDeque<Connection>,
+}
+
+impl Requests {
+    /// Listens under a new name.
+    pub fn open() -> io::Result<Requests> {
+        let nonce = new_nonce()?;
+        Ok(Requests {
+            listener: Listener::bind(&socket_name(&nonce))?,
+            nonce,
+            callers: VecDeque::new(),
+        })
+    }
+
+    /// The random part of the name, for the ranks' environment.
+    pub fn nonce(&self) -> &str {
+        &self.nonce
+    }
+
+    /// What to wait for.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        std::iter::once(self.listener.as_fd()).chain(self.callers.iter().map(Connection::as_fd))
+    }
+
+    /// Serves those who call and those who said what they want. `give` finds the descriptor or says why there is none.
+    ///
+    /// # Errors
+    /// When no connection can be accepted any more.
+    pub fn serve(
+        &mut self,
+        give: &mut dyn FnMut(Request) -> Result<OwnedFd, String>,
+    ) -> io::Result<()> {
+        for _ in 0..CALLERS_MAX {
+            let Some(caller) = self.listener.try_accept()? else {
+                break;
+            };
+            if caller.peer().is_ok_and(|peer| peer.uid == own_uid()) {
+                self.callers.push_back(caller);
+            }
+        }
+        while self.callers.len() > CALLERS_MAX {
+            self.callers.pop_front();
+        }
+        self.callers.retain(|caller| match Request::read(caller) {
+            Ok(None) => true,
+            Ok(Some(request)) => {
+                match give(request) {
+                    Ok(descriptor) => Request::answer(caller, Ok(descriptor.as_fd())),
+                    Err(reason) => Request::answer(caller, Err(&reason)),
+                }
+                false
+            }
+            Err(_) => false,
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn silent_callers_do_not_fill_the_table() {
+        let mut requests = Requests::open().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        let name = socket_name(requests.nonce());
+        let callers: Vec<Connection> = (0..CALLERS_MAX + 9)
+            .map(|_| Connection::connect(&name, deadline).unwrap())
+            .collect();
+        for _ in 0..2 {
+            let mut give = |_| -> Result<OwnedFd, String> { panic!("nobody asked") };
+            requests.serve(&mut give).unwrap();
+        }
+        assert_eq!(requests.callers.len(), CALLERS_MAX);
+        // The first ones are turned away, the last one is served.
+        let (bytes, _) = callers[0].receive(16, deadline).unwrap();
+        assert!(bytes.is_empty());
+        callers
+            .last()
+            .unwrap()
+            .send(b"what?", None, deadline)
+            .unwrap();
+        requests.serve(&mut |_| Err(String::new())).unwrap();
+        assert_eq!(requests.callers.len(), CALLERS_MAX - 1);
+    }
+}

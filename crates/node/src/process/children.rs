@@ -1,0 +1,224 @@
+//! The processes that this one is responsible for: its own children, and the orphans that became its children
+//! (`PR_SET_CHILD_SUBREAPER`).
+//!
+//! A process is signalled only after the kernel has confirmed that it is a child of this process: `waitid` with `WNOWAIT`
+//! answers `ECHILD` for any other. Only this process reaps its children, so a pid that was confirmed cannot come to mean
+//! another process before the signal.
+//!
+//! Children are listed from `/proc` only if that is mounted for this process's own PID namespace: in a container that
+//! sees the host's `/proc` the numbers mean other processes. Without such a `/proc` every possible pid is asked for by
+//! `waitid`, which takes about a second and happens only if there is a child that did not end with its group.
+//!
+//! The [keeper](super::Keeper) is no child in this sense: it is a clone that gives no signal at its end, which `waitid`
+//! leaves out unless it is asked for such children.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use super::{check, wait_id, wait_readable};
+
+/// The kernel gives no pid above this (`PID_MAX_LIMIT` on 64-bit machines).
+const PID_LIMIT: u32 = 1 << 22;
+/// Time between two attempts where there is nothing to wait for.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What a pid is to this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kinship {
+    /// No child: never to be signalled.
+    None,
+    /// A child that runs.
+    Running,
+    /// A child that has ended and is not reaped yet.
+    Ended,
+}
+
+/// Asks the kernel what `pid` is to this process. Changes nothing.
+fn kinship(pid: u32) -> Kinship {
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    match wait_id(libc::P_PID, pid, options) {
+        Ok(None) => Kinship::Running,
+        Ok(Some(_)) => Kinship::Ended,
+        Err(_) => Kinship::None,
+    }
+}
+
+/// Makes orphaned descendants children of this process instead of children of init.
+pub fn adopt_orphans() -> io::Result<()> {
+    // SAFETY: PR_SET_CHILD_SUBREAPER takes a number.
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })
+}
+
+/// Reaps children that have ended, up to the first one that is in `spare` (that one is reaped by its owner, who calls this
+/// again afterwards).
+pub fn reap_orphans(spare: &dyn Fn(u32) -> bool) {
+    while let Ok(Some(pid)) = ended_child() {
+        if spare(pid) || reap(pid).is_err() {
+            return;
+        }
+    }
+}
+
+/// Kills and reaps every child, and then the children that these leave to us, until there is none. Call
+/// [`adopt_orphans`] before.
+///
+/// Answers those that are still there: processes that this one may not signal (they changed their user), and those that
+/// have not ended `limit` after the beginning (in an uninterruptible system call).
+pub fn end_children(limit: Duration) -> Vec<u32> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let mut progress = false;
+        while let Ok(Some(pid)) = ended_child() {
+            if reap(pid).is_err() {
+                break;
+            }
+            progress = true;
+        }
+        if ended_child().is_err() {
+            // ECHILD: there is none.
+            return Vec::new();
+        }
+        let all = children();
+        let mut dying = Vec::new();
+        for &pid in &all {
+            match kinship(pid) {
+                Kinship::None => continue,
+                Kinship::Ended => progress = true,
+                // SAFETY: kill takes plain numbers; `pid` is our child and not reaped.
+                Kinship::Running => {
+                    match check(unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) }) {
+                        Ok(()) => dying.push(pid),
+                        Err(_) => continue,
+                    }
+                }
+            }
+        }
+        let stuck = dying.is_empty() && !progress && !all.is_empty();
+        if stuck || Instant::now() >= deadline {
+            let running = |pid: &u32| kinship(*pid) == Kinship::Running;
+            return all.into_iter().filter(running).collect();
+        }
+        wait_for_any(&dying, deadline);
+    }
+}
+
+/// Until one of these children has ended, or until the deadline.
+fn wait_for_any(pids: &[u32], deadline: Instant) {
+    let held: Vec<OwnedFd> = pids.iter().filter_map(|&pid| hold(pid).ok()).collect();
+    let left = deadline.saturating_duration_since(Instant::now());
+    if held.is_empty() {
+        return std::thread::sleep(left.min(PAUSE));
+    }
+    let fds: Vec<BorrowedFd<'_>> = held.iter().map(AsFd::as_fd).collect();
+    if wait_readable(&fds, Some(left)).is_err() {
+        std::thread::sleep(left.min(PAUSE));
+    }
+}
+
+/// A pidfd of a process.
+pub(super) fn hold(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: pidfd_open takes plain numbers.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    check(fd as i32)?;
+    // SAFETY: pidfd_open returned a new descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// Sends a signal to the process group that the held process leads or led. The descriptor pins the group's number: it
+/// cannot have come to mean another group, even if the leader is gone.
+///
+/// # Errors
+/// `EINVAL` from a kernel before Linux 6.9, which cannot do this.
+pub(super) fn signal_group_of(leader: BorrowedFd<'_>, number: i32) -> io::Result<()> {
+    const PIDFD_SIGNAL_PROCESS_GROUP: u32 = 1 << 2;
+    let no_info = std::ptr::null_mut::<libc::siginfo_t>();
+    // SAFETY: plain numbers, and no siginfo.
+    let sent = unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            leader.as_raw_fd(),
+            number,
+            no_info,
+            PIDFD_SIGNAL_PROCESS_GROUP,
+        )
+    };
+    check(sent as i32)
+}
+
+/// A child that has ended and is not reaped yet. An error: there is no child at all.
+fn ended_child() -> io::Result<Option<u32>> {
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    let info = wait_id(libc::P_ALL, 0, options)?;
+    // SAFETY: waitid reported a child, so the fields of SIGCHLD are set.
+    Ok(info.map(|info| unsafe { info.si_pid() } as u32))
+}
+
+fn reap(pid: u32) -> io::Result<()> {
+    wait_id(libc::P_PID, pid, libc::WEXITED | libc::WNOHANG).map(drop)
+}
+
+/// Pids among which all children of this process are.
+fn children() -> Vec<u32> {
+    let listed = proc_is_ours().then(listed_children).flatten();
+    listed.unwrap_or_else(|| {
+        let ours = |pid: &u32| kinship(*pid) != Kinship::None;
+        (1..=PID_LIMIT).filter(ours).collect()
+    })
+}
+
+/// Whether `/proc` is that of this process's own PID namespace: then its status lists one pid, in this namespace, and no
+/// other in namespaces between.
+pub fn proc_is_ours() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    pids.is_some_and(|pids| pids.trim() == std::process::id().to_string())
+}
+
+/// The children of all threads, as a trusted `/proc` lists them. `None`: the kernel has no such list.
+fn listed_children() -> Option<Vec<u32>> {
+    let mut pids = HashSet::new();
+    for task in std::fs::read_dir("/proc/self/task").ok()? {
+        let list = std::fs::read_to_string(task.ok()?.path().join("children")).ok()?;
+        pids.extend(
+            list.split_whitespace()
+                .filter_map(|pid| pid.parse::<u32>().ok()),
+        );
+    }
+    Some(pids.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn only_children_are_kin() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        assert_eq!(kinship(child.id()), Kinship::Running);
+        assert_eq!(kinship(1), Kinship::None);
+        assert_eq!(kinship(std::process::id()), Kinship::None);
+        drop(child.stdin.take());
+        let held = hold(child.id()).unwrap();
+        wait_readable(&[held.as_fd()], None).unwrap();
+        assert_eq!(kinship(child.id()), Kinship::Ended);
+        child.wait().unwrap();
+        assert_eq!(kinship(child.id()), Kinship::None);
+    }
+
+    #[test]
+    fn both_lists_have_the_child() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        assert!(proc_is_ours());
+        assert!(listed_children().is_none_or(|all| all.contains(&child.id())));
+        let around = child.id().saturating_sub(100)..child.id() + 100;
+        let found: Vec<u32> = around
+            .filter(|pid| kinship(*pid) != Kinship::None)
+            .collect();
+        assert!(found.contains(&child.id()));
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+}

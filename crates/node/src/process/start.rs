@@ -1,0 +1,64 @@
+//! What a child does between fork and exec. Only async-signal-safe system calls: nothing here allocates or takes a lock.
+
+use std::io;
+
+use super::{check, events, keeper, limits};
+use crate::topology::CpuSet;
+
+/// Prepares the calling child to become a rank's program.
+///
+/// A refusal to bind it is no error: the launcher looks at what came of it.
+pub(super) fn prepare_child(
+    parent: libc::pid_t,
+    inherit: &[i32],
+    keeper: Option<i32>,
+    cpus: Option<&CpuSet>,
+) -> io::Result<()> {
+    // A shell starts background jobs with these ignored. Ours are forwarded on purpose, so a rank shall see them.
+    for number in [libc::SIGINT, libc::SIGQUIT] {
+        // SAFETY: a plain system call; SIG_DFL is always a valid disposition.
+        if unsafe { libc::signal(number, libc::SIG_DFL) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    events::restore_dispositions();
+    // SAFETY: PR_SET_PDEATHSIG takes a signal number.
+    check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
+    // The launcher may have died before the line above: then the signal will not come.
+    // SAFETY: getppid has no preconditions.
+    if unsafe { libc::getppid() } != parent {
+        return Err(io::Error::from_raw_os_error(libc::ESRCH));
+    }
+    if let Some(pipe) = keeper {
+        keeper::announce(pipe)?;
+    }
+    limits::restore()?;
+    for &fd in inherit {
+        // SAFETY: F_SETFD takes a plain number; a wrong descriptor is reported as EBADF.
+        check(unsafe { libc::fcntl(fd, libc::F_SETFD, 0) })?;
+    }
+    if let Some(cpus) = cpus {
+        let words = cpus.words();
+        // SAFETY: the kernel reads `size_of_val(words)` bytes from the slice.
+        unsafe {
+            libc::syscall(
+                libc::SYS_sched_setaffinity,
+                0,
+                size_of_val(words),
+                words.as_ptr(),
+            )
+        };
+    }
+    // The launcher blocks the signals that it reads from a descriptor; the child must not.
+    // SAFETY: sigset_t is plain data, initialised by sigemptyset before use.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut none);
+        check(libc::sigprocmask(
+            libc::SIG_SETMASK,
+            &none,
+            std::ptr::null_mut(),
+        ))?;
+    }
+    Ok(())
+}
