@@ -1,5 +1,5 @@
-//! What users of mpi4py meet: workers of mpi4py.futures, and exceptions while others wait. `MICA_PYTHON` names the Python
-//! (default `target/venv/bin/python`).
+//! What users of mpi4py meet: workers of mpi4py.futures, and exceptions while others wait.
+//! `MICA_PYTHON` names the Python (default `target/venv/bin/python`).
 
 use std::env;
 use std::path::PathBuf;
@@ -23,7 +23,8 @@ fn workers_that_are_there_do_the_work() {
     assert_eq!(out.expect_success().stdout, "[0, 1, 4, 9, 16]\n");
 }
 
-/// Workers cannot be spawned yet: the error says what to do. mpi4py's main thread waits on, which only a time limit ends.
+/// Workers cannot be spawned yet: the error says what to do. mpi4py's main thread waits on, which
+/// only a time limit ends.
 #[test]
 fn workers_that_would_be_spawned_are_an_error_with_a_remedy() {
     let _turn = one_at_a_time();

@@ -1,4 +1,5 @@
-//! `mica doctor` under refusals, `mica version`, and valgrind with the suppressions that are installed.
+//! `mica doctor` under refusals, `mica version`, and valgrind with the suppressions that are
+//! installed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

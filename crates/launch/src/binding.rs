@@ -1,5 +1,5 @@
-//! What the command line asks for of places: the values of `--bind-to`, `--map-by` and their kin, in the spellings of
-//! MPICH's Hydra, Open MPI and Intel MPI.
+//! What the command line asks for of places: the values of `--bind-to`, `--map-by` and their kin,
+//! in the spellings of MPICH's Hydra, Open MPI and Intel MPI.
 
 use mica_node::topology::{BindTo, CpuSet, MapBy};
 use serde::{Deserialize, Serialize};
@@ -79,7 +79,8 @@ impl Binding {
         Some(())
     }
 
-    /// Reads a value of `--map-by`, and answers the ranks for each host if it says so; `None` if it is not one.
+    /// Reads a value of `--map-by`, and answers the ranks for each host if it says so; `None` if
+    /// it is not one.
     #[must_use]
     pub fn read_map(&mut self, text: &str) -> Option<Option<usize>> {
         let text = text.to_ascii_lowercase();

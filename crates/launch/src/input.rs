@@ -1,7 +1,8 @@
 //! Standard input on its way to the ranks that get it.
 //!
-//! Each rank gets all of it, as fast as it reads. What the slowest has not taken yet is kept, up to [`HELD_MAX`] bytes:
-//! as long as it fits, a rank that reads late keeps none of the others waiting.
+//! Each rank gets all of it, as fast as it reads. What the slowest has not taken yet is kept, up
+//! to [`HELD_MAX`] bytes: as long as it fits, a rank that reads late keeps none of the others
+//! waiting.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -46,7 +47,8 @@ impl Input {
         !self.ends && self.credit() == self.end_of_pending()
     }
 
-    /// Up to where bytes count as taken: where the fastest rank is, unless too much is kept for the slowest.
+    /// Up to where bytes count as taken: where the fastest rank is, unless too much is kept for
+    /// the slowest.
     fn credit(&self) -> u64 {
         let fastest = self.readers.iter().map(|reader| reader.taken).max();
         fastest.unwrap_or(self.start).min(self.start + HELD_MAX)
@@ -69,8 +71,8 @@ impl Input {
         self.ends = true;
     }
 
-    /// Writes as much as the pipes take without waiting. Answers how many bytes more count as taken, and whether a rank
-    /// still reads and there can be more for it.
+    /// Writes as much as the pipes take without waiting. Answers how many bytes more count as
+    /// taken, and whether a rank still reads and there can be more for it.
     pub fn write(&mut self) -> (usize, bool) {
         let (start, end) = (self.start, self.end_of_pending());
         let pending = &self.pending;

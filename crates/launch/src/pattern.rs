@@ -1,5 +1,5 @@
-//! Texts with places for a rank's number and the like: what begins a rank's lines of output (`-prepend-pattern "[%r] "`)
-//! and names its files (`-outfile-pattern out.%r`).
+//! Texts with places for a rank's number and the like: what begins a rank's lines of output
+//! (`-prepend-pattern "[%r] "`) and names its files (`-outfile-pattern out.%r`).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,8 +1,9 @@
 //! Where the output of ranks goes: labelled, to files, to nowhere, or as it is to mpiexec's own.
 //!
-//! The rules come from the command line ([`OutputRules`]) and go with a node's part of the job. When a rank is started,
-//! [`Redirect::of_rank`] makes an [`Outlet`] of them for each of its two streams. A file that gets what a rank prints and
-//! nothing else is given to the rank itself; all else passes through a pipe and [`crate::output`].
+//! The rules come from the command line ([`OutputRules`]) and go with a node's part of the job.
+//! When a rank is started, [`Redirect::of_rank`] makes an [`Outlet`] of them for each of its two
+//! streams. A file that gets what a rank prints and nothing else is given to the rank itself; all
+//! else passes through a pipe and [`crate::output`].
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -231,8 +232,8 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// The outlets of a rank: standard output and standard error. `pipes`: what mpiexec's own output of this kind gets
-    /// passes through a pipe. Files are named from `directory`.
+    /// The outlets of a rank: standard output and standard error. `pipes`: what mpiexec's own
+    /// output of this kind gets passes through a pipe. Files are named from `directory`.
     ///
     /// # Errors
     /// When a file cannot be opened; the error names it.

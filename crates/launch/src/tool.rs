@@ -1,4 +1,5 @@
-//! Commands that the programs of some ranks are started under: `--tool "valgrind -q:0,2"`, `--debug 1`.
+//! Commands that the programs of some ranks are started under: `--tool "valgrind -q:0,2"`,
+//! `--debug 1`.
 
 use std::ffi::OsString;
 use std::path::Path;

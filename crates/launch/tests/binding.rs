@@ -1,5 +1,5 @@
-//! What ranks are bound to on this machine, alone and beside other jobs. In a network namespace of their own, where no
-//! other job of this machine is seen.
+//! What ranks are bound to on this machine, alone and beside other jobs. In a network namespace
+//! of their own, where no other job of this machine is seen.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 /// Prints the processors that a rank may use.
 const SHOW: &str = "grep Cpus_allowed_list /proc/self/status | cut -f2";
 
-/// Runs a shell script in a network namespace of its own, with the launcher as `$M` and an empty folder as `$D`. `None`,
-/// with a printed reason, where there can be none, or where jobs are never bound.
+/// Runs a shell script in a network namespace of its own, with the launcher as `$M` and an empty
+/// folder as `$D`. `None`, with a printed reason, where there can be none, or where jobs are
+/// never bound.
 fn alone(name: &str, script: &str) -> Option<Vec<String>> {
     let folder = folder(name);
     let user = Command::new("unshare").args(["-n", "true"]).status();
@@ -59,7 +60,8 @@ fn count(list: &str) -> usize {
     list.split(',').map(size).sum()
 }
 
-/// The processors that this process may use, if there are two or more cores and a job alone is bound to one.
+/// The processors that this process may use, if there are two or more cores and a job alone is
+/// bound to one.
 fn all() -> Option<String> {
     let lines = alone(
         "all",
@@ -72,7 +74,8 @@ fn all() -> Option<String> {
     Some(lines[0].clone())
 }
 
-/// Starts jobs that wait: `start NAME OPTIONS...` writes the processors of its ranks to $D/NAME. At the end all are ended.
+/// Starts jobs that wait: `start NAME OPTIONS...` writes the processors of its ranks to $D/NAME.
+/// At the end all are ended.
 const JOBS: &str = r#"
     start() {
         name=$1; shift

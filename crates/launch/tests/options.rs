@@ -1,4 +1,5 @@
-//! Options and variables that users know from other launchers, with programs that know nothing of MPI.
+//! Options and variables that users know from other launchers, with programs that know nothing of
+//! MPI.
 
 use std::fs;
 use std::io::Write;
@@ -170,7 +171,8 @@ fn each_rank_has_its_files() {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     assert_eq!(read(&format!("new/e.{}.1", host.trim())), "err 1\n");
 
-    // One file for all: what was in it is gone, what ranks write is all there, and a label says whose it is.
+    // One file for all: what was in it is gone, what ranks write is all there, and a label says
+    // whose it is.
     fs::write(file("all"), "old\n").unwrap();
     run(&["-n", "4", "-outfile-pattern", &file("all")], script);
     assert_eq!(
@@ -358,7 +360,8 @@ fn gdb_reads_its_commands_from_standard_input() {
     );
 }
 
-/// Under a terminal the debugged rank is its foreground, and mpiexec is again when the job is over.
+/// Under a terminal the debugged rank is its foreground, and mpiexec is again when the job is
+/// over.
 #[test]
 fn a_debugger_has_the_terminal() {
     let Ok(script) = Command::new("script").arg("--version").output() else {
@@ -405,7 +408,8 @@ fn hosts_and_ports_of_the_environment_count() {
     let output = command.env("HYDRA_HOST_FILE", &file).output().unwrap();
     assert_eq!(sorted_lines(&output.stdout), ["3", "3", "3"]);
 
-    // Ports that cannot be had are an error that says so; a range that can is used for connections, and told to ranks.
+    // Ports that cannot be had are an error that says so; a range that can is used for
+    // connections, and told to ranks.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let arguments = [

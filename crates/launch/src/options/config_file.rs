@@ -1,8 +1,8 @@
 //! Files of programs: `-configfile` of MPICH, `--app` of Open MPI.
 //!
-//! A line is a section of the job, with the options that it would have on the command line. `#` begins a comment, a
-//! backslash at the end joins the next line, and words are quoted as in a shell. A line without a program sets options
-//! of the whole job.
+//! A line is a section of the job, with the options that it would have on the command line. `#`
+//! begins a comment, a backslash at the end joins the next line, and words are quoted as in a
+//! shell. A line without a program sets options of the whole job.
 
 use super::*;
 
@@ -80,7 +80,8 @@ fn lines(text: &str) -> Vec<Line> {
     all
 }
 
-/// Takes a line apart as a shell does: blanks divide, quotes and backslashes keep together, `#` begins a comment.
+/// Takes a line apart as a shell does: blanks divide, quotes and backslashes keep together, `#`
+/// begins a comment.
 ///
 /// # Errors
 /// What is wrong, in words.

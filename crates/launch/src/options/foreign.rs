@@ -1,5 +1,6 @@
-//! Options of other launchers that Mica does not have: what to use instead. With the table of options this covers all of
-//! Hydra's `mpiexec -help` and those of Open MPI's `mpirun` and Intel's `mpiexec` that scripts use.
+//! Options of other launchers that Mica does not have: what to use instead. With the table of
+//! options this covers all of Hydra's `mpiexec -help` and those of Open MPI's `mpirun` and
+//! Intel's `mpiexec` that scripts use.
 
 /// Names without dashes, and the advice that follows "unknown option NAME: ".
 const FOREIGN: &[(&[&str], &str)] = &[

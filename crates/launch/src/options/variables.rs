@@ -1,5 +1,6 @@
-//! Environment variables that scripts set for other launchers, above all for Hydra's `mpiexec`: each means here what it
-//! means there. A variable is like an option that stands before all others on the command line, so these win.
+//! Environment variables that scripts set for other launchers, above all for Hydra's `mpiexec`:
+//! each means here what it means there. A variable is like an option that stands before all
+//! others on the command line, so these win.
 
 use super::*;
 
@@ -129,8 +130,8 @@ fn give(
     (spec.apply)(parser, name, &values)
 }
 
-/// Applies the variables that are set. One that is empty counts as not set, but for `MPIEXEC_PREFIX_DEFAULT`, for which it
-/// is enough to be there.
+/// Applies the variables that are set. One that is empty counts as not set, but for
+/// `MPIEXEC_PREFIX_DEFAULT`, for which it is enough to be there.
 pub(super) fn apply(parser: &mut Parser, variables: Variables<'_>) -> Result<(), UsageError> {
     for variable in VARIABLES {
         let set = variable.names.iter().find_map(|&name| {

@@ -1,7 +1,8 @@
 //! `mica doctor`: what hinders MPI on this machine or in this container, and what to do about it.
 //!
-//! [`facts`] looks at the system, once. [`checks`] is a table of pure functions from these facts to findings, so that
-//! each can be tried with facts of a machine that one does not have. The command's status is 1 if a finding hinders.
+//! [`facts`] looks at the system, once. [`checks`] is a table of pure functions from these facts
+//! to findings, so that each can be tried with facts of a machine that one does not have. The
+//! command's status is 1 if a finding hinders.
 
 mod checks;
 mod facts;

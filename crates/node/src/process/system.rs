@@ -41,8 +41,8 @@ pub fn limits(resource: Resource) -> io::Result<(Option<u64>, Option<u64>)> {
     Ok((finite(limit.rlim_cur), finite(limit.rlim_max)))
 }
 
-/// Lets writes beyond the limit of file sizes fail with EFBIG, instead of a signal that ends this process. Programs that it
-/// starts inherit this.
+/// Lets writes beyond the limit of file sizes fail with EFBIG, instead of a signal that ends this
+/// process. Programs that it starts inherit this.
 pub fn outlive_file_size_limit() {
     // SAFETY: SIG_IGN is a valid disposition.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

@@ -1,17 +1,19 @@
 //! A terminal that one rank has for itself: its debugger reads keys, and Ctrl-C is the debugger's.
 //!
-//! The terminal belongs to one process group at a time, the foreground. A rank is in a group of its own, so it takes the
-//! terminal before it becomes its program, and the launcher takes it back when the rank has ended.
+//! The terminal belongs to one process group at a time, the foreground. A rank is in a group of
+//! its own, so it takes the terminal before it becomes its program, and the launcher takes it
+//! back when the rank has ended.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::check;
 
-/// Makes the calling process's group the foreground of the terminal on standard input. Async-signal-safe.
+/// Makes the calling process's group the foreground of the terminal on standard input.
+/// Async-signal-safe.
 pub(super) fn take() -> io::Result<()> {
-    // SAFETY: plain system calls; SIG_IGN and SIG_DFL are valid dispositions. A background process that asks for the
-    // terminal is stopped by SIGTTOU unless it ignores it.
+    // SAFETY: plain system calls; SIG_IGN and SIG_DFL are valid dispositions. A background
+    // process that asks for the terminal is stopped by SIGTTOU unless it ignores it.
     unsafe {
         libc::signal(libc::SIGTTOU, libc::SIG_IGN);
         let taken = check(libc::tcsetpgrp(0, libc::getpgrp()));
@@ -25,7 +27,8 @@ pub(super) fn take() -> io::Result<()> {
 /// # Errors
 /// When it is no terminal of this session.
 pub fn take_terminal_back(terminal: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: sigset_t is plain data, initialised by sigemptyset before use; the other calls take plain numbers.
+    // SAFETY: sigset_t is plain data, initialised by sigemptyset before use; the other calls take
+    // plain numbers.
     unsafe {
         let mut stops: libc::sigset_t = std::mem::zeroed();
         let mut before: libc::sigset_t = std::mem::zeroed();

@@ -1,9 +1,11 @@
-//! Which rank goes where: `--map-by`, `--bind-to` and the number of cores per rank as pure functions of the machine.
+//! Which rank goes where: `--map-by`, `--bind-to` and the number of cores per rank as pure
+//! functions of the machine.
 //!
-//! Ranks take *elements* in order: cores, or hardware threads if they are bound to these. A rank that has several threads
-//! takes several elements next to each other ([`MapRequest::widths`]). Elements are grouped into the parts of a level
-//! (shared cache, NUMA node, package): `--map-by` takes the parts in turn; without it, the elements of one rank stay
-//! within the smallest part that lets all ranks fit. What a rank is bound to is its elements, or the parts around them
+//! Ranks take *elements* in order: cores, or hardware threads if they are bound to these. A rank
+//! that has several threads takes several elements next to each other ([`MapRequest::widths`]).
+//! Elements are grouped into the parts of a level (shared cache, NUMA node, package): `--map-by`
+//! takes the parts in turn; without it, the elements of one rank stay within the smallest part
+//! that lets all ranks fit. What a rank is bound to is its elements, or the parts around them
 //! ([`BindTo`]).
 
 use super::hwloc::{Machine, Unit};
@@ -68,7 +70,8 @@ impl MapBy {
 pub enum BindTo {
     /// One hardware thread (as many as the rank is wide).
     HwThread,
-    /// One core (as many as the rank is wide), with all its processing units that this job may use.
+    /// One core (as many as the rank is wide), with all its processing units that this job may
+    /// use.
     Core,
     /// The shared cache around its cores.
     SharedCache,
@@ -119,7 +122,8 @@ impl BindTo {
         }
     }
 
-    /// The order that goes with this policy if none is asked for: ranks that are bound to packages take these in turn.
+    /// The order that goes with this policy if none is asked for: ranks that are bound to
+    /// packages take these in turn.
     pub fn usual_order(self) -> MapBy {
         self.level().unwrap_or_default()
     }
@@ -141,7 +145,8 @@ pub struct MapRequest<'a> {
     pub by: MapBy,
     /// What ranks are held to.
     pub bind: BindTo,
-    /// For each rank, how many cores (with [`BindTo::HwThread`], hardware threads) it takes; at least 1.
+    /// For each rank, how many cores (with [`BindTo::HwThread`], hardware threads) it takes; at
+    /// least 1.
     pub widths: &'a [usize],
     /// How many parts a rank is bound to, for the policies wider than a core: 2 packages.
     pub objects: usize,
@@ -149,7 +154,8 @@ pub struct MapRequest<'a> {
     pub within: Option<&'a CpuSet>,
 }
 
-/// Gives each of `ranks` ranks its slot, one core wide. With more ranks than cores the cores are taken again from the start.
+/// Gives each of `ranks` ranks its slot, one core wide. With more ranks than cores the cores are
+/// taken again from the start.
 pub fn map(machine: &Machine, ranks: usize, by: MapBy, bind: BindTo) -> Vec<Slot> {
     map_wide(
         machine,
@@ -163,8 +169,8 @@ pub fn map(machine: &Machine, ranks: usize, by: MapBy, bind: BindTo) -> Vec<Slot
     )
 }
 
-/// Gives each rank its slot. With more wanted than there is, elements are taken again from the start; a rank that wants
-/// more than all gets all.
+/// Gives each rank its slot. With more wanted than there is, elements are taken again from the
+/// start; a rank that wants more than all gets all.
 pub fn map_wide(machine: &Machine, request: &MapRequest<'_>) -> Vec<Slot> {
     let allowed = |unit: &&Unit| {
         let within = request.within;
@@ -225,7 +231,8 @@ fn elements(units: &[Unit], request: &MapRequest<'_>) -> Vec<Element> {
     if by_thread || request.widths.iter().any(|&width| width > 1) {
         return units.iter().map(|&unit| vec![unit]).collect();
     }
-    // The first thread of every core before the second of any: as long as there are cores, ranks do not share one.
+    // The first thread of every core before the second of any: as long as there are cores, ranks
+    // do not share one.
     let cores: Vec<&[Unit]> = cores.collect();
     let most = cores.iter().map(|core| core.len()).max().unwrap_or(0);
     let turns = (0..most).flat_map(|turn| cores.iter().filter_map(move |core| core.get(turn)));
@@ -270,9 +277,9 @@ fn take<'a>(elements: &'a [Element], request: &MapRequest<'_>) -> Vec<Vec<&'a El
     named(take_from(&all, &widths, false, true).expect("no rank is wider than all elements"))
 }
 
-/// Takes for each rank neighbouring elements of one part. `in_turn`: each rank looks first at the part after the one
-/// before it, instead of filling the first. `again`: when no part has enough left, all are full again. `None` if a rank
-/// does not fit.
+/// Takes for each rank neighbouring elements of one part. `in_turn`: each rank looks first at the
+/// part after the one before it, instead of filling the first. `again`: when no part has enough
+/// left, all are full again. `None` if a rank does not fit.
 fn take_from(
     parts: &[Vec<usize>],
     widths: &[usize],
@@ -306,7 +313,8 @@ fn take_from(
     Some(taken)
 }
 
-/// All units in the parts of `level` that `own` is in, and in those that follow until there are `objects`.
+/// All units in the parts of `level` that `own` is in, and in those that follow until there are
+/// `objects`.
 fn around(units: &[Unit], own: &[Unit], level: MapBy, objects: usize) -> Vec<Unit> {
     let mut known: Vec<u32> = Vec::new();
     for unit in units {

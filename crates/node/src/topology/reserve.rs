@@ -1,18 +1,22 @@
-//! How jobs of one node keep off each other's processors: advisory reservations that nothing outlives.
+//! How jobs of one node keep off each other's processors: advisory reservations that nothing
+//! outlives.
 //!
-//! A launcher that binds its ranks holds, for each processor that they are bound to, a Unix socket of an abstract name
-//! (`mica-cpu-N`). One whose ranks are not bound holds `mica-float-N` for as many processors as its ranks keep busy,
-//! wherever they run: N only says among which processors they may be. Abstract names are in no file system, are seen by
-//! all users, and are gone with the process that holds them, however it ends.
+//! A launcher that binds its ranks holds, for each processor that they are bound to, a Unix
+//! socket of an abstract name (`mica-cpu-N`). One whose ranks are not bound holds `mica-float-N`
+//! for as many processors as its ranks keep busy, wherever they run: N only says among which
+//! processors they may be. Abstract names are in no file system, are seen by all users, and are
+//! gone with the process that holds them, however it ends.
 //!
-//! A name can be bound by one socket at a time, so of two launchers that want the same processor at the same time one
-//! gets it and the other looks again. To look, a launcher connects to the name, which reserves nothing.
+//! A name can be bound by one socket at a time, so of two launchers that want the same processor
+//! at the same time one gets it and the other looks again. To look, a launcher connects to the
+//! name, which reserves nothing.
 //!
-//! What this does not see: processes that Mica did not start, and launchers in another network namespace (abstract
-//! names belong to one). Containers that share processors therefore do not see each other, unless they share the
-//! network.
+//! What this does not see: processes that Mica did not start, and launchers in another network
+//! namespace (abstract names belong to one). Containers that share processors therefore do not
+//! see each other, unless they share the network.
 //!
-//! Reservations are advice. A system that refuses these sockets is taken for one where this job is alone.
+//! Reservations are advice. A system that refuses these sockets is taken for one where this job
+//! is alone.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -70,7 +74,8 @@ pub fn occupied(cpus: &CpuSet) -> io::Result<Occupied> {
 }
 
 impl Reservation {
-    /// Reserves all of `cpus` for ranks that are bound to them; `None` if another launcher holds one of them.
+    /// Reserves all of `cpus` for ranks that are bound to them; `None` if another launcher holds
+    /// one of them.
     ///
     /// # Errors
     /// When the system refuses such sockets.
@@ -86,7 +91,8 @@ impl Reservation {
         Ok(Some(Reservation { _held: held }))
     }
 
-    /// Says that ranks keep `count` of `cpus` busy without being bound; fewer if others say so of the rest.
+    /// Says that ranks keep `count` of `cpus` busy without being bound; fewer if others say so of
+    /// the rest.
     pub fn floating(cpus: &CpuSet, count: usize) -> Reservation {
         let names = cpus
             .iter()
@@ -102,7 +108,8 @@ impl Reservation {
 mod tests {
     use super::*;
 
-    /// Processors that no machine has, another range for each test: jobs that run beside the tests do not matter.
+    /// Processors that no machine has, another range for each test: jobs that run beside the
+    /// tests do not matter.
     fn cpus(first: u32) -> CpuSet {
         let base = 100_000 + std::process::id() % 100_000 * 8;
         CpuSet::from_cpus((0..4).map(|cpu| base + first + cpu))
