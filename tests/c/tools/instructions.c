@@ -1,20 +1,21 @@
 /* What callgrind counts for the instruction guard (tests/tests/instructions.rs).
  *
- *     mpiexec -n 2 valgrind --tool=callgrind --toggle-collect='counted_*' ... PROGRAM BATCHES FILE
+ *     mpiexec -n 2 valgrind --tool=callgrind --toggle-collect='counted_*' ... PROGRAM BATCHES FILE [test]
  *
  * Rank 0 sends BATCHES times 32 messages of 8 bytes, rank 1 receives them, and only what happens
  * inside counted_send and counted_receive is collected. Nothing of that may depend on who is
  * faster: a receive that waits spins, and spinning has no fixed number of instructions. So a batch
  * is sent whole before its first receive begins, and the ranks take turns through a word of FILE,
  * mapped by both, rather than through MPI: a barrier would make progress, and the messages would be
- * unexpected before their receives are called. Each rank prints "RANK PID", by which its profile is
- * found. */
+ * unexpected before their receives are called. With `test` rank 0 instead tests BATCHES times 32 times
+ * a receive that nobody has sent to yet. Each rank prints "RANK PID", by which its profile is found. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -31,13 +32,20 @@ __attribute__((noinline)) void counted_receive(uint64_t *value)
     MPI_Recv(value, 8, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+__attribute__((noinline)) int counted_test(MPI_Request *request)
+{
+    int flag;
+    MPI_Test(request, &flag, MPI_STATUS_IGNORE);
+    return flag;
+}
+
 static void quit(const char *what, const char *value)
 {
     fprintf(stderr, "instructions: %s: '%s'\n", what, value);
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* Waits outside of MPI until the word has this value. SYNC turn: pairs with the store in main. */
+/* Waits outside of MPI until the word has this value. SYNC turn: pairs with the stores below. */
 static void await(_Atomic uint64_t *turn, uint64_t value)
 {
     const struct timespec nap = {0, 20000};
@@ -45,21 +53,8 @@ static void await(_Atomic uint64_t *turn, uint64_t value)
         nanosleep(&nap, NULL);
 }
 
-int main(int argc, char **argv)
+static void exchange(_Atomic uint64_t *turn, uint64_t batches, int rank)
 {
-    int rank, size;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    uint64_t batches = argc == 3 ? strtoull(argv[1], NULL, 10) : 0;
-    if (batches == 0 || size != 2)
-        quit("wants 2 ranks, a number of batches and a file, has", argc > 1 ? argv[1] : "nothing");
-    int fd = open(argv[2], O_RDWR);
-    _Atomic uint64_t *turn = MAP_FAILED;
-    if (fd >= 0)
-        turn = mmap(NULL, sizeof *turn, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (turn == MAP_FAILED)
-        quit("cannot map", argv[2]);
     for (uint64_t batch = 0; batch < batches; batch++) {
         await(turn, 2 * batch + (uint64_t)rank);
         for (uint64_t i = 0; i < BATCH; i++) {
@@ -70,12 +65,52 @@ int main(int argc, char **argv)
                 value = UINT64_MAX;
                 counted_receive(&value);
                 if (value != number)
-                    quit("a message is not the one expected in", argv[2]);
+                    quit("a message is not the one expected", "wrong number");
             }
         }
         /* SYNC turn: what this rank did happens before the other's turn. */
         atomic_store_explicit(turn, 2 * batch + (uint64_t)rank + 1, memory_order_release);
     }
+}
+
+static void test(_Atomic uint64_t *turn, uint64_t batches, int rank)
+{
+    uint64_t value = 7;
+    MPI_Request request;
+    if (rank == 1) {
+        await(turn, 1);
+        MPI_Send(&value, 8, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+        return;
+    }
+    MPI_Irecv(&value, 8, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
+    for (uint64_t i = 0; i < batches * BATCH; i++)
+        if (counted_test(&request))
+            quit("a receive is complete that nobody has sent to", "MPI_Test");
+    /* SYNC turn: as in exchange. */
+    atomic_store_explicit(turn, 1, memory_order_release);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+int main(int argc, char **argv)
+{
+    int rank, size;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    int tests = argc == 4 && !strcmp(argv[3], "test");
+    uint64_t batches = argc == 3 || tests ? strtoull(argv[1], NULL, 10) : 0;
+    if (batches == 0 || size != 2)
+        quit("wants 2 ranks, a number of batches and a file, has", argc > 1 ? argv[1] : "nothing");
+    int fd = open(argv[2], O_RDWR);
+    _Atomic uint64_t *turn = MAP_FAILED;
+    if (fd >= 0)
+        turn = mmap(NULL, sizeof *turn, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (turn == MAP_FAILED)
+        quit("cannot map", argv[2]);
+    if (tests)
+        test(turn, batches, rank);
+    else
+        exchange(turn, batches, rank);
     printf("%d %ld\n", rank, (long)getpid());
     MPI_Finalize();
     return 0;

@@ -4,11 +4,16 @@
 //! Start and prices are fitted to the medians (`fit`). A way that the messages did not take, or whose times make no sense, keeps
 //! the figures it had, and the reason is printed. How the copying is shared by the two cores is no matter of measuring: it follows
 //! from what the way does. Then the steps of collectives are measured, each by the algorithms that are made of it ([`steps`]).
+//!
+//! What was fitted is a candidate. Where it chooses otherwise than the shipped figures, both choices are measured ([`compare`]), and
+//! only those figures are written by which something gains and nothing loses ([`verify`]).
 
+mod compare;
 mod fit;
 mod plan;
 mod run;
 mod steps;
+mod verify;
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -23,7 +28,7 @@ use mica_node::identity::Identity;
 use mica_node::topology::{Level, Machine};
 use mica_policy::collective::CollectiveCosts;
 use mica_policy::costs::level_name;
-use mica_policy::tuning::{self, Tuning};
+use mica_policy::tuning::{self, CollectiveTuning, Tuning};
 use mica_policy::{Cost, Costs, Situation, Thresholds, Way, Ways};
 
 use crate::explain::{prefix, threshold_rows, time};
@@ -119,17 +124,21 @@ pub fn tune(options: &Options) -> Result<String, Box<dyn Error>> {
     if tuning.costs.is_empty() {
         return Err(format!("nothing could be measured:\n{}", table(&outcomes, &before)).into());
     }
+    let (tuning, compared) = keep(&installation, options.quick, &pairs, &tuning)?;
     let mut text = format!(
         "Measured in {:.0} s; before: {source}\n\n",
         start.elapsed().as_secs_f64()
     );
     let _ = writeln!(text, "{}\n", table(&outcomes, &before));
+    let _ = writeln!(text, "{}\n", steps::table(&figures));
+    let _ = writeln!(text, "By these figures, beside the shipped ones:\n");
+    let _ = writeln!(text, "{}\n", compare::table(&compared));
+    let _ = writeln!(text, "{}\n", kept_words(&tuning));
     let _ = writeln!(
         text,
         "{}\n",
         thresholds(&outcomes, &before, &tuning.applied())
     );
-    let _ = writeln!(text, "{}\n", steps::table(&figures));
     for warning in warnings(&outcomes) {
         let _ = writeln!(text, "Warning: {warning}");
     }
@@ -150,6 +159,62 @@ pub fn tune(options: &Options) -> Result<String, Box<dyn Error>> {
         let _ = writeln!(text, "Written to {}", file.display());
     }
     Ok(text)
+}
+
+/// The figures of `tuning` that are shown to choose better, and what was compared.
+fn keep(
+    installation: &Installation,
+    quick: bool,
+    pairs: &[Pair],
+    tuning: &Tuning,
+) -> Result<(Tuning, Vec<compare::Row>), Box<dyn Error>> {
+    let folder = Scratch::new()?;
+    let effort = compare::Effort::new(quick);
+    let jobs = compare::Jobs {
+        installation,
+        folder: &folder.0,
+        seconds: effort.seconds,
+    };
+    let mut rows = Vec::new();
+    let (costs, gain) = compare::messages(&jobs, effort, pairs, tuning, &mut rows);
+    let kept = compare::collectives(&jobs, effort, pairs, tuning, (&costs, gain), &mut rows);
+    Ok((kept, rows))
+}
+
+/// A folder that is removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Scratch, Box<dyn Error>> {
+        let name = format!("mica-tune-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        match fs::create_dir(&folder) {
+            Ok(()) => Ok(Scratch(folder)),
+            Err(error) => Err(format!("{}: {error}", folder.display()).into()),
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the folder for such things.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What the file will have, in words.
+fn kept_words(kept: &Tuning) -> String {
+    let costs = kept.costs.iter();
+    let mut names: Vec<String> = costs
+        .map(|(level, way, _)| format!("{}.{}", level_name(*level), way.name()))
+        .collect();
+    if kept.collective != CollectiveTuning::default() {
+        names.push("steps of collectives".to_owned());
+    }
+    match names.is_empty() {
+        true => "Kept: nothing, the shipped figures choose as well or better.".to_owned(),
+        false => format!("Kept: {}; all else is as shipped.", names.join(", ")),
+    }
 }
 
 fn default_file(identity: &Identity) -> Result<PathBuf, Box<dyn Error>> {

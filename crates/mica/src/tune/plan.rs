@@ -30,7 +30,7 @@ pub fn pairs(machine: &Machine) -> Vec<Pair> {
 }
 
 /// One message of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sample {
     /// Bytes.
     pub len: u64,

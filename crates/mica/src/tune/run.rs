@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use mica_node::tunables;
 use mica_policy::collective::Collective;
+use mica_policy::costs::level_name;
 use serde::Deserialize;
 
 use super::fit::Point;
@@ -64,8 +65,10 @@ pub enum RunError {
 /// Calls of a collective that is to be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calls {
-    /// The collective; a reduce is on each rank for itself.
+    /// The collective.
     pub collective: Collective,
+    /// It is not called: each rank combines what a reduce would.
+    pub is_local: bool,
     /// Bytes of each; none for a barrier.
     pub bytes: usize,
     /// The family that is forced by `MICA_COLL`.
@@ -86,6 +89,7 @@ impl Calls {
     ) -> Calls {
         Calls {
             collective,
+            is_local: false,
             bytes,
             family,
             ranks: 2,
@@ -93,15 +97,59 @@ impl Calls {
         }
     }
 
+    /// `MPI_Reduce_local` on each rank.
+    pub fn local(pair: Pair, bytes: usize) -> Calls {
+        Calls {
+            is_local: true,
+            ..Calls::between(pair, Collective::Reduce, bytes, "auto")
+        }
+    }
+
     /// Among more ranks than there are cores.
     pub fn of_all(ranks: usize, collective: Collective, family: &'static str) -> Calls {
         Calls {
-            collective,
-            bytes: 0,
             family,
-            ranks,
-            pair: None,
+            ..Calls::as_chosen(None, collective, 0, ranks)
         }
+    }
+
+    /// By the algorithm that the library chooses.
+    pub fn as_chosen(
+        pair: Option<Pair>,
+        collective: Collective,
+        bytes: usize,
+        ranks: usize,
+    ) -> Calls {
+        Calls {
+            collective,
+            is_local: false,
+            bytes,
+            family: "auto",
+            ranks,
+            pair,
+        }
+    }
+
+    /// As `calibrate_coll` calls it.
+    fn name(&self) -> &'static str {
+        match self.is_local {
+            true => "reduce_local",
+            false => self.collective.name(),
+        }
+    }
+
+    /// For people.
+    pub fn words(&self) -> String {
+        let name = self.name();
+        let bytes = match self.bytes {
+            0 => String::new(),
+            bytes => format!(" of {}", mica_node::topology::readable_bytes(bytes as u64)),
+        };
+        let place = match self.pair {
+            Some(pair) => format!(", {}", level_name(pair.level)),
+            None => String::new(),
+        };
+        format!("{name}{bytes}, {} ranks{place}", self.ranks)
     }
 }
 
@@ -154,23 +202,67 @@ impl Installation {
         sample: &Sample,
         seconds: f64,
     ) -> Result<Point, RunError> {
-        let bound = ["-n", "2", "--bind-to", "core", "--map-by", pair.map_by];
-        let arguments = [seconds.to_string(), sample.argument()];
-        let (stdout, stderr) = self.job(
-            "calibrate",
-            &bound,
-            &self.calibrate,
-            &arguments,
-            &series.environment,
-        )?;
+        let (stdout, stderr) = self.message(pair, sample, seconds, &series.environment)?;
         match other_way(&stderr, series.counted_as) {
             Some(other) => Err(RunError::OtherWay(other)),
             None => point(&stdout, sample),
         }
     }
 
-    /// Measures calls of a collective.
+    /// Measures a message that goes as the library chooses by this tuning file (or `off`).
+    pub fn run_as_chosen(
+        &self,
+        pair: Pair,
+        sample: &Sample,
+        seconds: f64,
+        tuning: &str,
+    ) -> Result<Point, RunError> {
+        let (stdout, _) = self.message(pair, sample, seconds, &[("MICA_TUNING", tuning)])?;
+        point(&stdout, sample)
+    }
+
+    fn message(
+        &self,
+        pair: Pair,
+        sample: &Sample,
+        seconds: f64,
+        environment: &[(&str, &str)],
+    ) -> Result<(String, String), RunError> {
+        let bound = ["-n", "2", "--bind-to", "core", "--map-by", pair.map_by];
+        let arguments = [seconds.to_string(), sample.argument()];
+        let program = &self.calibrate;
+        self.job("calibrate", &bound, program, &arguments, environment)
+    }
+
+    /// Measures calls of a collective by a family of algorithms.
     pub fn call(&self, calls: &Calls, seconds: f64) -> Result<Point, RunError> {
+        let environment = [
+            ("MICA_COLL", calls.family),
+            // Buffers are in reach by load and store from their first use on.
+            ("MICA_MAPPED_MIN", "0"),
+            ("MICA_MAPPED_AFTER", "0"),
+        ];
+        let (stdout, stderr) = self.collective(calls, seconds, &environment)?;
+        calls_point(&stdout, &stderr, calls)
+    }
+
+    /// Measures calls of a collective by the algorithm that the library chooses by this tuning file (or `off`).
+    pub fn call_as_chosen(
+        &self,
+        calls: &Calls,
+        seconds: f64,
+        tuning: &str,
+    ) -> Result<Point, RunError> {
+        let (stdout, stderr) = self.collective(calls, seconds, &[("MICA_TUNING", tuning)])?;
+        calls_point(&stdout, &stderr, calls)
+    }
+
+    fn collective(
+        &self,
+        calls: &Calls,
+        seconds: f64,
+        environment: &[(&str, &str)],
+    ) -> Result<(String, String), RunError> {
         if !self.calibrate_coll.is_file() {
             return Err(RunError::Missing(self.calibrate_coll.clone()));
         }
@@ -179,25 +271,12 @@ impl Installation {
         if let Some(pair) = calls.pair {
             options.extend(["--bind-to", "core", "--map-by", pair.map_by]);
         }
-        let mut arguments = vec![seconds.to_string(), calls.collective.name().to_owned()];
+        let mut arguments = vec![seconds.to_string(), calls.name().to_owned()];
         if calls.bytes > 0 {
             arguments.push(calls.bytes.to_string());
         }
-        let environment = [
-            ("MICA_COLL", calls.family),
-            // Buffers are in reach by load and store from their first use on.
-            ("MICA_MAPPED_MIN", "0"),
-            ("MICA_MAPPED_AFTER", "0"),
-        ];
         let program = &self.calibrate_coll;
-        let (stdout, stderr) = self.job(
-            "calibrate_coll",
-            &options,
-            program,
-            &arguments,
-            &environment,
-        )?;
-        calls_point(&stdout, &stderr, calls)
+        self.job("calibrate_coll", &options, program, &arguments, environment)
     }
 
     /// Runs a job with these tunables and no others. Answers what it printed, and the table of `MICA_STATS` among what it said.
@@ -207,7 +286,7 @@ impl Installation {
         options: &[&str],
         program: &Path,
         arguments: &[String],
-        environment: &[(&'static str, &'static str)],
+        environment: &[(&str, &str)],
     ) -> Result<(String, String), RunError> {
         let mut command = Command::new(&self.mpiexec);
         command
@@ -249,7 +328,7 @@ fn calls_point(output: &str, stderr: &str, calls: &Calls) -> Result<Point, RunEr
     };
     let read: CallsLine = serde_json::from_str(output).map_err(|error| wrong(error.to_string()))?;
     if (read.collective.as_str(), read.bytes, read.ranks)
-        != (calls.collective.name(), calls.bytes, calls.ranks)
+        != (calls.name(), calls.bytes, calls.ranks)
     {
         return Err(wrong("other calls than those asked for".to_owned()));
     }

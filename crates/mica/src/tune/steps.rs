@@ -88,7 +88,8 @@ fn predicted(costs: &CollectiveCosts, question: &Question, algorithm: Algorithm)
     load(costs, question, algorithm).ns(setting.ranks, setting.cores, costs.switch_ns)
 }
 
-fn question(
+/// A call among ranks that reach each other's buffers.
+pub fn question(
     collective: Collective,
     bytes: usize,
     level: Level,
@@ -220,7 +221,7 @@ impl Steps<'_> {
         let was = format!("{} ns a byte", self.costs.reduce_byte_ns);
         // As long as a block that stays in a cache near the core.
         let bytes = 16 << 10;
-        let found = self.call(&Calls::between(pair, Collective::Reduce, bytes, "auto"));
+        let found = self.call(&Calls::local(pair, bytes));
         let found = found.map(|point| (rounded(point.ns / bytes as f64), point.spread > NOISY));
         let measured = found.as_ref().ok().map(|(ns, _)| *ns);
         self.figures.push(Figure {

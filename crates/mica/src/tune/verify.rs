@@ -9,6 +9,7 @@
 //! Pure but for [`Arena::measure`], so that the tests run it with invented times.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 /// Gains below this share are not worth a figure of one's own, and losses below it are noise whatever the rounds say.
 pub const MARGIN: f64 = 0.03;
@@ -33,17 +34,22 @@ pub struct Trial {
     pub tuned: Vec<f64>,
 }
 
-/// The value at this share of the sorted values; NaN if there are none.
-fn quantile(values: &[f64], share: f64) -> f64 {
+/// Lower quartile, median and upper quartile; of few values the outer ones. NaN if there are none.
+fn quartiles(values: &[f64]) -> [f64; 3] {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let at = (share * sorted.len().saturating_sub(1) as f64).round() as usize;
-    sorted.get(at).copied().unwrap_or(f64::NAN)
+    let last = sorted.len().saturating_sub(1);
+    let at = |at: usize| sorted.get(at).copied().unwrap_or(f64::NAN);
+    [
+        at(last / 4),
+        at(last.div_ceil(2)),
+        at((3 * last).div_ceil(4)),
+    ]
 }
 
 /// The median.
 pub fn median(values: &[f64]) -> f64 {
-    quantile(values, 0.5)
+    quartiles(values)[1]
 }
 
 impl Trial {
@@ -61,12 +67,7 @@ impl Trial {
     /// Faster or slower only if the median of the rounds says so by more than [`MARGIN`], and three quarters of the rounds as well as
     /// the medians of either side agree in the direction.
     pub fn verdict(&self) -> Verdict {
-        let ratios = self.ratios();
-        let (low, middle, high) = (
-            quantile(&ratios, 0.25),
-            median(&ratios),
-            quantile(&ratios, 0.75),
-        );
+        let [low, middle, high] = quartiles(&self.ratios());
         let medians = median(&self.tuned) / median(&self.shipped);
         if middle < 1.0 - MARGIN && high < 1.0 && medians < 1.0 {
             Verdict::Better
@@ -95,15 +96,20 @@ pub const PARTS_MAX: usize = 13;
 /// What is decided about.
 pub trait Arena {
     /// Something whose choice is compared: a message, a call.
-    type Probe: Copy + Eq + std::hash::Hash;
+    type Probe: Key;
     /// What is chosen for it.
-    type Choice: Copy + Eq + std::hash::Hash;
+    type Choice: Key;
 
     /// Number of the candidate's parts.
     fn parts(&self) -> usize;
 
     /// The probes at which a subset chooses otherwise than the shipped figures, and what it chooses.
     fn differing(&self, parts: Parts) -> Vec<(Self::Probe, Self::Choice)>;
+
+    /// What a subset gains besides, where something else was measured of it.
+    fn bonus(&self, _parts: Parts) -> f64 {
+        0.0
+    }
 
     /// Measures a probe by this subset and by the shipped figures. `None`: there is no time for it, or it failed.
     fn measure(&mut self, probe: Self::Probe, parts: Parts) -> Option<Trial>;
@@ -114,8 +120,24 @@ pub trait Arena {
 pub struct Verified<P, C> {
     /// The parts that are kept.
     pub kept: Parts,
+    /// What they gain.
+    pub gain: f64,
     /// Every choice that was measured, in the order of measuring, and its times; `None` if it could not be.
     pub trials: Vec<(P, C, Option<Trial>)>,
+}
+
+/// What names a probe or a choice.
+pub trait Key: Copy + Eq + Hash {}
+impl<T: Copy + Eq + Hash> Key for T {}
+
+/// What was measured of each choice; `None`: it could not be.
+type Known<P, C> = HashMap<(P, C), Option<Trial>>;
+
+/// A subset, and what it chooses otherwise than the shipped figures.
+struct Subset<P, C> {
+    parts: Parts,
+    differing: Vec<(P, C)>,
+    bonus: f64,
 }
 
 /// What is known of a subset.
@@ -135,23 +157,26 @@ const HOPE: f64 = 0.001;
 pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
     let parts = arena.parts();
     assert!(parts <= PARTS_MAX, "{parts} parts are too many");
-    let subsets: Vec<(Parts, Vec<(A::Probe, A::Choice)>)> = (1..1 << parts)
-        .map(|subset| (subset, arena.differing(subset)))
-        .filter(|(_, differing)| !differing.is_empty())
+    let subsets: Vec<Subset<A::Probe, A::Choice>> = (1..1 << parts)
+        .map(|parts| Subset {
+            parts,
+            differing: arena.differing(parts),
+            bonus: arena.bonus(parts),
+        })
         .collect();
-    let mut known: HashMap<(A::Probe, A::Choice), Option<Trial>> = HashMap::new();
+    let mut known: Known<A::Probe, A::Choice> = HashMap::new();
     let mut order = Vec::new();
-    let kept = loop {
-        let Some((subset, differing)) = best(&subsets, &known) else {
-            break 0;
+    let (kept, gain) = loop {
+        let Some(subset) = best(&subsets, &known) else {
+            break (0, 0.0);
         };
-        let open = differing.iter().filter(|key| !known.contains_key(key));
-        let open: Vec<_> = open.copied().collect();
+        let open = subset.differing.iter();
+        let open: Vec<_> = open.filter(|key| !known.contains_key(key)).collect();
         if open.is_empty() {
-            break *subset;
+            break (subset.parts, subset.standing(&known).gain);
         }
-        for (probe, choice) in open {
-            let trial = arena.measure(probe, *subset);
+        for &(probe, choice) in open {
+            let trial = arena.measure(probe, subset.parts);
             let is_out = out(&trial);
             known.insert((probe, choice), trial);
             order.push((probe, choice));
@@ -167,6 +192,7 @@ pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
     });
     Verified {
         kept,
+        gain,
         trials: trials.collect(),
     }
 }
@@ -179,46 +205,40 @@ fn out(trial: &Option<Trial>) -> bool {
 }
 
 /// The most promising subset that is not out: by what it gains, then the one with fewer parts.
-fn best<'a, P, C>(
-    subsets: &'a [(Parts, Vec<(P, C)>)],
-    known: &HashMap<(P, C), Option<Trial>>,
-) -> Option<&'a (Parts, Vec<(P, C)>)>
-where
-    P: Copy + Eq + std::hash::Hash,
-    C: Copy + Eq + std::hash::Hash,
-{
+fn best<'a, P: Key, C: Key>(
+    subsets: &'a [Subset<P, C>],
+    known: &Known<P, C>,
+) -> Option<&'a Subset<P, C>> {
     let worth = |standing: &Standing| standing.gain + HOPE * standing.open as f64;
     let candidates = subsets
         .iter()
-        .map(|subset| (subset, standing(&subset.1, known)))
+        .map(|subset| (subset, subset.standing(known)))
         .filter(|(_, standing)| !standing.is_out && worth(standing) > 0.0);
     let best = candidates.max_by(|(a, of_a), (b, of_b)| {
-        let fewer = || b.0.count_ones().cmp(&a.0.count_ones());
+        let fewer = || b.parts.count_ones().cmp(&a.parts.count_ones());
         worth(of_a).total_cmp(&worth(of_b)).then_with(fewer)
     });
     best.map(|(subset, _)| subset)
 }
 
-fn standing<P, C>(differing: &[(P, C)], known: &HashMap<(P, C), Option<Trial>>) -> Standing
-where
-    P: Copy + Eq + std::hash::Hash,
-    C: Copy + Eq + std::hash::Hash,
-{
-    let mut standing = Standing {
-        gain: 0.0,
-        open: 0,
-        is_out: false,
-    };
-    for key in differing {
-        match known.get(key) {
-            None => standing.open += 1,
-            Some(trial) => {
-                standing.is_out |= out(trial);
-                standing.gain += trial.as_ref().map_or(0.0, Trial::gain);
+impl<P: Key, C: Key> Subset<P, C> {
+    fn standing(&self, known: &Known<P, C>) -> Standing {
+        let mut standing = Standing {
+            gain: self.bonus,
+            open: 0,
+            is_out: false,
+        };
+        for key in &self.differing {
+            match known.get(key) {
+                None => standing.open += 1,
+                Some(trial) => {
+                    standing.is_out |= out(trial);
+                    standing.gain += trial.as_ref().map_or(0.0, Trial::gain);
+                }
             }
         }
+        standing
     }
-    standing
 }
 
 #[cfg(test)]
@@ -359,6 +379,34 @@ mod tests {
         // The second part changes nothing that is measured to be better.
         let mut arena = Invented::new(&[&[(64, 1)], &[(64, 1)]], times);
         assert_eq!(verify(&mut arena).kept.count_ones(), 1);
+    }
+
+    #[test]
+    fn a_bonus_is_given_up_for_no_loss() {
+        struct WithBonus(Invented);
+        impl Arena for WithBonus {
+            type Probe = u32;
+            type Choice = u8;
+            fn parts(&self) -> usize {
+                self.0.parts()
+            }
+            fn differing(&self, parts: Parts) -> Vec<(u32, u8)> {
+                self.0.differing(parts)
+            }
+            fn bonus(&self, parts: Parts) -> f64 {
+                if parts & 1 == 1 { 0.2 } else { 0.0 }
+            }
+            fn measure(&mut self, probe: u32, parts: Parts) -> Option<Trial> {
+                self.0.measure(probe, parts)
+            }
+        }
+        let times = |_: u32, choice: u8| vec![100.0 + 30.0 * f64::from(choice); 3];
+        // Nothing differs: the bonus alone keeps the part.
+        let found = verify(&mut WithBonus(Invented::new(&[&[], &[(64, 1)]], times)));
+        assert_eq!((found.kept, found.gain), (1, 0.2));
+        // It chooses worse at one probe.
+        let found = verify(&mut WithBonus(Invented::new(&[&[(64, 1)], &[]], times)));
+        assert_eq!(found.kept, 0);
     }
 
     #[test]

@@ -1,0 +1,549 @@
+//! The candidate's choices beside the shipped ones: what differs, measured as a program would meet it.
+//!
+//! Messages come first, level by level: a part is the cost of a path. Then collectives: a part is a figure of the file's `[collective]`
+//! sections, and all that was kept of messages is one part more, since collectives are chosen by those costs as well. Each
+//! comparison runs `calibrate` or `calibrate_coll` in rounds, by turns with a tuning file of the subset and with none.
+//!
+//! Not compared: what a ping-pong does not show. Skewed receivers, overlap and ranks that share cores are chosen for by the same
+//! figures, so that they change only where something else was shown to gain.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use mica_node::topology::{Level, available_cores};
+use mica_policy::collective::{
+    Algorithm, Collective, CollectiveCosts, Forced, Question, Reach, pick,
+};
+use mica_policy::costs::level_name;
+use mica_policy::tuning::{CollectiveTuning, LevelTuning, Tuning};
+use mica_policy::{Cost, Costs, Message, Situation, Thresholds, Way, Ways, choose};
+
+use super::plan::{Pair, Sample};
+use super::run::{Calls, Installation};
+use super::steps;
+use super::verify::{Arena, Parts, Trial, Verdict, Verified, median, verify};
+
+/// How much time there is.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Seconds of one run.
+    pub seconds: f64,
+    /// Runs of each side.
+    pub rounds: usize,
+    /// All comparisons begin within this time, half of it for messages.
+    pub patience: Duration,
+    /// Cores that there are.
+    pub cores: usize,
+}
+
+impl Effort {
+    /// Quick or thorough.
+    pub fn new(quick: bool) -> Effort {
+        match quick {
+            true => Effort {
+                seconds: 0.02,
+                rounds: 3,
+                patience: Duration::from_secs(15),
+                cores: available_cores(),
+            },
+            false => Effort {
+                seconds: 0.06,
+                rounds: 5,
+                patience: Duration::from_secs(90),
+                cores: available_cores(),
+            },
+        }
+    }
+}
+
+/// One run: nanoseconds of a probe by these figures, or why there are none.
+pub trait Runs {
+    /// A message between a pair.
+    fn message(&self, pair: Pair, sample: &Sample, tuning: Option<&Tuning>) -> Option<f64>;
+    /// A call of a collective.
+    fn call(&self, calls: &Calls, tuning: Option<&Tuning>) -> Option<f64>;
+}
+
+/// Runs of an installation, with files in a folder of their own.
+pub struct Jobs<'a> {
+    /// What runs.
+    pub installation: &'a Installation,
+    /// Where the tuning files of candidates are.
+    pub folder: &'a Path,
+    /// Seconds of a run.
+    pub seconds: f64,
+}
+
+impl Jobs<'_> {
+    /// The value of `MICA_TUNING`.
+    fn file(&self, tuning: Option<&Tuning>) -> Option<String> {
+        let Some(tuning) = tuning else {
+            return Some("off".to_owned());
+        };
+        let file = self.folder.join("candidate.toml");
+        std::fs::write(&file, tuning.to_string()).ok()?;
+        Some(file.to_str()?.to_owned())
+    }
+}
+
+impl Runs for Jobs<'_> {
+    fn message(&self, pair: Pair, sample: &Sample, tuning: Option<&Tuning>) -> Option<f64> {
+        let file = self.file(tuning)?;
+        let run = self
+            .installation
+            .run_as_chosen(pair, sample, self.seconds, &file);
+        run.ok().map(|point| point.ns)
+    }
+
+    fn call(&self, calls: &Calls, tuning: Option<&Tuning>) -> Option<f64> {
+        let file = self.file(tuning)?;
+        let run = self.installation.call_as_chosen(calls, self.seconds, &file);
+        run.ok().map(|point| point.ns)
+    }
+}
+
+/// Both sides by turns; another one begins in each round.
+fn trial(rounds: usize, run: impl Fn(bool) -> Option<f64>) -> Option<Trial> {
+    let mut trial = Trial {
+        shipped: Vec::new(),
+        tuned: Vec::new(),
+    };
+    for round in 0..rounds {
+        for tuned in [round % 2 == 1, round.is_multiple_of(2)] {
+            let ns = run(tuned)?;
+            match tuned {
+                true => trial.tuned.push(ns),
+                false => trial.shipped.push(ns),
+            }
+        }
+    }
+    Some(trial)
+}
+
+/// A row of the table: what was compared, both choices and what came of it.
+pub struct Row {
+    what: String,
+    shipped: &'static str,
+    tuned: &'static str,
+    trial: Option<Trial>,
+    is_kept: bool,
+}
+
+/// Lengths at which messages are compared: half octaves.
+fn lengths(longest: u64) -> impl Iterator<Item = u64> {
+    let halves = (12..).map(|half| {
+        let octave = 1u64 << (half / 2);
+        if half % 2 == 0 {
+            octave
+        } else {
+            octave + octave / 2
+        }
+    });
+    halves.take_while(move |&len| len <= longest)
+}
+
+/// Of a run of neighbours that differ in the same way the first, the last and every fourth are compared.
+fn thinned<T: Copy, K: PartialEq>(differing: &[(usize, T, K)]) -> Vec<T> {
+    let mut kept = Vec::new();
+    for run in differing.chunk_by(|a, b| b.0 == a.0 + 1 && a.2 == b.2) {
+        let last = run.len() - 1;
+        let at = |&(n, _): &(usize, _)| n % 4 == 0 || n == last;
+        kept.extend(run.iter().enumerate().filter(at).map(|(_, d)| d.1));
+    }
+    kept
+}
+
+struct Messages<'a> {
+    runs: &'a dyn Runs,
+    effort: Effort,
+    until: Instant,
+    pair: Pair,
+    /// The costs that were measured at this level.
+    parts: Vec<(Way, Cost)>,
+    tuning: &'a Tuning,
+    situation: Situation,
+    samples: Vec<Sample>,
+}
+
+impl Messages<'_> {
+    /// The shipped figures with a subset of the measured ones.
+    fn subset(&self, parts: Parts) -> Tuning {
+        let kept = self.parts.iter().enumerate();
+        let kept = kept.filter(|(n, _)| parts & 1 << n != 0);
+        Tuning {
+            machine: self.tuning.machine.clone(),
+            costs: kept
+                .map(|(_, &(way, cost))| (self.pair.level, way, cost))
+                .collect(),
+            ..Tuning::default()
+        }
+    }
+
+    /// Where each sample goes by these costs, as the library decides it: eager by thresholds, otherwise by the least cost.
+    fn ways(&self, costs: &Costs) -> Vec<Way> {
+        let thresholds = Thresholds::derive(costs, &self.situation);
+        let asked = Situation {
+            available: self.situation.available.intersection(Ways::RENDEZVOUS),
+            ..self.situation
+        };
+        let way = |sample: &Sample| {
+            let len = sample.len as usize;
+            let message = Message {
+                pieces: sample.len.checked_div(sample.block).unwrap_or(1) as usize,
+                ..Message::contiguous(len)
+            };
+            if len <= self.situation.limits.inline {
+                Way::Inline
+            } else if len <= thresholds.ring_max {
+                Way::Ring
+            } else if len <= thresholds.eager_max {
+                Way::Cells
+            } else {
+                choose(&message, &asked, costs)
+            }
+        };
+        self.samples.iter().map(way).collect()
+    }
+}
+
+impl Arena for Messages<'_> {
+    type Probe = Sample;
+    type Choice = Way;
+
+    fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    fn differing(&self, parts: Parts) -> Vec<(Sample, Way)> {
+        let shipped = self.ways(&Costs::default());
+        let tuned = self.ways(&self.subset(parts).applied());
+        let pairs = self.samples.iter().zip(shipped.into_iter().zip(tuned));
+        let differing: Vec<_> = pairs
+            .enumerate()
+            .filter(|(_, (_, (shipped, tuned)))| shipped != tuned)
+            .map(|(n, (&sample, ways))| (n, (sample, ways.1), ways))
+            .collect();
+        thinned(&differing)
+    }
+
+    fn measure(&mut self, sample: Sample, parts: Parts) -> Option<Trial> {
+        if Instant::now() >= self.until {
+            return None;
+        }
+        let subset = self.subset(parts);
+        trial(self.effort.rounds, |tuned| {
+            let tuning = tuned.then_some(&subset);
+            self.runs.message(self.pair, &sample, tuning)
+        })
+    }
+}
+
+/// What is kept of the costs of messages: those of each level by which it gains. Adds what was compared to `rows`, and answers the
+/// gain besides.
+pub fn messages(
+    runs: &dyn Runs,
+    effort: Effort,
+    pairs: &[Pair],
+    tuning: &Tuning,
+    rows: &mut Vec<Row>,
+) -> (Vec<(Level, Way, Cost)>, f64) {
+    let begin = Instant::now();
+    let mut kept = Vec::new();
+    let mut gain = 0.0;
+    for (n, &pair) in pairs.iter().enumerate() {
+        let of_level = tuning
+            .costs
+            .iter()
+            .filter(|(level, ..)| *level == pair.level);
+        let parts: Vec<(Way, Cost)> = of_level.map(|&(_, way, cost)| (way, cost)).collect();
+        let measured: Ways = parts.iter().map(|(way, _)| *way).collect();
+        let blocks = [64, 256, 1 << 10, 4 << 10];
+        let in_pieces = blocks.map(|block| Sample {
+            len: 1 << 20,
+            block,
+        });
+        let whole = lengths(16 << 20).map(|len| Sample { len, block: 0 });
+        let share = (n + 1) as u32;
+        let mut arena = Messages {
+            runs,
+            effort,
+            until: begin + effort.patience / 2 * share / pairs.len() as u32,
+            pair,
+            situation: Situation::waiting(pair.level, measured.union(Ways::SHARED_MEMORY)),
+            parts,
+            tuning,
+            samples: whole.chain(in_pieces).collect(),
+        };
+        let found = verify(&mut arena);
+        let shipped = arena.ways(&Costs::default());
+        let chosen = arena.differing(found.kept);
+        for (sample, way, trial) in found.trials {
+            let at = arena.samples.iter().position(|s| *s == sample);
+            rows.push(Row {
+                what: format!("{}, {}", level_name(pair.level), words(&sample)),
+                shipped: at.map_or("", |at| shipped[at].name()),
+                tuned: way.name(),
+                trial,
+                is_kept: chosen.contains(&(sample, way)),
+            });
+        }
+        kept.extend(arena.subset(found.kept).costs);
+        gain += found.gain;
+    }
+    (kept, gain)
+}
+
+fn words(sample: &Sample) -> String {
+    let bytes = mica_node::topology::readable_bytes(sample.len);
+    match sample.block {
+        0 => bytes,
+        block => format!("{bytes} in pieces of {block}"),
+    }
+}
+
+/// A figure of the collectives' sections.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Switch(f64),
+    Reduce(f64),
+    Round(f64),
+    Level(Level, LevelTuning),
+}
+
+/// The figures of these sections, one by one.
+fn figures(tuning: &CollectiveTuning) -> Vec<Step> {
+    let of_level = |&(level, measured): &(Level, LevelTuning)| {
+        let none = LevelTuning::default();
+        let sync_ns = measured.sync_ns;
+        let expose_ns = measured.expose_ns;
+        let copy = measured.copy;
+        [
+            LevelTuning { sync_ns, ..none },
+            LevelTuning { expose_ns, ..none },
+            LevelTuning { copy, ..none },
+        ]
+        .into_iter()
+        .filter(move |one| *one != none)
+        .map(move |one| Step::Level(level, one))
+    };
+    let general = [
+        tuning.switch_ns.map(Step::Switch),
+        tuning.reduce_byte_ns.map(Step::Reduce),
+        tuning.round_ns.map(Step::Round),
+    ];
+    let levels = tuning.levels.iter().flat_map(of_level);
+    general.into_iter().flatten().chain(levels).collect()
+}
+
+/// The sections that have these figures.
+fn sections(steps: impl Iterator<Item = Step>) -> CollectiveTuning {
+    let mut tuning = CollectiveTuning::default();
+    for step in steps {
+        match step {
+            Step::Switch(ns) => tuning.switch_ns = Some(ns),
+            Step::Reduce(ns) => tuning.reduce_byte_ns = Some(ns),
+            Step::Round(ns) => tuning.round_ns = Some(ns),
+            Step::Level(level, one) => {
+                let at = tuning.levels.iter().position(|(of, _)| *of == level);
+                let at = at.unwrap_or_else(|| {
+                    tuning.levels.push((level, LevelTuning::default()));
+                    tuning.levels.len() - 1
+                });
+                let all = &mut tuning.levels[at].1;
+                all.sync_ns = one.sync_ns.or(all.sync_ns);
+                all.expose_ns = one.expose_ns.or(all.expose_ns);
+                all.copy = one.copy.or(all.copy);
+            }
+        }
+    }
+    tuning
+}
+
+struct Collectives<'a> {
+    runs: &'a dyn Runs,
+    effort: Effort,
+    until: Instant,
+    /// What was kept of messages, and its gain: the first part, if there is anything.
+    messages: &'a [(Level, Way, Cost)],
+    gain: f64,
+    figures: Vec<Step>,
+    tuning: &'a Tuning,
+    calls: Vec<(Calls, Question)>,
+}
+
+impl Collectives<'_> {
+    fn has_messages(&self) -> usize {
+        usize::from(!self.messages.is_empty())
+    }
+
+    fn subset(&self, parts: Parts) -> Tuning {
+        let first = self.has_messages();
+        let with_messages = first == 1 && parts & 1 != 0;
+        let figures = self.figures.iter().enumerate();
+        let figures = figures.filter(|(n, _)| parts & 1 << (n + first) != 0);
+        Tuning {
+            machine: self.tuning.machine.clone(),
+            costs: match with_messages {
+                true => self.messages.to_vec(),
+                false => Vec::new(),
+            },
+            collective: sections(figures.map(|(_, step)| *step)),
+        }
+    }
+
+    fn algorithms(&self, costs: &CollectiveCosts) -> Vec<Algorithm> {
+        let forced = Forced::default();
+        let questions = self.calls.iter();
+        questions
+            .map(|(_, question)| pick(costs, question, &forced))
+            .collect()
+    }
+}
+
+impl Arena for Collectives<'_> {
+    type Probe = usize;
+    type Choice = Algorithm;
+
+    fn parts(&self) -> usize {
+        self.has_messages() + self.figures.len()
+    }
+
+    fn differing(&self, parts: Parts) -> Vec<(usize, Algorithm)> {
+        let shipped = self.algorithms(&CollectiveCosts::default());
+        let tuned = self.algorithms(&self.subset(parts).applied_to_collectives());
+        let both = shipped.into_iter().zip(tuned).enumerate();
+        both.filter(|(_, (shipped, tuned))| shipped != tuned)
+            .map(|(at, (_, tuned))| (at, tuned))
+            .collect()
+    }
+
+    fn bonus(&self, parts: Parts) -> f64 {
+        match self.has_messages() == 1 && parts & 1 != 0 {
+            true => self.gain,
+            false => 0.0,
+        }
+    }
+
+    fn measure(&mut self, at: usize, parts: Parts) -> Option<Trial> {
+        if Instant::now() >= self.until {
+            return None;
+        }
+        let subset = self.subset(parts);
+        let calls = &self.calls[at].0;
+        trial(self.effort.rounds, |tuned| {
+            self.runs.call(calls, tuned.then_some(&subset))
+        })
+    }
+}
+
+/// The calls that are compared: each collective between two ranks at each level, and among twice as many ranks as there are cores.
+fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, Question)> {
+    let mut found = Vec::new();
+    let many = 2 * cores.min(8);
+    let places = pairs.iter().map(|&pair| (Some(pair), 2));
+    let nearest = pairs.first().map_or(Level::SharedCache, |pair| pair.level);
+    for (pair, ranks) in places.chain([(None, many)]) {
+        let level = pair.map_or(nearest, |pair| pair.level);
+        for collective in Collective::ALL {
+            let bytes: &[usize] = match collective {
+                Collective::Barrier => &[0],
+                _ => &[8, 1 << 10, 16 << 10, 128 << 10, 1 << 20],
+            };
+            for &bytes in bytes {
+                let calls = Calls::as_chosen(pair, collective, bytes, ranks);
+                let cores = cores.min(ranks);
+                let question = steps::question(collective, bytes, level, ranks, cores);
+                debug_assert_eq!(question.reach, Reach::Windows);
+                found.push((calls, question));
+            }
+        }
+    }
+    found
+}
+
+/// What is kept of all figures, where `messages` with their `gain` were kept of those of messages.
+pub fn collectives(
+    runs: &dyn Runs,
+    effort: Effort,
+    pairs: &[Pair],
+    tuning: &Tuning,
+    (messages, gain): (&[(Level, Way, Cost)], f64),
+    rows: &mut Vec<Row>,
+) -> Tuning {
+    let mut arena = Collectives {
+        runs,
+        effort,
+        until: Instant::now() + effort.patience / 2,
+        messages,
+        gain,
+        figures: figures(&tuning.collective),
+        tuning,
+        calls: calls(pairs, effort.cores),
+    };
+    let Verified { kept, trials, .. } = verify(&mut arena);
+    let shipped = arena.algorithms(&CollectiveCosts::default());
+    let chosen = arena.differing(kept);
+    for (at, algorithm, trial) in trials {
+        rows.push(Row {
+            what: arena.calls[at].0.words(),
+            shipped: shipped[at].name(),
+            tuned: algorithm.name(),
+            trial,
+            is_kept: chosen.contains(&(at, algorithm)),
+        });
+    }
+    let kept = arena.subset(kept);
+    if kept.costs.is_empty() {
+        // They lost more in collectives than they gained.
+        let levels = pairs.iter().map(|pair| level_name(pair.level));
+        let prefixes: Vec<String> = levels.map(|name| format!("{name}, ")).collect();
+        for row in rows.iter_mut() {
+            row.is_kept &= !prefixes.iter().any(|prefix| row.what.starts_with(prefix));
+        }
+    }
+    kept
+}
+
+/// What was compared, as a table.
+pub fn table(rows: &[Row]) -> String {
+    if rows.is_empty() {
+        return " What was measured chooses everywhere as the shipped figures do.".to_owned();
+    }
+    let mut table = comfy_table::Table::new();
+    table.load_preset(comfy_table::presets::NOTHING);
+    table.set_header([" compared", "shipped", "", "tuned", "", ""]);
+    for row in rows {
+        let (shipped, tuned, verdict) = match &row.trial {
+            None => (
+                String::new(),
+                String::new(),
+                "not measured: stays as shipped".to_owned(),
+            ),
+            Some(trial) => (
+                super::time(median(&trial.shipped)),
+                super::time(median(&trial.tuned)),
+                outcome(trial, row.is_kept),
+            ),
+        };
+        let what = format!(" {}", row.what);
+        table.add_row([&what, row.shipped, &shipped, row.tuned, &tuned, &verdict]);
+    }
+    table.trim_fmt()
+}
+
+/// What came of a comparison, in words.
+fn outcome(trial: &Trial, is_kept: bool) -> String {
+    let percent = 100.0 * (1.0 - trial.ratio()).abs();
+    let verdict = match trial.verdict() {
+        Verdict::Better => format!("{percent:.0} % faster"),
+        Verdict::Worse => format!("{percent:.0} % slower"),
+        Verdict::Same => "no faster beyond noise".to_owned(),
+    };
+    match is_kept {
+        true => format!("{verdict}: kept"),
+        false => format!("{verdict}: stays as shipped"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

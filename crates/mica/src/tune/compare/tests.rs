@@ -1,0 +1,244 @@
+use std::cell::Cell;
+
+use mica_policy::collective::LevelCosts;
+use mica_policy::collective::formulas::load;
+
+use super::*;
+
+const PAIR: Pair = Pair {
+    level: Level::SharedCache,
+    map_by: "core",
+};
+
+const EFFORT: Effort = Effort {
+    seconds: 0.0,
+    rounds: 5,
+    patience: Duration::from_secs(600),
+    cores: 2,
+};
+
+/// A machine on which messages and calls take what `truth` says, whatever the figures say by which they are chosen.
+struct Machine {
+    truth: CollectiveCosts,
+    /// Each run takes this much longer or shorter by turns, as a share.
+    noise: f64,
+    runs: Cell<u32>,
+}
+
+impl Machine {
+    fn new(truth: CollectiveCosts) -> Machine {
+        Machine {
+            truth,
+            noise: 0.0,
+            runs: Cell::new(0),
+        }
+    }
+
+    fn noisy(&self, ns: f64) -> f64 {
+        let run = self.runs.replace(self.runs.get() + 1);
+        // Neither side of a round is favoured: the pattern is longer than a round, and odd.
+        let share = [0.0, 1.0, -0.6, 0.3, -1.0, 0.8, -0.2][run as usize % 7];
+        ns * (1.0 + share * self.noise)
+    }
+}
+
+/// What chooses as the library does.
+fn chooser<'a>(runs: &'a dyn Runs, tuning: &'a Tuning, samples: Vec<Sample>) -> Messages<'a> {
+    Messages {
+        runs,
+        effort: EFFORT,
+        until: Instant::now(),
+        pair: PAIR,
+        parts: Vec::new(),
+        tuning,
+        situation: Situation::waiting(PAIR.level, Ways::ALL.without(Ways::NONE.with(Way::Offload))),
+        samples,
+    }
+}
+
+impl Runs for Machine {
+    fn message(&self, pair: Pair, sample: &Sample, tuning: Option<&Tuning>) -> Option<f64> {
+        let (none, shipped) = (Tuning::default(), Costs::default());
+        let costs = tuning.map_or(shipped, Tuning::applied);
+        let way = chooser(self, &none, vec![*sample]).ways(&costs)[0];
+        let pieces = sample.len.checked_div(sample.block).unwrap_or(1) as usize;
+        let truth = self.truth.messages.of(pair.level, way);
+        Some(self.noisy(truth.ns(sample.len as usize, pieces)))
+    }
+
+    fn call(&self, calls: &Calls, tuning: Option<&Tuning>) -> Option<f64> {
+        let costs = match tuning {
+            None => CollectiveCosts::default(),
+            Some(tuning) => tuning.applied_to_collectives(),
+        };
+        let level = calls.pair.map_or(PAIR.level, |pair| pair.level);
+        let cores = EFFORT.cores.min(calls.ranks);
+        let question = steps::question(calls.collective, calls.bytes, level, calls.ranks, cores);
+        let algorithm = pick(&costs, &question, &Forced::default());
+        let load = load(&self.truth, &question, algorithm);
+        Some(self.noisy(load.ns(calls.ranks, cores, self.truth.switch_ns)))
+    }
+}
+
+fn shipped(way: Way) -> Cost {
+    *Costs::default().of(PAIR.level, way)
+}
+
+/// The same cost, so many times as much.
+fn times(cost: Cost, factor: f64) -> Cost {
+    let prices: Vec<(u64, f64)> = cost
+        .used_spans()
+        .map(|span| (span.from, factor * span.byte_ns))
+        .collect();
+    Cost::new(factor * cost.start_ns, &prices)
+        .pieces(cost.piece_ns)
+        .shares(cost.sender, cost.receiver)
+}
+
+fn tuning(costs: &[(Way, Cost)]) -> Tuning {
+    Tuning {
+        costs: costs
+            .iter()
+            .map(|&(way, cost)| (PAIR.level, way, cost))
+            .collect(),
+        ..Tuning::default()
+    }
+}
+
+fn kept(machine: &Machine, tuning: &Tuning) -> (Tuning, Vec<Row>) {
+    let mut rows = Vec::new();
+    let (costs, gain) = messages(machine, EFFORT, &[PAIR], tuning, &mut rows);
+    let kept = collectives(machine, EFFORT, &[PAIR], tuning, (&costs, gain), &mut rows);
+    (kept, rows)
+}
+
+/// All ways of a candidate that were measured as they are shipped, but for some.
+fn all_but(others: &[(Way, Cost)]) -> Tuning {
+    let measured = Way::ALL.into_iter().filter(|&way| way != Way::Offload);
+    let cost = |way| {
+        let other = others.iter().find(|(of, _)| *of == way);
+        (way, other.map_or(shipped(way), |(_, cost)| *cost))
+    };
+    tuning(&measured.map(cost).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_fit_whose_choices_measure_worse_is_not_written() {
+    // The fit has pulling at a third of what it is: it would be chosen at once, and is slower.
+    let candidate = all_but(&[(Way::Pull, times(shipped(Way::Pull), 0.33))]);
+    let (found, rows) = kept(&Machine::new(CollectiveCosts::default()), &candidate);
+    assert_eq!(found, Tuning::default());
+    let text = table(&rows);
+    assert!(text.contains("slower: stays as shipped"), "{text}");
+    assert!(!text.contains("kept"), "{text}");
+}
+
+#[test]
+fn a_real_gain_is_written_and_nothing_else() {
+    let fast = times(shipped(Way::Pull), 0.33);
+    let mut truth = CollectiveCosts::default();
+    truth.messages.set(PAIR.level, Way::Pull, fast);
+    let candidate = all_but(&[(Way::Pull, fast)]);
+    let (found, rows) = kept(&Machine::new(truth), &candidate);
+    assert_eq!(found.costs, [(PAIR.level, Way::Pull, fast)]);
+    let text = table(&rows);
+    assert!(text.contains("faster: kept"), "{text}");
+    let written = found.to_string();
+    assert_eq!(written.matches("[shared-cache.").count(), 1, "{written}");
+}
+
+#[test]
+fn a_gain_is_written_without_the_loss_beside_it() {
+    let fast = times(shipped(Way::Pull), 0.33);
+    let mut truth = CollectiveCosts::default();
+    truth.messages.set(PAIR.level, Way::Pull, fast);
+    // Cells would be chosen where they are slower than what is shipped.
+    let wrong = times(shipped(Way::Cells), 0.2);
+    let candidate = all_but(&[(Way::Pull, fast), (Way::Cells, wrong)]);
+    let (found, _) = kept(&Machine::new(truth), &candidate);
+    assert_eq!(found.costs, [(PAIR.level, Way::Pull, fast)]);
+}
+
+#[test]
+fn noise_writes_nothing() {
+    // Two ways that cost the same, but for what the fit has missed them by.
+    let mut truth = CollectiveCosts::default();
+    let mapped = shipped(Way::Mapped);
+    truth.messages.set(PAIR.level, Way::Pull, mapped);
+    let candidate = all_but(&[(Way::Pull, times(mapped, 0.98))]);
+    let machine = Machine {
+        noise: 0.15,
+        ..Machine::new(truth)
+    };
+    let (found, rows) = kept(&machine, &candidate);
+    assert_eq!(found, Tuning::default(), "{}", table(&rows));
+}
+
+#[test]
+fn steps_of_collectives_are_held_to_the_same() {
+    // Exposing a buffer costs nothing by the fit, and what it costs in truth: direct copies would be chosen everywhere.
+    let wrong = LevelTuning {
+        expose_ns: Some(1.0),
+        ..LevelTuning::default()
+    };
+    let mut candidate = Tuning::default();
+    candidate.collective.levels = vec![(PAIR.level, wrong)];
+    let (found, _) = kept(&Machine::new(CollectiveCosts::default()), &candidate);
+    assert_eq!(found, Tuning::default());
+    // Where it is the truth it is kept.
+    let mut truth = CollectiveCosts::default();
+    let level = LevelCosts {
+        expose_ns: 1.0,
+        ..*truth.of(PAIR.level)
+    };
+    truth.set(PAIR.level, level);
+    let (found, rows) = kept(&Machine::new(truth), &candidate);
+    assert_eq!(found.collective, candidate.collective, "{}", table(&rows));
+}
+
+#[test]
+fn what_fails_to_run_is_not_written() {
+    struct Broken;
+    impl Runs for Broken {
+        fn message(&self, _: Pair, _: &Sample, _: Option<&Tuning>) -> Option<f64> {
+            None
+        }
+        fn call(&self, _: &Calls, _: Option<&Tuning>) -> Option<f64> {
+            None
+        }
+    }
+    let candidate = all_but(&[(Way::Pull, times(shipped(Way::Pull), 0.33))]);
+    let mut rows = Vec::new();
+    let found = messages(&Broken, EFFORT, &[PAIR], &candidate, &mut rows);
+    assert_eq!(found, (Vec::new(), 0.0));
+    assert!(table(&rows).contains("not measured"), "{}", table(&rows));
+}
+
+#[test]
+fn figures_are_taken_apart_and_put_together_again() {
+    let level = LevelTuning {
+        sync_ns: Some(1.0),
+        expose_ns: Some(2.0),
+        copy: Some(Cost::new(0.0, &[(0, 0.1)])),
+    };
+    let all = CollectiveTuning {
+        switch_ns: Some(3.0),
+        reduce_byte_ns: None,
+        round_ns: Some(4.0),
+        levels: vec![(Level::SharedCache, level), (Level::Node, level)],
+    };
+    let steps = figures(&all);
+    assert_eq!(steps.len(), 8);
+    assert_eq!(sections(steps.into_iter()), all);
+}
+
+#[test]
+fn runs_of_neighbours_are_thinned() {
+    let differing: Vec<(usize, usize, u8)> = (3..13)
+        .map(|n| (n, n, 0))
+        .chain([(13, 13, 1), (20, 20, 1)])
+        .collect();
+    assert_eq!(thinned(&differing), [3, 7, 11, 12, 13, 20]);
+    let lengths: Vec<u64> = lengths(400).collect();
+    assert_eq!(lengths, [64, 96, 128, 192, 256, 384]);
+}
