@@ -1,7 +1,8 @@
 /* Calls that do not match: nobody hangs, nobody writes beyond a buffer, and who is given more than there is room for says so.
  *   truncate SIZES   one rank has half of the room that Bcast, Scatter or Gather need: MPI_ERR_TRUNCATE there, and
  *                    the communicators of others still work. SIZES is small, or large for those of several cells too
- *   KIND KIND [N]    rank 0 makes the first collective, the others make the second: the job ends with an error
+ *   KIND KIND [N]    rank 0 makes the first collective, the others make the second: the job ends with an error. A KIND
+ *                    that begins with i is non-blocking, one that ends with _init is persistent
  *   roots KIND [N]   rank 0 takes rank 1 for the root, the others take rank 0: the same
  *   lengths KIND [N] rank 0 takes part with three times as much as the others: the same */
 #include "collectives.h"
@@ -72,11 +73,16 @@ static void truncate_all(int large)
         }
 }
 
-static int named(const char *name)
+static int named(const char *name, int *form)
 {
+    char text[64];
     for (int kind = 0; kind < COLL_KINDS; kind++)
-        if (!strcmp(name, coll_names[kind]))
-            return kind;
+        for (*form = BLOCKING; *form <= PERSISTENT; ++*form) {
+            snprintf(text, sizeof text, "%s%s%s", *form == NONBLOCKING ? "i" : "", coll_names[kind],
+                     *form == PERSISTENT ? "_init" : "");
+            if (!strcmp(name, text))
+                return kind;
+        }
     fprintf(stderr, "err_match: there is no '%s'\n", name);
     MPI_Abort(MPI_COMM_WORLD, 64);
     return 0;
@@ -92,19 +98,24 @@ int main(int argc, char **argv)
         return test_finish();
     }
     coll_init();
-    int n = argc > 3 ? atoi(argv[3]) : 4, root = 0, kind;
+    int n = argc > 3 ? atoi(argv[3]) : 4, root = 0, kind, form;
     if (!strcmp(argv[1], "roots")) {
-        kind = named(argv[2]);
+        kind = named(argv[2], &form);
         root = !test_rank;
     } else if (!strcmp(argv[1], "lengths")) {
-        kind = named(argv[2]);
+        kind = named(argv[2], &form);
         n *= test_rank ? 1 : 3;
     } else
-        kind = named(argv[test_rank ? 2 : 1]);
+        kind = named(argv[test_rank ? 2 : 1], &form);
     Coll c;
     coll_make(&c, kind, n, root, 1, 0, 0, MPI_COMM_WORLD);
     coll_fill(&c, 1);
-    coll_call(&c, BLOCKING, NULL);
+    MPI_Request request = MPI_REQUEST_NULL;
+    coll_call(&c, form, &request);
+    if (form == PERSISTENT)
+        MPI_Start(&request);
+    if (form != BLOCKING)
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
     /* A rank may be through before another notices. */
     MPI_Barrier(MPI_COMM_WORLD);
     coll_drop(&c);

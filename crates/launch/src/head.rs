@@ -59,7 +59,7 @@ const START_FACTOR: u32 = 6;
 /// Bytes of standard input on their way to rank 0.
 const INPUT_WINDOW: usize = 1 << 16;
 /// Time for agents to answer when what ranks wait for is asked.
-const REPORT_TIME: Duration = Duration::from_secs(2);
+const REPORT_TIME: Duration = Duration::from_secs(5);
 /// A rank that gave up may have done so because it lost another: if a host is lost or a rank killed within this time,
 /// that is to blame.
 const DOUBT: Duration = Duration::from_millis(250);

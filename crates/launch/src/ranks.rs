@@ -27,7 +27,7 @@ use crate::wire::{NodeJob, NodeReport, RankEnd};
 const FOREIGN: [&str; 3] = ["PMI_", "PMIX_", "MICA_VIRTUAL_NODES"];
 
 /// Time for ranks that sleep in MPI to answer what they wait for; the others have half of it.
-const ASK_TIME: Duration = Duration::from_secs(1);
+const ASK_TIME: Duration = Duration::from_secs(2);
 
 /// Time for answers to become complete.
 const SETTLE_TIME: Duration = Duration::from_millis(20);

@@ -58,9 +58,10 @@ static void messages(void)
 static void collectives(void)
 {
     int one = 1, sum, got;
-    MPI_Comm part;
+    MPI_Comm part, plain;
     MPI_Request r[2];
     /* All but the last rank. */
+    MPI_Comm_dup(MPI_COMM_WORLD, &plain);
     MPI_Comm_split(MPI_COMM_WORLD, rank == 3, rank, &part);
     switch (rank) {
     case 0:
@@ -71,7 +72,7 @@ static void collectives(void)
         MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         break;
     case 2:
-        MPI_Ibarrier(MPI_COMM_WORLD, &r[0]);
+        MPI_Ibarrier(plain, &r[0]);
         MPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, 9, MPI_COMM_WORLD, &r[1]);
         MPI_Waitany(2, r, &got, MPI_STATUS_IGNORE);
         break;
