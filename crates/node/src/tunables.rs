@@ -92,6 +92,8 @@ tunables! {
         "auto: a receiver that lags behind tells its senders, who then do not wait for it with medium messages.";
     SKEW_EAGER_MAX: "skew_eager_max", "MICA_SKEW_EAGER_MAX", "256K", Kind::Bytes,
         "Largest message that is sent before its receive is known while its receiver lags behind.";
+    UNEXPECTED_MAX: "unexpected_max", "MICA_UNEXPECTED_MAX", "64M", Kind::Bytes,
+        "Most bytes of messages without a receive that a rank keeps; senders that fill it then wait for their receives.";
     SKEW_LENGTH: "skew_length", "MICA_SKEW_LENGTH", "8", Kind::Count,
         "More unexpected messages of one sender than these mean that the receiver lags behind.";
     SKEW_PERIOD: "skew_period", "MICA_SKEW_PERIOD", "16", Kind::Count,

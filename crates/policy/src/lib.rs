@@ -5,6 +5,7 @@
 //! - [`network`]: the way of a message to another node;
 //! - [`collective`]: the algorithm of a collective among the ranks of one node;
 //! - [`thresholds`]: the same decision, solved for the message's length, for the hot path;
+//! - [`hold`]: the receiver that keeps too much of what has no receive;
 //! - [`skew`]: the receiver that lags behind, noticed at its unexpected queue;
 //! - [`poll`]: which channel is looked at in which round;
 //! - [`tuning`]: the file with the costs of one machine, written by `mica tune`.
@@ -16,6 +17,7 @@
 
 pub mod collective;
 pub mod costs;
+pub mod hold;
 pub mod network;
 pub mod poll;
 pub mod select;
@@ -24,6 +26,7 @@ pub mod thresholds;
 pub mod tuning;
 
 pub use costs::{Cost, Costs, Span, Way, Ways};
+pub use hold::HoldPolicy;
 pub use network::{NetworkLimits, NetworkWay, network_way};
 pub use poll::{PollPolicy, PollSchedule};
 pub use select::{Decision, Limits, Message, Situation, choose, select};

@@ -7,6 +7,7 @@
 //! The network has packets like the rings do, with longer payloads, and no cells: long messages that cannot be read from their
 //! sender's memory come in chunks, as through the FIFOs of the basic design.
 
+use crate::packet;
 use crate::traffic::Way;
 use mica_channel::memory::View;
 use mica_channel::net::Net;
@@ -17,9 +18,115 @@ use mica_channel::{ChannelError, Messages};
 pub(crate) struct Channels {
     pub shm: Shm,
     pub net: Option<Box<Net>>,
+    /// By rank, where there is a network: what is known of those who are reached over it.
+    far: Vec<Far>,
 }
 
+/// What is known of a peer that is reached over the network.
+#[derive(Debug, Clone, Copy, Default)]
+struct Far {
+    /// It holds this rank's messages back.
+    held: bool,
+    /// Messages sent to it, and those of them that it is known to have taken in.
+    sent: u64,
+    taken: u64,
+    /// Messages that it has sent and this rank has taken in, and those of them that it was told of.
+    taken_in: u64,
+    told: u64,
+}
+
+impl Far {
+    fn has_credit(&self) -> bool {
+        self.sent - self.taken < WINDOW
+    }
+
+    /// Takes note of a packet that is about messages in general.
+    fn hear(&mut self, packet: &Packet) {
+        match packet.kind {
+            packet::HOLD => self.held = packet::read_hold(packet),
+            packet::CREDIT => self.taken = self.taken.max(packet.word(0)).min(self.sent),
+            _ => {}
+        }
+    }
+}
+
+/// Messages over the network that one peer has not taken in, at most: what provider and system hold for a pair of ranks stays
+/// bounded by it, as it does by the ring on a node. (tcp's provider takes 16 KiB for a message, however short.)
+const WINDOW: u64 = 256;
+
+/// Messages over the network that are sent to one peer without a look at what it says of them.
+const UNLOOKED: u64 = 32;
+
+/// Packets of the network that have come and wait to be taken in, from which on no message is sent: half of what there is room
+/// for.
+const WAITING_MAX: usize = 32;
+
 impl Channels {
+    pub fn new(shm: Shm, net: Option<Box<Net>>, ranks: u32) -> Channels {
+        let far = match &net {
+            None => Vec::new(),
+            Some(_) => vec![Far::default(); ranks as usize],
+        };
+        Channels { shm, net, far }
+    }
+
+    /// Whether `peer` holds this rank's messages back: then they are to be announced only. Looks, unless `peer` is reached
+    /// over the network.
+    pub fn is_held(&mut self, peer: u32) -> bool {
+        match self.is_far(peer) {
+            true => self.far[peer as usize].held,
+            false => self.shm.is_held(peer),
+        }
+    }
+
+    /// `peer`, who is reached over the network, has said something about messages in general.
+    pub fn hear_far(&mut self, peer: u32, packet: &Packet) {
+        if let Some(far) = self.far.get_mut(peer as usize) {
+            far.hear(packet);
+        }
+    }
+
+    /// Whether the network has a message of this rank to `peer` wait until `peer` has taken in earlier ones.
+    pub fn lacks_credit(&self, peer: u32) -> bool {
+        let far = self.far.get(peer as usize);
+        far.is_some_and(|far| !far.has_credit())
+    }
+
+    /// A message of `source` has been taken in, which came over the network. Answers what `source` is to be told of that.
+    pub fn count_far(&mut self, source: u32) -> Option<Packet> {
+        let far = self.far.get_mut(source as usize)?;
+        far.taken_in += 1;
+        (far.taken_in - far.told >= WINDOW / 4).then(|| {
+            far.told = far.taken_in;
+            packet::credit(far.taken_in)
+        })
+    }
+
+    /// Whether a message may go to `peer` over the network now. A sender that always finds room would take in nothing, so it
+    /// looks from time to time; what it finds is taken in later, in its turn.
+    fn takes_message_far(&mut self, peer: u32) -> bool {
+        let (Some(far), Some(net)) = (self.far.get_mut(peer as usize), self.net.as_deref_mut())
+        else {
+            return true;
+        };
+        if !far.has_credit() || far.sent.is_multiple_of(UNLOOKED) {
+            net.look();
+            net.waiting_from(peer).for_each(|packet| far.hear(&packet));
+            if net.waiting() >= WAITING_MAX {
+                // What it says may lie behind this: first that is to be taken in.
+                return false;
+            }
+        }
+        !far.held && far.has_credit()
+    }
+
+    /// A message has left for `peer` over the network, if it was `sent`.
+    fn has_sent_far(&mut self, peer: u32, sent: bool) {
+        if let (true, Some(far)) = (sent, self.far.get_mut(peer as usize)) {
+            far.sent += 1;
+        }
+    }
+
     /// Whether `peer` is reached over the network.
     #[inline]
     pub fn is_far(&self, peer: u32) -> bool {
@@ -78,12 +185,17 @@ impl Channels {
         tag: i32,
         view: &View,
     ) -> Result<Option<Way>, ChannelError> {
+        if !self.takes_message_far(peer) {
+            return Ok(None);
+        }
         let packet = inline_packet(kind, context, tag, view);
         let sent = self.send_far(peer, &packet, None, 0)?;
+        self.has_sent_far(peer, sent);
         Ok(sent.then_some(Way::Net))
     }
 
-    /// Sends `packet`; its `payload` bytes are those of `view` from the start on. False when there is no room.
+    /// Sends `packet`; its `payload` bytes are those of `view` from the start on. False when there is no room, or it is a
+    /// message, with a view, and `peer` holds messages back.
     ///
     /// # Errors
     /// As for [`send_inline`](Self::send_inline).
@@ -96,8 +208,24 @@ impl Channels {
     ) -> Result<bool, ChannelError> {
         match self.shm.send(peer, packet, view)? {
             Some(sent) => Ok(sent),
-            None => self.send_far(peer, packet, view, 0),
+            None => self.send_more_far(peer, packet, view),
         }
+    }
+
+    #[cold]
+    fn send_more_far(
+        &mut self,
+        peer: u32,
+        packet: &Packet,
+        view: Option<&View>,
+    ) -> Result<bool, ChannelError> {
+        let is_message = view.is_some();
+        if is_message && !self.takes_message_far(peer) {
+            return Ok(false);
+        }
+        let sent = self.send_far(peer, packet, view, 0)?;
+        self.has_sent_far(peer, sent && is_message);
+        Ok(sent)
     }
 
     #[cold]

@@ -47,11 +47,14 @@ impl State {
     pub(crate) fn send_request_far(&mut self, id: u32) -> Result<bool, Fault> {
         let op = &mut self.sends[id as usize];
         let (peer, len) = (op.peer, op.view.len());
+        let is_held = self.channels.is_held(peer);
         let Some(net) = self.channels.net_to(peer) else {
             return Ok(false);
         };
         if op.asking.registered.is_none()
             && net.can_read()
+            // One that would fit a packet, but for its receiver, is not worth a read.
+            && !(is_held && len <= net.payload_max())
             && let Some((address, _)) = op.view.as_contiguous()
         {
             // Without a registration the message goes in chunks.

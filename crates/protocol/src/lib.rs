@@ -17,6 +17,7 @@ mod channels;
 mod engine;
 mod far;
 mod hang;
+mod hold;
 pub mod matching;
 mod offloading;
 mod packet;

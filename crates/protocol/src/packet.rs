@@ -12,10 +12,12 @@
 //! | `JOIN` | sender's and receiver's op; length; address; exposure (2 words) | |
 //! | `PUSHED` | receiver's op | |
 //! | `SKEW` | | |
+//! | `HOLD` | | |
+//! | `CREDIT` | messages taken in since the start | |
 //! | `CHUNK` | receiver's op + 1 | the next bytes of the message, as payload |
 //! | `REQUEST_MORE` | sender's op, receiver's op | |
 //!
-//! `REQUEST`, `JOIN`, `PUSHED`, `DONE` and `SKEW` have flags in `aux`.
+//! `REQUEST`, `JOIN`, `PUSHED`, `DONE`, `SKEW` and `HOLD` have flags in `aux`.
 
 use crate::traffic::Way;
 use mica_channel::RemoteRegion;
@@ -47,6 +49,12 @@ pub const PUSHED: u8 = 9;
 
 /// The receiver of this rank's messages lags behind, or has caught up.
 pub const SKEW: u8 = 10;
+
+/// The receiver of this rank's messages, reached over the network, holds them back, or not any more.
+pub const HOLD: u8 = 13;
+
+/// The receiver of this rank's messages, reached over the network, has taken in so many of them.
+pub const CREDIT: u8 = 14;
 
 /// Most cells that one control message announces.
 pub const CELLS_MAX: usize = (INLINE - 8) / 2;
@@ -207,6 +215,24 @@ pub fn skew(skewed: bool) -> Packet {
 
 /// Whether the receiver lags behind.
 pub fn read_skew(p: &Packet) -> bool {
+    p.aux == 1
+}
+
+pub fn hold(on: bool) -> Packet {
+    Packet {
+        aux: u16::from(on),
+        ..Packet::of_kind(HOLD)
+    }
+}
+
+pub fn credit(taken_in: u64) -> Packet {
+    let mut p = Packet::of_kind(CREDIT);
+    p.set_word(0, taken_in);
+    p
+}
+
+/// Whether the receiver holds messages back.
+pub fn read_hold(p: &Packet) -> bool {
     p.aux == 1
 }
 

@@ -145,6 +145,13 @@ impl State {
                 return Ok(taken);
             };
             self.take_in(source, &packet)?;
+            let is_message = matches!(packet.kind, packet::EAGER | packet::EAGER_SYNC);
+            if bringer == Bringer::Net
+                && is_message
+                && let Some(credit) = self.channels.count_far(source)
+            {
+                self.send_control(source, credit)?;
+            }
         }
         Ok(ROUND)
     }
@@ -219,6 +226,10 @@ impl State {
             packet::JOIN => self.on_join(packet),
             packet::SKEW => {
                 self.on_skew(source, packet);
+                Ok(())
+            }
+            packet::HOLD | packet::CREDIT => {
+                self.channels.hear_far(source, packet);
                 Ok(())
             }
             packet::PUSHED => self.on_pushed(source, packet),

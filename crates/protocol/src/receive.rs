@@ -115,6 +115,7 @@ impl State {
             Some(ticket) => {
                 let (envelope, early) = self.unexpected.remove(ticket);
                 self.accept(id, envelope, early, Target::Unexpected(ticket))?;
+                self.has_taken_from(envelope.source)?;
             }
         }
         Ok(id)
@@ -141,6 +142,7 @@ impl State {
         };
         let id = RecvId(self.recvs.insert(op) as u32);
         self.accept(id, envelope, early, Target::Probed(message.0 as usize))?;
+        self.has_taken_from(envelope.source)?;
         Ok(id)
     }
 
@@ -388,8 +390,8 @@ impl State {
             arrived: sent,
             acknowledge,
         };
-        self.unexpected.insert(envelope, early);
-        Ok(())
+        self.unexpected.insert(envelope, sent, early);
+        self.watch_backlog_from(source)
     }
 
     /// The first cells of a message have arrived from `source`.
@@ -416,7 +418,9 @@ impl State {
                     arrived: 0,
                     acknowledge: None,
                 };
-                Target::Unexpected(self.unexpected.insert(envelope, early))
+                let ticket = self.unexpected.insert(envelope, total, early);
+                self.watch_backlog_from(source)?;
+                Target::Unexpected(ticket)
             }
         };
         self.inbound[source as usize] = Some(Inbound {
@@ -529,7 +533,9 @@ impl State {
         match self.posted.take(&envelope) {
             Some(id) => self.fetch(id, envelope, request)?,
             None => {
-                self.unexpected.insert(envelope, Early::Requested(request));
+                let early = Early::Requested(request);
+                self.unexpected.insert(envelope, 0, early);
+                self.watch_backlog_from(source)?;
             }
         }
         self.watch_skew(source)

@@ -184,7 +184,8 @@ impl State {
             self.deliver_own(recv, &envelope, view);
             return Ok(None);
         }
-        if !sync && view.len() <= self.selection.eager_to_self(self.me) {
+        let is_short = view.len() <= self.selection.eager_to_self(self.me);
+        if !sync && is_short && self.may_keep_own(view.len()) {
             let copy = Block::allocate(view.len())?.view(Shape::Contiguous { bytes: view.len() });
             copy.copy_from(view);
             let early = Early::Buffered {
@@ -192,7 +193,7 @@ impl State {
                 arrived: view.len(),
                 acknowledge: None,
             };
-            self.unexpected.insert(envelope, early);
+            self.unexpected.insert(envelope, view.len(), early);
             return Ok(None);
         }
         let op = SendOp {
@@ -204,7 +205,7 @@ impl State {
             asking: Asking::default(),
         };
         let send = self.sends.insert(op) as u32;
-        self.unexpected.insert(envelope, Early::Own { send });
+        self.unexpected.insert(envelope, 0, Early::Own { send });
         Ok(Some(SendId(send)))
     }
 
@@ -244,20 +245,20 @@ impl State {
             let outbox = &outboxes[peer as usize];
             let head = outbox.ordered.front().map(|&id| &sends[id as usize]);
             // What the head needs in the arena: asking for less would find room that does not help it.
-            let payload = match head {
-                Some(op) if outbox.control.is_empty() => match op.phase {
-                    Phase::Queued(Plan::Ring, _) => op.view.len(),
-                    _ => 0,
-                },
-                _ => 0,
+            let head = head.filter(|_| outbox.control.is_empty());
+            // A message that its receiver holds back is only announced.
+            let is_held = head.is_some() && channels.is_held(peer);
+            let (payload, needs_cell) = match head.map(|op| (op.phase, op.view.len())) {
+                Some((Phase::Queued(Plan::Inline | Plan::Ring, _), _))
+                    if !is_held && channels.lacks_credit(peer) =>
+                {
+                    return false;
+                }
+                Some((Phase::Queued(Plan::Ring, _), len)) if !is_held => (len, false),
+                Some((Phase::Queued(Plan::Cells, _), _)) => (0, !is_held),
+                Some((Phase::Streaming { .. }, _)) => (0, true),
+                _ => (0, false),
             };
-            let needs_cell = outbox.control.is_empty()
-                && head.is_some_and(|op| {
-                    matches!(
-                        op.phase,
-                        Phase::Queued(Plan::Cells, _) | Phase::Streaming { .. }
-                    )
-                });
             channels.has_room(peer, payload) && (!needs_cell || channels.has_cell(peer))
         })
     }
@@ -300,6 +301,9 @@ impl State {
         let op = &self.sends[id as usize];
         let (peer, context, tag) = (op.peer, op.context, op.tag);
         match op.phase {
+            Phase::Queued(plan, _) if plan != Plan::Rendezvous && self.channels.is_held(peer) => {
+                self.send_request(id)
+            }
             Phase::Queued(Plan::Inline | Plan::Ring, sync) => {
                 let view = op.view.clone();
                 let sent = if sync {

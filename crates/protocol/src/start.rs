@@ -9,6 +9,7 @@ use crate::attendant::Attendant;
 use crate::channels::Channels;
 use crate::engine::{GLANCES, GLANCES_SHARED};
 use crate::hang::Reporter;
+use crate::hold::Holds;
 use crate::offloading::Offload;
 use crate::progress::{Bringer, Polling};
 use crate::rendezvous::Splits;
@@ -26,7 +27,7 @@ use mica_node::park::{self, Bell, Fencing};
 use mica_node::segment::{JobSegment, PREFIX_VARIABLE, SegmentError};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables::{self, BadValue};
-use mica_policy::{PollPolicy, SkewPolicy};
+use mica_policy::{HoldPolicy, PollPolicy, SkewPolicy};
 
 /// Why a process cannot join its job.
 #[derive(Debug, thiserror::Error)]
@@ -93,7 +94,7 @@ impl Engine {
         let loopback = tunables::NET.choice()? == "loopback";
         let net = open_net(segment, rank, &nodes, loopback, manager.as_deref_mut())?;
         let shm = Shm::new(segment, rank, wake_fencing, net.is_none() || !loopback)?;
-        let channels = Channels { shm, net };
+        let channels = Channels::new(shm, net, segment.job_size());
         let (collective_costs, _) = mica_policy::tuning::collective_in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
@@ -144,7 +145,10 @@ impl Engine {
             direct,
             Splits::new(segment, rank),
             selection,
-            Skew::new(SkewPolicy::from_environment()?, ranks),
+            (
+                Skew::new(SkewPolicy::from_environment()?, ranks),
+                Holds::new(HoldPolicy::from_environment()?),
+            ),
         );
         state.polling = polling;
         state.offload = copy_engine(segment, rank, wake_fencing)?;

@@ -3,6 +3,7 @@
 use crate::Fault;
 use crate::channels::Channels;
 use crate::far::FarReads;
+use crate::hold::Holds;
 use crate::matching::{Envelope, Posted, Unexpected};
 use crate::offloading::Offload;
 use crate::packet::Request;
@@ -33,6 +34,7 @@ pub struct State {
     pub(crate) splits: Splits,
     pub(crate) selection: Selection,
     pub(crate) skew: Skew,
+    pub(crate) holds: Holds,
     pub(crate) posted: Posted<RecvId>,
     pub(crate) unexpected: Unexpected<Early>,
     /// Messages that a matched probe has taken out of the queue.
@@ -142,7 +144,7 @@ impl State {
         direct: Direct,
         splits: Splits,
         selection: Selection,
-        skew: Skew,
+        (skew, holds): (Skew, Holds),
     ) -> State {
         State {
             me,
@@ -151,6 +153,7 @@ impl State {
             splits,
             selection,
             skew,
+            holds,
             posted: Posted::default(),
             unexpected: Unexpected::default(),
             probed: Slab::new(),

@@ -66,7 +66,7 @@ proptest! {
                     prop_assert_eq!(expected.map(|at| naive_posted.remove(at).1), taken);
                     if taken.is_none() {
                         naive_unexpected.push((envelope, id));
-                        unexpected.insert(envelope, id);
+                        unexpected.insert(envelope, 0, id);
                     }
                 }
                 Step::Cancel(which) => if !naive_posted.is_empty() {
@@ -90,6 +90,7 @@ fn ten_thousand_of_one_key_stay_in_order() {
                 source: i % 100,
                 tag: 7,
             },
+            i as usize,
             i,
         );
     }
@@ -98,8 +99,12 @@ fn ten_thousand_of_one_key_stay_in_order() {
         source: None,
         tag: Some(7),
     };
+    let (of_seven, of_all) = unexpected.bytes_from(7);
+    assert!(of_seven > 0 && of_seven < of_all);
     for i in 0..10_000 {
         let ticket = unexpected.find(&any).expect("kept");
         assert_eq!(unexpected.remove(ticket).1, i);
     }
+    assert_eq!(unexpected.bytes_from(7), (0, 0));
+    assert_eq!(unexpected.bytes_from(1000), (0, 0), "never heard of");
 }

@@ -9,10 +9,12 @@
 //! for the region, and for every region and view derived from it by `offset` and `view`, that all bytes which an
 //! operation covers are readable, and writable where it receives, until that operation completes (MPI 5.0, 3.4, 3.7.2).
 
+mod heap;
 mod layout;
 mod region;
 mod view;
 
+pub use heap::give_back;
 pub use layout::{Layout, LayoutError};
 pub use region::{At, Block, OutOfMemory, Region, combine, copy_bytes, fill};
 pub use view::{Run, Runs, Shape, View};

@@ -346,6 +346,17 @@ impl Net {
         Some((arrival.source, arrival.packet?))
     }
 
+    /// Packets that have come and were not consumed yet.
+    pub fn waiting(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// The packets of `source` that have come and were not peeked yet, in order.
+    pub fn waiting_from(&self, source: u32) -> impl Iterator<Item = Packet> {
+        let arrived = self.ready.iter().filter(move |a| a.source == source);
+        arrived.filter_map(|arrival| arrival.packet)
+    }
+
     /// True when all packets that were sent have left this process, or their receivers are lost. Looks once; where the provider
     /// took messages without saying when they leave, asks by a blank message behind them, whose end says so.
     pub fn is_drained(&mut self) -> bool {

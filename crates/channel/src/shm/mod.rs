@@ -171,8 +171,8 @@ impl Shm {
     }
 
     /// Sends `packet`; its `payload` bytes, at most [`PAYLOAD_MAX`] (through a FIFO
-    /// [`Shm::fifo_payload_max`]), are those of `view` from the start on. False when there is no room; `None` when `peer` is
-    /// not [reached](Shm::reaches).
+    /// [`Shm::fifo_payload_max`]), are those of `view` from the start on. False when there is no room, or it is a message,
+    /// with a view, and `peer` [holds messages back](Shm::hold); `None` when `peer` is not [reached](Shm::reaches).
     ///
     /// # Errors
     /// When the first message to `peer` cannot get its memory.
@@ -198,7 +198,8 @@ impl Shm {
         view: Option<&View>,
     ) -> Result<Option<bool>, ChannelError> {
         if let Some(basic) = self.fifo_to(peer) {
-            return Ok(Some(basic.send(peer, packet, view, 0)));
+            let takes = view.is_none() || basic.takes_message(peer, packet.payload as usize);
+            return Ok(Some(takes && basic.send(peer, packet, view, 0)));
         }
         if !self.reaches(peer) {
             return Ok(None);
@@ -217,12 +218,28 @@ impl Shm {
         basic.send(peer, packet, Some(view), position)
     }
 
-    /// True when a packet with `payload` bytes beside its head can be sent to `peer` now.
+    /// True when a packet with `payload` bytes beside its head can be sent to `peer` now, unless it is a message that `peer`
+    /// [holds back](Shm::is_held).
     #[inline]
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
         match self.fifo_to(peer) {
             Some(basic) => basic.has_room(peer, payload),
             None => self.advanced.has_room(peer, payload),
+        }
+    }
+
+    /// Holds the messages of `source`, who has sent some, back, or not any more: what it has in its ring or FIFO comes still,
+    /// then only packets that are not messages. False when `source` is not reached by this channel.
+    pub fn hold(&mut self, source: u32, on: bool) -> bool {
+        let basic = self.basic.as_ref();
+        self.advanced.hold(source, on) || basic.is_some_and(|basic| basic.hold(source, on))
+    }
+
+    /// Whether `peer` holds this rank's messages back.
+    pub fn is_held(&mut self, peer: u32) -> bool {
+        match self.fifo_to(peer) {
+            Some(basic) => basic.is_held(peer),
+            None => self.advanced.is_held(peer),
         }
     }
 

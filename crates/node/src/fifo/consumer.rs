@@ -30,6 +30,13 @@ impl<'a> Consumer<'a> {
         self.fifo.head.total_in.0.load(Ordering::Acquire) != self.total_out
     }
 
+    /// Holds the producer's messages back, or not any more.
+    pub fn hold(&self, on: bool) {
+        // Relaxed: see Producer::is_held.
+        let hold = &self.fifo.head.total_out.1;
+        hold.store(u32::from(on), Ordering::Relaxed);
+    }
+
     /// The next packet, if it has arrived. It stays in the FIFO until [`Consumer::consume`].
     #[inline]
     pub fn peek(&self) -> Option<Packet> {

@@ -26,12 +26,13 @@ pub use consumer::Consumer;
 pub use producer::Producer;
 
 use crate::ring::{LINE, Packet};
-use crate::sync::{AtomicU64, UnsafeCell};
+use crate::sync::{AtomicU32, AtomicU64, UnsafeCell};
 
-/// A count of bytes, alone in its line: it has one writer.
+/// A count of bytes, alone in its line: it has one writer. The consumer's has a word beside it that says whether it holds
+/// the producer's messages back ([`ring`](crate::ring) has more on this).
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct Total(pub(crate) AtomicU64);
+pub struct Total(pub(crate) AtomicU64, pub(crate) AtomicU32);
 
 /// The two counters of a FIFO; zeroed memory is those of an empty one.
 #[derive(Debug)]
@@ -101,8 +102,8 @@ fn record_lines(payload: usize) -> usize {
 #[cfg(test)]
 pub(crate) fn boxed(lines: usize) -> (Box<FifoHead>, Box<[FifoLine]>) {
     let head = FifoHead {
-        total_in: Total(AtomicU64::new(0)),
-        total_out: Total(AtomicU64::new(0)),
+        total_in: Total(AtomicU64::new(0), AtomicU32::new(0)),
+        total_out: Total(AtomicU64::new(0), AtomicU32::new(0)),
     };
     let lines = (0..lines).map(|_| FifoLine(UnsafeCell::new([0; LINE])));
     (Box::new(head), lines.collect())

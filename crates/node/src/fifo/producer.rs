@@ -11,8 +11,10 @@ pub struct Producer<'a> {
     /// Line of the next record.
     at: usize,
     total_in: u64,
-    /// What the consumer had read when this end last lacked room.
+    /// What the consumer had read when this end last lacked room; a whole buffer behind total-in if it held messages back.
     total_out: u64,
+    /// The same for packets that are not messages.
+    total_out_in_fact: u64,
 }
 
 impl<'a> Producer<'a> {
@@ -23,6 +25,7 @@ impl<'a> Producer<'a> {
             at: 0,
             total_in: 0,
             total_out: 0,
+            total_out_in_fact: 0,
         }
     }
 
@@ -32,28 +35,50 @@ impl<'a> Producer<'a> {
         self.fifo.payload_max()
     }
 
-    /// True when a packet with `payload` bytes of payload can be pushed now.
-    #[inline]
-    pub fn has_room(&mut self, payload: usize) -> bool {
-        self.fits(payload) || self.refresh(payload)
+    /// Whether the consumer holds messages back. Looks.
+    pub fn is_held(&self) -> bool {
+        // Relaxed: a wish, which nothing else hangs on.
+        self.fifo.head.total_out.1.load(Ordering::Relaxed) != 0
     }
 
-    fn fits(&self, payload: usize) -> bool {
-        let unread = (self.total_in - self.total_out) as usize;
-        record_lines(payload) * LINE <= self.fifo.capacity() - unread
+    /// True when a message with `payload` bytes of payload can be pushed now, and the consumer does not hold messages back.
+    #[inline]
+    pub fn has_room(&mut self, payload: usize) -> bool {
+        self.fits_behind(self.total_out, payload) || {
+            self.refresh();
+            self.fits_behind(self.total_out, payload)
+        }
+    }
+
+    /// True when a packet with `payload` bytes of payload that is not a message can be pushed now.
+    #[inline]
+    pub fn has_room_for_control(&mut self, payload: usize) -> bool {
+        self.fits_behind(self.total_out, payload) || {
+            self.refresh();
+            self.fits_behind(self.total_out_in_fact, payload)
+        }
+    }
+
+    fn fits_behind(&self, total_out: u64, payload: usize) -> bool {
+        let unread = self.total_in.wrapping_sub(total_out) as usize;
+        record_lines(payload) * LINE <= self.fifo.capacity().saturating_sub(unread)
     }
 
     #[cold]
-    fn refresh(&mut self, payload: usize) -> bool {
+    fn refresh(&mut self) {
         // SYNC fifo-out: pairs with the Release store in Consumer::consume; what the consumer has read may be written
         // over from here on.
-        self.total_out = self.fifo.head.total_out.0.load(Ordering::Acquire);
-        self.fits(payload)
+        self.total_out_in_fact = self.fifo.head.total_out.0.load(Ordering::Acquire);
+        self.total_out = match self.is_held() {
+            true => self.total_in.wrapping_sub(self.fifo.capacity() as u64),
+            false => self.total_out_in_fact,
+        };
     }
 
     /// Pushes `packet` with `packet.payload` bytes after it. `fill(offset, to, bytes)` writes `bytes` bytes of the payload,
     /// from `offset` on, to the address it is given; it is called twice where the payload meets the buffer's end. False,
-    /// and nothing written, when the FIFO lacks room.
+    /// and nothing written, when the FIFO lacks room. Asks for room as for control: for a message the caller asks
+    /// [`has_room`](Self::has_room) first.
     ///
     /// # Panics
     /// If the payload is larger than [`Producer::payload_max`].
@@ -61,7 +86,7 @@ impl<'a> Producer<'a> {
         let len = packet.payload as usize;
         let max = self.payload_max();
         assert!(len <= max, "payload of {len} bytes exceeds a FIFO's {max}");
-        if !self.has_room(len) {
+        if !self.has_room_for_control(len) {
             return false;
         }
         self.fifo.lines[self.at].0.with_mut(|line| {

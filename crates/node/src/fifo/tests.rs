@@ -96,3 +96,25 @@ fn a_payload_beyond_the_buffer_is_refused_loudly() {
     let (mut p, _) = ends(&storage);
     push_bytes(&mut p, 0, &[0; (LINES - 1) * LINE + 1]);
 }
+
+#[test]
+fn a_fifo_that_is_held_takes_control_but_no_messages() {
+    let storage = boxed(LINES);
+    let (mut p, mut c) = ends(&storage);
+    c.hold(true);
+    // Not seen before this end looks for room.
+    let unasked = (0..)
+        .take_while(|&i| p.has_room(0) && push_bytes(&mut p, i, &[]))
+        .count();
+    assert_eq!(unasked, LINES);
+    assert!(!p.has_room_for_control(0));
+    while pop_bytes(&mut c).is_some() {}
+    for round in 0..3 * LINES as i32 {
+        assert!(!p.has_room(0) && p.is_held());
+        assert!(p.has_room_for_control(p.payload_max()));
+        assert!(push_bytes(&mut p, round, &[3; 100]));
+        assert_eq!(pop_bytes(&mut c), Some((round, vec![3; 100])));
+    }
+    c.hold(false);
+    assert!(p.has_room(p.payload_max()) && !p.is_held());
+}

@@ -56,6 +56,12 @@ impl<'a> Consumer<'a> {
         }))
     }
 
+    /// Holds the producer's messages back, or not any more.
+    pub fn hold(&self, on: bool) {
+        // Relaxed: a wish, which nothing else hangs on.
+        self.ring.credits.1.store(u32::from(on), Ordering::Relaxed);
+    }
+
     /// Calls `f` with the address of the payload of `packet`, which [`Consumer::peek`] returned just now.
     #[inline]
     pub fn with_payload<R>(&self, packet: &Packet, f: impl FnOnce(*const u8) -> R) -> R {

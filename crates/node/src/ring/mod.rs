@@ -8,11 +8,16 @@
 //! | who | writes |
 //! |---|---|
 //! | producer | slot bodies and arena bytes it has credit for, then the slot's stamp (Release) |
-//! | consumer | `credits` (Release): how far slots and arena have been read |
+//! | consumer | `credits` (Release): how far slots and arena have been read; `hold`: that it wants no messages unasked |
 //!
 //! Positions count for ever (wrapping `u32`); a position's slot is the position modulo the size. The arena hands out
 //! consecutive ranges; a payload that would straddle the end starts over at the front, and both sides compute this from
 //! the lengths alone. SYNC labels below name the pairs of Release and Acquire.
+//!
+//! A consumer that cannot keep up sets `hold`, in the line of its credits. The producer sees it when it looks for credits
+//! anew, at the latest after one lap; from then on the ring has no room for messages as far as it is concerned
+//! ([`Producer::has_room`]), and room as before for the packets by which the two sides agree on messages
+//! ([`Producer::has_room_for_control`]). Holding back thus costs a producer nothing that is not held back.
 
 mod consumer;
 mod producer;
@@ -27,7 +32,7 @@ pub use consumer::Consumer;
 pub use producer::Producer;
 pub use slot::{INLINE, Packet, Slot};
 
-use crate::sync::{AtomicU64, UnsafeCell};
+use crate::sync::{AtomicU32, AtomicU64, UnsafeCell};
 
 /// Slots of a ring.
 #[cfg(not(loom))]
@@ -54,10 +59,11 @@ pub const LINE: usize = 64;
 #[repr(C, align(64))]
 pub struct ArenaLine(pub(crate) UnsafeCell<[u8; LINE]>);
 
-/// Written by the consumer only: slots read (low half) and arena bytes read (high half).
+/// Written by the consumer only: slots read (low half) and arena bytes read (high half), and whether it holds the producer's
+/// messages back.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct Credits(pub(crate) AtomicU64);
+pub struct Credits(pub(crate) AtomicU64, pub(crate) AtomicU32);
 
 /// The storage of one ring, provided by the caller: zeroed memory of the job segment, or the heap in a model.
 #[derive(Debug)]
@@ -97,7 +103,7 @@ impl RingStorage {
     /// An empty ring on the heap, for tests.
     pub fn boxed() -> Box<RingStorage> {
         Box::new(RingStorage {
-            credits: Credits(AtomicU64::new(0)),
+            credits: Credits(AtomicU64::new(0), AtomicU32::new(0)),
             slots: std::array::from_fn(|_| Slot::empty()),
             arena: std::array::from_fn(|_| ArenaLine(UnsafeCell::new([0; LINE]))),
         })

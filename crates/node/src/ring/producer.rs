@@ -10,8 +10,12 @@ pub struct Producer<'a> {
     ring: &'a RingStorage,
     slot: u32,
     arena: u32,
+    /// As far as messages go: none of the ring's slots is read while the consumer holds messages back.
     slots_read: u32,
     arena_read: u32,
+    /// As far as other packets go.
+    slots_read_in_fact: u32,
+    is_held: bool,
     /// Slots that memory stands behind.
     backed: u32,
 }
@@ -25,6 +29,8 @@ impl<'a> Producer<'a> {
             arena: 0,
             slots_read: 0,
             arena_read: 0,
+            slots_read_in_fact: 0,
+            is_held: false,
             backed: SLOTS as u32,
         }
     }
@@ -59,15 +65,32 @@ impl<'a> Producer<'a> {
         self.slot
     }
 
-    /// True when a packet with `payload` arena bytes can be pushed now.
+    /// True when a message with `payload` arena bytes can be pushed now, and the consumer does not hold messages back.
     #[inline]
     pub fn has_room(&mut self, payload: usize) -> bool {
         self.fits(payload) || self.refresh(payload)
     }
 
+    /// True when a packet with `payload` arena bytes that is not a message can be pushed now.
+    #[inline]
+    pub fn has_room_for_control(&mut self, payload: usize) -> bool {
+        self.fits(payload) || self.refresh_for_control(payload)
+    }
+
+    /// Whether the consumer holds messages back. Looks.
+    pub fn is_held(&mut self) -> bool {
+        self.take_credits();
+        self.is_held
+    }
+
     #[inline]
     fn fits(&self, payload: usize) -> bool {
-        let slots_free = self.slot.wrapping_sub(self.slots_read) < SLOTS as u32;
+        self.fits_behind(self.slots_read, payload)
+    }
+
+    #[inline]
+    fn fits_behind(&self, slots_read: u32, payload: usize) -> bool {
+        let slots_free = self.slot.wrapping_sub(slots_read) < SLOTS as u32;
         if payload == 0 {
             return slots_free;
         }
@@ -81,6 +104,12 @@ impl<'a> Producer<'a> {
         self.fits(payload)
     }
 
+    #[cold]
+    fn refresh_for_control(&mut self, payload: usize) -> bool {
+        self.take_credits();
+        self.fits_behind(self.slots_read_in_fact, payload)
+    }
+
     fn take_credits(&mut self) {
         // SYNC ring-credits: pairs with the Release store in Consumer::publish; what the consumer has read may be
         // written over from here on.
@@ -91,6 +120,11 @@ impl<'a> Producer<'a> {
             // The first lap: as if the slot after the last that may be written were still unread. The one before the end of
             // memory stays free, since the consumer looks at the slot after the last packet.
             self.slots_read = (self.backed - 1).wrapping_sub(SLOTS as u32);
+        }
+        self.slots_read_in_fact = self.slots_read;
+        self.is_held = self.ring.credits.1.load(Ordering::Relaxed) != 0;
+        if self.is_held {
+            self.slots_read = self.slot.wrapping_sub(SLOTS as u32);
         }
     }
 
@@ -129,7 +163,8 @@ impl<'a> Producer<'a> {
     }
 
     /// Pushes `packet`, and `packet.payload` bytes into the arena, which `fill` writes to the address it is given.
-    /// False, and nothing written, when the ring lacks room.
+    /// False, and nothing written, when the ring lacks room. Asks for room as for control: for a message the caller asks
+    /// [`has_room`](Self::has_room) first.
     ///
     /// # Panics
     /// If the payload is larger than [`PAYLOAD_MAX`].
@@ -140,7 +175,7 @@ impl<'a> Producer<'a> {
             len <= PAYLOAD_MAX,
             "payload of {len} bytes exceeds a packet"
         );
-        if !self.has_room(len) {
+        if !self.has_room_for_control(len) {
             return false;
         }
         if len > 0 {

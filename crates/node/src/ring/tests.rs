@@ -95,3 +95,41 @@ fn positions_wrap_around() {
     let (start, end) = place(u32::MAX - 63, 64);
     assert_eq!((start, end), (u32::MAX - 63, 0));
 }
+
+#[test]
+fn a_ring_that_is_held_takes_control_but_no_messages() {
+    let storage = RingStorage::boxed();
+    let (mut p, mut c) = (Producer::new(&storage), Consumer::new(&storage));
+    let inline = |p: &mut Producer<'_>| p.push_inline(1, 0, 0, 0, 0, |_| ());
+    assert!(inline(&mut p));
+    c.hold(true);
+    // Not seen before this end looks for room, after a lap at the latest.
+    let unasked = (0..).take_while(|_| inline(&mut p)).count();
+    assert!(unasked < SLOTS);
+    assert!(p.is_held() && !p.has_room(0) && !p.has_room(64));
+    while pop_bytes(&mut c).is_some() {}
+    for round in 0..3 * SLOTS {
+        assert!(!inline(&mut p), "{round}");
+        assert!(p.has_room_for_control(0) && p.has_room_for_control(PAYLOAD_MAX));
+        assert!(push_bytes(&mut p, round as i32, &[]));
+        assert_eq!(pop_bytes(&mut c), Some((round as i32, Vec::new())));
+    }
+    c.hold(false);
+    assert!(inline(&mut p) && push_bytes(&mut p, 7, &[1; 64]));
+    assert!(!p.is_held());
+    assert_eq!(pop_bytes(&mut c), Some((0, Vec::new())));
+    assert_eq!(pop_bytes(&mut c), Some((7, vec![1; 64])));
+}
+
+#[test]
+fn a_held_ring_is_full_of_control_at_some_time_as_any() {
+    let storage = RingStorage::boxed();
+    let (mut p, mut c) = (Producer::new(&storage), Consumer::new(&storage));
+    c.hold(true);
+    assert!(p.is_held());
+    let taken = (0..).take_while(|&i| push_bytes(&mut p, i, &[])).count();
+    assert_eq!(taken, SLOTS);
+    assert!(!p.has_room_for_control(0));
+    while pop_bytes(&mut c).is_some() {}
+    assert!(p.has_room_for_control(0) && !p.has_room(0));
+}

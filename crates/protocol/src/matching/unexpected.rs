@@ -10,8 +10,23 @@ struct Node<T> {
     /// Order of arrival.
     order: u64,
     links: [Link; CLASSES],
+    /// Bytes that it counts for.
+    bytes: usize,
     value: T,
 }
+
+/// What is kept of one source's messages.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kept {
+    messages: u32,
+    bytes: u64,
+}
+
+/// Bytes that a message counts for beside its own: the list's entry, twice as the list may be half empty, and its block.
+const OVERHEAD: usize = 512;
+
+/// Entries up to which an empty list keeps its memory.
+const SHORT: usize = 1024;
 
 /// The unexpected messages, each with a `T`.
 #[derive(Debug)]
@@ -21,8 +36,10 @@ pub struct Unexpected<T> {
     /// Classes that some receive has asked for; the others' chains are not kept.
     kept: [bool; CLASSES],
     next_order: u64,
-    /// Messages by source; as long as the greatest source that there ever was.
-    by_source: Vec<u32>,
+    /// By source; as long as the greatest source that there ever was.
+    by_source: Vec<Kept>,
+    /// Bytes of all.
+    bytes: u64,
 }
 
 type Links<T> = fn(&mut Slab<Node<T>>, u32) -> &mut Link;
@@ -44,6 +61,7 @@ impl<T> Default for Unexpected<T> {
             kept: [true, false, false, false],
             next_order: 0,
             by_source: Vec::new(),
+            bytes: 0,
         }
     }
 }
@@ -64,23 +82,37 @@ impl<T> Unexpected<T> {
     /// Number of messages from `source`.
     #[inline]
     pub fn len_from(&self, source: u32) -> u32 {
-        self.by_source.get(source as usize).copied().unwrap_or(0)
+        self.by_source
+            .get(source as usize)
+            .map_or(0, |kept| kept.messages)
     }
 
-    /// Keeps a message that just arrived; the ticket names it for [`Unexpected::get_mut`].
-    pub fn insert(&mut self, envelope: Envelope, value: T) -> u32 {
+    /// Bytes that the messages from `source` count for, and those of all.
+    #[inline]
+    pub fn bytes_from(&self, source: u32) -> (u64, u64) {
+        let kept = self.by_source.get(source as usize);
+        (kept.map_or(0, |kept| kept.bytes), self.bytes)
+    }
+
+    /// Keeps a message that just arrived, with `bytes` bytes of its own here; the ticket names it for
+    /// [`Unexpected::get_mut`].
+    pub fn insert(&mut self, envelope: Envelope, bytes: usize, value: T) -> u32 {
+        let bytes = bytes + OVERHEAD;
         let order = self.next_order;
         self.next_order += 1;
         let source = envelope.source as usize;
         if source >= self.by_source.len() {
-            self.by_source.resize(source + 1, 0);
+            self.by_source.resize(source + 1, Kept::default());
         }
-        self.by_source[source] += 1;
+        self.by_source[source].messages += 1;
+        self.by_source[source].bytes += bytes as u64;
+        self.bytes += bytes as u64;
         let links = std::array::from_fn(|class| Link::new(hash(&envelope.pattern(class))));
         let index = self.nodes.insert(Node {
             envelope,
             order,
             links,
+            bytes,
             value,
         }) as u32;
         for class in 0..CLASSES {
@@ -145,7 +177,14 @@ impl<T> Unexpected<T> {
             }
         }
         let node = self.nodes.remove(ticket as usize);
-        self.by_source[node.envelope.source as usize] -= 1;
+        let kept = &mut self.by_source[node.envelope.source as usize];
+        kept.messages -= 1;
+        kept.bytes -= node.bytes as u64;
+        self.bytes -= node.bytes as u64;
+        if self.nodes.is_empty() && self.nodes.capacity() > SHORT {
+            // Not before: the last messages to be taken have the last entries.
+            self.nodes = Slab::new();
+        }
         (node.envelope, node.value)
     }
 }

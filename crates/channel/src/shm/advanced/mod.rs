@@ -115,7 +115,7 @@ impl Advanced {
     }
 
     /// Sends `packet` to `peer`, who has an outlet; its `payload` bytes are those of `view` from the start on. False when
-    /// the ring is full.
+    /// the ring is full, or it is a message, with a view, and `peer` holds messages back.
     ///
     /// # Errors
     /// When the ring's arena cannot get its memory.
@@ -134,8 +134,14 @@ impl Advanced {
             outlet.allocate_arena(segment, me, peer)?;
         }
         let len = packet.payload as usize;
-        if !outlet.ring.has_room(len) && outlet.ring.wants_memory() {
-            outlet.allocate_slots(segment, me, peer)?;
+        let is_message = view.is_some();
+        if !outlet.has_room(len, is_message) {
+            if outlet.ring.wants_memory() {
+                outlet.allocate_slots(segment, me, peer)?;
+            }
+            if is_message && !outlet.ring.has_room(len) {
+                return Ok(false);
+            }
         }
         let sent = outlet.ring.push(packet, |to| {
             if let Some(view) = view {
@@ -149,12 +155,26 @@ impl Advanced {
         Ok(sent)
     }
 
-    /// True when a packet with `payload` arena bytes can be sent to `peer` now.
+    /// True when a packet with `payload` arena bytes can be sent to `peer` now, unless it is a message that `peer`
+    /// [holds back](Self::is_held).
     #[inline]
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
         self.outlets[peer as usize]
             .as_mut()
-            .is_none_or(|outlet| outlet.ring.has_room(payload) || outlet.ring.wants_memory())
+            .is_none_or(|outlet| outlet.has_room(payload, false) || outlet.ring.wants_memory())
+    }
+
+    /// Whether `peer` holds messages back.
+    pub fn is_held(&mut self, peer: u32) -> bool {
+        let outlet = self.outlets[peer as usize].as_mut();
+        outlet.is_some_and(|outlet| outlet.ring.is_held())
+    }
+
+    /// Holds `source`'s messages back, or not any more. False when `source` has no inlet.
+    pub fn hold(&self, source: u32, on: bool) -> bool {
+        self.inlet(source)
+            .map(|inlet| inlet.ring.hold(on))
+            .is_some()
     }
 
     /// True when [`Advanced::load_cell`] would find a cell for `receiver`.

@@ -31,6 +31,15 @@ impl Outlet {
         outlet
     }
 
+    /// True when the ring has room for a message, or for another packet, with so many bytes in the arena.
+    #[inline]
+    pub fn has_room(&mut self, payload: usize, is_message: bool) -> bool {
+        match is_message {
+            true => self.ring.has_room(payload),
+            false => self.ring.has_room_for_control(payload),
+        }
+    }
+
     /// Allocates all of the ring's head.
     #[cold]
     pub fn allocate_slots(

@@ -106,7 +106,7 @@ impl Basic {
     }
 
     /// Sends a packet whose payload is all of `view`, at most [`INLINE`](super::INLINE) bytes, beside its head. False when there is no
-    /// room.
+    /// room, or `peer` holds messages back.
     pub fn send_inline(
         &mut self,
         peer: u32,
@@ -116,7 +116,7 @@ impl Basic {
         view: &View,
     ) -> bool {
         let packet = inline_packet(kind, context, tag, view);
-        self.send(peer, &packet, None, 0)
+        self.takes_message(peer, 0) && self.send(peer, &packet, None, 0)
     }
 
     /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. False when there is no room.
@@ -143,7 +143,25 @@ impl Basic {
 
     /// True when a packet with `payload` bytes of payload can be sent to `peer` now.
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
+        self.outlet(peer).fifo.has_room_for_control(payload)
+    }
+
+    /// True when there is room for a message with `payload` bytes beside its head, and `peer` does not hold messages back.
+    pub fn takes_message(&mut self, peer: u32, payload: usize) -> bool {
         self.outlet(peer).fifo.has_room(payload)
+    }
+
+    /// Whether `peer` holds messages back.
+    pub fn is_held(&self, peer: u32) -> bool {
+        let outlet = self.outlets[peer as usize].as_ref();
+        outlet.is_some_and(|outlet| outlet.fifo.is_held())
+    }
+
+    /// Holds `source`'s messages back, or not any more. False when `source` has no inlet.
+    pub fn hold(&self, source: u32, on: bool) -> bool {
+        self.inlet(source)
+            .map(|inlet| inlet.fifo.hold(on))
+            .is_some()
     }
 
     /// The next packet from `source`, without a look at anybody else.
