@@ -102,7 +102,8 @@ pub fn value(job: &NodeJob, section: &Section, name: &str) -> Option<OsString> {
     let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
     let given = job.environment.iter().chain(&section.environment);
     let sent = job.inherited.iter().filter(|(name, _)| inherit.takes(name));
-    let set = sent.chain(given).filter(|(known, _)| known == name).last();
+    let mut set = sent.chain(given).rev();
+    let set = set.find(|(known, _)| known == name);
     let own = || std::env::var_os(name).filter(|_| inherit.takes(OsStr::new(name)));
     set.map(|(_, value)| value.clone()).or_else(own)
 }

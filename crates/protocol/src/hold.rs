@@ -86,7 +86,6 @@ impl State {
         self.holds.peak = self.holds.peak.max(total);
         if self.holds.peak >= LARGE && total <= self.holds.peak / 8 {
             self.holds.peak = total;
-            self.unexpected.shrink();
             memory::give_back();
         }
         if self.holds.policy.releases(of_source, total)

@@ -86,8 +86,8 @@ pub fn end_children(limit: Duration) -> Vec<u32> {
             match kinship(pid) {
                 Kinship::None => continue,
                 Kinship::Ended => progress = true,
-                // SAFETY: kill takes plain numbers; `pid` is our child and not reaped.
                 Kinship::Running => {
+                    // SAFETY: kill takes plain numbers; waitid has just said that `pid` is a child of ours.
                     match check(unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) }) {
                         Ok(()) => dying.push(pid),
                         Err(_) => continue,

@@ -25,7 +25,7 @@ struct Kept {
 /// Bytes that a message counts for beside its own: the list's entry, twice as the list may be half empty, and its block.
 const OVERHEAD: usize = 512;
 
-/// A list that has become shorter than this keeps its memory.
+/// Entries up to which an empty list keeps its memory.
 const SHORT: usize = 1024;
 
 /// The unexpected messages, each with a `T`.
@@ -92,13 +92,6 @@ impl<T> Unexpected<T> {
     pub fn bytes_from(&self, source: u32) -> (u64, u64) {
         let kept = self.by_source.get(source as usize);
         (kept.map_or(0, |kept| kept.bytes), self.bytes)
-    }
-
-    /// Gives back memory that the list does not need any more.
-    pub fn shrink(&mut self) {
-        if self.nodes.capacity() > SHORT.max(4 * self.nodes.len()) {
-            self.nodes.shrink_to_fit();
-        }
     }
 
     /// Keeps a message that just arrived, with `bytes` bytes of its own here; the ticket names it for
@@ -188,6 +181,10 @@ impl<T> Unexpected<T> {
         kept.messages -= 1;
         kept.bytes -= node.bytes as u64;
         self.bytes -= node.bytes as u64;
+        if self.nodes.is_empty() && self.nodes.capacity() > SHORT {
+            // Not before: the last messages to be taken have the last entries.
+            self.nodes = Slab::new();
+        }
         (node.envelope, node.value)
     }
 }
