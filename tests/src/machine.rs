@@ -21,9 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The namespaces, by the names that unshare and nsenter share.
 const NAMESPACES: [&str; 5] = ["--net", "--uts", "--ipc", "--mount", "--pid"];
 
-/// What the first process runs. An address beside 127.0.0.0/8: without one the C library resolves no names
+/// What the first process runs. A /dev/shm of its own, where other libraries leave files when they are killed. An address beside 127.0.0.0/8: without one the C library resolves no names
 /// (AI_ADDRCONFIG). It is of the range for documentation and on the loopback interface.
-const FIRST: &str = "hostname localhost && ip link set lo up && \
+const FIRST: &str = "hostname localhost && mount -t tmpfs none /dev/shm && ip link set lo up && \
     ip address add 192.0.2.1/32 dev lo && echo up && cat >/dev/null";
 
 /// Daemons of Slurm; the folder is in `$D`.

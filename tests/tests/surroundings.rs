@@ -298,6 +298,37 @@ fn programs_that_lost_what_they_inherited_join() {
     }
 }
 
+/// Asks the process manager for the job's name.
+const NAME: &str = "import os, socket
+s = socket.socket(fileno=int(os.environ['PMI_FD']))
+s.sendall(b'cmd=init pmi_version=1 pmi_subversion=1\\n')
+s.recv(999)
+s.sendall(b'cmd=get_my_kvsname\\n')
+name = s.recv(999).decode().split('kvsname=')[1].strip()
+s.sendall(b'cmd=finalize\\n')
+s.recv(999)
+print(os.getppid(), name)";
+
+/// Other libraries name files after the job: two jobs of the same host and process number, in two containers, must differ.
+#[test]
+fn jobs_have_names_of_their_own() {
+    let _turn = one_at_a_time();
+    let unshare = ["--kill-child", "-pf"];
+    if !works(&[&["unshare"], &unshare[..], &["true"]].concat()) {
+        return;
+    }
+    let (mpiexec, _) = words();
+    let name = || {
+        let job = Job::new("unshare")
+            .args(unshare)
+            .args([&mpiexec, "-n", "1"]);
+        let out = job.args(["python3", "-c", NAME]).run().expect_success();
+        assert!(out.stdout.starts_with("1 kvs_"), "{}", out.report());
+        out.stdout
+    };
+    assert_ne!(name(), name());
+}
+
 /// What was open under the number is still open, and the launcher is not there to ask.
 #[test]
 fn a_lost_segment_without_a_launcher_is_an_error() {

@@ -25,6 +25,7 @@ use crate::late::Late;
 use crate::left::PATIENCE;
 use crate::link::{BEAT, Link, Lost};
 use crate::options::{Agent, Launcher, Options};
+use crate::output::Target;
 use crate::placement::{NodeRanks, Nodes, PlacementError, head_addresses};
 use crate::plan::command_line;
 use crate::remote::{Shell, commands};
@@ -67,6 +68,8 @@ const REPORT_TIME: Duration = Duration::from_secs(5);
 /// A rank that gave up may have done so because it lost another: if a host is lost or a rank killed within this time,
 /// that is to blame.
 const DOUBT: Duration = Duration::from_millis(250);
+/// Both outputs.
+const OUTPUTS: [Target; 2] = [Target::Out, Target::Err];
 /// Time for agents and remote shells to go when the job is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -311,9 +314,15 @@ impl Head<'_> {
         let ready = ready.map_err(doing("poll"))?;
         let input_ready = read_input && ready[2];
 
+        let was_closed = OUTPUTS.map(|target| self.writer.is_closed(target));
         for (node, bytes) in self.writer.written() {
             if let Some(link) = self.nodes[node].link_mut() {
                 link.send(&Down::Written(bytes));
+            }
+        }
+        for (target, was_closed) in OUTPUTS.into_iter().zip(was_closed) {
+            if self.writer.is_closed(target) && !was_closed {
+                self.tell_running(&Down::Closed(target));
             }
         }
         if input_ready {

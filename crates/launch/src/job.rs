@@ -422,6 +422,7 @@ impl<'a> Job<'a> {
             Down::Written(bytes) => {
                 uplink.unwritten = uplink.unwritten.saturating_sub(bytes as usize);
             }
+            Down::Closed(target) => uplink.closed.push(target),
             Down::Report => {
                 let report = self.ranks.hang_report(Some(&self.node.host));
                 uplink.link.send(&Up::Hang(report));

@@ -137,7 +137,7 @@ struct Lines {
     label: Option<Label>,
     /// A line whose end has not come.
     partial: Vec<u8>,
-    /// When its first bytes came.
+    /// When its first bytes came, or the first that were not cut off by a full buffer.
     since: Instant,
     /// When the last bytes came.
     last: Instant,
@@ -166,6 +166,7 @@ impl Lines {
         if was_flushed && now.saturating_duration_since(self.last) >= QUIET {
             self.burst = 0;
         }
+        let was_cut = self.is_cut();
         self.burst += bytes.len();
         self.read = bytes.len();
         self.last = now;
@@ -174,7 +175,7 @@ impl Lines {
             true => self.push_labelled(bytes),
             false => self.push_plain(bytes),
         };
-        if !had_partial || !text.is_empty() {
+        if !had_partial || was_cut || !text.is_empty() {
             self.since = now;
         }
         text
@@ -230,11 +231,16 @@ impl Lines {
         if self.partial.is_empty() || self.label.is_some() {
             return None;
         }
-        let full = |bytes: usize| bytes > 0 && bytes.is_multiple_of(BLOCK);
-        if full(self.read) || full(self.burst) {
+        if self.is_cut() {
             return Some(self.last + BUFFERED);
         }
         Some((self.last + QUIET).min(self.since + PATIENCE))
+    }
+
+    /// Whether the rank has just flushed a full buffer, as it seems.
+    fn is_cut(&self) -> bool {
+        let full = |bytes: usize| bytes > 0 && bytes.is_multiple_of(BLOCK);
+        full(self.read) || full(self.burst)
     }
 
     fn emit_labelled(&mut self, text: &mut Vec<u8>) {

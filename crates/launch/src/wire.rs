@@ -12,8 +12,10 @@
 //! ```
 
 use std::ffi::OsString;
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use mica_node::handover::nonce;
 use mica_node::process::host_name;
 use serde::{Deserialize, Serialize};
 
@@ -136,7 +138,7 @@ impl NodeJob {
             late: false,
             // Over a network, even on one node, ranks have addresses to tell each other.
             pmi: options.sets(NET, "loopback"),
-            name: format!("kvs_{}_{}", host_name(), std::process::id()),
+            name: job_name().to_owned(),
             interface: None,
             host_timeout: options.host_timeout,
             members,
@@ -188,6 +190,21 @@ fn environment(options: &Options) -> Vec<(OsString, OsString)> {
     }
     all.extend(options.environment.iter().cloned());
     all
+}
+
+/// The name of this mpiexec's job. Other libraries name what their ranks share after it (MPICH a file in /dev/shm, which a
+/// killed job leaves behind), so host and process are not enough: containers may share that folder and count processes
+/// anew.
+fn job_name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let nonce = nonce().map_or(0, |bytes| u64::from_le_bytes(first_half(bytes)));
+        format!("kvs_{}_{}_{nonce:016x}", host_name(), std::process::id())
+    })
+}
+
+fn first_half(bytes: [u8; 16]) -> [u8; 8] {
+    std::array::from_fn(|at| bytes[at])
 }
 
 /// Where output goes.
@@ -279,6 +296,8 @@ pub enum Down {
     Beat,
     /// So many bytes of output were written.
     Written(u32),
+    /// Nobody reads this output any more.
+    Closed(Target),
     /// Standard input.
     Input(Vec<u8>),
     /// Its end.

@@ -150,17 +150,25 @@ fn virtual_nodes_by_the_environment() {
 
 #[test]
 fn a_single_host_that_is_this_machine_needs_no_agent() {
-    let output = mpiexec(&["-hosts", "localhost", "-n", "2", "sh", "-c", "echo $PMI_FD"])
-        .output()
-        .unwrap();
+    let output = mpiexec(&[
+        "-hosts",
+        "localhost",
+        "-n",
+        "2",
+        "sh",
+        "-c",
+        "echo $MICA_EXCHANGE",
+    ])
+    .output()
+    .unwrap();
     assert_eq!(text(&output.stdout), "\n\n");
-    let output = mpiexec(&["-n", "1", "sh", "-c", "echo $PMI_RANK/$PMI_SIZE"])
+    let output = mpiexec(&["-n", "1", "sh", "-c", "echo $MICA_EXCHANGE"])
         .env("MICA_NET", "loopback")
         .output()
         .unwrap();
     assert_eq!(
         text(&output.stdout),
-        "0/1\n",
+        "pmi\n",
         "over the network ranks must meet"
     );
 }

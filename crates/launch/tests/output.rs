@@ -247,7 +247,8 @@ impl<T: std::os::fd::AsFd> CloneForTest for T {
 /// As without a launcher: who writes finds that nobody reads.
 #[test]
 fn ranks_find_out_that_nobody_reads() {
-    for options in [&["-n", "2"][..], &["-n", "2", "-l"]] {
+    let nodes = ["--launcher", "fork", "-hosts", "a,b", "-n", "2"];
+    for options in [&["-n", "2"][..], &["-n", "2", "-l"], &nodes] {
         let mut child = mpiexec(options, "exec yes").spawn().unwrap();
         read_some(child.stdout.take().unwrap(), 100);
         assert_eq!(code(&mut child), 128 + 13);

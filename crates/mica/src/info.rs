@@ -108,10 +108,14 @@ pub struct Tunable {
 }
 
 /// Variables that are ours without being tunables.
-const OTHER_VARIABLES: [&str; 10] = [
+const OTHER_VARIABLES: [&str; 14] = [
     SYNTHETIC_VARIABLE,
+    "MICA_EXCHANGE",
+    "MICA_PMI_ID",
     PREFIX_VARIABLE,
     "MICA_SEGMENT_FD",
+    "MICA_SEGMENT_ID",
+    "MICA_SEGMENT_SOCKET",
     "MICA_RANK",
     "MICA_SIZE",
     "MICA_VIRTUAL_NODES",

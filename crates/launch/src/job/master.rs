@@ -43,6 +43,8 @@ pub struct Uplink {
     pub orders: Vec<Down>,
     /// Bytes of output that the head has not written yet.
     pub unwritten: usize,
+    /// The head said that nobody reads these outputs any more.
+    pub closed: Vec<Target>,
     /// The head said that it will be silent.
     pub paused: bool,
     /// The head said that the job is over.
@@ -58,6 +60,7 @@ impl Uplink {
             link,
             orders,
             unwritten: 0,
+            closed: Vec::new(),
             paused: false,
             dismissed: false,
             knows_world: false,
@@ -121,7 +124,7 @@ impl Master<'_> {
     pub fn is_closed(&self, target: Target) -> bool {
         match self {
             Master::User(user) => user.writer.is_closed(target),
-            Master::Head(_) => false,
+            Master::Head(uplink) => uplink.closed.contains(&target),
         }
     }
 }

@@ -6,14 +6,16 @@
 //! another process before the signal.
 //!
 //! Children are listed from `/proc` only if that is mounted for this process's own PID namespace: in a container that
-//! sees the host's `/proc` the numbers mean other processes. Without such a `/proc` every possible pid is asked for by
-//! `waitid`, which takes about a second and happens only if there is a child that did not end with its group.
+//! sees the host's `/proc` the numbers mean other processes. Without such a `/proc`, and if there is a child at all, pids are
+//! tried by `waitid`: first those that were given since this process started, as all its descendants have such; if none
+//! of these is a child, all that there can be, which takes seconds.
 //!
 //! The [keeper](super::Keeper) is no child in this sense: it is a clone that gives no signal at its end, which `waitid`
 //! leaves out unless it is asked for such children.
 
 use std::collections::HashSet;
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -84,15 +86,11 @@ pub fn end_children(limit: Duration) -> Vec<u32> {
         let mut dying = Vec::new();
         for &pid in &all {
             match kinship(pid) {
-                Kinship::None => continue,
+                Kinship::None => {}
                 Kinship::Ended => progress = true,
-                Kinship::Running => {
-                    // SAFETY: kill takes plain numbers; waitid has just said that `pid` is a child of ours.
-                    match check(unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) }) {
-                        Ok(()) => dying.push(pid),
-                        Err(_) => continue,
-                    }
-                }
+                Kinship::Running if kill_child(pid).is_ok() => dying.push(pid),
+                // It changed its user, and this process may not signal it.
+                Kinship::Running => {}
             }
         }
         let stuck = dying.is_empty() && !progress && !all.is_empty();
@@ -102,6 +100,12 @@ pub fn end_children(limit: Duration) -> Vec<u32> {
         }
         wait_for_any(&dying, deadline);
     }
+}
+
+/// Kills a child, as [`kinship`] has just confirmed it to be: nobody else reaps it, so the number is still its own.
+fn kill_child(pid: u32) -> io::Result<()> {
+    // SAFETY: kill takes plain numbers.
+    check(unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) })
 }
 
 /// Until one of these children has ended, or until the deadline.
@@ -163,9 +167,34 @@ fn reap(pid: u32) -> io::Result<()> {
 fn children() -> Vec<u32> {
     let listed = proc_is_ours().then(listed_children).flatten();
     listed.unwrap_or_else(|| {
-        let ours = |pid: &u32| kinship(*pid) != Kinship::None;
-        (1..=PID_LIMIT).filter(ours).collect()
+        let recent = search(std::process::id()..=newest_pid().unwrap_or(0));
+        match recent.is_empty() {
+            true => search(1..=PID_LIMIT),
+            false => recent,
+        }
     })
+}
+
+/// Those of these pids that are children of this process.
+fn search(pids: RangeInclusive<u32>) -> Vec<u32> {
+    pids.filter(|&pid| kinship(pid) != Kinship::None).collect()
+}
+
+/// The pid that a new process gets: the kernel gives rising numbers, and begins anew at the limit.
+fn newest_pid() -> Option<u32> {
+    // SAFETY: without flags and addresses clone is a fork; the child makes one system call, which ends it. Without a signal
+    // nobody else hears of its end.
+    let pid = unsafe {
+        let pid = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) as libc::pid_t;
+        if pid == 0 {
+            libc::_exit(0);
+        }
+        pid
+    };
+    check(pid).ok()?;
+    let options = libc::WEXITED | libc::__WCLONE;
+    let _ = wait_id(libc::P_PID, pid as libc::id_t, options);
+    Some(pid as u32)
 }
 
 /// Whether `/proc` is that of this process's own PID namespace: then its status lists one pid, in this namespace, and no
@@ -213,11 +242,9 @@ mod tests {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         assert!(proc_is_ours());
         assert!(listed_children().is_none_or(|all| all.contains(&child.id())));
-        let around = child.id().saturating_sub(100)..child.id() + 100;
-        let found: Vec<u32> = around
-            .filter(|pid| kinship(*pid) != Kinship::None)
-            .collect();
-        assert!(found.contains(&child.id()));
+        let around = child.id().saturating_sub(100)..=child.id() + 100;
+        assert!(search(around).contains(&child.id()));
+        assert!(newest_pid().is_some_and(|pid| pid != child.id()));
         drop(child.stdin.take());
         child.wait().unwrap();
     }

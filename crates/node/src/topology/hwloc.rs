@@ -28,9 +28,6 @@ pub enum TopologyError {
         /// What hwloc says of it.
         reason: String,
     },
-    /// The affinity mask could not be read.
-    #[error("cannot read the affinity mask: {0}")]
-    Affinity(#[from] std::io::Error),
 }
 
 /// One processing unit (hardware thread).
