@@ -116,7 +116,7 @@ fn blocks() {
 
 fn statics() {
     #[repr(align(4096))]
-    struct Pages([u8; MIB]);
+    struct Pages(#[allow(dead_code)] [u8; MIB]);
     /// On pages of its own: the library itself is in this program, and its own data are not to be moved.
     static mut ARRAY: Pages = Pages([0; MIB]);
     let segment = job(2);
