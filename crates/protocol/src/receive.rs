@@ -161,6 +161,12 @@ impl State {
         }
     }
 
+    /// Whether a receive has ended.
+    #[inline]
+    pub fn is_received(&self, id: RecvId) -> bool {
+        matches!(self.recvs[id.0 as usize].stage, Stage::Done(_))
+    }
+
     /// What a receive asks for.
     pub fn receive_pattern(&self, id: RecvId) -> Pattern {
         self.recvs[id.0 as usize].pattern
