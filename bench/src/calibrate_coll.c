@@ -3,9 +3,10 @@
  * calibrate_coll SECONDS barrier        a barrier
  * calibrate_coll SECONDS bcast BYTES    a broadcast; ranks take turns as the root, so that none can run ahead
  * calibrate_coll SECONDS reduce_local BYTES
- *                                       combining a vector of doubles with another one, on each rank for itself
- * calibrate_coll SECONDS NAME BYTES     reduce, allreduce, scan, gather, scatter, allgather, alltoall or reduce_scatter; BYTES
- *                                       of the vector, of each rank's block, of each pair's block. Roots take turns.
+ *                                       combining a vector of doubles with another one, on each rank
+ * calibrate_coll SECONDS NAME BYTES     reduce, allreduce, scan, gather, scatter, allgather, alltoall or
+ *                                       reduce_scatter; BYTES of the vector, of each rank's block, of each
+ *                                       pair's block. Roots take turns.
  *
  * Prints one JSON line, as the benchmark programs do: the median of 15 batches in microseconds, with the least and the
  * greatest, and the quartiles. About SECONDS go into it. What was broadcast or combined is checked. */
@@ -55,27 +56,32 @@ static void reduce_local(void)
     MPI_Reduce_local(operand, buffer, (int)(bytes / (long)sizeof(double)), MPI_DOUBLE, MPI_MAX);
 }
 
-/* What follows combines or moves `operand`, of which every rank has the same, so that each result is known: of sums the number of
- * ranks times it, otherwise it. */
+/* What follows combines or moves `operand`, of which every rank has the same, so that each result is
+ * known: of sums the number of ranks times it, otherwise it. */
+static int doubles(void)
+{
+    return (int)(bytes / (long)sizeof(double));
+}
+
 static void reduce(void)
 {
     int root = (int)(number % size);
-    MPI_Reduce(operand, buffer, (int)(bytes / (long)sizeof(double)), MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
+    MPI_Reduce(operand, buffer, doubles(), MPI_DOUBLE, MPI_SUM, root, MPI_COMM_WORLD);
 }
 
 static void allreduce(void)
 {
-    MPI_Allreduce(operand, buffer, (int)(bytes / (long)sizeof(double)), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(operand, buffer, doubles(), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
 static void scan(void)
 {
-    MPI_Scan(operand, buffer, (int)(bytes / (long)sizeof(double)), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Scan(operand, buffer, doubles(), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
 static void reduce_scatter(void)
 {
-    MPI_Reduce_scatter_block(operand, buffer, (int)(bytes / (long)sizeof(double)), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Reduce_scatter_block(operand, buffer, doubles(), MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 }
 
 static void gather(void)
@@ -121,7 +127,10 @@ static void check_more(const struct call *of)
 {
     int root = (int)((number - 1) % size);
     double times = of->sums == 0 ? 1 : of->sums == 1 ? size : rank + 1;
-    if (bytes >= (long)sizeof(double) && !(of->rooted && rank != root) && *(double *)(void *)buffer != times * operand[0])
+    double *result = (double *)(void *)buffer;
+    if (doubles() == 0 || (of->rooted && rank != root))
+        return;
+    if (*result != times * *operand)
         fail("a number is wrong after", of->name);
 }
 

@@ -1,16 +1,21 @@
-/* Polling where ranks share cores: what a test or probe that finds nothing costs a program that has other work, and how soon a
- * rank that only polls lets its neighbour on the same core go on.
+/* Polling where ranks share cores: what a test or probe that finds nothing costs a program that has
+ * other work, and how soon a rank that only polls lets its neighbour on the same core go on.
  *
- *   poll round     every rank computes (argument --compute NS, 300 unless given) and tests a receive that is not complete:
- *                  microseconds a round, all ranks at once
- *   poll test      the part of that round that is not computation, in microseconds: rounds with the test less rounds without
- *   poll table     random updates of a table that is spread over the ranks, in the manner of HPCC's RandomAccess: each rank
- *                  tests its receive after every update, and exchanges buckets of 64 updates; microseconds for an update of each
- *                  rank. All updates are counted in the end.
- *   ring test      a token goes round by MPI_Isend and MPI_Irecv; who waits for it calls MPI_Test: microseconds a hop
+ *   poll round     every rank computes (argument --compute NS, 300 unless given) and tests a receive
+ *                  that is not complete: microseconds a round, all ranks at once
+ *   poll test      the part of that round that is not computation, in microseconds: rounds with the
+ *                  test less rounds without
+ *   poll table     random updates of a table that is spread over the ranks, in the manner of HPCC's
+ *                  RandomAccess: each rank tests its receive after every update, and exchanges buckets
+ *                  of 64 updates; microseconds for an update of each rank. All updates are counted.
+ *   ring test      a token goes round by MPI_Isend and MPI_Irecv; who waits for it calls MPI_Test:
+ *                  microseconds a hop
  *   ring iprobe    the same with MPI_Iprobe and MPI_Recv
  *
- * All times are wall clock from a barrier to the end of the last rank, so ranks that share a core count for each other. */
+ * argv: [--compute NS] [round] [table] [ring]; all three unless one is named.
+ *
+ * All times are wall clock from a barrier to the end of the last rank, so ranks that share a core count
+ * for each other. */
 #include "compute.h"
 
 enum { TAG_NEVER = 1, TAG_UPDATES, TAG_END, TAG_TOKEN };
@@ -121,7 +126,8 @@ static void take_in(struct table *t)
     MPI_Get_count(&status, MPI_UINT64_T, &n);
     apply(t, t->in, n);
     t->ended += status.MPI_TAG == TAG_END;
-    MPI_Irecv(t->in, BUCKET, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &t->receive);
+    MPI_Irecv(t->in, BUCKET, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+              &t->receive);
 }
 
 static void send_bucket(struct table *t, int to, int tag)
@@ -141,7 +147,8 @@ static double updates(void *arg, long n)
     struct table *t = arg;
     t->applied = 0;
     t->ended = 0;
-    MPI_Irecv(t->in, BUCKET, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &t->receive);
+    MPI_Irecv(t->in, BUCKET, MPI_UINT64_T, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+              &t->receive);
     double start = now();
     for (long i = 0; i < n; i++) {
         t->state = t->state * 6364136223846793005u + 1442695040888963407u;

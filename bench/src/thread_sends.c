@@ -1,11 +1,14 @@
-/* Many small sends between threads: T threads of every rank, each with a communicator of its own for each pair of ranks that it
- * talks in, send WINDOW messages to the same thread of every other rank, and receive as many: MPI_Isend, MPI_Irecv, MPI_Waitall,
- * with more threads than cores (after MPICH's test multisend4).
+/* Many sends between threads: T threads of every rank, each with a communicator of its own for each
+ * pair of ranks that it talks in, send WINDOW messages to the same thread of every other rank, and
+ * receive as many: MPI_Isend, MPI_Irecv, MPI_Waitall, with more threads than cores (after MPICH's test
+ * multisend4).
  *
- *   thread sends     microseconds a message that a rank sends, wall clock
- *   thread sends cpu processor time of all ranks (user and system) for it, in microseconds: what spinning and wake-ups cost
+ *   thread sends      microseconds a message that a rank sends, wall clock
+ *   thread sends cpu  processor time (user and system) of a message, in microseconds: what waiting by
+ *                     spinning, yields and wake-ups costs as well
  *
- * Every message carries its number and is checked. argv: [--threads T] [--window N] BYTES... */
+ * Every message carries its number and is checked.
+ * argv: [--threads T] [--window N] [--rounds N] BYTES... */
 #include "compute.h"
 
 #include <pthread.h>
@@ -30,18 +33,22 @@ static void exchange(struct lane *lane)
     for (int peer = 0; peer < ranks; peer++)
         for (int i = 0; peer != rank && i < window; i++) {
             long at = ((long)peer * window + i) * bytes;
-            MPI_Irecv(lane->in + at, (int)bytes, MPI_BYTE, peer, i, comms[lane->thread][peer], &lane->requests[n++]);
+            MPI_Irecv(lane->in + at, (int)bytes, MPI_BYTE, peer, i, comms[lane->thread][peer],
+                      &lane->requests[n++]);
         }
     for (int peer = 0; peer < ranks; peer++)
         for (int i = 0; peer != rank && i < window; i++) {
             long at = ((long)peer * window + i) * bytes;
             bench_stamp(lane->out + at, (size_t)bytes, lane->number + i);
-            MPI_Isend(lane->out + at, (int)bytes, MPI_BYTE, peer, i, comms[lane->thread][peer], &lane->requests[n++]);
+            MPI_Isend(lane->out + at, (int)bytes, MPI_BYTE, peer, i, comms[lane->thread][peer],
+                      &lane->requests[n++]);
         }
     MPI_Waitall(n, lane->requests, MPI_STATUSES_IGNORE);
     for (int peer = 0; peer < ranks; peer++)
-        for (int i = 0; peer != rank && i < window; i++)
-            bench_check(lane->in + ((long)peer * window + i) * bytes, (size_t)bytes, lane->number + i);
+        for (int i = 0; peer != rank && i < window; i++) {
+            long at = ((long)peer * window + i) * bytes;
+            bench_check(lane->in + at, (size_t)bytes, lane->number + i);
+        }
     lane->number += window;
 }
 
@@ -56,8 +63,8 @@ static double processor_time(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return (double)u.ru_utime.tv_sec + 1e-6 * (double)u.ru_utime.tv_usec + (double)u.ru_stime.tv_sec +
-           1e-6 * (double)u.ru_stime.tv_usec;
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 static void measure(void)
@@ -119,7 +126,7 @@ int main(int argc, char **argv)
     for (int t = 0; t < threads; t++)
         for (int r = 0; r < ranks; r++)
             comms[t][r] = MPI_COMM_NULL;
-    /* A communicator for each pair of ranks and each thread; both are made in one order everywhere. */
+    /* A communicator for each pair of ranks and each thread, made in one order everywhere. */
     for (int t = 0; t < threads; t++)
         for (int a = 0; a < ranks; a++)
             for (int b = a + 1; b < ranks; b++) {

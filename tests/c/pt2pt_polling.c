@@ -1,6 +1,7 @@
-/* Programs that poll, also with more ranks than cores: every call that tests or probes completes what a peer sends meanwhile, with
- * and without computation between two polls. And how often polling gives the core away: seldom if the program computes, but
- * it does if the program only polls. Counted, not timed: the library's sched_yield is this program's. */
+/* Programs that poll, also with more ranks than cores: every call that tests or probes completes what a
+ * peer sends meanwhile, with and without computation between two polls. And how often polling gives the
+ * core away: seldom if the program computes, but it does if the program only polls. Counted, not timed:
+ * the library's sched_yield is this program's. */
 #define _GNU_SOURCE
 #include "test.h"
 
@@ -27,8 +28,9 @@ static void compute(void)
 }
 
 enum { TEST, TESTALL, TESTANY, TESTSOME, STATUS, IPROBE, IMPROBE, KINDS };
-static const char *const names[] = {"Test",     "Testall",     "Testany", "Testsome", "Request_get_status",
-                                    "Iprobe",   "Improbe"};
+static const char *const names[] = {
+    "Test", "Testall", "Testany", "Testsome", "Request_get_status", "Iprobe", "Improbe",
+};
 
 /* Whether the message has come; the request is complete then, or the message received. */
 static int poll(int kind, MPI_Request *r, int from, int *token)
@@ -88,7 +90,8 @@ static void ring(int kind, int computes, int laps)
             if (computes)
                 compute();
         int before = lap * test_size + (test_rank == 0 ? test_size : test_rank) - 1;
-        CHECK(token == before, "lap %d by %s: the token is %d, expected %d", lap, names[kind], token, before);
+        CHECK(token == before, "lap %d by %s: the token is %d, expected %d", lap, names[kind], token,
+              before);
         if (test_rank > 0) {
             token++;
             MPI_Isend(&token, 1, MPI_INT, next, 5, MPI_COMM_WORLD, &s);
@@ -102,7 +105,8 @@ static void ring(int kind, int computes, int laps)
 /* Yields of N polls that find nothing, with or without computation between them. */
 static long failing(int kind, int computes, long n)
 {
-    int token = -1, peer = (test_rank + 1) % test_size, last = (test_rank + test_size - 1) % test_size;
+    int token = -1, peer = (test_rank + 1) % test_size;
+    int last = (test_rank + test_size - 1) % test_size;
     MPI_Request r = MPI_REQUEST_NULL;
     if (kind < IPROBE)
         MPI_Irecv(&token, 1, MPI_INT, last, 5, MPI_COMM_WORLD, &r);
@@ -143,10 +147,12 @@ int main(int argc, char **argv)
         long computing = failing(kind, 1, n), polling = failing(kind, 0, n);
         if (!is_mica)
             continue;
-        CHECK(computing <= n / 5, "%ld of %ld calls of MPI_%s gave the core away, with computation between them",
-              computing, n, names[kind]);
+        CHECK(computing <= n / 5,
+              "%ld of %ld calls of MPI_%s gave the core away, with computation between them", computing, n,
+              names[kind]);
         /* Some at least, if anybody else may need the core. */
-        CHECK(polling > 0 || test_size <= cores, "none of %ld calls of MPI_%s gave the core away", n, names[kind]);
+        CHECK(polling > 0 || test_size <= cores, "none of %ld calls of MPI_%s gave the core away", n,
+              names[kind]);
     }
     return test_finish();
 }

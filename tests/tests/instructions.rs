@@ -1,6 +1,6 @@
 //! The guard of instruction counts (DESIGN, section 8): an 8-byte `MPI_Send`, an `MPI_Recv` that
-//! finds its message in the ring, and an `MPI_Test` that finds nothing cost what `tests/instructions.txt`
-//! records, give or take 3 %.
+//! finds its message in the ring, and an `MPI_Test` that finds nothing cost what
+//! `tests/instructions.txt` records, give or take 3 %.
 //!
 //! valgrind's callgrind counts what a rank executes inside the two calls, in two jobs of different
 //! length; the difference leaves out start-up and first calls. The program
@@ -15,7 +15,7 @@ use std::process::Command;
 
 use mica_tests::{Install, one_at_a_time, target, workspace};
 
-/// The calls as they are recorded, the rank that makes only this call, and the program's argument for it.
+/// The calls as they are recorded, the rank that makes only this call, and the program's argument.
 const CALLS: [(&str, usize, Option<&str>); 3] = [
     ("MPI_Send", 0, None),
     ("MPI_Recv", 1, None),
@@ -138,7 +138,7 @@ fn ping_pong_costs_what_is_recorded() {
     let exchange = counts(None);
     let mut failures = Vec::new();
     for (call, rank, argument) in CALLS {
-        // Where ranks share a core a test reads the clock as well, and what it does depends on time.
+        // Where ranks share a core a test reads the clock, and what it does depends on time.
         if argument.is_some() && cores < 2 {
             println!("{call}: skipped: counting it takes two cores");
             continue;

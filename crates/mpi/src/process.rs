@@ -259,7 +259,8 @@ pub fn engine() -> Result<&'static Engine> {
     }
 }
 
-/// To be called first in a test or probe: what the program does between two of them begins and ends there.
+/// To be called first in a test or probe: what the program does between two of them begins and ends
+/// there.
 ///
 /// # Errors
 /// As [`engine`].

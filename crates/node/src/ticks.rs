@@ -1,21 +1,28 @@
-//! A cheap clock for decisions that are taken at every poll: the processor's counter of time, scaled to nanoseconds.
+//! A cheap clock for decisions that are taken at every poll: the processor's counter of time,
+//! scaled to nanoseconds.
 //!
-//! `clock_gettime` takes 25 to 30 ns, a failing test 60: the counter (TSC on x86-64, CNTVCT on aarch64) takes 8 to 12. Its scale is
-//! found by the way: the first call notes both clocks, and calls use `clock_gettime` until one comes at least [`CALIBRATION_NS`] later,
-//! which divides the two differences. So nothing is measured at start-up, and both clocks agree where one follows the other.
+//! `clock_gettime` takes 25 to 30 ns, a failing test 60: the counter (TSC on x86-64, CNTVCT on
+//! aarch64) takes 8 to 12. Its scale is found by the way: the first call notes both clocks, and
+//! calls use `clock_gettime` until one comes at least [`CALIBRATION_NS`] later, which divides the
+//! two differences. So nothing is measured at start-up, and both clocks agree where one follows
+//! the other.
 //!
-//! The counter is used if the processor promises that it runs at one rate whatever the core does (invariant TSC), and the process may read
-//! it (`PR_SET_TSC`); otherwise every call is a `clock_gettime`. On machines whose sockets' counters differ the time jumps where a thread
-//! moves between them: it is for decisions that may be wrong once, not for figures that anybody is shown.
+//! The counter is used if the processor promises that it runs at one rate whatever the core does
+//! (invariant TSC), and the process may read it (`PR_SET_TSC`); otherwise every call is a
+//! `clock_gettime`. On machines whose sockets' counters differ the time jumps where a thread moves
+//! between them: it is for decisions that may be wrong once, not for figures that anybody is
+//! shown.
 
 use std::sync::OnceLock;
 
 use crate::segment::monotonic_ns;
 
-/// The two clocks are compared over this time at least: what lies between the two readings, some 50 ns, is then 1 part in 40,000.
+/// The two clocks are compared over this time at least: what lies between the two readings, some
+/// 50 ns, is then 1 part in 40,000.
 const CALIBRATION_NS: u64 = 2_000_000;
 
-/// Scales that a counter of time can have, in nanoseconds a tick: 20 GHz to 1 MHz. Anything else is another kind of counter.
+/// Scales that a counter of time can have, in nanoseconds a tick: 20 GHz to 1 MHz. Anything else
+/// is another kind of counter.
 const SCALES: std::ops::RangeInclusive<f64> = 0.05..=1000.0;
 
 /// Both clocks at one moment.
@@ -114,7 +121,8 @@ fn probe() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn ticks() -> u64 {
-    // SAFETY: every x86-64 processor has the instruction; `probe` found that the process may use it.
+    // SAFETY: every x86-64 processor has the instruction; `probe` found that the process may use
+    // it.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
@@ -130,7 +138,11 @@ fn ticks() -> u64 {
     let ticks: u64;
     // SAFETY: reads a register that Linux makes readable to all programs.
     unsafe {
-        std::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags));
+        std::arch::asm!(
+            "mrs {}, cntvct_el0",
+            out(reg) ticks,
+            options(nomem, nostack, preserves_flags)
+        );
     }
     ticks
 }

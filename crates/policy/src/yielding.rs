@@ -1,36 +1,43 @@
 //! When a thread whose tests and probes find nothing yields its core.
 //!
-//! Where ranks share cores, the message that a test looks for may be sent by a rank that waits for this very core, so a program that
-//! only polls must give the core away at once. A program that computes between its tests must not: a switch of ranks costs more than
-//! the computation between two tests, and what the other rank leaves of the caches. The library sees both as tests that fail. What
-//! tells them apart is the gap between the end of one poll and the beginning of the next:
+//! Where ranks share cores, the message that a test looks for may be sent by a rank that waits for
+//! this very core, so a program that only polls must give the core away at once. A program that
+//! computes between its tests must not: a switch of ranks costs more than the computation between
+//! two tests, and what the other rank leaves of the caches. The library sees both as tests that
+//! fail. What tells them apart is the gap between the end of one poll and the beginning of the
+//! next:
 //!
 //! | gap | what the program does | rule |
 //! |---|---|---|
-//! | as long as a call takes, [`gap_of_calls`] | nothing but poll | yields at nearly every poll, after its patience |
-//! | longer | computes as well | yields after its slice of polling, with up to [`GAP_SHARE`] times as much computing |
+//! | as long as a call takes, [`gap_of_calls`] | nothing but poll | yields at nearly every poll |
+//! | longer | computes as well | yields after its slice of polling |
 //! | [`LONG_GAP_NS`] | computes; or the core served others | polling begins anew |
 //!
 //! Something useful, a test that succeeds or a message that arrives, begins all of it anew.
 //!
-//! **Patience.** A program that tests ten requests in a row and then computes looks for a while as if it only polled. Each time that it
-//! is seen to compute after it has yielded, the time of nothing but polls that a yield takes doubles; many yields without that
-//! halve it again. The gap after a yield is not judged, since the other ranks have emptied the caches; so that there are others, one yield
-//! in [`CHECK_EVERY`] is left out.
+//! **Patience.** A program that tests ten requests in a row and then computes looks for a while as
+//! if it only polled. Each time that it is seen to compute after it has yielded, the time of
+//! nothing but polls that a yield takes doubles; many yields without that halve it again. The gap
+//! after a yield is not judged, since the other ranks have emptied the caches; so that there are
+//! others, one yield in [`CHECK_EVERY`] is left out.
 //!
-//! **Slice.** A program that computes loses by each yield: what is in the caches, and where other jobs compete for the core, a turn of
-//! theirs. So each yield after which the next poll finds nothing lengthens the slice by an eighth, from [`SLICE_MIN_NS`] to
-//! [`SLICE_MAX_NS`]; one that is followed by something useful makes it short again.
+//! **Slice.** A program that computes loses by each yield: what is in the caches, and where other
+//! jobs compete for the core, a turn of theirs. So each yield after which the next poll finds
+//! nothing lengthens the slice by an eighth, from [`SLICE_MIN_NS`] to [`SLICE_MAX_NS`]; one that
+//! is followed by something useful makes it short again.
 //!
-//! **Alone.** A yield that comes back at once has found nobody who needs the core: for [`ALONE_NS`] there is none.
+//! **Alone.** A yield that comes back at once has found nobody who needs the core: for
+//! [`ALONE_NS`] there is none.
 //!
-//! The struct holds no clock: every call is given the time in nanoseconds, of any clock. Where the clock jumps (it may differ between
-//! cores), a decision is wrong once: only differences count, and they are never below 0.
+//! The struct holds no clock: every call is given the time in nanoseconds, of any clock. Where the
+//! clock jumps (it may differ between cores), a decision is wrong once: only differences count,
+//! and they are never below 0.
 
 /// Shortest time of nothing but polls before the thread yields: one poll.
 pub const PATIENCE_MIN_NS: u32 = 50;
 
-/// The time of nothing but polls is counted so far beyond the patience, and no further: computing soon outweighs a long wait.
+/// The time of nothing but polls is counted so far beyond the patience, and no further: computing
+/// soon outweighs a long wait.
 const PURE_BEYOND_NS: u32 = 300;
 
 /// The longest such time that is learned: some 15 switches between ranks.
@@ -39,10 +46,12 @@ pub const PATIENCE_MAX_NS: u32 = 20_000;
 /// Yields after which the patience halves, if the program was not seen to compute meanwhile.
 const LONG_WAIT: u32 = 256;
 
-/// One yield in so many of a program that only polls is left out, so that the gap after it can be judged.
+/// One yield in so many of a program that only polls is left out, so that the gap after it can be
+/// judged.
 const CHECK_EVERY: u32 = 4;
 
-/// Time of polling after which a thread yields that computes between polls: a switch (1 to 1.5 us) is 3 % of it.
+/// Time of polling after which a thread yields that computes between polls: a switch (1 to 1.5 us)
+/// is 3 % of it.
 pub const SLICE_MIN_NS: u32 = 50_000;
 
 /// The longest such time: less than the scheduler gives a thread that never yields (3 ms).
@@ -51,7 +60,8 @@ pub const SLICE_MAX_NS: u32 = 1_000_000;
 /// Computing counts as polling up to so many times the poll before it.
 const GAP_SHARE: u64 = 2;
 
-/// What a gap is longer than that of calls counts so many times against the time of nothing but polls.
+/// What a gap is longer than that of calls counts so many times against the time of nothing but
+/// polls.
 const COMPUTED_WEIGHT: u64 = 8;
 
 /// A gap as long as this is useful work, or the core served others meanwhile.
@@ -98,8 +108,9 @@ impl Default for PollYield {
     }
 }
 
-/// The longest gap that is but the way out of one call and into the next. Both ways together and a poll take about as long, on slow and
-/// on fast processors; the bounds keep a poll of many requests from passing for a slow processor.
+/// The longest gap that is but the way out of one call and into the next. Both ways together and a
+/// poll take about as long, on slow and on fast processors; the bounds keep a poll of many
+/// requests from passing for a slow processor.
 fn gap_of_calls(poll_ns: u64) -> u64 {
     poll_ns.clamp(40, 150)
 }
@@ -123,7 +134,8 @@ impl PollYield {
         }
     }
 
-    /// A poll begins: whether to yield first. If so, [`yielded`](Self::yielded) is to be called afterwards.
+    /// A poll begins: whether to yield first. If so, [`yielded`](Self::yielded) is to be called
+    /// afterwards.
     #[inline]
     pub fn begin(&mut self, now_ns: u64) -> bool {
         self.began_ns = now_ns;
@@ -171,8 +183,8 @@ impl PollYield {
 
     fn is_due(&mut self) -> bool {
         if self.pure_ns >= self.patience_ns {
-            // Which one is scattered by multiples of the golden ratio: at regular intervals it might always be the same of the
-            // polls between two computations.
+            // Which one is scattered by multiples of the golden ratio: at regular intervals it
+            // might always be the same of the polls between two computations.
             self.due = self.due.wrapping_add(0x9e37_79b9);
             return self.due >= u32::MAX / CHECK_EVERY;
         }

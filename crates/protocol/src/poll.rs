@@ -1,9 +1,10 @@
 //! One test or probe of the program: it asks the engine once, and does not wait.
 //!
-//! Where ranks share cores, or threads of one rank do, a thread that has found nothing may have to yield, or whom it asks for never gets
-//! the core. [`PollYield`] decides when; what it has seen is kept for each thread, since one may compute between its tests while another
-//! only polls. The clock is read where the program's call begins and where the answer is no: what lies between two such pairs is the
-//! program's own.
+//! Where ranks share cores, or threads of one rank do, a thread that has found nothing may have to
+//! yield, or whom it asks for never gets the core. [`PollYield`] decides when; what it has seen is
+//! kept for each thread, since one may compute between its tests while another only polls. The
+//! clock is read where the program's call begins and where the answer is no: what lies between two
+//! such pairs is the program's own.
 
 use std::cell::RefCell;
 
@@ -29,7 +30,8 @@ impl Engine {
     /// To be called where a test or probe of the program begins. May yield the core.
     #[inline]
     pub fn begin_poll(&self) -> Poll<'_> {
-        // Others may need the core of a thread that polls: other ranks, or other threads of this one.
+        // Others may need the core of a thread that polls: other ranks, or other threads of this
+        // one.
         let may_yield = self.shares_core || self.state.is_shared();
         if may_yield && change(|history| history.begin(ticks::now_ns())) {
             std::thread::yield_now();

@@ -177,6 +177,17 @@ impl State {
         }
     }
 
+    /// Whether a receive has ended.
+    #[inline]
+    pub fn is_received(&self, id: RecvId) -> bool {
+        matches!(self.recvs[id.0 as usize].stage, Stage::Done(_))
+    }
+
+    /// What a receive asks for.
+    pub fn receive_pattern(&self, id: RecvId) -> Pattern {
+        self.recvs[id.0 as usize].pattern
+    }
+
     /// Cancels a receive if it is not matched yet; it completes as cancelled then (MPI 5.0, 3.8.4).
     pub fn cancel_receive(&mut self, id: RecvId) {
         let op = &self.recvs[id.0 as usize];

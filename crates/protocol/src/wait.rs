@@ -12,10 +12,11 @@ use mica_node::ticks;
 /// Of so many polls one gives others the core, even where every rank has one for itself as far as is known.
 const COURTESY: u32 = 512;
 
-/// A yield that takes longer has given the core to somebody who computes: two slices of the scheduler at least, where ranks that poll
-/// hand it round within microseconds. To sleep until woken is better then: a woken thread soon gets a core, a thread that yields
-/// waits for all the others' slices before it can look once.
-const LONG_YIELD: u64 = 1_000_000; // ns
+/// Nanoseconds. A yield that takes longer has given the core to somebody who computes, for a slice of
+/// the scheduler at least; ranks that poll hand it round within microseconds. To sleep until woken is
+/// better then: a woken thread soon gets a core, a thread that yields waits for all the others'
+/// slices before it can look once.
+const LONG_YIELD_NS: u64 = 1_000_000;
 
 /// A rank that waits so long looks whether those that it waits for are still there.
 pub(crate) const VIGIL: Duration = Duration::from_secs(1);
@@ -27,7 +28,7 @@ const HEED_EVERY: u32 = 64;
 pub(crate) fn give_way() -> bool {
     let began = ticks::now_ns();
     std::thread::yield_now();
-    ticks::now_ns().saturating_sub(began) >= LONG_YIELD
+    ticks::now_ns().saturating_sub(began) >= LONG_YIELD_NS
 }
 
 /// Counts a waiting thread for as long as it lives.

@@ -1,14 +1,16 @@
 /* What callgrind counts for the instruction guard (tests/tests/instructions.rs).
  *
- *     mpiexec -n 2 valgrind --tool=callgrind --toggle-collect='counted_*' ... PROGRAM BATCHES FILE [test]
+ *     mpiexec -n 2 valgrind --tool=callgrind --toggle-collect='counted_*' ... PROGRAM BATCHES FILE
+ *         [test]
  *
  * Rank 0 sends BATCHES times 32 messages of 8 bytes, rank 1 receives them, and only what happens
  * inside counted_send and counted_receive is collected. Nothing of that may depend on who is
  * faster: a receive that waits spins, and spinning has no fixed number of instructions. So a batch
  * is sent whole before its first receive begins, and the ranks take turns through a word of FILE,
  * mapped by both, rather than through MPI: a barrier would make progress, and the messages would be
- * unexpected before their receives are called. With `test` rank 0 instead tests BATCHES times 32 times
- * a receive that nobody has sent to yet. Each rank prints "RANK PID", by which its profile is found. */
+ * unexpected before their receives are called. With `test` rank 0 instead tests BATCHES times 32
+ * times a receive that nobody has sent to yet. Each rank prints "RANK PID", by which its profile is
+ * found. */
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdatomic.h>

@@ -1,11 +1,14 @@
-//! The candidate's choices beside the shipped ones: what differs, measured as a program would meet it.
+//! The candidate's choices beside the shipped ones: what differs, measured as a program would meet
+//! it.
 //!
-//! Messages come first, level by level: a part is the cost of a path. Then collectives: a part is a figure of the file's `[collective]`
-//! sections, and all that was kept of messages is one part more, since collectives are chosen by those costs as well. Each
-//! comparison runs `calibrate` or `calibrate_coll` in rounds, by turns with a tuning file of the subset and with none.
+//! Messages come first, level by level: a part is the cost of a path. Then collectives: a part is
+//! a figure of the file's `[collective]` sections, and all that was kept of messages is one part
+//! more, since collectives are chosen by those costs as well. Each comparison runs `calibrate` or
+//! `calibrate_coll` in rounds, by turns with a tuning file of the subset and with none.
 //!
-//! Not compared: what a ping-pong does not show. Skewed receivers, overlap and ranks that share cores are chosen for by the same
-//! figures, so that they change only where something else was shown to gain.
+//! Not compared: what a ping-pong does not show. Skewed receivers, overlap and ranks that share
+//! cores are chosen for by the same figures, so that they change only where something else was
+//! shown to gain.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -142,7 +145,8 @@ fn lengths(longest: u64) -> impl Iterator<Item = u64> {
     halves.take_while(move |&len| len <= longest)
 }
 
-/// Of a run of neighbours that differ in the same way the first, the last and every fourth are compared.
+/// Of a run of neighbours that differ in the same way the first, the last and every fourth are
+/// compared.
 fn thinned<T: Copy, K: PartialEq>(differing: &[(usize, T, K)]) -> Vec<T> {
     let mut kept = Vec::new();
     for run in differing.chunk_by(|a, b| b.0 == a.0 + 1 && a.2 == b.2) {
@@ -179,7 +183,8 @@ impl Messages<'_> {
         }
     }
 
-    /// Where each sample goes by these costs, as the library decides it: eager by thresholds, otherwise by the least cost.
+    /// Where each sample goes by these costs, as the library decides it: eager by thresholds,
+    /// otherwise by the least cost.
     fn ways(&self, costs: &Costs) -> Vec<Way> {
         let thresholds = Thresholds::derive(costs, &self.situation);
         let asked = Situation {
@@ -238,8 +243,8 @@ impl Arena for Messages<'_> {
     }
 }
 
-/// What is kept of the costs of messages: those of each level by which it gains. Adds what was compared to `rows`, and answers the
-/// gain besides.
+/// What is kept of the costs of messages: those of each level by which it gains. Adds what was
+/// compared to `rows`, and answers the gain besides.
 pub fn messages(
     runs: &dyn Runs,
     effort: Effort,
@@ -436,7 +441,8 @@ impl Arena for Collectives<'_> {
     }
 }
 
-/// The calls that are compared: each collective between two ranks at each level, and among twice as many ranks as there are cores.
+/// The calls that are compared: each collective between two ranks at each level, and among twice
+/// as many ranks as there are cores.
 fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, Question)> {
     let mut found = Vec::new();
     let many = 2 * cores.min(8);

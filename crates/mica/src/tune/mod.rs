@@ -5,8 +5,9 @@
 //! the figures it had, and the reason is printed. How the copying is shared by the two cores is no matter of measuring: it follows
 //! from what the way does. Then the steps of collectives are measured, each by the algorithms that are made of it ([`steps`]).
 //!
-//! What was fitted is a candidate. Where it chooses otherwise than the shipped figures, both choices are measured ([`compare`]), and
-//! only those figures are written by which something gains and nothing loses ([`verify`]).
+//! What was fitted is a candidate. Where it chooses otherwise than the shipped figures, both choices
+//! are measured ([`compare`]), and only those figures are written by which something gains and
+//! nothing loses ([`verify`]).
 
 mod compare;
 mod fit;

@@ -246,7 +246,8 @@ impl Installation {
         calls_point(&stdout, &stderr, calls)
     }
 
-    /// Measures calls of a collective by the algorithm that the library chooses by this tuning file (or `off`).
+    /// Measures calls of a collective by the algorithm that the library chooses by this tuning file
+    /// (or `off`).
     pub fn call_as_chosen(
         &self,
         calls: &Calls,

@@ -1,17 +1,21 @@
-//! Which of the measured figures are kept: those by which choices change for the better, as measured.
+//! Which of the measured figures are kept: those by which choices change for the better, as
+//! measured.
 //!
-//! A fit misses points, and a choice between two paths of nearly the same cost turns on that. So what was fitted is a candidate: for every
-//! probe (a message of some length, a call of a collective) at which it chooses otherwise than the shipped figures, both choices are
-//! measured by turns, in several rounds, as a program would meet them. Of all subsets of the candidate's parts the one with the
-//! greatest gain is kept that chooses worse nowhere; if none gains, the shipped figures stay. What could not be measured in time
-//! counts as not shown: no subset is kept that chooses so.
+//! A fit misses points, and a choice between two paths of nearly the same cost turns on that. So
+//! what was fitted is a candidate: for every probe (a message of some length, a call of a
+//! collective) at which it chooses otherwise than the shipped figures, both choices are measured
+//! by turns, in several rounds, as a program would meet them. Of all subsets of the candidate's
+//! parts the one with the greatest gain is kept that chooses worse nowhere; if none gains, the
+//! shipped figures stay. What could not be measured in time counts as not shown: no subset is kept
+//! that chooses so.
 //!
 //! Pure but for [`Arena::measure`], so that the tests run it with invented times.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Gains below this share are not worth a figure of one's own, and losses below it are noise whatever the rounds say.
+/// Gains below this share are not worth a figure of one's own, and losses below it are noise
+/// whatever the rounds say.
 pub const MARGIN: f64 = 0.03;
 
 /// What the rounds say of a choice beside the shipped one.
@@ -25,7 +29,8 @@ pub enum Verdict {
     Worse,
 }
 
-/// Times of the shipped choice and of another one: a pair for each round, measured one after the other.
+/// Times of the shipped choice and of another one: a pair for each round, measured one after the
+/// other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
     /// Nanoseconds by the shipped figures.
@@ -53,7 +58,8 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 impl Trial {
-    /// The candidate's time over the shipped one's, round by round: what disturbs a round disturbs both.
+    /// The candidate's time over the shipped one's, round by round: what disturbs a round disturbs
+    /// both.
     fn ratios(&self) -> Vec<f64> {
         let pairs = self.tuned.iter().zip(&self.shipped);
         pairs.map(|(tuned, shipped)| tuned / shipped).collect()
@@ -64,8 +70,8 @@ impl Trial {
         median(&self.ratios())
     }
 
-    /// Faster or slower only if the median of the rounds says so by more than [`MARGIN`], and three quarters of the rounds as well as
-    /// the medians of either side agree in the direction.
+    /// Faster or slower only if the median of the rounds says so by more than [`MARGIN`], and
+    /// three quarters of the rounds as well as the medians of either side agree in the direction.
     pub fn verdict(&self) -> Verdict {
         let [low, middle, high] = quartiles(&self.ratios());
         let medians = median(&self.tuned) / median(&self.shipped);
@@ -78,7 +84,8 @@ impl Trial {
         }
     }
 
-    /// What it counts among others: the share of time that is gained, on a scale where a gain and a loss of the same factor cancel.
+    /// What it counts among others: the share of time that is gained, on a scale where a gain and
+    /// a loss of the same factor cancel.
     fn gain(&self) -> f64 {
         match self.verdict() {
             Verdict::Better => -self.ratio().ln(),
@@ -103,7 +110,8 @@ pub trait Arena {
     /// Number of the candidate's parts.
     fn parts(&self) -> usize;
 
-    /// The probes at which a subset chooses otherwise than the shipped figures, and what it chooses.
+    /// The probes at which a subset chooses otherwise than the shipped figures, and what it
+    /// chooses.
     fn differing(&self, parts: Parts) -> Vec<(Self::Probe, Self::Choice)>;
 
     /// What a subset gains besides, where something else was measured of it.
@@ -111,7 +119,8 @@ pub trait Arena {
         0.0
     }
 
-    /// Measures a probe by this subset and by the shipped figures. `None`: there is no time for it, or it failed.
+    /// Measures a probe by this subset and by the shipped figures. `None`: there is no time for
+    /// it, or it failed.
     fn measure(&mut self, probe: Self::Probe, parts: Parts) -> Option<Trial>;
 }
 
@@ -122,7 +131,8 @@ pub struct Verified<P, C> {
     pub kept: Parts,
     /// What they gain.
     pub gain: f64,
-    /// Every choice that was measured, in the order of measuring, and its times; `None` if it could not be.
+    /// Every choice that was measured, in the order of measuring, and its times; `None` if it
+    /// could not be.
     pub trials: Vec<(P, C, Option<Trial>)>,
 }
 
@@ -150,7 +160,8 @@ struct Standing {
     is_out: bool,
 }
 
-/// What an unmeasured choice counts when subsets to try are compared: less than any gain that is shown.
+/// What an unmeasured choice counts when subsets to try are compared: less than any gain that is
+/// shown.
 const HOPE: f64 = 0.001;
 
 /// Measures what must be known, and decides.

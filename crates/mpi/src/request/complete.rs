@@ -2,7 +2,7 @@
 
 use mica_protocol::{Poll, State, WaitList};
 
-use super::{Outcome, Request, forget, list_all};
+use super::{Outcome, Request, forget, list_all, plain};
 use crate::error::Result;
 use crate::process;
 
@@ -41,7 +41,16 @@ pub fn status(handle: u32) -> Result<Option<Outcome>> {
     Ok(get(handle, false)?.map(Outcome::settled))
 }
 
+#[inline]
 fn get(handle: u32, take: bool) -> Result<Option<Outcome>> {
+    match plain::is_incomplete(handle)? {
+        true => Ok(None),
+        false => get_any(handle, take),
+    }
+}
+
+/// The same of a request of any kind.
+fn get_any(handle: u32, take: bool) -> Result<Option<Outcome>> {
     let poll = process::begin_poll();
     let Some(request) = Request::resolve(handle)? else {
         return Ok(Some(Outcome::EMPTY));

@@ -1,4 +1,5 @@
-//! The short way of completing a request, which most take: a send or receive that succeeds, waited for alone.
+//! The short way of completing a request, which most take: a send or receive that succeeds, waited
+//! for alone; and that of a test that finds one incomplete.
 
 use mica_protocol::{Completion, RecvId, SendId, State, WaitList};
 
@@ -92,4 +93,41 @@ fn wait_simple<I: Iterator<Item = u32>>(
             Ok(comm.map(|comm| pt2pt::status_of(comm, &done.envelope, done.sent)))
         }
     }
+}
+
+/// Tests a send or receive, and makes progress: true if it is incomplete. False for all else: nothing
+/// but progress has happened then.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`.
+#[inline]
+pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
+    let poll = process::begin_poll();
+    let simple = REQUESTS.look(handle, |request| match &request.work {
+        Work::Send(id) => Some(Simple::Send(*id)),
+        Work::Receive(id) => Some(Simple::Receive(*id)),
+        _ => None,
+    });
+    let Some(Some(simple)) = simple else {
+        return Ok(false);
+    };
+    let is_complete = |state: &State| match simple {
+        Simple::Send(id) => state.is_sent(id),
+        Simple::Receive(id) => state.is_received(id),
+        Simple::Done(_) => true,
+    };
+    let question = |state: &mut State, arrived: &mut bool| {
+        if is_complete(state) {
+            return Ok(Some(()));
+        }
+        *arrived = state.progress()?;
+        Ok(is_complete(state).then_some(()))
+    };
+    let about = |state: &State, list: &mut WaitList| match simple {
+        Simple::Send(id) => list.add(state.pending_send(id)),
+        Simple::Receive(id) => list.add(state.pending_receive(id)),
+        Simple::Done(_) => {}
+    };
+    let complete = poll?.ask(question, about)?;
+    Ok(complete.is_none())
 }

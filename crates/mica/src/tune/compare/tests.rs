@@ -17,7 +17,8 @@ const EFFORT: Effort = Effort {
     cores: 2,
 };
 
-/// A machine on which messages and calls take what `truth` says, whatever the figures say by which they are chosen.
+/// A machine on which messages and calls take what `truth` says, whatever the figures say by which
+/// they are chosen.
 struct Machine {
     truth: CollectiveCosts,
     /// Each run takes this much longer or shorter by turns, as a share.
@@ -42,6 +43,11 @@ impl Machine {
     }
 }
 
+/// The ways that `mica tune` measures.
+fn measured() -> Ways {
+    Ways::ALL.without(Ways::NONE.with(Way::Offload))
+}
+
 /// What chooses as the library does.
 fn chooser<'a>(runs: &'a dyn Runs, tuning: &'a Tuning, samples: Vec<Sample>) -> Messages<'a> {
     Messages {
@@ -51,7 +57,7 @@ fn chooser<'a>(runs: &'a dyn Runs, tuning: &'a Tuning, samples: Vec<Sample>) -> 
         pair: PAIR,
         parts: Vec::new(),
         tuning,
-        situation: Situation::waiting(PAIR.level, Ways::ALL.without(Ways::NONE.with(Way::Offload))),
+        situation: Situation::waiting(PAIR.level, measured()),
         samples,
     }
 }
@@ -114,12 +120,11 @@ fn kept(machine: &Machine, tuning: &Tuning) -> (Tuning, Vec<Row>) {
 
 /// All ways of a candidate that were measured as they are shipped, but for some.
 fn all_but(others: &[(Way, Cost)]) -> Tuning {
-    let measured = Way::ALL.into_iter().filter(|&way| way != Way::Offload);
     let cost = |way| {
         let other = others.iter().find(|(of, _)| *of == way);
         (way, other.map_or(shipped(way), |(_, cost)| *cost))
     };
-    tuning(&measured.map(cost).collect::<Vec<_>>())
+    tuning(&measured().iter().map(cost).collect::<Vec<_>>())
 }
 
 #[test]
@@ -176,7 +181,8 @@ fn noise_writes_nothing() {
 
 #[test]
 fn steps_of_collectives_are_held_to_the_same() {
-    // Exposing a buffer costs nothing by the fit, and what it costs in truth: direct copies would be chosen everywhere.
+    // Exposing a buffer costs nothing by the fit, and what it costs in truth: direct copies would
+    // be chosen everywhere.
     let wrong = LevelTuning {
         expose_ns: Some(1.0),
         ..LevelTuning::default()
