@@ -61,7 +61,10 @@ fn text(path: &std::path::Path) -> &str {
 /// Runs with this taken away from one rank before it starts, under these settings.
 fn taken_away_before(what: &str, env: &[(&str, &str)]) {
     let install = Install::find();
-    let (refuse, ability) = (install.program("tools/refuse"), install.program("ability"));
+    let (refuse, ability) = (
+        install.program("tools/refuse"),
+        install.program("coll_ability"),
+    );
     for who in WHO {
         let _turn = one_at_a_time();
         let before = [text(&refuse), what];
@@ -76,7 +79,7 @@ fn taken_away_before(what: &str, env: &[(&str, &str)]) {
 /// Runs with this variable on one rank only.
 fn set_on_one(variable: &str, value: &str, whom: &[(u32, u32)]) {
     let install = Install::find();
-    let ability = install.program("ability");
+    let ability = install.program("coll_ability");
     for &who in whom {
         let _turn = one_at_a_time();
         let before = ["-env", variable, value];
@@ -92,7 +95,7 @@ fn set_on_one(variable: &str, value: &str, whom: &[(u32, u32)]) {
 /// Runs with this taken away from one rank after half of the program, under these settings.
 fn taken_away_later(what: &str, env: &[(&str, &str)]) {
     let install = Install::find();
-    let ability = install.program("ability");
+    let ability = install.program("coll_ability");
     for (ranks, odd) in [(2, 1), (4, 0)] {
         let _turn = one_at_a_time();
         let job = install
@@ -211,7 +214,7 @@ fn the_hang_report_says_what_a_rank_does_without() {
     let _turn = one_at_a_time();
     let install = Install::find();
     let refuse = install.program("tools/refuse");
-    let ability = install.program("ability");
+    let ability = install.program("coll_ability");
     let before = [text(&refuse), "procmap"];
     let program = [text(&ability), "hang"];
     let mut job = but_one(&install, (2, 1), &before, &program).start();
@@ -237,7 +240,10 @@ fn the_hang_report_says_what_a_rank_does_without() {
 fn the_table_of_traffic_says_what_a_rank_does_without() {
     let _turn = one_at_a_time();
     let install = Install::find();
-    let (refuse, ability) = (install.program("tools/refuse"), install.program("ability"));
+    let (refuse, ability) = (
+        install.program("tools/refuse"),
+        install.program("coll_ability"),
+    );
     let before = [text(&refuse), "procmap"];
     let job = but_one(&install, (2, 1), &before, &[text(&ability), "part=bcast"]);
     let outcome = job.env("MICA_STATS", "table").run().expect_code(0);
