@@ -5,7 +5,8 @@
 //! [`ProcessManager`]: PMI-1 ([`pmi1`]), PMI-2 ([`pmi2`]) and PMIx ([`pmix`]). docs/design/bootstrap.md tells why it is so.
 #![forbid(unsafe_code)]
 
-mod card;
+#[doc(hidden)]
+pub mod card;
 mod choose;
 mod error;
 #[cfg(test)]

@@ -18,7 +18,8 @@ mod engine;
 mod far;
 pub mod matching;
 mod offloading;
-mod packet;
+#[doc(hidden)]
+pub mod packet;
 mod progress;
 mod reaction;
 mod receive;
