@@ -147,7 +147,7 @@ impl Message {
 
 fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: 3000,
+        cases: if cfg!(miri) { 4 } else { 3000 },
         failure_persistence: None,
         ..ProptestConfig::default()
     }

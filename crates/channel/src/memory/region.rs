@@ -475,6 +475,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri ends where an allocation fails")]
     fn too_much_memory_is_an_error() {
         assert_eq!(
             Block::allocate(usize::MAX).unwrap_err(),
