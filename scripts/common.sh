@@ -1,4 +1,4 @@
-#!/bin/sh
+# shellcheck shell=sh disable=SC2034 # variables are for the scripts that read this
 # Read by the other scripts (`. scripts/common.sh`): where things are, and how a step is shown.
 
 set -eu

@@ -94,7 +94,16 @@ fn construct(calls: &mut Reader, types: &[Datatype]) -> Result<Datatype> {
             let grid = some(|calls| 1 + i32::from(calls.byte() % 3));
             let size = grid.iter().product::<i32>();
             let rank = i32::from(calls.byte()) % (size + 1);
-            Datatype::darray(size, rank, &sizes, &distribs, &dargs, &grid, order(calls), &old)
+            Datatype::darray(
+                size,
+                rank,
+                &sizes,
+                &distribs,
+                &dargs,
+                &grid,
+                order(calls),
+                &old,
+            )
         }
     }
 }
@@ -193,7 +202,11 @@ fn check_contents(datatype: &Datatype) {
         other => panic!("no constructor has the combiner {other}"),
     };
     let again = again.unwrap_or_else(|error| panic!("{error:?}: {envelope:?} {contents:?}"));
-    assert_eq!(bounds(&again), bounds(datatype), "{envelope:?} {contents:?}");
+    assert_eq!(
+        bounds(&again),
+        bounds(datatype),
+        "{envelope:?} {contents:?}"
+    );
     assert_eq!(again.envelope(), envelope);
     for old in old.iter().filter(|old| !old.is_predefined()) {
         Datatype::free(old.handle()).expect("a handle of its own");
@@ -204,7 +217,12 @@ fn check_contents(datatype: &Datatype) {
 fn check_numbers(datatype: &Datatype, calls: &mut Reader) {
     assert!(datatype.size() >= 0 && datatype.true_extent() >= 0);
     if datatype.size() > 0 {
-        assert!(datatype.true_lb().checked_add(datatype.true_extent()).is_some());
+        assert!(
+            datatype
+                .true_lb()
+                .checked_add(datatype.true_extent())
+                .is_some()
+        );
     }
     let bytes = calls.integer().max(0) as u64;
     if let Some(count) = datatype.count(bytes) {

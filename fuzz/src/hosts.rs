@@ -10,9 +10,15 @@ pub fn run(bytes: &[u8]) {
         None => (&*text, None),
     };
     // Expressions that stand for very many hosts are right, and slow: they say nothing new.
-    let large = nodes.split(|c: char| !c.is_ascii_digit()).any(|n| n.len() > 2)
+    let large = nodes
+        .split(|c: char| !c.is_ascii_digit())
+        .any(|n| n.len() > 2)
         || nodes.matches('[').count() > 2;
-    let slurm = if large { None } else { of_slurm(nodes, tasks).ok() };
+    let slurm = if large {
+        None
+    } else {
+        of_slurm(nodes, tasks).ok()
+    };
     for hosts in [parse_list(nodes).ok(), slurm].into_iter().flatten() {
         let hosts = merge(hosts);
         // A number of slots is the user's: no job has as many ranks as it allows.

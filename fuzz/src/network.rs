@@ -16,7 +16,9 @@ pub fn run(bytes: &[u8]) {
     }
     let message = match wire::read(&bytes, COOKIE) {
         Ok(message) => message,
-        Err(Malformed::Cookie) => return assert_ne!(bytes.first_chunk(), Some(&COOKIE.to_le_bytes())),
+        Err(Malformed::Cookie) => {
+            return assert_ne!(bytes.first_chunk(), Some(&COOKIE.to_le_bytes()));
+        }
         Err(Malformed::Bytes) => return,
     };
     let Message {

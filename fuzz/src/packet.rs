@@ -27,7 +27,10 @@ pub fn run(bytes: &[u8]) {
     let join = packet::read_join(&p);
     assert_eq!(packet::read_join(&packet::join(&join)), join);
     let (op, failed) = packet::read_pushed(&p);
-    assert_eq!(packet::read_pushed(&packet::pushed(op, failed)), (op, failed));
+    assert_eq!(
+        packet::read_pushed(&packet::pushed(op, failed)),
+        (op, failed)
+    );
     let (op, way) = packet::read_done(&p);
     assert_eq!(packet::read_done(&packet::done(op, way)), (op, way));
     let skewed = packet::read_skew(&p);

@@ -79,7 +79,9 @@ fn options(sanitizer: &str) -> (&'static str, String) {
             "ASAN_OPTIONS",
             // Leaks: programs end with MPI objects alive. ODR: gcc registers two static variables of functions that have the same
             // name as one.
-            format!("exitcode=66:detect_leaks=0:detect_odr_violation=0:detect_stack_use_after_return=1:suppressions={file}"),
+            format!(
+                "exitcode=66:detect_leaks=0:detect_odr_violation=0:detect_stack_use_after_return=1:suppressions={file}"
+            ),
         ),
     }
 }
@@ -96,7 +98,9 @@ fn programs(sanitizer: &str) -> Vec<Entry> {
 #[test]
 fn programs_run_without_a_finding() {
     let Ok(sanitizer) = std::env::var("MICA_SANITIZER") else {
-        println!("skipped: scripts/sanitizers.sh builds the library for it and sets MICA_SANITIZER");
+        println!(
+            "skipped: scripts/sanitizers.sh builds the library for it and sets MICA_SANITIZER"
+        );
         return;
     };
     let install = Install::find();
