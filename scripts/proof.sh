@@ -32,8 +32,9 @@ shell() {
     step shellcheck shellcheck -x -P scripts scripts/*.sh wrappers/mpicc bindings/*.sh
 }
 
+# The documentation is for who works on the code: of private items, too, to which public ones may link then.
 doc() {
-    step doc env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+    step doc env RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" cargo doc --workspace --no-deps --document-private-items --locked
 }
 
 deny() {
