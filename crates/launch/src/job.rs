@@ -360,7 +360,7 @@ impl<'a> Job<'a> {
         };
         if self.ending.is_some() {
             self.left = None;
-        } else if left.is_missed(now, &self.ranks.waits()) {
+        } else if left.is_missed(now, &self.ranks.doings()) {
             let failure = left.first.clone();
             self.left = None;
             self.blame(failure);

@@ -5,10 +5,11 @@
 //!
 //! - a rank waits for a message of one that left, or for one that left to take its own;
 //! - all ranks that still run wait in MPI;
-//! - ranks still run a minute later. They may poll (`MPI_Test` in a loop), which cannot be told from computing.
+//! - ranks are still amid MPI a minute later. They may poll (`MPI_Test` in a loop), which cannot be told from computing.
 //!
 //! What ranks wait for is read from the job segment, a few times in a second from the first departure on: an idle job costs
-//! nothing until then.
+//! nothing until then. A rank of another library (PMI alone) does not say what it waits for, and is taken to wait for one that left
+//! after a few seconds. Ranks that have not called `MPI_Init`, or have called `MPI_Finalize`, need nobody.
 
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,20 @@ const INTERVAL: Duration = Duration::from_millis(250);
 const STUCK: Duration = Duration::from_secs(1);
 /// The others have this time to end, if they do not wait in MPI.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The others have this time to end, if what they wait for cannot be seen.
+const UNSEEN: Duration = Duration::from_secs(5);
+
+/// What a rank does that is amid MPI.
+#[derive(Debug, Clone, Copy)]
+pub enum Doing {
+    /// It waits in MPI.
+    Waits(Wait),
+    /// It computes, or polls.
+    Runs,
+    /// It has another library, which does not say.
+    Unseen,
+}
 
 /// A rank that waits in MPI.
 #[derive(Debug, Clone, Copy)]
@@ -62,41 +77,49 @@ impl Left {
         self.next_look
     }
 
-    /// Whether the others cannot go on; `others` has what each of them waits for, if it waits.
-    pub fn is_missed(&mut self, now: Instant, others: &[Option<Wait>]) -> bool {
+    /// Whether the others cannot go on; `others` has what each of them does that is amid MPI.
+    pub fn is_missed(&mut self, now: Instant, others: &[Doing]) -> bool {
         self.next_look = now + INTERVAL;
         let gone_for = now.saturating_duration_since(self.since);
         is_missed(&self.ranks, gone_for, others)
     }
 }
 
-fn is_missed(left: &[u32], gone_for: Duration, others: &[Option<Wait>]) -> bool {
-    if others.is_empty() {
-        return false;
-    }
-    let stuck = |wait: &Option<Wait>| wait.filter(|wait| wait.time.min(gone_for) >= STUCK);
-    let waits_for_it = |wait: Wait| wait.peer.is_some_and(|peer| left.contains(&peer));
-    let stuck: Vec<Wait> = others.iter().filter_map(stuck).collect();
-    stuck.len() == others.len() || stuck.into_iter().any(waits_for_it) || gone_for >= PATIENCE
+fn is_missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> bool {
+    let is_stuck = |doing: &Doing| match doing {
+        Doing::Waits(wait) => wait.time.min(gone_for) >= STUCK,
+        Doing::Runs => false,
+        Doing::Unseen => gone_for >= UNSEEN,
+    };
+    let waits_for_it = |doing: &Doing| match doing {
+        Doing::Waits(wait) => wait.peer.is_some_and(|peer| left.contains(&peer)),
+        Doing::Runs => false,
+        Doing::Unseen => true,
+    };
+    let mut stuck = others.iter().filter(|doing| is_stuck(doing));
+    let is_over = gone_for >= PATIENCE || others.iter().all(is_stuck);
+    !others.is_empty() && (is_over || stuck.any(waits_for_it))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn wait(peer: Option<u32>, seconds: u64) -> Option<Wait> {
+    use Doing::{Runs, Unseen};
+
+    fn wait(peer: Option<u32>, seconds: u64) -> Doing {
         let time = Duration::from_secs(seconds);
-        Some(Wait { peer, time })
+        Doing::Waits(Wait { peer, time })
     }
 
     #[test]
     fn ranks_that_end_or_compute_miss_nobody() {
         let minute = PATIENCE - Duration::from_secs(1);
         assert!(!is_missed(&[1], minute, &[]));
-        assert!(!is_missed(&[1], minute, &[None, None]));
+        assert!(!is_missed(&[1], minute, &[Runs, Runs]));
         // Rank 2 is there, and what rank 0 waits for may come.
-        assert!(!is_missed(&[1], minute, &[wait(Some(2), 50), None]));
-        assert!(!is_missed(&[1], minute, &[wait(None, 50), None]));
+        assert!(!is_missed(&[1], minute, &[wait(Some(2), 50), Runs]));
+        assert!(!is_missed(&[1], minute, &[wait(None, 50), Runs]));
         // It has just begun to wait, or the other has just left.
         assert!(!is_missed(&[1], minute, &[wait(Some(1), 0)]));
         assert!(!is_missed(&[1], Duration::ZERO, &[wait(Some(1), 50)]));
@@ -105,13 +128,20 @@ mod tests {
     #[test]
     fn ranks_that_cannot_go_on_miss_those_that_left() {
         let short = Duration::from_secs(2);
-        assert!(is_missed(&[5, 1], short, &[None, wait(Some(1), 2)]));
+        assert!(is_missed(&[5, 1], short, &[Runs, wait(Some(1), 2)]));
         assert!(is_missed(
             &[1],
             short,
             &[wait(Some(2), 2), wait(Some(0), 2)]
         ));
         assert!(is_missed(&[1], short, &[wait(None, 2)]));
-        assert!(is_missed(&[1], PATIENCE, &[None, None]));
+        assert!(is_missed(&[1], PATIENCE, &[Runs, Runs]));
+    }
+
+    #[test]
+    fn ranks_of_another_library_have_a_few_seconds() {
+        assert!(!is_missed(&[1], Duration::from_secs(2), &[Unseen, Unseen]));
+        assert!(is_missed(&[1], UNSEEN, &[Unseen, Unseen]));
+        assert!(is_missed(&[1], UNSEEN, &[Unseen, Runs]));
     }
 }

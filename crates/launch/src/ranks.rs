@@ -17,7 +17,7 @@ use mica_node::topology::{CpuSet, Place, affinity_of};
 use crate::input::Input;
 use crate::job::{LaunchError, doing};
 use crate::late::Late;
-use crate::left::Wait;
+use crate::left::{Doing, Wait};
 use crate::output::{Stream, Target};
 use crate::plan::{Plan, RankPlan};
 use crate::pmi;
@@ -250,20 +250,27 @@ impl<'a> Ranks<'a> {
         Some((self.plan.ranks[index].rank, rank.process.pid()))
     }
 
-    /// What each rank that runs waits for, if it waits in MPI.
-    pub fn waits(&self) -> Vec<Option<Wait>> {
-        let wait = |index: usize| {
+    /// What the ranks do that are amid MPI.
+    pub fn doings(&self) -> Vec<Doing> {
+        let is_amid = |index: &usize| self.stage(*index) == Stage::Running;
+        let doing = |index: usize| {
             let rank = self.plan.ranks[index].rank;
-            let (waiting, ns) = self.segment.block(rank).waiting()?;
+            if matches!(self.segment.rank_state(rank), RankState::Absent) {
+                return Doing::Unseen;
+            }
+            let Some((waiting, ns)) = self.segment.block(rank).waiting() else {
+                return Doing::Runs;
+            };
             // Negative: any rank, or several.
             let peer = u32::try_from(waiting.peer).ok();
             let is_single = matches!(waiting.kind, WaitKind::Send | WaitKind::Receive);
-            Some(Wait {
+            Doing::Waits(Wait {
                 peer: peer.filter(|_| is_single),
                 time: Duration::from_nanos(ns),
             })
         };
-        self.alive().into_iter().map(wait).collect()
+        let amid = self.alive().into_iter().filter(is_amid);
+        amid.map(doing).collect()
     }
 
     /// What each rank that runs waits for, and how the others have ended. `host` is named if there are several. Takes up to
