@@ -25,6 +25,7 @@ pub const SCENARIOS: &[Scenario] = &[
     ("freed_memory_is_given_back_without_a_call", freed),
     ("a_second_block_does_not_double_it", second_block),
     ("rounds_of_malloc_and_free_leave_nothing", rounds),
+    ("the_helper_does_not_outlive_the_program", last_thread),
     ("threads_reallocate_while_memory_is_given_back", threads),
 ];
 
@@ -114,19 +115,23 @@ fn blocks() {
 }
 
 fn statics() {
-    static mut ARRAY: [u8; MIB] = [0; MIB];
+    #[repr(align(4096))]
+    struct Pages([u8; MIB]);
+    /// On pages of its own: the library itself is in this program, and its own data are not to be moved.
+    static mut ARRAY: Pages = Pages([0; MIB]);
     let segment = job(2);
     let mut direct = auto_owner(segment);
     let mut peer = Peer::mapped(segment, 1);
     let memory = Memory {
-        at: (&raw mut ARRAY).expose_provenance(),
+        // SAFETY: an address, no access.
+        at: unsafe { &raw mut ARRAY.0 }.expose_provenance(),
         len: MIB,
     };
-    let memory = pages_of(memory);
     memory.fill(1);
     let exposed = expose_moved(&mut direct, memory);
     peer.fill(&exposed, memory, 2);
     memory.check(2);
+    let memory = pages_of(memory);
     assert_eq!(advise(memory, libc::MADV_DONTNEED), 0);
     is_zero(memory);
     peer.end();
@@ -468,6 +473,21 @@ fn second_block() {
         block.check(round);
         block.free();
     }
+}
+
+/// A process ends with its last thread: the library's own does not keep it.
+fn last_thread() {
+    let child = start(
+        || {
+            let mut direct = auto_owner(job(1));
+            let block = Memory::malloc(MIB);
+            drop(expose_moved(&mut direct, block));
+            // SAFETY: ends this thread, and not the process.
+            unsafe { libc::syscall(libc::SYS_exit, 0) };
+        },
+        40,
+    );
+    assert_eq!(finish(child), 0, "the process has ended by itself");
 }
 
 fn rounds() {

@@ -89,6 +89,11 @@ impl HelperThread {
         HelperThread(())
     }
 
+    /// How many there are.
+    pub(super) fn count() -> u32 {
+        HELPERS.load(Ordering::Relaxed)
+    }
+
     /// In a child of `fork`: its parent's helpers are not there.
     pub(super) fn none_in_child() {
         HELPERS.store(0, Ordering::Relaxed);

@@ -317,10 +317,8 @@ mod tests {
     /// As the kernel does it where it fails late: the destination is unmapped by then.
     unsafe fn fails_late(_: usize, len: usize, to: usize) -> Result<(), i32> {
         // SAFETY: the test's own memory.
-        assert_eq!(
-            unsafe { libc::munmap(ptr::without_provenance_mut(to), len) },
-            0
-        );
+        let result = unsafe { libc::munmap(ptr::without_provenance_mut(to), len) };
+        assert_eq!(result, 0);
         Err(libc::ENOMEM)
     }
 
@@ -391,15 +389,11 @@ mod tests {
         // It is the file's memory: what is written there is seen here.
         let byte = [77u8];
         // SAFETY: one byte from a variable.
-        assert_eq!(
-            unsafe { libc::pwrite(fd, byte.as_ptr().cast(), 1, 64 << 20) },
-            1
-        );
+        let written = unsafe { libc::pwrite(fd, byte.as_ptr().cast(), 1, 64 << 20) };
+        assert_eq!(written, 1);
         // SAFETY: the test's own memory.
-        assert_eq!(
-            unsafe { ptr::with_exposed_provenance::<u8>(at).read_volatile() },
-            77
-        );
+        let seen = unsafe { ptr::with_exposed_provenance::<u8>(at).read_volatile() };
+        assert_eq!(seen, 77);
         let at = memory();
         // SAFETY: as above.
         unsafe { move_piece(&piece(at, Backing::Private), fails_late) }.expect("copied again");
@@ -426,8 +420,9 @@ mod tests {
             fd,
             anchor: (64u64 << 20).wrapping_sub(at as u64),
         };
+        let apart = std::slice::from_ref(&(at..at + PAGE)).to_vec();
         // SAFETY: the test's own memory, in one thread.
-        unsafe { move_pages(at..at + LEN, backing, None, &[at..at + PAGE]) }.expect("moved");
+        unsafe { move_pages(at..at + LEN, backing, None, &apart) }.expect("moved");
         check(at);
         // SAFETY: the test's own memory.
         let result = unsafe {

@@ -340,15 +340,15 @@ mod tests {
     fn a_header_says_where_its_block_lies() {
         let at = 64 * PAGE;
         let plain = |size| mapping_of(at, &[0, 0, 0, size])[1].clone();
-        assert_eq!(plain(4 * PAGE | 2), Some(at..at + 4 * PAGE));
-        assert_eq!(plain(4 * PAGE | 3), None, "not mapped by itself");
+        assert_eq!(plain((4 * PAGE) | 2), Some(at..at + 4 * PAGE));
+        assert_eq!(plain((4 * PAGE) | 3), None, "not mapped by itself");
         assert_eq!(plain(PAGE | 2), None, "too short");
-        assert_eq!(plain(4 * PAGE + 512 | 2), None, "ends within a page");
+        assert_eq!(plain((4 * PAGE + 512) | 2), None, "ends within a page");
         let aligned = |offset, size| mapping_of(at, &[offset, size, 0, 0])[0].clone();
         let offset = 3 * PAGE - HEADER;
         let whole = at - 3 * PAGE..at + PAGE;
-        assert_eq!(aligned(offset, PAGE + HEADER | 2), Some(whole));
-        assert_eq!(aligned(offset + 8, PAGE + HEADER | 2), None);
+        assert_eq!(aligned(offset, (PAGE + HEADER) | 2), Some(whole));
+        assert_eq!(aligned(offset + 8, (PAGE + HEADER) | 2), None);
         assert_eq!(mapping_of(0, &[1, 2, 3, 4]), [None, None]);
     }
 }

@@ -446,7 +446,13 @@ impl Owner {
         };
         self.check_taken_back(&pages)?;
         let census = self.sweep(process.is_single)?;
-        let (target, moving) = self.plan(&mut pages, alone, &census, data)?;
+        let mut planned = self.plan(&mut pages, alone, &census, data);
+        if planned == Err(Kept::Kind) {
+            // At an end, static data share a page with the file that they are loaded from.
+            pages = whole.clone();
+            planned = self.plan(&mut pages, alone, &census, data);
+        }
+        let (target, moving) = planned?;
         if checks::holds_own_memory(&pages) {
             return Err(Kept::Thread);
         }
@@ -650,7 +656,7 @@ struct Plan {
 }
 
 /// Where pages go.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Target {
     slot: u32,
     anchor: u64,

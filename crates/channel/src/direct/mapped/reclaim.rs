@@ -2,8 +2,7 @@
 //!
 //! `free` unmaps a block without telling anybody. So, from the first migration on, a thread of the library asks the kernel now and
 //! then whether what was migrated is still mapped (0.35 us an area), and has a census made if not. It has no arrivals to wait
-//! for, takes no time from messages but for the registry's lock, touches no memory of the program, and sleeps for good while
-//! nothing is migrated.
+//! for, takes no time from messages but for the registry's lock, and touches no memory of the program.
 //!
 //! How often it looks bounds what may linger: while at most [`BOUND`] is migrated, less and less often, down to twice a second;
 //! above that, every 20 ms, in which a program can hardly fill more than that much new memory.
@@ -11,9 +10,11 @@
 //! It counts as a thread that does not touch the program's memory: so it uses memory of malloc, which may share a page with a buffer that is
 //! being migrated, under the registry's lock only, and waits on a word of the library's static data.
 //!
-//! A child of `fork` has no such thread, and no migrated memory. The thread is never ended: it holds nothing that the end of the
-//! process would have to wait for, and the library is never unloaded (`-z nodelete`).
+//! A child of `fork` has no such thread, and no migrated memory. The thread holds nothing that `exit` would have to wait for, ends when no
+//! thread of the program is left (`pthread_exit` by all), and the library is never unloaded (`-z nodelete`).
 
+use std::fs::File;
+use std::io::Read;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -21,8 +22,7 @@ use std::time::Duration;
 
 use super::OWNERS;
 use super::checks::{HelperThread, Kept};
-use super::lock::futex_wait;
-use super::lock::futex_wake;
+use super::lock::{futex_wait, futex_wake};
 use super::motion::SignalsBlocked;
 
 /// Bytes that are looked after at leisure.
@@ -33,6 +33,9 @@ const SHORT: Duration = Duration::from_millis(20);
 
 /// Between two looks at most.
 const LONG: Duration = Duration::from_millis(500);
+
+/// While nothing is migrated: only for the end of the process.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// The stack: it only calls the kernel. Thread-local data of all loaded objects comes out of it, too.
 const STACK: usize = 256 << 10;
@@ -86,14 +89,18 @@ pub(super) fn nudge() {
     futex_wake(&NUDGES);
 }
 
-fn look_after() -> ! {
+/// Looks for what can be given back, until no other thread is left.
+fn look_after() {
     let mut known = None;
     let mut pause = SHORT;
     loop {
         let nudges = NUDGES.load(Ordering::Relaxed);
         let now = look();
+        if is_left_alone() {
+            return;
+        }
         if now.bytes == 0 {
-            futex_wait(&NUDGES, nudges, None);
+            futex_wait(&NUDGES, nudges, Some(IDLE));
             continue;
         }
         let most = if now.bytes > BOUND { SHORT } else { LONG };
@@ -105,6 +112,20 @@ fn look_after() -> ! {
         known = Some(now);
         futex_wait(&NUDGES, nudges, Some(pause));
     }
+}
+
+/// Whether all threads of the program have ended. The process ends with its last thread, which must not be this one.
+fn is_left_alone() -> bool {
+    let mut text = [0u8; 1024];
+    let read = File::open("/proc/self/stat").and_then(|mut stat| stat.read(&mut text));
+    let Ok(stat) = read.map(|len| str::from_utf8(&text[..len]).unwrap_or_default()) else {
+        return false;
+    };
+    // After the name, which may have anything in it: the first thread's state, and 17 fields on the number of threads.
+    let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
+    let has_ended = fields.next() == Some("Z");
+    let threads = fields.nth(16).and_then(|count| count.parse().ok());
+    has_ended && threads.is_some_and(|count: u32| count <= 1 + HelperThread::count())
 }
 
 /// What there was at a look.
