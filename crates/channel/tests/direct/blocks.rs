@@ -116,14 +116,15 @@ fn blocks() {
 
 fn statics() {
     #[repr(align(4096))]
-    struct Pages(#[allow(dead_code)] [u8; MIB]);
+    struct Pages([u8; MIB]);
     /// On pages of its own: the library itself is in this program, and its own data are not to be moved.
     static mut ARRAY: Pages = Pages([0; MIB]);
     let segment = job(2);
     let mut direct = auto_owner(segment);
     let mut peer = Peer::mapped(segment, 1);
     let memory = Memory {
-        at: (&raw mut ARRAY).expose_provenance(),
+        // SAFETY: an address, no access.
+        at: unsafe { &raw mut ARRAY.0 }.expose_provenance(),
         len: MIB,
     };
     memory.fill(1);

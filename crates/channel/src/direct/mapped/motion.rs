@@ -317,8 +317,8 @@ mod tests {
     /// As the kernel does it where it fails late: the destination is unmapped by then.
     unsafe fn fails_late(_: usize, len: usize, to: usize) -> Result<(), i32> {
         // SAFETY: the test's own memory.
-        let unmapped = unsafe { libc::munmap(ptr::without_provenance_mut(to), len) };
-        assert_eq!(unmapped, 0);
+        let result = unsafe { libc::munmap(ptr::without_provenance_mut(to), len) };
+        assert_eq!(result, 0);
         Err(libc::ENOMEM)
     }
 
@@ -420,16 +420,9 @@ mod tests {
             fd,
             anchor: (64u64 << 20).wrapping_sub(at as u64),
         };
+        let apart = std::slice::from_ref(&(at..at + PAGE)).to_vec();
         // SAFETY: the test's own memory, in one thread.
-        unsafe {
-            move_pages(
-                at..at + LEN,
-                backing,
-                None,
-                std::slice::from_ref(&(at..at + PAGE)),
-            )
-        }
-        .expect("moved");
+        unsafe { move_pages(at..at + LEN, backing, None, &apart) }.expect("moved");
         check(at);
         // SAFETY: the test's own memory.
         let result = unsafe {
