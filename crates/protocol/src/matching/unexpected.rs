@@ -184,6 +184,7 @@ impl<T> Unexpected<T> {
         if self.nodes.is_empty() && self.nodes.capacity() > SHORT {
             // Not before: the last messages to be taken have the last entries.
             self.nodes = Slab::new();
+            self.chains = std::array::from_fn(|_| Chains::new());
         }
         (node.envelope, node.value)
     }
