@@ -177,6 +177,7 @@ impl Channels {
     }
 
     #[cold]
+    #[inline(never)]
     fn send_inline_far(
         &mut self,
         peer: u32,

@@ -8,6 +8,7 @@ use crate::hang::{Pending, Reporter, WaitList};
 use crate::matching::Pattern;
 use crate::offloading::Offload;
 use crate::receive::{Completion, Started};
+use crate::send::SendId;
 use crate::state::{STIRRED, SUMMON, State};
 use crate::{CollectiveTraffic, Fault, Traffic, wait};
 use mica_bootstrap::{Nodes, ProcessManager};
@@ -252,21 +253,19 @@ impl Engine {
         view: &View,
         sync: bool,
     ) -> Result<(), Fault> {
-        match self.enter(|state| state.send(peer, context, tag, view, sync))? {
+        // By value: the call of the closure then loads each argument once.
+        match self.enter(move |state| state.send(peer, context, tag, view, sync))? {
             None => Ok(()),
-            Some(id) => self.drive(
-                |_, list| {
-                    list.add(Pending {
-                        peer: Some(peer),
-                        tag: Some(tag),
-                        context: Some(context),
-                        bytes: Some(view.len()),
-                        ..Pending::of(WaitKind::Send)
-                    })
-                },
-                |state| state.take_send(id).then_some(()),
-            ),
+            Some(id) => self.wait_for_send(id),
         }
+    }
+
+    #[inline(never)]
+    fn wait_for_send(&self, id: SendId) -> Result<(), Fault> {
+        self.drive(
+            |state, list| list.add(state.pending_send(id)),
+            |state| state.take_send(id).then_some(()),
+        )
     }
 
     /// Receives. Blocks.

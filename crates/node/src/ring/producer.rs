@@ -99,12 +99,14 @@ impl<'a> Producer<'a> {
     }
 
     #[cold]
+    #[inline(never)]
     fn refresh(&mut self, payload: usize) -> bool {
         self.take_credits();
         self.fits(payload)
     }
 
     #[cold]
+    #[inline(never)]
     fn refresh_for_control(&mut self, payload: usize) -> bool {
         self.take_credits();
         self.fits_behind(self.slots_read_in_fact, payload)
