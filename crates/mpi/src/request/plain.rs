@@ -79,7 +79,6 @@ fn wait_simple(handle: u32) -> Result<Option<Status>> {
 /// `MPI_ERR_NO_MEM`.
 #[inline]
 pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
-    let poll = process::begin_poll();
     let simple = REQUESTS.look(handle, |request| match &request.work {
         Work::Send(id) => Some(Simple::Send(*id)),
         Work::Receive(id) => Some(Simple::Receive(*id)),
@@ -93,7 +92,7 @@ pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
         Simple::Receive(id) => state.is_received(id),
         Simple::Done(_) => true,
     };
-    let complete = poll?.ask(|state, arrived| {
+    let complete = process::begin_poll()?.ask(|state, arrived| {
         if is_complete(state) {
             return Ok(Some(()));
         }
