@@ -247,6 +247,26 @@ fn exclusion(way: Way, message: &Message, situation: &Situation) -> Option<Exclu
     }
 }
 
+/// Bytes that the sender may be ahead of its receiver through cells where ranks share cores: four
+/// cells of 8 KiB (`mica_channel::shm`, the default of `MICA_CELL_BYTES`).
+pub const SHARED_WINDOW: usize = 32 << 10;
+
+/// Nanoseconds to hand a core to the other rank and back: twice what the collectives' `switch_ns`
+/// is as shipped.
+const TURN_NS: f64 = 1400.0;
+
+/// What a message through cells takes besides where ranks share cores: once the window is full, the
+/// sender waits until the receiver has had the core, and goes on when it has it back.
+#[inline]
+fn turns_ns(way: Way, len: usize) -> f64 {
+    match way {
+        Way::Cells | Way::Streamed => {
+            TURN_NS * len.saturating_sub(SHARED_WINDOW) as f64 / SHARED_WINDOW as f64
+        }
+        _ => 0.0,
+    }
+}
+
 /// What a way takes in this situation.
 #[inline]
 fn estimate(way: Way, message: &Message, situation: &Situation, costs: &Costs) -> Estimate {
@@ -254,14 +274,13 @@ fn estimate(way: Way, message: &Message, situation: &Situation, costs: &Costs) -
     let copy = cost.copy_ns(message.len, message.pieces);
     let shares = cost.sender + cost.receiver;
     // On one core the two ranks' parts follow one another.
-    let turns = if situation.oversubscribed {
-        shares.max(1.0)
-    } else {
-        1.0
+    let (parts, turns_ns) = match situation.oversubscribed {
+        true => (shares.max(1.0), turns_ns(way, message.len)),
+        false => (1.0, 0.0),
     };
     Estimate {
-        elapsed_ns: cost.start_ns + copy * turns,
-        busy_ns: cost.start_ns + copy * shares,
+        elapsed_ns: cost.start_ns + copy * parts + turns_ns,
+        busy_ns: cost.start_ns + copy * shares + turns_ns,
     }
 }
 
@@ -410,7 +429,7 @@ mod tests {
             oversubscribed: true,
             ..apart
         };
-        let message = Message::contiguous(48 << 10);
+        let message = Message::contiguous(SHARED_WINDOW);
         let cells = |situation: &Situation| match select(&message, situation, &Costs::default())
             .verdicts[Way::Cells as usize]
         {
@@ -427,6 +446,21 @@ mod tests {
         for way in [Way::Cooperate, Way::MappedCooperate] {
             assert_eq!(why(way, &message, &shared), Some(Exclusion::Oversubscribed));
         }
+    }
+
+    #[test]
+    fn long_messages_through_cells_wait_for_the_core_at_each_window() {
+        let apart = Situation::waiting(Level::SharedCache, Ways::SHARED_MEMORY.with(Way::Pull));
+        let shared = Situation {
+            oversubscribed: true,
+            ..apart
+        };
+        // Two cores stream the message while it is in their cache, one core had better pull it.
+        let long = Message::contiguous(1 << 20);
+        assert_eq!(choose(&long, &apart, &Costs::default()), Way::Streamed);
+        assert_eq!(choose(&long, &shared, &Costs::default()), Way::Pull);
+        let short = Message::contiguous(SHARED_WINDOW);
+        assert_eq!(choose(&short, &shared, &Costs::default()), Way::Cells);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use mica_node::tunables::{self, BadValue};
 
 use crate::costs::{Costs, Way, Ways};
-use crate::select::{Message, Situation, choose};
+use crate::select::{Message, SHARED_WINDOW, Situation, choose};
 
 /// The thresholds of a connection, in bytes; [`usize::MAX`] stands for "never" in those that end in `_min`, and for "always"
 /// in the others.
@@ -155,6 +155,7 @@ fn corners(costs: &Costs, situation: &Situation) -> Vec<usize> {
     ] {
         corners.extend([limit.min(LONGEST), limit.saturating_add(1).min(LONGEST)]);
     }
+    corners.push(SHARED_WINDOW);
     for way in situation.available.iter() {
         let spans = costs.of(situation.level, way).used_spans();
         corners.extend(spans.map(|span| (span.from as usize).min(LONGEST)));

@@ -98,8 +98,11 @@ pub struct PollYield {
     yields: u32,
     /// Which yield is the next to be left out, see [`is_due`](Self::is_due).
     due: u32,
-    /// The next gap says nothing: others have run, or the program has dealt with what it found.
-    is_gap_unclear: bool,
+    /// The gap after the last poll tells what the program does: the poll has failed, and did not
+    /// begin with a yield.
+    is_gap_clear: bool,
+    /// The poll that goes on began with a yield.
+    has_yielded: bool,
 }
 
 impl Default for PollYield {
@@ -112,7 +115,7 @@ impl Default for PollYield {
 /// poll take about as long, on slow and on fast processors; the bounds keep a poll of many
 /// requests from passing for a slow processor.
 fn gap_of_calls(poll_ns: u64) -> u64 {
-    poll_ns.clamp(40, 150)
+    poll_ns.clamp(60, 150)
 }
 
 impl PollYield {
@@ -130,7 +133,8 @@ impl PollYield {
             is_new_slice: false,
             yields: 0,
             due: 0,
-            is_gap_unclear: true,
+            is_gap_clear: false,
+            has_yielded: false,
         }
     }
 
@@ -139,6 +143,7 @@ impl PollYield {
     #[inline]
     pub fn begin(&mut self, now_ns: u64) -> bool {
         self.began_ns = now_ns;
+        self.has_yielded = false;
         let gap_ns = now_ns.saturating_sub(self.ended_ns);
         if gap_ns >= LONG_GAP_NS {
             self.useful();
@@ -158,6 +163,7 @@ impl PollYield {
     pub fn failed(&mut self, now_ns: u64) {
         self.poll_ns = now_ns.saturating_sub(self.began_ns).min(POLL_MAX_NS) as u32;
         self.ended_ns = now_ns;
+        self.is_gap_clear = !self.has_yielded;
         if std::mem::take(&mut self.is_new_slice) {
             self.slice_ns = (self.slice_ns + self.slice_ns / 8).min(SLICE_MAX_NS);
         }
@@ -166,7 +172,7 @@ impl PollYield {
     /// Accounts for what the program did between two polls.
     #[inline]
     fn judge(&mut self, gap_ns: u64, poll_ns: u64) {
-        if std::mem::take(&mut self.is_gap_unclear) {
+        if !std::mem::take(&mut self.is_gap_clear) {
             return;
         }
         let allowed_ns = gap_of_calls(poll_ns);
@@ -199,7 +205,7 @@ impl PollYield {
         }
         self.began_ns = now_ns;
         self.idle_ns = 0;
-        self.is_gap_unclear = true;
+        self.has_yielded = true;
         self.is_new_slice = self.pure_ns < self.patience_ns;
         if self.is_new_slice {
             return;
@@ -219,7 +225,7 @@ impl PollYield {
         }
         self.pure_ns = 0;
         self.idle_ns = 0;
-        self.is_gap_unclear = true;
+        self.is_gap_clear = false;
     }
 
     /// The program was seen to do something else between two polls.

@@ -160,8 +160,9 @@ struct Standing {
     is_out: bool,
 }
 
-/// What an unmeasured choice counts when subsets to try are compared: less than any gain that is
-/// shown.
+/// What a part counts in a subset with choices that were not measured yet: less than any gain that
+/// is shown. Figures that were measured together fit each other better than a mixture with shipped
+/// ones, so that larger subsets are tried first.
 const HOPE: f64 = 0.001;
 
 /// Measures what must be known, and decides.
@@ -220,14 +221,18 @@ fn best<'a, P: Key, C: Key>(
     subsets: &'a [Subset<P, C>],
     known: &Known<P, C>,
 ) -> Option<&'a Subset<P, C>> {
-    let worth = |standing: &Standing| standing.gain + HOPE * standing.open as f64;
-    let candidates = subsets
-        .iter()
-        .map(|subset| (subset, subset.standing(known)))
-        .filter(|(_, standing)| !standing.is_out && worth(standing) > 0.0);
+    let candidates = subsets.iter().filter_map(|subset| {
+        let standing = subset.standing(known);
+        let hope = match standing.open {
+            0 => 0.0,
+            _ => HOPE * f64::from(subset.parts.count_ones()),
+        };
+        let worth = standing.gain + hope;
+        (!standing.is_out && worth > 0.0).then_some((subset, worth))
+    });
     let best = candidates.max_by(|(a, of_a), (b, of_b)| {
         let fewer = || b.parts.count_ones().cmp(&a.parts.count_ones());
-        worth(of_a).total_cmp(&worth(of_b)).then_with(fewer)
+        of_a.total_cmp(of_b).then_with(fewer)
     });
     best.map(|(subset, _)| subset)
 }

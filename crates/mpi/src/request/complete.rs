@@ -2,7 +2,7 @@
 
 use mica_protocol::{Poll, State, WaitList};
 
-use super::{Outcome, Request, forget, list_all, plain};
+use super::{Outcome, Request, SENT_HANDLE, forget, list_all, plain};
 use crate::error::Result;
 use crate::process;
 
@@ -51,6 +51,10 @@ fn get(handle: u32, take: bool) -> Result<Option<Outcome>> {
 
 /// The same of a request of any kind.
 fn get_any(handle: u32, take: bool) -> Result<Option<Outcome>> {
+    if handle == SENT_HANDLE {
+        // No poll: what completed in the call that began it says nothing of waiting.
+        return Ok(Some(Outcome::SENT));
+    }
     let poll = process::begin_poll();
     let Some(request) = Request::resolve(handle)? else {
         return Ok(Some(Outcome::EMPTY));

@@ -120,6 +120,12 @@ impl Outcome {
         after: None,
     };
 
+    /// Of a send that was complete when its call returned.
+    const SENT: Outcome = Outcome {
+        keep: false,
+        ..Outcome::EMPTY
+    };
+
     /// To be called outside the engine before the outcome is given away.
     fn settled(mut self) -> Outcome {
         if let Some((operation, taken)) = self.after.take() {

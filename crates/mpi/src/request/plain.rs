@@ -102,7 +102,6 @@ fn wait_simple<I: Iterator<Item = u32>>(
 /// `MPI_ERR_NO_MEM`.
 #[inline]
 pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
-    let poll = process::begin_poll();
     let simple = REQUESTS.look(handle, |request| match &request.work {
         Work::Send(id) => Some(Simple::Send(*id)),
         Work::Receive(id) => Some(Simple::Receive(*id)),
@@ -128,6 +127,6 @@ pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
         Simple::Receive(id) => list.add(state.pending_receive(id)),
         Simple::Done(_) => {}
     };
-    let complete = poll?.ask(question, about)?;
+    let complete = process::begin_poll()?.ask(question, about)?;
     Ok(complete.is_none())
 }

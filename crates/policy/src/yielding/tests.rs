@@ -118,6 +118,19 @@ fn computing_between_polls_costs_few_yields() {
 }
 
 #[test]
+fn polls_that_end_unseen_are_no_computation() {
+    let mut thread = Thread::new();
+    for _ in 0..1000 {
+        thread.wait(5, 0);
+        // A test of something else, whose end nobody has told.
+        thread.compute(200);
+        thread.begin();
+        thread.compute(200);
+    }
+    assert_eq!(thread.history.patience_ns, PATIENCE_MIN_NS);
+}
+
+#[test]
 fn slices_stay_short_while_yields_bring_messages() {
     let mut thread = Thread::new();
     for _ in 0..1000 {
