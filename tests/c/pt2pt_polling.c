@@ -2,7 +2,9 @@
  * peer sends meanwhile, with and without computation between two polls. And how often polling gives the
  * core away: seldom if the program computes, but it does if the program only polls. Counted, not timed:
  * the library's sched_yield is this program's. */
-#define _GNU_SOURCE
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* syscall */
+#endif
 #include "test.h"
 
 #include <sys/syscall.h>
