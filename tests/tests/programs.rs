@@ -19,9 +19,9 @@ fn list() -> Vec<Entry> {
 }
 
 /// The families: a program's name begins with one of these words.
-const FAMILIES: [&str; 16] = [
+const FAMILIES: [&str; 17] = [
     "pt2pt", "type", "coll", "comm", "err", "thr", "init", "info", "pmpi", "inter", "nbc", "pers",
-    "req", "session", "topo", "abi",
+    "req", "session", "topo", "abi", "mem",
 ];
 
 fn family(entry: &Entry) -> &str {
@@ -156,6 +156,7 @@ families! {
     persistent_collectives persistent_collectives_without_cma "pers";
     sessions sessions_without_cma "session";
     topologies topologies_without_cma "topo";
+    migrated_memory migrated_memory_without_cma "mem";
 }
 
 macro_rules! basic_design {
