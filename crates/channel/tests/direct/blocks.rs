@@ -12,6 +12,8 @@ use mica_node::segment::JobSegment;
 
 pub const SCENARIOS: &[Scenario] = &[
     ("blocks_of_malloc_are_moved", blocks),
+    ("parts_of_a_block_come_together", united),
+    ("parts_come_together_beside_threads", united_beside_threads),
     ("static_data_is_moved", statics),
     ("the_programs_own_mappings_stay", own_mappings),
     ("realloc_of_a_moved_block_keeps_its_bytes", reallocated),
@@ -112,6 +114,41 @@ fn blocks() {
     let exposed = expose_moved(&mut direct, array);
     assert!(peer.check(&exposed, array, 3) >= array.len - 2 * PAGE);
     peer.end();
+}
+
+/// The first part of a block and a longer one are in slots of their own; then the program uses the whole block. Answers how
+/// many bytes at its beginning are out of reach.
+fn unite(beside_a_thread: bool) -> usize {
+    let segment = job(2);
+    let mut direct = auto_owner(segment);
+    let mut peer = Peer::mapped(segment, 1);
+    let block = Memory::malloc(8 * MIB);
+    for part in [block.part(0, MIB), block.part(4 * MIB, 4 * MIB)] {
+        part.fill(1);
+        expose_moved(&mut direct, part);
+    }
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let other = beside_a_thread.then(|| std::thread::spawn(move || stopped.recv().is_err()));
+    let exposed = expose_moved(&mut direct, block);
+    let reach = exposed.exposure().reachable(block.len);
+    peer.fill(&exposed, block, 2);
+    block.check(2);
+    drop(stop);
+    if let Some(other) = other {
+        assert!(other.join().expect("joined"));
+    }
+    peer.end();
+    reach.start
+}
+
+fn united() {
+    assert_eq!(unite(false), 0);
+}
+
+/// Another thread might write to what is before a buffer on its first page, so that page stays in the other slot.
+fn united_beside_threads() {
+    let out_of_reach = unite(true);
+    assert!((1..PAGE).contains(&out_of_reach), "{out_of_reach} bytes");
 }
 
 fn statics() {

@@ -142,13 +142,16 @@ impl Owner {
         for place in census {
             match self.hints.last_mut() {
                 Some(last)
-                    if last.slot == place.slot && last.addresses.end == place.addresses.start =>
+                    if last.slot == place.slot
+                        && last.anchor == place.anchor()
+                        && last.addresses.end == place.addresses.start =>
                 {
                     last.addresses.end = place.addresses.end;
                 }
                 _ => self.hints.push(Hint {
                     addresses: place.addresses.clone(),
                     slot: place.slot,
+                    anchor: place.anchor(),
                 }),
             }
         }

@@ -39,11 +39,12 @@ impl Slot {
     }
 }
 
-/// Addresses that belonged to a slot when last looked.
+/// Addresses that belonged to a slot when last looked, in one piece.
 #[derive(Debug)]
 pub(super) struct Hint {
     pub addresses: Range<usize>,
     pub slot: u32,
+    pub anchor: u64,
 }
 
 /// Where a buffer lay when the kernel was asked last.
@@ -322,8 +323,13 @@ impl Owner {
     }
 
     fn is_hinted(&self, address: usize) -> bool {
+        self.hint(address).is_some()
+    }
+
+    fn hint(&self, address: usize) -> Option<&Hint> {
         let next = self.hints.partition_point(|h| h.addresses.start <= address);
-        next > 0 && self.hints[next - 1].addresses.contains(&address)
+        let last = self.hints.get(next.checked_sub(1)?)?;
+        last.addresses.contains(&address).then_some(last)
     }
 
     /// The exposure of a buffer whose whole pages all lie in one slot, in one piece.
@@ -365,13 +371,19 @@ impl Owner {
     }
 
     /// Where a part of a slot begins: the first page of a block of malloc is an area of its own, which is mapped and unmapped
-    /// together with the next one, and not asked for.
+    /// together with the next one, and not asked for. It may lie in another slot, where the rest was moved without it.
     fn first_of(&self, place: &Place) -> usize {
         let first = place.addresses.start;
         match first.checked_sub(self.page) {
-            Some(head) if self.heads.contains(&head) && self.is_hinted(head) => head,
+            Some(head) if self.is_head_of(head, place) => head,
             _ => first,
         }
+    }
+
+    /// Whether the page at `head` is the first one of a block, and lies before `place` in the slot as well.
+    fn is_head_of(&self, head: usize, place: &Place) -> bool {
+        let is_beside = |hint: &Hint| hint.slot == place.slot && hint.anchor == place.anchor();
+        self.heads.contains(&head) && self.hint(head).is_some_and(is_beside)
     }
 
     fn count(&mut self, whole: &Range<usize>) -> &mut Count {
@@ -566,10 +578,17 @@ impl Owner {
             Some(target) => target,
             None => self.fresh(pages.start)?,
         };
-        let donors: Vec<Place> = met(pages)
+        let donors: Vec<&Place> = met(pages)
             .filter(|place| place.anchor() != target.anchor)
-            .cloned()
             .collect();
+        // With threads a block's first page stays where it is: what is before the buffer may be another's.
+        let heads = donors.iter().filter_map(|donor| {
+            let head = donor.addresses.start.checked_sub(self.page)?;
+            let is_head = |place: &&Place| place.addresses.start == head;
+            (alone && self.is_head_of(head, donor)).then(|| census.iter().find(is_head))?
+        });
+        let heads: Vec<&Place> = heads.collect();
+        let donors: Vec<Place> = heads.into_iter().chain(donors).cloned().collect();
         for donor in &donors {
             let inside = pages.start <= donor.addresses.start && donor.addresses.end <= pages.end;
             let idle = self.slots[donor.slot as usize].is_idle();
