@@ -6,6 +6,7 @@
  *   roots KIND [N]   rank 0 takes rank 1 for the root, the others take rank 0: the same
  *   ownroots KIND [N]   each takes itself for the root: the same, in the next collective at the latest
  *   nextroots KIND [N]  each takes the next one: the same
+ *   finalize KIND [N]   rank 0 calls MPI_Finalize, the others make the collective: the same
  *   lengths KIND [N] rank 0 takes part with three times as much as the others: the same */
 #include "collectives.h"
 
@@ -110,6 +111,10 @@ int main(int argc, char **argv)
     } else if (!strcmp(argv[1], "nextroots")) {
         kind = named(argv[2], &form);
         root = (test_rank + 1) % test_size;
+    } else if (!strcmp(argv[1], "finalize")) {
+        kind = named(argv[2], &form);
+        if (!test_rank)
+            return MPI_Finalize();
     } else if (!strcmp(argv[1], "lengths")) {
         kind = named(argv[2], &form);
         n *= test_rank ? 1 : 3;

@@ -41,3 +41,13 @@ fn an_exception_of_one_rank_ends_the_job() {
     let out = job.limit(Duration::from_secs(60)).run().expect_failure();
     out.says("RuntimeError: on purpose").says("rank 2");
 }
+
+/// Without `-m mpi4py` the rank that raises calls MPI_Finalize on its way out, where the others are in a barrier.
+#[test]
+fn an_exception_without_the_module_ends_the_job_too() {
+    let _turn = one_at_a_time();
+    let job = python(&["-n", "3"], &[], "exception.py");
+    let out = job.limit(Duration::from_secs(60)).run().expect_failure();
+    out.says("RuntimeError: on purpose")
+        .says("rank 2 of the job has called MPI_Finalize where this rank has called MPI_Barrier");
+}

@@ -11,7 +11,8 @@ use std::thread::{self, ThreadId};
 use mica_protocol::{Engine, Poll};
 
 use crate::buffered;
-use crate::comm::{self, Comm, exchange};
+use crate::collective::execute;
+use crate::comm::{self, Comm};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::group::Group;
@@ -215,7 +216,7 @@ fn of_sessions() -> Option<&'static Predefined> {
 pub fn finalize() -> Result<()> {
     let comms = running()?.comms;
     comms.myself.delete_attributes()?;
-    exchange::barrier(&comms.world)?;
+    execute::finalize(&comms.world)?;
     engine()?.part()?;
     engine()?.set_world(false);
     leave()?;

@@ -77,8 +77,8 @@ pub fn gather(
     if let (Some(send), Some(receive)) = (send, receive)
         && let Err(error) = overlap::check(&[send.view()?], &[receive.whole(me.size)?])
     {
-        let aside = receive.aside(me.size)?;
-        return refused(error, gather(comm, Some(send), Some(&aside), root as i32));
+        let (send, aside) = (send.copied(1)?, receive.aside(me.size)?);
+        return refused(error, gather(comm, Some(&send), Some(&aside), root as i32));
     }
     let send = send.map(Buffer::view).transpose()?;
     let blocks = receive.map(|b| b.blocks(me.size)).transpose()?;
@@ -119,8 +119,8 @@ pub fn gatherv(
     if let (Some(send), Some(receive)) = (send, &receive)
         && let Err(error) = overlap::check(&[send.view()?], &receive.views)
     {
-        let aside = receive.aside(1)?;
-        return refused(error, gatherv(comm, Some(send), Some(aside), root as i32));
+        let (send, aside) = (send.copied(1)?, receive.aside(1)?);
+        return refused(error, gatherv(comm, Some(&send), Some(aside), root as i32));
     }
     let send = send.map(Buffer::view).transpose()?;
     let parts = receive.map(|r| Parts::Each(r.views));
@@ -154,8 +154,8 @@ pub fn scatter(
     if let (Some(send), Some(receive)) = (send, receive)
         && let Err(error) = overlap::check(&[send.whole(me.size)?], &[receive.view()?])
     {
-        let aside = receive.aside(1)?;
-        return refused(error, scatter(comm, Some(send), Some(&aside), root as i32));
+        let (send, aside) = (send.copied(me.size)?, receive.aside(1)?);
+        return refused(error, scatter(comm, Some(&send), Some(&aside), root as i32));
     }
     let blocks = send.map(|b| b.blocks(me.size)).transpose()?;
     let receive = receive.map(Buffer::view).transpose()?;
@@ -197,8 +197,8 @@ pub fn scatterv(
     if let (Some(list), Some(receive)) = (&send, receive)
         && let Err(error) = overlap::check(&list.views, &[receive.view()?])
     {
-        let aside = receive.aside(1)?;
-        return refused(error, scatterv(comm, send, Some(&aside), root as i32));
+        let (send, aside) = (list.copied(1)?, receive.aside(1)?);
+        return refused(error, scatterv(comm, Some(send), Some(&aside), root as i32));
     }
     let receive = receive.map(Buffer::view).transpose()?;
     let parts = send.map(|s| Parts::Each(s.views));
@@ -223,7 +223,8 @@ pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result
     if let Some(send) = send
         && let Err(error) = overlap::check(&[send.view()?], &[receive.whole(me.size)?])
     {
-        return refused(error, allgather(comm, Some(send), &receive.aside(me.size)?));
+        let (send, aside) = (send.copied(1)?, receive.aside(me.size)?);
+        return refused(error, allgather(comm, Some(&send), &aside));
     }
     let send = send.map(Buffer::view).transpose()?;
     let blocks = receive.blocks(me.size)?;
@@ -243,7 +244,8 @@ pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: &BlockList) -> Re
     if let Some(send) = send
         && let Err(error) = overlap::check(&[send.view()?], &receive.views)
     {
-        return refused(error, allgatherv(comm, Some(send), &receive.aside(1)?));
+        let (send, aside) = (send.copied(1)?, receive.aside(1)?);
+        return refused(error, allgatherv(comm, Some(&send), &aside));
     }
     let send = send.map(Buffer::view).transpose()?;
     if let Some((layout, limits)) = spread(comm)? {
@@ -264,7 +266,8 @@ pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<
     if let Some(send) = send
         && let Err(error) = overlap::check(&[send.whole(me.size)?], &[receive.whole(me.size)?])
     {
-        return refused(error, alltoall(comm, Some(send), &receive.aside(me.size)?));
+        let (send, aside) = (send.copied(me.size)?, receive.aside(me.size)?);
+        return refused(error, alltoall(comm, Some(&send), &aside));
     }
     let send = send.map(|b| b.blocks(me.size)).transpose()?;
     let blocks = receive.blocks(me.size)?;
@@ -287,7 +290,8 @@ pub fn alltoallv(comm: &Comm, send: Option<&BlockList>, receive: &BlockList) -> 
     if let Some(send) = send
         && let Err(error) = overlap::check(&send.views, &receive.views)
     {
-        return refused(error, alltoallv(comm, Some(send), &receive.aside(1)?));
+        let (send, aside) = (send.copied(1)?, receive.aside(1)?);
+        return refused(error, alltoallv(comm, Some(&send), &aside));
     }
     if let (Some(send), Some((layout, limits))) = (send, spread(comm)?) {
         let (send, receive) = (&send.views, &receive.views);
@@ -326,6 +330,7 @@ pub fn reduce(
     if let (Some(receive), true) = (&receive, me.rank == root)
         && let Err(error) = reduction.check_apart(send.as_ref(), receive, reduction.count)
     {
+        let send = reduction.copied(send.as_ref())?;
         let aside = Some(reduction.aside(reduction.count)?);
         let plan = reduce(comm, send, aside, count, datatype, op, root as i32);
         return refused(error, plan);
@@ -366,6 +371,7 @@ pub fn allreduce(
     }
     let reduction = reduction("count", count, datatype, op)?;
     if let Err(error) = reduction.check_apart(send.as_ref(), &receive, reduction.count) {
+        let send = reduction.copied(send.as_ref())?;
         let aside = reduction.aside(reduction.count)?;
         return refused(error, allreduce(comm, send, aside, count, datatype, op));
     }
@@ -455,6 +461,7 @@ fn scatter_reduced(
     if !comm.is_inter()
         && let Err(error) = reduction.check_apart(send.as_ref(), &receive, blocks[comm.rank()])
     {
+        let send = reduction.copied(send.as_ref())?;
         let aside = reduction.aside(blocks[comm.rank()])?;
         return refused(error, scatter_reduced(comm, send, aside, blocks, reduction));
     }
@@ -517,6 +524,7 @@ fn prefix(
     comm.must_be_intra()?;
     let reduction = reduction("count", count, datatype, op)?;
     if let Err(error) = reduction.check_apart(send.as_ref(), &receive, reduction.count) {
+        let send = reduction.copied(send.as_ref())?;
         let aside = reduction.aside(reduction.count)?;
         return refused(error, prefix(comm, kind, send, aside, count, datatype, op));
     }

@@ -6,9 +6,9 @@ use mica_protocol::{Local as Work, Prepare, SendId, Stage, Step};
 
 use super::Label;
 use super::node::team::Ticket;
-use super::node::{Call, Plan};
+use super::node::{Call, Plan, What, plan};
 use super::schedule::{Local, Round, Transfer};
-use crate::comm::Comm;
+use crate::comm::{Comm, exchange};
 use crate::error::Result;
 use crate::late;
 use crate::process;
@@ -56,6 +56,18 @@ pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What `MPI_Finalize` waits for: all processes have called it. On one node it takes its place among the collectives of
+/// `world`, so that those who wait there in another call learn that it will never come. Blocks.
+///
+/// # Errors
+/// When another process has called a collective instead.
+pub fn finalize(world: &Comm) -> Result<()> {
+    match plan(world, What::Finalize)? {
+        Plan::Call(call) => call.run_here(call.reserve(), world.context()),
+        _ => exchange::barrier(world),
+    }
 }
 
 /// Starts this rank's part of a collective, called by the function that `label` names; it goes on with every call that

@@ -1,5 +1,5 @@
 //! The name of the MPI function that a collective was called by, for errors and hang reports: 17 functions and the five of
-//! neighbourhoods, each in three forms, in a number that fits six bits of the word that ranks of a node exchange.
+//! neighbourhoods, each in three forms, as a number that a rank publishes beside its word.
 
 use std::fmt;
 
@@ -97,11 +97,6 @@ const FORMS: u8 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Label(u8);
 
-/// Bits that the label of a collective among ranks of a node takes.
-pub const LABEL_BITS: u32 = 6;
-
-const _: () = assert!(Label::new(Function::Exscan, Form::Persistent).0 < 1 << LABEL_BITS);
-
 impl Label {
     /// The name is not known, or does not matter.
     pub const UNSAID: Label = Label(0);
@@ -111,7 +106,7 @@ impl Label {
         Label(1 + function as u8 * FORMS + form as u8)
     }
 
-    /// The number, below 2^[`LABEL_BITS`] for all but neighbourhoods.
+    /// The number that other ranks are told.
     #[inline]
     pub const fn number(self) -> u8 {
         self.0

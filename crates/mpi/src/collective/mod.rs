@@ -63,7 +63,7 @@ pub use calls::{
     allgather, allgatherv, allreduce, alltoall, alltoallv, barrier, bcast, exscan, gather, gatherv,
     reduce, reduce_scatter, reduce_scatter_block, scan, scatter, scatterv,
 };
-pub use label::{Form, Function, LABEL_BITS, Label};
+pub use label::{Form, Function, Label};
 pub use layout::Layout;
 pub use node::Plan;
 pub use place::{Blocks, Elements, Place};

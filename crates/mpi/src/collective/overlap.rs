@@ -7,8 +7,9 @@
 //! at most [`RUNS`] pieces of each are compared, and of longer lists the first bytes alone.
 //!
 //! A rank with such an error must not leave the others waiting for it: what it sends is as good
-//! as ever, so it takes part with [other memory](Aside) to receive into, and then raises its
-//! error ([`refused`]).
+//! as ever, so it takes part with a copy of that and with [other memory](Aside) to receive into, and
+//! raises its error ([`refused`]). The program may use its buffers from then on, even if the call was
+//! non-blocking and others take part later.
 
 use std::ops::Range;
 
@@ -115,6 +116,12 @@ pub(super) trait Aside: Sized {
     /// # Errors
     /// When there is no memory.
     fn aside(&self, blocks: usize) -> Result<Self>;
+
+    /// The same with a copy of the content.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    fn copied(&self, blocks: usize) -> Result<Self>;
 }
 
 impl Aside for Buffer {
@@ -124,6 +131,12 @@ impl Aside for Buffer {
             elements: Elements::temporary(self.elements.datatype(), count)?,
             count: self.count,
         })
+    }
+
+    fn copied(&self, blocks: usize) -> Result<Buffer> {
+        let copy = self.aside(blocks)?;
+        copy.whole(blocks)?.copy_from(&self.whole(blocks)?);
+        Ok(copy)
     }
 }
 
@@ -135,6 +148,14 @@ impl Aside for BlockList {
         };
         let views = self.views.iter().map(aside).collect::<Result<_>>()?;
         Ok(BlockList { views })
+    }
+
+    fn copied(&self, blocks: usize) -> Result<BlockList> {
+        let copy = self.aside(blocks)?;
+        for (to, from) in copy.views.iter().zip(&self.views) {
+            to.copy_from(from);
+        }
+        Ok(copy)
     }
 }
 

@@ -41,6 +41,18 @@ impl Reduction {
         Ok(self.temporary(count)?.region(0))
     }
 
+    /// A copy of an operand, if there is one.
+    pub(super) fn copied(&self, operand: Option<&Region>) -> Result<Option<Region>> {
+        let copy = |from: &Region| {
+            let copy = self.temporary(self.count)?;
+            let from = Elements::new(from.clone(), &self.datatype);
+            copy.view(0, self.count)?
+                .copy_from(&from.view(0, self.count)?);
+            Ok(copy.region(0))
+        };
+        operand.map(copy).transpose()
+    }
+
     pub(super) fn temporary(&self, count: usize) -> Result<Elements> {
         Elements::temporary(&self.datatype, count)
     }

@@ -94,7 +94,8 @@ fn the_error_names_both_calls() {
             .expect_err("called apart")
             .to_string()
     };
-    let (gather, barrier) = ("MPI_Allgather", "MPI_Barrier");
+    // Only calls through the interface say which of two functions they are.
+    let (gather, barrier) = ("MPI_Allgather(v)", "MPI_Barrier");
     for rank in [0, 2] {
         assert!(
             text(rank).starts_with(&format!(
@@ -232,7 +233,7 @@ fn gather_and_scatter_are_told_apart() {
             let name = format!("{means:?} {how:?} {count}");
             let operation = Operation::new(parts, how, name.clone());
             let results = ranks(2, means).run(&[operation], 1, 3).remove(0);
-            let (gather, scatter) = ("MPI_Gather", "MPI_Scatter");
+            let (gather, scatter) = ("MPI_Gather(v)", "MPI_Scatter(v)");
             for (rank, theirs, ours) in [(0, scatter, gather), (1, gather, scatter)] {
                 let error = results[rank].as_ref().expect_err(&name).to_string();
                 let said = format!(

@@ -89,7 +89,7 @@ async fn directly(
     };
     match what {
         // There is nothing to copy.
-        What::Barrier => Ok(Copied::not(base + 1)),
+        What::Barrier | What::Finalize => Ok(Copied::not(base + 1)),
         What::Bcast { view, root } => {
             let rooted = rooted(*root, false, true, Some(view.len()));
             match me == *root {
@@ -189,7 +189,7 @@ async fn in_cells(turn: &Turn<'_>, what: &What, cells: &Cells) -> Result<()> {
     let (base, among) = (cells.base, Among(cells.among.as_deref()));
     let kept = cells.operand.as_ref();
     match what {
-        What::Barrier => cells::barrier(turn).await,
+        What::Barrier | What::Finalize => cells::barrier(turn).await,
         What::Bcast { view, root } => cells::bcast(turn, view, *root, among, base).await,
         What::Gather {
             send, parts, root, ..

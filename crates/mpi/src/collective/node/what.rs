@@ -23,6 +23,8 @@ use crate::error::Result;
 pub enum What {
     /// `MPI_Barrier`.
     Barrier,
+    /// `MPI_Finalize`, on `MPI_COMM_WORLD`: a barrier that no other call goes together with.
+    Finalize,
     /// `MPI_Bcast`.
     Bcast {
         /// The message.
@@ -106,7 +108,7 @@ impl What {
     #[inline]
     pub fn collective(&self) -> Collective {
         match self {
-            What::Barrier => Collective::Barrier,
+            What::Barrier | What::Finalize => Collective::Barrier,
             What::Bcast { .. } => Collective::Bcast,
             What::Gather { .. } => Collective::Gather,
             What::Scatter { .. } => Collective::Scatter,
@@ -149,7 +151,7 @@ impl What {
     #[inline]
     pub fn bytes(&self) -> Option<usize> {
         match self {
-            What::Barrier => Some(0),
+            What::Barrier | What::Finalize => Some(0),
             What::Bcast { view, .. } => Some(view.len()),
             What::Gather { bytes, .. } | What::Scatter { bytes, .. } => *bytes,
             What::Allgather { parts, .. } => Some(parts.longest()),
@@ -195,7 +197,7 @@ impl What {
                 (None, receive) => receive.as_ref().map_or(0, View::len),
             },
             What::Alltoall { .. } => self.bytes().unwrap_or(0),
-            What::Gather { .. } | What::Barrier => 0,
+            What::Gather { .. } | What::Barrier | What::Finalize => 0,
             What::Bcast { view, .. } => view.len(),
             What::Allgather { send, parts } => match send {
                 Some(send) => send.len(),
@@ -211,7 +213,7 @@ impl What {
     #[inline]
     pub fn brought(&self, me: usize) -> usize {
         match self {
-            What::Barrier => 0,
+            What::Barrier | What::Finalize => 0,
             What::Bcast { view, root } if *root == me => view.len(),
             What::Bcast { .. } => 0,
             What::Gather { send, .. } => send.as_ref().map_or(0, View::len),
@@ -227,7 +229,7 @@ impl What {
     /// Whether all ranks know that there is nothing to do.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        !matches!(self, What::Barrier)
+        !matches!(self, What::Barrier | What::Finalize)
             && self.bytes() == Some(0)
             && self.reduction().is_none_or(|r| r.count == 0)
     }
@@ -256,7 +258,7 @@ impl What {
     /// When memory for temporary buffers cannot be had.
     pub fn messages(&self, me: Place, limits: &Thresholds) -> Result<Schedule> {
         match self {
-            What::Barrier => Ok(barrier::build(me)),
+            What::Barrier | What::Finalize => Ok(barrier::build(me)),
             What::Bcast { view, root } => bcast::build(me, limits, view.clone(), *root),
             What::Gather {
                 send, parts, root, ..

@@ -77,7 +77,9 @@ impl RootBefore {
 
 /// The number of `MPI_Exscan`; those of other collectives come before it.
 const EXSCAN: u16 = Collective::ALL.len() as u16 + 1;
-const _: () = assert!(EXSCAN < 1 << (64 - KIND_AT - COLLECTIVE_AT));
+/// The number of `MPI_Finalize`.
+const FINALIZE: u16 = EXSCAN + 1;
+const _: () = assert!(FINALIZE < 1 << (64 - KIND_AT - COLLECTIVE_AT));
 
 impl From<Collective> for Kind {
     /// Without a root, or with the first rank as it; through cells.
@@ -94,6 +96,7 @@ impl Kind {
             What::Scan {
                 exclusive: true, ..
             } => Kind(EXSCAN << COLLECTIVE_AT),
+            What::Finalize => Kind(FINALIZE << COLLECTIVE_AT),
             _ => Kind::from(what.collective()),
         };
         let kind = match directly {
@@ -112,8 +115,10 @@ impl Kind {
     /// The MPI call.
     pub fn name(self) -> &'static str {
         let number = self.0 >> COLLECTIVE_AT;
-        if number == EXSCAN {
-            return "MPI_Exscan";
+        match number {
+            EXSCAN => return "MPI_Exscan",
+            FINALIZE => return "MPI_Finalize",
+            _ => {}
         }
         match Collective::ALL.get(usize::from(number).wrapping_sub(1)) {
             Some(Collective::Barrier) => "MPI_Barrier",
