@@ -148,9 +148,8 @@ fn all_threads_of_a_rank_say_what_for() {
 #[test]
 fn ranks_that_have_ended_are_listed() {
     let lines = [
-        "rank 0 (pid #): waits in MPI_Recv for a message from rank 1, tag 4, up to 4 bytes, \
-         on MPI_COMM_WORLD (3 ranks: 0-2), for # s; 0 unexpected messages queued",
-        "ranks 1-2 have ended: exited with code 0 without having called MPI_Init",
+        "rank 0 (pid #): has called MPI_Finalize",
+        "ranks 1-2 have ended: exited with code 0 after MPI_Finalize",
     ];
     expect(3, "ended", &[], &lines);
 }

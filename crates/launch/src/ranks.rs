@@ -286,6 +286,7 @@ impl<'a> Ranks<'a> {
                 Some((_, text)) => Some(text.clone()),
                 None => self.waits_for(index),
             };
+            let waits_for = waits_for.map(|said| self.segment.with_limits(rank, said));
             (
                 rank,
                 hang_line(rank, pid, host, self.stage(index), waits_for),

@@ -182,11 +182,11 @@ impl Drop for Executor {
     }
 }
 
-/// Waits for the end, at most so long.
+/// Waits for the end, at most so long. `None` also for a process that is no child any more: there is nothing to wait for.
 fn reap(process: &Process, limit: Option<Duration>) -> Option<Exit> {
     let deadline = limit.map(|limit| Instant::now() + limit);
     loop {
-        if let Ok(Some(exit)) = process.try_wait() {
+        if let Some(exit) = process.try_wait().ok()? {
             return Some(exit);
         }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

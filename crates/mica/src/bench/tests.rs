@@ -20,6 +20,25 @@ fn options(words: &[&str]) -> Options {
     Line::try_parse_from(words).unwrap().options
 }
 
+/// True in a process that runs this test alone. An executor ends every child of its process, so it shares none with other
+/// tests: the first call, in the process of all tests, runs such a process to its end and answers false.
+fn alone(test: &str) -> bool {
+    const MARK: &str = "MICA_TEST_ALONE";
+    if std::env::var_os(MARK).is_some() {
+        return true;
+    }
+    let done = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", test])
+        .env(MARK, "1")
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stdout);
+    let passed = done.status.success() && said.contains("1 passed");
+    assert!(passed, "{said}{}", String::from_utf8_lossy(&done.stderr));
+    false
+}
+
 /// A folder that goes when the test is over.
 struct Folder(PathBuf);
 
@@ -170,6 +189,9 @@ fn run_in(folder: &Path, trouble: &str, words: &[&str]) -> (ExitCode, Value, Str
 
 #[test]
 fn libraries_are_run_in_turn_and_judged() {
+    if !alone("bench::tests::libraries_are_run_in_turn_and_judged") {
+        return;
+    }
     let folder = Folder::new("sound");
     let (code, raw, summary) = run_in(&folder.0, "", &["bars", "--rounds", "2"]);
     assert_eq!(code, ExitCode::SUCCESS);
@@ -234,6 +256,9 @@ fn libraries_are_run_in_turn_and_judged() {
 /// nothing of it is left.
 #[test]
 fn a_contestant_that_hangs_is_ended_and_named() {
+    if !alone("bench::tests::a_contestant_that_hangs_is_ended_and_named") {
+        return;
+    }
     let folder = Folder::new("hangs");
     let pids = folder.0.join("pids");
     let trouble = format!(
@@ -263,6 +288,9 @@ fn a_contestant_that_hangs_is_ended_and_named() {
 
 #[test]
 fn what_cannot_be_had_is_left_out_and_said() {
+    if !alone("bench::tests::what_cannot_be_had_is_left_out_and_said") {
+        return;
+    }
     let folder = Folder::new("without");
     let places = stage(&folder.0, "exit 3");
     let out = folder.0.join("out");

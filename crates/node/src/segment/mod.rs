@@ -234,18 +234,17 @@ impl JobSegment {
         !found && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
     }
 
-    /// What rank `rank` waits for right now, for people, and what it cannot do; `None` when it
-    /// does not wait in MPI.
-    pub fn wait_report(&self, rank: u32) -> Option<String> {
-        let report = self.waits_for(rank)?;
+    /// What is said of rank `rank` with what it cannot do added.
+    pub fn with_limits(&self, rank: u32, said: String) -> String {
         let limits = self.block(rank).limits_in_words();
-        Some(match limits.is_empty() {
-            true => report,
-            false => format!("{report}; its communicators do without {limits}"),
-        })
+        match limits.is_empty() {
+            true => said,
+            false => format!("{said}; its communicators do without {limits}"),
+        }
     }
 
-    fn waits_for(&self, rank: u32) -> Option<String> {
+    /// What rank `rank` waits for right now, for people; `None` when it does not wait in MPI.
+    pub fn wait_report(&self, rank: u32) -> Option<String> {
         let (w, ns) = self.block(rank).waiting()?;
         let since = format!(
             "communicator {:#x}, for {:.3} s; {} unexpected messages queued",
