@@ -125,7 +125,7 @@ fn unite(beside_a_thread: bool) -> usize {
     let block = Memory::malloc(8 * MIB);
     for part in [block.part(0, MIB), block.part(4 * MIB, 4 * MIB)] {
         part.fill(1);
-        expose_moved(&mut direct, part);
+        drop(expose_moved(&mut direct, part));
     }
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let other = beside_a_thread.then(|| std::thread::spawn(move || stopped.recv().is_err()));
