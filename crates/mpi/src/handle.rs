@@ -79,6 +79,15 @@ pub struct Table<T> {
     slots: ThreadLock<Slots<T>>,
 }
 
+/// What [`Table::look_or_take`] did.
+#[derive(Debug)]
+pub enum Found<T, R> {
+    /// The object is there still; the answer.
+    There(R),
+    /// The object was taken out.
+    Taken(T),
+}
+
 struct Slots<T> {
     used: Vec<Option<T>>,
     free: VecDeque<u32>,
@@ -154,6 +163,23 @@ impl<T> Table<T> {
     pub fn look<R>(&self, handle: u32, f: impl FnOnce(&T) -> R) -> Option<R> {
         let index = self.kind.index(handle)?;
         self.slots.lock().used.get(index)?.as_ref().map(f)
+    }
+
+    /// The same, but takes the object out if `f` has no answer, as [`remove`](Self::remove) does.
+    #[inline]
+    pub fn look_or_take<R>(
+        &self,
+        handle: u32,
+        f: impl FnOnce(&T) -> Option<R>,
+    ) -> Option<Found<T, R>> {
+        let index = self.kind.index(handle)?;
+        let slots = &mut *self.slots.lock();
+        let slot = slots.used.get_mut(index)?;
+        if let Some(answer) = f(slot.as_ref()?) {
+            return Some(Found::There(answer));
+        }
+        slots.free.push_back(index as u32);
+        slot.take().map(Found::Taken)
     }
 }
 

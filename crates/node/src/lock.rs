@@ -7,10 +7,10 @@
 //!
 //! | the thread that the promise covers | the thread that ends the promise |
 //! |---|---|
-//! | sets `sole` | sets `shared` |
+//! | counts its section in `sole` | sets `shared` |
 //! | (compiler fence) | fences both cores by `membarrier` |
-//! | looks at `shared`: set, then it clears `sole` and takes the mutex | waits until `sole` is clear |
-//! | clears `sole` (Release) when it leaves | sees what was done under it (Acquire) |
+//! | looks at `shared`: set, then it takes its section back and the mutex | waits until `sole` is 0 |
+//! | counts it out (Release) when it leaves | sees what was done under it (Acquire) |
 //!
 //! Where `membarrier` is refused the mutex is never elided.
 
@@ -18,7 +18,7 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 
-use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering};
 
 /// A promise that at most one thread at a time is inside the library: what a program gives that asks for a thread level
 /// below `MPI_THREAD_MULTIPLE` (MPI 5.0, 11.6).
@@ -41,16 +41,14 @@ impl OneThreadAtATime {
 pub struct ThreadMode {
     /// True while threads exclude one another by locks and atomic updates.
     shared: AtomicBool,
-    /// Set by the thread that the promise covers while it is in a [`SoleThread`] section.
-    sole: AtomicBool,
+    /// How many [`SoleThread`] sections the thread that the promise covers is in, one within another. Only that thread writes.
+    sole: AtomicU32,
 }
 
 /// A section of the only thread that is inside the library, while it lives.
 #[derive(Debug)]
 pub struct SoleThread<'a> {
     mode: &'a ThreadMode,
-    /// Whether this section lies within another one.
-    nested: bool,
 }
 
 impl ThreadMode {
@@ -59,7 +57,7 @@ impl ThreadMode {
     pub const fn new() -> ThreadMode {
         ThreadMode {
             shared: AtomicBool::new(true),
-            sole: AtomicBool::new(false),
+            sole: AtomicU32::new(0),
         }
     }
 
@@ -68,7 +66,7 @@ impl ThreadMode {
     pub fn new() -> ThreadMode {
         ThreadMode {
             shared: AtomicBool::new(true),
-            sole: AtomicBool::new(false),
+            sole: AtomicU32::new(0),
         }
     }
 
@@ -95,7 +93,7 @@ impl ThreadMode {
         // SYNC sole-thread: either a thread that enters sees `shared`, or its `sole` is seen here.
         fence::heavy();
         // SYNC sole-thread: pairs with the Release when a section ends.
-        while self.sole.load(Ordering::Acquire) {
+        while self.sole.load(Ordering::Acquire) > 0 {
             yield_now();
         }
     }
@@ -107,12 +105,12 @@ impl ThreadMode {
             return None;
         }
         // A plain load and store: only the one thread writes here.
-        let nested = self.sole.load(Ordering::Relaxed);
-        self.sole.store(true, Ordering::Relaxed);
+        let outer = self.sole.load(Ordering::Relaxed);
+        self.sole.store(outer + 1, Ordering::Relaxed);
         // SYNC sole-thread: `share`'s membarrier makes this a full fence when it matters.
         fence::light();
-        let section = SoleThread { mode: self, nested };
         // Dropped where the promise has ended: the section is left as it was entered.
+        let section = SoleThread { mode: self };
         (!self.is_shared()).then_some(section)
     }
 }
@@ -126,10 +124,9 @@ impl Default for ThreadMode {
 impl Drop for SoleThread<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        if !self.nested {
-            // SYNC sole-thread: pairs with the Acquire in `share`.
-            self.mode.sole.store(false, Ordering::Release);
-        }
+        let sole = &self.mode.sole;
+        // SYNC sole-thread: pairs with the Acquire in `share`.
+        sole.store(sole.load(Ordering::Relaxed) - 1, Ordering::Release);
     }
 }
 

@@ -3,8 +3,9 @@
 
 use mica_protocol::{Completion, RecvId, SendId, State, WaitList};
 
-use super::{REQUESTS, SENT_HANDLE, Work, forget, list_all};
+use super::{REQUESTS, Request, SENT_HANDLE, Work, forget, list_all};
 use crate::error::Result;
+use crate::handle::Found;
 use crate::process;
 use crate::pt2pt::{self, Status};
 
@@ -38,21 +39,27 @@ pub fn wait_plain_among<I: Iterator<Item = u32>>(
 enum Simple {
     Send(SendId),
     Receive(RecvId),
-    Done(Status),
+    Other,
 }
 
 fn wait_simple<I: Iterator<Item = u32>>(
     handle: u32,
     others: impl Fn() -> I,
 ) -> Result<Option<Status>> {
-    let simple = REQUESTS.look(handle, |request| match &request.work {
+    // What is complete is used up at once.
+    let found = REQUESTS.look_or_take(handle, |request| match &request.work {
+        Work::Done(_) => None,
         Work::Send(id) => Some(Simple::Send(*id)),
         Work::Receive(id) => Some(Simple::Receive(*id)),
-        Work::Done(status) => Some(Simple::Done(*status)),
-        _ => None,
+        _ => Some(Simple::Other),
     });
-    let Some(Some(simple)) = simple else {
-        return Ok(None);
+    let simple = match found {
+        Some(Found::Taken(Request {
+            work: Work::Done(status),
+            ..
+        })) => return Ok(Some(status)),
+        Some(Found::There(simple)) => simple,
+        _ => return Ok(None),
     };
     let engine = process::engine()?;
     let waiting = |state: &State, list: &mut WaitList| {
@@ -67,10 +74,7 @@ fn wait_simple<I: Iterator<Item = u32>>(
         }
     };
     match simple {
-        Simple::Done(status) => {
-            forget(handle);
-            Ok(Some(status))
-        }
+        Simple::Other => Ok(None),
         Simple::Send(id) => {
             engine.drive(waiting, |state| state.take_send(id).then_some(()))?;
             forget(handle);
@@ -113,7 +117,7 @@ pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
     let is_complete = |state: &State| match simple {
         Simple::Send(id) => state.is_sent(id),
         Simple::Receive(id) => state.is_received(id),
-        Simple::Done(_) => true,
+        Simple::Other => false,
     };
     let question = |state: &mut State, arrived: &mut bool| {
         if is_complete(state) {
@@ -125,7 +129,7 @@ pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
     let about = |state: &State, list: &mut WaitList| match simple {
         Simple::Send(id) => list.add(state.pending_send(id)),
         Simple::Receive(id) => list.add(state.pending_receive(id)),
-        Simple::Done(_) => {}
+        Simple::Other => {}
     };
     let complete = process::begin_poll()?.ask(question, about)?;
     Ok(complete.is_none())
