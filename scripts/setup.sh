@@ -20,6 +20,7 @@ need python3-venv python3 -c 'import ensurepip, venv'
 need python3-dev python3 -c '
 import os, sysconfig
 assert os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h"))'
+# shellcheck disable=SC2086 # a list
 missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ' | sed 's/^ *//; s/ *$//')
 if [ -n "$missing" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -47,6 +48,30 @@ if command -v valgrind >/dev/null; then
     say "$(valgrind --version)"
 else
     say "valgrind: not there, and cannot be installed here: the test of instruction counts will be skipped"
+fi
+
+# What `make test` uses besides (scripts/proof.sh), whose steps say so where it is missing: a linter of shell scripts, and
+# what compiles and runs programs for the other architecture.
+proof_tools() {
+    missing=
+    need shellcheck shellcheck --version
+    need qemu-user qemu-aarch64 --version
+    need gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
+    need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.so.6
+    echo "$missing"
+}
+missing=$(proof_tools)
+if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    export DEBIAN_FRONTEND=noninteractive
+    # shellcheck disable=SC2086 # a list
+    { apt-get update && apt-get install -y --no-install-recommends $missing; } \
+        >"$LOGS/apt-proof.log" 2>&1 </dev/null || true
+    missing=$(proof_tools)
+fi
+if [ -n "$missing" ]; then
+    say "for scripts/proof.sh:$missing not there, and cannot be installed here"
+else
+    say "for scripts/proof.sh: all there"
 fi
 
 # What the tests of jobs over several nodes use: the network library, two network namespaces, a Slurm of one machine. Mica needs

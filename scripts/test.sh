@@ -14,31 +14,11 @@ export MICA_PREFIX="$DIST"
 export MICA_LIB="$DIST/lib/libmpi_abi.so.1"
 export MICA_PYTHON="$VENV/bin/python"
 export MICA_MPI4PY_SOURCE="$BUILD/mpi4py-src"
-results() {
-    grep -E '^ +(Running|Doc-tests)|^test result' "$LOGS/$1.log" | sed 's/^ */   /'
-}
 step unit-tests cargo test --workspace --exclude mica-tests --locked --no-fail-fast
 results unit-tests
 step program-tests cargo test -p mica-tests --locked --no-fail-fast
 results program-tests
 
-# Interleavings of the shared-memory primitives. loom replaces the atomics of the whole build, so
-# it has a build directory of its own.
-step loom env RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR="$CARGO_TARGET/loom" \
-    cargo test --release --locked -p mica-node --lib model
-results loom
-if ! grep -qE '^test result: ok. [1-9]' "$LOGS/loom.log"; then
-    fail "loom: no model ran"
-fi
-
-# The other architecture at least compiles. pkg-config need not know the target: nothing is linked.
-target=aarch64-unknown-linux-gnu
-if ! command -v rustup >/dev/null; then
-    say "aarch64: skipped, there is no rustup to install the target $target"
-elif rustup target list --installed | grep -qx "$target" ||
-    rustup target add "$target" >"$LOGS/aarch64-target.log" 2>&1; then
-    step aarch64 env PKG_CONFIG_ALLOW_CROSS=1 cargo check --locked --workspace --target "$target"
-else
-    say "aarch64: skipped, rustup cannot install the target: $(tail -n 1 "$LOGS/aarch64-target.log")"
-fi
+# Models, interpreter, sanitizers, the other architecture, lints of all but Rust code.
+sh scripts/proof.sh
 say "all tests passed in $(($(date +%s) - start)) s"

@@ -455,7 +455,7 @@ struct Message {
 
 static MESSAGES: Table<Message> = Table::new(Kind::Message);
 
-/// Waits for a message and takes it out of the queue: its handle for [`mrecv`], and its status. Blocks.
+/// Waits for a message and takes it out of the queue: its handle for `MPI_Mrecv`, and its status. Blocks.
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
