@@ -58,3 +58,13 @@ fn a_reset_starts_anew() {
     assert_eq!(split.confirmed(End::Front), Some(true));
     assert_eq!(split.confirmed(End::Back), None);
 }
+
+#[test]
+fn who_gives_up_has_answered_no() {
+    let split = Split::new();
+    assert!(!split.give_up(End::Back));
+    split.confirm(End::Back, true);
+    assert_eq!(split.confirmed(End::Back), Some(false));
+    split.confirm(End::Front, true);
+    assert!(split.give_up(End::Front));
+}
