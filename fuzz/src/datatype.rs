@@ -255,7 +255,7 @@ fn check_packing(datatype: &Datatype, calls: &mut Reader) {
         return;
     };
     datatype.commit();
-    let handle = datatype.register();
+    let handle = datatype.register().unwrap();
     let bytes = pack_size(count, handle).expect("a small size");
     assert_eq!(bytes, count * datatype.size());
     if bytes <= BUFFER_MAX {

@@ -7,7 +7,7 @@ use crate::reader::Reader;
 /// Calls on one object, four kinds of them.
 pub fn run(bytes: &[u8]) {
     let mut calls = Reader::new(bytes);
-    let handle = Info::default().into_handle();
+    let handle = Info::default().into_handle().unwrap();
     let mut model: Vec<(String, String)> = Vec::new();
     while !calls.is_empty() {
         let (kind, key) = (calls.byte() % 5, key(&mut calls));

@@ -2,7 +2,8 @@
 
 use mica_channel::memory::View;
 use mica_protocol::{
-    Completion, Envelope, Fault, MessageId, Pattern, Pending, SendId, Started, State, WaitKind,
+    Arrival, Completion, Envelope, Fault, MessageId, Pattern, Pending, SendId, Started, State,
+    WaitKind,
 };
 
 use crate::comm::{self, Comm, Route};

@@ -356,7 +356,7 @@ proptest! {
             return Ok(());
         }
         datatype.commit();
-        let handle = datatype.register();
+        let handle = datatype.register().unwrap();
 
         let content: Vec<u8> = (0..span).map(|i| (i * 37 % 251) as u8).collect();
         let memory = Block::allocate(span).unwrap();
