@@ -1,9 +1,9 @@
 # Mica. `make run` shows it at work on a fresh machine, `make test` runs every test, `make check` the quick ones,
-# `make fuzz` the fuzz targets for long, `make install PREFIX=/opt/mica` installs it.
+# `make proof` those under interpreter, sanitizers and the other architecture, `make fuzz` the fuzz targets for long, `make install PREFIX=/opt/mica` installs it.
 
 PREFIX ?= /usr/local
 
-.PHONY: run test check fuzz install build setup
+.PHONY: run test check proof fuzz install build setup
 
 run:
 	@sh scripts/run.sh
@@ -13,6 +13,9 @@ test:
 
 check:
 	@sh scripts/check.sh
+
+proof:
+	@sh scripts/proof.sh
 
 fuzz:
 	@sh scripts/proof.sh fuzz

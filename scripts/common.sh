@@ -44,6 +44,13 @@ shown() {
     "$@" || fail "$shown_name (status $?): $*"
 }
 
+# need PACKAGE COMMAND...: adds the package to $missing if the command fails.
+need() {
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+
 # results NAME: what cargo says of the tests of a step.
 results() {
     grep -E '^ +(Running|Doc-tests)|^test result' "$LOGS/$1.log" | sed 's/^ */   /'

@@ -57,6 +57,32 @@ loom() {
     fi
 }
 
+# What the steps use, which say so where it is missing: a linter of shell scripts, and what compiles and runs programs for
+# the other architecture.
+proof_tools() {
+    missing=
+    need shellcheck shellcheck --version
+    need qemu-user qemu-aarch64 --version
+    need gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
+    need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.so.6
+    echo "$missing"
+}
+setup() {
+    missing=$(proof_tools)
+    if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        export DEBIAN_FRONTEND=noninteractive
+        # shellcheck disable=SC2086 # a list
+        { apt-get update && apt-get install -y --no-install-recommends $missing; } \
+            >"$LOGS/apt-proof.log" 2>&1 </dev/null || true
+        missing=$(proof_tools)
+    fi
+    if [ -n "$missing" ]; then
+        say "for scripts/proof.sh:$missing not there, and cannot be installed here"
+    else
+        say "for scripts/proof.sh: all there"
+    fi
+}
+
 # The long run of the fuzz targets (`make fuzz`): FUZZ_SECONDS for each target, those in FUZZ_TARGETS or all.
 fuzz() {
     if ! sysroot=$(nightly_with rust-src); then
@@ -76,6 +102,9 @@ fuzz() {
 }
 
 if [ $# = 0 ]; then
+    sh scripts/setup.sh
+    sh scripts/install.sh "$DIST"
+    setup
     set -- shell doc deny loom miri thread address aarch64
 fi
 for proof in "$@"; do

@@ -3,13 +3,8 @@
 # environment in target/venv.
 . "$(dirname "$0")/common.sh"
 
-# What is missing: "test|Debian package".
+# Debian packages that are missing.
 missing=
-need() {
-    package=$1
-    shift
-    "$@" >/dev/null 2>&1 || missing="$missing $package"
-}
 need build-essential cc --version
 need build-essential c++ --version
 need pkg-config pkg-config --version
@@ -48,30 +43,6 @@ if command -v valgrind >/dev/null; then
     say "$(valgrind --version)"
 else
     say "valgrind: not there, and cannot be installed here: the test of instruction counts will be skipped"
-fi
-
-# What `make test` uses besides (scripts/proof.sh), whose steps say so where it is missing: a linter of shell scripts, and
-# what compiles and runs programs for the other architecture.
-proof_tools() {
-    missing=
-    need shellcheck shellcheck --version
-    need qemu-user qemu-aarch64 --version
-    need gcc-aarch64-linux-gnu aarch64-linux-gnu-gcc --version
-    need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.so.6
-    echo "$missing"
-}
-missing=$(proof_tools)
-if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    export DEBIAN_FRONTEND=noninteractive
-    # shellcheck disable=SC2086 # a list
-    { apt-get update && apt-get install -y --no-install-recommends $missing; } \
-        >"$LOGS/apt-proof.log" 2>&1 </dev/null || true
-    missing=$(proof_tools)
-fi
-if [ -n "$missing" ]; then
-    say "for scripts/proof.sh:$missing not there, and cannot be installed here"
-else
-    say "for scripts/proof.sh: all there"
 fi
 
 # What the tests of jobs over several nodes use: the network library, two network namespaces, a Slurm of one machine. Mica needs

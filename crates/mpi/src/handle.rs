@@ -327,7 +327,10 @@ mod tests {
         for _ in 0..INDEX_MASK {
             table.insert(()).unwrap();
         }
-        for error in [table.insert(()).unwrap_err(), table.insert_with(|_| ()).unwrap_err()] {
+        for error in [
+            table.insert(()).unwrap_err(),
+            table.insert_with(|_| ()).unwrap_err(),
+        ] {
             assert_eq!(error.code(), c::ERR_NO_MEM);
             assert!(error.to_string().contains("16777215"), "{error}");
         }

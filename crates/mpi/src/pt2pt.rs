@@ -259,7 +259,9 @@ pub fn irecv_by_route(comm: u32, view: &View, source: i32, tag: i32) -> Option<R
     let engine = process::engine().ok()?;
     Some(match engine.start_receive(pattern, view) {
         Ok(Started::Received(done)) => Request::done(routed_status(&route, &done)).register(),
-        Ok(Started::Posted(id)) => comm::with(comm, |comm| Request::receive(comm, id).register()).flatten(),
+        Ok(Started::Posted(id)) => {
+            comm::with(comm, |comm| Request::receive(comm, id).register()).flatten()
+        }
         Err(fault) => Err(fault.into()),
     })
 }

@@ -289,7 +289,13 @@ impl Comm {
     }
 
     /// A new inter-communicator. It inherits the error handler of this communicator.
-    fn child_between(&self, context: u64, local: Group, remote: Group, lower: bool) -> Result<Comm> {
+    fn child_between(
+        &self,
+        context: u64,
+        local: Group,
+        remote: Group,
+        lower: bool,
+    ) -> Result<Comm> {
         let (me, state) = (self.me(), self.fresh_state(spares(context)));
         let session = self.session();
         let (local, remote) = (local.of_session(session), remote.of_session(session));
