@@ -255,7 +255,8 @@ impl What {
     /// # Errors
     /// `MPI_ERR_COUNT`.
     pub fn check_longest(&self, team: &Team) -> Result<()> {
-        let (longest, most) = (self.longest(), team.most_bytes(self.collective()));
+        let longest = self.longest().max(self.own_bytes(team.me()));
+        let most = team.most_bytes(self.collective());
         if longest <= most {
             return Ok(());
         }
