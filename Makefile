@@ -1,15 +1,24 @@
-# Mica. `make run` shows it at work on a fresh machine, `make test` runs every test,
-# `make install PREFIX=/opt/mica` installs it.
+# Mica. `make run` shows it at work on a fresh machine, `make test` runs every test, `make check` the quick ones,
+# `make proof` those under interpreter, sanitizers and the other architecture, `make fuzz` the fuzz targets for long, `make install PREFIX=/opt/mica` installs it.
 
 PREFIX ?= /usr/local
 
-.PHONY: run test install build setup
+.PHONY: run test check proof fuzz install build setup
 
 run:
 	@sh scripts/run.sh
 
 test:
 	@sh scripts/test.sh
+
+check:
+	@sh scripts/check.sh
+
+proof:
+	@sh scripts/proof.sh
+
+fuzz:
+	@sh scripts/proof.sh fuzz
 
 install:
 	@sh scripts/install.sh "$(DESTDIR)$(PREFIX)"

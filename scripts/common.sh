@@ -1,3 +1,4 @@
+# shellcheck shell=sh disable=SC2034 # variables are for the scripts that read this
 # Read by the other scripts (`. scripts/common.sh`): where things are, and how a step is shown.
 
 set -eu
@@ -41,6 +42,42 @@ shown() {
     shift
     say "$shown_name: $*"
     "$@" || fail "$shown_name (status $?): $*"
+}
+
+# need PACKAGE COMMAND...: adds the package to $missing if the command fails.
+need() {
+    package=$1
+    shift
+    "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+
+# results NAME: what cargo says of the tests of a step.
+results() {
+    grep -E '^ +(Running|Doc-tests)|^test result' "$LOGS/$1.log" | sed 's/^ */   /'
+}
+
+# nightly_with COMPONENT...: the sysroot of Rust's nightly, with these components; installs what is missing. If that
+# cannot be had, says why on standard output, with status 1.
+nightly_with() {
+    if ! command -v rustup >/dev/null; then
+        echo "there is no rustup to install Rust's nightly"
+        return 1
+    fi
+    if ! rustup toolchain list | grep -q '^nightly'; then
+        if ! rustup toolchain install nightly --profile minimal >"$LOGS/nightly.log" 2>&1; then
+            echo "rustup cannot install Rust's nightly: $(tail -n 1 "$LOGS/nightly.log")"
+            return 1
+        fi
+    fi
+    for component in "$@"; do
+        if ! rustup component list --toolchain nightly --installed | grep -q "^$component"; then
+            if ! rustup component add "$component" --toolchain nightly >"$LOGS/nightly.log" 2>&1; then
+                echo "rustup cannot install nightly's $component: $(tail -n 1 "$LOGS/nightly.log")"
+                return 1
+            fi
+        fi
+    done
+    rustc +nightly --print sysroot
 }
 
 version() {

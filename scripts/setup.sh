@@ -3,13 +3,8 @@
 # environment in target/venv.
 . "$(dirname "$0")/common.sh"
 
-# What is missing: "test|Debian package".
+# Debian packages that are missing.
 missing=
-need() {
-    package=$1
-    shift
-    "$@" >/dev/null 2>&1 || missing="$missing $package"
-}
 need build-essential cc --version
 need build-essential c++ --version
 need pkg-config pkg-config --version
@@ -20,6 +15,7 @@ need python3-venv python3 -c 'import ensurepip, venv'
 need python3-dev python3 -c '
 import os, sysconfig
 assert os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h"))'
+# shellcheck disable=SC2086 # a list
 missing=$(printf '%s\n' $missing | sort -u | tr '\n' ' ' | sed 's/^ *//; s/ *$//')
 if [ -n "$missing" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

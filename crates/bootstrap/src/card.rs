@@ -18,7 +18,7 @@ const WIDTH: u8 = size_of::<usize>() as u8;
 
 /// One process, as the others see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Card {
+pub struct Card {
     /// What can reach each other over loopback: kernel instance and network namespace.
     pub machine: String,
     /// What shares memory: the same with PID namespace, virtual node or segment.

@@ -3,6 +3,7 @@
 //! Hosts come from the command line (`a,b:4`), from a file, from a Slurm allocation, or are made up (virtual nodes).
 //! All here is pure, but for reading the file.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// A host that ranks can be started on.
@@ -57,7 +58,7 @@ pub fn parse_host(text: &str) -> Option<Host> {
         None => text.split_at(text.find(':').unwrap_or(text.len())),
     };
     let slots = match rest.strip_prefix(':') {
-        Some(number) => Some(number.parse().ok().filter(|&slots| slots > 0)?),
+        Some(number) => Some(parse_slots(number)?),
         None if rest.is_empty() => None,
         None => return None,
     };
@@ -65,6 +66,14 @@ pub fn parse_host(text: &str) -> Option<Host> {
         name: name.to_owned(),
         slots,
     })
+}
+
+/// More slots than this on one host are a mistake. Sums of slots stay far from overflow.
+const SLOTS_MAX: usize = 1 << 20;
+
+fn parse_slots(number: &str) -> Option<usize> {
+    let slots = number.parse().ok()?;
+    (1..=SLOTS_MAX).contains(&slots).then_some(slots)
 }
 
 /// Whether this can name a host. A name that begins with a dash would be an option of the remote shell.
@@ -111,8 +120,7 @@ fn parse_file(text: &str) -> Result<Vec<Host>, (usize, String)> {
         for word in words {
             let (name, value) = word.split_once('=').ok_or_else(bad)?;
             if name == "slots" {
-                let slots = value.parse().ok().filter(|&slots: &usize| slots > 0);
-                host.slots = Some(slots.ok_or_else(bad)?);
+                host.slots = Some(parse_slots(value).ok_or_else(bad)?);
             }
         }
         hosts.push(host);
@@ -124,13 +132,17 @@ fn parse_file(text: &str) -> Result<Vec<Host>, (usize, String)> {
 /// as one more.
 pub fn merge(hosts: Vec<Host>) -> Vec<Host> {
     let mut merged: Vec<Host> = Vec::new();
+    let mut index_of: HashMap<String, usize> = HashMap::new();
     for host in hosts {
-        match merged.iter_mut().find(|known| known.name == host.name) {
-            Some(known) => {
-                let sum = known.slots.unwrap_or(1) + host.slots.unwrap_or(1);
-                known.slots = Some(sum);
+        match index_of.get(&host.name) {
+            Some(&index) => {
+                let slots = &mut merged[index].slots;
+                *slots = Some(slots.unwrap_or(1) + host.slots.unwrap_or(1));
             }
-            None => merged.push(host),
+            None => {
+                index_of.insert(host.name.clone(), merged.len());
+                merged.push(host);
+            }
         }
     }
     merged
@@ -263,7 +275,8 @@ fn expand_ranges(ranges: &str) -> Option<Vec<String>> {
             return None;
         }
         let (from, to): (u64, u64) = (first.parse().ok()?, last.parse().ok()?);
-        if from > to || to - from >= HOSTS_MAX as u64 {
+        let room = HOSTS_MAX.saturating_sub(endings.len()) as u64;
+        if from > to || to - from >= room {
             return None;
         }
         let width = first.len();
@@ -280,8 +293,8 @@ fn repeated(text: &str) -> Option<Vec<usize>> {
             Some((number, times)) => (number, times.strip_suffix(')')?.parse().ok()?),
             None => (part, 1),
         };
-        let number: usize = number.parse().ok()?;
-        if number == 0 || times > HOSTS_MAX {
+        let number = parse_slots(number)?;
+        if times > HOSTS_MAX.saturating_sub(numbers.len()) {
             return None;
         }
         numbers.extend(std::iter::repeat_n(number, times));
@@ -325,6 +338,8 @@ mod tests {
             "a,,b",
             "a:0",
             "a:x",
+            "a:1048577",
+            "a:18446744073709551615",
             "-oProxyCommand=x",
             "a b",
             "a;b",
@@ -344,6 +359,7 @@ mod tests {
         assert_eq!(parse_file(text).unwrap(), wanted);
         assert_eq!(parse_file("a\nb two").unwrap_err(), (2, "b two".to_owned()));
         assert_eq!(parse_file("a slots=0").unwrap_err().0, 1);
+        assert_eq!(parse_file("a slots=1048577").unwrap_err().0, 1);
         assert!(
             read_file(Path::new("/no/such"))
                 .unwrap_err()
@@ -403,6 +419,7 @@ mod tests {
             "n[1-2",
             "n[-1]",
             "n[0-9999]m[0-9999]",
+            "n[0-1048575,0-1048575]",
             "n[99999999999999999999]",
         ] {
             assert_eq!(names(bad), None, "{bad}");

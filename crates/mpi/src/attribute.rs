@@ -67,7 +67,10 @@ struct Uses {
 static KEYVALS: Table<Arc<Keyval>> = Table::new(Kind::Keyval);
 
 /// `MPI_Comm_create_keyval` and its kin: the new key's number.
-pub fn create_keyval(owner: Owner, copy: Copy, delete: Delete) -> i32 {
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM` when no number is left.
+pub fn create_keyval(owner: Owner, copy: Copy, delete: Delete) -> Result<i32> {
     let make = |handle| {
         let uses = Mutex::default();
         Arc::new(Keyval {
@@ -78,7 +81,7 @@ pub fn create_keyval(owner: Owner, copy: Copy, delete: Delete) -> i32 {
             uses,
         })
     };
-    KEYVALS.insert_with(make).number
+    Ok(KEYVALS.insert_with(make)?.number)
 }
 
 /// `MPI_Comm_free_keyval` and its kin: values that objects hold stay, and so do the callbacks for them. A key that was

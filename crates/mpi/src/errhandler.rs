@@ -115,20 +115,23 @@ impl Errhandler {
     }
 
     /// A handle that the user owns: every one given out is freed once.
-    pub fn give_handle(&self) -> u32 {
-        match &self.0 {
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM` when no handle is left.
+    pub fn give_handle(&self) -> Result<u32> {
+        Ok(match &self.0 {
             Action::AreFatal => c::ERRORS_ARE_FATAL,
             Action::Abort => c::ERRORS_ABORT,
             Action::Return => c::ERRORS_RETURN,
             Action::User(user) => {
                 let mut reference = lock(&user.reference);
                 if reference.count == 0 {
-                    reference.handle = ERRHANDLERS.insert(Arc::clone(user));
+                    reference.handle = ERRHANDLERS.insert(Arc::clone(user))?;
                 }
                 reference.count += 1;
                 reference.handle
             }
-        }
+        })
     }
 
     /// `MPI_Errhandler_free`. Predefined handlers are accepted and live on, because objects give them out.
@@ -476,8 +479,8 @@ mod tests {
     #[test]
     fn every_handle_given_out_is_freed_once() {
         let (handler, _) = recorder();
-        let first = handler.give_handle();
-        assert_eq!(handler.give_handle(), first);
+        let first = handler.give_handle().unwrap();
+        assert_eq!(handler.give_handle().unwrap(), first);
         Errhandler::free(first).unwrap();
         assert!(Errhandler::resolve(first).is_ok());
         Errhandler::free(first).unwrap();
@@ -489,13 +492,16 @@ mod tests {
             Errhandler::free(first).unwrap_err().code(),
             c::ERR_ERRHANDLER
         );
-        let again = handler.give_handle();
+        let again = handler.give_handle().unwrap();
         assert!(Errhandler::resolve(again).is_ok());
         Errhandler::free(again).unwrap();
         for predefined in [c::ERRORS_ARE_FATAL, c::ERRORS_ABORT, c::ERRORS_RETURN] {
             Errhandler::free(predefined).unwrap();
             assert_eq!(
-                Errhandler::resolve(predefined).unwrap().give_handle(),
+                Errhandler::resolve(predefined)
+                    .unwrap()
+                    .give_handle()
+                    .unwrap(),
                 predefined
             );
         }

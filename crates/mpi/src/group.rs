@@ -317,9 +317,12 @@ impl Group {
     }
 
     /// A handle for this group: `MPI_GROUP_EMPTY` when it has no member, else a new one.
-    pub fn into_handle(self) -> u32 {
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM` when no handle is left.
+    pub fn into_handle(self) -> Result<u32> {
         if self.is_empty() {
-            c::GROUP_EMPTY
+            Ok(c::GROUP_EMPTY)
         } else {
             GROUPS.insert(self)
         }

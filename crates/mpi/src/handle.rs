@@ -9,6 +9,9 @@ use std::fmt;
 
 use mica_protocol::{OneThreadAtATime, ThreadLock};
 
+use crate::constants as c;
+use crate::error::{Error, Result};
+
 /// What kind of object a handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
@@ -118,13 +121,30 @@ impl<T> Table<T> {
 
     /// Adds an object and returns its handle.
     ///
-    /// # Panics
-    /// When 2^24 - 1 objects of this kind are alive: the handles are used up, as memory can be.
-    pub fn insert(&self, object: T) -> u32 {
+    /// # Errors
+    /// `MPI_ERR_NO_MEM` when 2^24 - 1 objects of this kind are alive: the handles are used up, as memory can be.
+    pub fn insert(&self, object: T) -> Result<u32> {
+        let inserted = self.try_insert(object);
+        inserted.map_err(|_| self.used_up())
+    }
+
+    /// The same; gives the object back when the handles are [used up](Self::used_up).
+    #[inline]
+    pub fn try_insert(&self, object: T) -> std::result::Result<u32, T> {
         let mut slots = self.slots.lock();
-        let index = slots.vacancy(self.kind);
+        let Some(index) = slots.vacancy() else {
+            return Err(object);
+        };
         slots.used[index as usize] = Some(object);
-        self.kind.handle(index)
+        Ok(self.kind.handle(index))
+    }
+
+    /// The error of a table whose handles are used up.
+    #[cold]
+    pub fn used_up(&self) -> Error {
+        let (kind, all) = (self.kind, INDEX_MASK);
+        let detail = format!("all {all} handles of this kind ({kind:?}) are in use; free some");
+        Error::other(c::ERR_NO_MEM, detail)
     }
 
     /// Takes an object out; its handle is stale from now on.
@@ -185,16 +205,14 @@ impl<T> Table<T> {
 
 impl<T> Slots<T> {
     /// The index of an empty slot, which is no longer in the free list.
-    fn vacancy(&mut self, kind: Kind) -> u32 {
+    fn vacancy(&mut self) -> Option<u32> {
         let fresh = self.used.len() as u32;
         let exhausted = fresh >= INDEX_MASK; // the last one is reserved
         if self.free.len() > RESTING || exhausted {
-            let reused = self.free.pop_front();
-            reused
-                .unwrap_or_else(|| panic!("2^24 - 1 objects of kind {kind:?} are alive; free some"))
+            self.free.pop_front()
         } else {
             self.used.push(None);
-            fresh
+            Some(fresh)
         }
     }
 }
@@ -202,14 +220,14 @@ impl<T> Slots<T> {
 impl<T: Clone> Table<T> {
     /// Adds the object that `make` builds from its own handle, and returns it. `make` runs under the table's lock.
     ///
-    /// # Panics
+    /// # Errors
     /// As [`insert`](Self::insert).
-    pub fn insert_with(&self, make: impl FnOnce(u32) -> T) -> T {
+    pub fn insert_with(&self, make: impl FnOnce(u32) -> T) -> Result<T> {
         let mut slots = self.slots.lock();
-        let index = slots.vacancy(self.kind);
+        let index = slots.vacancy().ok_or_else(|| self.used_up())?;
         let object = make(self.kind.handle(index));
         slots.used[index as usize] = Some(object.clone());
-        object
+        Ok(object)
     }
 
     /// The first object that `is_it` takes, under the table's lock.
@@ -243,8 +261,8 @@ mod tests {
     #[test]
     fn handles_carry_kind_and_index() {
         let table = Table::new(Kind::Group);
-        assert_eq!(table.insert('a'), 0x4200_0000);
-        assert_eq!(table.insert('b'), 0x4200_0001);
+        assert_eq!(table.insert('a').unwrap(), 0x4200_0000);
+        assert_eq!(table.insert('b').unwrap(), 0x4200_0001);
         assert_eq!(table.get(0x4200_0001), Some('b'));
         for wrong in [
             0,
@@ -265,20 +283,20 @@ mod tests {
     #[test]
     fn a_stale_handle_is_refused_for_long_and_indexes_come_back_in_order() {
         let table = Table::new(Kind::Info);
-        let first = table.insert(0);
-        let second = table.insert(1);
+        let first = table.insert(0).unwrap();
+        let second = table.insert(1).unwrap();
         assert_eq!(table.remove(first), Some(0));
         assert_eq!(table.remove(first), None);
         assert_eq!(table.remove(second), Some(1));
         assert!(table.is_empty());
         for i in 0..RESTING - 1 {
-            let handle = table.insert(i);
+            let handle = table.insert(i).unwrap();
             assert_ne!(handle, first);
             assert_eq!(table.get(first), None);
             table.remove(handle);
         }
-        assert_eq!(table.insert(7), first);
-        let next = table.insert_with(|handle| handle as usize);
+        assert_eq!(table.insert(7).unwrap(), first);
+        let next = table.insert_with(|handle| handle as usize).unwrap();
         assert_eq!(table.get(next as u32), Some(next));
         assert_eq!(table.len(), 2);
     }
@@ -292,7 +310,7 @@ mod tests {
                 scope.spawn(move || {
                     for round in 0..500 {
                         let value = thread * 1000 + round;
-                        let handle = table.insert(value);
+                        let handle = table.insert(value).unwrap();
                         assert_eq!(table.get(handle), Some(value));
                         assert_eq!(table.remove(handle), Some(value));
                     }
@@ -300,5 +318,24 @@ mod tests {
             }
         });
         assert!(table.is_empty());
+    }
+
+    /// All handles of a kind, of objects that take no memory of their own.
+    #[test]
+    fn handles_that_are_used_up_are_an_error() {
+        let table = Table::new(Kind::Info);
+        for _ in 0..INDEX_MASK {
+            table.insert(()).unwrap();
+        }
+        for error in [
+            table.insert(()).unwrap_err(),
+            table.insert_with(|_| ()).unwrap_err(),
+        ] {
+            assert_eq!(error.code(), c::ERR_NO_MEM);
+            assert!(error.to_string().contains("16777215"), "{error}");
+        }
+        // Another one's handle is good for the next.
+        assert_eq!(table.remove(Kind::Info.handle(7)), Some(()));
+        assert_eq!(table.insert(()).unwrap(), Kind::Info.handle(7));
     }
 }

@@ -45,7 +45,10 @@ impl Info {
     }
 
     /// A new handle for this object.
-    pub fn into_handle(self) -> u32 {
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM` when no handle is left.
+    pub fn into_handle(self) -> Result<u32> {
         INFOS.insert(self)
     }
 

@@ -2,7 +2,8 @@
 
 use mica_channel::memory::View;
 use mica_protocol::{
-    Completion, Envelope, Fault, MessageId, Pattern, Pending, SendId, Started, State, WaitKind,
+    Arrival, Completion, Envelope, Fault, MessageId, Pattern, Pending, SendId, Started, State,
+    WaitKind,
 };
 
 use crate::comm::{self, Comm, Route};
@@ -211,7 +212,7 @@ pub fn isend_by_route(comm: u32, view: &View, dest: i32, tag: i32) -> Option<Res
     Some(
         match engine.enter(|state| state.send(peer, route.context(), tag, view, false)) {
             Ok(None) => Ok(SENT_HANDLE),
-            Ok(Some(id)) => comm::with(comm, |comm| Request::send(comm, id).register()),
+            Ok(Some(id)) => comm::with(comm, |comm| Request::send(comm, id).register()).flatten(),
             Err(fault) => Err(fault.into()),
         },
     )
@@ -257,8 +258,10 @@ pub fn irecv_by_route(comm: u32, view: &View, source: i32, tag: i32) -> Option<R
     let (route, pattern) = routed_pattern(comm, source, tag)?;
     let engine = process::engine().ok()?;
     Some(match engine.start_receive(pattern, view) {
-        Ok(Started::Received(done)) => Ok(Request::done(routed_status(&route, &done)).register()),
-        Ok(Started::Posted(id)) => comm::with(comm, |comm| Request::receive(comm, id).register()),
+        Ok(Started::Received(done)) => Request::done(routed_status(&route, &done)).register(),
+        Ok(Started::Posted(id)) => {
+            comm::with(comm, |comm| Request::receive(comm, id).register()).flatten()
+        }
         Err(fault) => Err(fault.into()),
     })
 }
@@ -336,10 +339,10 @@ pub fn isend_handle(
     dest: i32,
     tag: i32,
 ) -> Result<u32> {
-    Ok(match start_send(comm, plane, mode, view, dest, tag)? {
-        None => SENT_HANDLE,
+    match start_send(comm, plane, mode, view, dest, tag)? {
+        None => Ok(SENT_HANDLE),
         Some(id) => Request::send(comm, id).register(),
-    })
+    }
 }
 
 /// Starts a send; `None` when it is complete at once.
@@ -455,7 +458,7 @@ struct Message {
 
 static MESSAGES: Table<Message> = Table::new(Kind::Message);
 
-/// Waits for a message and takes it out of the queue: its handle for [`mrecv`], and its status. Blocks.
+/// Waits for a message and takes it out of the queue: its handle for `MPI_Mrecv`, and its status. Blocks.
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.
@@ -467,7 +470,7 @@ pub fn mprobe(comm: &Comm, source: i32, tag: i32) -> Result<(u32, Status)> {
     let handle = MESSAGES.insert(Message {
         comm: comm.clone(),
         id,
-    });
+    })?;
     Ok((handle, status_of(comm, &found.envelope, found.bytes)))
 }
 
@@ -485,13 +488,14 @@ pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status
         Ok(state.probe_matched(&pattern))
     };
     let found = poll?.ask(question, |_, list| list.add(probe_of(&pattern)))?;
-    Ok(found.map(|(id, a)| {
+    let message = |(id, a): (_, Arrival)| {
         let handle = MESSAGES.insert(Message {
             comm: comm.clone(),
             id,
-        });
-        (handle, status_of(comm, &a.envelope, a.bytes))
-    }))
+        })?;
+        Ok((handle, status_of(comm, &a.envelope, a.bytes)))
+    };
+    found.map(message).transpose()
 }
 
 /// Starts the receive of a message that a matched probe has taken; its handle is used up.

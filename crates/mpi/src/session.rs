@@ -59,13 +59,17 @@ impl Session {
             .and_then(known)
             .map_or("MPI_THREAD_MULTIPLE", |&(_, name)| name);
         process::enter(None)?;
-        Ok(SESSIONS.insert_with(|handle| {
+        let session = SESSIONS.insert_with(|handle| {
             Session(Arc::new(Inner {
                 handle,
                 thread_level,
                 errhandler: Mutex::new(errhandler),
             }))
-        }))
+        });
+        if session.is_err() {
+            process::leave()?;
+        }
+        session
     }
 
     /// `MPI_Session_finalize`: the handle dies. Objects made from it are the program's to free before.

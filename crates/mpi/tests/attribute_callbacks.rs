@@ -40,7 +40,7 @@ fn take(log: &Log) -> Vec<(&'static str, u32, i32, usize)> {
 #[test]
 fn values_are_set_read_overwritten_and_deleted() {
     let log = Log::default();
-    let key = create_keyval(Owner::Comm, Copy::Null, delete(&log));
+    let key = create_keyval(Owner::Comm, Copy::Null, delete(&log)).unwrap();
     let set = AttributeSet::default();
     assert_eq!(set.get(Owner::Comm, key), Ok(None));
     set.delete(Owner::Comm, OBJECT, key).unwrap();
@@ -58,7 +58,7 @@ fn values_are_set_read_overwritten_and_deleted() {
 #[test]
 fn a_delete_callback_that_fails_keeps_the_value() {
     let log = Log::default();
-    let key = create_keyval(Owner::Comm, Copy::Null, delete(&log));
+    let key = create_keyval(Owner::Comm, Copy::Null, delete(&log)).unwrap();
     let set = AttributeSet::default();
     set.set(Owner::Comm, OBJECT, key, 99).unwrap();
     let refused = Err(Error::Callback { code: 88 });
@@ -71,10 +71,10 @@ fn a_delete_callback_that_fails_keeps_the_value() {
 #[test]
 fn duplicates_get_what_the_copy_callbacks_give_oldest_first() {
     let log = Log::default();
-    let none = create_keyval(Owner::Type, Copy::Null, Delete::Null);
-    let same = create_keyval(Owner::Type, Copy::Dup, Delete::Null);
-    let more = create_keyval(Owner::Type, copy(&log), Delete::Null);
-    let drops = create_keyval(Owner::Type, copy(&log), Delete::Null);
+    let none = create_keyval(Owner::Type, Copy::Null, Delete::Null).unwrap();
+    let same = create_keyval(Owner::Type, Copy::Dup, Delete::Null).unwrap();
+    let more = create_keyval(Owner::Type, copy(&log), Delete::Null).unwrap();
+    let drops = create_keyval(Owner::Type, copy(&log), Delete::Null).unwrap();
     let set = AttributeSet::default();
     for (key, value) in [(drops, 0), (more, 41), (same, 7), (none, 8)] {
         set.set(Owner::Type, OBJECT, key, value).unwrap();
@@ -91,9 +91,9 @@ fn duplicates_get_what_the_copy_callbacks_give_oldest_first() {
 #[test]
 fn a_copy_callback_that_fails_undoes_the_duplication() {
     let log = Log::default();
-    let good = create_keyval(Owner::Comm, copy(&log), delete(&log));
-    let bad = create_keyval(Owner::Comm, copy(&log), delete(&log));
-    let never = create_keyval(Owner::Comm, copy(&log), delete(&log));
+    let good = create_keyval(Owner::Comm, copy(&log), delete(&log)).unwrap();
+    let bad = create_keyval(Owner::Comm, copy(&log), delete(&log)).unwrap();
+    let never = create_keyval(Owner::Comm, copy(&log), delete(&log)).unwrap();
     let set = AttributeSet::default();
     for (key, value) in [(good, 1), (bad, 13), (never, 3)] {
         set.set(Owner::Comm, OBJECT, key, value).unwrap();
@@ -114,7 +114,7 @@ fn a_copy_callback_that_fails_undoes_the_duplication() {
 #[test]
 fn all_are_deleted_youngest_first() {
     let log = Log::default();
-    let keys = [1, 2, 3].map(|_| create_keyval(Owner::Comm, Copy::Null, delete(&log)));
+    let keys = [1, 2, 3].map(|_| create_keyval(Owner::Comm, Copy::Null, delete(&log)).unwrap());
     let set = AttributeSet::default();
     for key in keys {
         set.set(Owner::Comm, OBJECT, key, key as usize).unwrap();
@@ -130,7 +130,7 @@ fn all_are_deleted_youngest_first() {
 #[test]
 fn a_freed_key_lives_on_in_its_objects() {
     let log = Log::default();
-    let key = create_keyval(Owner::Comm, Copy::Dup, delete(&log));
+    let key = create_keyval(Owner::Comm, Copy::Dup, delete(&log)).unwrap();
     let set = AttributeSet::default();
     set.set(Owner::Comm, OBJECT, key, 1).unwrap();
     free_keyval(Owner::Comm, key).unwrap();
@@ -156,7 +156,7 @@ fn a_freed_key_lives_on_in_its_objects() {
 
 #[test]
 fn keys_are_for_one_kind_of_object() {
-    let key = create_keyval(Owner::Win, Copy::Null, Delete::Null);
+    let key = create_keyval(Owner::Win, Copy::Null, Delete::Null).unwrap();
     let set = AttributeSet::default();
     for wrong in [Owner::Comm, Owner::Type] {
         assert_eq!(
@@ -177,14 +177,14 @@ fn keys_are_for_one_kind_of_object() {
 #[test]
 fn callbacks_may_use_the_set() {
     let set = Arc::new(AttributeSet::default());
-    let other = create_keyval(Owner::Comm, Copy::Null, Delete::Null);
+    let other = create_keyval(Owner::Comm, Copy::Null, Delete::Null).unwrap();
     let inner = Arc::clone(&set);
     let meddle: Arc<dyn Fn(u32, i32, usize) -> i32 + Send + Sync> =
         Arc::new(move |object, _, _| {
             inner.delete(Owner::Comm, object, other).unwrap();
             c::SUCCESS
         });
-    let key = create_keyval(Owner::Comm, Copy::Null, Delete::User(meddle));
+    let key = create_keyval(Owner::Comm, Copy::Null, Delete::User(meddle)).unwrap();
     set.set(Owner::Comm, OBJECT, other, 1).unwrap();
     set.set(Owner::Comm, OBJECT, key, 2).unwrap();
     set.delete_all(OBJECT).unwrap();

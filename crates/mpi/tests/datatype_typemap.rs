@@ -294,7 +294,7 @@ fn bytes_of(datatype: &Datatype) -> Vec<i64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 1500 }, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn datatypes_are_their_type_maps(tree in tree()) {
@@ -356,7 +356,7 @@ proptest! {
             return Ok(());
         }
         datatype.commit();
-        let handle = datatype.register();
+        let handle = datatype.register().unwrap();
 
         let content: Vec<u8> = (0..span).map(|i| (i * 37 % 251) as u8).collect();
         let memory = Block::allocate(span).unwrap();

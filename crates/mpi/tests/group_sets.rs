@@ -166,7 +166,7 @@ fn extreme_ranges_neither_overflow_nor_take_memory() {
 
 #[test]
 fn handles_of_groups_live_until_freed() {
-    let handle = Group::run(2, 3).into_handle();
+    let handle = Group::run(2, 3).into_handle().unwrap();
     assert_eq!(list(&Group::resolve(handle).unwrap()), [2, 3, 4]);
     Group::free(handle).unwrap();
     let stale = Group::resolve(handle).unwrap_err();
@@ -181,7 +181,7 @@ fn handles_of_groups_live_until_freed() {
 #[test]
 fn the_empty_group_is_the_predefined_one() {
     let none = Group::run(0, 8).difference(&Group::run(0, 9));
-    assert_eq!(none.clone().into_handle(), c::GROUP_EMPTY);
+    assert_eq!(none.clone().into_handle().unwrap(), c::GROUP_EMPTY);
     assert!(Group::resolve(c::GROUP_EMPTY).unwrap().is_empty());
     assert_eq!(none.compare(&Group::EMPTY), Relation::Identical);
     Group::free(c::GROUP_EMPTY).unwrap();

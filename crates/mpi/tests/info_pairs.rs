@@ -9,7 +9,7 @@ fn code<T: std::fmt::Debug>(result: mica_mpi::Result<T>) -> i32 {
 
 #[test]
 fn pairs_are_kept_in_order_and_overwritten_in_place() {
-    let handle = Info::default().into_handle();
+    let handle = Info::default().into_handle().unwrap();
     for (key, value) in [("b", "1"), ("a", "2"), ("b", "3"), ("empty", "")] {
         Info::set(handle, key, value).unwrap();
     }
@@ -33,7 +33,7 @@ fn pairs_are_kept_in_order_and_overwritten_in_place() {
 
 #[test]
 fn a_duplicate_goes_its_own_way() {
-    let handle = Info::default().into_handle();
+    let handle = Info::default().into_handle().unwrap();
     Info::set(handle, "key", "old").unwrap();
     let copy = Info::resolve(handle).unwrap().duplicate();
     Info::set(handle, "key", "new").unwrap();
@@ -43,7 +43,7 @@ fn a_duplicate_goes_its_own_way() {
 
 #[test]
 fn lengths_are_checked() {
-    let handle = Info::default().into_handle();
+    let handle = Info::default().into_handle().unwrap();
     let longest_key = "k".repeat(c::MAX_INFO_KEY - 1);
     let longest_value = "v".repeat(c::MAX_INFO_VAL - 1);
     Info::set(handle, &longest_key, &longest_value).unwrap();

@@ -67,7 +67,8 @@ fn a_users_operator_lives_as_long_as_somebody_uses_it() {
             seen.fetch_add(count, Ordering::Relaxed);
         }),
     )
-    .register();
+    .register()
+    .unwrap();
     let op = Op::resolve(handle).unwrap();
     assert!(!op.is_commutative());
     Op::free(handle).unwrap();

@@ -20,7 +20,8 @@ mod hang;
 mod hold;
 pub mod matching;
 mod offloading;
-mod packet;
+#[doc(hidden)]
+pub mod packet;
 mod poll;
 mod progress;
 mod reaction;

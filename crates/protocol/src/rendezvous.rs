@@ -31,6 +31,7 @@ use mica_channel::net;
 use mica_channel::shm::Packet;
 use mica_node::segment::{JobSegment, SPLITS};
 use mica_node::split::{End, Split};
+use mica_node::ticks;
 use mica_policy as policy;
 use std::ops::Range;
 
@@ -196,17 +197,30 @@ impl Reach {
     }
 }
 
-/// Waits for the answer of `side`, which is but a system call away.
+/// Looks at an answer before its side counts as not running.
+const LOOKS: u32 = 2000;
+
+/// How long an answer is waited for: some turns of the core, for ranks that share it. Of a peer that is stopped, or gone,
+/// nobody learns here: it is for the caller's wait to park, and to tell.
+const ANSWER_TIME_NS: u64 = 20_000_000;
+
+/// Waits for the answer of `side`, which is but a system call away. Who does not give it in time has said no: the message goes
+/// through cells then.
 fn await_answer(split: &Split, side: End) -> bool {
-    let mut looks = 0u32;
+    for _ in 0..LOOKS {
+        if let Some(answer) = split.confirmed(side) {
+            return answer;
+        }
+        std::hint::spin_loop();
+    }
+    let began = ticks::now_ns();
     loop {
+        std::thread::yield_now();
         match split.confirmed(side) {
             Some(answer) => return answer,
-            None if looks < 2000 => std::hint::spin_loop(),
-            // The peer is not running just now.
-            None => std::thread::yield_now(),
+            None if ticks::now_ns() - began < ANSWER_TIME_NS => {}
+            None => return split.give_up(side),
         }
-        looks += 1;
     }
 }
 
@@ -645,5 +659,21 @@ impl State {
         if let (Some(exposed), Some(net)) = (asking.registered, &mut self.channels.net) {
             net.conceal(exposed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As where the peer is stopped before it answers.
+    #[test]
+    fn an_answer_that_does_not_come_is_no() {
+        let split = Split::new();
+        assert!(!await_answer(&split, End::Front));
+        split.confirm(End::Front, true);
+        assert!(!await_answer(&split, End::Front));
+        split.confirm(End::Back, true);
+        assert!(await_answer(&split, End::Back));
     }
 }

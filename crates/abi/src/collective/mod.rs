@@ -55,7 +55,7 @@ pub unsafe fn start(
     let call = prepare()?;
     let label = Label::new(call.function, Form::Immediate);
     let started = execute::start(&call.comm, call.plan, label)?;
-    request.set(MPI_Request::from_raw(started.register()));
+    request.set(MPI_Request::from_raw(started.register()?));
     Ok(())
 }
 
@@ -75,7 +75,7 @@ pub unsafe fn keep(
     let call = prepare()?;
     let label = Label::new(call.function, Form::Persistent);
     let kept = execute::persistent(&call.comm, call.plan, label)?;
-    request.set(MPI_Request::from_raw(kept.register()));
+    request.set(MPI_Request::from_raw(kept.register()?));
     Ok(())
 }
 

@@ -98,7 +98,7 @@ unsafe fn put_info(
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let info = unsafe { Out::new(info, "info")? };
-    info.set(MPI_Info::from_raw(Info::from_iter(pairs).into_handle()));
+    info.set(MPI_Info::from_raw(Info::from_iter(pairs).into_handle()?));
     Ok(())
 }
 

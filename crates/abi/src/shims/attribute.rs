@@ -96,7 +96,7 @@ unsafe fn create(
             delete_callback(delete, extra_state),
         )
     };
-    keyval.set(attribute::create_keyval(owner, copy, delete));
+    keyval.set(attribute::create_keyval(owner, copy, delete)?);
     Ok(())
 }
 

@@ -46,7 +46,7 @@ unsafe fn detach(owner: Owner, buffer_addr: *mut c_void, size: PolyOut) -> Resul
 unsafe fn iflush(owner: Owner, request: *mut MPI_Request) -> Result<()> {
     // SAFETY: as the caller promises.
     let request = unsafe { Out::new(request, "request")? };
-    request.set(MPI_Request::from_raw(buffered::iflush(owner)?.register()));
+    request.set(MPI_Request::from_raw(buffered::iflush(owner)?.register()?));
     Ok(())
 }
 
@@ -198,7 +198,7 @@ pub unsafe fn mpi_ibsend(
     let request = unsafe { Out::new(request, "request")? };
     // SAFETY: as the caller promises.
     unsafe { mpi_bsend(buf, count, datatype, dest, tag, comm)? };
-    request.set(MPI_Request::from_raw(Request::SENT.register()));
+    request.set(MPI_Request::from_raw(Request::SENT.register()?));
     Ok(())
 }
 
@@ -221,7 +221,7 @@ pub unsafe fn mpi_bsend_init(
         // SAFETY: as the caller promises.
         let view = unsafe { message(buf, count, datatype)? };
         let made = persistent::bsend_init(comm, view, dest, tag)?;
-        request.set(MPI_Request::from_raw(made.register()));
+        request.set(MPI_Request::from_raw(made.register()?));
         Ok(())
     })?
 }

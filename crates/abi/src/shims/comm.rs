@@ -51,7 +51,7 @@ pub unsafe fn mpi_comm_group(comm: MPI_Comm, group: *mut MPI_Group) -> Result<()
     // SAFETY: as the caller promises.
     let group = unsafe { Out::new(group, "group")? };
     let members = Comm::resolve(comm.raw())?.group().clone();
-    group.set(MPI_Group::from_raw(members.into_handle()));
+    group.set(MPI_Group::from_raw(members.into_handle()?));
     Ok(())
 }
 
@@ -85,7 +85,7 @@ pub unsafe fn mpi_comm_remote_group(comm: MPI_Comm, group: *mut MPI_Group) -> Re
     // SAFETY: as the caller promises.
     let group = unsafe { Out::new(group, "group")? };
     let members = Comm::resolve(comm.raw())?.remote_group()?;
-    group.set(MPI_Group::from_raw(members.into_handle()));
+    group.set(MPI_Group::from_raw(members.into_handle()?));
     Ok(())
 }
 
@@ -175,7 +175,7 @@ unsafe fn idup(
         Some(Comm::resolve(comm.raw())?.duplicate_at_once(hints)?),
     );
     // The communicator is ready, so the request is one that is complete already.
-    request.set(MPI_Request::from_raw(Request::SENT.register()));
+    request.set(MPI_Request::from_raw(Request::SENT.register()?));
     Ok(())
 }
 
@@ -324,6 +324,6 @@ pub unsafe fn mpi_comm_get_info(comm: MPI_Comm, info_used: *mut MPI_Info) -> Res
     // SAFETY: as the caller promises.
     let info_used = unsafe { Out::new(info_used, "info_used")? };
     let info = Comm::resolve(comm.raw())?.info();
-    info_used.set(MPI_Info::from_raw(info.into_handle()));
+    info_used.set(MPI_Info::from_raw(info.into_handle()?));
     Ok(())
 }

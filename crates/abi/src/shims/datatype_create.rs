@@ -40,7 +40,7 @@ unsafe fn create(newtype: *mut MPI_Datatype, datatype: Result<Datatype>) -> Resu
         put(
             newtype,
             "newtype",
-            MPI_Datatype::from_raw(datatype.register()),
+            MPI_Datatype::from_raw(datatype.register()?),
         )
     }
 }

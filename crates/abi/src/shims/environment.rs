@@ -161,7 +161,7 @@ pub unsafe fn mpi_get_hw_resource_info(hw_info: *mut MPI_Info) -> Result<()> {
     // SAFETY: as the caller promises.
     let hw_info = unsafe { Out::new(hw_info, "hw_info")? };
     hw_info.set(MPI_Info::from_raw(
-        comm::hardware_resources()?.into_handle(),
+        comm::hardware_resources()?.into_handle()?,
     ));
     Ok(())
 }

@@ -32,7 +32,7 @@ macro_rules! create {
             unsafe { function(&raw mut object, &raw mut code) }
         });
         let handler = Errhandler::user(Family::$family, callback);
-        errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()));
+        errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()?));
         Ok(())
     }};
 }
@@ -109,7 +109,7 @@ pub unsafe fn mpi_comm_get_errhandler(
     // SAFETY: as the caller promises.
     let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
     let handler = Comm::resolve(comm.raw())?.errhandler();
-    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()));
+    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()?));
     Ok(())
 }
 
@@ -135,7 +135,7 @@ pub unsafe fn mpi_file_get_errhandler(
     // SAFETY: as the caller promises.
     let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
     let handler = errhandler::file_errhandler(file.raw())?;
-    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()));
+    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()?));
     Ok(())
 }
 

@@ -76,7 +76,7 @@ pub unsafe fn mpi_grequest_start(
         cancel: Box::new(move |complete| unsafe { cancel(extra(), flag(complete)) }),
     };
     let made = generalized::start(callbacks)?;
-    request.set(MPI_Request::from_raw(made.register()));
+    request.set(MPI_Request::from_raw(made.register()?));
     Ok(())
 }
 

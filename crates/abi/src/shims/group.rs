@@ -123,7 +123,7 @@ unsafe fn combine(
         &Group::resolve(group1.raw())?,
         &Group::resolve(group2.raw())?,
     );
-    newgroup.set(MPI_Group::from_raw(group.into_handle()));
+    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
     Ok(())
 }
 
@@ -145,7 +145,7 @@ pub unsafe fn mpi_group_incl(
         )
     };
     let group = Group::resolve(group.raw())?.incl(ranks)?;
-    newgroup.set(MPI_Group::from_raw(group.into_handle()));
+    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
     Ok(())
 }
 
@@ -167,7 +167,7 @@ pub unsafe fn mpi_group_excl(
         )
     };
     let group = Group::resolve(group.raw())?.excl(ranks)?;
-    newgroup.set(MPI_Group::from_raw(group.into_handle()));
+    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
     Ok(())
 }
 
@@ -189,7 +189,7 @@ pub unsafe fn mpi_group_range_incl(
         )
     };
     let group = Group::resolve(group.raw())?.range_incl(ranges)?;
-    newgroup.set(MPI_Group::from_raw(group.into_handle()));
+    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
     Ok(())
 }
 
@@ -211,7 +211,7 @@ pub unsafe fn mpi_group_range_excl(
         )
     };
     let group = Group::resolve(group.raw())?.range_excl(ranges)?;
-    newgroup.set(MPI_Group::from_raw(group.into_handle()));
+    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use crate::types::*;
 pub unsafe fn mpi_info_create(info: *mut MPI_Info) -> Result<()> {
     // SAFETY: as the caller promises.
     let info = unsafe { Out::new(info, "info")? };
-    info.set(MPI_Info::from_raw(Info::default().into_handle()));
+    info.set(MPI_Info::from_raw(Info::default().into_handle()?));
     Ok(())
 }
 
@@ -42,7 +42,7 @@ pub unsafe fn mpi_info_create_env(
     } else {
         Info::resolve(c::INFO_ENV)?
     };
-    info.set(MPI_Info::from_raw(environment.into_handle()));
+    info.set(MPI_Info::from_raw(environment.into_handle()?));
     Ok(())
 }
 
@@ -54,7 +54,7 @@ pub unsafe fn mpi_info_dup(info: MPI_Info, newinfo: *mut MPI_Info) -> Result<()>
     // SAFETY: as the caller promises.
     let newinfo = unsafe { Out::new(newinfo, "newinfo")? };
     let copy = Info::resolve(info.raw())?.duplicate();
-    newinfo.set(MPI_Info::from_raw(copy.into_handle()));
+    newinfo.set(MPI_Info::from_raw(copy.into_handle()?));
     Ok(())
 }
 

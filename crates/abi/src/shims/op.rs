@@ -73,7 +73,7 @@ pub unsafe fn mpi_op_create(
             },
         )
     };
-    let handle = Op::user(commute != 0, function).register();
+    let handle = Op::user(commute != 0, function).register()?;
     // SAFETY: by the contract above.
     unsafe { *op = MPI_Op::from_raw(handle) };
     Ok(())

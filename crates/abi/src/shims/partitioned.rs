@@ -34,7 +34,7 @@ pub unsafe fn mpi_psend_init(
     comm::with(comm.raw(), |comm| {
         let datatype = datatype.raw();
         let made = partitioned::psend_init(comm, region, partitions, count, datatype, dest, tag)?;
-        request.set(MPI_Request::from_raw(made.register()));
+        request.set(MPI_Request::from_raw(made.register()?));
         Ok(())
     })?
 }
@@ -60,7 +60,7 @@ pub unsafe fn mpi_precv_init(
     comm::with(comm.raw(), |comm| {
         let datatype = datatype.raw();
         let made = partitioned::precv_init(comm, region, partitions, count, datatype, source, tag)?;
-        request.set(MPI_Request::from_raw(made.register()));
+        request.set(MPI_Request::from_raw(made.register()?));
         Ok(())
     })?
 }

@@ -32,7 +32,7 @@ unsafe fn init(
         // SAFETY: as the caller promises.
         let view = unsafe { message(buf, count, datatype)? };
         let made = persistent::send_init(comm, mode, view, dest, tag)?;
-        request.set(MPI_Request::from_raw(made.register()));
+        request.set(MPI_Request::from_raw(made.register()?));
         Ok(())
     })?
 }
@@ -110,7 +110,7 @@ pub unsafe fn mpi_recv_init(
         // SAFETY: as the caller promises.
         let view = unsafe { message(buf, count, datatype)? };
         let made = persistent::recv_init(comm, view, source, tag)?;
-        request.set(MPI_Request::from_raw(made.register()));
+        request.set(MPI_Request::from_raw(made.register()?));
         Ok(())
     })?
 }
@@ -181,7 +181,7 @@ pub unsafe fn mpi_isendrecv(
             )
         };
         let made = persistent::isendrecv(comm, &out, dest, sendtag, &into, source, recvtag)?;
-        request.set(MPI_Request::from_raw(made.register()));
+        request.set(MPI_Request::from_raw(made.register()?));
         Ok(())
     })?
 }
@@ -209,7 +209,7 @@ pub unsafe fn mpi_isendrecv_replace(
         let view = unsafe { message(buf, count, datatype)? };
         let copy = pt2pt::packed_copy(&view)?;
         let made = persistent::isendrecv(comm, &copy, dest, sendtag, &view, source, recvtag)?;
-        request.set(MPI_Request::from_raw(made.register()));
+        request.set(MPI_Request::from_raw(made.register()?));
         Ok(())
     })?
 }

@@ -334,7 +334,7 @@ pub unsafe fn mpi_irecv(
         // SAFETY: as the caller promises.
         let view = unsafe { message(buf, count, datatype)? };
         let started = pt2pt::irecv(comm, Plane::User, &view, source, tag)?;
-        request.set(MPI_Request::from_raw(started.register()));
+        request.set(MPI_Request::from_raw(started.register()?));
         Ok(())
     })?
 }
@@ -553,6 +553,6 @@ pub unsafe fn mpi_imrecv(
     let request = unsafe { Out::new(request, "request")? };
     // SAFETY: as the caller promises.
     let started = unsafe { start_matched(buf, count, datatype, message)? };
-    request.set(MPI_Request::from_raw(started.register()));
+    request.set(MPI_Request::from_raw(started.register()?));
     Ok(())
 }

@@ -58,7 +58,7 @@ pub unsafe fn mpi_session_get_info(session: MPI_Session, info_used: *mut MPI_Inf
     // SAFETY: as the caller promises.
     let info_used = unsafe { Out::new(info_used, "info_used")? };
     let info = Session::resolve(session.raw())?.info();
-    info_used.set(MPI_Info::from_raw(info.into_handle()));
+    info_used.set(MPI_Info::from_raw(info.into_handle()?));
     Ok(())
 }
 
@@ -116,7 +116,7 @@ pub unsafe fn mpi_session_get_pset_info(
     // SAFETY: as the caller promises.
     let (pset_name, info) = unsafe { (text(pset_name, "pset_name")?, Out::new(info, "info")?) };
     let found = Session::resolve(session.raw())?.process_set_info(&pset_name)?;
-    info.set(MPI_Info::from_raw(found.into_handle()));
+    info.set(MPI_Info::from_raw(found.into_handle()?));
     Ok(())
 }
 
@@ -138,7 +138,7 @@ pub unsafe fn mpi_group_from_session_pset(
     };
     newgroup.set(MPI_Group::from_raw(c::GROUP_NULL));
     let group = Session::resolve(session.raw())?.group(&pset_name)?;
-    newgroup.set(MPI_Group::from_raw(group.into_handle()));
+    newgroup.set(MPI_Group::from_raw(group.into_handle()?));
     Ok(())
 }
 
@@ -186,7 +186,7 @@ pub unsafe fn mpi_session_get_errhandler(
     // SAFETY: as the caller promises.
     let errhandler = unsafe { Out::new(errhandler, "errhandler")? };
     let handler = Session::resolve(session.raw())?.errhandler();
-    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()));
+    errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()?));
     Ok(())
 }
 

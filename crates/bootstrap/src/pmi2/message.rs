@@ -11,9 +11,16 @@ const HEAD: usize = 6;
 /// Writes a message with its length before it.
 ///
 /// # Errors
-/// When a key cannot be written, or the message is longer than six digits can say.
+/// When the command or a key cannot be written, or the message is longer than six digits can say.
 pub fn to_frame(message: &Message) -> Result<Vec<u8>, MessageError> {
-    let mut text = format!("cmd={};", message.command());
+    let command = message.command();
+    if command.is_empty() || command.contains(';') {
+        return Err(MessageError::NotAWord {
+            key: "cmd".to_owned(),
+            value: command.to_owned(),
+        });
+    }
+    let mut text = format!("cmd={command};");
     for (key, value) in message.fields() {
         if key.is_empty() || key.contains([';', '=']) || key == "cmd" {
             return Err(MessageError::NotAWord {
@@ -161,6 +168,17 @@ mod tests {
         // The last semicolon may be missing.
         let bare = one(b"    10cmd=x;rc=0").expect("a message");
         assert_eq!(bare.expect("complete").get("rc"), Some("0"));
+    }
+
+    #[test]
+    fn rejects_commands_that_would_be_read_as_fields() {
+        for command in ["", "x;rc=0", ";"] {
+            let frame = to_frame(&Message::new(command));
+            assert!(
+                matches!(frame, Err(MessageError::NotAWord { .. })),
+                "{command:?}"
+            );
+        }
     }
 
     #[test]

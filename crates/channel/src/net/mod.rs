@@ -37,7 +37,8 @@ mod registration;
 mod remote;
 mod watch;
 mod windows;
-mod wire;
+#[doc(hidden)]
+pub mod wire;
 
 pub use error::{Lost, NetError};
 pub use options::Options;

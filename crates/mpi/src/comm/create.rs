@@ -103,7 +103,7 @@ impl Comm {
     /// their copy callbacks let through.
     pub fn duplicate(&self, hints: Option<&Info>) -> Result<Comm> {
         let context = self.agree_on_context()?;
-        self.duplicate_as(self.twin(context), hints)
+        self.duplicate_as(self.twin(context)?, hints)
     }
 
     /// `MPI_Comm_idup`: all members take spare contexts in the same order, as they call collectives in the same order, so
@@ -119,7 +119,7 @@ impl Comm {
                 first
             }
         };
-        let new = self.twin(context);
+        let new = self.twin(context)?;
         lock(&new.0.state).spares = 0..0;
         self.duplicate_as(new, hints)
     }
@@ -202,7 +202,8 @@ impl Comm {
         };
         let mut context = if me == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
         Party::of(via, &ranks, me, tag).broadcast(&mut context)?;
-        Ok(Some(self.child(u64::from_ne_bytes(context), group.clone())))
+        self.child(u64::from_ne_bytes(context), group.clone())
+            .map(Some)
     }
 
     /// `MPI_Comm_split`: one communicator per color, ordered by key and then by rank; `None` for `MPI_UNDEFINED`.
@@ -226,11 +227,11 @@ impl Comm {
         let bids: Vec<Bid> = all.as_chunks().0.iter().map(Bid::from_bytes).collect();
         let ranks = winners(&bids, color);
         let group = Group::from_ranks(ranks.iter().map(|&rank| self.peer(rank)).collect());
-        Ok(Some(self.child(bids[ranks[0]].context, group)))
+        self.child(bids[ranks[0]].context, group).map(Some)
     }
 
     /// A new communicator of some of this one's processes, this one among them. It inherits the error handler.
-    pub(super) fn child(&self, context: u64, group: Group) -> Comm {
+    pub(super) fn child(&self, context: u64, group: Group) -> Result<Comm> {
         let me = self.me();
         let group = group.of_session(self.session());
         let state = self.fresh_state(spares(context));
@@ -238,7 +239,7 @@ impl Comm {
     }
 
     /// A new communicator of the same processes. It inherits the error handler.
-    fn twin(&self, context: u64) -> Comm {
+    fn twin(&self, context: u64) -> Result<Comm> {
         let state = self.fresh_state(spares(context));
         COMMS.insert_with(|handle| self.alike(handle, context, state))
     }

@@ -74,7 +74,7 @@ impl Comm {
         let context = u64::from_ne_bytes(context);
         let state = state(spares(context));
         let comm =
-            COMMS.insert_with(|handle| Comm::new(handle, context, group.clone(), myself, state));
+            COMMS.insert_with(|handle| Comm::new(handle, context, group.clone(), myself, state))?;
         comm.set_info(hints);
         Ok(Some(comm))
     }

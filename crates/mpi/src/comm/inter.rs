@@ -125,12 +125,12 @@ impl Comm {
             return Err(Error::other(head[0] as i32, detail));
         }
         party.broadcast(&mut members)?;
-        Ok(self.child_between(
+        self.child_between(
             head[1],
             self.group().clone(),
             group_of(&to_numbers(&members)),
             head[2] != 0,
-        ))
+        )
     }
 
     /// `MPI_Intercomm_create_from_groups`: `None` for an empty group. `remote` names the remote group; it and
@@ -229,7 +229,7 @@ impl Comm {
             (lower, upper)
         };
         let union = first.peers().chain(second.peers()).collect();
-        Ok(self.child(all[1], Group::from_ranks(union)))
+        self.child(all[1], Group::from_ranks(union))
     }
 
     /// `MPI_Comm_create` of an inter-communicator: each side passes a part of its local group.
@@ -275,12 +275,8 @@ impl Comm {
             (upper, lower)
         };
         let context = lower_bids[leader].context;
-        Ok(Some(self.child_between(
-            context,
-            local,
-            remote,
-            inter.lower,
-        )))
+        self.child_between(context, local, remote, inter.lower)
+            .map(Some)
     }
 
     /// The group of the lower or of the upper side.
@@ -293,7 +289,13 @@ impl Comm {
     }
 
     /// A new inter-communicator. It inherits the error handler of this communicator.
-    fn child_between(&self, context: u64, local: Group, remote: Group, lower: bool) -> Comm {
+    fn child_between(
+        &self,
+        context: u64,
+        local: Group,
+        remote: Group,
+        lower: bool,
+    ) -> Result<Comm> {
         let (me, state) = (self.me(), self.fresh_state(spares(context)));
         let session = self.session();
         let (local, remote) = (local.of_session(session), remote.of_session(session));

@@ -144,18 +144,19 @@ impl Datatype {
                 reason,
             ));
         }
+        let handles: Result<Vec<u32>> = datatypes.iter().map(Datatype::another_handle).collect();
         Ok(Contents {
             integers: integers.clone(),
             addresses: addresses.clone(),
             counts: counts.clone(),
-            datatypes: datatypes.iter().map(Datatype::another_handle).collect(),
+            datatypes: handles?,
         })
     }
 
     /// A handle of an equal datatype: the same one for predefined types, otherwise a new object without attributes.
-    fn another_handle(&self) -> u32 {
+    fn another_handle(&self) -> Result<u32> {
         if self.is_predefined() {
-            return self.handle();
+            return Ok(self.handle());
         }
         let core = Arc::clone(&self.0.core);
         Datatype::with_core(core, self.committed(), AttributeSet::default()).register()

@@ -35,7 +35,7 @@ type Key = (i32, i32, i32);
 static MADE: Mutex<BTreeMap<Key, Datatype>> = Mutex::new(BTreeMap::new());
 
 /// The datatype of this combiner and arguments, of `basic` elements; made on first use and never freed.
-fn unnamed(combiner: i32, p: i32, r: i32, basic: Basic) -> Datatype {
+fn unnamed(combiner: i32, p: i32, r: i32, basic: Basic) -> Result<Datatype> {
     let mut made = lock(&MADE);
     let datatype = made.entry((combiner, p, r)).or_insert_with(|| {
         let integers: &[i64] = match combiner {
@@ -51,8 +51,8 @@ fn unnamed(combiner: i32, p: i32, r: i32, basic: Basic) -> Datatype {
             permanent: true,
         })
     });
-    datatype.register();
-    datatype.clone()
+    datatype.register()?;
+    Ok(datatype.clone())
 }
 
 fn real(p: i32, r: i32) -> Result<(Basic, Basic)> {
@@ -75,18 +75,18 @@ fn real(p: i32, r: i32) -> Result<(Basic, Basic)> {
 impl Datatype {
     /// `MPI_Type_create_f90_real`: `p` decimal digits, decimal exponent range `r`.
     pub fn f90_real(p: i32, r: i32) -> Result<Datatype> {
-        Ok(unnamed(c::COMBINER_F90_REAL, p, r, real(p, r)?.0))
+        unnamed(c::COMBINER_F90_REAL, p, r, real(p, r)?.0)
     }
 
     /// `MPI_Type_create_f90_complex`.
     pub fn f90_complex(p: i32, r: i32) -> Result<Datatype> {
-        Ok(unnamed(c::COMBINER_F90_COMPLEX, p, r, real(p, r)?.1))
+        unnamed(c::COMBINER_F90_COMPLEX, p, r, real(p, r)?.1)
     }
 
     /// `MPI_Type_create_f90_integer`: decimal range `r`.
     pub fn f90_integer(r: i32) -> Result<Datatype> {
         match INTEGERS.iter().find(|(_, digits)| r <= *digits) {
-            Some(&(basic, _)) => Ok(unnamed(c::COMBINER_F90_INTEGER, 0, r, basic)),
+            Some(&(basic, _)) => unnamed(c::COMBINER_F90_INTEGER, 0, r, basic),
             None => Err(Error::argument(
                 c::ERR_ARG,
                 "r",

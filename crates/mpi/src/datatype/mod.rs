@@ -287,16 +287,19 @@ impl Datatype {
     }
 
     /// Gives the datatype a handle, if it has none yet, and returns it.
-    pub fn register(&self) -> u32 {
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM` when no handle is left.
+    pub fn register(&self) -> Result<u32> {
         let handle = self.handle();
         if handle != 0 {
-            return handle;
+            return Ok(handle);
         }
         TABLE.insert_with(|handle| {
             self.0.handle.store(handle, Ordering::Relaxed);
             self.clone()
-        });
-        self.handle()
+        })?;
+        Ok(self.handle())
     }
 
     /// The datatype's handle, 0 if it was never registered.
@@ -306,19 +309,22 @@ impl Datatype {
 
     /// Calls `f` with a handle that names the datatype: its own or, if the program has freed that meanwhile, one for the
     /// time of the call. (A reduction under way shows the user's operator its datatype.)
-    pub fn with_handle<R>(&self, f: impl FnOnce(u32) -> R) -> R {
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM` when no handle is left.
+    pub fn with_handle<R>(&self, f: impl FnOnce(u32) -> R) -> Result<R> {
         let own = self.handle();
         if self.0.core.permanent
             || TABLE
                 .get(own)
                 .is_some_and(|found| std::ptr::eq(&*found.0, &*self.0))
         {
-            return f(own);
+            return Ok(f(own));
         }
-        let lent = TABLE.insert(self.clone());
+        let lent = TABLE.insert(self.clone())?;
         let result = f(lent);
         TABLE.remove(lent);
-        result
+        Ok(result)
     }
 
     /// `MPI_Type_free`: deletes the attributes and forgets the handle. Who still uses the datatype keeps it alive.

@@ -77,7 +77,7 @@ fn wrong_handles_and_counts_are_told() {
 #[test]
 fn only_committed_datatypes_move_data() {
     let pair = Datatype::contiguous(2, &named(c::INT)).unwrap();
-    let handle = pair.register();
+    let handle = pair.register().unwrap();
     assert_eq!(class(view_of(handle, Region::null(), 0)), c::ERR_TYPE);
     pair.commit();
     assert_eq!(
@@ -314,7 +314,10 @@ fn value_and_index_make_the_named_pairs() {
         value_index(c::DOUBLE, c::INT64_T).unwrap(),
         c::DATATYPE_NULL
     );
-    let derived = Datatype::contiguous(1, &named(c::INT)).unwrap().register();
+    let derived = Datatype::contiguous(1, &named(c::INT))
+        .unwrap()
+        .register()
+        .unwrap();
     assert_eq!(class(value_index(c::INT, derived)), c::ERR_TYPE);
 }
 

@@ -137,7 +137,10 @@ impl Op {
     }
 
     /// Gives this operator a handle (`MPI_Op_create`).
-    pub fn register(self) -> u32 {
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM` when no handle is left.
+    pub fn register(self) -> Result<u32> {
         OPS.insert(self)
     }
 
@@ -213,8 +216,7 @@ impl Op {
         match &self.0 {
             Form::User(user) => {
                 let (input, inout) = (input.address(), inout.address());
-                datatype.with_handle(|handle| (user.function)(input, inout, count as i64, handle));
-                Ok(())
+                datatype.with_handle(|handle| (user.function)(input, inout, count as i64, handle))
             }
             Form::Predefined(Predefined::NoOp) => Ok(()),
             Form::Predefined(op) => {

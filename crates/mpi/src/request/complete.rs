@@ -33,7 +33,7 @@ pub fn test(handle: u32) -> Result<Option<Outcome>> {
     Ok(get(handle, true)?.map(|outcome| finish(handle, outcome)))
 }
 
-/// `MPI_Request_get_status`: as [`test`], but the request stays.
+/// `MPI_Request_get_status`: as [`test()`], but the request stays.
 ///
 /// # Errors
 /// As [`wait`].

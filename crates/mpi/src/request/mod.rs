@@ -212,10 +212,14 @@ impl Request {
     }
 
     /// A handle for the request, to be completed or freed.
-    pub fn register(self) -> u32 {
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM` when no handle is left: a receive is cancelled then, what else was started goes on unasked.
+    #[inline]
+    pub fn register(self) -> Result<u32> {
         match self.work {
-            Work::Sent => SENT_HANDLE,
-            _ => REQUESTS.insert(self),
+            Work::Sent => Ok(SENT_HANDLE),
+            _ => REQUESTS.try_insert(self).or_else(without_handle),
         }
     }
 
@@ -481,6 +485,13 @@ pub fn free(handle: u32) -> Result<()> {
         forget(handle);
     }
     Ok(())
+}
+
+#[cold]
+fn without_handle(request: Request) -> Result<u32> {
+    request.cancel()?;
+    request.abandon()?;
+    Err(REQUESTS.used_up())
 }
 
 /// Takes the handle back.

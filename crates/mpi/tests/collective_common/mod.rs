@@ -165,7 +165,7 @@ impl Kind {
     fn new(datatype: Datatype, at: [isize; 2]) -> Kind {
         datatype.commit();
         assert_eq!(datatype.size(), 8);
-        datatype.register();
+        datatype.register().unwrap();
         Kind { datatype, at }
     }
 

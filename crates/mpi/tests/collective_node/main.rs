@@ -9,9 +9,12 @@ mod errors;
 mod rig;
 
 use cases::{Case, Kit, Spec, counts};
+use mica_channel::memory::{Region, Shape, View};
 use mica_mpi::collective::node::direct::Direction;
+use mica_mpi::collective::node::{Parts, What};
+use mica_mpi::constants as c;
 use mica_policy::collective::Collective;
-use rig::{Form, How, Means, Random, Ranks};
+use rig::{Form, How, Means, Operation, Random, Ranks};
 
 /// Runs these collectives one after the other, some at once, and checks them all.
 fn check(ranks: &Ranks, cases: &[Case], hows: &[How], width: usize, seed: u64) {
@@ -278,5 +281,42 @@ fn nobody_leaves_a_barrier_before_all_have_come() {
                 size as u64,
             );
         }
+    }
+}
+
+fn nowhere(bytes: usize) -> View {
+    Region::null().view(Shape::Contiguous { bytes })
+}
+
+/// A stamp has 24 bits for the phases of an operation: half a cell of 256 bytes each would not do for 2 GiB.
+#[test]
+fn a_message_of_too_many_pieces_does_not_go_through_cells() {
+    let ranks = Ranks::new(Form::flat(2, 256));
+    let bcast = |bytes| What::Bcast {
+        view: nowhere(bytes),
+        root: 0,
+    };
+    assert!(ranks.fits(&bcast(256 << 20)));
+    assert!(!ranks.fits(&bcast(2 << 30)));
+}
+
+/// Where not all know the lengths, they cannot agree on another way.
+#[test]
+fn a_part_of_too_many_pieces_is_an_error_at_both_ends() {
+    let ranks = Ranks::new(Form::flat(2, 256));
+    let gather = |send, parts| What::Gather {
+        send: Some(nowhere(send)),
+        parts,
+        root: 0,
+        bytes: None,
+    };
+    let all = Parts::Each(vec![nowhere(0), nowhere(2 << 30)]);
+    let parts = vec![gather(0, Some(all)), gather(2 << 30, None)];
+    let operation = Operation::new(parts, How::Cells { base: 0 }, String::new());
+    let results = ranks.run(&[operation], 1, 5).remove(0);
+    for result in results {
+        let error = result.expect_err("too long");
+        assert_eq!(error.code(), c::ERR_COUNT);
+        assert!(error.to_string().contains("2147483648 bytes"), "{error}");
     }
 }

@@ -1,14 +1,15 @@
 //! A bell: how a rank is woken that waits for descriptors, which a futex cannot do.
 //!
-//! It is a datagram socket in the abstract namespace of Unix sockets, with a name of the kernel's choice: nothing lies in a
-//! file system, no descriptor has to be handed to peers, and it is gone with its process. Whoever knows the number may ring;
-//! a ring that nobody meant costs its hearer one look.
+//! Of several threads of a rank one has the watch: it waits for the bell, and hands the watch over when it has heard it. The
+//! others sleep until it does.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::RawFd;
 use std::time::Duration;
+
+use super::futex;
+use super::socket::Socket;
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// What else ends the waiting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,41 +33,11 @@ impl Watch {
 /// The bell of one process.
 #[derive(Debug)]
 pub struct Bell {
-    socket: OwnedFd,
-    number: u32,
-    /// A thread listens; others sleep until it tells them.
+    socket: Socket,
+    /// A thread has the watch.
     watched: AtomicBool,
-}
-
-/// Length of the names that the kernel chooses: five hexadecimal digits.
-const DIGITS: usize = 5;
-
-/// The address of bell `number`, and its length.
-fn address(number: u32) -> (libc::sockaddr_un, libc::socklen_t) {
-    let mut address = libc::sockaddr_un {
-        sun_family: libc::AF_UNIX as libc::sa_family_t,
-        sun_path: [0; 108],
-    };
-    let name = format!("{number:05x}");
-    for (to, from) in address.sun_path[1..].iter_mut().zip(name.bytes()) {
-        *to = from as libc::c_char;
-    }
-    (address, length(1 + DIGITS))
-}
-
-fn length(path: usize) -> libc::socklen_t {
-    (size_of::<libc::sa_family_t>() + path) as libc::socklen_t
-}
-
-fn socket() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: plain system call.
-    let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call returned this descriptor to us alone.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    /// How often the watch was given up: what the other threads sleep on.
+    handovers: AtomicU32,
 }
 
 impl Bell {
@@ -75,102 +46,54 @@ impl Bell {
     /// # Errors
     /// When the system gives no socket, or none with a name of this kind.
     pub fn new() -> io::Result<Bell> {
-        let socket = socket()?;
-        let (mut name, _) = address(0);
-        // SAFETY: the address is valid for the length given; a family alone asks the kernel to choose a name.
-        let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const name).cast(), length(0)) };
-        let mut len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-        if bound < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: both pointers are to locals of the sizes given.
-        let named =
-            unsafe { libc::getsockname(socket.as_raw_fd(), (&raw mut name).cast(), &raw mut len) };
-        if named < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        let digits: String = name.sun_path[1..=DIGITS]
-            .iter()
-            .map(|&c| char::from(c as u8))
-            .collect();
-        let number = u32::from_str_radix(&digits, 16)
-            .ok()
-            .filter(|_| len == length(1 + DIGITS))
-            .ok_or_else(|| io::Error::other("the kernel chose a name of an unknown kind"))?;
-        let watched = AtomicBool::new(false);
         Ok(Bell {
-            socket,
-            number,
-            watched,
+            socket: Socket::new()?,
+            watched: AtomicBool::new(false),
+            handovers: AtomicU32::new(0),
         })
     }
 
     /// By what others ring it.
     pub fn number(&self) -> u32 {
-        self.number
+        self.socket.number()
     }
 
-    /// Forgets the rings so far.
-    pub(super) fn clear(&self) {
-        let mut byte = 0u8;
-        // SAFETY: writes at most the one byte; the socket does not block.
-        while unsafe { libc::recv(self.socket.as_raw_fd(), (&raw mut byte).cast(), 1, 0) } >= 0 {}
-    }
-
-    /// Becomes the one that listens. False if another thread is.
+    /// Takes the watch. False if another thread has it.
     pub(super) fn take_watch(&self) -> bool {
         // SYNC watch: see `ParkingSpot::listen`.
-        !self.watched.swap(true, Ordering::SeqCst)
+        let taken = self
+            .watched
+            .compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst);
+        taken.is_ok()
     }
 
+    /// Gives the watch up, and wakes all who wait for that.
     pub(super) fn give_up_watch(&self) {
         // SYNC watch
         self.watched.store(false, Ordering::SeqCst);
-    }
-
-    pub(super) fn is_watched(&self) -> bool {
         // SYNC watch
-        self.watched.load(Ordering::SeqCst)
+        self.handovers.fetch_add(1, Ordering::SeqCst);
+        futex::wake_all(&self.handovers);
     }
 
-    /// Waits for a ring or for what `watch` names.
+    /// How often the watch was given up so far.
+    pub(super) fn handovers(&self) -> u32 {
+        // SYNC watch
+        self.handovers.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps until the watch is given up, unless nobody has it or it was given up since `handovers` was read.
+    pub(super) fn await_handover(&self, handovers: u32, limit: Option<Duration>) {
+        // SYNC watch
+        if self.watched.load(Ordering::SeqCst) {
+            futex::wait(&self.handovers, handovers, limit);
+        }
+    }
+
+    /// Waits for a ring or for what `watch` names; one that came before counts. By who has the watch.
     pub(super) fn await_ring(&self, watch: Watch) {
-        let wanted = |fd| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // A negative descriptor is left out.
-        let mut fds = [
-            wanted(self.socket.as_raw_fd()),
-            wanted(watch.descriptor.unwrap_or(-1)),
-        ];
-        let limit = watch.limit.map(|limit| libc::timespec {
-            tv_sec: limit.as_secs() as libc::time_t,
-            tv_nsec: limit.subsec_nanos().into(),
-        });
-        let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the array and the limit outlive the call; no signal mask is given.
-        unsafe { libc::ppoll(fds.as_mut_ptr(), 2, limit, std::ptr::null()) };
+        self.socket.await_ring(watch);
+        // Whomever of this rank a ring was meant for: all look again when the watch is given up.
+        self.socket.clear();
     }
-}
-
-/// Rings bell `number`. One that rings already, or is not there any more, is left alone.
-pub(super) fn ring(number: u32) {
-    static MOUTH: OnceLock<Option<OwnedFd>> = OnceLock::new();
-    let Some(mouth) = MOUTH.get_or_init(|| socket().ok()) else {
-        return;
-    };
-    let (address, len) = address(number);
-    // SAFETY: the byte and the address are valid for the lengths given; the socket does not block.
-    unsafe {
-        libc::sendto(
-            mouth.as_raw_fd(),
-            b"!".as_ptr().cast(),
-            1,
-            libc::MSG_NOSIGNAL,
-            (&raw const address).cast(),
-            len,
-        )
-    };
 }

@@ -12,19 +12,22 @@
 //! | anyone who unblocks it | 0; wakes it if it was 1, rings its [bell](Bell) if it was 2 |
 //!
 //! A rank that also waits for a descriptor, as of the network, cannot sleep in a futex: it [listens](ParkingSpot::listen) to the
-//! descriptor and to its bell. Of several threads of a rank one listens, the others sleep and are woken by it.
+//! descriptor and to its bell. Of several threads of a rank one has the watch and listens, the others sleep until it hands that over.
 
-#[cfg(not(loom))]
 mod bell;
 mod futex;
 mod membarrier;
+#[cfg(not(loom))]
+mod socket;
+#[cfg(loom)]
+#[path = "socket_model.rs"]
+mod socket;
 
 #[cfg(all(test, loom))]
 mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-#[cfg(not(loom))]
 pub use bell::{Bell, Watch};
 pub use membarrier::{
     is_available as membarrier_available, register as membarrier_register, run as membarrier_run,
@@ -62,7 +65,6 @@ const AWAKE: u32 = 0;
 /// Somebody sleeps on the futex.
 const ASLEEP: u32 = 1;
 /// Somebody listens for the bell.
-#[cfg(not(loom))]
 const LISTENING: u32 = 2;
 
 /// Where a rank waits: a futex word, and the number of its bell if it has one.
@@ -71,7 +73,6 @@ const LISTENING: u32 = 2;
 pub struct ParkingSpot {
     word: AtomicU32,
     /// Written by the owner before the first LISTENING.
-    #[cfg(not(loom))]
     bell: AtomicU32,
 }
 
@@ -79,7 +80,6 @@ impl Default for ParkingSpot {
     fn default() -> ParkingSpot {
         ParkingSpot {
             word: AtomicU32::new(AWAKE),
-            #[cfg(not(loom))]
             bell: AtomicU32::new(0),
         }
     }
@@ -125,26 +125,29 @@ impl ParkingSpot {
     /// the same news concerns.
     #[inline(always)]
     pub fn wake_fenced(&self) {
-        if self.word.load(Ordering::Relaxed) != AWAKE {
-            self.wake_now();
+        let seen = self.word.load(Ordering::Relaxed);
+        if seen != AWAKE {
+            self.wake_now(seen);
         }
     }
 
     #[cold]
-    fn wake_now(&self) {
-        match self.word.swap(AWAKE, Ordering::Relaxed) {
-            AWAKE => {}
-            #[cfg(not(loom))]
-            LISTENING => {
-                bell::ring(self.bell.load(Ordering::Relaxed));
-                // Other threads of that rank sleep until it is heard: `listen` sees to them.
+    fn wake_now(&self, mut seen: u32) {
+        // Who finds it awake writes nothing: the word is the announcement of whoever waits next.
+        while seen != AWAKE {
+            let (relaxed, word) = (Ordering::Relaxed, &self.word);
+            match word.compare_exchange(seen, AWAKE, relaxed, relaxed) {
+                Ok(LISTENING) => {
+                    // Other threads of that rank sleep until it is heard.
+                    return socket::ring(self.bell.load(Ordering::Relaxed));
+                }
+                Ok(_) => return futex::wake_all(word),
+                Err(now) => seen = now,
             }
-            _ => futex::wake_all(&self.word),
         }
     }
 }
 
-#[cfg(not(loom))]
 impl ParkingSpot {
     /// Names the bell that wakers are to ring. To be called once, by the owner, before it first listens.
     pub fn hang(&self, bell: &Bell) {
@@ -154,28 +157,21 @@ impl ParkingSpot {
     /// Waits until [`ParkingSpot::wake`], or until what [`Watch`] names has something, unless `ready` says that there is something
     /// to do already (`None`). May return early. Several threads of the rank may call at once.
     pub fn listen(&self, fencing: Fencing, bell: &Bell, ready: impl FnOnce() -> Option<Watch>) {
+        // SYNC watch: before the announcement. Whoever gives the watch up takes all announcements so far back, and counts a
+        // handover after that: who announced itself before it does not sleep, or is woken.
+        let handovers = bell.handovers();
         let watches = bell.take_watch();
-        if watches {
-            // By nobody else: a ring may be meant for the one that listens.
-            bell.clear();
-        }
         let limit = self.announce(LISTENING, fencing, None);
         let watch = ready();
         if watches {
             if let Some(watch) = watch {
                 bell.await_ring(watch.shorter(limit));
             }
-            // SYNC watch: whoever announces itself after the second store finds the watch free; whoever did before it is
-            // woken, or finds the word changed.
-            bell.give_up_watch();
+            // Before the watch is given up: the next who has it announces itself anew.
             self.word.store(AWAKE, Ordering::SeqCst);
-            futex::wake_all(&self.word);
-        } else if watch.is_some() {
-            // SYNC watch: see above. The watch may have been given up since the announcement.
-            self.word.store(LISTENING, Ordering::SeqCst);
-            if bell.is_watched() {
-                futex::wait(&self.word, LISTENING, limit);
-            }
+            bell.give_up_watch();
+        } else if let Some(watch) = watch {
+            bell.await_handover(handovers, watch.shorter(limit).limit);
         }
     }
 }

@@ -49,3 +49,32 @@ fn one_fence_serves_all_who_are_to_be_woken() {
         }
     });
 }
+
+/// Two threads of a rank. One has the watch, or finds that the other has it, and has something to do; the other waits for a
+/// message.
+#[test]
+fn the_watch_is_handed_over_without_a_loss() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let bell = Bell::new().expect("a bell");
+        let shared = Arc::new((ParkingSpot::default(), AtomicU32::new(0), bell));
+        shared.0.hang(&shared.2);
+        let (busy, waits) = (shared.clone(), shared.clone());
+        let busy = loom::thread::spawn(move || {
+            busy.0.listen(Fencing::Sender, &busy.2, || None);
+        });
+        let waits = loom::thread::spawn(move || {
+            let (spot, message, bell) = &*waits;
+            while message.load(Ordering::Acquire) == 0 {
+                spot.listen(Fencing::Sender, bell, || {
+                    (message.load(Ordering::Acquire) == 0).then(Watch::default)
+                });
+            }
+        });
+        shared.1.store(1, Ordering::Release);
+        shared.0.wake(Fencing::Sender);
+        busy.join().expect("thread");
+        waits.join().expect("thread");
+    });
+}

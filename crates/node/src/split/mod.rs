@@ -6,14 +6,14 @@
 //!
 //! | who | writes |
 //! |---|---|
-//! | sender | resets the words before it announces the message; takes from the back; its answer |
-//! | receiver | takes from the front; its answer |
+//! | sender | resets the words before it announces the message; takes from the back; its answer, or no for the receiver's |
+//! | receiver | takes from the front; its answer, or no for the sender's |
 //!
 //! The word orders nothing: what one side has copied is published by the packet in which it says so.
 //!
 //! Two more words carry late answers: a side that has told from memory where its buffer lies asks the kernel only after its packet is on
 //! its way. What the receiver has copied means nothing before the sender's answer is there; the sender copies nothing before the
-//! receiver's is.
+//! receiver's is. Who waits in vain for an answer gives one itself, no: the first answer is the one that counts, for both.
 
 #[cfg(all(test, loom))]
 mod model;
@@ -73,11 +73,26 @@ impl Split {
         }
     }
 
-    /// `side` answers whether its buffer lies where it said.
+    /// `side` answers whether its buffer lies where it said. Without effect if the other side has [given up](Self::give_up).
     pub fn confirm(&self, side: End, is_right: bool) {
         let answer = if is_right { RIGHT } else { WRONG };
-        // SYNC answer: pairs with the Acquire in `confirmed`. The buffer itself was published by the packet that names it.
-        self.answers[side as usize].store(answer, Ordering::Release);
+        self.answer(side, answer);
+    }
+
+    /// Waits for the answer of `side` no longer: it counts as no, unless it is there. Answers whether it was yes.
+    pub fn give_up(&self, side: End) -> bool {
+        self.answer(side, WRONG) == RIGHT
+    }
+
+    /// The answer of `side` that counts: this one, if it is the first.
+    fn answer(&self, side: End, answer: u32) -> u32 {
+        let word = &self.answers[side as usize];
+        // SYNC answer: pairs with the Acquire in `confirmed`, and with that of a later answer here. The buffer itself was
+        // published by the packet that names it.
+        match word.compare_exchange(OPEN, answer, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => answer,
+            Err(first) => first,
+        }
     }
 
     /// The answer of `side`, once it is there.

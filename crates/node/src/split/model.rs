@@ -26,3 +26,27 @@ fn every_unit_is_taken_once() {
         assert_eq!(sum + back.join().expect("back"), LEN);
     });
 }
+
+/// One side answers while the other gives up: what counts is the same for both, and what was written before an answer of yes is
+/// seen by who takes it.
+#[test]
+fn the_first_answer_counts_for_both() {
+    loom::model(|| {
+        let split = Arc::new(Split::new());
+        let written = Arc::new(loom::cell::UnsafeCell::new(0));
+        let (theirs, place) = (split.clone(), written.clone());
+        let peer = loom::thread::spawn(move || {
+            // SAFETY: the other thread reads after the answer only: this is what the model checks.
+            place.with_mut(|value| unsafe { *value = 1 });
+            theirs.confirm(End::Front, true);
+            theirs.confirmed(End::Front).expect("answered")
+        });
+        let seen = split.give_up(End::Front);
+        if seen {
+            // SAFETY: the peer writes before its answer.
+            written.with(|value| assert_eq!(unsafe { *value }, 1));
+        }
+        assert_eq!(split.confirmed(End::Front), Some(seen));
+        assert_eq!(peer.join().expect("peer"), seen);
+    });
+}

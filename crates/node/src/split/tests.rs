@@ -24,7 +24,7 @@ fn one_side_alone_takes_all_in_order() {
 
 #[test]
 fn two_sides_take_every_byte_once() {
-    let len = (64 << 20) + 17;
+    let len = if cfg!(miri) { 4 << 20 } else { 64 << 20 } + 17;
     let split = Split::new();
     let both = std::thread::scope(|s| {
         let take = |end| {
@@ -57,4 +57,14 @@ fn a_reset_starts_anew() {
     split.confirm(End::Front, true);
     assert_eq!(split.confirmed(End::Front), Some(true));
     assert_eq!(split.confirmed(End::Back), None);
+}
+
+#[test]
+fn who_gives_up_has_answered_no() {
+    let split = Split::new();
+    assert!(!split.give_up(End::Back));
+    split.confirm(End::Back, true);
+    assert_eq!(split.confirmed(End::Back), Some(false));
+    split.confirm(End::Front, true);
+    assert!(split.give_up(End::Front));
 }

@@ -1,7 +1,7 @@
 //! The fast lane: a blocking barrier, or a short movement or reduction of elements without gaps, among ranks that look at each other's
 //! lines.
 //!
-//! The steps are those of [`cells`](super::cells) and [`reduce_cells`](super::reduce_cells), on the same [`Turn`], taken one after the other
+//! The steps are those of [`cells`] and [`reduce_cells`](super::reduce_cells), on the same [`Turn`], taken one after the other
 //! without a future and without counting who uses what: such a call takes little longer than a line on its way between two
 //! caches, and so every instruction shows. Whatever is out of the ordinary takes the usual way; all ranks decide that alike, from
 //! their settings and the length, or meet in the same phases.

@@ -186,6 +186,8 @@ async fn directly(
 
 /// Through cells.
 async fn in_cells(turn: &Turn<'_>, what: &What, cells: &Cells) -> Result<()> {
+    // The others learn that this rank has left.
+    what.check_longest(turn.team())?;
     let (base, among) = (cells.base, Among(cells.among.as_deref()));
     let kept = cells.operand.as_ref();
     match what {

@@ -15,7 +15,8 @@ use crate::collective::thresholds::Thresholds;
 use crate::collective::{
     allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan,
 };
-use crate::error::Result;
+use crate::constants as c;
+use crate::error::{Error, Result};
 
 /// A collective among ranks of an intra-communicator, with this rank's buffers. A buffer that is `None` is left out by
 /// `MPI_IN_PLACE`, or is that of another rank.
@@ -234,13 +235,37 @@ impl What {
             && self.reduction().is_none_or(|r| r.count == 0)
     }
 
-    /// Whether the team's cells can hold its operands, if it has any.
+    /// Whether the team's cells can carry it, as far as all know its amounts: its operands fit in, and it has not too many
+    /// pieces.
     pub fn fits(&self, team: &Team) -> bool {
+        let most = team.most_bytes(self.collective());
+        if self.bytes().is_some_and(|bytes| bytes > most) {
+            return false;
+        }
         let Some(reduction) = self.reduction() else {
             return true;
         };
         let room = team.cell_bytes() / 2 / team.size();
         stride(reduction).is_some_and(|stride| stride <= room)
+    }
+
+    /// Refuses a part of this rank's own that is too long for the team's cells: the others do not know of it, as otherwise
+    /// the call would not [fit](Self::fits).
+    ///
+    /// # Errors
+    /// `MPI_ERR_COUNT`.
+    pub fn check_longest(&self, team: &Team) -> Result<()> {
+        let longest = self.longest().max(self.own_bytes(team.me()));
+        let most = team.most_bytes(self.collective());
+        if longest <= most {
+            return Ok(());
+        }
+        let detail = format!(
+            "a part of {longest} bytes: where the lengths of parts differ, one has at most {most} bytes between the {} ranks of \
+             this node; MICA_COLL=messages has no such limit",
+            team.size()
+        );
+        Err(Error::other(c::ERR_COUNT, detail))
     }
 
     fn parts_at_root<'a>(&self, parts: Option<&'a Parts>) -> AtRoot<'a> {

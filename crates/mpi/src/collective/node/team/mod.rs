@@ -18,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use mica_channel::area::{Area, Completions};
 use mica_channel::direct::Reach;
+use mica_policy::collective::Collective;
 
 use mica_protocol::ThreadMode;
 
@@ -103,6 +104,17 @@ impl Team {
     #[inline]
     pub fn cell_bytes(&self) -> usize {
         self.area.cell_bytes()
+    }
+
+    /// The longest message, or part of one, that goes through cells: pieces are half a cell, or where each goes to one
+    /// member a member's share of that, and the stamp counts them.
+    pub fn most_bytes(&self, collective: Collective) -> usize {
+        let half = self.cell_bytes() / 2;
+        let piece = match collective {
+            Collective::Alltoall => half / self.size(),
+            _ => half,
+        };
+        piece.max(1).saturating_mul(turn::MOST_PIECES)
     }
 
     /// How the members reach each other's buffers.

@@ -18,6 +18,9 @@ use crate::late::{self, Arrival};
 /// Bits of a stamp that number the phases of one operation.
 const PHASE_BITS: u32 = 24;
 
+/// Most pieces of a message: a piece takes two phases at most, and an operation some others.
+pub(super) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
+
 /// Looks at a line in a row, where a rank has nothing else to do and a core for itself: the way through the caller and back
 /// takes as long as some.
 const LOOKS: u32 = 40;

@@ -1,0 +1,132 @@
+//! `mpiexec`: starts the ranks of a job, watches them, and leaves nothing behind.
+//!
+//! [`options`] reads the command line (one table drives parsing, `--help` and the manual), [`placement`] decides whether
+//! the job runs here or on several nodes. On a node, [`plan`] gives every rank its program and place, [`job`] starts the
+//! [`ranks`] and waits for what happens to them, [`report`] says it in words. For several nodes the [`head`] starts an
+//! [`agent`] on each, that runs the same [`job`] for its ranks; they speak the messages of [`wire`] over a [`link`] that
+//! [`auth`] made safe. MPI 5.0 section 11.5 describes the portable part of the command. See
+//! `docs/design/launching.md`.
+//!
+//! The library exists for the program of this crate and for the fuzz targets, which need what reads a stranger's bytes.
+
+#![forbid(unsafe_code)]
+
+mod agent;
+#[doc(hidden)]
+pub mod auth;
+mod binding;
+mod door;
+mod environment;
+mod foreign;
+mod head;
+#[doc(hidden)]
+pub mod hosts;
+mod input;
+mod job;
+mod late;
+mod left;
+mod link;
+mod options;
+mod output;
+mod pattern;
+mod placement;
+mod plan;
+mod pmi;
+mod rank_set;
+mod ranks;
+mod redirect;
+mod remote;
+mod report;
+mod requests;
+mod tool;
+mod traffic;
+#[doc(hidden)]
+pub mod wire;
+mod writer;
+
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use head::HeadError;
+use options::{Options, Request};
+use placement::Placement;
+use report::say;
+use wire::NodeJob;
+
+/// Exit status of a wrong command line.
+const USAGE: u8 = 2;
+/// Exit status when the launcher itself cannot do its work.
+const INTERNAL: u8 = 1;
+
+/// The program: `mpiexec`'s main function.
+pub fn main() -> ExitCode {
+    mica_node::process::take_dispositions();
+    let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
+    let request = match options::parse_with(&arguments, &|name| std::env::var_os(name)) {
+        Ok(request) => request,
+        Err(error) => {
+            say(format_args!(
+                "mpiexec: {error}\nmpiexec: try `mpiexec --help`\n"
+            ));
+            return ExitCode::from(USAGE);
+        }
+    };
+    let options = match request {
+        Request::Help => return print(&options::help()),
+        Request::Version => {
+            return print(concat!("mpiexec (Mica) ", env!("CARGO_PKG_VERSION"), "\n"));
+        }
+        Request::Run(options) => options,
+        Request::Agent(agent) => return ExitCode::from(agent::run(&agent)),
+    };
+    ExitCode::from(run(*options))
+}
+
+/// Answers a question on standard output.
+fn print(text: &str) -> ExitCode {
+    let written =
+        output::own(output::Target::Out).and_then(|mut out| out.write_all(text.as_bytes()));
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(format_args!(
+                "mpiexec: cannot write to standard output: {error}\n"
+            ));
+            ExitCode::from(INTERNAL)
+        }
+    }
+}
+
+/// Runs a job, here or on other nodes.
+fn run(mut options: Options) -> u8 {
+    let placement = placement::place(&mut options, &|name| std::env::var(name).ok());
+    let result: Result<u8, Trouble> = match placement {
+        Ok(Placement::Here) => run_here(&options),
+        Ok(Placement::Nodes(nodes)) => head::run(&options, &nodes).map_err(|error| {
+            let status = match &error {
+                HeadError::Launch(error) => error.status(),
+                HeadError::Placement(_) => USAGE,
+                _ => INTERNAL,
+            };
+            (error.to_string(), status)
+        }),
+        Err(error) => Err((error.to_string(), USAGE)),
+    };
+    result.unwrap_or_else(|(text, status)| {
+        say(format_args!("mpiexec: {text}\n"));
+        status
+    })
+}
+
+/// What the user is told, and the exit status.
+type Trouble = (String, u8);
+
+fn run_here(options: &Options) -> Result<u8, Trouble> {
+    let node = NodeJob::all_here(options);
+    let plan = plan::Plan::new(&node).map_err(|error| (error.to_string(), INTERNAL))?;
+    if options.verbose {
+        say(plan.describe());
+    }
+    say(plan.notice(&node));
+    job::run(options, &node, &plan).map_err(|error| (error.to_string(), error.status()))
+}

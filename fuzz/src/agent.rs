@@ -1,0 +1,66 @@
+//! What `mpiexec` and its agents say to each other.
+
+use std::fmt::Debug;
+
+use mica_launch::auth::{AgentSide, HeadSide, Secret};
+use mica_launch::wire::{Down, Up};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The first byte says whose message the others are.
+pub fn run(bytes: &[u8]) {
+    let Some((&kind, bytes)) = bytes.split_first() else {
+        return;
+    };
+    match kind % 4 {
+        0 => drop(decode::<Up>(bytes)),
+        1 => {
+            if let Some(Down::Plan(job)) = decode::<Down>(bytes)
+                && job.is_sound()
+            {
+                // What a sound job promises to who indexes it.
+                for (&rank, &section) in job.members.iter().zip(&job.section_of) {
+                    assert!(rank < job.size && (section as usize) < job.sections.len());
+                }
+            }
+        }
+        2 => handshake(bytes),
+        _ => {
+            let text = String::from_utf8_lossy(bytes);
+            if let Some(secret) = Secret::from_hex(&text) {
+                assert!(
+                    secret.to_hex().eq_ignore_ascii_case(text.trim()),
+                    "{text:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Reads a message; what is written again must be read as the same.
+fn decode<M: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) -> Option<M> {
+    let message: M = postcard::from_bytes(bytes).ok()?;
+    let again = postcard::to_stdvec(&message).expect("messages can be written");
+    assert_eq!(postcard::from_bytes::<M>(&again).as_ref(), Ok(&message));
+    Some(message)
+}
+
+/// A stranger who does not know the secret must not get in, on either side.
+fn handshake(bytes: &[u8]) {
+    let secret = Secret::from_hex(&"5a".repeat(32)).expect("a secret");
+    let mut rest = bytes;
+    let mut next = |length: usize| {
+        let (taken, after) = rest.split_at(length.min(rest.len()));
+        rest = after;
+        taken.to_vec()
+    };
+    fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
+        std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0))
+    }
+    let hello = fixed(&next(64));
+    if let Some((side, _)) = HeadSide::answer(&secret, &hello) {
+        assert!(side.accept(&secret, &fixed(&next(32))).is_none());
+    }
+    let (side, _) = AgentSide::new().expect("random bytes");
+    assert!(side.prove(&secret, &fixed(&next(96))).is_none());
+}

@@ -1,0 +1,58 @@
+//! Fuzz targets: each takes any bytes, gives them to code that reads what others wrote, and panics when an invariant
+//! is violated.
+//!
+//! | target | code under test | invariant besides "no panic" |
+//! |---|---|---|
+//! | `pmi1`, `pmi2` | the messages of process managers (`mica_bootstrap`) | how the bytes come in pieces does not matter; what is read and written again is read as the same |
+//! | `card` | what a process says about itself (`mica_bootstrap::card`) | encode is the inverse of decode |
+//! | `contact`, `network` | a rank's network address, a message's head (`mica_channel::net::wire`) | write is the inverse of read |
+//! | `packet` | the packets between engines (`mica_protocol::packet`) | a decoded packet, encoded and decoded again, is the same |
+//! | `agent` | the messages between `mpiexec` and its agents, the handshake, the secret (`mica_launch`) | as for `packet`; a forged proof is refused |
+//! | `hosts` | host lists and Slurm's host expressions (`mica_launch::hosts`) | each rank has one host |
+//! | `tuning` | the tuning file (`mica_policy::tuning`) | what is printed is read as the same; choices with its costs do not fail |
+//! | `info` | info objects (`mica_mpi::info`) | the same answers as a plain list of pairs |
+//! | `datatype` | datatype constructors, contents, pack, external32 (`mica_mpi::datatype`) | contents rebuild the same datatype; unpack is the inverse of pack |
+//!
+//! `corpus/TARGET` has inputs that reach each target's branches, and every input that ever failed. `tests/short.rs`
+//! runs all of it, and mutations of it that are the same in each run. [`fuzz_targets`](../fuzz_targets) gives the same
+//! functions to cargo-fuzz.
+#![forbid(unsafe_code)]
+
+mod agent;
+mod datatype;
+mod hosts;
+mod info;
+pub mod mutate;
+mod network;
+mod packet;
+mod pmi;
+mod reader;
+mod tuning;
+
+/// A target: gets the bytes to try.
+pub type Target = fn(&[u8]);
+
+/// All targets by name.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("agent", agent::run),
+    ("card", pmi::run_card),
+    ("contact", network::run_contact),
+    ("datatype", datatype::run),
+    ("hosts", hosts::run),
+    ("info", info::run),
+    ("network", network::run),
+    ("packet", packet::run),
+    ("pmi1", pmi::run_pmi1),
+    ("pmi2", pmi::run_pmi2),
+    ("tuning", tuning::run),
+];
+
+/// Runs the target of this name.
+///
+/// # Panics
+/// If there is none, or the target finds an error.
+pub fn run(name: &str, bytes: &[u8]) {
+    let target = TARGETS.iter().find(|(known, _)| *known == name);
+    let (_, target) = target.unwrap_or_else(|| panic!("there is no fuzz target {name}"));
+    target(bytes);
+}

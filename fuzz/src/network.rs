@@ -1,0 +1,42 @@
+//! What comes over the network: heads of messages, and addresses.
+
+use mica_channel::net::wire::{self, Contact, Malformed, Message};
+
+/// The first byte says whether the cookie is made right, so that the rest is looked at.
+pub fn run(bytes: &[u8]) {
+    const COOKIE: u64 = 7;
+    let Some((&ours, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let mut bytes = bytes.to_vec();
+    if ours % 8 != 0
+        && let Some(cookie) = bytes.first_chunk_mut()
+    {
+        *cookie = COOKIE.to_le_bytes();
+    }
+    let message = match wire::read(&bytes, COOKIE) {
+        Ok(message) => message,
+        Err(Malformed::Cookie) => {
+            return assert_ne!(bytes.first_chunk(), Some(&COOKIE.to_le_bytes()));
+        }
+        Err(Malformed::Bytes) => return,
+    };
+    let Message {
+        source,
+        number,
+        packet,
+    } = &message;
+    let mut again = vec![0; bytes.len().max(wire::HEAD)];
+    let head = wire::write_head(&mut again, COOKIE, *source, *number, packet.as_ref());
+    let payload = packet.as_ref().map_or(0, |packet| packet.payload as usize);
+    assert_eq!(head + payload, bytes.len(), "{message:?}");
+    again[head..].copy_from_slice(&bytes[head..]);
+    assert_eq!(wire::read(&again, COOKIE), Ok(message));
+}
+
+/// An address, as a rank got it from another.
+pub fn run_contact(bytes: &[u8]) {
+    if let Ok(contact) = Contact::from_bytes(bytes) {
+        assert_eq!(contact.to_bytes(), bytes);
+    }
+}

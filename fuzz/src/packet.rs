@@ -1,0 +1,42 @@
+//! The packets between engines. A peer's memory is trusted less than its program: every bit pattern decodes to
+//! something, and what it decodes to is stable.
+
+use mica_channel::shm::{INLINE, Packet};
+use mica_protocol::packet::{self, CELLS, CELLS_MAX};
+
+use crate::reader::Reader;
+
+/// Head and inline bytes of one packet.
+pub fn run(bytes: &[u8]) {
+    let mut from = Reader::new(bytes);
+    let (context, tag) = (from.below(1 << 16) as u64, from.below(1 << 16) as i32);
+    let mut p = Packet {
+        aux: from.below(1 << 16) as u16,
+        payload: from.below(1 << 16) as u32,
+        context,
+        tag,
+        ..Packet::of_kind(from.byte())
+    };
+    let inline = from.take(INLINE);
+    p.inline[..inline.len()].copy_from_slice(inline);
+    p.inline_len = INLINE as u8;
+
+    let request = packet::read_request(&p);
+    let again = packet::read_request(&packet::request(context, tag, &request));
+    assert_eq!(again, request);
+    let join = packet::read_join(&p);
+    assert_eq!(packet::read_join(&packet::join(&join)), join);
+    let (op, failed) = packet::read_pushed(&p);
+    assert_eq!(
+        packet::read_pushed(&packet::pushed(op, failed)),
+        (op, failed)
+    );
+    let (op, way) = packet::read_done(&p);
+    assert_eq!(packet::read_done(&packet::done(op, way)), (op, way));
+    let skewed = packet::read_skew(&p);
+    assert_eq!(packet::read_skew(&packet::skew(skewed)), skewed);
+    let cells: Vec<u16> = packet::read_cells(&p).collect();
+    assert!(cells.len() <= CELLS_MAX && cells.len() <= usize::from(p.aux));
+    let again = packet::cells(CELLS, context, tag, p.word(0), &cells);
+    assert_eq!(packet::read_cells(&again).collect::<Vec<_>>(), cells);
+}

@@ -1,0 +1,90 @@
+//! What comes from process managers: PMI-1, PMI-2, and the endpoint records that ranks leave with them.
+
+use mica_bootstrap::card::Card;
+use mica_bootstrap::pmi1::message::{Lines, Message, MessageError};
+use mica_bootstrap::pmi2::message::{Frames, to_frame};
+
+/// Messages until the first error, and the error.
+type Received = (Vec<Message>, Option<MessageError>);
+
+/// Receives `bytes` in pieces of `piece` bytes; `next` adds bytes, or takes a message.
+fn receive<R>(
+    bytes: &[u8],
+    piece: usize,
+    mut reader: R,
+    push: fn(&mut R, &[u8]),
+    next: fn(&mut R) -> Result<Option<Message>, MessageError>,
+) -> Received {
+    let mut messages = Vec::new();
+    for piece in bytes.chunks(piece) {
+        push(&mut reader, piece);
+        loop {
+            match next(&mut reader) {
+                Ok(Some(message)) => messages.push(message),
+                Ok(None) => break,
+                Err(error) => return (messages, Some(error)),
+            }
+        }
+    }
+    (messages, None)
+}
+
+/// The first byte says how long the pieces are in which the others come.
+pub fn run_pmi1(bytes: &[u8]) {
+    let Some((&piece, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let received = |piece| receive(bytes, piece, Lines::new(), Lines::push, Lines::next_message);
+    let all = received(bytes.len().max(1));
+    assert_eq!(received(usize::from(piece).max(1)), all);
+    for message in all.0 {
+        let line = match message.to_line() {
+            Ok(line) => line,
+            // A value of several words is read, and never written.
+            Err(MessageError::NotAWord { value, .. }) if value.contains(' ') => continue,
+            Err(error) => panic!("{message:?} was read and cannot be written: {error}"),
+        };
+        assert_eq!(Message::parse(&line), Ok(message), "{line:?}");
+    }
+}
+
+/// As [`run_pmi1`], for PMI-2.
+pub fn run_pmi2(bytes: &[u8]) {
+    let Some((&piece, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let received = |piece| {
+        let (push, next) = (Frames::push, Frames::next_message);
+        receive(bytes, piece, Frames::new(), push, next)
+    };
+    let all = received(bytes.len().max(1));
+    assert_eq!(received(usize::from(piece).max(1)), all);
+    for message in all.0 {
+        let frame = match to_frame(&message) {
+            Ok(frame) => frame,
+            // Doubled semicolons are read in commands and keys, too, and written in values only.
+            Err(MessageError::NotAWord { key, .. }) if key.contains(';') || key == "cmd" => {
+                continue;
+            }
+            // What is as long as six digits allow may get a semicolon at its end.
+            Err(MessageError::LineTooLong) => continue,
+            Err(error) => panic!("{message:?} was read and cannot be written: {error}"),
+        };
+        let (again, error) = receive(
+            &frame,
+            frame.len(),
+            Frames::new(),
+            Frames::push,
+            Frames::next_message,
+        );
+        assert_eq!((again, error), (vec![message], None));
+    }
+}
+
+/// The record of a rank.
+pub fn run_card(bytes: &[u8]) {
+    if let Ok(card) = Card::decode(bytes, 3) {
+        let again = Card::decode(&card.encode(), 3);
+        assert_eq!(again.ok().as_ref(), Some(&card));
+    }
+}
