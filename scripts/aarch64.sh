@@ -65,6 +65,6 @@ program() {
 step aarch64-modes program 2 pt2pt_modes
 step aarch64-paths program 2 pt2pt_paths 60 1
 step aarch64-collectives program 3 coll_data
-step aarch64-collective-paths program 2 coll_paths 100 1
+step aarch64-collective-paths program 2 coll_paths 1000 1
 step aarch64-datatypes-program program 2 type_random 100
 step aarch64-threads program 2 thr_pingpong 20

@@ -67,7 +67,7 @@ fuzz() {
     for target in $targets; do
         # What is found grows a copy of the corpus; inputs that fail are in target/fuzz.
         mkdir -p "$BUILD/fuzz/corpus/$target" "$BUILD/fuzz/failed/$target"
-        step "fuzz-$target" "$TOOLS/bin/cargo-fuzz" fuzz run --features libfuzzer --fuzz-dir fuzz \
+        step "fuzz-$target" env RUSTUP_TOOLCHAIN=nightly "$TOOLS/bin/cargo-fuzz" fuzz run --features libfuzzer --fuzz-dir fuzz \
             --target-dir "$BUILD/fuzz/build" "$target" "$BUILD/fuzz/corpus/$target" "fuzz/corpus/$target" -- \
             -max_total_time="${FUZZ_SECONDS:-300}" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
             -artifact_prefix="$BUILD/fuzz/failed/$target/"

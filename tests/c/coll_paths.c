@@ -4,6 +4,7 @@
 #include "test.h"
 
 enum { BARRIER, BCAST, ALLREDUCE, SCAN, REDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, KINDS };
+enum { MISTAKES = 6 }; /* 0 is none */
 enum { FAST, SLOW, NONBLOCKING, FORMS };
 enum { BYTES_MAX = 1 << 20 };
 
@@ -11,12 +12,14 @@ static const char *const names[KINDS] = {"Barrier", "Bcast",   "Allreduce", "Sca
                                          "Gather",  "Scatter", "Allgather", "Alltoall"};
 static const char *const forms[FORMS] = {"fast", "slow", "non-blocking"};
 
-static unsigned state;
+static uint64_t state;
 
 static unsigned pick(unsigned n) /* the same on all ranks */
 {
-    state = state * 1664525u + 1013904223u;
-    return (state >> 8) % n;
+    uint64_t z = state += 0x9e3779b97f4a7c15u; /* SplitMix64 */
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (unsigned)((z ^ z >> 31) % n);
 }
 
 typedef struct {
@@ -87,7 +90,7 @@ int main(int argc, char **argv)
     static const MPI_Datatype types[] = {MPI_INT, MPI_DOUBLE, MPI_INT64_T, MPI_UINT16_T, MPI_UINT8_T};
     static const int sizes[] = {4, 8, 8, 2, 1}, counts[] = {0, 1, 2, 5, 31, 300, 2000, 9000};
     test_init(&argc, &argv);
-    int rounds = argc > 1 ? atoi(argv[1]) : 400, called[KINDS] = {0}, right = 0, wrong = 0;
+    int rounds = argc > 1 ? atoi(argv[1]) : 1500, met[KINDS][MISTAKES] = {{0}};
     state = argc > 2 ? (unsigned)atoi(argv[2]) : 1u;
     const MPI_Op ops[] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_PROD, MPI_BOR, MPI_LAND};
     MPI_Comm dup, one;
@@ -102,7 +105,7 @@ int main(int argc, char **argv)
         recv[f] = test_alloc(BYTES_MAX);
     for (int round = 0; round < rounds; round++) {
         Call c = {.kind = (int)pick(KINDS), .count = counts[pick(8)], .op = ops[pick(6)]};
-        int t = (int)pick(5), mistake = pick(6) == 0 ? 1 + (int)pick(5) : 0;
+        int t = (int)pick(5), mistake = pick(4) == 0 ? 1 + (int)pick(MISTAKES - 1) : 0;
         MPI_Datatype type = types[t], copy;
         c.comm = comms[pick(3)];
         int size, rank, class[FORMS] = {0};
@@ -141,9 +144,7 @@ int main(int argc, char **argv)
             int code = f == NONBLOCKING ? nonblocking(&bad) : blocking(&bad);
             MPI_Error_class(code, &class[f]);
         }
-        called[c.kind]++;
-        right += class[FAST] == MPI_SUCCESS;
-        wrong += class[FAST] != MPI_SUCCESS;
+        met[c.kind][mistake]++;
         int fits = type != MPI_DOUBLE || (c.op != MPI_BOR && c.op != MPI_LAND);
         CHECK(mistake || class[FAST] == MPI_SUCCESS || !fits,
               "%s of %d elements fails with class %d", names[c.kind], c.count, class[FAST]);
@@ -157,8 +158,8 @@ int main(int argc, char **argv)
         MPI_Type_free(&copy);
     }
     for (int k = 0; k < KINDS; k++)
-        CHECK(called[k] > 0, "%s was never called", names[k]);
-    CHECK(right > 0 && wrong > 0, "%d right calls, %d wrong ones", right, wrong);
+        for (int m = 0; m < MISTAKES; m++)
+            CHECK(met[k][m] > 0, "%s was never called with mistake %d: too few rounds", names[k], m);
     for (int f = 0; f < FORMS; f++)
         free(recv[f]);
     free(send);

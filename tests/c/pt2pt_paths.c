@@ -5,12 +5,14 @@
 
 enum { FORMS = 8, ROOM = 1 << 18 }; /* bits of a form: duplicate at the sender, at the receiver; non-blocking */
 
-static unsigned state;
+static uint64_t state;
 
 static unsigned pick(unsigned n) /* the same on all ranks */
 {
-    state = state * 1664525u + 1013904223u;
-    return (state >> 8) % n;
+    uint64_t z = state += 0x9e3779b97f4a7c15u; /* SplitMix64 */
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (unsigned)((z ^ z >> 31) % n);
 }
 
 typedef struct {
