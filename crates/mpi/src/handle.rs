@@ -151,11 +151,7 @@ impl<T> Table<T> {
     pub fn remove(&self, handle: u32) -> Option<T> {
         let index = self.kind.index(handle)?;
         let mut slots = self.slots.lock();
-        let object = slots.used.get_mut(index)?.take();
-        if object.is_some() {
-            slots.free.push_back(index as u32);
-        }
-        object
+        slots.take(index)
     }
 
     /// Whether `handle` named an object that is gone.
@@ -194,16 +190,24 @@ impl<T> Table<T> {
     ) -> Option<Found<T, R>> {
         let index = self.kind.index(handle)?;
         let slots = &mut *self.slots.lock();
-        let slot = slots.used.get_mut(index)?;
-        if let Some(answer) = f(slot.as_ref()?) {
-            return Some(Found::There(answer));
+        match f(slots.used.get(index)?.as_ref()?) {
+            Some(answer) => Some(Found::There(answer)),
+            None => slots.take(index).map(Found::Taken),
         }
-        slots.free.push_back(index as u32);
-        slot.take().map(Found::Taken)
     }
 }
 
 impl<T> Slots<T> {
+    /// Takes out what lies at an index, which is free from then on.
+    #[inline]
+    fn take(&mut self, index: usize) -> Option<T> {
+        let object = self.used.get_mut(index)?.take();
+        if object.is_some() {
+            self.free.push_back(index as u32);
+        }
+        object
+    }
+
     /// The index of an empty slot, which is no longer in the free list.
     fn vacancy(&mut self) -> Option<u32> {
         let fresh = self.used.len() as u32;
