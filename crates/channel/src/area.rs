@@ -45,9 +45,11 @@ impl Area {
         let all = || (0..area.members().len() * TURNS).map(|i| (i % TURNS, i / TURNS));
         let inline = |(turn, member)| {
             let line = area.line(turn, member);
-            lines.region_at(line.with_data_mut(<*mut Inline>::expose_provenance))
+            lines.piece_at(line.with_data_mut(<*mut Inline>::expose_provenance), INLINE)
         };
-        let cell = |(turn, member)| cells.region_at(area.cell(turn, member).addr().get());
+        let cell = |(turn, member)| {
+            cells.piece_at(area.cell(turn, member).addr().get(), area.cell_bytes())
+        };
         Area {
             cells: all().map(cell).collect(),
             inlines: all().map(inline).collect(),
@@ -306,7 +308,7 @@ mod tests {
         let [a, b] = pair();
         let bytes = a.cell_bytes();
         let whole: Vec<u8> = (0..bytes).map(|i| (i * 7) as u8).collect();
-        copy_bytes(view(&whole).region(), a.cell(2, 0), bytes);
+        copy_bytes(&view(&whole).region(), a.cell(2, 0), bytes);
         a.publish(2, 5);
         assert_eq!(b.stamp(2, 0), 5);
         let cell = b.cell(2, 0).clone();
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "reach outside the block")]
+    #[should_panic(expected = "reach outside the")]
     fn a_cell_is_never_left() {
         let [a, _b] = pair();
         let cell = a.cell(1, 0);
@@ -330,14 +332,14 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "reach outside the block")]
+    #[should_panic(expected = "reach outside the")]
     fn the_payload_of_a_line_is_never_left() {
         let [a, _b] = pair();
         a.inline_region(0, 1).offset(8).write_bytes(&[0; 48 - 7]);
     }
 
     #[test]
-    #[should_panic(expected = "reach outside the block")]
+    #[should_panic(expected = "reach outside the")]
     fn nothing_lies_before_the_first_cell() {
         let [a, _b] = pair();
         a.cell(0, 0).offset(-1).write_bytes(&[0]);

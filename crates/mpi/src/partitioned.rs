@@ -40,7 +40,7 @@ impl Partitions {
             let reason = "a number of partitions is not negative";
             return Err(Error::argument(c::ERR_ARG, "partitions", number, reason));
         };
-        let one = datatype::view_of(datatype, region.clone(), count)?;
+        let one = datatype::shape_of(datatype, region.address(), count)?;
         let too_much = || {
             let reason = format!("{number} partitions of so many elements are too much");
             Error::argument(c::ERR_COUNT, "count", count, reason)
@@ -50,9 +50,12 @@ impl Partitions {
         let stride = extent.checked_mul(count).ok_or_else(too_much)?;
         Ok(Partitions {
             number: partitions,
-            whole: datatype::view_of(datatype, region, total)?,
+            whole: {
+                let shape = datatype::shape_of(datatype, region.address(), total)?;
+                region.view(shape)
+            },
             each: one.len(),
-            shape: one.shape().clone(),
+            shape: one,
             stride: stride as isize,
         })
     }

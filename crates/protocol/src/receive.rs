@@ -271,11 +271,7 @@ impl State {
                 acknowledge,
             } => {
                 let op = &mut self.recvs[id.0 as usize];
-                let part = copy
-                    .region()
-                    .clone()
-                    .view(Shape::Contiguous { bytes: arrived });
-                op.view.copy_from(&part);
+                op.view.copy_from(&copy.start(arrived));
                 let total = copy.len();
                 op.stage = Stage::Incoming {
                     envelope,

@@ -31,10 +31,11 @@ pub unsafe fn bcast(
     root: c_int,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    // SAFETY: by the contract above.
-    let (region, bytes) = unsafe { part(buffer, count, datatype)? };
+    let message = part(buffer, count, datatype)?;
     let root = usize::try_from(root).ok()?;
-    let run = |comm: &Comm| lane::bcast(comm, &region, bytes, root);
+    // SAFETY: by the contract above.
+    let region = unsafe { message.times(1) };
+    let run = |comm: &Comm| lane::bcast(comm, &region, message.bytes, root);
     comm::with(comm.raw(), run).ok().flatten()
 }
 
@@ -86,14 +87,12 @@ unsafe fn vector(
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    // SAFETY: by the contract above.
-    let (send, receive, bytes) = unsafe {
-        alike(
-            part(sendbuf, count, datatype)?,
-            part(recvbuf, count, datatype)?,
-        )?
-    };
+    let send = part(sendbuf, count, datatype)?;
+    let receive = alike(&send, part(recvbuf, count, datatype)?)?;
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
+    let bytes = send.bytes;
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe { (send.times(1), receive.times(1)) };
     let run = |comm: &Comm| reduce(comm, &send, &receive, bytes, kernel);
     comm::with(comm.raw(), run).ok().flatten()
 }
@@ -112,19 +111,19 @@ pub unsafe fn reduce(
     root: c_int,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    // SAFETY: by the contract above.
-    let send = unsafe { part(sendbuf, count, datatype)? };
+    let mine = part(sendbuf, count, datatype)?;
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
+    // SAFETY: by the contract above.
+    let send = unsafe { mine.times(1) };
     let run = |comm: &Comm| {
+        let receive = at_root(comm, root, &mine, || part(recvbuf, count, datatype))?;
         // SAFETY: by the contract above.
-        let receive = at_root(comm, root, &send, || unsafe {
-            part(recvbuf, count, datatype)
-        })?;
+        let receive = receive.map(|all| unsafe { all.times(1) });
         lane::reduce(
             comm,
-            &send.0,
+            &send,
             receive.as_ref(),
-            send.1,
+            mine.bytes,
             kernel,
             root as usize,
         )
@@ -148,19 +147,19 @@ pub unsafe fn gather(
     root: c_int,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
+    let mine = part(sendbuf, sendcount, sendtype)?;
     // SAFETY: by the contract above.
-    let send = unsafe { part(sendbuf, sendcount, sendtype)? };
+    let send = unsafe { mine.times(1) };
     let run = |comm: &Comm| {
+        let receive = at_root(comm, root, &mine, || part(recvbuf, recvcount, recvtype))?;
         // SAFETY: by the contract above.
-        let receive = at_root(comm, root, &send, || unsafe {
-            part(recvbuf, recvcount, recvtype)
-        })?;
+        let receive = receive.map(|all| unsafe { all.times(comm.size()) });
         if let Some(receive) = &receive
-            && !are_apart(&send.0, send.1, receive, send.1 * comm.size())
+            && !are_apart(&send, mine.bytes, receive, mine.bytes * comm.size())
         {
             return None;
         }
-        lane::gather(comm, &send.0, receive.as_ref(), send.1, root as usize)
+        lane::gather(comm, &send, receive.as_ref(), mine.bytes, root as usize)
     };
     comm::with(comm.raw(), run).ok().flatten()
 }
@@ -181,19 +180,19 @@ pub unsafe fn scatter(
     root: c_int,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
+    let mine = part(recvbuf, recvcount, recvtype)?;
     // SAFETY: by the contract above.
-    let receive = unsafe { part(recvbuf, recvcount, recvtype)? };
+    let receive = unsafe { mine.times(1) };
     let run = |comm: &Comm| {
+        let send = at_root(comm, root, &mine, || part(sendbuf, sendcount, sendtype))?;
         // SAFETY: by the contract above.
-        let send = at_root(comm, root, &receive, || unsafe {
-            part(sendbuf, sendcount, sendtype)
-        })?;
+        let send = send.map(|all| unsafe { all.times(comm.size()) });
         if let Some(send) = &send
-            && !are_apart(&receive.0, receive.1, send, receive.1 * comm.size())
+            && !are_apart(&receive, mine.bytes, send, mine.bytes * comm.size())
         {
             return None;
         }
-        lane::scatter(comm, send.as_ref(), &receive.0, receive.1, root as usize)
+        lane::scatter(comm, send.as_ref(), &receive, mine.bytes, root as usize)
     };
     comm::with(comm.raw(), run).ok().flatten()
 }
@@ -203,15 +202,14 @@ pub unsafe fn scatter(
 fn at_root(
     comm: &Comm,
     root: c_int,
-    mine: &(Region, usize),
-    given: impl FnOnce() -> Option<(Region, usize)>,
-) -> Option<Option<Region>> {
+    mine: &Dense,
+    given: impl FnOnce() -> Option<Dense>,
+) -> Option<Option<Dense>> {
     let root = usize::try_from(root).ok()?;
     if root != comm.rank() {
         return Some(None);
     }
-    let (_, region, _) = alike(mine.clone(), given()?)?;
-    Some(Some(region))
+    alike(mine, given()?).map(Some)
 }
 
 /// MPI_Allgather of elements without gaps, not in place.
@@ -228,14 +226,12 @@ pub unsafe fn allgather(
     recvtype: MPI_Datatype,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    // SAFETY: by the contract above.
-    let (send, receive, bytes) = unsafe {
-        alike(
-            part(sendbuf, sendcount, sendtype)?,
-            part(recvbuf, recvcount, recvtype)?,
-        )?
-    };
+    let send = part(sendbuf, sendcount, sendtype)?;
+    let receive = alike(&send, part(recvbuf, recvcount, recvtype)?)?;
+    let bytes = send.bytes;
     let run = |comm: &Comm| {
+        // SAFETY: by the contract above.
+        let (send, receive) = unsafe { (send.times(1), receive.times(comm.size())) };
         let apart = are_apart(&send, bytes, &receive, bytes * comm.size());
         apart.then(|| lane::allgather(comm, &send, &receive, bytes))?
     };
@@ -256,14 +252,12 @@ pub unsafe fn alltoall(
     recvtype: MPI_Datatype,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    // SAFETY: by the contract above.
-    let (send, receive, bytes) = unsafe {
-        alike(
-            part(sendbuf, sendcount, sendtype)?,
-            part(recvbuf, recvcount, recvtype)?,
-        )?
-    };
+    let send = part(sendbuf, sendcount, sendtype)?;
+    let receive = alike(&send, part(recvbuf, recvcount, recvtype)?)?;
+    let bytes = send.bytes;
     let run = |comm: &Comm| {
+        // SAFETY: by the contract above.
+        let (send, receive) = unsafe { (send.times(comm.size()), receive.times(comm.size())) };
         let all = bytes * comm.size();
         let apart = are_apart(&send, all, &receive, all);
         apart.then(|| lane::alltoall(comm, &send, &receive, bytes))?
@@ -271,17 +265,17 @@ pub unsafe fn alltoall(
     comm::with(comm.raw(), run).ok().flatten()
 }
 
-/// Two buffers, if their parts are as long and the first parts share no byte, and that length.
-#[inline]
-fn alike(
-    (send, sent): (Region, usize),
-    (receive, received): (Region, usize),
-) -> Option<(Region, Region, usize)> {
-    let usual = sent == received && are_apart(&send, sent, &receive, received);
-    usual.then_some((send, receive, sent))
+/// The second of two buffers, if their parts are equally long and the first parts share no byte.
+#[inline(always)]
+fn alike(mine: &Dense, other: Dense) -> Option<Dense> {
+    let (mine_at, other_at) = (mine.address.addr(), other.address.addr());
+    let usual = mine.bytes == other.bytes
+        && other_at.wrapping_sub(mine_at) >= mine.bytes
+        && mine_at.wrapping_sub(other_at) >= mine.bytes;
+    usual.then_some(other)
 }
 
-/// Whether so many bytes of the two buffers are apart. Those that share some take the usual way,
+/// Whether these numbers of bytes of the two buffers are apart. Those that share some take the usual way,
 /// which looks more closely.
 #[inline(always)]
 fn are_apart(a: &Region, bytes_of_a: usize, b: &Region, bytes_of_b: usize) -> bool {
@@ -289,21 +283,34 @@ fn are_apart(a: &Region, bytes_of_a: usize, b: &Region, bytes_of_b: usize) -> bo
     b_at.wrapping_sub(a_at) >= bytes_of_a && a_at.wrapping_sub(b_at) >= bytes_of_b
 }
 
-/// A buffer of elements without gaps, and the bytes of one part of it.
-///
-/// # Safety
-/// As [`Region::user`], unless it is `MPI_IN_PLACE`.
-#[inline]
-unsafe fn part(
-    buffer: *const c_void,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-) -> Option<(Region, usize)> {
+/// A buffer of elements without gaps.
+struct Dense {
+    address: *const c_void,
+    /// Of one part: one rank's share.
+    bytes: usize,
+}
+
+impl Dense {
+    /// The memory of so many parts.
+    ///
+    /// # Safety
+    /// As [`Region::user`], for these.
+    #[inline(always)]
+    unsafe fn times(&self, parts: usize) -> Region {
+        // SAFETY: by the contract above.
+        unsafe { Region::user(self.address, 0..(self.bytes * parts) as isize) }
+    }
+}
+
+/// The buffer, unless it is `MPI_IN_PLACE` or its elements have gaps.
+#[inline(always)]
+fn part(buffer: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Option<Dense> {
     if buffer.addr() == IN_PLACE {
         return None;
     }
-    // SAFETY: by the contract above.
-    let region = unsafe { Region::user(buffer) };
-    let bytes = dense_bytes(datatype.raw(), &region, count)?;
-    Some((region, bytes))
+    let bytes = dense_bytes(datatype.raw(), buffer.addr(), count)?;
+    Some(Dense {
+        address: buffer,
+        bytes,
+    })
 }

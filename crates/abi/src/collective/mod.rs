@@ -15,6 +15,7 @@ pub use neighbor::*;
 pub use reduction::*;
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 
 use mica_mpi::collective::{BlockList, Buffer, Form, Function, Label, Plan, execute};
 use mica_mpi::comm::Comm;
@@ -79,56 +80,43 @@ pub unsafe fn keep(
     Ok(())
 }
 
-/// The buffer at `address`.
+/// The buffer at `address`, which holds `blocks` times `count` elements; neither count nor type is looked at in place.
 ///
 /// # Safety
-/// As [`Region::user`], unless it is `MPI_IN_PLACE`.
-pub unsafe fn region(address: *const c_void) -> Option<Region> {
-    // SAFETY: by the contract above.
-    (address.addr() != IN_PLACE).then(|| unsafe { Region::user(address) })
-}
-
-/// The buffer at `address` with its count and type; neither is looked at in place.
-///
-/// # Safety
-/// As [`region`].
+/// As [`Region::user`] for these elements, unless it is `MPI_IN_PLACE`.
 pub unsafe fn buffer(
     address: *const c_void,
     argument: &'static str,
     count: MPI_Count,
     datatype: MPI_Datatype,
+    blocks: usize,
 ) -> Result<Option<Buffer>> {
-    // SAFETY: by the contract above.
-    match unsafe { region(address) } {
-        Some(region) => filled(region, argument, count, datatype).map(Some),
-        None => Ok(None),
+    if address.addr() == IN_PLACE {
+        return Ok(None);
     }
+    // SAFETY: by the contract above.
+    unsafe { whole(address, argument, count, datatype, blocks) }.map(Some)
 }
 
-/// A buffer that cannot be `MPI_IN_PLACE`.
+/// As [`buffer`], for one that cannot be `MPI_IN_PLACE`.
 ///
 /// # Safety
-/// As [`Region::user`].
+/// As [`Region::user`] for `blocks` times `count` elements.
 pub unsafe fn whole(
     address: *const c_void,
     argument: &'static str,
     count: MPI_Count,
     datatype: MPI_Datatype,
+    blocks: usize,
 ) -> Result<Buffer> {
-    // SAFETY: by the contract above.
-    let region = unsafe { Region::user(plain(address)?) };
-    filled(region, argument, count, datatype)
-}
-
-fn filled(
-    region: Region,
-    argument: &'static str,
-    count: MPI_Count,
-    datatype: MPI_Datatype,
-) -> Result<Buffer> {
+    let address = plain(address)?;
     let datatype = of_type(datatype, argument)?;
-    let buffer = Buffer::new(region.clone(), argument, count, &datatype)?;
-    check_buffer(&region, count, &datatype, neighbors(argument).0)?;
+    // More elements than there can be have no bounds: then an error follows.
+    let bounds = datatype.bounds(count.saturating_mul(blocks as i64));
+    // SAFETY: by the contract above.
+    let region = unsafe { Region::user(address, bounds) };
+    let buffer = Buffer::new(region, argument, count, &datatype)?;
+    check_buffer(address.addr(), count, &datatype, neighbors(argument).0)?;
     Ok(buffer)
 }
 
@@ -173,7 +161,7 @@ pub fn plain(address: *const c_void) -> Result<*const c_void> {
 /// The blocks of a v-form, one for each of `size` ranks.
 ///
 /// # Safety
-/// The arrays have `size` elements; as [`region`] for the blocks.
+/// The arrays have `size` elements; as [`buffer`] for each block.
 pub unsafe fn blocks(
     address: *const c_void,
     argument: &'static str,
@@ -182,26 +170,31 @@ pub unsafe fn blocks(
     datatype: MPI_Datatype,
     size: usize,
 ) -> Result<Option<BlockList>> {
-    // SAFETY: by the contract above.
-    let Some(region) = (unsafe { region(address) }) else {
+    if address.addr() == IN_PLACE {
         return Ok(None);
-    };
+    }
     given(size == 0 || !counts.is_null() && !displacements.is_null())?;
     // SAFETY: by the contract above.
     let (counts, displacements) = unsafe { (counts.to_vec(size), displacements.to_vec(size)) };
     // One type for all: its name has no plural.
     let datatype = of_type(datatype, argument.trim_end_matches('s'))?;
+    let mut bounds = 0..0;
     for (&count, &displacement) in counts.iter().zip(&displacements) {
-        let block = region.offset(displacement.wrapping_mul(datatype.extent()) as isize);
-        check_buffer(&block, count, &datatype, neighbors(argument).0)?;
+        let at = displacement.wrapping_mul(datatype.extent()) as isize;
+        let block = address.addr().wrapping_add_signed(at);
+        check_buffer(block, count, &datatype, neighbors(argument).0)?;
+        let distance = i128::from(displacement) * i128::from(datatype.extent());
+        bounds = hull(bounds, block_at(distance, count, &datatype)?);
     }
+    // SAFETY: by the contract above.
+    let region = unsafe { Region::user(address, bounds) };
     BlockList::in_elements(region, argument, &counts, &displacements, &datatype).map(Some)
 }
 
 /// The blocks of a w-form, one for each of `size` ranks.
 ///
 /// # Safety
-/// The arrays have `size` elements; as [`region`] for the blocks.
+/// The arrays have `size` elements; as [`buffer`] for each block.
 pub unsafe fn typed_blocks(
     address: *const c_void,
     argument: &'static str,
@@ -210,10 +203,9 @@ pub unsafe fn typed_blocks(
     datatypes: *const MPI_Datatype,
     size: usize,
 ) -> Result<Option<BlockList>> {
-    // SAFETY: by the contract above.
-    let Some(region) = (unsafe { region(address) }) else {
+    if address.addr() == IN_PLACE {
         return Ok(None);
-    };
+    }
     given(size == 0 || !counts.is_null() && !displacements.is_null())?;
     // SAFETY: by the contract above.
     let (counts, displacements, datatypes) = unsafe {
@@ -228,11 +220,40 @@ pub unsafe fn typed_blocks(
         .zip(&counts)
         .map(|(&datatype, &count)| of_type(or_none(datatype, count), argument))
         .collect::<Result<Vec<Datatype>>>()?;
+    let mut bounds = 0..0;
     for ((&count, &displacement), datatype) in counts.iter().zip(&displacements).zip(&datatypes) {
-        let block = region.offset(displacement as isize);
-        check_buffer(&block, count, datatype, neighbors(argument).0)?;
+        let block = address.addr().wrapping_add_signed(displacement as isize);
+        check_buffer(block, count, datatype, neighbors(argument).0)?;
+        bounds = hull(bounds, block_at(displacement.into(), count, datatype)?);
     }
+    // SAFETY: by the contract above.
+    let region = unsafe { Region::user(address, bounds) };
     BlockList::in_bytes(region, argument, &counts, &displacements, &datatypes).map(Some)
+}
+
+/// What `count` elements of `datatype` occupy that start `distance` bytes from the buffer.
+fn block_at(distance: i128, count: i64, datatype: &Datatype) -> Result<Range<isize>> {
+    let bounds = datatype.bounds(count);
+    if bounds.is_empty() {
+        return Ok(0..0);
+    }
+    let shifted = |bound: isize| isize::try_from(bound as i128 + distance);
+    match (shifted(bounds.start), shifted(bounds.end)) {
+        (Ok(start), Ok(end)) => Ok(start..end),
+        _ => {
+            let reason = "a block at this distance in bytes lies outside all memory";
+            Err(Error::argument(ERR_ARG, "displacement", distance, reason))
+        }
+    }
+}
+
+/// The smallest range around both, of which any may be empty.
+fn hull(a: Range<isize>, b: Range<isize>) -> Range<isize> {
+    match (a.is_empty(), b.is_empty()) {
+        (true, _) => b,
+        (_, true) => a,
+        _ => a.start.min(b.start)..a.end.max(b.end),
+    }
 }
 
 /// Refuses an array that is null.

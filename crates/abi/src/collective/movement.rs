@@ -43,7 +43,7 @@ pub unsafe fn bcast(
     };
     let datatype = or_none(datatype, count);
     // SAFETY: by the contract above; nothing is at the null address.
-    let buffer = unsafe { whole(buffer, "count", count, datatype)? };
+    let buffer = unsafe { whole(buffer, "count", count, datatype, 1)? };
     let plan = collective::bcast(&comm, &buffer, root)?;
     Ok(Call {
         comm,
@@ -70,13 +70,21 @@ pub unsafe fn gather(
     let comm = Comm::resolve(comm.raw())?;
     let send = if takes_part(&comm, root) {
         // SAFETY: by the contract above.
-        unsafe { buffer(sendbuf, "sendcount", sendcount, sendtype)? }
+        unsafe { buffer(sendbuf, "sendcount", sendcount, sendtype, 1)? }
     } else {
         None
     };
     let receive = if at_root(&comm, root) {
         // SAFETY: by the contract above.
-        Some(unsafe { whole(recvbuf, "recvcount", recvcount, recvtype)? })
+        Some(unsafe {
+            whole(
+                recvbuf,
+                "recvcount",
+                recvcount,
+                recvtype,
+                comm.remote_or_local_size(),
+            )?
+        })
     } else {
         None
     };
@@ -108,7 +116,7 @@ pub unsafe fn gatherv(
     let comm = Comm::resolve(comm.raw())?;
     let send = if takes_part(&comm, root) {
         // SAFETY: by the contract above.
-        unsafe { buffer(sendbuf, "sendcount", sendcount, sendtype)? }
+        unsafe { buffer(sendbuf, "sendcount", sendcount, sendtype, 1)? }
     } else {
         None
     };
@@ -154,13 +162,21 @@ pub unsafe fn scatter(
     let comm = Comm::resolve(comm.raw())?;
     let send = if at_root(&comm, root) {
         // SAFETY: by the contract above.
-        Some(unsafe { whole(sendbuf, "sendcount", sendcount, sendtype)? })
+        Some(unsafe {
+            whole(
+                sendbuf,
+                "sendcount",
+                sendcount,
+                sendtype,
+                comm.remote_or_local_size(),
+            )?
+        })
     } else {
         None
     };
     let receive = if takes_part(&comm, root) {
         // SAFETY: by the contract above.
-        unsafe { buffer(recvbuf, "recvcount", recvcount, recvtype)? }
+        unsafe { buffer(recvbuf, "recvcount", recvcount, recvtype, 1)? }
     } else {
         None
     };
@@ -207,7 +223,7 @@ pub unsafe fn scatterv(
     };
     let receive = if takes_part(&comm, root) {
         // SAFETY: by the contract above.
-        unsafe { buffer(recvbuf, "recvcount", recvcount, recvtype)? }
+        unsafe { buffer(recvbuf, "recvcount", recvcount, recvtype, 1)? }
     } else {
         None
     };
@@ -236,8 +252,14 @@ pub unsafe fn allgather(
     // SAFETY: by the contract above.
     let (send, receive) = unsafe {
         (
-            buffer(sendbuf, "sendcount", sendcount, sendtype)?,
-            whole(recvbuf, "recvcount", recvcount, recvtype)?,
+            buffer(sendbuf, "sendcount", sendcount, sendtype, 1)?,
+            whole(
+                recvbuf,
+                "recvcount",
+                recvcount,
+                recvtype,
+                comm.remote_or_local_size(),
+            )?,
         )
     };
     let plan = collective::allgather(&comm, send.as_ref(), &receive)?;
@@ -268,7 +290,7 @@ pub unsafe fn allgatherv(
     // SAFETY: by the contract above.
     let (send, receive) = unsafe {
         (
-            buffer(sendbuf, "sendcount", sendcount, sendtype)?,
+            buffer(sendbuf, "sendcount", sendcount, sendtype, 1)?,
             blocks(
                 recvbuf,
                 "recvcounts",
@@ -304,8 +326,20 @@ pub unsafe fn alltoall(
     // SAFETY: by the contract above.
     let (send, receive) = unsafe {
         (
-            buffer(sendbuf, "sendcount", sendcount, sendtype)?,
-            whole(recvbuf, "recvcount", recvcount, recvtype)?,
+            buffer(
+                sendbuf,
+                "sendcount",
+                sendcount,
+                sendtype,
+                comm.remote_or_local_size(),
+            )?,
+            whole(
+                recvbuf,
+                "recvcount",
+                recvcount,
+                recvtype,
+                comm.remote_or_local_size(),
+            )?,
         )
     };
     let plan = collective::alltoall(&comm, send.as_ref(), &receive)?;

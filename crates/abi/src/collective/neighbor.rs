@@ -10,6 +10,13 @@ use super::{Call, blocks, plain, required, typed_blocks, whole};
 use crate::poly::PolyArray;
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype};
 
+/// The numbers of sources and destinations; none without a topology, which is an error of its own once the arguments are right.
+fn neighbors_of(comm: &Comm) -> (usize, usize) {
+    comm.neighborhood().map_or((0, 0), |neighbors| {
+        (neighbors.sources.len(), neighbors.destinations.len())
+    })
+}
+
 /// Those of MPI_Neighbor_allgather.
 ///
 /// # Safety
@@ -24,11 +31,12 @@ pub unsafe fn neighbor_allgather(
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
+    let (sources, _) = neighbors_of(&comm);
     // SAFETY: by the contract above.
     let (send, receive) = unsafe {
         (
-            whole(sendbuf, "sendcount", sendcount, sendtype)?,
-            whole(recvbuf, "recvcount", recvcount, recvtype)?,
+            whole(sendbuf, "sendcount", sendcount, sendtype, 1)?,
+            whole(recvbuf, "recvcount", recvcount, recvtype, sources)?,
         )
     };
     let plan = neighbor::allgather(&comm, &send, &receive)?.into();
@@ -60,7 +68,7 @@ pub unsafe fn neighbor_allgatherv(
     // SAFETY: by the contract above.
     let (send, receive) = unsafe {
         (
-            whole(sendbuf, "sendcount", sendcount, sendtype)?,
+            whole(sendbuf, "sendcount", sendcount, sendtype, 1)?,
             blocks(recvbuf, "recvcounts", recvcounts, displs, recvtype, sources)?,
         )
     };
@@ -86,11 +94,12 @@ pub unsafe fn neighbor_alltoall(
     comm: MPI_Comm,
 ) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
+    let (sources, destinations) = neighbors_of(&comm);
     // SAFETY: by the contract above.
     let (send, receive) = unsafe {
         (
-            whole(sendbuf, "sendcount", sendcount, sendtype)?,
-            whole(recvbuf, "recvcount", recvcount, recvtype)?,
+            whole(sendbuf, "sendcount", sendcount, sendtype, destinations)?,
+            whole(recvbuf, "recvcount", recvcount, recvtype, sources)?,
         )
     };
     let plan = neighbor::alltoall(&comm, &send, &receive)?.into();

@@ -1,6 +1,7 @@
 //! Arguments of the reductions and scans (MPI 5.0, 6.9 to 6.11).
 
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 
 use mica_mpi::Result;
 use mica_mpi::collective::{self, Function, Plan};
@@ -9,7 +10,7 @@ use mica_mpi::constants as c;
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
 use mica_mpi::op::Op;
 
-use super::{Call, at_root, given, plain, region, takes_part};
+use super::{Call, at_root, given, plain, takes_part};
 use crate::poly::PolyArray;
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
 
@@ -36,13 +37,13 @@ pub unsafe fn reduce(
     let datatype = Datatype::resolve_committed(datatype)?;
     let send = if takes_part(&comm, root) {
         // SAFETY: by the contract above.
-        unsafe { region(sendbuf) }
+        unsafe { operand(sendbuf, datatype.bounds(count)) }
     } else {
         None
     };
     let receive = if at_root(&comm, root) {
         // SAFETY: by the contract above.
-        Some(unsafe { Region::user(plain(recvbuf)?) })
+        Some(unsafe { Region::user(plain(recvbuf)?, datatype.bounds(count)) })
     } else {
         None
     };
@@ -55,6 +56,15 @@ pub unsafe fn reduce(
     })
 }
 
+/// The caller's memory, unless the operand lies in place.
+///
+/// # Safety
+/// As [`Region::user`], unless it is `MPI_IN_PLACE`.
+unsafe fn operand(address: *const c_void, bounds: Range<isize>) -> Option<Region> {
+    // SAFETY: by the contract above.
+    (address.addr() != c::IN_PLACE).then(|| unsafe { Region::user(address, bounds) })
+}
+
 /// Refuses null buffers that `count` elements should lie in.
 fn present(
     send: Option<&Region>,
@@ -64,7 +74,7 @@ fn present(
 ) -> Result<()> {
     for (region, argument) in [(send, "sendbuf"), (receive, "recvbuf")] {
         if let Some(region) = region {
-            check_buffer(region, count, datatype, argument)?;
+            check_buffer(region.address(), count, datatype, argument)?;
         }
     }
     Ok(())
@@ -73,12 +83,12 @@ fn present(
 /// One of the reductions whose arguments are those of `MPI_Allreduce`.
 type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<Plan>;
 
-/// Converts the arguments of such a reduction and calls it.
+/// Converts the arguments of such a reduction, whose operand has `count` elements for each of `blocks`, and calls it.
 ///
 /// # Safety
 /// As [`allreduce`].
 unsafe fn vector(
-    (reduce, function): (Vector, Function),
+    (reduce, function, blocks): (Vector, Function, fn(&Comm) -> usize),
     sendbuf: *const c_void,
     recvbuf: *mut c_void,
     count: MPI_Count,
@@ -89,8 +99,13 @@ unsafe fn vector(
     let comm = Comm::resolve(comm.raw())?;
     let op = Op::resolve(op.raw())?;
     let datatype = Datatype::resolve_committed(datatype.raw())?;
+    let all = datatype.bounds(count.saturating_mul(blocks(&comm) as i64));
+    let result = match sendbuf.addr() == c::IN_PLACE {
+        true => all.clone(),
+        false => datatype.bounds(count),
+    };
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (region(sendbuf), Region::user(plain(recvbuf)?)) };
+    let (send, receive) = unsafe { (operand(sendbuf, all), Region::user(plain(recvbuf)?, result)) };
     present(send.as_ref(), Some(&receive), count, &datatype)?;
     let plan = reduce(&comm, send, receive, count, &datatype, &op)?;
     Ok(Call {
@@ -115,7 +130,7 @@ pub unsafe fn allreduce(
     // SAFETY: by the contract above.
     unsafe {
         vector(
-            (collective::allreduce, Function::Allreduce),
+            (collective::allreduce, Function::Allreduce, |_| 1),
             sendbuf,
             recvbuf,
             count,
@@ -145,14 +160,19 @@ pub unsafe fn reduce_scatter(
     given(!recvcounts.is_null())?;
     // SAFETY: by the contract above; an intercommunicator's array has this length too (its local
     // group's).
-    let (send, receive, counts) = unsafe {
+    let counts = unsafe { recvcounts.to_vec(comm.size()) };
+    let total = counts.iter().fold(0_i64, |sum, &n| sum.saturating_add(n));
+    let result = match sendbuf.addr() == c::IN_PLACE {
+        true => total,
+        false => counts[comm.rank()],
+    };
+    // SAFETY: by the contract above.
+    let (send, receive) = unsafe {
         (
-            region(sendbuf),
-            Region::user(plain(recvbuf)?),
-            recvcounts.to_vec(comm.size()),
+            operand(sendbuf, datatype.bounds(total)),
+            Region::user(plain(recvbuf)?, datatype.bounds(result)),
         )
     };
-    let total = counts.iter().fold(0_i64, |sum, &n| sum.saturating_add(n));
     present(send.as_ref(), None, total, &datatype)?;
     present(None, Some(&receive), counts[comm.rank()], &datatype)?;
     let plan = collective::reduce_scatter(&comm, send, receive, &counts, &datatype, &op)?;
@@ -182,6 +202,7 @@ pub unsafe fn reduce_scatter_block(
             (
                 collective::reduce_scatter_block,
                 Function::ReduceScatterBlock,
+                Comm::size,
             ),
             sendbuf,
             recvbuf,
@@ -208,7 +229,7 @@ pub unsafe fn scan(
     // SAFETY: by the contract above.
     unsafe {
         vector(
-            (collective::scan, Function::Scan),
+            (collective::scan, Function::Scan, |_| 1),
             sendbuf,
             recvbuf,
             count,
@@ -234,7 +255,7 @@ pub unsafe fn exscan(
     // SAFETY: by the contract above.
     unsafe {
         vector(
-            (collective::exscan, Function::Exscan),
+            (collective::exscan, Function::Exscan, |_| 1),
             sendbuf,
             recvbuf,
             count,

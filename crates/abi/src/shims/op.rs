@@ -150,12 +150,12 @@ pub unsafe fn mpi_reduce_local(
     // SAFETY: by the contract above.
     let (input, inout) = unsafe {
         (
-            Region::user(address(inbuf, "inbuf")?),
-            Region::user(address(inoutbuf, "inoutbuf")?),
+            Region::user(address(inbuf, "inbuf")?, datatype.bounds(count)),
+            Region::user(address(inoutbuf, "inoutbuf")?, datatype.bounds(count)),
         )
     };
-    check_buffer(&input, count, &datatype, "inbuf")?;
-    check_buffer(&inout, count, &datatype, "inoutbuf")?;
+    check_buffer(input.address(), count, &datatype, "inbuf")?;
+    check_buffer(inout.address(), count, &datatype, "inoutbuf")?;
     op::reduce_local(&op, &input, &inout, count, &datatype)
 }
 

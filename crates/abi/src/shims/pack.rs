@@ -7,16 +7,17 @@ use mica_mpi::constants as c;
 use mica_mpi::datatype::{self, Region};
 use mica_mpi::{Error, Result};
 
+use super::pt2pt::elements;
 use crate::poly::PolyOut;
 use crate::types::*;
 
-/// The caller's buffer.
+/// The caller's packed buffer of `size` bytes; none if that is negative, which the call then reports.
 ///
 /// # Safety
-/// As for [`Region::user`].
-unsafe fn buffer(pointer: *const c_void) -> Region {
+/// As for [`Region::user`], for `size` bytes.
+unsafe fn packed(pointer: *const c_void, size: MPI_Count) -> Region {
     // SAFETY: passed on.
-    unsafe { Region::user(pointer) }
+    unsafe { Region::user(pointer, 0..size.max(0) as isize) }
 }
 
 /// What the packing calls call the arguments of others.
@@ -74,8 +75,8 @@ pub unsafe fn mpi_pack(
     // SAFETY: as the caller promises.
     unsafe {
         let (from, to, at) = (
-            buffer(inbuf),
-            buffer(outbuf),
+            elements(inbuf, incount, datatype),
+            packed(outbuf, outsize),
             position.required("position")?.get(0),
         );
         let end = datatype::pack(from, incount, datatype.raw(), &to, outsize, at)
@@ -101,8 +102,8 @@ pub unsafe fn mpi_unpack(
     // SAFETY: as the caller promises.
     unsafe {
         let (from, to, at) = (
-            buffer(inbuf),
-            buffer(outbuf),
+            packed(inbuf, insize),
+            elements(outbuf, outcount, datatype),
             position.required("position")?.get(0),
         );
         let end = datatype::unpack(&from, insize, at, to, outcount, datatype.raw())
@@ -148,8 +149,8 @@ pub unsafe fn mpi_pack_external(
     // SAFETY: as the caller promises.
     unsafe {
         let (from, to, at) = (
-            buffer(inbuf),
-            buffer(outbuf),
+            elements(inbuf, incount, datatype),
+            packed(outbuf, outsize),
             position.required("position")?.get(0),
         );
         let name = representation(datarep)?;
@@ -176,8 +177,8 @@ pub unsafe fn mpi_unpack_external(
     // SAFETY: as the caller promises.
     unsafe {
         let (from, to, at) = (
-            buffer(inbuf),
-            buffer(outbuf),
+            packed(inbuf, insize),
+            elements(outbuf, outcount, datatype),
             position.required("position")?.get(0),
         );
         let name = representation(datarep)?;

@@ -4,11 +4,11 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_channel::memory::Region;
 use mica_mpi::constants as c;
 use mica_mpi::{Error, Result, comm, partitioned};
 
 use super::persistent::on_request;
+use super::pt2pt::elements;
 use crate::convert::{Out, flag, slice};
 use crate::raise::ErrorOn;
 use crate::types::*;
@@ -29,8 +29,15 @@ pub unsafe fn mpi_psend_init(
     _info: MPI_Info,
     request: *mut MPI_Request,
 ) -> Result<()> {
+    // A negative number of partitions is refused later.
+    let total = count.saturating_mul(partitions.into());
     // SAFETY: as the caller promises.
-    let (request, region) = unsafe { (Out::new(request, "request")?, Region::user(buf)) };
+    let (request, region) = unsafe {
+        (
+            Out::new(request, "request")?,
+            elements(buf, total, datatype),
+        )
+    };
     comm::with(comm.raw(), |comm| {
         let datatype = datatype.raw();
         let made = partitioned::psend_init(comm, region, partitions, count, datatype, dest, tag)?;
@@ -55,8 +62,15 @@ pub unsafe fn mpi_precv_init(
     _info: MPI_Info,
     request: *mut MPI_Request,
 ) -> Result<()> {
+    // A negative number of partitions is refused later.
+    let total = count.saturating_mul(partitions.into());
     // SAFETY: as the caller promises.
-    let (request, region) = unsafe { (Out::new(request, "request")?, Region::user(buf)) };
+    let (request, region) = unsafe {
+        (
+            Out::new(request, "request")?,
+            elements(buf, total, datatype),
+        )
+    };
     comm::with(comm.raw(), |comm| {
         let datatype = datatype.raw();
         let made = partitioned::precv_init(comm, region, partitions, count, datatype, source, tag)?;

@@ -6,9 +6,10 @@ use std::ffi::{c_int, c_void};
 
 use mica_channel::memory::{Region, Shape, View};
 use mica_mpi::constants as c;
+use mica_mpi::datatype::{self, Datatype};
 use mica_mpi::pt2pt::{self, Mode, Plane, Status};
 use mica_mpi::request::Request;
-use mica_mpi::{Result, comm, datatype};
+use mica_mpi::{Result, comm};
 
 use crate::convert::{Out, flag};
 use crate::raise::{ErrorOn, Target};
@@ -62,28 +63,43 @@ pub(crate) unsafe fn put_error(to: *mut MPI_Status, code: c_int) {
 /// The bytes of a message in the caller's memory.
 ///
 /// # Safety
-/// The obligations of [`Region::user`] for `count` elements of `datatype` at `buf`.
+/// The obligations of [`View::user`] for `count` elements of `datatype` at `buf`.
 #[inline(always)]
 pub(crate) unsafe fn message(
     buf: *const c_void,
     count: MPI_Count,
     datatype: MPI_Datatype,
 ) -> Result<View> {
+    let shape = datatype::shape_of(datatype.raw(), buf.addr(), count)?;
+    // SAFETY: passed on to the caller; the shape is that of the elements.
+    Ok(unsafe { View::user(buf, shape) })
+}
+
+/// The caller's memory for `count` elements of `datatype` at `buf`; none if there is no such datatype or number of elements, which
+/// the call then reports.
+///
+/// # Safety
+/// The obligations of [`Region::user`] for `count` elements of `datatype` at `buf`.
+pub(crate) unsafe fn elements(
+    buf: *const c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+) -> Region {
+    let datatype = Datatype::resolve(datatype.raw());
+    let bounds = datatype.map_or(0..0, |datatype| datatype.bounds(count));
     // SAFETY: passed on to the caller.
-    let region = unsafe { Region::user(buf) };
-    datatype::view_of(datatype.raw(), region, count)
+    unsafe { Region::user(buf, bounds) }
 }
 
 /// As [`message`], if the datatype is a predefined one without gaps and the arguments are right.
 ///
 /// # Safety
-/// The obligations of [`Region::user`] for `count` elements of `datatype` at `buf`.
+/// The obligations of [`View::user`] for `count` elements of `datatype` at `buf`.
 #[inline(always)]
 unsafe fn dense(buf: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Option<View> {
-    // SAFETY: passed on to the caller.
-    let region = unsafe { Region::user(buf) };
-    let bytes = datatype::dense_bytes(datatype.raw(), &region, count)?;
-    Some(region.view(Shape::Contiguous { bytes }))
+    let bytes = datatype::dense_bytes(datatype.raw(), buf.addr(), count)?;
+    // SAFETY: passed on to the caller; the shape is that of the elements.
+    Some(unsafe { View::user(buf, Shape::Contiguous { bytes }) })
 }
 
 /// A blocking send.

@@ -5,9 +5,11 @@
 //! A [`View`] is a region with a [`Shape`]: the bytes of a message in their order. All other layers name memory by
 //! these two types; only this module turns them into loads and stores.
 //!
-//! The one unsafe door is [`Region::user`]: whoever opens it (the `abi` layer, on behalf of the MPI caller) promises
-//! for the region, and for every region and view derived from it by `offset` and `view`, that all bytes which an
-//! operation covers are readable, and writable where it receives, until that operation completes (MPI 5.0, 3.4, 3.7.2).
+//! A region has bounds and a view has its shape, and no access leaves them, whoever asks: safe code cannot reach other memory.
+//!
+//! The caller's memory comes in by [`Region::user`] and [`View::user`] only, which are unsafe: the `abi` layer, on behalf of the MPI
+//! caller, states the bounds or the shape, from the call's counts and datatypes, and promises that the bytes which the operation
+//! covers are readable, and writable where it receives, until that operation completes (MPI 5.0, 3.4, 3.7.2).
 
 mod heap;
 mod layout;

@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::view::{Shape, View};
-use mica_node::area::{Area, INLINE, Inline, Line, TURNS};
+use mica_node::area::{Area, INLINE, Inline, TURNS};
 
 /// Blocks start on a cache line.
 const LINE: usize = 64;
@@ -20,10 +20,6 @@ pub struct Block {
     /// Address of the first byte handed out.
     start: usize,
     bytes: usize,
-    /// An area's block consists of pieces that start at multiples of `step`, a power of two, and that no access may leave; a
-    /// block of the heap is one piece.
-    step: usize,
-    piece: usize,
 }
 
 #[derive(Debug)]
@@ -54,10 +50,14 @@ pub struct OutOfMemory {
     pub bytes: usize,
 }
 
-/// A place in memory: an address, and the block it lies in when the memory is ours.
+/// An address in a piece of memory whose bounds no access leaves, and what keeps that memory alive if it is ours. The address itself
+/// may lie outside the bounds: the origin of a datatype whose bytes lie elsewhere, or a step on the way to another address.
 #[derive(Clone, Debug)]
 pub struct Region {
     address: usize,
+    /// The memory: `bytes` bytes from `low` on.
+    low: usize,
+    bytes: usize,
     owner: Option<Arc<Block>>,
 }
 
@@ -79,20 +79,17 @@ impl Block {
             memory: Memory::Heap { base, allocation },
             start,
             bytes,
-            step: 1 << (usize::BITS - 1),
-            piece: bytes,
         };
         Ok(Arc::new(block).region_at(start))
     }
 
-    /// The cells of an area; each is a piece.
+    /// The cells of an area, one after the other.
     pub(crate) fn cells_of(area: &Arc<Area>) -> Arc<Block> {
-        let bytes = area.cell_bytes();
         let cells = area.members().len() * TURNS;
-        Block::pieces_of(area, area.cell(0, 0), bytes, bytes, cells * bytes)
+        Block::in_area(area, area.cell(0, 0), cells * area.cell_bytes())
     }
 
-    /// The data of an area's lines; each line's is a piece.
+    /// From the data of an area's first line to the end of that of its last.
     pub(crate) fn lines_of(area: &Arc<Area>) -> Arc<Block> {
         let data = |turn, member| {
             let data = area.line(turn, member).with_data_mut(<*mut Inline>::cast);
@@ -100,23 +97,14 @@ impl Block {
         };
         let (first, last) = (data(0, 0), data(TURNS - 1, area.members().len() - 1));
         let bytes = last.addr().get() - first.addr().get() + INLINE;
-        Block::pieces_of(area, first, size_of::<Line>(), INLINE, bytes)
+        Block::in_area(area, first, bytes)
     }
 
-    fn pieces_of(
-        area: &Arc<Area>,
-        first: NonNull<u8>,
-        step: usize,
-        piece: usize,
-        bytes: usize,
-    ) -> Arc<Block> {
-        debug_assert!(step.is_power_of_two() && piece <= step);
+    fn in_area(area: &Arc<Area>, first: NonNull<u8>, bytes: usize) -> Arc<Block> {
         Arc::new(Block {
             memory: Memory::Area(Arc::clone(area)),
             start: first.as_ptr().expose_provenance(),
             bytes,
-            step,
-            piece,
         })
     }
 
@@ -134,33 +122,37 @@ impl Block {
             memory: Memory::Mapped(Box::new(mapping)),
             start: addresses.start,
             bytes: addresses.len(),
-            step: 1 << (usize::BITS - 1),
-            piece: addresses.len(),
         })
     }
 
-    /// The region that starts at an address in this block.
+    /// The region of this block at `address`.
     #[inline]
     pub(crate) fn region_at(self: &Arc<Block>, address: usize) -> Region {
         Region {
             address,
+            low: self.start,
+            bytes: self.bytes,
             owner: Some(Arc::clone(self)),
+        }
+    }
+
+    /// The region of `bytes` bytes at `address` that no access leaves, though the block goes on: a cell, or the data of a line.
+    ///
+    /// # Panics
+    /// If they do not lie in the block.
+    pub(crate) fn piece_at(self: &Arc<Block>, address: usize, bytes: usize) -> Region {
+        let whole = self.region_at(address);
+        whole.check(0, bytes);
+        Region {
+            low: address,
+            bytes,
+            ..whole
         }
     }
 
     /// The addresses of its bytes.
     pub(crate) fn addresses(&self) -> Range<usize> {
         self.start..self.start + self.bytes
-    }
-
-    /// Whether `bytes` bytes from `first` on lie in one piece.
-    #[inline]
-    fn holds(&self, first: usize, bytes: usize) -> bool {
-        let offset = first.wrapping_sub(self.start);
-        offset <= self.bytes
-            && (offset & (self.step - 1))
-                .checked_add(bytes)
-                .is_some_and(|end| end <= self.piece)
     }
 
     /// Length in bytes.
@@ -184,19 +176,27 @@ impl Drop for Block {
 }
 
 impl Region {
-    /// The caller's memory at `ptr`, which may be null (`MPI_BOTTOM`, or a buffer of no bytes).
+    /// The caller's memory at `ptr`, which may be null (`MPI_BOTTOM`, or a buffer of no bytes); `bounds`, relative to it, are what an
+    /// operation may touch. No access through this region, or one derived from it, leaves them.
     ///
     /// # Safety
-    /// For every region and view derived from this one, by `offset`, `view` and clones:
-    /// 1. the bytes that an operation on it covers lie in live memory of this process from the operation's start
-    ///    until it completes, and are readable;
+    /// 1. Of the bytes within `bounds`, those that the operation covers (the elements that its counts and datatypes name, and not the
+    ///    gaps between them, which a program may have unmapped) lie in live memory of this process from the operation's start until it
+    ///    completes, and are readable;
     /// 2. they are writable if the operation receives, unpacks or reduces into them;
     /// 3. until then nobody else writes the bytes that the operation reads, nor touches those that it writes, and
     ///    buffers which the operation reads do not overlap those it writes, except where it says that they may.
     #[inline]
-    pub unsafe fn user(ptr: *const c_void) -> Region {
+    pub unsafe fn user(ptr: *const c_void, bounds: Range<isize>) -> Region {
+        let address = ptr.expose_provenance();
         Region {
-            address: ptr.expose_provenance(),
+            address,
+            low: address.wrapping_add_signed(bounds.start),
+            bytes: match bounds.is_empty() {
+                true => 0,
+                // More than half of all addresses, perhaps.
+                false => bounds.end.wrapping_sub(bounds.start) as usize,
+            },
             owner: None,
         }
     }
@@ -206,8 +206,31 @@ impl Region {
     pub const fn null() -> Region {
         Region {
             address: 0,
+            low: 0,
+            bytes: 0,
             owner: None,
         }
+    }
+
+    /// The region at `address` of the `bytes` bytes from `low` on, which lie within the bounds of another that had this owner.
+    #[inline]
+    pub(super) fn within(
+        (low, bytes): (usize, usize),
+        address: usize,
+        owner: Option<Arc<Block>>,
+    ) -> Region {
+        Region {
+            address,
+            low,
+            bytes,
+            owner,
+        }
+    }
+
+    /// The address, and what keeps its memory alive.
+    #[inline]
+    pub(super) fn into_parts(self) -> (usize, Option<Arc<Block>>) {
+        (self.address, self.owner)
     }
 
     /// Address of the region's origin.
@@ -230,28 +253,22 @@ impl Region {
     pub fn offset(&self, bytes: isize) -> Region {
         Region {
             address: self.address.wrapping_add_signed(bytes),
+            low: self.low,
+            bytes: self.bytes,
             owner: self.owner.clone(),
         }
     }
 
-    /// The message of this shape here. A region that lies in a block must hold the whole shape: an internal error
-    /// otherwise, so it panics.
+    /// The message of this shape here. The region's bounds must hold the whole shape: an internal error otherwise, so it panics.
     #[inline]
     pub fn view(self, shape: Shape) -> View {
         View::new(self, shape)
     }
 
-    /// Whether it lies in `block`.
-    #[inline]
-    pub(super) fn is_of(&self, block: &Arc<Block>) -> bool {
-        let owner = self.owner.as_ref();
-        owner.is_some_and(|owner| Arc::ptr_eq(owner, block))
-    }
-
     /// Copies the bytes from here on into `to`.
     pub fn read_bytes(&self, to: &mut [u8]) {
         self.check(0, to.len());
-        // SAFETY: the region's promise (or the check) covers `to.len()` bytes here; `to` is exclusive, so disjoint.
+        // SAFETY: the check covers `to.len()` bytes here; `to` is exclusive, so disjoint.
         unsafe { copy_small(self.ptr(), to.as_mut_ptr(), to.len()) }
     }
 
@@ -262,19 +279,24 @@ impl Region {
         unsafe { copy_small(from.as_ptr(), self.ptr(), from.len()) }
     }
 
-    /// Panics unless the block, if there is one, holds the `bytes` bytes that start `offset` from the origin.
-    #[inline]
+    /// Panics unless the `bytes` bytes that start `offset` from the address lie within the bounds.
+    #[inline(always)]
     pub(super) fn check(&self, offset: isize, bytes: usize) {
-        if let Some(block) = &self.owner {
-            let first = self.address.wrapping_add_signed(offset);
-            assert!(
-                bytes == 0 || block.holds(first, bytes),
-                "{bytes} bytes at {first:#x} reach outside the block of {} bytes at {:#x}, in pieces of {}",
-                block.bytes,
-                block.start,
-                block.piece
-            );
+        let first = self.address.wrapping_add_signed(offset);
+        let before = first.wrapping_sub(self.low);
+        let holds = before <= self.bytes && bytes <= self.bytes - before;
+        if !holds && bytes > 0 {
+            self.reject(first, bytes);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reject(&self, first: usize, bytes: usize) -> ! {
+        panic!(
+            "{bytes} bytes at {first:#x} reach outside the {} bytes at {:#x}",
+            self.bytes, self.low
+        )
     }
 
     #[inline]
@@ -304,7 +326,7 @@ impl At<'_> {
         let (from, to) = (self.checked(bytes), to.checked(bytes));
         match bytes {
             0 => {}
-            // SAFETY: both regions promise (or were checked to hold) `bytes` bytes; so few are all read before any is written.
+            // SAFETY: both regions were checked to hold `bytes` bytes; so few are all read before any is written.
             1..=16 => unsafe { copy_small(from, to, bytes) },
             // SAFETY: as above.
             _ => unsafe { copy_any(from, to, bytes) },
@@ -323,7 +345,7 @@ impl At<'_> {
         if bytes == 0 {
             return f(&[], &mut []);
         }
-        // SAFETY: both regions promise (or were checked to hold) `bytes` initialised bytes. The mutable slice is the only
+        // SAFETY: both regions were checked to hold `bytes` initialised bytes. The mutable slice is the only
         // access to its bytes: by the promise nobody else touches them, and the input is copied if it shares any.
         unsafe {
             let given = std::slice::from_raw_parts(input, bytes);
@@ -347,7 +369,7 @@ pub fn copy_bytes(from: &Region, to: &Region, bytes: usize) {
 pub fn fill(region: &Region, value: u8, bytes: usize) {
     region.check(0, bytes);
     if bytes > 0 {
-        // SAFETY: the region promises (or was checked to hold) `bytes` writable bytes.
+        // SAFETY: the region was checked to hold `bytes` writable bytes.
         unsafe { ptr::write_bytes(region.ptr(), value, bytes) }
     }
 }
@@ -469,9 +491,55 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "reach outside the block")]
+    #[should_panic(expected = "reach outside the 8 bytes")]
     fn a_block_is_never_left() {
         Block::allocate(8).unwrap().offset(4).write_bytes(&[0; 5]);
+    }
+
+    #[test]
+    #[should_panic(expected = "reach outside the 0 bytes at 0x0")]
+    fn the_null_region_holds_no_byte() {
+        Region::null().offset(4096).write_bytes(&[1]);
+    }
+
+    /// The middle of a buffer, 4 bytes on either side of an address; the rest is nobody's business.
+    fn middle(buffer: &mut [u8; 32]) -> Region {
+        // SAFETY: the bytes are the buffer's, which lives longer and is touched by nothing else meanwhile.
+        unsafe { Region::user(buffer.as_mut_ptr().wrapping_add(16).cast(), -4..4) }
+    }
+
+    #[test]
+    fn user_memory_is_reached_within_its_bounds() {
+        let mut buffer = [9; 32];
+        let region = middle(&mut buffer);
+        region.offset(-4).write_bytes(&[1; 8]);
+        fill(&region.offset(4), 7, 0);
+        copy_bytes(&region.offset(-4), &region.offset(1), 3);
+        region.offset(-2).view(Shape::Contiguous { bytes: 6 });
+        assert_eq!(buffer[..12], [9; 12]);
+        assert_eq!(buffer[12..20], [1; 8]);
+        assert_eq!(buffer[20..], [9; 12]);
+    }
+
+    #[test]
+    fn user_memory_is_never_left() {
+        let accesses: [fn(&Region); 8] = [
+            |region| region.write_bytes(&[0; 5]),
+            |region| region.offset(-5).read_bytes(&mut [0; 2]),
+            |region| region.offset(4).write_bytes(&[0]),
+            |region| region.at(usize::MAX - 15).copy_to(region.at(0), 1),
+            |region| combine(&Region::null(), region, 1, |_, _| ()),
+            |region| fill(&region.offset(isize::MIN), 0, 1),
+            |region| drop(region.clone().view(Shape::Contiguous { bytes: 5 })),
+            |region| drop(region.clone().view(Shape::Contiguous { bytes: usize::MAX })),
+        ];
+        let mut buffer = [0; 32];
+        let region = middle(&mut buffer);
+        for (i, access) in accesses.iter().enumerate() {
+            let access = std::panic::AssertUnwindSafe(|| access(&region));
+            assert!(std::panic::catch_unwind(access).is_err(), "{i}");
+        }
+        assert_eq!(buffer, [0; 32]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A message in memory: its bytes in order, read and written at any position.
 
+use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -36,12 +37,44 @@ impl Shape {
             }),
         }
     }
+
+    /// Number of bytes.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        match self {
+            Shape::Contiguous { bytes } => *bytes,
+            Shape::Typed { layout, count } => {
+                layout.packed(*count).expect("a shape's size fits a length")
+            }
+        }
+    }
+
+    /// Whether there is no byte.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the lowest byte lies, relative to the address, and how many bytes there are from it to the highest, gaps included.
+    #[inline(always)]
+    pub fn span(&self) -> (isize, usize) {
+        match self {
+            Shape::Contiguous { bytes } => (0, *bytes),
+            Shape::Typed { layout, count } => {
+                let (low, high) = layout
+                    .true_span(*count)
+                    .expect("a shape's span fits an address");
+                (low as isize, (high - low) as usize)
+            }
+        }
+    }
 }
 
-/// The bytes of a message in memory.
+/// The bytes of a message in memory: a shape at an address. Its shape is its bounds.
 #[derive(Clone, Debug)]
 pub struct View {
-    region: Region,
+    address: usize,
+    /// Keeps the memory alive if it is ours.
+    owner: Option<Arc<Block>>,
     shape: Shape,
     len: usize,
 }
@@ -58,20 +91,34 @@ pub struct Run {
 impl View {
     #[inline(always)]
     pub(super) fn new(region: Region, shape: Shape) -> View {
-        let len = match &shape {
-            Shape::Contiguous { bytes } => {
-                region.check(0, *bytes);
-                *bytes
-            }
-            Shape::Typed { layout, count } => {
-                let (low, high) = layout
-                    .true_span(*count)
-                    .expect("a shape's span fits an address");
-                region.check(low as isize, (high - low) as usize);
-                layout.packed(*count).expect("a shape's size fits a length")
-            }
-        };
-        View { region, shape, len }
+        let (low, bytes) = shape.span();
+        region.check(low, bytes);
+        let (address, owner) = region.into_parts();
+        View {
+            address,
+            owner,
+            len: shape.len(),
+            shape,
+        }
+    }
+
+    /// The message of this shape in the caller's memory at `ptr`, which may be null.
+    ///
+    /// # Safety
+    /// As for [`Region::user`], for the bytes of the shape.
+    #[inline(always)]
+    pub unsafe fn user(ptr: *const c_void, shape: Shape) -> View {
+        View {
+            address: ptr.expose_provenance(),
+            owner: None,
+            len: shape.len(),
+            shape,
+        }
+    }
+
+    #[inline(always)]
+    fn ptr(&self) -> *mut u8 {
+        std::ptr::with_exposed_provenance_mut(self.address)
     }
 
     /// Number of bytes of the message.
@@ -86,10 +133,25 @@ impl View {
         self.len == 0
     }
 
-    /// Where the message lies.
+    /// The memory that the message lies in, gaps included, at the address that its shape starts from.
     #[inline]
-    pub fn region(&self) -> &Region {
-        &self.region
+    pub fn region(&self) -> Region {
+        Region::within(self.span(), self.address, self.owner.clone())
+    }
+
+    /// The first `bytes` bytes of a message that lies in one piece.
+    ///
+    /// # Panics
+    /// If it does not, or has fewer.
+    pub fn start(&self, bytes: usize) -> View {
+        let (address, len) = self.as_contiguous().expect("a message in one piece");
+        assert!(bytes <= len, "{bytes} bytes of a message of {len}");
+        View {
+            address,
+            owner: self.owner.clone(),
+            shape: Shape::Contiguous { bytes },
+            len: bytes,
+        }
     }
 
     /// The order of its bytes.
@@ -102,36 +164,26 @@ impl View {
     #[inline]
     pub fn as_contiguous(&self) -> Option<(usize, usize)> {
         match &self.shape {
-            Shape::Contiguous { bytes } => Some((self.region.address(), *bytes)),
+            Shape::Contiguous { bytes } => Some((self.address, *bytes)),
             Shape::Typed { layout, count } => {
                 let at = layout.dense_at(*count)?;
-                Some((
-                    self.region.address().wrapping_add_signed(at as isize),
-                    self.len,
-                ))
+                Some((self.address.wrapping_add_signed(at as isize), self.len))
             }
         }
     }
 
     /// Where the lowest byte lies, and how many bytes there are from it to the highest, gaps included.
     pub fn span(&self) -> (usize, usize) {
-        match &self.shape {
-            Shape::Contiguous { bytes } => (self.region.address(), *bytes),
-            Shape::Typed { layout, count } => {
-                let (low, high) = layout
-                    .true_span(*count)
-                    .expect("a shape's span fits an address");
-                let lowest = self.region.address().wrapping_add_signed(low as isize);
-                (lowest, (high - low) as usize)
-            }
-        }
+        let (low, bytes) = self.shape.span();
+        (self.address.wrapping_add_signed(low), bytes)
     }
 
     /// Whether the message shares `addresses` of `block`, or gaps between its bytes do. Only a message in the same block can: by the
     /// region's promise others do not.
     #[inline]
     pub(crate) fn meets(&self, block: &Arc<Block>, addresses: Range<usize>) -> bool {
-        self.region.is_of(block) && {
+        let owner = self.owner.as_ref();
+        owner.is_some_and(|owner| Arc::ptr_eq(owner, block)) && {
             let (lowest, bytes) = self.span();
             lowest < addresses.end && addresses.start < lowest + bytes
         }
@@ -158,7 +210,7 @@ impl View {
     #[inline]
     pub fn pack_to(&self, position: usize, to: &Region, len: usize) -> usize {
         to.check(0, len);
-        // SAFETY: the region promises (or was checked to hold) `len` bytes; that they are not the message's is the regions' promise.
+        // SAFETY: the region was checked to hold `len` bytes; that they are not the message's is the regions' promise.
         unsafe { self.pack_into(position, to.ptr(), len) }
     }
 
@@ -182,7 +234,7 @@ impl View {
         // SAFETY: `position + n` lies within the message, whose bytes the region promises; obligations 1 and 2.
         unsafe {
             if let Shape::Contiguous { .. } = self.shape {
-                copy_small(self.region.ptr().wrapping_add(position), to, n);
+                copy_small(self.ptr().wrapping_add(position), to, n);
             } else {
                 self.typed::<true>(position, to, n);
             }
@@ -201,7 +253,7 @@ impl View {
         // SAFETY: as in `pack_into`; `typed::<false>` only reads from its packed side.
         unsafe {
             if let Shape::Contiguous { .. } = self.shape {
-                copy_small(from, self.region.ptr().wrapping_add(position), n);
+                copy_small(from, self.ptr().wrapping_add(position), n);
             } else {
                 self.typed::<false>(position, from.cast_mut(), n);
             }
@@ -221,7 +273,7 @@ impl View {
         {
             // SAFETY: obligations 1 and 2; the region promises the memory side.
             unsafe {
-                copy::elements::<PACK>(layout, *count, self.region.ptr(), position, packed, n);
+                copy::elements::<PACK>(layout, *count, self.ptr(), position, packed, n);
             }
         }
     }
@@ -342,7 +394,7 @@ impl Runs<'_> {
             }
         };
         Some(Run {
-            address: self.view.region.address().wrapping_add_signed(at as isize),
+            address: self.view.address.wrapping_add_signed(at as isize),
             len,
         })
     }

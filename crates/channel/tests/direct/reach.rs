@@ -362,8 +362,12 @@ fn spans(rank: &mut Rank) {
     let (low, high) = layout.true_span(1).unwrap();
     let span = (high - low) as usize;
     // SAFETY: 1. and 2. the view lies in the test's memory; 3. of which the ranks write in turns.
-    let origin_region = unsafe { Region::user(std::ptr::with_exposed_provenance(origin)) };
-    let view = origin_region.view(Shape::of(&layout, 1).unwrap());
+    let view = unsafe {
+        View::user(
+            std::ptr::with_exposed_provenance(origin),
+            Shape::of(&layout, 1).unwrap(),
+        )
+    };
     assert_eq!(view.span(), ((origin as i64 + low) as usize, span));
     let mut published = rank.reach.expose_span(&view);
     for _ in 0..kit::AFTER {

@@ -3,7 +3,7 @@
 //! Packed native bytes and external bytes have the same entries in the same order, so conversion runs along the
 //! datatype's signature, a stretch of like entries at a time.
 
-use mica_channel::memory::{Region, View};
+use mica_channel::memory::Region;
 use rustc_apfloat::ieee::{Quad, X87DoubleExtended};
 use rustc_apfloat::{Float, FloatConvert};
 
@@ -60,7 +60,7 @@ pub fn pack_external(
     check_datarep(datarep)?;
     let datatype = Datatype::resolve_committed(datatype)?;
     let bytes = size_of(&datatype, count, "incount")?;
-    let view = datatype.view(from, count)?;
+    let view = from.view(datatype.shape(count)?);
     let (at, end) = window(to, outsize, "outsize", position, bytes)?;
     along(&datatype, count, |entry, n, native_at, external_at| {
         let (mut native, mut external) = ([0; PORTION * LARGEST], [0; PORTION * LARGEST]);
@@ -92,7 +92,7 @@ pub fn unpack_external(
     check_datarep(datarep)?;
     let datatype = Datatype::resolve_committed(datatype)?;
     let bytes = size_of(&datatype, count, "outcount")?;
-    let view: View = datatype.view(to, count)?;
+    let view = to.view(datatype.shape(count)?);
     let (at, end) = window(from, insize, "insize", position, bytes)?;
     along(&datatype, count, |entry, n, native_at, external_at| {
         let (mut native, mut external) = ([0; PORTION * LARGEST], [0; PORTION * LARGEST]);

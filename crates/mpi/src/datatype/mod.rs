@@ -4,7 +4,7 @@
 //! `MPI_Type_get_contents` (`contents`); its bytes, compiled to a [`Layout`], for moving them; and its entries' machine
 //! types, as a compressed signature, for counting ([`Datatype::elements`]) and converting them (`external`).
 //!
-//! The hot path, [`view_of`], turns (handle, buffer, count) into the [`View`] that all communication works on; for
+//! The hot path, [`shape_of`], turns (handle, count) into the [`Shape`] that all communication works on; for
 //! contiguous predefined types that is one table look-up.
 
 mod array;
@@ -17,7 +17,7 @@ mod pack;
 mod predefined;
 mod signature;
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -96,13 +96,13 @@ static NAMED: LazyLock<Vec<Option<Datatype>>> = LazyLock::new(|| {
     named
 });
 
-/// `count` elements of the datatype `handle` at `region`. The datatype must be committed. No elements of
-/// `MPI_DATATYPE_NULL` are an empty message, as in MPICH and Intel MPI.
+/// The shape of `count` elements of the datatype `handle` in the buffer at `address`, which is looked at for being null only. The datatype
+/// must be committed. No elements of `MPI_DATATYPE_NULL` are an empty message, as in MPICH and Intel MPI.
 #[inline]
-pub fn view_of(handle: u32, region: Region, count: i64) -> Result<View> {
-    match dense_bytes(handle, &region, count) {
-        Some(bytes) => Ok(region.view(Shape::Contiguous { bytes })),
-        None => view_of_derived(handle, region, count),
+pub fn shape_of(handle: u32, address: usize, count: i64) -> Result<Shape> {
+    match dense_bytes(handle, address, count) {
+        Some(bytes) => Ok(Shape::Contiguous { bytes }),
+        None => shape_of_derived(handle, address, count),
     }
 }
 
@@ -113,37 +113,36 @@ pub(crate) fn basic_of(handle: u32) -> Option<Basic> {
     datatype.as_ref()?.basic()
 }
 
-/// Length in bytes of `count` elements at `region`, if the datatype is a predefined one without gaps and the arguments are right.
+/// Length in bytes of `count` elements at `address`, if the datatype is a predefined one without gaps and the arguments are right.
 #[inline(always)]
-pub fn dense_bytes(handle: u32, region: &Region, count: i64) -> Option<usize> {
+pub fn dense_bytes(handle: u32, address: usize, count: i64) -> Option<usize> {
     let size = usize::from(*DENSE.get(handle.wrapping_sub(FIRST) as usize)?);
     // A negative count is a large one here; a length below 2^39 does not overflow.
-    let right =
-        size > 0 && count as u64 <= i32::MAX as u64 && (region.address() != 0 || count == 0);
+    let right = size > 0 && count as u64 <= i32::MAX as u64 && (address != 0 || count == 0);
     right.then(|| count as usize * size)
 }
 
 #[inline(never)]
-fn view_of_derived(handle: u32, region: Region, count: i64) -> Result<View> {
+fn shape_of_derived(handle: u32, address: usize, count: i64) -> Result<Shape> {
     if handle == c::DATATYPE_NULL && count == 0 {
-        return Ok(region.view(Shape::Contiguous { bytes: 0 }));
+        return Ok(Shape::Contiguous { bytes: 0 });
     }
     let datatype = Datatype::resolve_committed(handle)?;
-    let view = datatype.view(region, count)?;
-    check_buffer(view.region(), count, &datatype, "buf")?;
-    Ok(view)
+    let shape = datatype.shape(count)?;
+    check_buffer(address, count, &datatype, "buf")?;
+    Ok(shape)
 }
 
 /// Refuses a null address where elements lie (`MPI_ERR_BUFFER` on `argument`). `MPI_BOTTOM` is null, too: a datatype that
 /// starts at an address of its own is no mistake.
 pub fn check_buffer(
-    region: &Region,
+    address: usize,
     count: i64,
     datatype: &Datatype,
     argument: &'static str,
 ) -> Result<()> {
     let empty = count <= 0 || datatype.size() == 0;
-    if region.address() != 0 || empty || datatype.true_lb().unsigned_abs() >= 4096 {
+    if address != 0 || empty || datatype.true_lb().unsigned_abs() >= 4096 {
         return Ok(());
     }
     let reason = format!(
@@ -435,9 +434,21 @@ impl Datatype {
         })
     }
 
-    /// `count` elements at `region`.
-    pub fn view(&self, region: Region, count: i64) -> Result<View> {
-        Ok(region.view(self.shape(count)?))
+    /// What an operation on `count` elements may touch, in bytes relative to the buffer: their bytes, and what lies between `lb` and `ub`
+    /// besides, which users' operators see. Empty where `count` is no number of elements that have a [`shape`](Self::shape).
+    pub fn bounds(&self, count: i64) -> Range<isize> {
+        let last = i128::from(count) - 1;
+        let extent = i128::from(self.extent());
+        let (low, high) = (
+            i128::from(self.lb().min(self.layout().true_lb())),
+            i128::from(self.layout().ub().max(self.layout().true_ub())),
+        );
+        let low = low + (last * extent).min(0);
+        let high = high + (last * extent).max(0);
+        match (isize::try_from(low), isize::try_from(high)) {
+            (Ok(low), Ok(high)) if last >= 0 && low < high => low..high,
+            _ => 0..0,
+        }
     }
 
     /// How many whole elements `bytes` received bytes are; `None` if they are not whole (`MPI_Get_count`).

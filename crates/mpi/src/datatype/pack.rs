@@ -5,7 +5,7 @@
 
 use mica_channel::memory::{Region, Shape};
 
-use super::{Datatype, view_of};
+use super::{Datatype, shape_of};
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -56,7 +56,8 @@ pub fn pack(
     position: i64,
 ) -> Result<i64> {
     Datatype::resolve(datatype)?;
-    let view = view_of(datatype, from, count)?;
+    let shape = shape_of(datatype, from.address(), count)?;
+    let view = from.view(shape);
     let (at, end) = window(to, outsize, "outsize", position, view.len() as u64)?;
     at.view(Shape::Contiguous { bytes: view.len() })
         .copy_from(&view);
@@ -73,7 +74,8 @@ pub fn unpack(
     datatype: u32,
 ) -> Result<i64> {
     Datatype::resolve(datatype)?;
-    let view = view_of(datatype, to, count)?;
+    let shape = shape_of(datatype, to.address(), count)?;
+    let view = to.view(shape);
     let (at, end) = window(from, insize, "insize", position, view.len() as u64)?;
     view.copy_from(&at.view(Shape::Contiguous { bytes: view.len() }));
     Ok(end)

@@ -200,7 +200,7 @@ fn scattered_messages_keep_their_order() {
                 let data = pattern(bytes, i * 3 + j);
                 from.unpack(0, &data);
                 for way in 0..3 {
-                    crate::memory::fill(to.region(), 0, to.len());
+                    crate::memory::fill(&to.region(), 0, to.len());
                     let (from, to) = (from.clone(), to.clone());
                     let (there, back) = (as_peer(&from), to.clone());
                     let job = match way {
