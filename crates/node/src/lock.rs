@@ -253,7 +253,7 @@ fn yield_now() {
 }
 
 /// The two halves of an asymmetric full fence.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, miri)))]
 mod fence {
     use crate::park::{membarrier_register, membarrier_run};
     use core::sync::atomic::{Ordering, compiler_fence};
@@ -277,8 +277,8 @@ mod fence {
     }
 }
 
-/// loom has no membarrier; a fence on both sides has its effect.
-#[cfg(loom)]
+/// loom and Miri have no membarrier; a fence on both sides has its effect.
+#[cfg(any(loom, miri))]
 mod fence {
     use crate::sync::{Ordering, fence};
 

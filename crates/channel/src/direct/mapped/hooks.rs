@@ -1,6 +1,6 @@
 //! What a program does to migrated memory by `madvise`, `mremap` and their like must do what it does to plain memory.
 //!
-//! Calls of these functions in all loaded objects come here ([`loader`](super::loader)) once the first buffer is to be
+//! Calls of these functions in all loaded objects come here ([`loader`]) once the first buffer is to be
 //! migrated. Memory that was not migrated goes straight to the kernel. For what was:
 //!
 //! | call | here |
