@@ -1,5 +1,6 @@
-# Mica. `make run` shows it at work on a fresh machine, `make test` runs every test, `make check` the quick ones,
-# `make proof` those under interpreter, sanitizers and the other architecture, `make fuzz` the fuzz targets for long, `make install PREFIX=/opt/mica` installs it.
+# Mica. `make run` shows it at work on a fresh machine, `make test` runs every test and proof, `make check` the quick tests,
+# `make proof` the models, and tests under interpreter, sanitizers and the other architecture, `make fuzz` the fuzz targets for long,
+# `make install PREFIX=/opt/mica` installs it.
 
 PREFIX ?= /usr/local
 

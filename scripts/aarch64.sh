@@ -1,5 +1,5 @@
 #!/bin/sh
-# The other architecture: compiles for aarch64, and runs under qemu-user what it can emulate; `aarch64.sh check` only compiles.
+# The other architecture: compiles for aarch64, and runs under qemu-user what it can emulate.
 #
 # qemu-user translates one process: atomics, memory order as far as the host's is not stronger, layouts and system calls
 # are tested; timing and what the host's processor reorders is not. Left out: tests that need hwloc (no library for that
@@ -18,10 +18,8 @@ if ! rustup target list --installed | grep -qx "$target" &&
 fi
 # pkg-config need not know the target: nothing that it describes is linked.
 export PKG_CONFIG_ALLOW_CROSS=1
+export CARGO_TARGET_DIR="$CARGO_TARGET/aarch64"
 step aarch64-check cargo check --locked --workspace --target "$target"
-if [ "${1:-}" = check ]; then
-    exit 0
-fi
 
 cross=aarch64-linux-gnu-gcc
 if ! command -v qemu-aarch64 >/dev/null || ! command -v $cross >/dev/null; then
@@ -48,7 +46,7 @@ results aarch64-datatypes
 
 # Small programs, started by this machine's mpiexec: what is in the job segment means the same on both architectures.
 [ -x "$DIST/bin/mpiexec" ] || fail "aarch64: install first (sh scripts/install.sh $DIST)"
-build=$CARGO_TARGET/$target
+build=$CARGO_TARGET_DIR/$target
 step aarch64-library env CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
     CARGO_PROFILE_RELEASE_OPT_LEVEL=1 cargo build --release --locked -p mica-abi --target "$target"
 mkdir -p "$build/lib"

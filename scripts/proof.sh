@@ -59,7 +59,7 @@ loom() {
 
 # What the steps use, which say so where it is missing: a linter of shell scripts, and what compiles and runs programs for
 # the other architecture.
-proof_tools() {
+missing_tools() {
     missing=
     need shellcheck shellcheck --version
     need qemu-user qemu-aarch64 --version
@@ -67,14 +67,14 @@ proof_tools() {
     need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/lib/libc.so.6
     echo "$missing"
 }
-setup() {
-    missing=$(proof_tools)
+tools() {
+    missing=$(missing_tools)
     if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         export DEBIAN_FRONTEND=noninteractive
         # shellcheck disable=SC2086 # a list
         { apt-get update && apt-get install -y --no-install-recommends $missing; } \
             >"$LOGS/apt-proof.log" 2>&1 </dev/null || true
-        missing=$(proof_tools)
+        missing=$(missing_tools)
     fi
     if [ -n "$missing" ]; then
         say "for scripts/proof.sh:$missing not there, and cannot be installed here"
@@ -104,12 +104,12 @@ fuzz() {
 if [ $# = 0 ]; then
     sh scripts/setup.sh
     sh scripts/install.sh "$DIST"
-    setup
+    tools
     set -- shell doc deny loom miri thread address aarch64
 fi
 for proof in "$@"; do
     case $proof in
-        shell | doc | deny | loom | fuzz) "$proof" ;;
+        tools | shell | doc | deny | loom | fuzz) "$proof" ;;
         miri | aarch64) sh "scripts/$proof.sh" ;;
         thread | address) sh scripts/sanitizers.sh "$proof" ;;
         *) fail "proof.sh: there is no step $proof" ;;
