@@ -8,6 +8,7 @@ pub mod cells;
 pub mod claims;
 pub mod doorbell;
 pub mod fifo;
+pub mod futex;
 pub mod handover;
 mod hint;
 pub mod identity;

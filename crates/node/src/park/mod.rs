@@ -15,7 +15,6 @@
 //! descriptor and to its bell. Of several threads of a rank one has the watch and listens, the others sleep until it hands that over.
 
 mod bell;
-mod futex;
 mod membarrier;
 #[cfg(not(loom))]
 mod socket;
@@ -33,6 +32,7 @@ pub use membarrier::{
     is_available as membarrier_available, register as membarrier_register, run as membarrier_run,
 };
 
+use crate::futex::{self, FutexScope};
 use crate::sync::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ impl ParkingSpot {
             // The word stays 1: another thread of this rank may sleep on it. One later wake is in vain.
             return;
         }
-        futex::wait(&self.word, ASLEEP, limit);
+        futex::wait(&self.word, ASLEEP, FutexScope::Node, limit);
     }
 
     /// Says that this rank is about to wait, before its last look. Returns how long it may then do so.
@@ -141,7 +141,7 @@ impl ParkingSpot {
                     // Other threads of that rank sleep until it is heard.
                     return socket::ring(self.bell.load(Ordering::Relaxed));
                 }
-                Ok(_) => return futex::wake_all(word),
+                Ok(_) => return futex::wake_all(word, FutexScope::Node),
                 Err(now) => seen = now,
             }
         }

@@ -25,7 +25,9 @@ fn a_published_message_is_seen_or_the_sleeper_is_woken() {
 
 #[test]
 fn one_fence_serves_all_who_are_to_be_woken() {
-    loom::model(|| {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
         let shared = Arc::new((
             [ParkingSpot::default(), ParkingSpot::default()],
             AtomicU32::new(0),
