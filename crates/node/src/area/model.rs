@@ -285,7 +285,7 @@ fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
     struct Shared {
         awaited: Awaited,
         mark: Mark,
-        spots: [ParkingSpot; 2],
+        spot: ParkingSpot,
     }
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -293,7 +293,7 @@ fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
         let shared = Arc::new(Shared {
             awaited: Awaited::default(),
             mark: Mark::new(),
-            spots: [ParkingSpot::default(), ParkingSpot::default()],
+            spot: ParkingSpot::default(),
         });
         let waiters = [1, 2].map(|operation: u64| {
             let shared = shared.clone();
@@ -301,14 +301,14 @@ fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
                 let is_finished = || shared.mark.finished() >= operation;
                 shared.awaited.raise(operation);
                 while !is_finished() {
-                    shared.spots[operation as usize - 1].park(Fencing::Sender, None, is_finished);
+                    shared.spot.park(Fencing::Sender, None, is_finished);
                 }
             })
         });
         for operation in 1..=2 {
             shared.mark.set_finished(operation);
             if shared.awaited.is_after(operation - 1, Fencing::Sender) {
-                shared.spots.iter().for_each(ParkingSpot::wake_fenced);
+                shared.spot.wake_fenced();
             }
         }
         for waiter in waiters {
