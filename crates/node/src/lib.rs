@@ -8,6 +8,8 @@ pub mod cells;
 pub mod claims;
 pub mod doorbell;
 pub mod fifo;
+pub mod fork_lock;
+pub mod futex;
 pub mod handover;
 mod hint;
 pub mod identity;

@@ -18,7 +18,7 @@ use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
 
-use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering, yield_now};
 
 /// A promise that at most one thread at a time is inside the library: what a program gives that asks for a thread level
 /// below `MPI_THREAD_MULTIPLE` (MPI 5.0, 11.6).
@@ -240,16 +240,6 @@ impl<T> DerefMut for Guard<'_, T> {
         // SAFETY: as in `deref`.
         unsafe { &mut *self.value.get() }
     }
-}
-
-#[cfg(not(loom))]
-fn yield_now() {
-    std::thread::yield_now();
-}
-
-#[cfg(loom)]
-fn yield_now() {
-    loom::thread::yield_now();
 }
 
 /// The two halves of an asymmetric full fence.

@@ -1,9 +1,20 @@
 //! Atomics and cells of the shared primitives: those of `core`, or loom's when a model is checked.
 
 #[cfg(not(loom))]
-pub use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+pub use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
+};
 #[cfg(loom)]
-pub use loom::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+pub use loom::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicU16, AtomicU32, AtomicU64, Ordering, fence,
+};
+
+#[cfg(not(loom))]
+pub use core::hint::spin_loop;
+#[cfg(loom)]
+pub use loom::{hint::spin_loop, thread::yield_now};
+#[cfg(not(loom))]
+pub use std::thread::yield_now;
 
 #[cfg(loom)]
 pub use loom::cell::UnsafeCell;

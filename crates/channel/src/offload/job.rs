@@ -6,24 +6,20 @@
 //! says so or is gone, and not before: a job may be touched by another thread or by a device until then. Blocks of our own
 //! are kept alive by the job itself. Source and destination must not overlap.
 //!
-//! **Chunks.** Each of `CHUNK` bytes, taken through [`Claims`] by the helper thread, by the rank that waits, or for the device. A
+//! **Chunks.** Each of `CHUNK` bytes, taken through [`ChunkedJob`] by the helper thread, by the rank that waits, or for the device. A
 //! chunk that fails leaves its error number, abandons what nobody has taken, and settles like any other.
 
 use super::peer::{Direction, PeerMemory};
 use super::{CopyError, fork};
 use crate::memory::View;
-use mica_node::claims::Claims;
-use mica_node::park::{Fencing, ParkingSpot};
+use mica_node::claims::ChunkedJob;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Duration;
+
+pub use mica_node::claims::Notify;
 
 /// Bytes of a chunk: some 10 us of copying, so that a look at a job stays short and a helper is never far from the end.
 pub(super) const CHUNK: usize = 128 << 10;
-
-/// What is told when a job is over that was not finished by the one who waits for it.
-pub type Notify = Arc<dyn Fn() + Send + Sync>;
 
 /// Bytes to copy: `icopy` (chai-2009, Table 5.1), `iread` or `iwrite` (Table 5.2), depending on where the two sides lie.
 #[derive(Debug, Clone)]
@@ -148,12 +144,7 @@ fn copy_own(from: &View, to: &View, at: usize, bytes: usize) {
 /// A job under way, shared by its cookie and by whoever works on it.
 pub(super) struct Job {
     pub(super) plan: CopyJob,
-    claims: Claims,
-    /// The first error number, 0 if none.
-    errno: AtomicI32,
-    /// Where the one who waits sleeps.
-    over: ParkingSpot,
-    notify: Option<Notify>,
+    chunks: ChunkedJob,
     /// Process (in generations of forks) whose memory it is.
     generation: u32,
 }
@@ -162,8 +153,7 @@ impl std::fmt::Debug for Job {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Job")
             .field("plan", &self.plan)
-            .field("claims", &self.claims)
-            .field("errno", &self.errno)
+            .field("chunks", &self.chunks)
             .finish_non_exhaustive()
     }
 }
@@ -176,27 +166,24 @@ impl Job {
         let chunks = u32::try_from(plan.bytes.div_ceil(CHUNK)).expect("fewer than 2^32 chunks");
         Arc::new(Job {
             plan,
-            claims: Claims::new(chunks),
-            errno: AtomicI32::new(0),
-            over: ParkingSpot::default(),
-            notify,
+            chunks: ChunkedJob::new(chunks, notify),
             generation: fork::generation(),
         })
     }
 
     /// Takes a chunk that nobody has taken. It must be settled.
     pub(super) fn claim(&self) -> Option<Chunk> {
-        let start = self.claims.claim()? as usize * CHUNK;
+        let start = self.chunks.claim()? as usize * CHUNK;
         Some(start..self.plan.bytes.min(start + CHUNK))
     }
 
     pub(super) fn has_unclaimed(&self) -> bool {
-        self.claims.has_unclaimed()
+        self.chunks.has_unclaimed()
     }
 
     /// True when the job needs no more bytes: it failed, or nobody wants it. A chunk may then be settled undone.
     pub(super) fn is_stopped(&self) -> bool {
-        self.errno.load(Ordering::Relaxed) != 0
+        self.chunks.is_stopped()
     }
 
     /// Copies `part` of a claimed chunk by the CPU; a failure stops the job.
@@ -208,27 +195,12 @@ impl Job {
 
     /// Says that the caller is through with a chunk it claimed, and touches its memory no more.
     pub(super) fn settle(&self) {
-        if self.claims.settle() {
-            self.tell();
-        }
+        self.chunks.settle();
     }
 
     /// Hands out no more chunks, because of `errno`.
     pub(super) fn stop(&self, errno: i32) {
-        // Relaxed: published with the chunks that are settled (SYNC settled).
-        let _ = self
-            .errno
-            .compare_exchange(0, errno, Ordering::Relaxed, Ordering::Relaxed);
-        if self.claims.abandon() {
-            self.tell();
-        }
-    }
-
-    fn tell(&self) {
-        self.over.wake(Fencing::Sender);
-        if let Some(notify) = &self.notify {
-            notify();
-        }
+        self.chunks.stop(errno);
     }
 
     /// Copies one chunk by the CPU, if there is one to take.
@@ -242,26 +214,21 @@ impl Job {
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        self.claims.is_settled()
+        self.chunks.is_settled()
     }
 
     /// How the job ended; `None` while it has not.
     pub(super) fn outcome(&self) -> Option<Result<(), CopyError>> {
-        if !self.is_settled() {
-            return None;
-        }
-        Some(match self.errno.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            errno => Err(CopyError::Kernel {
-                errno,
-                bytes: self.plan.bytes,
-                pid: match &self.plan.sides {
-                    Sides::Own { .. } => None,
-                    Sides::Read { from, .. } => Some(from.pid()),
-                    Sides::Write { to, .. } => Some(to.pid()),
-                },
-            }),
-        })
+        let outcome = self.chunks.outcome()?;
+        Some(outcome.map_err(|errno| CopyError::Kernel {
+            errno,
+            bytes: self.plan.bytes,
+            pid: match &self.plan.sides {
+                Sides::Own { .. } => None,
+                Sides::Read { from, .. } => Some(from.pid()),
+                Sides::Write { to, .. } => Some(to.pid()),
+            },
+        }))
     }
 
     /// False in a child that was forked after the job was started: its threads and devices are the parent's.
@@ -271,13 +238,6 @@ impl Job {
 
     /// Sleeps until the job is settled, or for a while.
     pub(super) fn sleep(&self) {
-        for _ in 0..200 {
-            if self.is_settled() {
-                return;
-            }
-            std::hint::spin_loop();
-        }
-        let limit = Some(Duration::from_millis(100));
-        self.over.park(Fencing::Sender, limit, || self.is_settled());
+        self.chunks.sleep();
     }
 }

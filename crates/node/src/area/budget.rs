@@ -1,6 +1,6 @@
 //! How much memory the areas of one node have, and may have.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering};
 
 /// The node's count of the areas' bytes, with the limits that the job's launcher has set.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 //! The head of an area: whether it may be used, and how many members are done with it.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::park::Fencing;
+use crate::sync::{AtomicU32, AtomicU64, Ordering, spin_loop, yield_now};
 
 /// Nobody has opened the area.
 const NEW: u32 = 0;
@@ -15,7 +16,7 @@ const REFUSED: u32 = 3;
 const LOOKS: u32 = 100;
 
 /// The first line of an area; zeroed memory is the head of one that nobody has opened.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(super) struct Head {
     state: AtomicU32,
@@ -24,7 +25,7 @@ pub(super) struct Head {
 }
 
 /// Whether members wait for others to finish an operation: in a line of its own, which is written when one begins to wait only.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(super) struct Awaited {
     /// The latest operation that somebody has waited for.
@@ -38,9 +39,11 @@ impl Awaited {
         self.operation.fetch_max(operation, Ordering::Relaxed);
     }
 
-    /// Whether somebody waits, or has waited, for a later operation than `before`.
+    /// Whether somebody may wait for a later operation than `before`: asked by a member after it has published its mark.
     #[inline]
-    pub fn is_after(&self, before: u64) -> bool {
+    pub fn is_after(&self, before: u64, fencing: Fencing) -> bool {
+        // SYNC awaited: between the mark and this look; where parkers fence for all, theirs stands in for it.
+        fencing.before_waking();
         self.operation.load(Ordering::Relaxed) > before
     }
 }
@@ -64,8 +67,8 @@ impl Head {
             match self.state.load(Ordering::Acquire) {
                 READY => return true,
                 REFUSED => return false,
-                _ if looks < LOOKS => std::hint::spin_loop(),
-                _ => std::thread::yield_now(),
+                _ if looks < LOOKS => spin_loop(),
+                _ => yield_now(),
             }
             looks += 1;
         }

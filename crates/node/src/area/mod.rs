@@ -157,9 +157,7 @@ impl Area {
     /// be woken in that case.
     #[inline]
     pub fn is_awaited(&self, before: u64) -> bool {
-        // SYNC awaited: between the mark and this look; where parkers fence for all, theirs stands in for it.
-        self.fencing.before_waking();
-        self.awaited().is_after(before)
+        self.awaited().is_after(before, self.fencing)
     }
 
     fn awaited(&self) -> &Awaited {

@@ -1,9 +1,11 @@
-//! loom models: of one turn, whose lines and cells are used again by the next operation.
+//! loom models: of one turn, whose lines and cells are used again by the next operation; of the head of an area, from its opening to
+//! its end; and of the budget.
 
 use super::*;
 use crate::lock::ThreadMode;
-use crate::sync::UnsafeCell;
+use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use loom::sync::Arc;
+use loom::thread::spawn;
 
 /// One turn of an area: what members write, with a cell for each.
 struct Turn<const N: usize> {
@@ -164,5 +166,213 @@ fn what_one_thread_has_learned_another_may_rely_on() {
         cell.with_mut(|cell| unsafe { *cell = 2 });
         peer.join().expect("peer");
         learner.join().expect("learner");
+    });
+}
+
+/// A head, and what stands for the memory that is allocated for the area.
+#[derive(Default)]
+struct Opened {
+    head: Head,
+    /// How often `grant` was called.
+    grants: AtomicU64,
+    /// Written by `grant` before it answers.
+    lines: Cell64,
+    /// One for each member that closes the area.
+    parts: [Cell64; 3],
+}
+
+#[derive(Debug)]
+struct Cell64(UnsafeCell<u64>);
+// SAFETY: the head under test orders the accesses to the cells; loom reports it when it does not.
+unsafe impl Sync for Cell64 {}
+
+impl Default for Cell64 {
+    fn default() -> Cell64 {
+        Cell64(UnsafeCell::new(0))
+    }
+}
+
+impl Cell64 {
+    fn get(&self) -> u64 {
+        // SAFETY: ordered by the head: this is what the models check.
+        self.0.with(|value| unsafe { *value })
+    }
+
+    fn set(&self, to: u64) {
+        // SAFETY: as above.
+        self.0.with_mut(|value| unsafe { *value = to });
+    }
+}
+
+impl Opened {
+    /// Asks as one member, when the first that asks is to get `answer`.
+    fn ask(&self, answer: bool) -> bool {
+        let granted = self.head.is_granted(|| {
+            self.grants.fetch_add(1, Ordering::Relaxed);
+            self.lines.set(7);
+            answer
+        });
+        assert_eq!(self.lines.get(), 7, "the answer came after the memory");
+        granted
+    }
+}
+
+/// Two members ask at once, and a third when the first has its answer: one decides, and all get what it says and see what it has
+/// done. (loom does not end where two threads wait for a third.)
+#[test]
+fn one_member_decides_for_all_whether_an_area_is_granted() {
+    for answer in [true, false] {
+        loom::model(move || {
+            let opened = Arc::new(Opened::default());
+            let [first, second] = [1, 2].map(|_| {
+                let opened = opened.clone();
+                spawn(move || opened.ask(answer))
+            });
+            assert_eq!(first.join().expect("member"), answer);
+            assert_eq!(opened.ask(answer), answer);
+            assert_eq!(second.join().expect("member"), answer);
+            assert_eq!(opened.grants.load(Ordering::Relaxed), 1);
+        });
+    }
+}
+
+/// The members would be answered differently: the first that asks counts.
+#[test]
+fn a_refusal_is_shared_as_a_grant_is() {
+    loom::model(|| {
+        let opened = Arc::new(Opened::default());
+        let theirs = opened.clone();
+        let peer = spawn(move || theirs.ask(false));
+        let granted = opened.ask(true);
+        assert_eq!(peer.join().expect("member"), granted);
+        assert_eq!(opened.grants.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// The last of three members gives the memory back: nobody uses it after that, and there is one last member.
+#[test]
+fn the_last_member_to_leave_comes_after_all_that_the_others_did() {
+    loom::model(|| {
+        let opened = Arc::new(Opened::default());
+        let run = |opened: &Opened, me: usize| {
+            opened.parts[me].set(1);
+            let is_last = opened.head.leave(3);
+            if is_last {
+                opened.parts.iter().for_each(|part| {
+                    assert_eq!(part.get(), 1);
+                    part.set(0);
+                });
+            }
+            u32::from(is_last)
+        };
+        let members = [1, 2].map(|me| {
+            let opened = opened.clone();
+            spawn(move || run(&opened, me))
+        });
+        let mut last = run(&opened, 0);
+        for member in members {
+            last += member.join().expect("member");
+        }
+        assert_eq!(last, 1, "one member is the last");
+    });
+}
+
+/// Two threads of one member wait, each for another operation; a peer that finishes both wakes the member only where somebody may
+/// wait for it.
+#[test]
+fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
+    #[derive(Debug)]
+    struct Shared {
+        awaited: Awaited,
+        mark: Mark,
+        spot: ParkingSpot,
+    }
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let shared = Arc::new(Shared {
+            awaited: Awaited::default(),
+            mark: Mark::new(),
+            spot: ParkingSpot::default(),
+        });
+        let waiters = [1, 2].map(|operation: u64| {
+            let shared = shared.clone();
+            spawn(move || {
+                let is_finished = || shared.mark.finished() >= operation;
+                shared.awaited.raise(operation);
+                while !is_finished() {
+                    shared.spot.park(Fencing::Sender, None, is_finished);
+                }
+            })
+        });
+        for operation in 1..=2 {
+            shared.mark.set_finished(operation);
+            if shared.awaited.is_after(operation - 1, Fencing::Sender) {
+                shared.spot.wake_fenced();
+            }
+        }
+        for waiter in waiters {
+            waiter.join().expect("thread");
+        }
+    });
+}
+
+/// What fits together is granted together, whoever comes first; and it is given back.
+#[test]
+fn a_budget_grants_what_fits() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let used = Arc::new(AtomicU64::new(0));
+        let areas = [3, 4].map(|bytes| {
+            let used = used.clone();
+            spawn(move || {
+                let budget = Budget::new(&used, 9, 9);
+                assert!(budget.take(bytes), "there is room for all");
+                assert!((bytes as u64..=9).contains(&budget.used()));
+                budget.give_back(bytes);
+            })
+        });
+        let budget = Budget::new(&used, 9, 9);
+        assert!(budget.take(2), "there is room for all");
+        budget.give_back(2);
+        for area in areas {
+            area.join().expect("thread");
+        }
+        assert_eq!(budget.used(), 0);
+    });
+}
+
+/// What does not fit together is not granted together, and a refusal takes nothing.
+#[test]
+fn a_budget_is_never_exceeded() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let used = Arc::new((AtomicU64::new(0), AtomicU64::new(0)));
+        let round = |used: &(AtomicU64, AtomicU64)| {
+            let budget = Budget::new(&used.0, 9, 9);
+            let taken = budget.take(5);
+            assert!(budget.used() <= 9);
+            if taken {
+                let holders = used.1.fetch_add(1, Ordering::Relaxed);
+                assert_eq!(holders, 0, "two areas of 5 bytes within 9");
+                used.1.fetch_sub(1, Ordering::Relaxed);
+                budget.give_back(5);
+            }
+            taken
+        };
+        let areas = [1, 2].map(|_| {
+            let used = used.clone();
+            spawn(move || round(&used))
+        });
+        let mut granted = round(&used);
+        for area in areas {
+            granted |= area.join().expect("thread");
+        }
+        assert!(granted, "the first to ask had room");
+        let budget = Budget::new(&used.0, 9, 9);
+        assert_eq!(budget.used(), 0);
+        assert!(budget.take(9) && !budget.take(1) && !budget.take(usize::MAX));
     });
 }

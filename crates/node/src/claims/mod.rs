@@ -10,10 +10,14 @@
 //! | a claimant | `next`, once for each chunk; `settled` after its last access to the chunk's memory |
 //! | who abandons | `next` to the end, once; `settled` by as many chunks as that skipped |
 
+mod job;
+
 #[cfg(all(test, loom))]
 mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
+
+pub use job::{ChunkedJob, Notify};
 
 use crate::sync::{AtomicU32, Ordering};
 

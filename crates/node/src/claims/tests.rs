@@ -31,3 +31,20 @@ fn a_job_of_no_chunks_is_settled() {
     assert!(claims.is_settled() && !claims.has_unclaimed() && claims.claim().is_none());
     assert!(!claims.abandon());
 }
+
+#[test]
+fn the_first_error_stays_and_the_end_is_announced_once() {
+    use std::sync::{Arc, Mutex};
+    let ends = Arc::new(Mutex::new(0));
+    let count = ends.clone();
+    let job = ChunkedJob::new(3, Some(Arc::new(move || *count.lock().unwrap() += 1)));
+    assert_eq!((job.claim(), job.claim()), (Some(0), Some(1)));
+    job.stop(5);
+    job.settle();
+    assert!(job.is_stopped() && job.outcome().is_none());
+    job.stop(7);
+    job.settle();
+    assert_eq!(job.outcome(), Some(Err(5)));
+    job.sleep();
+    assert_eq!(*ends.lock().unwrap(), 1);
+}

@@ -7,8 +7,8 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use super::futex;
 use super::socket::Socket;
+use crate::futex::{self, FutexScope};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// What else ends the waiting.
@@ -73,7 +73,7 @@ impl Bell {
         self.watched.store(false, Ordering::SeqCst);
         // SYNC watch
         self.handovers.fetch_add(1, Ordering::SeqCst);
-        futex::wake_all(&self.handovers);
+        futex::wake_all(&self.handovers, FutexScope::Process);
     }
 
     /// How often the watch was given up so far.
@@ -86,7 +86,7 @@ impl Bell {
     pub(super) fn await_handover(&self, handovers: u32, limit: Option<Duration>) {
         // SYNC watch
         if self.watched.load(Ordering::SeqCst) {
-            futex::wait(&self.handovers, handovers, limit);
+            futex::wait(&self.handovers, handovers, FutexScope::Process, limit);
         }
     }
 

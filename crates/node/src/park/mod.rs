@@ -6,16 +6,19 @@
 //! issues an expedited `membarrier`, which runs a fence on every core that runs a rank, and the sender has none.
 //! Where membarrier is refused, or where ranks outnumber cores so that parking itself is hot, senders fence.
 //!
-//! | who | writes `parked` |
+//! | who | writes the state in the low bits of the word |
 //! |---|---|
 //! | the owner rank | 1 before it sleeps, 2 before it listens |
-//! | anyone who unblocks it | 0; wakes it if it was 1, rings its [bell](Bell) if it was 2 |
+//! | anyone who unblocks it | 0, and counts a wake-up above; wakes it if it was 1, rings its [bell](Bell) if it was 2 |
+//!
+//! Several threads of a rank may park at one spot. A wake-up may come when the first has announced itself and does not sleep yet; if
+//! a second then announces itself the state is 1 again, though the first must not sleep. The count tells the kernel: a thread sleeps
+//! only while no wake-up has come since its own announcement.
 //!
 //! A rank that also waits for a descriptor, as of the network, cannot sleep in a futex: it [listens](ParkingSpot::listen) to the
 //! descriptor and to its bell. Of several threads of a rank one has the watch and listens, the others sleep until it hands that over.
 
 mod bell;
-mod futex;
 mod membarrier;
 #[cfg(not(loom))]
 mod socket;
@@ -33,6 +36,7 @@ pub use membarrier::{
     is_available as membarrier_available, register as membarrier_register, run as membarrier_run,
 };
 
+use crate::futex::{self, FutexScope};
 use crate::sync::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
@@ -66,8 +70,12 @@ const AWAKE: u32 = 0;
 const ASLEEP: u32 = 1;
 /// Somebody listens for the bell.
 const LISTENING: u32 = 2;
+/// The bits of the word that are one of these; above them it counts wake-ups.
+const STATE: u32 = 3;
+/// One wake-up, in the word. The count wraps: a thread would have to miss 2^30 between its announcement and its sleep.
+const WAKE_UP: u32 = 4;
 
-/// Where a rank waits: a futex word, and the number of its bell if it has one.
+/// Where a rank waits: a futex word (state and wake-ups), and the number of its bell if it has one.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ParkingSpot {
@@ -89,17 +97,28 @@ impl ParkingSpot {
     /// Sleeps until [`ParkingSpot::wake`], unless `ready` says that there is something to do already. May return
     /// early. `limit` bounds the sleep; `None` sleeps for as long as it takes.
     pub fn park(&self, fencing: Fencing, limit: Option<Duration>, ready: impl FnOnce() -> bool) {
-        let limit = self.announce(ASLEEP, fencing, limit);
+        let (announced, limit) = self.announce(ASLEEP, fencing, limit);
         if ready() {
-            // The word stays 1: another thread of this rank may sleep on it. One later wake is in vain.
+            // The state stays 1: another thread of this rank may sleep on it. One later wake is in vain.
             return;
         }
-        futex::wait(&self.word, ASLEEP, limit);
+        futex::wait(&self.word, announced, FutexScope::Node, limit);
     }
 
-    /// Says that this rank is about to wait, before its last look. Returns how long it may then do so.
-    fn announce(&self, how: u32, fencing: Fencing, limit: Option<Duration>) -> Option<Duration> {
-        self.word.store(how, Ordering::Relaxed);
+    /// Says that this rank is about to wait, before its last look. Returns the word while no wake-up comes, and how long it may then
+    /// wait.
+    fn announce(
+        &self,
+        how: u32,
+        fencing: Fencing,
+        limit: Option<Duration>,
+    ) -> (u32, Option<Duration>) {
+        let announced = |word: u32| word & !STATE | how;
+        let (Ok(before) | Err(before)) =
+            self.word
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
+                    Some(announced(word))
+                });
         match fencing {
             // SYNC park: pairs with the fence in `before_waking`. Either our `ready` sees what was published, or the waker sees this.
             Fencing::Sender => fence(Ordering::SeqCst),
@@ -107,11 +126,11 @@ impl ParkingSpot {
             Fencing::Parker => {
                 if !membarrier::run() {
                     // Nothing orders the senders: never sleep long enough to matter.
-                    return Some(Duration::from_millis(1));
+                    return (announced(before), Some(Duration::from_millis(1)));
                 }
             }
         }
-        limit
+        (announced(before), limit)
     }
 
     /// Wakes the owner if it sleeps. To be called after what it waits for has been published.
@@ -126,7 +145,7 @@ impl ParkingSpot {
     #[inline(always)]
     pub fn wake_fenced(&self) {
         let seen = self.word.load(Ordering::Relaxed);
-        if seen != AWAKE {
+        if seen & STATE != AWAKE {
             self.wake_now(seen);
         }
     }
@@ -134,14 +153,15 @@ impl ParkingSpot {
     #[cold]
     fn wake_now(&self, mut seen: u32) {
         // Who finds it awake writes nothing: the word is the announcement of whoever waits next.
-        while seen != AWAKE {
+        while seen & STATE != AWAKE {
             let (relaxed, word) = (Ordering::Relaxed, &self.word);
-            match word.compare_exchange(seen, AWAKE, relaxed, relaxed) {
-                Ok(LISTENING) => {
+            let woken = (seen & !STATE).wrapping_add(WAKE_UP);
+            match word.compare_exchange(seen, woken, relaxed, relaxed) {
+                Ok(_) if seen & STATE == LISTENING => {
                     // Other threads of that rank sleep until it is heard.
                     return socket::ring(self.bell.load(Ordering::Relaxed));
                 }
-                Ok(_) => return futex::wake_all(word),
+                Ok(_) => return futex::wake_all(word, FutexScope::Node),
                 Err(now) => seen = now,
             }
         }
@@ -161,14 +181,14 @@ impl ParkingSpot {
         // handover after that: who announced itself before it does not sleep, or is woken.
         let handovers = bell.handovers();
         let watches = bell.take_watch();
-        let limit = self.announce(LISTENING, fencing, None);
+        let (_, limit) = self.announce(LISTENING, fencing, None);
         let watch = ready();
         if watches {
             if let Some(watch) = watch {
                 bell.await_ring(watch.shorter(limit));
             }
             // Before the watch is given up: the next who has it announces itself anew.
-            self.word.store(AWAKE, Ordering::SeqCst);
+            self.word.fetch_and(!STATE, Ordering::SeqCst);
             bell.give_up_watch();
         } else if let Some(watch) = watch {
             bell.await_handover(handovers, watch.shorter(limit).limit);

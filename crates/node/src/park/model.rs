@@ -25,7 +25,9 @@ fn a_published_message_is_seen_or_the_sleeper_is_woken() {
 
 #[test]
 fn one_fence_serves_all_who_are_to_be_woken() {
-    loom::model(|| {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
         let shared = Arc::new((
             [ParkingSpot::default(), ParkingSpot::default()],
             AtomicU32::new(0),
@@ -76,5 +78,34 @@ fn the_watch_is_handed_over_without_a_loss() {
         shared.0.wake(Fencing::Sender);
         busy.join().expect("thread");
         waits.join().expect("thread");
+    });
+}
+
+/// Two threads of a rank wait for a message each, and park at the rank's one spot.
+#[test]
+fn threads_that_share_a_spot_are_woken_each_by_its_message() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let shared = Arc::new((
+            ParkingSpot::default(),
+            [AtomicU32::new(0), AtomicU32::new(0)],
+        ));
+        let sleepers = [0, 1].map(|me| {
+            let ours = shared.clone();
+            loom::thread::spawn(move || {
+                let has_come = || ours.1[me].load(Ordering::Acquire) != 0;
+                while !has_come() {
+                    ours.0.park(Fencing::Sender, None, has_come);
+                }
+            })
+        });
+        for message in &shared.1 {
+            message.store(1, Ordering::Release);
+            shared.0.wake(Fencing::Sender);
+        }
+        for sleeper in sleepers {
+            sleeper.join().expect("sleeper");
+        }
     });
 }

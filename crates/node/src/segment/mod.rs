@@ -199,7 +199,7 @@ impl JobSegment {
     /// The memory that the areas of this node's communicators have, and may have.
     pub fn area_budget(&self) -> Budget<'_> {
         // SAFETY: as for the helpers' tokens; zeroed memory is a count of no bytes.
-        let used = unsafe { &*self.at(AREAS_OFFSET).cast::<std::sync::atomic::AtomicU64>() };
+        let used = unsafe { &*self.at(AREAS_OFFSET).cast::<AtomicU64>() };
         let header = self.header();
         Budget::new(used, header.areas_bytes, header.area_bytes)
     }

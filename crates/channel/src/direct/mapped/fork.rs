@@ -109,7 +109,8 @@ extern "C" fn parent() {
         }
         advise(&owners.list, libc::MADV_DONTFORK);
     }
-    OWNERS.release();
+    // SAFETY: 1. acquired in `prepare`; 2. `owners` is used no more.
+    unsafe { OWNERS.release() };
 }
 
 extern "C" fn child() {
@@ -137,7 +138,8 @@ extern "C" fn child() {
         owner.is_off = true;
     }
     checks::HelperThread::none_in_child();
-    OWNERS.release();
+    // SAFETY: 1. acquired in `prepare` by the thread that this one is a copy of; 2. `owners` is used no more.
+    unsafe { OWNERS.release() };
 }
 
 /// Makes all migrated memory the child's own, without a write to any memory but the stack.

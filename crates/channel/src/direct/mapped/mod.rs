@@ -10,7 +10,7 @@
 //! - `owner`, `census`, `extents`: counting and finding, what lies where, giving back;
 //! - `reclaim`: the thread that looks for what can be given back;
 //! - `loader`, `hooks`, `advice`: what the program does to its memory;
-//! - `fork`: what becomes of it in a child (`lock`: what it holds meanwhile);
+//! - `fork`: what becomes of it in a child (`node::fork_lock`: what it holds meanwhile);
 //! - `peers`: other ranks' slots, mapped here.
 
 mod advice;
@@ -20,7 +20,6 @@ mod extents;
 mod fork;
 mod hooks;
 mod loader;
-mod lock;
 mod motion;
 mod origin;
 mod owner;
@@ -33,7 +32,7 @@ pub(super) use peers::PeerSlots;
 
 use super::{Exposed, Options};
 use fork::Forking;
-use lock::ForkLock;
+use mica_node::fork_lock::ForkLock;
 use mica_node::segment::{JobSegment, Limit};
 use owner::{Answer, Attempt, Owner};
 

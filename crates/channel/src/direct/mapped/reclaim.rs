@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use super::OWNERS;
 use super::checks::{HelperThread, Kept};
-use super::lock::{futex_wait, futex_wake};
 use super::motion::SignalsBlocked;
+use mica_node::futex::{self, FutexScope};
 
 /// Bytes that are looked after at leisure.
 const BOUND: usize = 64 << 20;
@@ -86,7 +86,7 @@ pub(super) fn start() -> Result<(), Kept> {
 pub(super) fn nudge() {
     // Nothing else is published by it.
     NUDGES.fetch_add(1, Ordering::Relaxed);
-    futex_wake(&NUDGES);
+    futex::wake_one(&NUDGES, FutexScope::Process);
 }
 
 /// Looks for what can be given back, until no other thread is left.
@@ -100,7 +100,7 @@ fn look_after() {
             return;
         }
         if now.bytes == 0 {
-            futex_wait(&NUDGES, nudges, Some(IDLE));
+            futex::wait(&NUDGES, nudges, FutexScope::Process, Some(IDLE));
             continue;
         }
         let most = if now.bytes > BOUND { SHORT } else { LONG };
@@ -110,7 +110,7 @@ fn look_after() {
             SHORT
         };
         known = Some(now);
-        futex_wait(&NUDGES, nudges, Some(pause));
+        futex::wait(&NUDGES, nudges, FutexScope::Process, Some(pause));
     }
 }
 
