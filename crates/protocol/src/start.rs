@@ -22,6 +22,7 @@ use mica_channel::direct::{self, Direct};
 use mica_channel::net::{self, Net, NetError};
 use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
+use mica_channel::transport::Transport;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Bell, Fencing};
 use mica_node::segment::{Difference, JobSegment, PREFIX_VARIABLE, SegmentError, Settings};
@@ -212,7 +213,7 @@ fn open_net(
     nodes: &Nodes,
     (settings, loopback): (&Settings, bool),
     manager: Option<&mut (dyn ProcessManager + 'static)>,
-) -> Result<Option<Box<Net>>, StartError> {
+) -> Result<Option<Box<dyn Transport>>, StartError> {
     let needed = if loopback { 1 } else { segment.ranks() };
     if segment.job_size() <= needed {
         return Ok(None);
