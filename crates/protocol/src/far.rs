@@ -33,6 +33,13 @@ pub(crate) struct FarReads {
     waiting: VecDeque<usize>,
 }
 
+#[cfg(test)]
+impl FarReads {
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.waiting.is_empty()
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct FarRead {
     recv: RecvId,
