@@ -11,4 +11,7 @@ mod random;
 mod rig;
 mod scripted;
 
+mod floods;
+mod losses;
 mod matching;
+mod reads;

@@ -121,7 +121,12 @@ fn engine(
             hold,
         },
     };
-    Engine::assemble(parts).expect("defaults fit")
+    let mut engine = Engine::assemble(parts).expect("defaults fit");
+    // As under a launcher that does not end the job when a rank dies.
+    engine.is_watchful = true;
+    // What a rank waits for comes by its own polls here, or not at all.
+    (engine.spin, engine.yields) = (10, 10);
+    engine
 }
 
 /// Panics if the engine keeps anything: sends, receives, messages, packets.
