@@ -131,7 +131,10 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
                 let id = state.receive(pattern, &buffer.view).expect("no fault");
                 let mut end = state.take_received(id);
                 // One that was only announced is fetched.
+                let mut steps = 0;
                 while end.is_none() {
+                    steps += 1;
+                    assert!(steps < 100 * IDLE, "an announced message is not fetched");
                     engines_but(&engines, to, |other| {
                         other.progress().expect("no fault");
                     });
@@ -155,6 +158,17 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
         }
     }
     engines.iter().for_each(assert_idle);
+    for (engine, peer) in engines
+        .iter()
+        .flat_map(|e| (0..ranks).map(move |peer| (e, peer)))
+    {
+        let is_held = engine.enter(|state| state.channels.is_held(peer));
+        assert!(
+            !is_held,
+            "rank {} is still held back by {peer}",
+            engine.rank()
+        );
+    }
     assert!(fabric.sent(packet::REQUEST) > 0, "nobody was held back");
     most
 }

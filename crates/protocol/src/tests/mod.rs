@@ -15,3 +15,4 @@ mod floods;
 mod losses;
 mod matching;
 mod reads;
+mod shared_memory;

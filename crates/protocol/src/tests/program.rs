@@ -11,7 +11,7 @@ use super::buffers::Buffer;
 use super::model::{Message, Model, Receive};
 use super::random::Random;
 use super::rig::assert_idle;
-use super::scripted::Fabric;
+use super::scripted::{Fabric, Head};
 use crate::engine::Engine;
 use crate::matching::{Envelope, Pattern};
 use crate::receive::{Completion, MessageId, RecvId};
@@ -168,7 +168,7 @@ impl<'a> Run<'a> {
             let sent = self.model.messages[message];
             let pattern = Pattern {
                 context: sent.envelope.context,
-                source: None,
+                source: Some(sent.envelope.source),
                 tag: None,
             };
             self.receive(rank, pattern, sent.len, false);
@@ -261,6 +261,14 @@ impl<'a> Run<'a> {
             state.send(to, context, tag, &buffer.view, sync)
         });
         self.model.send(to, envelope, buffer.view.len());
+        if self.fabric.is_none() && to != rank {
+            // Nobody tells of arrivals; where all receives name their source, it does not matter when they are.
+            self.model.arrive(&Head {
+                receiver: to,
+                envelope,
+                len: buffer.view.len(),
+            });
+        }
         match sent.expect("memory") {
             None => self.end_send(rank, id, sync, &buffer),
             Some(send) => self.under_way[rank as usize]

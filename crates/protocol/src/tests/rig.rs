@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mica_bootstrap::Nodes;
 use mica_channel::direct::{Direct, Options};
@@ -21,6 +22,9 @@ use crate::start::{EngineParts, Policies};
 
 /// As a tunable has it by default.
 pub const HOLD: HoldPolicy = HoldPolicy { max: 64 << 20 };
+
+/// The word by which ranks find out whether the kernel copies between them.
+static PROBE: AtomicU64 = AtomicU64::new(0x5eed_c0ff_ee00_1dea);
 
 /// Small: a test's program fills the pool.
 pub const SHAPE: SegmentShape = SegmentShape {
@@ -83,9 +87,16 @@ pub fn over_shared_memory(size: u32, shape: SegmentShape, direct: &Options) -> V
     let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
     let segment: &'static JobSegment = Box::leak(Box::new(segment));
     (0..size).for_each(|rank| segment.claim(rank).expect("free"));
-    (0..size)
-        .map(|rank| engine(segment, rank, None, direct, HOLD))
-        .collect()
+    let engines = (0..size).map(|rank| engine(segment, rank, None, direct, HOLD));
+    let engines = engines.collect();
+    // A process is one rank elsewhere: here each has published a word that the next one's has overwritten.
+    for rank in 0..size {
+        let (address, value) = (&raw const PROBE, PROBE.load(Ordering::Relaxed));
+        segment
+            .block(rank)
+            .publish_probe(address.addr() as u64, value);
+    }
+    engines
 }
 
 fn engine(
@@ -153,6 +164,7 @@ pub fn assert_idle(engine: &Engine) {
             0,
             "rank {rank} counts bytes of none"
         );
+        assert!(state.holds.is_empty(), "rank {rank} holds senders back");
         assert!(state.probed.is_empty(), "rank {rank} keeps probed messages");
         assert!(
             state.backlog.is_empty(),
