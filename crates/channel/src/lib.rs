@@ -6,6 +6,7 @@
 //! - [`offload`]: copy engines, which do the copying while the program computes (chai-2009, 5);
 //! - [`net`]: messages and one-sided operations over libfabric, between nodes (chai-2009, 7; jiang-2004, 2).
 //!
+//! [`transport`] is what the protocol asks of a network; [`net`] implements it.
 //! [`area`] is the memory that the members of a communicator share on a node, for collectives that move bytes through it.
 //! [`memory`] says where a message's bytes lie in this process. What goes which way is the `protocol` crate's choice.
 
@@ -15,6 +16,7 @@ pub mod memory;
 pub mod net;
 pub mod offload;
 pub mod shm;
+pub mod transport;
 
 use memory::View;
 use shm::Packet;
@@ -178,7 +180,7 @@ pub trait RemoteMemory {
     /// Ends when all operations on `peer` that were started before have ended, in the peer's memory too.
     fn flush(&mut self, peer: u32, token: u64);
     /// The next operation that has ended. Does not look at the channel.
-    fn next_end(&mut self) -> Option<net::End>;
+    fn next_end(&mut self) -> Option<transport::End>;
 }
 
 /// A channel could not do what it was asked to.

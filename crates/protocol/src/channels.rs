@@ -9,15 +9,15 @@
 
 use crate::packet;
 use crate::traffic::Way;
+use mica_channel::ChannelError;
 use mica_channel::memory::View;
-use mica_channel::net::Net;
 use mica_channel::shm::{Packet, Shm, inline_packet};
-use mica_channel::{ChannelError, Messages};
+use mica_channel::transport::Transport;
 
 #[derive(Debug)]
 pub(crate) struct Channels {
     pub shm: Shm,
-    pub net: Option<Box<Net>>,
+    pub net: Option<Box<dyn Transport>>,
     /// By rank, where there is a network: what is known of those who are reached over it.
     far: Vec<Far>,
 }
@@ -62,7 +62,7 @@ const UNLOOKED: u64 = 32;
 const WAITING_MAX: usize = 32;
 
 impl Channels {
-    pub fn new(shm: Shm, net: Option<Box<Net>>, ranks: u32) -> Channels {
+    pub fn new(shm: Shm, net: Option<Box<dyn Transport>>, ranks: u32) -> Channels {
         let far = match &net {
             None => Vec::new(),
             Some(_) => vec![Far::default(); ranks as usize],
@@ -111,7 +111,7 @@ impl Channels {
         };
         if !far.has_credit() || far.sent.is_multiple_of(UNLOOKED) {
             net.look();
-            net.waiting_from(peer).for_each(|packet| far.hear(&packet));
+            net.for_each_waiting(peer, &mut |packet| far.hear(packet));
             if net.waiting() >= WAITING_MAX {
                 // What it says may lie behind this: first that is to be taken in.
                 return false;
@@ -138,11 +138,11 @@ impl Channels {
 
     /// The network, if `peer` is reached over it.
     #[inline]
-    pub fn net_to(&mut self, peer: u32) -> Option<&mut Net> {
+    pub fn net_to(&mut self, peer: u32) -> Option<&mut (dyn Transport + 'static)> {
         self.net.as_deref_mut().filter(|net| net.reaches(peer))
     }
 
-    fn net_from(&self, source: u32) -> Option<&Net> {
+    fn net_from(&self, source: u32) -> Option<&(dyn Transport + 'static)> {
         self.net.as_deref().filter(|net| net.reaches(source))
     }
 

@@ -14,7 +14,7 @@ use crate::traffic::Way;
 use crate::wait::VIGIL;
 use mica_channel::RemoteRegion;
 use mica_channel::memory::View;
-use mica_channel::net::Wait;
+use mica_channel::transport::Wait;
 use mica_node::park::Watch;
 use mica_node::segment::JobSegment;
 use mica_policy::{Message, NetworkLimits, NetworkWay, network_way};
@@ -31,6 +31,13 @@ pub(crate) struct FarReads {
     all: Slab<FarRead>,
     /// Those for which there was no room yet.
     waiting: VecDeque<usize>,
+}
+
+#[cfg(test)]
+impl FarReads {
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.waiting.is_empty()
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -120,8 +127,7 @@ impl State {
             let Some(net) = self.channels.net_to(read.peer) else {
                 return Ok(());
             };
-            let RemoteRegion { key, address } = read.region;
-            if !net.start_read(read.peer, address, key, view, read.len, at as u64)? {
+            if !net.start_read(read.peer, read.region, view, read.len, at as u64)? {
                 return Ok(());
             }
             self.far_reads.waiting.pop_front();

@@ -123,11 +123,23 @@ pub type Describe = fn(&Scene<'_>) -> String;
 pub(crate) struct Spell {
     /// Since when; 0: it has just begun.
     since_ns: u64,
+    /// When it last looked for those that it waits for; 0: not yet.
+    looked_for_ns: u64,
     /// The question that the thread has answered last.
     answered: u32,
 }
 
 impl Spell {
+    /// True once in each `period` of the wait, however often the thread wakes meanwhile.
+    pub fn is_due(&mut self, period: Duration) -> bool {
+        let (last, now) = (self.since().max(self.looked_for_ns), monotonic_ns());
+        let due = u128::from(now.saturating_sub(last)) >= period.as_nanos();
+        if due {
+            self.looked_for_ns = now;
+        }
+        due
+    }
+
     pub fn since(&mut self) -> u64 {
         if self.since_ns == 0 {
             self.since_ns = monotonic_ns();

@@ -41,6 +41,12 @@ impl Holds {
             peak: 0,
         }
     }
+
+    /// Whether nobody is held back.
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
 }
 
 impl State {

@@ -33,6 +33,8 @@ mod send;
 mod skew;
 mod start;
 mod state;
+#[cfg(test)]
+mod tests;
 mod traffic;
 mod wait;
 

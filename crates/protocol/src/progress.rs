@@ -10,7 +10,6 @@
 use crate::packet;
 use crate::{Fault, State};
 use mica_channel::Messages;
-use mica_channel::net::Net;
 use mica_policy::{PollPolicy, PollSchedule};
 
 /// Packets that one round takes in before it looks at the waiting operation again.
@@ -136,10 +135,8 @@ impl State {
                 Bringer::Rings => self.channels.shm.peek(),
                 Bringer::Fifos => self.channels.shm.fifos().and_then(Messages::peek),
                 // A look at the network is dear: one a round.
-                Bringer::Net if taken == 0 => {
-                    self.channels.net.as_deref_mut().and_then(Messages::peek)
-                }
-                Bringer::Net => self.channels.net.as_deref().and_then(Net::peek_found),
+                Bringer::Net if taken == 0 => self.channels.net.as_mut().and_then(|net| net.peek()),
+                Bringer::Net => self.channels.net.as_ref().and_then(|net| net.peek_found()),
             };
             let Some((source, packet)) = found else {
                 return Ok(taken);

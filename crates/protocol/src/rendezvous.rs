@@ -27,8 +27,8 @@ use mica_channel::direct::{
     Backend, Direct, Exposed, Exposure, Refusal, Remote, RemoteRun, Window,
 };
 use mica_channel::memory::View;
-use mica_channel::net;
 use mica_channel::shm::Packet;
+use mica_channel::transport;
 use mica_node::segment::{JobSegment, SPLITS};
 use mica_node::split::{End, Split};
 use mica_node::ticks;
@@ -50,7 +50,7 @@ pub(crate) struct Asking {
     /// It counts among the long messages under way.
     long: bool,
     /// The message's memory, as the network knows it.
-    pub(crate) registered: Option<net::Exposed>,
+    pub(crate) registered: Option<transport::Exposed>,
 }
 
 impl Asking {

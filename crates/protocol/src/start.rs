@@ -22,11 +22,13 @@ use mica_channel::direct::{self, Direct};
 use mica_channel::net::{self, Net, NetError};
 use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
+use mica_channel::transport::Transport;
 use mica_node::lock::ThreadLock;
 use mica_node::park::{self, Bell, Fencing};
 use mica_node::segment::{Difference, JobSegment, PREFIX_VARIABLE, SegmentError, Settings};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables::{self, BadValue};
+use mica_policy::collective::CollectiveCosts;
 use mica_policy::{HoldPolicy, PollPolicy, SkewPolicy};
 
 /// Why a process cannot join its job.
@@ -70,6 +72,38 @@ pub enum StartError {
     NoExchange,
 }
 
+/// What an engine is made of. [`Engine::start`] takes it from the job and the environment.
+pub(crate) struct EngineParts {
+    pub segment: &'static JobSegment,
+    /// This rank, which the process has claimed.
+    pub rank: u32,
+    /// A launcher of ours has started the process.
+    pub launched: bool,
+    pub nodes: Nodes,
+    pub manager: Option<Box<dyn ProcessManager>>,
+    pub shm: Shm,
+    /// Reaches the ranks that `shm` does not.
+    pub net: Option<Box<dyn Transport>>,
+    pub direct: Direct,
+    pub offload: Option<Offload>,
+    /// A thread makes progress while the program computes.
+    pub attended: bool,
+    /// How this rank orders what it publishes before it wakes others.
+    pub wake_fencing: Fencing,
+    /// Ranks of one node talk over `net`.
+    pub loopback: bool,
+    pub collective_costs: Arc<CollectiveCosts>,
+    pub policies: Policies,
+}
+
+/// Policies of an engine that do not depend on its peers.
+pub(crate) struct Policies {
+    pub poll: PollPolicy,
+    /// `None`: skew is not watched.
+    pub skew: Option<SkewPolicy>,
+    pub hold: HoldPolicy,
+}
+
 impl Engine {
     /// Joins the job that the environment names, or makes a job of this process alone. Where the job spans nodes this waits
     /// for all its ranks to do so.
@@ -100,11 +134,56 @@ impl Engine {
         let met = (&settings, loopback);
         let net = open_net(segment, rank, &nodes, met, manager.as_deref_mut())?;
         let shm = Shm::new(segment, rank, wake_fencing, net.is_none() || !loopback)?;
-        let channels = Channels::new(shm, net, segment.job_size());
         let (collective_costs, _) = mica_policy::tuning::collective_in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
-        let collective_costs = Arc::new(collective_costs);
+        let direct = Direct::new(segment, rank, &direct::Options::in_force()?);
+        let offload = copy_engine(segment, rank, wake_fencing)?;
+        let attended = offload.is_some() && tunables::COPY_ENGINE.choice()?.ends_with("thread");
+        Engine::assemble(EngineParts {
+            segment,
+            rank,
+            launched,
+            nodes,
+            manager,
+            shm,
+            net,
+            direct,
+            offload,
+            attended,
+            wake_fencing,
+            loopback,
+            collective_costs: Arc::new(collective_costs),
+            policies: Policies {
+                poll: PollPolicy::from_environment()?,
+                skew: SkewPolicy::from_environment()?,
+                hold: HoldPolicy::from_environment()?,
+            },
+        })
+    }
+
+    /// Makes the engine of a rank that has claimed its place in the job and reached its peers.
+    ///
+    /// # Errors
+    /// When a tunable's value is wrong, or the system has no socket for the engine to wait with.
+    pub(crate) fn assemble(parts: EngineParts) -> Result<Engine, StartError> {
+        let EngineParts {
+            segment,
+            rank,
+            launched,
+            nodes,
+            manager,
+            shm,
+            net,
+            direct,
+            offload,
+            attended,
+            wake_fencing,
+            loopback,
+            collective_costs,
+            policies,
+        } = parts;
+        let channels = Channels::new(shm, net, segment.job_size());
         let costs = collective_costs.messages.clone();
         let here = segment.place(rank);
         let peers = (0..segment.job_size()).map(|peer| {
@@ -116,7 +195,7 @@ impl Engine {
         });
         let oversubscribed = segment.is_oversubscribed();
         let selection = Selection::new(costs, peers, oversubscribed)?;
-        let polling = polling(segment, &channels, loopback)?;
+        let polling = polling(segment, &channels, loopback, policies.poll);
         // A glance at one peer's ring or FIFO would go past the schedule where messages of one peer come by several channels
         // of the node.
         let glances = match (channels.shm.is_mixed(), oversubscribed) {
@@ -141,7 +220,6 @@ impl Engine {
                 Some(bell)
             }
         };
-        let direct = Direct::new(segment, rank, &direct::Options::in_force()?);
         let reach = direct.reach();
         let abilities = reach.abilities(collective_costs.fingerprint());
         segment.block(rank).publish_abilities(&abilities);
@@ -157,15 +235,11 @@ impl Engine {
             direct,
             Splits::new(segment, rank),
             selection,
-            (
-                Skew::new(SkewPolicy::from_environment()?, ranks),
-                Holds::new(HoldPolicy::from_environment()?),
-            ),
+            (Skew::new(policies.skew, ranks), Holds::new(policies.hold)),
         );
         state.polling = polling;
-        state.offload = copy_engine(segment, rank, wake_fencing)?;
-        let offloads = state.offload.is_some();
-        let attended = offloads && tunables::COPY_ENGINE.choice()?.ends_with("thread");
+        let offloads = offload.is_some();
+        state.offload = offload;
         state.attention = attended.then_some(0);
         Ok(Engine {
             state: ThreadLock::new(state),
@@ -186,7 +260,7 @@ impl Engine {
                 times(tunables::YIELDS_SHARED.number()?),
             ),
             waiters: AtomicU32::new(0),
-            fencing,
+            fencing: segment.fencing(),
             reporter: Reporter::default(),
             offloads,
             attendant: attended.then(Attendant::default),
@@ -212,7 +286,7 @@ fn open_net(
     nodes: &Nodes,
     (settings, loopback): (&Settings, bool),
     manager: Option<&mut (dyn ProcessManager + 'static)>,
-) -> Result<Option<Box<Net>>, StartError> {
+) -> Result<Option<Box<dyn Transport>>, StartError> {
     let needed = if loopback { 1 } else { segment.ranks() };
     if segment.job_size() <= needed {
         return Ok(None);
@@ -256,7 +330,8 @@ fn polling(
     segment: &JobSegment,
     channels: &Channels,
     loopback: bool,
-) -> Result<Option<Box<Polling>>, StartError> {
+    policy: PollPolicy,
+) -> Option<Box<Polling>> {
     let mut further = Vec::new();
     if channels.shm.has_fifos() {
         further.push(Bringer::Fifos);
@@ -266,8 +341,7 @@ fn polling(
     }
     let has_rings = !channels.shm.has_fifos() || channels.shm.is_mixed();
     let rings_bring = has_rings && segment.ranks() > 1 && !(loopback && channels.net.is_some());
-    let policy = PollPolicy::from_environment()?;
-    Ok(Polling::new(further, rings_bring, policy).map(Box::new))
+    Polling::new(further, rings_bring, policy).map(Box::new)
 }
 
 /// The copy engine that was asked for; `None` if that is this rank's own core.

@@ -1,7 +1,7 @@
 //! How a thread waits in the engine: it polls, then yields, then parks.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::Fault;
 use crate::engine::Engine;
@@ -18,7 +18,8 @@ const COURTESY: u32 = 512;
 /// slices before it can look once.
 const LONG_YIELD_NS: u64 = 1_000_000;
 
-/// A rank that waits so long looks whether those that it waits for are still there.
+/// A rank that waits so long looks whether those that it waits for are still there, and again after as long. Not a bound on one
+/// sleep: other traffic, or a network with something under way, may end each sleep sooner.
 pub(crate) const VIGIL: Duration = Duration::from_secs(1);
 
 /// Polls between two looks for a question of the launcher's (hang reports).
@@ -198,12 +199,11 @@ impl Engine {
         let what = self.first_pending(waiting);
         block.set_waiting(Some((&what, spell.since())));
         let mut result = None;
-        let began = self.is_watchful.then(Instant::now);
         self.rest(|state| {
             result = f(state);
             result.is_some() || state.has_work()
         });
-        if began.is_some_and(|began| began.elapsed() >= VIGIL) && result.is_none() {
+        if self.is_watchful && result.is_none() && spell.is_due(VIGIL) {
             self.enter(|state| state.look_for(self.segment, what.peer));
         }
         block.set_waiting(None);

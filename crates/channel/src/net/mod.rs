@@ -35,6 +35,7 @@ mod order;
 mod peers;
 mod registration;
 mod remote;
+mod transport;
 mod watch;
 mod windows;
 #[doc(hidden)]
@@ -44,11 +45,11 @@ pub use error::{Lost, NetError};
 pub use options::Options;
 
 use std::collections::VecDeque;
-use std::os::fd::RawFd;
 use std::time::Duration;
 
 use crate::shm::Packet;
-use crate::{Capabilities, Channel, RemoteRegion};
+use crate::transport::Wait;
+use crate::{Capabilities, Channel};
 use bindings as fi;
 use buffers::{Buffers, Pools, Work};
 use choice::{Offer, Verdict};
@@ -126,39 +127,6 @@ pub struct Dropped {
     pub malformed: u64,
     /// Receives that the provider ended with an error.
     pub failed: u64,
-}
-
-/// How a rank may wait for the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
-    /// Not at all: a look will find something.
-    Ready,
-    /// Until this descriptor is readable, or [`Net::wait_at_most`] is over. It may be readable without reason; look and ask
-    /// again each time.
-    Descriptor(RawFd),
-    /// There is nothing to wait for, but something is to be done soon: look again in a moment.
-    Poll,
-}
-
-/// An operation that was started with a token has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct End {
-    /// The operation's token.
-    pub token: u64,
-    /// What an atomic operation found in its word, and 0 for others; or why it failed. Part of the bytes may have been copied by
-    /// then.
-    pub result: Result<u64, NetError>,
-}
-
-/// Memory of this process that a peer may read. To be [given back](Net::conceal).
-#[derive(Debug, PartialEq, Eq)]
-pub struct Exposed {
-    /// The registration, as the peer must name it.
-    pub key: u64,
-    /// Its first byte, as the peer must name it.
-    pub address: u64,
-    /// The use of the registration; `None` for no bytes.
-    id: Option<u64>,
 }
 
 /// What the library offers on this machine, for people.
@@ -381,15 +349,5 @@ impl Net {
         self.receives.abandon();
         self.sends.abandon();
         self.remote.abandon();
-    }
-}
-
-/// As peers name a registered range.
-impl From<&Exposed> for RemoteRegion {
-    fn from(exposed: &Exposed) -> RemoteRegion {
-        RemoteRegion {
-            key: exposed.key,
-            address: exposed.address,
-        }
     }
 }

@@ -6,14 +6,15 @@
 use std::collections::VecDeque;
 use std::ffi::c_void;
 
+use super::Net;
 use super::bindings as fi;
 use super::buffers::{Buffers, Contexts, Work};
 use super::endpoint::{Endpoint, Failure};
 use super::error::NetError;
 use super::messages::is_loss;
 use super::registration::{Registrar, Use};
-use super::{End, Exposed, Net};
 use crate::memory::View;
+use crate::transport::{End, Exposed};
 use crate::{Capabilities, ChannelError, RemoteRegion};
 
 /// Parts that are under way at a time.
@@ -283,11 +284,7 @@ impl Net {
     ) -> Result<Exposed, NetError> {
         self.need(Capabilities::READ, "remote memory access")?;
         if len == 0 {
-            return Ok(Exposed {
-                key: 0,
-                address: 0,
-                id: None,
-            });
+            return Ok(Exposed::new(RemoteRegion { key: 0, address: 0 }, None));
         }
         let used = self.acquire(address, len, access)?;
         let by_address = self.endpoint.info.mr_mode() & fi::FI_MR_VIRT_ADDR != 0;
@@ -296,12 +293,12 @@ impl Net {
         } else {
             address - used.start
         };
-        Ok(Exposed {
+        let region = RemoteRegion {
             // SAFETY: the registration is in use, so open.
             key: unsafe { (*used.handle).key },
             address: named as u64,
-            id: Some(used.id),
-        })
+        };
+        Ok(Exposed::new(region, Some(used.id)))
     }
 
     fn acquire(
@@ -322,7 +319,7 @@ impl Net {
 
     /// Gives exposed memory back. The peer must have done with it.
     pub fn conceal(&mut self, exposed: Exposed) {
-        if let Some(id) = exposed.id {
+        if let Some(id) = exposed.id() {
             self.release(id);
         }
     }

@@ -1,9 +1,10 @@
 //! What windows are made of: put, get and atomic operations on registered memory ([`RemoteMemory`]; MPI 5.0, 12).
 
+use super::Net;
 use super::bindings as fi;
 use super::remote::{ADD, Action, CAS, OPEN, SWAP, Transfer};
-use super::{End, Exposed, Net};
 use crate::memory::View;
+use crate::transport::{End, Exposed};
 use crate::{Capabilities, ChannelError, RemoteMemory, RemoteRegion, Width};
 
 impl Net {

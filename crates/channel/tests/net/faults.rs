@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 use super::kit::*;
-use mica_channel::net::{Net, NetError, Wait};
+use mica_channel::net::{Net, NetError};
+use mica_channel::transport::Wait;
 
 /// Set for the child of a test: what it is to do.
 const ROLE: &str = "MICA_TEST_NET_ROLE";

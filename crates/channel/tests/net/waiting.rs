@@ -1,7 +1,8 @@
 //! Sleeping until the network has something.
 
 use super::kit::*;
-use mica_channel::net::{Net, Wait};
+use mica_channel::net::Net;
+use mica_channel::transport::Wait;
 
 /// Waits for the descriptor; true if it became readable.
 fn sleep(descriptor: i32, milliseconds: i32) -> bool {

@@ -1,0 +1,202 @@
+//! What a rank keeps of messages that nobody has asked for is bounded, in whatever order packets arrive (`crate::hold`).
+//!
+//! Each rank sends to all others, many at a time, and nobody receives. When nothing moves any more, everything is received.
+//! Without the receiver's word (`HOLD`) all messages would be kept; without the window (`CREDIT`) all could be on their way
+//! before the word comes.
+
+use proptest::prelude::*;
+
+use super::buffers::Buffer;
+use super::random::Random;
+use super::rig::{assert_idle, over_fabric};
+use super::scripted::{Fabric, Script};
+use crate::engine::Engine;
+use crate::matching::Pattern;
+use crate::packet;
+use crate::send::SendId;
+use mica_policy::HoldPolicy;
+
+/// Messages of each pair.
+const MESSAGES: usize = 1200;
+
+/// Bytes of a message, and what it counts for beside them.
+const LEN: usize = 300;
+const OVERHEAD: u64 = 512;
+
+/// Sends of one pair that a rank begins before it waits for one of them.
+const AT_ONCE: usize = 8;
+
+/// Messages that a rank may have on their way to another (`crate::channels`).
+const WINDOW: u64 = 256;
+
+const HOLD: HoldPolicy = HoldPolicy { max: 100_000 };
+
+/// What a rank may come to keep of one that floods it, beyond the limit: a window of messages and what is only announced.
+const BEYOND: u64 = (WINDOW + AT_ONCE as u64) * (LEN as u64 + OVERHEAD);
+
+/// One direction of a pair.
+struct Flow {
+    from: u32,
+    to: u32,
+    begun: usize,
+    under_way: Vec<(SendId, Buffer)>,
+}
+
+impl Flow {
+    /// Goes on with its sends. True if it could.
+    fn step(&mut self, engines: &[Engine], fabric: &Fabric) -> bool {
+        let engine = &engines[self.from as usize];
+        let before = (self.begun, self.under_way.len());
+        self.under_way.retain(|(id, buffer)| {
+            let done = engine.enter(|state| state.take_send(*id));
+            if done {
+                fabric.remove_buffer(self.from, buffer.address());
+                buffer.reuse();
+            }
+            !done
+        });
+        if self.under_way.len() < AT_ONCE && self.begun < MESSAGES {
+            let buffer = Buffer::of_message(self.begun, LEN, false);
+            let (region, bytes) = buffer.memory();
+            fabric.add_buffer(self.from, region, bytes);
+            let sent = engine.enter(|state| state.send(self.to, 0, 0, &buffer.view, false));
+            match sent.expect("no fault") {
+                Some(id) => self.under_way.push((id, buffer)),
+                None => fabric.remove_buffer(self.from, buffer.address()),
+            }
+            self.begun += 1;
+        }
+        (self.begun, self.under_way.len()) != before
+    }
+
+    fn is_over(&self) -> bool {
+        self.begun == MESSAGES && self.under_way.is_empty()
+    }
+}
+
+/// Steps in a row in which nothing has moved, after which nothing will.
+const IDLE: usize = 500;
+
+/// Floods all ranks, and receives everything when nothing moves. Returns the most that any rank kept.
+fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
+    let (engines, fabric) = over_fabric(ranks, script, seed, HOLD);
+    let mut random = Random(!seed);
+    let pairs = (0..ranks).flat_map(|from| (0..ranks).map(move |to| (from, to)));
+    let mut flows: Vec<Flow> = pairs
+        .filter(|(from, to)| from != to)
+        .map(|(from, to)| Flow {
+            from,
+            to,
+            begun: 0,
+            under_way: Vec::new(),
+        })
+        .collect();
+    let (mut most, mut idle) = (0, 0);
+    while idle < IDLE {
+        idle += 1;
+        let at = random.below(flows.len());
+        for _ in 0..random.below(40) {
+            if flows[at].step(&engines, &fabric) {
+                idle = 0;
+            }
+        }
+        let rank = random.below(ranks as usize);
+        engines[rank].enter(|state| {
+            if state.progress().expect("no fault") {
+                idle = 0;
+            }
+            most = most.max(state.unexpected.bytes_from(0).1);
+        });
+    }
+    let mut received = vec![0; flows.len()];
+    while received.iter().any(|&n| n < MESSAGES) {
+        idle += 1;
+        assert!(idle < 200 * IDLE, "hangs: {received:?} received");
+        let at = random.below(flows.len());
+        flows[at].step(&engines, &fabric);
+        let Flow { from, to, .. } = flows[at];
+        let pattern = Pattern {
+            context: 0,
+            source: Some(from),
+            tag: Some(0),
+        };
+        engines[to as usize].enter(|state| {
+            state.progress().expect("no fault");
+            for _ in 0..random.below(100) {
+                let Some(found) = state.probe(&pattern) else {
+                    break;
+                };
+                assert_eq!(found.bytes, LEN);
+                let buffer = Buffer::new(LEN, false);
+                let id = state.receive(pattern, &buffer.view).expect("no fault");
+                let mut end = state.take_received(id);
+                // One that was only announced is fetched.
+                let mut steps = 0;
+                while end.is_none() {
+                    steps += 1;
+                    assert!(steps < 100 * IDLE, "an announced message is not fetched");
+                    engines_but(&engines, to, |other| {
+                        other.progress().expect("no fault");
+                    });
+                    state.progress().expect("no fault");
+                    end = state.take_received(id);
+                }
+                buffer.assert_holds(received[at], LEN);
+                received[at] += 1;
+                idle = 0;
+            }
+        });
+    }
+    while !flows.iter().all(Flow::is_over) || !engines.iter().all(is_settled) {
+        idle += 1;
+        assert!(idle < 200 * IDLE, "hangs");
+        flows
+            .iter_mut()
+            .for_each(|flow| _ = flow.step(&engines, &fabric));
+        for engine in &engines {
+            engine.enter(|state| state.progress()).expect("no fault");
+        }
+    }
+    engines.iter().for_each(assert_idle);
+    for (engine, peer) in engines
+        .iter()
+        .flat_map(|e| (0..ranks).map(move |peer| (e, peer)))
+    {
+        let is_held = engine.enter(|state| state.channels.is_held(peer));
+        assert!(
+            !is_held,
+            "rank {} is still held back by {peer}",
+            engine.rank()
+        );
+    }
+    assert!(fabric.sent(packet::REQUEST) > 0, "nobody was held back");
+    most
+}
+
+fn engines_but(engines: &[Engine], but: u32, f: impl Fn(&mut crate::State)) {
+    let others = engines.iter().filter(|engine| engine.rank() != but);
+    others.for_each(|engine| engine.enter(&f));
+}
+
+fn is_settled(engine: &Engine) -> bool {
+    engine.enter(|state| state.is_settled() && !state.has_work())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_kept_stays_bounded_in_any_order(
+        ranks in 2u32..4,
+        link_room in prop::sample::select(&[3usize, 100, 100_000][..]),
+        brings in prop::sample::select(&[1usize, 30, 64][..]),
+        refuses_sends in prop::sample::select(&[0usize, 3][..]),
+        reads: bool,
+        seed: u64,
+    ) {
+        let script = Script { payload_max: 400, link_room, brings, refuses_sends, reads, ..Script::PLAIN };
+        let most = flood(ranks, script, seed);
+        let limit = HOLD.max + u64::from(ranks - 1) * BEYOND;
+        prop_assert!(most <= limit, "{most} bytes are kept, where {limit} may be");
+    }
+}

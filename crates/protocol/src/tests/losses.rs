@@ -1,0 +1,154 @@
+//! A lost peer ends every wait for it with [`Fault::Lost`], within a number of looks at the network.
+
+use std::time::Duration;
+
+use super::buffers::Buffer;
+use super::rig::{HOLD, over_fabric};
+use super::scripted::{Fabric, Script};
+use crate::engine::Engine;
+use crate::matching::Pattern;
+use crate::{Fault, packet};
+
+/// More than any of these tests needs, and few seconds of them.
+const LOOKS_MAX: u64 = 20_000;
+
+const LONG: usize = 5000;
+
+fn three_ranks(script: Script) -> (Vec<Engine>, Fabric) {
+    let (engines, fabric) = over_fabric(3, script, 1, HOLD);
+    fabric.limit_looks(LOOKS_MAX);
+    (engines, fabric)
+}
+
+fn pattern(source: Option<u32>) -> Pattern {
+    Pattern {
+        context: 0,
+        source,
+        tag: None,
+    }
+}
+
+fn assert_lost<R: std::fmt::Debug>(result: Result<R, Fault>, peer: u32) {
+    match result {
+        Err(Fault::Lost { rank, .. }) => assert_eq!(rank, peer),
+        other => panic!("rank {peer} is lost, but: {other:?}"),
+    }
+}
+
+fn message(fabric: &Fabric, rank: u32, len: usize) -> Buffer {
+    let buffer = Buffer::of_message(7, len, false);
+    let (region, bytes) = buffer.memory();
+    fabric.add_buffer(rank, region, bytes);
+    buffer
+}
+
+#[test]
+fn sends_of_any_kind_to_a_lost_peer_fail() {
+    for (len, sync) in [(8, false), (100, false), (8, true), (LONG, false)] {
+        let (engines, fabric) = three_ranks(Script::PLAIN);
+        let buffer = message(&fabric, 0, len);
+        fabric.lose(1);
+        assert_lost(engines[0].send(1, 0, 0, &buffer.view, sync), 1);
+    }
+}
+
+#[test]
+fn a_send_that_waits_for_its_match_ends_when_the_peer_is_lost() {
+    for sync in [false, true] {
+        let (engines, fabric) = three_ranks(Script::PLAIN);
+        let len = if sync { 8 } else { LONG };
+        let buffer = message(&fabric, 0, len);
+        let sent = engines[0].enter(|state| state.send(1, 0, 0, &buffer.view, sync));
+        let id = sent.expect("no fault").expect("it waits");
+        fabric.lose(1);
+        let waited = engines[0].drive(|_, _| {}, |state| state.take_send(id).then_some(()));
+        assert_lost(waited, 1);
+    }
+}
+
+/// The network says nothing of a peer from which this rank only receives: it has to be asked. However often the rank wakes
+/// meanwhile.
+#[test]
+fn a_receive_from_a_lost_peer_ends_however_short_the_sleeps_are() {
+    for wait_at_most in [None, Some(Duration::from_millis(1))] {
+        let (engines, fabric) = three_ranks(Script {
+            wait_at_most,
+            ..Script::PLAIN
+        });
+        fabric.lose(1);
+        if wait_at_most.is_none() {
+            // Each sleep takes a second.
+            fabric.limit_looks(40);
+        }
+        let buffer = Buffer::new(8, false);
+        assert_lost(engines[0].receive(pattern(Some(1)), &buffer.view), 1);
+    }
+}
+
+#[test]
+fn a_read_that_a_loss_breaks_off_ends_its_receive() {
+    let (engines, fabric) = three_ranks(Script::PLAIN);
+    let from = message(&fabric, 1, LONG);
+    let to = Buffer::new(LONG, false);
+    let sent = engines[1].enter(|state| state.send(0, 0, 0, &from.view, false));
+    assert!(sent.expect("no fault").is_some());
+    // The request is taken in, and the read begins; it cannot end before the next look.
+    fabric.set_script(|script| script.brings = 0);
+    assert!(fabric.deliver(1, 0));
+    let id = engines[0].enter(|state| {
+        let id = state.receive(pattern(Some(1)), &to.view).expect("no fault");
+        assert!(state.progress().expect("no fault"));
+        assert!(!state.far_reads.is_empty() && !state.is_received(id));
+        id
+    });
+    fabric.lose(1);
+    assert_lost(
+        engines[0].drive(|_, _| {}, |state| state.take_received(id)),
+        1,
+    );
+    assert_eq!(
+        fabric.sent(packet::CLEAR),
+        0,
+        "nobody is there to send chunks"
+    );
+}
+
+#[test]
+fn what_a_lost_peer_has_sent_before_is_received() {
+    let (engines, fabric) = three_ranks(Script {
+        brings: 0,
+        ..Script::PLAIN
+    });
+    for id in [7, 8] {
+        let buffer = Buffer::of_message(id, 8, false);
+        engines[1].send(0, 0, 0, &buffer.view, false).expect("room");
+    }
+    assert!(fabric.deliver(1, 0) && fabric.deliver(1, 0));
+    fabric.lose(1);
+    for id in [7, 8] {
+        let buffer = Buffer::new(8, false);
+        let end = engines[0]
+            .receive(pattern(None), &buffer.view)
+            .expect("it is there");
+        assert_eq!((end.envelope.source, end.sent), (1, 8));
+        buffer.assert_holds(id, 8);
+    }
+}
+
+/// The loss of one peer is no loss of others, as far as a rank can go on without it.
+#[test]
+fn others_are_heard_until_the_rank_waits_in_vain() {
+    let (engines, fabric) = three_ranks(Script {
+        brings: 40,
+        ..Script::PLAIN
+    });
+    fabric.lose(1);
+    let buffer = Buffer::of_message(3, 8, false);
+    assert_lost(engines[0].send(1, 0, 0, &buffer.view, false), 1);
+    engines[2].send(0, 0, 0, &buffer.view, false).expect("room");
+    let to = Buffer::new(8, false);
+    engines[0]
+        .receive(pattern(Some(2)), &to.view)
+        .expect("rank 2 is there");
+    to.assert_holds(3, 8);
+}

@@ -1,0 +1,143 @@
+//! MPI's matching (MPI 5.0, 3.5) as two plain lists for each rank.
+//!
+//! A posted receive takes the first unexpected message that fits, in order of arrival; a message that arrives takes the first
+//! posted receive that it fits, in order of posting. Messages of one rank to another arrive in the order in which they were
+//! sent. Nothing else is said about the order of arrivals: the model is told of each.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::scripted::Head;
+use crate::matching::{Envelope, Pattern};
+
+/// Number of a message, in the order of sends.
+pub type Message = usize;
+/// Number of a receive, in the order of posting.
+pub type Receive = usize;
+
+/// What is known of a message.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent {
+    pub receiver: u32,
+    pub envelope: Envelope,
+    pub len: usize,
+}
+
+#[derive(Debug, Default)]
+struct Queues {
+    posted: Vec<(Receive, Pattern)>,
+    unexpected: Vec<Message>,
+}
+
+/// What all ranks' queues hold, and what has matched what.
+#[derive(Debug)]
+pub struct Model {
+    queues: Vec<Queues>,
+    pub messages: Vec<Sent>,
+    /// By sender and receiver: messages that have not arrived.
+    on_the_way: HashMap<(u32, u32), VecDeque<Message>>,
+    pub matched: HashMap<Receive, Message>,
+    /// By message: a receive, or a matched probe, has it.
+    pub is_taken: Vec<bool>,
+}
+
+impl Model {
+    pub fn new(ranks: usize) -> Model {
+        Model {
+            queues: (0..ranks).map(|_| Queues::default()).collect(),
+            messages: Vec::new(),
+            on_the_way: HashMap::new(),
+            matched: HashMap::new(),
+            is_taken: Vec::new(),
+        }
+    }
+
+    /// A message has been sent. One to its own sender has arrived with that.
+    pub fn send(&mut self, receiver: u32, envelope: Envelope, len: usize) {
+        let message = self.messages.len();
+        let sent = Sent {
+            receiver,
+            envelope,
+            len,
+        };
+        self.messages.push(sent);
+        self.is_taken.push(false);
+        if receiver == envelope.source {
+            return self.match_arrival(message);
+        }
+        let way = (envelope.source, receiver);
+        self.on_the_way.entry(way).or_default().push_back(message);
+    }
+
+    /// The head of a message has arrived: it must be that of the oldest that is on its way.
+    pub fn arrive(&mut self, head: &Head) {
+        let way = (head.envelope.source, head.receiver);
+        let oldest = self.on_the_way.get_mut(&way).and_then(VecDeque::pop_front);
+        let message = oldest.unwrap_or_else(|| panic!("nobody has sent {head:?}"));
+        let sent = self.messages[message];
+        assert_eq!(
+            (head.envelope, head.len),
+            (sent.envelope, sent.len),
+            "message {message} is overtaken"
+        );
+        self.match_arrival(message);
+    }
+
+    fn match_arrival(&mut self, message: Message) {
+        let Sent {
+            receiver, envelope, ..
+        } = self.messages[message];
+        let queues = &mut self.queues[receiver as usize];
+        match queues.posted.iter().position(|(_, p)| p.matches(&envelope)) {
+            Some(at) => {
+                let (receive, _) = queues.posted.remove(at);
+                self.matched.insert(receive, message);
+                self.is_taken[message] = true;
+            }
+            None => queues.unexpected.push(message),
+        }
+    }
+
+    /// `rank` has posted a receive.
+    pub fn receive(&mut self, rank: u32, receive: Receive, pattern: Pattern) {
+        match self.take(rank, &pattern) {
+            Some(message) => {
+                self.matched.insert(receive, message);
+            }
+            None => self.queues[rank as usize].posted.push((receive, pattern)),
+        }
+    }
+
+    /// The message that a probe of `rank` finds.
+    pub fn probe(&self, rank: u32, pattern: &Pattern) -> Option<Message> {
+        let unexpected = &self.queues[rank as usize].unexpected;
+        let fits = |m: &&Message| pattern.matches(&self.messages[**m].envelope);
+        unexpected.iter().find(fits).copied()
+    }
+
+    /// The message that a matched probe of `rank` takes.
+    pub fn take(&mut self, rank: u32, pattern: &Pattern) -> Option<Message> {
+        let found = self.probe(rank, pattern)?;
+        self.queues[rank as usize]
+            .unexpected
+            .retain(|&m| m != found);
+        self.is_taken[found] = true;
+        Some(found)
+    }
+
+    /// `rank` cancels a receive. True if that was not matched.
+    pub fn cancel(&mut self, rank: u32, receive: Receive) -> bool {
+        let posted = &mut self.queues[rank as usize].posted;
+        let at = posted.iter().position(|(r, _)| *r == receive);
+        at.map(|at| posted.remove(at)).is_some()
+    }
+
+    /// The unexpected messages of `rank`, in order of arrival.
+    pub fn unexpected(&self, rank: u32) -> &[Message] {
+        &self.queues[rank as usize].unexpected
+    }
+
+    /// Whether all messages have been taken.
+    pub fn is_over(&self) -> bool {
+        self.is_taken.iter().all(|&taken| taken)
+    }
+}

@@ -1,0 +1,392 @@
+//! Programs of several ranks, run by their engines in an order that a seed gives, and compared with the model at each step.
+//!
+//! Checked of each probe: that it finds what the model finds. Of each receive: that it completes with the message that the
+//! model gives it, whole or cut to its buffer, and with nothing else in the buffer. Of each send: that it does not complete
+//! before it is matched, if it is synchronous; its buffer is overwritten as soon as it has completed. Of all: that everything
+//! completes, within a number of steps, and that the engines keep nothing.
+
+use proptest::prelude::*;
+
+use super::buffers::Buffer;
+use super::model::{Message, Model, Receive};
+use super::random::Random;
+use super::rig::assert_idle;
+use super::scripted::{Fabric, Head};
+use crate::engine::Engine;
+use crate::matching::{Envelope, Pattern};
+use crate::receive::{Completion, MessageId, RecvId};
+use crate::send::SendId;
+
+/// One call of a rank's program.
+#[derive(Debug, Clone)]
+pub enum Call {
+    Send {
+        to: u32,
+        context: u64,
+        tag: i32,
+        len: usize,
+        sync: bool,
+        scattered: bool,
+    },
+    Receive {
+        pattern: Pattern,
+        capacity: usize,
+        scattered: bool,
+    },
+    Probe(Pattern),
+    /// Takes a message, if there is one, and starts its receive some calls later.
+    MatchedProbe(Pattern),
+    /// Cancels a receive, whichever this is of those under way.
+    Cancel(usize),
+}
+
+/// Calls of programs on `ranks` ranks, whose messages have these lengths.
+pub fn call(ranks: u32, lengths: &'static [usize]) -> impl Strategy<Value = (u32, Call)> {
+    let rank = 0..ranks;
+    let pattern = || {
+        let source = prop::option::weighted(0.7, 0..ranks);
+        let tag = prop::option::weighted(0.7, 0i32..3);
+        (0u64..2, source, tag).prop_map(|(context, source, tag)| Pattern {
+            context: context * 2,
+            source,
+            tag,
+        })
+    };
+    let length = || prop::sample::select(lengths);
+    let scattered = || prop::bool::weighted(0.2);
+    let send = (
+        0..ranks,
+        0u64..2,
+        0i32..3,
+        length(),
+        prop::bool::weighted(0.2),
+        scattered(),
+    );
+    let send = send.prop_map(|(to, context, tag, len, sync, scattered)| Call::Send {
+        to,
+        context: context * 2,
+        tag,
+        len,
+        sync,
+        scattered,
+    });
+    let receive = (pattern(), length(), scattered()).prop_map(|(pattern, capacity, scattered)| {
+        Call::Receive {
+            pattern,
+            capacity,
+            scattered,
+        }
+    });
+    let call = prop_oneof![
+        10 => send,
+        9 => receive,
+        2 => pattern().prop_map(Call::Probe),
+        2 => pattern().prop_map(Call::MatchedProbe),
+        1 => (0usize..8).prop_map(Call::Cancel),
+    ];
+    (rank, call)
+}
+
+/// What a rank has under way.
+#[derive(Debug, Default)]
+struct UnderWay {
+    sends: Vec<(Message, SendId, bool, Buffer)>,
+    receives: Vec<(Receive, RecvId, Buffer)>,
+    probed: Vec<(Message, MessageId)>,
+}
+
+/// Steps after which a program that has issued all its calls hangs.
+const STEPS_MAX: usize = 100_000;
+
+pub struct Run<'a> {
+    engines: &'a [Engine],
+    fabric: Option<&'a Fabric>,
+    pub model: Model,
+    random: Random,
+    under_way: Vec<UnderWay>,
+    receives: usize,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(engines: &'a [Engine], fabric: Option<&'a Fabric>, seed: u64) -> Run<'a> {
+        Run {
+            engines,
+            fabric,
+            model: Model::new(engines.len()),
+            random: Random(seed),
+            under_way: engines.iter().map(|_| UnderWay::default()).collect(),
+            receives: 0,
+        }
+    }
+
+    /// Runs all calls, each rank's in their order, then receives what was not received, and checks all.
+    pub fn run(&mut self, calls: &[(u32, Call)]) {
+        let mut waiting: Vec<Vec<&Call>> = vec![Vec::new(); self.engines.len()];
+        for (rank, call) in calls.iter().rev() {
+            waiting[*rank as usize].push(call);
+        }
+        while waiting.iter().any(|calls| !calls.is_empty()) {
+            let rank = self.random.below(self.engines.len()) as u32;
+            match self.random.below(3) {
+                0 => self.progress(rank),
+                _ => {
+                    if let Some(call) = waiting[rank as usize].pop() {
+                        self.call(rank, call);
+                    }
+                }
+            }
+        }
+        self.settle();
+    }
+
+    /// Receives all that is sent, cancels the rest, and waits until all has completed.
+    fn settle(&mut self) {
+        for step in 0.. {
+            assert!(step < STEPS_MAX, "hangs with {:#?}", self.under_way);
+            let rank = self.random.below(self.engines.len()) as u32;
+            self.progress(rank);
+            if self.random.one_in(4) {
+                self.receive_leftovers(rank);
+            }
+            if self.model.is_over() && self.random.one_in(20) && self.try_finish() {
+                break;
+            }
+        }
+        for engine in self.engines {
+            assert_idle(engine);
+        }
+        if let Some(fabric) = self.fabric {
+            fabric.assert_empty();
+        }
+    }
+
+    fn receive_leftovers(&mut self, rank: u32) {
+        if let Some((message, id)) = self.under_way[rank as usize].probed.pop() {
+            self.receive_probed(rank, message, id);
+        }
+        if let Some(&message) = self.model.unexpected(rank).first() {
+            let sent = self.model.messages[message];
+            let pattern = Pattern {
+                context: sent.envelope.context,
+                source: Some(sent.envelope.source),
+                tag: None,
+            };
+            self.receive(rank, pattern, sent.len, false);
+        }
+    }
+
+    /// Cancels all receives that will never be matched. True when nothing is under way any more.
+    fn try_finish(&mut self) -> bool {
+        for rank in 0..self.engines.len() as u32 {
+            while self.cancel(rank, |model, receive| !model.matched.contains_key(&receive)) {}
+        }
+        let is_idle =
+            |u: &UnderWay| u.sends.is_empty() && u.receives.is_empty() && u.probed.is_empty();
+        self.under_way.iter().all(is_idle)
+            && self
+                .engines
+                .iter()
+                .all(|e| e.enter(|state| state.is_settled() && !state.has_work()))
+    }
+
+    fn call(&mut self, rank: u32, call: &Call) {
+        match *call {
+            Call::Send { to, .. } if to as usize >= self.engines.len() => {}
+            Call::Send {
+                to,
+                context,
+                tag,
+                len,
+                sync,
+                scattered,
+            } => {
+                let envelope = Envelope {
+                    context,
+                    source: rank,
+                    tag,
+                };
+                self.send(envelope, to, len, sync, scattered);
+            }
+            Call::Receive {
+                pattern,
+                capacity,
+                scattered,
+            } => self.receive(rank, pattern, capacity, scattered),
+            Call::Probe(pattern) => {
+                let found = self.enter(rank, |state| state.probe(&pattern));
+                let expected = self.model.probe(rank, &pattern);
+                self.assert_found(expected, found.map(|a| (a.envelope, a.bytes)));
+            }
+            Call::MatchedProbe(pattern) => {
+                if self.random.one_in(2)
+                    && let Some((message, id)) = self.under_way[rank as usize].probed.pop()
+                {
+                    self.receive_probed(rank, message, id);
+                }
+                let found = self.enter(rank, |state| state.probe_matched(&pattern));
+                let expected = self.model.take(rank, &pattern);
+                self.assert_found(expected, found.map(|(_, a)| (a.envelope, a.bytes)));
+                if let (Some(message), Some((id, _))) = (expected, found) {
+                    self.under_way[rank as usize].probed.push((message, id));
+                }
+            }
+            Call::Cancel(which) => {
+                let receives = &self.under_way[rank as usize].receives;
+                if let Some(&(receive, ..)) = receives.get(which % receives.len().max(1)) {
+                    self.cancel(rank, |_, r| r == receive);
+                }
+            }
+        }
+    }
+
+    fn enter<R>(&self, rank: u32, f: impl FnOnce(&mut crate::State) -> R) -> R {
+        self.engines[rank as usize].enter(f)
+    }
+
+    fn assert_found(&self, expected: Option<Message>, found: Option<(Envelope, usize)>) {
+        let expected =
+            expected.map(|m| (self.model.messages[m].envelope, self.model.messages[m].len));
+        assert_eq!(found, expected, "a probe");
+    }
+
+    fn send(&mut self, envelope: Envelope, to: u32, len: usize, sync: bool, scattered: bool) {
+        let (id, rank) = (self.model.messages.len(), envelope.source);
+        let buffer = Buffer::of_message(id, len, scattered);
+        if let Some(fabric) = self.fabric {
+            let (region, bytes) = buffer.memory();
+            fabric.add_buffer(rank, region, bytes);
+        }
+        let Envelope { context, tag, .. } = envelope;
+        let sent = self.enter(rank, |state| {
+            state.send(to, context, tag, &buffer.view, sync)
+        });
+        self.model.send(to, envelope, buffer.view.len());
+        if self.fabric.is_none() && to != rank {
+            // Nobody tells of arrivals; where all receives name their source, it does not matter when they are.
+            self.model.arrive(&Head {
+                receiver: to,
+                envelope,
+                len: buffer.view.len(),
+            });
+        }
+        match sent.expect("memory") {
+            None => self.end_send(rank, id, sync, &buffer),
+            Some(send) => self.under_way[rank as usize]
+                .sends
+                .push((id, send, sync, buffer)),
+        }
+    }
+
+    fn end_send(&self, rank: u32, message: Message, sync: bool, buffer: &Buffer) {
+        assert!(
+            !sync || self.model.is_taken[message],
+            "message {message} is not matched"
+        );
+        if let Some(fabric) = self.fabric {
+            fabric.remove_buffer(rank, buffer.address());
+        }
+        buffer.reuse();
+    }
+
+    fn receive(&mut self, rank: u32, pattern: Pattern, capacity: usize, scattered: bool) {
+        let buffer = Buffer::new(capacity, scattered);
+        let id = self.enter(rank, |state| state.receive(pattern, &buffer.view));
+        let receive = self.receives;
+        self.receives += 1;
+        self.model.receive(rank, receive, pattern);
+        let id = id.expect("memory");
+        self.under_way[rank as usize]
+            .receives
+            .push((receive, id, buffer));
+    }
+
+    fn receive_probed(&mut self, rank: u32, message: Message, id: MessageId) {
+        let buffer = Buffer::new(self.model.messages[message].len, false);
+        let id = self.enter(rank, |state| state.receive_probed(id, &buffer.view));
+        let receive = self.receives;
+        self.receives += 1;
+        self.model.matched.insert(receive, message);
+        let id = id.expect("memory");
+        self.under_way[rank as usize]
+            .receives
+            .push((receive, id, buffer));
+    }
+
+    /// Cancels the first receive that fits. False if none does.
+    fn cancel(&mut self, rank: u32, fits: impl Fn(&Model, Receive) -> bool) -> bool {
+        let receives = &mut self.under_way[rank as usize].receives;
+        let Some(at) = receives.iter().position(|(r, ..)| fits(&self.model, *r)) else {
+            return false;
+        };
+        let (receive, id, buffer) = receives.remove(at);
+        let is_cancelled = self.model.cancel(rank, receive);
+        let end = self.enter(rank, |state| {
+            state.cancel_receive(id);
+            state.received(id)
+        });
+        assert_eq!(
+            end.is_some_and(|end| end.cancelled),
+            is_cancelled,
+            "receive {receive}"
+        );
+        if is_cancelled {
+            self.enter(rank, |state| state.take_received(id));
+            buffer.assert_holds(0, 0);
+        } else {
+            self.under_way[rank as usize]
+                .receives
+                .push((receive, id, buffer));
+        }
+        is_cancelled
+    }
+
+    fn progress(&mut self, rank: u32) {
+        self.enter(rank, |state| state.progress())
+            .expect("no fault");
+        if let Some(fabric) = self.fabric {
+            for head in fabric.take_heads() {
+                self.model.arrive(&head);
+            }
+        }
+        self.harvest(rank);
+    }
+
+    /// Takes what has completed.
+    fn harvest(&mut self, rank: u32) {
+        let mut at = 0;
+        while let Some((message, id, sync, _)) = self.under_way[rank as usize].sends.get(at) {
+            let (message, id, sync) = (*message, *id, *sync);
+            if self.enter(rank, |state| state.take_send(id)) {
+                let (.., buffer) = self.under_way[rank as usize].sends.swap_remove(at);
+                self.end_send(rank, message, sync, &buffer);
+            } else {
+                at += 1;
+            }
+        }
+        at = 0;
+        while let Some(&(receive, id, _)) = self.under_way[rank as usize].receives.get(at) {
+            match self.enter(rank, |state| state.take_received(id)) {
+                None => at += 1,
+                Some(end) => {
+                    let (.., buffer) = self.under_way[rank as usize].receives.swap_remove(at);
+                    self.assert_received(receive, &end, &buffer);
+                }
+            }
+        }
+    }
+
+    fn assert_received(&self, receive: Receive, end: &Completion, buffer: &Buffer) {
+        let message = self.model.matched.get(&receive);
+        let &message =
+            message.unwrap_or_else(|| panic!("receive {receive} has no message: {end:?}"));
+        let sent = self.model.messages[message];
+        let expected = Completion {
+            envelope: sent.envelope,
+            sent: sent.len,
+            capacity: buffer.view.len(),
+            cancelled: false,
+        };
+        assert_eq!(*end, expected, "receive {receive} of message {message}");
+        buffer.assert_holds(message, sent.len);
+    }
+}

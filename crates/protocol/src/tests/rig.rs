@@ -1,0 +1,188 @@
+//! Engines of several ranks in one process, stepped by one thread.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mica_bootstrap::Nodes;
+use mica_channel::direct::{Direct, Options};
+use mica_channel::shm::Shm;
+use mica_channel::transport::Transport;
+use mica_node::park::Fencing;
+use mica_node::segment::{JobSegment, JobSpec};
+use mica_node::topology::Place;
+use mica_node::tunables::SegmentShape;
+use mica_policy::collective::CollectiveCosts;
+use mica_policy::{HoldPolicy, PollPolicy};
+
+use super::scripted::{Fabric, Script};
+use crate::engine::Engine;
+use crate::start::{EngineParts, Policies};
+
+/// As a tunable has it by default.
+pub const HOLD: HoldPolicy = HoldPolicy { max: 64 << 20 };
+
+/// The word by which ranks find out whether the kernel copies between them.
+static PROBE: AtomicU64 = AtomicU64::new(0x5eed_c0ff_ee00_1dea);
+
+/// Small: a test's program fills the pool.
+pub const SHAPE: SegmentShape = SegmentShape {
+    cells: 8,
+    cell_bytes: 8192,
+    fifo_bytes: None,
+    mixed: false,
+    area_bytes: 0,
+    areas_bytes: 0,
+};
+
+thread_local! {
+    /// By size of the job and rank: segments hold descriptors, and live as long as the process.
+    static SEGMENTS: RefCell<HashMap<(u32, u32), &'static JobSegment>> = RefCell::default();
+}
+
+/// The segment of a node on which `rank` is alone.
+fn alone(size: u32, rank: u32) -> &'static JobSegment {
+    SEGMENTS.with_borrow_mut(|segments| {
+        *segments.entry((size, rank)).or_insert_with(|| {
+            let spec = JobSpec {
+                places: &[Place::UNKNOWN],
+                available_cores: 1,
+                appnum: &[],
+                job_size: size,
+                members: &[rank],
+            };
+            let segment = JobSegment::create_shaped(&spec, SHAPE).expect("segment");
+            segment.claim(rank).expect("free");
+            Box::leak(Box::new(segment))
+        })
+    })
+}
+
+/// Ranks of which each is alone on its node, so that all their messages go over `fabric`.
+pub fn over_fabric(
+    size: u32,
+    script: Script,
+    seed: u64,
+    hold: HoldPolicy,
+) -> (Vec<Engine>, Fabric) {
+    let fabric = Fabric::new(size as usize, script, seed);
+    let engine = |rank| {
+        engine(
+            alone(size, rank),
+            rank,
+            Some(fabric.end(rank)),
+            &Options::OFF,
+            hold,
+        )
+    };
+    ((0..size).map(engine).collect(), fabric)
+}
+
+/// Ranks that share one node's memory.
+pub fn over_shared_memory(size: u32, shape: SegmentShape, direct: &Options) -> Vec<Engine> {
+    let places = vec![Place::UNKNOWN; size as usize];
+    // As many cores as ranks: where these share cores, they do not cooperate.
+    let spec = JobSpec::on_one_node(&places, size, &[]);
+    let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
+    let segment: &'static JobSegment = Box::leak(Box::new(segment));
+    (0..size).for_each(|rank| segment.claim(rank).expect("free"));
+    let engines = (0..size).map(|rank| engine(segment, rank, None, direct, HOLD));
+    let engines = engines.collect();
+    // A process is one rank elsewhere: here each has published a word that the next one's has overwritten.
+    for rank in 0..size {
+        let (address, value) = (&raw const PROBE, PROBE.load(Ordering::Relaxed));
+        segment
+            .block(rank)
+            .publish_probe(address.addr() as u64, value);
+    }
+    engines
+}
+
+fn engine(
+    segment: &'static JobSegment,
+    rank: u32,
+    transport: Option<Box<super::scripted::Scripted>>,
+    direct: &Options,
+    hold: HoldPolicy,
+) -> Engine {
+    let size = segment.job_size();
+    let is_one_node = segment.ranks() == size;
+    let parts = EngineParts {
+        segment,
+        rank,
+        launched: false,
+        nodes: Nodes {
+            of: (0..size).map(|r| if is_one_node { 0 } else { r }).collect(),
+            names: (0..size).map(|n| format!("node{n}")).collect(),
+            all_on_one_machine: true,
+        },
+        manager: None,
+        shm: Shm::new(segment, rank, Fencing::Sender, true).expect("memory"),
+        net: transport.map(|t| t as Box<dyn Transport>),
+        direct: Direct::new(segment, rank, direct),
+        offload: None,
+        attended: false,
+        wake_fencing: Fencing::Sender,
+        loopback: false,
+        collective_costs: Arc::new(CollectiveCosts::default()),
+        policies: Policies {
+            poll: PollPolicy::Static { ratio: 1 },
+            skew: None,
+            hold,
+        },
+    };
+    let mut engine = Engine::assemble(parts).expect("defaults fit");
+    // As under a launcher that does not end the job when a rank dies.
+    engine.is_watchful = true;
+    // What a rank waits for comes by its own polls here, or not at all.
+    (engine.spin, engine.yields) = (10, 10);
+    engine
+}
+
+/// Panics if the engine keeps anything: sends, receives, messages, packets.
+pub fn assert_idle(engine: &Engine) {
+    engine.enter(|state| {
+        let rank = state.me;
+        assert!(
+            state.sends.is_empty(),
+            "rank {rank} keeps sends: {:?}",
+            state.sends
+        );
+        assert!(
+            state.recvs.is_empty(),
+            "rank {rank} keeps receives: {:?}",
+            state.recvs
+        );
+        assert!(state.posted.is_empty(), "rank {rank} has posted receives");
+        assert!(
+            state.unexpected.is_empty(),
+            "rank {rank} keeps unexpected messages"
+        );
+        assert_eq!(
+            state.unexpected.bytes_from(rank).1,
+            0,
+            "rank {rank} counts bytes of none"
+        );
+        assert!(state.holds.is_empty(), "rank {rank} holds senders back");
+        assert!(state.probed.is_empty(), "rank {rank} keeps probed messages");
+        assert!(
+            state.backlog.is_empty(),
+            "rank {rank} has something to send"
+        );
+        assert!(
+            state.outboxes.iter().all(|o| o.is_empty()),
+            "rank {rank} has something to send"
+        );
+        assert!(
+            state.inbound.iter().all(Option::is_none),
+            "rank {rank} expects cells"
+        );
+        assert!(state.far_reads.is_empty(), "rank {rank} reads");
+        assert!(
+            state.lost.is_none(),
+            "rank {rank} has lost {:?}",
+            state.lost
+        );
+    });
+}

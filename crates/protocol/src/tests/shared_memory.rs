@@ -1,0 +1,89 @@
+//! The same programs over real shared memory: several ranks' rings, cells and FIFOs in one process, stepped by one thread.
+//!
+//! Long messages go by the kernel's copy, by both sides at once, or through cells. Nobody can tell the order in which packets
+//! of different senders are taken in, so receives name their source here: then what matches what does not depend on it.
+
+use mica_channel::direct::Options;
+use mica_node::tunables::SegmentShape;
+use proptest::prelude::*;
+
+use super::program::{Call, Run, call};
+use super::rig::{SHAPE, over_shared_memory};
+use crate::matching::Pattern;
+use crate::traffic::Way;
+
+/// Around what fits a head, an arena, a cell and all cells, and long enough for both sides to copy.
+const LENGTHS: &[usize] = &[0, 8, 40, 41, 2000, 8192, 8193, 20_000, 70_000, 300_000];
+
+/// The calls that name their source and do not depend on when messages arrive.
+fn is_deterministic((_, call): &(u32, Call)) -> bool {
+    match call {
+        Call::Send { .. } => true,
+        Call::Receive { pattern, .. } => pattern.source.is_some(),
+        Call::Probe(_) | Call::MatchedProbe(_) | Call::Cancel(_) => false,
+    }
+}
+
+const FIFOS: SegmentShape = SegmentShape {
+    fifo_bytes: Some(64 << 10),
+    ..SHAPE
+};
+
+const MIXED: SegmentShape = SegmentShape {
+    mixed: true,
+    ..FIFOS
+};
+
+proptest! {
+    // Each case leaves a segment behind, and with it a descriptor.
+    #![proptest_config(ProptestConfig { cases: 80, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn ranks_of_one_node_match_as_the_model_does(
+        calls in prop::collection::vec(call(3, LENGTHS), 0..80),
+        shape in prop::sample::select(vec![SHAPE, SHAPE, FIFOS, MIXED]),
+        copies: bool,
+        seed: u64,
+    ) {
+        let direct = if copies { Options::CMA } else { Options::OFF };
+        let engines = over_shared_memory(3, shape, &direct);
+        let calls: Vec<_> = calls.into_iter().filter(is_deterministic).collect();
+        Run::new(&engines, None, seed).run(&calls);
+    }
+}
+
+#[test]
+fn long_messages_go_by_the_kernel_where_it_copies_and_by_packets_elsewhere() {
+    for (shape, direct, way) in [
+        (SHAPE, Options::CMA, Way::Direct),
+        (FIFOS, Options::CMA, Way::Direct),
+        (SHAPE, Options::OFF, Way::Cells),
+        (FIFOS, Options::OFF, Way::Ring),
+    ] {
+        let engines = over_shared_memory(2, shape, &direct);
+        let send = Call::Send {
+            to: 1,
+            context: 0,
+            tag: 1,
+            len: 300_000,
+            sync: false,
+            scattered: false,
+        };
+        let pattern = Pattern {
+            context: 0,
+            source: Some(0),
+            tag: None,
+        };
+        let receive = Call::Receive {
+            pattern,
+            capacity: 300_000,
+            scattered: false,
+        };
+        Run::new(&engines, None, 5).run(&[(0, send), (1, receive)]);
+        assert_eq!(
+            engines[0].traffic().sent[way as usize],
+            (1, 300_000),
+            "{way:?}"
+        );
+    }
+}
