@@ -82,13 +82,13 @@ pub struct Table<T> {
     slots: ThreadLock<Slots<T>>,
 }
 
-/// What [`Table::look_or_take`] did.
-#[derive(Debug)]
-pub enum Found<T, R> {
-    /// The object is there still; the answer.
-    There(R),
-    /// The object was taken out.
-    Taken(T),
+/// What becomes of an object that [`Table::look_then`] has looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Then {
+    /// It stays where it is.
+    Keep,
+    /// It is dropped, and its handle is stale from now on.
+    Remove,
 }
 
 struct Slots<T> {
@@ -129,7 +129,7 @@ impl<T> Table<T> {
     }
 
     /// The same; gives the object back when the handles are [used up](Self::used_up).
-    #[inline]
+    #[inline(always)]
     pub fn try_insert(&self, object: T) -> std::result::Result<u32, T> {
         let mut slots = self.slots.lock();
         let Some(index) = slots.vacancy() else {
@@ -181,19 +181,19 @@ impl<T> Table<T> {
         self.slots.lock().used.get(index)?.as_ref().map(f)
     }
 
-    /// The same, but takes the object out if `f` has no answer, as [`remove`](Self::remove) does.
-    #[inline]
-    pub fn look_or_take<R>(
-        &self,
-        handle: u32,
-        f: impl FnOnce(&T) -> Option<R>,
-    ) -> Option<Found<T, R>> {
+    /// The same; `f` says as well whether the object is needed any longer. It is dropped in its place: what is moved as a whole after
+    /// its parts were written one by one waits for the processor's store buffer.
+    #[inline(always)]
+    pub fn look_then<R>(&self, handle: u32, f: impl FnOnce(&T) -> (R, Then)) -> Option<R> {
         let index = self.kind.index(handle)?;
         let slots = &mut *self.slots.lock();
-        match f(slots.used.get(index)?.as_ref()?) {
-            Some(answer) => Some(Found::There(answer)),
-            None => slots.take(index).map(Found::Taken),
+        let slot = slots.used.get_mut(index)?;
+        let (answer, then) = f(slot.as_ref()?);
+        if then == Then::Remove {
+            *slot = None;
+            slots.free.push_back(index as u32);
         }
+        Some(answer)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::constants as c;
 use crate::datatype::{self, Datatype};
 use crate::error::{Error, Result};
 use crate::process;
-use crate::pt2pt::{self, Plane, Status};
+use crate::pt2pt::{self, Cancelled, Plane, Status};
 use crate::request::{self, Operation, Request};
 use crate::sync::lock;
 
@@ -439,7 +439,7 @@ impl ReceiveRound {
                 source: self.channel.source,
                 tag: self.channel.tag,
                 bytes: sent.min(capacity),
-                cancelled: false,
+                cancelled: Cancelled::No,
             },
         }
     }

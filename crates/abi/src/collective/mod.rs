@@ -37,9 +37,10 @@ pub struct Call {
 
 impl Call {
     /// The blocking form.
-    pub fn run(self) -> Result<()> {
-        let label = Label::new(self.function, Form::Blocking);
-        execute::run(&self.comm, &self.plan.labelled(label))
+    pub fn run(mut self) -> Result<()> {
+        self.plan
+            .set_label(Label::new(self.function, Form::Blocking));
+        execute::run(&self.comm, &self.plan)
     }
 }
 

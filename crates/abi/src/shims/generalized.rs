@@ -66,7 +66,7 @@ pub unsafe fn mpi_grequest_start(
                 source: status.MPI_SOURCE,
                 tag: status.MPI_TAG,
                 bytes: status.bytes(),
-                cancelled: status.cancelled(),
+                cancelled: status.cancelled().into(),
             };
             (status, code)
         }),

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use mica_channel::memory::{Region, Shape, View};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{self, Datatype};
-use mica_mpi::pt2pt::{self, Mode, Plane, Status};
+use mica_mpi::pt2pt::{self, Cancelled, Mode, Plane, Status};
 use mica_mpi::request::Request;
 use mica_mpi::{Result, comm};
 
@@ -32,7 +32,7 @@ pub(crate) unsafe fn put_status(to: *mut MPI_Status, status: &Status) {
         (*to).MPI_TAG = status.tag;
         (*to).MPI_internal[status::LOW] = status.bytes as c_int;
         (*to).MPI_internal[status::HIGH] = (status.bytes >> 32) as c_int;
-        (*to).MPI_internal[status::CANCELLED] = status.cancelled.into();
+        (*to).MPI_internal[status::CANCELLED] = (status.cancelled == Cancelled::Yes).into();
     }
 }
 

@@ -239,6 +239,13 @@ impl Region {
         self.address
     }
 
+    /// Whether the bounds of both have a byte in common: otherwise no view of one shares a byte with a view of the other.
+    #[inline]
+    pub fn may_share(&self, other: &Region) -> bool {
+        other.low.wrapping_sub(self.low) < self.bytes
+            || self.low.wrapping_sub(other.low) < other.bytes
+    }
+
     /// The place `offset` bytes from here.
     #[inline(always)]
     pub fn at(&self, offset: usize) -> At<'_> {
@@ -519,6 +526,29 @@ mod tests {
         assert_eq!(buffer[..12], [9; 12]);
         assert_eq!(buffer[12..20], [1; 8]);
         assert_eq!(buffer[20..], [9; 12]);
+    }
+
+    #[test]
+    fn regions_may_share_a_byte_where_their_bounds_do() {
+        let at = |from: isize, to: isize| {
+            // SAFETY: nothing is read or written through the region.
+            unsafe { Region::user(ptr::without_provenance(0x1000), from..to) }
+        };
+        let middle = at(-8, 8);
+        for (other, shares) in [
+            (at(-20, -8), false),
+            (at(-20, -7), true),
+            (at(-1, 1), true),
+            (at(-100, 100), true),
+            (at(7, 20), true),
+            (at(8, 20), false),
+        ] {
+            assert_eq!(middle.may_share(&other), shares, "{other:?}");
+            assert_eq!(other.may_share(&middle), shares, "{other:?}");
+        }
+        assert!(!Region::null().may_share(&Region::null()));
+        // Nothing lies in the other, wherever that is.
+        assert!(!at(100, 100).may_share(&middle));
     }
 
     #[test]

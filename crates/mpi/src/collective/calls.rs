@@ -75,7 +75,7 @@ pub fn gather(
     let root = rooted(me, root)?;
     root_only(me, root, send.is_some())?;
     if let (Some(send), Some(receive)) = (send, receive)
-        && let Err(error) = overlap::check(&[send.view()?], &[receive.whole(me.size)?])
+        && let Err(error) = overlap::check_buffers((send, 1), (receive, me.size))
     {
         let (send, aside) = (send.copied(1)?, receive.aside(me.size)?);
         return refused(error, gather(comm, Some(&send), Some(&aside), root as i32));
@@ -152,7 +152,7 @@ pub fn scatter(
     let root = rooted(me, root)?;
     root_only(me, root, receive.is_some())?;
     if let (Some(send), Some(receive)) = (send, receive)
-        && let Err(error) = overlap::check(&[send.whole(me.size)?], &[receive.view()?])
+        && let Err(error) = overlap::check_buffers((send, me.size), (receive, 1))
     {
         let (send, aside) = (send.copied(me.size)?, receive.aside(1)?);
         return refused(error, scatter(comm, Some(&send), Some(&aside), root as i32));
@@ -221,7 +221,7 @@ pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result
     }
     let me = place(comm);
     if let Some(send) = send
-        && let Err(error) = overlap::check(&[send.view()?], &[receive.whole(me.size)?])
+        && let Err(error) = overlap::check_buffers((send, 1), (receive, me.size))
     {
         let (send, aside) = (send.copied(1)?, receive.aside(me.size)?);
         return refused(error, allgather(comm, Some(&send), &aside));
@@ -264,7 +264,7 @@ pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<
     }
     let me = place(comm);
     if let Some(send) = send
-        && let Err(error) = overlap::check(&[send.whole(me.size)?], &[receive.whole(me.size)?])
+        && let Err(error) = overlap::check_buffers((send, me.size), (receive, me.size))
     {
         let (send, aside) = (send.copied(me.size)?, receive.aside(me.size)?);
         return refused(error, alltoall(comm, Some(&send), &aside));

@@ -3,7 +3,7 @@
 //!
 //! Only what is sure counts: bytes that are both sent and received into. Layouts that interleave
 //! without sharing a byte, such as the columns of one matrix, are right. Where buffers lie apart
-//! this costs a comparison of their first and last bytes; where they do not, and are in pieces,
+//! this costs a comparison of their bounds; where they do not, and are in pieces,
 //! at most [`RUNS`] pieces of each are compared, and of longer lists the first bytes alone.
 //!
 //! A rank with such an error must not leave the others waiting for it: what it sends is as good
@@ -42,6 +42,21 @@ pub(super) fn check(send: &[View], receive: &[View]) -> Result<()> {
     }
 }
 
+/// The same for two buffers, with the numbers of blocks that they have.
+///
+/// # Errors
+/// That one; when a buffer reaches further than an address can.
+#[inline]
+pub(super) fn check_buffers(
+    (send, sent): (&Buffer, usize),
+    (receive, received): (&Buffer, usize),
+) -> Result<()> {
+    match send.elements.may_share(&receive.elements) {
+        true => check(&[send.whole(sent)?], &[receive.whole(received)?]),
+        false => Ok(()),
+    }
+}
+
 /// The same for two vectors of a datatype, of so many elements.
 ///
 /// # Errors
@@ -51,7 +66,9 @@ pub(super) fn check_vectors(
     (send, sent): (Option<&Region>, usize),
     (receive, received): (&Region, usize),
 ) -> Result<()> {
-    let Some(send) = send else { return Ok(()) };
+    let Some(send) = send.filter(|send| send.may_share(receive)) else {
+        return Ok(());
+    };
     let view = |region: &Region, count| Elements::new(region.clone(), datatype).view(0, count);
     check(&[view(send, sent)?], &[view(receive, received)?])
 }

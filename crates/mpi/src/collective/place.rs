@@ -202,6 +202,11 @@ impl Elements {
         Ok(self.region(first).view(self.datatype.shape(count as i64)?))
     }
 
+    /// Whether elements of one may share bytes with elements of the other.
+    pub(super) fn may_share(&self, other: &Elements) -> bool {
+        self.origin.may_share(&other.origin)
+    }
+
     /// Whether both start at the same address.
     pub(super) fn same_place(&self, other: &Elements) -> bool {
         self.origin.address() == other.origin.address()

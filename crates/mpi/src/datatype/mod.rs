@@ -437,18 +437,19 @@ impl Datatype {
     /// What an operation on `count` elements may touch, in bytes relative to the buffer: their bytes, and what lies between `lb` and `ub`
     /// besides, which users' operators see. Empty where `count` is no number of elements that have a [`shape`](Self::shape).
     pub fn bounds(&self, count: i64) -> Range<isize> {
-        let last = i128::from(count) - 1;
-        let extent = i128::from(self.extent());
-        let (low, high) = (
-            i128::from(self.lb().min(self.layout().true_lb())),
-            i128::from(self.layout().ub().max(self.layout().true_ub())),
-        );
-        let low = low + (last * extent).min(0);
-        let high = high + (last * extent).max(0);
-        match (isize::try_from(low), isize::try_from(high)) {
-            (Ok(low), Ok(high)) if last >= 0 && low < high => low..high,
-            _ => 0..0,
-        }
+        let layout = self.layout();
+        let bounds = || {
+            let last = count.checked_sub(1).filter(|&last| last >= 0)?;
+            let shift = layout.extent().checked_mul(last)?;
+            let low = layout.lb().min(layout.true_lb());
+            let high = layout.ub().max(layout.true_ub());
+            let (low, high) = (
+                low.checked_add(shift.min(0))?,
+                high.checked_add(shift.max(0))?,
+            );
+            Some(low as isize..high as isize)
+        };
+        bounds().unwrap_or(0..0)
     }
 
     /// How many whole elements `bytes` received bytes are; `None` if they are not whole (`MPI_Get_count`).

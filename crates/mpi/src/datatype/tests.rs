@@ -75,6 +75,21 @@ fn wrong_handles_and_counts_are_told() {
 }
 
 #[test]
+fn bounds_hold_all_elements_with_their_gaps_or_nothing() {
+    let int = named(c::INT);
+    assert_eq!((int.bounds(3), int.bounds(1)), (0..12, 0..4));
+    for count in [0, -1, i64::MIN, i64::MAX, i64::MAX / 4 + 1] {
+        assert!(int.bounds(count).is_empty(), "{count}");
+    }
+    // An int at 8, from -4 to 20; and backwards.
+    let spread = Datatype::hindexed(&[1], &[8], &int).unwrap();
+    let spread = Datatype::resized(&spread, -4, 24).unwrap();
+    assert_eq!((spread.bounds(1), spread.bounds(3)), (-4..20, -4..68));
+    let backwards = Datatype::resized(&spread, 4, -4).unwrap();
+    assert_eq!(backwards.bounds(3), -4..12);
+}
+
+#[test]
 fn only_committed_datatypes_move_data() {
     let pair = Datatype::contiguous(2, &named(c::INT)).unwrap();
     let handle = pair.register().unwrap();

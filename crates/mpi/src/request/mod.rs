@@ -215,7 +215,7 @@ impl Request {
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM` when no handle is left: a receive is cancelled then, what else was started goes on unasked.
-    #[inline]
+    #[inline(always)]
     pub fn register(self) -> Result<u32> {
         match self.work {
             Work::Sent => Ok(SENT_HANDLE),

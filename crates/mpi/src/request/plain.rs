@@ -3,9 +3,9 @@
 
 use mica_protocol::{Completion, RecvId, SendId, State, WaitList};
 
-use super::{REQUESTS, Request, SENT_HANDLE, Work, forget, list_all};
+use super::{REQUESTS, SENT_HANDLE, Work, forget, list_all};
 use crate::error::Result;
-use crate::handle::Found;
+use crate::handle::Then;
 use crate::process;
 use crate::pt2pt::{self, Status};
 
@@ -37,6 +37,7 @@ pub fn wait_plain_among<I: Iterator<Item = u32>>(
 
 /// What [`wait_simple`] knows how to wait for.
 enum Simple {
+    Done(Status),
     Send(SendId),
     Receive(RecvId),
     Other,
@@ -47,19 +48,16 @@ fn wait_simple<I: Iterator<Item = u32>>(
     others: impl Fn() -> I,
 ) -> Result<Option<Status>> {
     // What is complete is used up at once.
-    let found = REQUESTS.look_or_take(handle, |request| match &request.work {
-        Work::Done(_) => None,
-        Work::Send(id) => Some(Simple::Send(*id)),
-        Work::Receive(id) => Some(Simple::Receive(*id)),
-        _ => Some(Simple::Other),
+    let found = REQUESTS.look_then(handle, |request| match &request.work {
+        Work::Done(status) => (Simple::Done(*status), Then::Remove),
+        Work::Send(id) => (Simple::Send(*id), Then::Keep),
+        Work::Receive(id) => (Simple::Receive(*id), Then::Keep),
+        _ => (Simple::Other, Then::Keep),
     });
     let simple = match found {
-        Some(Found::Taken(Request {
-            work: Work::Done(status),
-            ..
-        })) => return Ok(Some(status)),
-        Some(Found::There(simple)) => simple,
-        _ => return Ok(None),
+        Some(Simple::Done(status)) => return Ok(Some(status)),
+        Some(simple) => simple,
+        None => return Ok(None),
     };
     let engine = process::engine()?;
     let waiting = |state: &State, list: &mut WaitList| {
@@ -74,7 +72,7 @@ fn wait_simple<I: Iterator<Item = u32>>(
         }
     };
     match simple {
-        Simple::Other => Ok(None),
+        Simple::Done(_) | Simple::Other => Ok(None),
         Simple::Send(id) => {
             engine.drive(waiting, |state| state.take_send(id).then_some(()))?;
             forget(handle);
@@ -117,7 +115,7 @@ pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
     let is_complete = |state: &State| match simple {
         Simple::Send(id) => state.is_sent(id),
         Simple::Receive(id) => state.is_received(id),
-        Simple::Other => false,
+        Simple::Done(_) | Simple::Other => false,
     };
     let question = |state: &mut State, arrived: &mut bool| {
         if is_complete(state) {
@@ -129,7 +127,7 @@ pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
     let about = |state: &State, list: &mut WaitList| match simple {
         Simple::Send(id) => list.add(state.pending_send(id)),
         Simple::Receive(id) => list.add(state.pending_receive(id)),
-        Simple::Other => {}
+        Simple::Done(_) | Simple::Other => {}
     };
     let complete = process::begin_poll()?.ask(question, about)?;
     Ok(complete.is_none())

@@ -114,7 +114,9 @@ impl Plan {
         self
     }
 
-    fn set_label(&mut self, label: Label) {
+    /// Names the function that the program called.
+    #[inline]
+    pub fn set_label(&mut self, label: Label) {
         match self {
             Plan::Call(call) => call.set_label(label),
             Plan::Rounds(schedule) => schedule.label(label),

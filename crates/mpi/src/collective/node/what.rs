@@ -255,7 +255,12 @@ impl What {
     /// # Errors
     /// `MPI_ERR_COUNT`.
     pub fn check_longest(&self, team: &Team) -> Result<()> {
-        let longest = self.longest().max(self.own_bytes(team.me()));
+        let own = self.own_bytes(team.me());
+        let longest = match self {
+            // The longest part is among these.
+            What::Reduce { .. } | What::ReduceScatter { .. } | What::Scan { .. } => own,
+            _ => self.longest().max(own),
+        };
         let most = team.most_bytes(self.collective());
         if longest <= most {
             return Ok(());
