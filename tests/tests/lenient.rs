@@ -67,6 +67,7 @@ fn the_job_ends_if_others_need_a_rank_that_left() {
     for (ranks, how) in [
         (2, "recv"),
         (3, "recv"),
+        (3, "late"),
         (3, "any"),
         (2, "send"),
         (4, "finalize"),

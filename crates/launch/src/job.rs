@@ -317,17 +317,20 @@ impl<'a> Job<'a> {
         if self.ending.is_some() {
             return;
         }
-        let failure = Failure {
+        match cause {
+            Cause::NotFinalized => self.on_left(ends),
+            _ => self.blame(self.failure(rank, pid, cause)),
+        }
+    }
+
+    fn failure(&self, rank: u32, pid: u32, cause: Cause) -> Failure {
+        Failure {
             rank,
             pid,
             host: host_name(),
             program: command_line(&self.plan.ranks[rank as usize].section.command),
             cause,
             others: 0,
-        };
-        match cause {
-            Cause::NotFinalized => self.on_left(failure, ends),
-            _ => self.blame(failure),
         }
     }
 
@@ -338,19 +341,20 @@ impl<'a> Job<'a> {
         self.end(Ending::Failed(failure), signal::SIGTERM);
     }
 
-    /// Ranks have left without `MPI_Finalize`; `first` is one of them.
-    fn on_left(&mut self, first: Failure, ends: &[RankEnd]) {
-        if self.left.is_none()
-            && let Master::User(user) = &mut self.master
+    /// Ranks have left without `MPI_Finalize`.
+    fn on_left(&mut self, ends: &[RankEnd]) {
+        let is_left = |end: &&RankEnd| end.cause == Some(Cause::NotFinalized);
+        let those = || ends.iter().filter(is_left);
+        let first = those().next().filter(|_| self.left.is_none());
+        let note =
+            first.map(|end| left_note(&self.failure(end.rank, end.pid, Cause::NotFinalized)));
+        if let (Some(note), Master::User(user)) = (note, &mut self.master)
             && user.options.wants_checks()
         {
-            user.writer.say(left_note(&first));
+            user.writer.say(note);
         }
-        let left = self.left.get_or_insert_with(|| Left::new(first));
-        let others = ends
-            .iter()
-            .filter(|end| end.cause == Some(Cause::NotFinalized));
-        others.for_each(|end| left.add(end.rank));
+        let left = self.left.get_or_insert_with(Left::new);
+        those().for_each(|end| left.add(end.rank, end.pid));
     }
 
     /// Ends the job if ranks cannot go on without those that left.
@@ -360,10 +364,9 @@ impl<'a> Job<'a> {
         };
         if self.ending.is_some() {
             self.left = None;
-        } else if left.is_missed(now, &self.ranks.doings()) {
-            let failure = left.first.clone();
+        } else if let Some((rank, pid)) = left.missed(now, &self.ranks.doings()) {
             self.left = None;
-            self.blame(failure);
+            self.blame(self.failure(rank, pid, Cause::NotFinalized));
         }
     }
 

@@ -13,8 +13,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::report::Failure;
-
 /// From one look at the ranks to the next.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// A wait that takes so long is taken for one without an end: what ranks that left have sent was there before they left.
@@ -48,28 +46,26 @@ pub struct Wait {
 /// The ranks that left, of a job that goes on.
 #[derive(Debug)]
 pub struct Left {
-    /// The first of them, in case the others miss one.
-    pub first: Failure,
-    ranks: Vec<u32>,
+    /// In the order in which they were found to have left: each rank and its process.
+    ranks: Vec<(u32, u32)>,
     since: Instant,
     next_look: Instant,
 }
 
 impl Left {
-    /// The first rank has left.
-    pub fn new(first: Failure) -> Left {
+    /// Ranks begin to leave.
+    pub fn new() -> Left {
         let since = Instant::now();
         Left {
-            ranks: vec![first.rank],
-            first,
+            ranks: Vec::new(),
             since,
             next_look: since + INTERVAL,
         }
     }
 
-    /// Another rank has left.
-    pub fn add(&mut self, rank: u32) {
-        self.ranks.push(rank);
+    /// A rank has left, whose process was `pid`.
+    pub fn add(&mut self, rank: u32, pid: u32) {
+        self.ranks.push((rank, pid));
     }
 
     /// When to look at the other ranks.
@@ -77,28 +73,35 @@ impl Left {
         self.next_look
     }
 
-    /// Whether the others cannot go on; `others` has what each of them does that is amid MPI.
-    pub fn is_missed(&mut self, now: Instant, others: &[Doing]) -> bool {
+    /// The rank, and its process, without which the others cannot go on; `others` has what each of them does that is amid MPI.
+    pub fn missed(&mut self, now: Instant, others: &[Doing]) -> Option<(u32, u32)> {
         self.next_look = now + INTERVAL;
         let gone_for = now.saturating_duration_since(self.since);
-        is_missed(&self.ranks, gone_for, others)
+        let left: Vec<u32> = self.ranks.iter().map(|&(rank, _)| rank).collect();
+        let missed = missed(&left, gone_for, others)?;
+        self.ranks.iter().copied().find(|&(rank, _)| rank == missed)
     }
 }
 
-fn is_missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> bool {
+/// The rank of those that left without which the `others` cannot go on: the one that one of them waits for, or else the first.
+fn missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> Option<u32> {
     let is_stuck = |doing: &Doing| match doing {
         Doing::Waits(wait) => wait.time.min(gone_for) >= STUCK,
         Doing::Runs => false,
         Doing::Unseen => gone_for >= UNSEEN,
     };
-    let waits_for_it = |doing: &Doing| match doing {
-        Doing::Waits(wait) => wait.peer.is_some_and(|peer| left.contains(&peer)),
-        Doing::Runs => false,
-        Doing::Unseen => true,
+    let &first = left.first()?;
+    let waits_for = |doing: &Doing| match doing {
+        Doing::Waits(wait) => wait.peer.filter(|peer| left.contains(peer)),
+        Doing::Runs => None,
+        Doing::Unseen => Some(first),
     };
-    let mut stuck = others.iter().filter(|doing| is_stuck(doing));
+    let named = others
+        .iter()
+        .filter(|doing| is_stuck(doing))
+        .find_map(waits_for);
     let is_over = gone_for >= PATIENCE || others.iter().all(is_stuck);
-    !others.is_empty() && (is_over || stuck.any(waits_for_it))
+    named.or((!others.is_empty() && is_over).then_some(first))
 }
 
 #[cfg(test)]
@@ -106,6 +109,10 @@ mod tests {
     use super::*;
 
     use Doing::{Runs, Unseen};
+
+    fn is_missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> bool {
+        missed(left, gone_for, others).is_some()
+    }
 
     fn wait(peer: Option<u32>, seconds: u64) -> Doing {
         let time = Duration::from_secs(seconds);
@@ -136,6 +143,18 @@ mod tests {
         ));
         assert!(is_missed(&[1], short, &[wait(None, 2)]));
         assert!(is_missed(&[1], PATIENCE, &[Runs, Runs]));
+    }
+
+    #[test]
+    fn the_rank_that_is_waited_for_is_the_one_missed() {
+        let short = Duration::from_secs(2);
+        assert_eq!(missed(&[5, 1], short, &[Runs, wait(Some(1), 2)]), Some(1));
+        // One has just begun to wait for rank 5, another has long waited for rank 1.
+        let others = [wait(Some(5), 0), wait(Some(1), 2)];
+        assert_eq!(missed(&[5, 1], short, &others), Some(1));
+        // Any would do, or none of them is named: the first.
+        assert_eq!(missed(&[5, 1], short, &[wait(None, 2)]), Some(5));
+        assert_eq!(missed(&[5, 1], PATIENCE, &[Runs]), Some(5));
     }
 
     #[test]

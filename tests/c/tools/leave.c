@@ -3,6 +3,7 @@
  *   slow      rank 1 works for two seconds, without MPI
  *   talk      the others send each other messages, after a pause
  *   recv      rank 1 receives from rank 0, which sends nothing
+ *   late      the same, and rank 0 leaves half a second after the others that leave
  *   any       the others receive from any rank
  *   send      rank 1 sends to rank 0, which receives nothing
  *   finalize  the others call MPI_Finalize
@@ -26,8 +27,11 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0)
+    if (rank == 0) {
+        if (!strcmp(how, "late"))
+            usleep(500 * 1000);
         return 0;
+    }
     if (!strcmp(how, "slow") && rank == 1)
         sleep(2);
     if (!strcmp(how, "talk")) {
@@ -39,7 +43,7 @@ int main(int argc, char **argv)
         if (x != from)
             return 4;
     }
-    if (!strcmp(how, "recv") && rank == 1)
+    if ((!strcmp(how, "recv") || !strcmp(how, "late")) && rank == 1)
         MPI_Recv(&x, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     if (!strcmp(how, "any"))
         MPI_Recv(&x, 1, MPI_INT, MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
