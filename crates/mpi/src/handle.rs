@@ -187,11 +187,9 @@ impl<T> Table<T> {
     pub fn look_then<R>(&self, handle: u32, f: impl FnOnce(&T) -> (R, Then)) -> Option<R> {
         let index = self.kind.index(handle)?;
         let slots = &mut *self.slots.lock();
-        let slot = slots.used.get_mut(index)?;
-        let (answer, then) = f(slot.as_ref()?);
+        let (answer, then) = f(slots.used.get(index)?.as_ref()?);
         if then == Then::Remove {
-            *slot = None;
-            slots.free.push_back(index as u32);
+            slots.take(index);
         }
         Some(answer)
     }
@@ -199,7 +197,7 @@ impl<T> Table<T> {
 
 impl<T> Slots<T> {
     /// Takes out what lies at an index, which is free from then on.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, index: usize) -> Option<T> {
         let object = self.used.get_mut(index)?.take();
         if object.is_some() {

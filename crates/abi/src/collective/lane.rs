@@ -87,13 +87,16 @@ unsafe fn vector(
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let send = part(sendbuf, count, datatype)?;
-    let receive = alike(&send, part(recvbuf, count, datatype)?)?;
+    let (mine, other) = (
+        part(sendbuf, count, datatype)?,
+        part(recvbuf, count, datatype)?,
+    );
     let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
-    let bytes = send.bytes;
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (send.times(1), receive.times(1)) };
-    let run = |comm: &Comm| reduce(comm, &send, &receive, bytes, kernel);
+    let send = unsafe { mine.times(1) };
+    // SAFETY: by the contract above.
+    let receive = unsafe { beside(&send, &mine, &other, 1)? };
+    let run = |comm: &Comm| reduce(comm, &send, &receive, mine.bytes, kernel);
     comm::with(comm.raw(), run).ok().flatten()
 }
 
@@ -116,9 +119,9 @@ pub unsafe fn reduce(
     // SAFETY: by the contract above.
     let send = unsafe { mine.times(1) };
     let run = |comm: &Comm| {
-        let receive = at_root(comm, root, &mine, || part(recvbuf, count, datatype))?;
+        let given = || part(recvbuf, count, datatype);
         // SAFETY: by the contract above.
-        let receive = receive.map(|all| unsafe { all.times(1) });
+        let receive = unsafe { at_root(comm, root, (&send, &mine), given, 1)? };
         lane::reduce(
             comm,
             &send,
@@ -151,14 +154,9 @@ pub unsafe fn gather(
     // SAFETY: by the contract above.
     let send = unsafe { mine.times(1) };
     let run = |comm: &Comm| {
-        let receive = at_root(comm, root, &mine, || part(recvbuf, recvcount, recvtype))?;
+        let given = || part(recvbuf, recvcount, recvtype);
         // SAFETY: by the contract above.
-        let receive = receive.map(|all| unsafe { all.times(comm.size()) });
-        if let Some(receive) = &receive
-            && !are_apart(&send, mine.bytes, receive, mine.bytes * comm.size())
-        {
-            return None;
-        }
+        let receive = unsafe { at_root(comm, root, (&send, &mine), given, comm.size())? };
         lane::gather(comm, &send, receive.as_ref(), mine.bytes, root as usize)
     };
     comm::with(comm.raw(), run).ok().flatten()
@@ -184,32 +182,33 @@ pub unsafe fn scatter(
     // SAFETY: by the contract above.
     let receive = unsafe { mine.times(1) };
     let run = |comm: &Comm| {
-        let send = at_root(comm, root, &mine, || part(sendbuf, sendcount, sendtype))?;
+        let given = || part(sendbuf, sendcount, sendtype);
         // SAFETY: by the contract above.
-        let send = send.map(|all| unsafe { all.times(comm.size()) });
-        if let Some(send) = &send
-            && !are_apart(&receive, mine.bytes, send, mine.bytes * comm.size())
-        {
-            return None;
-        }
+        let send = unsafe { at_root(comm, root, (&receive, &mine), given, comm.size())? };
         lane::scatter(comm, send.as_ref(), &receive, mine.bytes, root as usize)
     };
     comm::with(comm.raw(), run).ok().flatten()
 }
 
-/// The buffer that counts at the root only: `Some(None)` at other ranks; `None` if it is not as usual, beside `mine`.
+/// The memory of `parts` parts of the buffer that counts at the root only: `Some(None)` at other ranks; `None` if it is not as usual,
+/// [`beside`] `mine`.
+///
+/// # Safety
+/// As [`Region::user`], for these parts.
 #[inline(always)]
-fn at_root(
+unsafe fn at_root(
     comm: &Comm,
     root: c_int,
-    mine: &Dense,
+    (region, mine): (&Region, &Dense),
     given: impl FnOnce() -> Option<Dense>,
-) -> Option<Option<Dense>> {
+    parts: usize,
+) -> Option<Option<Region>> {
     let root = usize::try_from(root).ok()?;
     if root != comm.rank() {
         return Some(None);
     }
-    alike(mine, given()?).map(Some)
+    // SAFETY: by the contract above.
+    unsafe { beside(region, mine, &given()?, parts) }.map(Some)
 }
 
 /// MPI_Allgather of elements without gaps, not in place.
@@ -226,14 +225,14 @@ pub unsafe fn allgather(
     recvtype: MPI_Datatype,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let send = part(sendbuf, sendcount, sendtype)?;
-    let receive = alike(&send, part(recvbuf, recvcount, recvtype)?)?;
-    let bytes = send.bytes;
+    let mine = part(sendbuf, sendcount, sendtype)?;
+    let other = part(recvbuf, recvcount, recvtype)?;
+    // SAFETY: by the contract above.
+    let send = unsafe { mine.times(1) };
     let run = |comm: &Comm| {
         // SAFETY: by the contract above.
-        let (send, receive) = unsafe { (send.times(1), receive.times(comm.size())) };
-        let apart = are_apart(&send, bytes, &receive, bytes * comm.size());
-        apart.then(|| lane::allgather(comm, &send, &receive, bytes))?
+        let receive = unsafe { beside(&send, &mine, &other, comm.size())? };
+        lane::allgather(comm, &send, &receive, mine.bytes)
     };
     comm::with(comm.raw(), run).ok().flatten()
 }
@@ -252,35 +251,29 @@ pub unsafe fn alltoall(
     recvtype: MPI_Datatype,
     comm: MPI_Comm,
 ) -> Option<Result<()>> {
-    let send = part(sendbuf, sendcount, sendtype)?;
-    let receive = alike(&send, part(recvbuf, recvcount, recvtype)?)?;
-    let bytes = send.bytes;
+    let mine = part(sendbuf, sendcount, sendtype)?;
+    let other = part(recvbuf, recvcount, recvtype)?;
     let run = |comm: &Comm| {
         // SAFETY: by the contract above.
-        let (send, receive) = unsafe { (send.times(comm.size()), receive.times(comm.size())) };
-        let all = bytes * comm.size();
-        let apart = are_apart(&send, all, &receive, all);
-        apart.then(|| lane::alltoall(comm, &send, &receive, bytes))?
+        let send = unsafe { mine.times(comm.size()) };
+        // SAFETY: by the contract above.
+        let receive = unsafe { beside(&send, &mine, &other, comm.size())? };
+        lane::alltoall(comm, &send, &receive, mine.bytes)
     };
     comm::with(comm.raw(), run).ok().flatten()
 }
 
-/// The second of two buffers, if their parts are equally long and the first parts share no byte.
+/// The memory of `parts` parts of `other`, if its parts are as long as those of `mine` and it shares no byte with the `region` of that.
+/// Buffers that share some take the usual way, which looks more closely.
+///
+/// # Safety
+/// As [`Region::user`], for these parts.
 #[inline(always)]
-fn alike(mine: &Dense, other: Dense) -> Option<Dense> {
-    let (mine_at, other_at) = (mine.address.addr(), other.address.addr());
-    let usual = mine.bytes == other.bytes
-        && other_at.wrapping_sub(mine_at) >= mine.bytes
-        && mine_at.wrapping_sub(other_at) >= mine.bytes;
-    usual.then_some(other)
-}
-
-/// Whether these numbers of bytes of the two buffers are apart. Those that share some take the usual way,
-/// which looks more closely.
-#[inline(always)]
-fn are_apart(a: &Region, bytes_of_a: usize, b: &Region, bytes_of_b: usize) -> bool {
-    let (a_at, b_at) = (a.address(), b.address());
-    b_at.wrapping_sub(a_at) >= bytes_of_a && a_at.wrapping_sub(b_at) >= bytes_of_b
+unsafe fn beside(region: &Region, mine: &Dense, other: &Dense, parts: usize) -> Option<Region> {
+    // SAFETY: by the contract above.
+    let memory = unsafe { other.times(parts) };
+    let usual = mine.bytes == other.bytes && !memory.may_share(region);
+    usual.then_some(memory)
 }
 
 /// A buffer of elements without gaps.
@@ -291,7 +284,7 @@ struct Dense {
 }
 
 impl Dense {
-    /// The memory of so many parts.
+    /// The memory of `parts` parts.
     ///
     /// # Safety
     /// As [`Region::user`], for these.

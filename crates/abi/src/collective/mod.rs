@@ -179,14 +179,11 @@ pub unsafe fn blocks(
     let (counts, displacements) = unsafe { (counts.to_vec(size), displacements.to_vec(size)) };
     // One type for all: its name has no plural.
     let datatype = of_type(datatype, argument.trim_end_matches('s'))?;
-    let mut bounds = 0..0;
-    for (&count, &displacement) in counts.iter().zip(&displacements) {
-        let at = displacement.wrapping_mul(datatype.extent()) as isize;
-        let block = address.addr().wrapping_add_signed(at);
-        check_buffer(block, count, &datatype, neighbors(argument).0)?;
-        let distance = i128::from(displacement) * i128::from(datatype.extent());
-        bounds = hull(bounds, block_at(distance, count, &datatype)?);
-    }
+    let extent = i128::from(datatype.extent());
+    let distances = displacements.iter().map(|&at| i128::from(at) * extent);
+    let blocks = counts.iter().copied().zip(distances);
+    let blocks = blocks.map(|(count, distance)| (count, distance, &datatype));
+    let bounds = bounds_of(address, neighbors(argument).0, blocks)?;
     // SAFETY: by the contract above.
     let region = unsafe { Region::user(address, bounds) };
     BlockList::in_elements(region, argument, &counts, &displacements, &datatype).map(Some)
@@ -221,15 +218,32 @@ pub unsafe fn typed_blocks(
         .zip(&counts)
         .map(|(&datatype, &count)| of_type(or_none(datatype, count), argument))
         .collect::<Result<Vec<Datatype>>>()?;
-    let mut bounds = 0..0;
-    for ((&count, &displacement), datatype) in counts.iter().zip(&displacements).zip(&datatypes) {
-        let block = address.addr().wrapping_add_signed(displacement as isize);
-        check_buffer(block, count, datatype, neighbors(argument).0)?;
-        bounds = hull(bounds, block_at(displacement.into(), count, datatype)?);
-    }
+    let distances = displacements.iter().map(|&at| i128::from(at));
+    let blocks = counts.iter().copied().zip(distances).zip(&datatypes);
+    let blocks = blocks.map(|((count, distance), datatype)| (count, distance, datatype));
+    let bounds = bounds_of(address, neighbors(argument).0, blocks)?;
     // SAFETY: by the contract above.
     let region = unsafe { Region::user(address, bounds) };
     BlockList::in_bytes(region, argument, &counts, &displacements, &datatypes).map(Some)
+}
+
+/// The bounds of all blocks, each its count of elements of a datatype at a distance in bytes from the buffer at `address`, which is
+/// called `argument`.
+///
+/// # Errors
+/// `MPI_ERR_BUFFER` for a block at the null address, `MPI_ERR_ARG` for one beyond all addresses.
+fn bounds_of<'a>(
+    address: *const c_void,
+    argument: &'static str,
+    blocks: impl Iterator<Item = (i64, i128, &'a Datatype)>,
+) -> Result<Range<isize>> {
+    let mut bounds = 0..0;
+    for (count, distance, datatype) in blocks {
+        let block = address.addr().wrapping_add_signed(distance as isize);
+        check_buffer(block, count, datatype, argument)?;
+        bounds = hull(bounds, block_at(distance, count, datatype)?);
+    }
+    Ok(bounds)
 }
 
 /// What `count` elements of `datatype` occupy that start `distance` bytes from the buffer.

@@ -100,12 +100,11 @@ unsafe fn vector(
     let op = Op::resolve(op.raw())?;
     let datatype = Datatype::resolve_committed(datatype.raw())?;
     let all = datatype.bounds(count.saturating_mul(blocks(&comm) as i64));
-    let result = match sendbuf.addr() == c::IN_PLACE {
-        true => all.clone(),
-        false => datatype.bounds(count),
-    };
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe { (operand(sendbuf, all), Region::user(plain(recvbuf)?, result)) };
+    let send = unsafe { operand(sendbuf, all.clone()) };
+    let result = send.as_ref().map_or(all, |_| datatype.bounds(count));
+    // SAFETY: by the contract above.
+    let receive = unsafe { Region::user(plain(recvbuf)?, result) };
     present(send.as_ref(), Some(&receive), count, &datatype)?;
     let plan = reduce(&comm, send, receive, count, &datatype, &op)?;
     Ok(Call {
@@ -162,17 +161,11 @@ pub unsafe fn reduce_scatter(
     // group's).
     let counts = unsafe { recvcounts.to_vec(comm.size()) };
     let total = counts.iter().fold(0_i64, |sum, &n| sum.saturating_add(n));
-    let result = match sendbuf.addr() == c::IN_PLACE {
-        true => total,
-        false => counts[comm.rank()],
-    };
     // SAFETY: by the contract above.
-    let (send, receive) = unsafe {
-        (
-            operand(sendbuf, datatype.bounds(total)),
-            Region::user(plain(recvbuf)?, datatype.bounds(result)),
-        )
-    };
+    let send = unsafe { operand(sendbuf, datatype.bounds(total)) };
+    let result = send.as_ref().map_or(total, |_| counts[comm.rank()]);
+    // SAFETY: by the contract above.
+    let receive = unsafe { Region::user(plain(recvbuf)?, datatype.bounds(result)) };
     present(send.as_ref(), None, total, &datatype)?;
     present(None, Some(&receive), counts[comm.rank()], &datatype)?;
     let plan = collective::reduce_scatter(&comm, send, receive, &counts, &datatype, &op)?;

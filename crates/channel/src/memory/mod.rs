@@ -5,7 +5,7 @@
 //! A [`View`] is a region with a [`Shape`]: the bytes of a message in their order. All other layers name memory by
 //! these two types; only this module turns them into loads and stores.
 //!
-//! A region has bounds and a view has its shape, and no access leaves them, whoever asks: safe code cannot reach other memory.
+//! A region has bounds and a view has its shape, and no access leaves them: safe code cannot reach other memory.
 //!
 //! The caller's memory comes in by [`Region::user`] and [`View::user`] only, which are unsafe: the `abi` layer, on behalf of the MPI
 //! caller, states the bounds or the shape, from the call's counts and datatypes, and promises that the bytes which the operation

@@ -509,7 +509,7 @@ mod tests {
         Region::null().offset(4096).write_bytes(&[1]);
     }
 
-    /// The middle of a buffer, 4 bytes on either side of an address; the rest is nobody's business.
+    /// The middle of a buffer, 4 bytes on either side of an address; no access may reach the rest.
     fn middle(buffer: &mut [u8; 32]) -> Region {
         // SAFETY: the bytes are the buffer's, which lives longer and is touched by nothing else meanwhile.
         unsafe { Region::user(buffer.as_mut_ptr().wrapping_add(16).cast(), -4..4) }

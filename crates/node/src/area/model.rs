@@ -249,7 +249,7 @@ fn a_refusal_is_shared_as_a_grant_is() {
     });
 }
 
-/// The last of three members gives the memory back: nobody uses it after that, and there is one last member.
+/// The last of three members gives the memory back: no member uses it after that, and exactly one member is the last.
 #[test]
 fn the_last_member_to_leave_comes_after_all_that_the_others_did() {
     loom::model(|| {
@@ -317,7 +317,7 @@ fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
     });
 }
 
-/// What fits together is granted together, whoever comes first; and it is given back.
+/// What fits together is granted together, in any order of arrival; and it is given back.
 #[test]
 fn a_budget_grants_what_fits() {
     let mut model = loom::model::Builder::new();

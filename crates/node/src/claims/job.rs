@@ -9,7 +9,7 @@
 //! | the owner that drops the job | stops it, and sleeps until claimed chunks are settled |
 //! | the one call that settles the last chunk | wakes the owner, and calls `notify` |
 //!
-//! Only the first error number is kept. A worker writes it (Relaxed) before it settles its chunk (Release), so whoever sees the job
+//! Only the first error number is kept. A worker writes it (Relaxed) before it settles its chunk (Release), so a thread that sees the job
 //! settled (Acquire) sees it, and the work of all. The owner checks that the job is settled after it has announced that it sleeps
 //! ([`ParkingSpot`]), and the last worker looks for that announcement after it has settled: so the wake-up is not lost.
 
@@ -63,7 +63,7 @@ impl ChunkedJob {
         }
     }
 
-    /// Takes a chunk that nobody has taken. It must be [settled](Self::settle).
+    /// Takes a chunk that no worker has. It must be [settled](Self::settle).
     #[inline]
     pub fn claim(&self) -> Option<u32> {
         self.claims.claim()
@@ -107,7 +107,7 @@ impl ChunkedJob {
         }
     }
 
-    /// True when every chunk is settled: nobody touches the job's memory any more.
+    /// True when every chunk is settled: no worker touches the job's memory any more.
     #[inline]
     pub fn is_settled(&self) -> bool {
         self.claims.is_settled()

@@ -4,15 +4,15 @@
 //!
 //! | state | meaning | who makes it |
 //! |---|---|---|
-//! | FREE | nobody holds it | the holder, when it releases (Release) |
-//! | HELD | somebody holds it | a thread that finds it FREE at once (Acquire) |
-//! | WANTED | somebody holds it, and others may sleep | a thread that waits, before it sleeps; if it was FREE, the thread has it (Acquire) |
+//! | FREE | no thread holds it | the holder, when it releases (Release) |
+//! | HELD | a thread holds it | a thread that finds it FREE at once (Acquire) |
+//! | WANTED | a thread holds it, and others may sleep | a thread that waits, before it sleeps; if it was FREE, the thread has it (Acquire) |
 //!
-//! Whoever releases a WANTED lock wakes one thread. That thread makes the state WANTED again when it takes the lock, since more may sleep.
-//! A child has a copy of the state in which its only thread, the copy of the one that forked, is the holder: nobody sleeps there, and a
+//! The thread that releases a WANTED lock wakes one other. That thread makes the state WANTED again when it takes the lock, since more may sleep.
+//! A child has a copy of the state in which its only thread, the copy of the one that forked, is the holder: no thread sleeps there, and a
 //! wake-up too many does no harm.
 //!
-//! The registry of `channel`'s mapped buffers is under such a lock. Whoever holds it waits for no other lock of the library and never
+//! The registry of `channel`'s mapped buffers is under such a lock. Its holder waits for no other lock of the library and never
 //! calls back into the program, so that acquiring it in a fork handler cannot deadlock; so a thread holds one at most.
 
 #[cfg(all(test, loom))]
@@ -41,7 +41,7 @@ unsafe impl<T: Send> Sync for ForkLock<T> {}
 pub struct ForkGuard<'a, T>(&'a ForkLock<T>);
 
 impl<T> ForkLock<T> {
-    /// A lock that nobody holds.
+    /// A free lock.
     #[cfg(not(loom))]
     pub const fn new(value: T) -> ForkLock<T> {
         ForkLock {
@@ -50,7 +50,7 @@ impl<T> ForkLock<T> {
         }
     }
 
-    /// A lock that nobody holds.
+    /// A free lock.
     #[cfg(loom)]
     pub fn new(value: T) -> ForkLock<T> {
         ForkLock {

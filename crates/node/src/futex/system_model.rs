@@ -28,7 +28,7 @@ pub fn wait(word: &AtomicU32, expected: u32, _scope: FutexScope, _limit: Option<
     }
     queue.push((address(word), thread::current()));
     drop(queue);
-    // Woken by who has taken this thread off the queue, and by nobody else.
+    // Only the waker that has taken this thread off the queue wakes it.
     thread::park();
 }
 

@@ -99,7 +99,7 @@ impl ParkingSpot {
     pub fn park(&self, fencing: Fencing, limit: Option<Duration>, ready: impl FnOnce() -> bool) {
         let (announced, limit) = self.announce(ASLEEP, fencing, limit);
         if ready() {
-            // The state stays 1: another thread of this rank may sleep on it. One later wake is in vain.
+            // The state stays 1: another thread of this rank may sleep on it. One later wake finds no sleeper.
             return;
         }
         futex::wait(&self.word, announced, FutexScope::Node, limit);

@@ -32,13 +32,13 @@ pub struct Script {
     pub payload_max: usize,
     /// Packets that a link has room for.
     pub link_room: usize,
-    /// One send of so many finds no room; 0: each finds some unless the link is full.
+    /// One send in this many finds no room; 0: each finds some unless the link is full.
     pub refuses_sends: usize,
     /// Packets that one look brings at most. 0: only [`Fabric::deliver`] brings any.
     pub brings: usize,
     /// Whether a peer's memory can be read.
     pub reads: bool,
-    /// One read of so many is refused; 0: none.
+    /// One read in this many is refused; 0: none.
     pub refuses_reads: usize,
     /// How long a rank may sleep that waits for this transport.
     pub wait_at_most: Option<Duration>,
@@ -165,7 +165,7 @@ impl Fabric {
         change(&mut self.lock().script);
     }
 
-    /// Panics after so many looks from now on: something waits for ever.
+    /// Panics after this many looks from now on: something waits for ever.
     pub fn limit_looks(&self, looks: u64) {
         let mut inner = self.lock();
         inner.looks_max = inner.looks + looks;
