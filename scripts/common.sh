@@ -20,7 +20,12 @@ fail() {
     exit 1
 }
 
-# step NAME COMMAND...: a command whose output goes to target/logs/NAME.log; its end is shown when
+# failures NAME: of a step that ran tests, what each failed test said first. Many who look see only the last lines of a run.
+failures() {
+    awk '/^---- .* stdout ----$/ { print; lines = 6; next } lines > 0 && NF { print "    " $0; lines-- }' "$LOGS/$1.log"
+}
+
+# step NAME COMMAND...: a command whose output goes to target/logs/NAME.log; its end, and what its failed tests said, is shown when
 # the command fails.
 step() {
     step_name=$1
@@ -32,6 +37,7 @@ step() {
     else
         step_status=$?
         tail -n 60 "$step_log" >&2
+        failures "$step_name" >&2
         fail "$step_name (status $step_status): $*; all of its output is in $step_log"
     fi
 }

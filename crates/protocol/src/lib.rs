@@ -54,6 +54,7 @@ pub use send::SendId;
 pub use start::StartError;
 pub use state::State;
 pub use traffic::{CollectiveTraffic, Traffic, Way};
+pub use wait::MIN_POLLS_BEFORE_PARKING;
 
 /// Progress failed: the job has no memory for what it needs next.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

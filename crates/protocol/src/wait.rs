@@ -18,6 +18,11 @@ const COURTESY: u32 = 512;
 /// slices before it can look once.
 const LONG_YIELD_NS: u64 = 1_000_000;
 
+/// A thread polls at least this often without success before it parks, whatever the settings, and even where a yield has taken long.
+/// Who waits for others counts on it: some things are announced and checked only after a number of failed polls, because they
+/// cost too much to be done before every wait, and would never be done by a thread that sleeps already.
+pub const MIN_POLLS_BEFORE_PARKING: u32 = 128;
+
 /// A rank that waits so long looks whether those that it waits for are still there, and again after as long. Not a bound on one
 /// sleep: other traffic, or a network with something under way, may end each sleep sooner.
 pub(crate) const VIGIL: Duration = Duration::from_secs(1);
@@ -49,6 +54,15 @@ impl Drop for Waiter<'_> {
     }
 }
 
+/// What a waiting thread has done since progress was made last.
+#[derive(Debug, Default)]
+struct Idle {
+    /// Polls without success.
+    polls: u32,
+    /// A yield took so long that it had better sleep.
+    lost_core: bool,
+}
+
 /// Tells the state, for as long as it lives, that a thread of the program waits in MPI.
 struct Wait<'a>(&'a Engine);
 
@@ -76,7 +90,7 @@ impl Engine {
         waiting: impl Fn(&State, &mut WaitList),
         mut f: impl FnMut(&mut State) -> Option<R>,
     ) -> Result<R, Fault> {
-        let mut polls = 0u32;
+        let mut idle = Idle::default();
         let mut spell = Spell::default();
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         let _wait = self.offloads.then(|| Wait::begin(self));
@@ -86,7 +100,7 @@ impl Engine {
                     return Ok::<_, Fault>(Some(r));
                 }
                 if state.progress()? {
-                    polls = 0;
+                    idle = Idle::default();
                     return Ok(f(state));
                 }
                 Ok(None)
@@ -94,13 +108,13 @@ impl Engine {
             if let Some(r) = result {
                 return Ok(r);
             }
-            if self.pause(&mut polls) {
+            if self.pause(&mut idle) {
                 if let Some(r) = self.park(&waiting, &mut spell, &mut f) {
                     return Ok(r);
                 }
                 self.check_loss()?;
                 self.heed_question(&mut spell, &waiting);
-            } else if polls.is_multiple_of(HEED_EVERY) {
+            } else if idle.polls.is_multiple_of(HEED_EVERY) {
                 spell.since();
                 self.heed_question(&mut spell, &waiting);
             }
@@ -127,7 +141,7 @@ impl Engine {
                 break;
             }
         }
-        let mut polls = 0u32;
+        let mut idle = Idle::default();
         let mut spell = Spell::default();
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
         let _wait = self.offloads.then(|| Wait::begin(self));
@@ -136,44 +150,44 @@ impl Engine {
                 return Ok(r);
             }
             if self.enter(State::progress)? {
-                polls = 0;
-            } else if self.pause(&mut polls) {
+                idle = Idle::default();
+            } else if self.pause(&mut idle) {
                 if let Some(r) = self.park(&waiting, &mut spell, &mut |_: &mut State| look()) {
                     return Ok(r);
                 }
                 self.check_loss()?;
                 self.heed_question(&mut spell, &waiting);
-            } else if polls.is_multiple_of(HEED_EVERY) {
+            } else if idle.polls.is_multiple_of(HEED_EVERY) {
                 spell.since();
                 self.heed_question(&mut spell, &waiting);
             }
         }
     }
 
-    /// After a look in vain: lets time pass, or others run. True when it is time to park.
+    /// After a failed poll: lets time pass, or others run. True when it is time to park.
     #[inline]
-    fn pause(&self, polls: &mut u32) -> bool {
-        *polls += 1;
+    fn pause(&self, idle: &mut Idle) -> bool {
+        idle.polls = idle.polls.saturating_add(1);
         let (spin, yields) = if self.waiters.load(Ordering::Relaxed) > 1 {
             self.crowd
         } else {
             (self.spin, self.yields)
         };
-        if *polls < spin && !polls.is_multiple_of(COURTESY) {
+        if idle.polls < spin && !idle.polls.is_multiple_of(COURTESY) {
             std::hint::spin_loop();
-        } else if *polls < spin {
+        } else if idle.polls < spin {
             // Nobody knows all that runs on this core: whom this rank waits for may be among them.
             std::thread::yield_now();
-        } else if *polls - spin < yields {
+        } else if idle.polls - spin < yields && !idle.lost_core {
             if self.bell.is_some() {
                 // Rounds are rarer now than the schedule of looks at the network reckons with.
                 self.enter(State::hasten);
             }
             // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
             // costs less than to sleep and to be woken.
-            if give_way() {
-                *polls = spin.saturating_add(yields);
-            }
+            idle.lost_core = give_way();
+        } else if idle.polls < MIN_POLLS_BEFORE_PARKING {
+            std::hint::spin_loop();
         } else {
             return true;
         }

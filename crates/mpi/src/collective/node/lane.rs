@@ -13,7 +13,7 @@ use mica_protocol::{CollectiveTraffic, Way};
 
 use super::cells::{self, Among, share_of};
 use super::reduce_cells::alone_max;
-use super::team::{PATIENCE, Team, Turn};
+use super::team::{Team, Turn};
 use super::word::Kind;
 use super::{Parts, block_on, waiting_in};
 use crate::comm::Comm;
@@ -421,7 +421,7 @@ fn run(
     let Opened { team, traffic } = *opened;
     traffic.count(Way::Area, brought);
     let turn = Turn::new(team, team.reserve(kind.into(), false), true);
-    wait(comm, || turn.is_free(), |_| Ok(()))?;
+    wait(comm, || turn.is_free(), || Ok(()))?;
     turn.open(bytes);
     let result = work(&turn);
     if brought > INLINE {
@@ -437,23 +437,19 @@ fn wait_for(comm: &Comm, turn: &Turn<'_>, member: usize) -> Result<()> {
     wait(
         comm,
         || turn.has_reached(member, 1),
-        |first| turn.may_come(member, 1, first),
+        || turn.may_come(member, 1),
     )
 }
 
 /// Waits until all others have published.
 #[inline(always)]
 fn wait_for_all(comm: &Comm, turn: &Turn<'_>) -> Result<()> {
-    wait(
-        comm,
-        || turn.have_all_reached(1),
-        |first| turn.may_all_come(1, first),
-    )
+    wait(comm, || turn.have_all_reached(1), || turn.may_all_come(1))
 }
 
-/// Looks until `is_there`, as long as it `may` come; that is asked after some looks in vain, and told when it is the first time.
+/// Polls until `is_there`, as long as it `may` come, which is asked after each failed poll.
 #[inline(always)]
-fn wait(comm: &Comm, is_there: impl Fn() -> bool, may: impl Fn(bool) -> Result<()>) -> Result<()> {
+fn wait(comm: &Comm, is_there: impl Fn() -> bool, may: impl Fn() -> Result<()>) -> Result<()> {
     if is_there() {
         return Ok(());
     }
@@ -461,11 +457,7 @@ fn wait(comm: &Comm, is_there: impl Fn() -> bool, may: impl Fn(bool) -> Result<(
 }
 
 #[inline(never)]
-fn wait_long(
-    comm: &Comm,
-    is_there: &dyn Fn() -> bool,
-    may: &dyn Fn(bool) -> Result<()>,
-) -> Result<()> {
+fn wait_long(comm: &Comm, is_there: &dyn Fn() -> bool, may: &dyn Fn() -> Result<()>) -> Result<()> {
     let engine = process::engine()?;
     if !engine.shares_core() {
         for _ in 0..LOOKS {
@@ -475,15 +467,8 @@ fn wait_long(
             std::hint::spin_loop();
         }
     }
-    let mut looks = 0u32;
-    engine.watch(waiting_in(comm.context()), || {
-        if is_there() {
-            return Some(Ok(()));
-        }
-        looks = looks.saturating_add(1);
-        match looks < PATIENCE {
-            true => None,
-            false => may(looks == PATIENCE).err().map(Err),
-        }
+    engine.watch(waiting_in(comm.context()), || match is_there() {
+        true => Some(Ok(())),
+        false => may().err().map(Err),
     })?
 }

@@ -26,7 +26,6 @@ use super::shape::Tree;
 use super::word::{Kind, RootBefore};
 use crate::late::{self, Arrival};
 
-pub(super) use turn::PATIENCE;
 pub use turn::Turn;
 
 /// A communicator's ranks on this node.

@@ -2,11 +2,13 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::Poll;
 
 use mica_channel::area::{INLINE, TURNS};
 use mica_channel::memory::{Region, View};
+
+use mica_protocol::MIN_POLLS_BEFORE_PARKING;
 
 use super::{Team, Ticket};
 use crate::collective::Label;
@@ -25,9 +27,9 @@ pub(super) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
 /// takes as long as some.
 const LOOKS: u32 = 40;
 
-/// Looks in vain at a member, each as many as [`Turn::looks`], before it is asked whether it will come at all: more than waits take as a
-/// rule where ranks share cores, and by far fewer than a rank looks before it parks.
-pub(in crate::collective::node) const PATIENCE: u32 = 64;
+/// Failed polls of an operation, each of [`Turn::looks`] looks, before a rank says what it waits in, and asks whether the others will come
+/// at all: more than waits take as a rule where ranks share cores. A rank that sleeps does neither, so it must come to this before.
+const PATIENCE: u32 = MIN_POLLS_BEFORE_PARKING / 2;
 
 /// One operation of a team, from this rank's view.
 #[derive(Debug)]
@@ -47,6 +49,8 @@ pub struct Turn<'a> {
     asks_for_cma: bool,
     /// How often to look at a line before the caller's turn comes again.
     looks: u32,
+    /// Polls that found nothing. Only this rank uses it.
+    failed_polls: AtomicU32,
     /// Told of all arrivals that are seen, where they are counted.
     arrival: Option<Arc<Arrival>>,
 }
@@ -66,6 +70,7 @@ impl<'a> Turn<'a> {
             by_address: ticket.by_address,
             asks_for_cma: ticket.asks_for_cma,
             looks: if waits && team.has_cores { LOOKS } else { 1 },
+            failed_polls: AtomicU32::new(0),
             arrival: ticket.arrival,
         }
     }
@@ -219,41 +224,66 @@ impl<'a> Turn<'a> {
     #[inline]
     pub async fn reached(&self, member: usize, phase: u32) -> Result<()> {
         if !self.reaches(member, phase) {
-            let mut looks = 0;
             poll_fn(|_| match self.reaches(member, phase) {
                 true => Poll::Ready(Ok(())),
-                false => self.look_on(&mut looks, member, phase),
+                false => self.look_on(member, phase),
             })
             .await?;
         }
         self.learn_from(member)
     }
 
-    /// After a look in vain at `member`: whether another one is of any use.
-    fn look_on(&self, looks: &mut u32, member: usize, phase: u32) -> Poll<Result<()>> {
-        *looks = looks.saturating_add(1);
-        if *looks < PATIENCE {
-            return Poll::Pending;
-        }
-        match self.may_come(member, phase, *looks == PATIENCE) {
+    /// After a failed poll of `member`: whether another one is of any use.
+    fn look_on(&self, member: usize, phase: u32) -> Poll<Result<()>> {
+        match self.may_come(member, phase) {
             Ok(()) => Poll::Pending,
             Err(error) => Poll::Ready(Err(error)),
         }
     }
 
-    /// Whether `member`, which has not come to `phase` so far, may still do so. To be asked after some looks in vain, as it takes
-    /// further lines; at the `first` time others are told that this rank waits for them to finish.
-    ///
-    /// # Errors
-    /// When it is in another collective, or has left this one.
-    #[cold]
-    pub fn may_come(&self, member: usize, phase: u32, first: bool) -> Result<()> {
-        if first {
+    /// Counts a failed poll. True once there were so many that the others are to be asked, which takes further lines; the first time
+    /// they are told what this rank does.
+    fn is_impatient(&self) -> bool {
+        let polls = self.failed_polls.load(Ordering::Relaxed).saturating_add(1);
+        self.failed_polls.store(polls, Ordering::Relaxed);
+        if polls == PATIENCE {
             // Others that wait in vain, too, see by this what this rank does, which perhaps has not published anything; and who
             // finishes later wakes it.
             self.say();
             self.team.area.await_finish(self.number);
         }
+        polls >= PATIENCE
+    }
+
+    /// Whether `member`, which had not come to `phase` when this rank polled, may still do so.
+    ///
+    /// # Errors
+    /// When it is in another collective, or has left this one.
+    #[cold]
+    pub fn may_come(&self, member: usize, phase: u32) -> Result<()> {
+        match self.is_impatient() {
+            true => self.ask(member, phase),
+            false => Ok(()),
+        }
+    }
+
+    /// The same of all others.
+    ///
+    /// # Errors
+    /// As [`may_come`](Self::may_come).
+    #[cold]
+    pub fn may_all_come(&self, phase: u32) -> Result<()> {
+        if !self.is_impatient() {
+            return Ok(());
+        }
+        let late = |&member: &usize| member != self.me() && !self.has_reached(member, phase);
+        (0..self.size())
+            .filter(late)
+            .try_for_each(|member| self.ask(member, phase))
+    }
+
+    /// Whether `member` takes part in the same operation and has not left it, as far as it has said.
+    fn ask(&self, member: usize, phase: u32) -> Result<()> {
         // Without a stamp: the word says by itself whether it is of this operation, and nothing else is read for it.
         let word = self.word(member);
         if word.is_of(self.number) {
@@ -264,18 +294,6 @@ impl<'a> Turn<'a> {
             return Err(self.has_left(member));
         }
         Ok(())
-    }
-
-    /// The same of all others.
-    ///
-    /// # Errors
-    /// As [`may_come`](Self::may_come).
-    #[cold]
-    pub fn may_all_come(&self, phase: u32, first: bool) -> Result<()> {
-        let late = |&member: &usize| member != self.me() && !self.has_reached(member, phase);
-        (0..self.size())
-            .filter(late)
-            .try_for_each(|member| self.may_come(member, phase, first))
     }
 
     /// What a member says of its part.
@@ -301,11 +319,11 @@ impl<'a> Turn<'a> {
     #[inline]
     pub async fn all_reached(&self, phase: u32) -> Result<()> {
         let (me, size) = (self.me(), self.size());
-        let (mut member, mut looks) = (0, 0);
+        let mut member = 0;
         poll_fn(|_| {
             while member < size {
                 if member != me && !self.reaches(member, phase) {
-                    return self.look_on(&mut looks, member, phase);
+                    return self.look_on(member, phase);
                 }
                 member += 1;
             }
