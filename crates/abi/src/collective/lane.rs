@@ -11,6 +11,7 @@ use mica_mpi::datatype::{Region, dense_bytes};
 use mica_mpi::op::Op;
 use mica_mpi::op::kernel::Kernel;
 
+use crate::poly::PolyArray;
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
 
 /// MPI_Barrier.
@@ -130,6 +131,80 @@ pub unsafe fn reduce(
             kernel,
             root as usize,
         )
+    };
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Reduce_scatter of elements without gaps by a predefined operator, not in place.
+///
+/// # Safety
+/// `recvcounts` has one element for each rank; `sendbuf` is readable for the sum of them, `recvbuf` writable for this rank's.
+#[inline]
+pub unsafe fn reduce_scatter(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: PolyArray,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    if recvcounts.is_null() {
+        return None;
+    }
+    // SAFETY: by the contract above; an intercommunicator's array is as long as its local group.
+    let count_of = |rank| unsafe { recvcounts.get(rank) };
+    // SAFETY: by the contract above.
+    unsafe { scattered(sendbuf, recvbuf, count_of, datatype, op, comm) }
+}
+
+/// MPI_Reduce_scatter_block of elements without gaps by a predefined operator, not in place.
+///
+/// # Safety
+/// `sendbuf` is readable for `recvcount` elements for each rank, `recvbuf` writable for `recvcount`.
+#[inline]
+pub unsafe fn reduce_scatter_block(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    // SAFETY: by the contract above.
+    unsafe { scattered(sendbuf, recvbuf, |_| recvcount, datatype, op, comm) }
+}
+
+/// A reduction of which each rank gets `count_of` it elements.
+///
+/// # Safety
+/// `sendbuf` is readable for the counts of all ranks, `recvbuf` writable for this rank's.
+#[inline(always)]
+unsafe fn scattered(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count_of: impl Fn(usize) -> MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
+    let run = |comm: &Comm| {
+        let mut total: MPI_Count = 0;
+        for rank in 0..comm.size() {
+            let count = count_of(rank);
+            // A negative count, and a sum that no count can hold, are mistakes.
+            total = total.checked_add(count).filter(|_| count >= 0)?;
+        }
+        let operand = part(sendbuf, total, datatype)?;
+        let block = part(recvbuf, count_of(comm.rank()), datatype)?;
+        let element = part(sendbuf, 1, datatype)?.bytes;
+        // SAFETY: by the contract above.
+        let (send, receive) = unsafe { (operand.times(1), block.times(1)) };
+        if receive.may_share(&send) {
+            return None;
+        }
+        let bytes_of = |rank: usize| count_of(rank) as usize * element;
+        lane::reduce_scatter(comm, &send, &receive, bytes_of, (element, kernel))
     };
     comm::with(comm.raw(), run).ok().flatten()
 }

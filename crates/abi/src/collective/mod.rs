@@ -15,12 +15,11 @@ pub use neighbor::*;
 pub use reduction::*;
 
 use std::ffi::{c_int, c_void};
-use std::ops::Range;
 
 use mica_mpi::collective::{BlockList, Buffer, Form, Function, Label, Plan, execute};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants::{BYTE, DATATYPE_NULL, ERR_ARG, ERR_BUFFER, IN_PLACE, ROOT};
-use mica_mpi::datatype::{Datatype, Region, check_buffer};
+use mica_mpi::datatype::{Datatype, Region, View, check_buffer, check_count};
 use mica_mpi::error::{Error, Result};
 use mica_mpi::info::Info;
 
@@ -117,7 +116,9 @@ pub unsafe fn whole(
     // SAFETY: by the contract above.
     let region = unsafe { Region::user(address, bounds) };
     let buffer = Buffer::new(region, argument, count, &datatype)?;
-    check_buffer(address.addr(), count, &datatype, neighbors(argument).0)?;
+    if address.is_null() {
+        check_buffer(0, count, &datatype, neighbors(argument).0)?;
+    }
     Ok(buffer)
 }
 
@@ -175,18 +176,18 @@ pub unsafe fn blocks(
         return Ok(None);
     }
     given(size == 0 || !counts.is_null() && !displacements.is_null())?;
-    // SAFETY: by the contract above.
-    let (counts, displacements) = unsafe { (counts.to_vec(size), displacements.to_vec(size)) };
     // One type for all: its name has no plural.
     let datatype = of_type(datatype, argument.trim_end_matches('s'))?;
-    let extent = i128::from(datatype.extent());
-    let distances = displacements.iter().map(|&at| i128::from(at) * extent);
-    let blocks = counts.iter().copied().zip(distances);
-    let blocks = blocks.map(|(count, distance)| (count, distance, &datatype));
-    let bounds = bounds_of(address, neighbors(argument).0, blocks)?;
-    // SAFETY: by the contract above.
-    let region = unsafe { Region::user(address, bounds) };
-    BlockList::in_elements(region, argument, &counts, &displacements, &datatype).map(Some)
+    let unit = datatype.extent();
+    let mut views = Vec::with_capacity(size);
+    for rank in 0..size {
+        // SAFETY: by the contract above.
+        views.push(unsafe {
+            let place = (displacements.get(rank), unit);
+            block(address, place, argument, counts.get(rank), &datatype)?
+        });
+    }
+    Ok(Some(BlockList::new(views)))
 }
 
 /// The blocks of a w-form, one for each of `size` ranks.
@@ -206,69 +207,55 @@ pub unsafe fn typed_blocks(
     }
     given(size == 0 || !counts.is_null() && !displacements.is_null())?;
     // SAFETY: by the contract above.
-    let (counts, displacements, datatypes) = unsafe {
-        (
-            counts.to_vec(size),
-            displacements.to_vec(size),
-            slice(datatypes, size as c_int, "types", "size")?,
-        )
-    };
-    let datatypes = datatypes
-        .iter()
-        .zip(&counts)
-        .map(|(&datatype, &count)| of_type(or_none(datatype, count), argument))
-        .collect::<Result<Vec<Datatype>>>()?;
-    let distances = displacements.iter().map(|&at| i128::from(at));
-    let blocks = counts.iter().copied().zip(distances).zip(&datatypes);
-    let blocks = blocks.map(|((count, distance), datatype)| (count, distance, datatype));
-    let bounds = bounds_of(address, neighbors(argument).0, blocks)?;
-    // SAFETY: by the contract above.
-    let region = unsafe { Region::user(address, bounds) };
-    BlockList::in_bytes(region, argument, &counts, &displacements, &datatypes).map(Some)
+    let datatypes = unsafe { slice(datatypes, size as c_int, "types", "size")? };
+    let mut views = Vec::with_capacity(size);
+    for (rank, &datatype) in datatypes.iter().enumerate() {
+        // SAFETY: by the contract above.
+        views.push(unsafe {
+            let count = counts.get(rank);
+            let datatype = of_type(or_none(datatype, count), argument)?;
+            block(
+                address,
+                (displacements.get(rank), 1),
+                argument,
+                count,
+                &datatype,
+            )?
+        });
+    }
+    Ok(Some(BlockList::new(views)))
 }
 
-/// The bounds of all blocks, each its count of elements of a datatype at a distance in bytes from the buffer at `address`, which is
-/// called `argument`.
+/// The block of `count` elements (of the argument called `argument`) that starts `displacement` units of so many bytes from `address`.
+///
+/// # Safety
+/// As [`View::user`] for these elements.
 ///
 /// # Errors
-/// `MPI_ERR_BUFFER` for a block at the null address, `MPI_ERR_ARG` for one beyond all addresses.
-fn bounds_of<'a>(
+/// `MPI_ERR_COUNT`; `MPI_ERR_BUFFER` for a block at the null address, `MPI_ERR_ARG` for one at a distance that is no number of bytes.
+unsafe fn block(
     address: *const c_void,
+    (displacement, unit): (i64, i64),
     argument: &'static str,
-    blocks: impl Iterator<Item = (i64, i128, &'a Datatype)>,
-) -> Result<Range<isize>> {
-    let mut bounds = 0..0;
-    for (count, distance, datatype) in blocks {
-        let block = address.addr().wrapping_add_signed(distance as isize);
-        check_buffer(block, count, datatype, argument)?;
-        bounds = hull(bounds, block_at(distance, count, datatype)?);
+    count: MPI_Count,
+    datatype: &Datatype,
+) -> Result<View> {
+    check_count(count, argument)?;
+    let Some(distance) = displacement.checked_mul(unit) else {
+        let reason = "a block at this distance lies outside all memory";
+        return Err(Error::argument(
+            ERR_ARG,
+            "displacement",
+            displacement,
+            reason,
+        ));
+    };
+    let block = address.wrapping_byte_offset(distance as isize);
+    if block.is_null() {
+        check_buffer(0, count, datatype, neighbors(argument).0)?;
     }
-    Ok(bounds)
-}
-
-/// What `count` elements of `datatype` occupy that start `distance` bytes from the buffer.
-fn block_at(distance: i128, count: i64, datatype: &Datatype) -> Result<Range<isize>> {
-    let bounds = datatype.bounds(count);
-    if bounds.is_empty() {
-        return Ok(0..0);
-    }
-    let shifted = |bound: isize| isize::try_from(bound as i128 + distance);
-    match (shifted(bounds.start), shifted(bounds.end)) {
-        (Ok(start), Ok(end)) => Ok(start..end),
-        _ => {
-            let reason = "a block at this distance in bytes lies outside all memory";
-            Err(Error::argument(ERR_ARG, "displacement", distance, reason))
-        }
-    }
-}
-
-/// The smallest range around both, of which any may be empty.
-fn hull(a: Range<isize>, b: Range<isize>) -> Range<isize> {
-    match (a.is_empty(), b.is_empty()) {
-        (true, _) => b,
-        (_, true) => a,
-        _ => a.start.min(b.start)..a.end.max(b.end),
-    }
+    // SAFETY: by the contract above.
+    Ok(unsafe { View::user(block, datatype.shape(count)?) })
 }
 
 /// Refuses an array that is null.

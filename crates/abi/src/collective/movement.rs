@@ -301,7 +301,7 @@ pub unsafe fn allgatherv(
             )?,
         )
     };
-    let plan = collective::allgatherv(&comm, send.as_ref(), &required(receive)?)?;
+    let plan = collective::allgatherv(&comm, send.as_ref(), required(receive)?)?;
     Ok(Call {
         comm,
         plan,
@@ -389,7 +389,7 @@ pub unsafe fn alltoallv(
             )?,
         )
     };
-    let plan = collective::alltoallv(&comm, send.as_ref(), &required(receive)?)?;
+    let plan = collective::alltoallv(&comm, send, required(receive)?)?;
     Ok(Call {
         comm,
         plan,
@@ -435,7 +435,7 @@ pub unsafe fn alltoallw(
             )?,
         )
     };
-    let plan = collective::alltoallv(&comm, send.as_ref(), &required(receive)?)?;
+    let plan = collective::alltoallv(&comm, send, required(receive)?)?;
     Ok(Call {
         comm,
         plan,

@@ -349,6 +349,13 @@ pub unsafe fn mpi_reduce_scatter(
     comm: MPI_Comm,
 ) -> Result<()> {
     // SAFETY: by the contract above.
+    let fast = unsafe {
+        arguments::lane::reduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm)
+    };
+    if let Some(result) = fast {
+        return result;
+    }
+    // SAFETY: by the contract above.
     unsafe { arguments::reduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm)?.run() }
 }
 
@@ -365,6 +372,13 @@ pub unsafe fn mpi_reduce_scatter_block(
     op: MPI_Op,
     comm: MPI_Comm,
 ) -> Result<()> {
+    // SAFETY: by the contract above.
+    let fast = unsafe {
+        arguments::lane::reduce_scatter_block(sendbuf, recvbuf, recvcount, datatype, op, comm)
+    };
+    if let Some(result) = fast {
+        return result;
+    }
     // SAFETY: by the contract above.
     unsafe {
         arguments::reduce_scatter_block(sendbuf, recvbuf, recvcount, datatype, op, comm)?.run()

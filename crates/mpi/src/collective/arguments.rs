@@ -66,49 +66,9 @@ pub struct BlockList {
 }
 
 impl BlockList {
-    /// Blocks of `counts[i]` elements of one datatype, `displacements[i]` extents from `region`
-    /// (v-forms).
-    pub fn in_elements(
-        region: Region,
-        argument: &'static str,
-        counts: &[i64],
-        displacements: &[i64],
-        datatype: &Datatype,
-    ) -> Result<BlockList> {
-        let extent = datatype.extent();
-        let views = counts
-            .iter()
-            .zip(displacements)
-            .map(|(&count, &displacement)| {
-                checked_count(argument, count)?;
-                let shift = displacement.wrapping_mul(extent) as isize;
-                Ok(region.offset(shift).view(datatype.shape(count)?))
-            })
-            .collect::<Result<_>>()?;
-        Ok(BlockList { views })
-    }
-
-    /// Blocks of `counts[i]` elements of `datatypes[i]`, `displacements[i]` bytes from `region`
-    /// (w-forms).
-    pub fn in_bytes(
-        region: Region,
-        argument: &'static str,
-        counts: &[i64],
-        displacements: &[i64],
-        datatypes: &[Datatype],
-    ) -> Result<BlockList> {
-        let views = counts
-            .iter()
-            .zip(displacements)
-            .zip(datatypes)
-            .map(|((&count, &displacement), datatype)| {
-                checked_count(argument, count)?;
-                Ok(region
-                    .offset(displacement as isize)
-                    .view(datatype.shape(count)?))
-            })
-            .collect::<Result<_>>()?;
-        Ok(BlockList { views })
+    /// These blocks, by rank.
+    pub fn new(views: Vec<View>) -> BlockList {
+        BlockList { views }
     }
 }
 

@@ -236,7 +236,7 @@ pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result
 }
 
 /// `MPI_Allgatherv`, `MPI_Iallgatherv`, `MPI_Allgatherv_init`.
-pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: &BlockList) -> Result<Plan> {
+pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: BlockList) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
         let send = needed(send)?.view()?;
         return Ok(inter::allgather(sides, send, &receive.views).into());
@@ -245,13 +245,13 @@ pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: &BlockList) -> Re
         && let Err(error) = overlap::check(&[send.view()?], &receive.views)
     {
         let (send, aside) = (send.copied(1)?, receive.aside(1)?);
-        return refused(error, allgatherv(comm, Some(&send), &aside));
+        return refused(error, allgatherv(comm, Some(&send), aside));
     }
     let send = send.map(Buffer::view).transpose()?;
     if let Some((layout, limits)) = spread(comm)? {
         return two_level::allgather(layout, limits, send, &receive.views).map(Plan::Rounds);
     }
-    let parts = Parts::Each(receive.views.clone());
+    let parts = Parts::Each(receive.views);
     plan(comm, What::Allgather { send, parts })
 }
 
@@ -282,23 +282,23 @@ pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<
 }
 
 /// `MPI_Alltoallv`, `MPI_Alltoallw` and their non-blocking and persistent forms.
-pub fn alltoallv(comm: &Comm, send: Option<&BlockList>, receive: &BlockList) -> Result<Plan> {
+pub fn alltoallv(comm: &Comm, send: Option<BlockList>, receive: BlockList) -> Result<Plan> {
     if let Some(sides) = Sides::of(comm) {
-        let send = &needed(send)?.views;
-        return Ok(inter::alltoall(sides, &LIMITS, send, &receive.views).into());
+        let send = needed(send)?.views;
+        return Ok(inter::alltoall(sides, &LIMITS, &send, &receive.views).into());
     }
-    if let Some(send) = send
+    if let Some(send) = &send
         && let Err(error) = overlap::check(&send.views, &receive.views)
     {
         let (send, aside) = (send.copied(1)?, receive.aside(1)?);
-        return refused(error, alltoallv(comm, Some(&send), &aside));
+        return refused(error, alltoallv(comm, Some(send), aside));
     }
-    if let (Some(send), Some((layout, limits))) = (send, spread(comm)?) {
+    if let (Some(send), Some((layout, limits))) = (&send, spread(comm)?) {
         let (send, receive) = (&send.views, &receive.views);
         return Ok(two_level::exchange(layout, limits, send, receive).into());
     }
-    let send = send.map(|send| Parts::Each(send.views.clone()));
-    let receive = Parts::Each(receive.views.clone());
+    let send = send.map(|send| Parts::Each(send.views));
+    let receive = Parts::Each(receive.views);
     plan(comm, What::Alltoall { send, receive })
 }
 

@@ -1,7 +1,7 @@
 //! Other ranks' slots, mapped here. The same part of the file is the same memory, whatever buffer lies in it: so a mapping is
 //! good for every buffer that its owner ever puts there, and is kept.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr;
@@ -41,7 +41,8 @@ impl Drop for Unmap {
 
 #[derive(Debug, Default)]
 pub(in crate::direct) struct PeerSlots {
-    parts: HashMap<(u32, u32), Part>,
+    /// By owner and slot. Few, and looked up for every copy: finding one by hash takes longer.
+    parts: BTreeMap<(u32, u32), Part>,
 }
 
 impl PeerSlots {

@@ -33,6 +33,7 @@ pub struct Lane {
     alltoall: usize,
     allreduce: usize,
     reduce: usize,
+    reduce_scatter: usize,
     scan: usize,
 }
 
@@ -70,6 +71,7 @@ impl Lane {
             alltoall: up_to(Collective::Alltoall, share_of(half, setting.ranks)),
             allreduce: up_to(Collective::Allreduce, alone),
             reduce: up_to(Collective::Reduce, alone),
+            reduce_scatter: up_to(Collective::ReduceScatter, half),
             scan: up_to(Collective::Scan, half),
         }
     }
@@ -326,6 +328,52 @@ pub fn reduce(
     }))
 }
 
+/// A blocking reduction of vectors of elements of `element` bytes, by a predefined operator, of which each member gets its block, the
+/// `bytes_of` it long; `None` if it must take the usual way. `result` is not `send`.
+#[inline]
+pub fn reduce_scatter(
+    comm: &Comm,
+    send: &Region,
+    result: &Region,
+    bytes_of: impl Fn(usize) -> usize,
+    (element, kernel): (usize, Kernel),
+) -> Option<Result<()>> {
+    let longest = (0..comm.size()).map(&bytes_of).max()?;
+    let opened = open(comm, |lane| takes(longest, lane.reduce_scatter))?;
+    let size = opened.team.size();
+    // As in `reduce_cells::reduce_scatter`, where a longer block goes in pieces.
+    let room = opened.team.cell_bytes() / 2 / element / size * element;
+    if longest > room {
+        return None;
+    }
+    let total = (0..size).map(&bytes_of).sum();
+    let what = (Collective::ReduceScatter, total, total);
+    Some(run(&opened, comm, what, |turn| {
+        let me = turn.me();
+        let (mut from, mut mine) = (0, 0);
+        for member in 0..size {
+            let bytes = bytes_of(member);
+            match member == me {
+                true => mine = from,
+                false => send
+                    .at(from)
+                    .copy_to(turn.cell(me).at(member * room), bytes),
+            }
+            from += bytes;
+        }
+        turn.publish(1);
+        wait_for_all(comm, turn)?;
+        turn.learn_from_all()?;
+        turn.expect_bytes_of_all(total)?;
+        let operand = |member: usize| match member == me {
+            true => send.at(mine),
+            false => turn.cell(member).at(me * room),
+        };
+        fold(size, operand, result, bytes_of(me), kernel);
+        Ok(())
+    }))
+}
+
 /// A blocking scan of `bytes` bytes, by a predefined operator; `None` if it must take the usual way. `result` is not `send`.
 #[inline]
 pub fn scan(
@@ -346,7 +394,7 @@ pub fn scan(
             turn.learn_from(member)?;
             turn.expect_bytes(member, bytes)?;
         }
-        fold(turn, me + 1, send, result, bytes, kernel);
+        fold(me + 1, whole(turn, send, bytes), result, bytes, kernel);
         Ok(())
     }))
 }
@@ -364,26 +412,31 @@ fn fold_all(
     wait_for_all(comm, turn)?;
     turn.learn_from_all()?;
     turn.expect_bytes_of_all(bytes)?;
-    fold(turn, turn.size(), send, result, bytes, kernel);
+    let operand = whole(turn, send, bytes);
+    fold(turn.size(), operand, result, bytes, kernel);
     Ok(())
 }
 
-/// Reduces what the first `members` members have published, and this one brings, to `result`: as
-/// [`Reduction::fold`](crate::collective::reduction::Reduction), the last operand, then the others before it. What this rank has published
-/// lies in the others' caches by now, so its own operand comes from where it was.
+/// The operand of each member, of `bytes` bytes. What this rank has published lies in the others' caches by now, so its own comes from
+/// where it was.
 #[inline(always)]
-fn fold(
-    turn: &Turn<'_>,
+fn whole<'a>(turn: &Turn<'a>, send: &'a Region, bytes: usize) -> impl Fn(usize) -> At<'a> {
+    move |member| match member == turn.me() {
+        true => send.at(0),
+        false => payload(turn, member, bytes),
+    }
+}
+
+/// Reduces the operands of the first `members` members to `result`: as
+/// [`Reduction::fold`](crate::collective::reduction::Reduction), the last one, then the others before it.
+#[inline(always)]
+fn fold<'a>(
     members: usize,
-    send: &Region,
+    operand: impl Fn(usize) -> At<'a>,
     result: &Region,
     bytes: usize,
     kernel: Kernel,
 ) {
-    let operand = |member: usize| match member == turn.me() {
-        true => send.at(0),
-        false => payload(turn, member, bytes),
-    };
     let last = members - 1;
     operand(last).copy_to(result.at(0), bytes);
     for member in (0..last).rev() {
