@@ -77,8 +77,8 @@ fn a_receive_from_a_lost_peer_ends_however_short_the_sleeps_are() {
         });
         fabric.lose(1);
         if wait_at_most.is_none() {
-            // Each sleep takes a second.
-            fabric.limit_looks(40);
+            // Each sleep takes a second; before the first one the rank polls.
+            fabric.limit_looks(u64::from(crate::MIN_POLLS_BEFORE_PARKING) + 40);
         }
         let buffer = Buffer::new(8, false);
         assert_lost(engines[0].receive(pattern(Some(1)), &buffer.view), 1);
