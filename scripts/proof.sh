@@ -6,11 +6,12 @@
 CARGO_DENY=0.20.2
 CARGO_FUZZ=0.13.2
 TOOLS=$BUILD/tools
+PATH=$TOOLS/bin:$PATH
 
-# tool NAME VERSION: installs it with cargo unless this version is there. Not optimised: it runs for a second, and
-# compiles for minutes.
+# tool NAME VERSION: installs it with cargo unless this version is there already, here or on PATH. Not optimised: it runs for a
+# second, and compiles for minutes.
 tool() {
-    if [ "$("$TOOLS/bin/$1" --version 2>/dev/null)" = "$1 $2" ]; then
+    if [ "$("$1" --version 2>/dev/null)" = "$1 $2" ]; then
         return 0
     fi
     tool_start=$(date +%s)
@@ -42,7 +43,7 @@ deny() {
         say "cargo-deny: skipped"
         return 0
     fi
-    step cargo-deny "$TOOLS/bin/cargo-deny" --all-features --locked check --hide-inclusion-graph licenses bans sources
+    step cargo-deny cargo-deny --all-features --locked check --hide-inclusion-graph licenses bans sources
     say "cargo-deny: licences, bans and sources; advisories are not asked (deny.toml says why)"
 }
 
@@ -94,7 +95,7 @@ fuzz() {
         # Link-time optimisation loses symbols of the coverage counters. What is found grows a copy of the corpus; inputs that fail are in target/fuzz.
         mkdir -p "$BUILD/fuzz/corpus/$target" "$BUILD/fuzz/failed/$target"
         step "fuzz-$target" env RUSTUP_TOOLCHAIN=nightly CARGO_PROFILE_RELEASE_LTO=off \
-            "$TOOLS/bin/cargo-fuzz" fuzz run --features libfuzzer --fuzz-dir fuzz --target-dir "$BUILD/fuzz/build" "$target" "$BUILD/fuzz/corpus/$target" "fuzz/corpus/$target" -- \
+            cargo-fuzz fuzz run --features libfuzzer --fuzz-dir fuzz --target-dir "$BUILD/fuzz/build" "$target" "$BUILD/fuzz/corpus/$target" "fuzz/corpus/$target" -- \
             -max_total_time="${FUZZ_SECONDS:-300}" -timeout=10 -rss_limit_mb=2048 -max_len=4096 \
             -artifact_prefix="$BUILD/fuzz/failed/$target/"
         grep -E '^(Done|stat::)' "$LOGS/fuzz-$target.log" || true
