@@ -3,13 +3,14 @@
  * All three must return the same error class, and leave the same bytes. argv: rounds, seed. */
 #include "test.h"
 
-enum { BARRIER, BCAST, ALLREDUCE, SCAN, REDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, KINDS };
+enum { BARRIER, BCAST, ALLREDUCE, SCAN, REDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, BLOCKS, VECTOR, KINDS };
 enum { MISTAKES = 6 }; /* 0 is none */
 enum { FAST, SLOW, NONBLOCKING, FORMS };
-enum { BYTES_MAX = 1 << 20 };
+enum { BYTES_MAX = 1 << 20, MOST = 64 };
 
 static const char *const names[KINDS] = {"Barrier", "Bcast",   "Allreduce", "Scan",    "Reduce",
-                                         "Gather",  "Scatter", "Allgather", "Alltoall"};
+                                         "Gather",  "Scatter", "Allgather", "Alltoall",
+                                         "Reduce_scatter_block", "Reduce_scatter"};
 static const char *const forms[FORMS] = {"fast", "slow", "non-blocking"};
 
 static uint64_t state;
@@ -29,6 +30,7 @@ typedef struct {
     MPI_Comm comm;
     const void *send;
     void *recv;
+    int counts[MOST]; /* of VECTOR, by rank */
 } Call;
 
 static int blocking(const Call *c)
@@ -44,6 +46,8 @@ static int blocking(const Call *c)
     case GATHER: return MPI_Gather(c->send, n, s, c->recv, n, r, c->root, c->comm);
     case SCATTER: return MPI_Scatter(c->send, n, s, c->recv, n, r, c->root, c->comm);
     case ALLGATHER: return MPI_Allgather(c->send, n, s, c->recv, n, r, c->comm);
+    case BLOCKS: return MPI_Reduce_scatter_block(c->send, c->recv, n, r, c->op, c->comm);
+    case VECTOR: return MPI_Reduce_scatter(c->send, c->recv, c->counts, r, c->op, c->comm);
     default: return MPI_Alltoall(c->send, n, s, c->recv, n, r, c->comm);
     }
 }
@@ -62,6 +66,8 @@ static int nonblocking(const Call *c)
     case GATHER: e = MPI_Igather(c->send, n, s, c->recv, n, r, c->root, c->comm, &q); break;
     case SCATTER: e = MPI_Iscatter(c->send, n, s, c->recv, n, r, c->root, c->comm, &q); break;
     case ALLGATHER: e = MPI_Iallgather(c->send, n, s, c->recv, n, r, c->comm, &q); break;
+    case BLOCKS: e = MPI_Ireduce_scatter_block(c->send, c->recv, n, r, c->op, c->comm, &q); break;
+    case VECTOR: e = MPI_Ireduce_scatter(c->send, c->recv, c->counts, r, c->op, c->comm, &q); break;
     default: e = MPI_Ialltoall(c->send, n, s, c->recv, n, r, c->comm, &q); break;
     }
     return e != MPI_SUCCESS ? e : MPI_Wait(&q, MPI_STATUS_IGNORE);
@@ -115,6 +121,8 @@ int main(int argc, char **argv)
         c.in_place = pick(5) == 0;
         while ((size_t)c.count * (size_t)sizes[t] * (size_t)size > BYTES_MAX)
             c.count /= 2;
+        for (int i = 0; i < size && i < MOST; i++) /* some of them 0 */
+            c.counts[i] = c.count / (1 + (i + round) % 3);
         fill(send, type, c.count * size, (unsigned)(round * 31 + rank));
         MPI_Type_dup(type, &copy);
         for (int f = 0; f < FORMS; f++) {
@@ -123,7 +131,8 @@ int main(int argc, char **argv)
             c.send = send;
             c.recv = recv[f];
             int at_root = rank == c.root;
-            int all = c.kind == ALLREDUCE || c.kind == SCAN || c.kind == ALLGATHER || c.kind == ALLTOALL;
+            int all = c.kind == ALLREDUCE || c.kind == SCAN || c.kind == ALLGATHER || c.kind == ALLTOALL ||
+                      c.kind == BLOCKS || c.kind == VECTOR;
             if (c.kind == BCAST)
                 fill(recv[f], type, c.count, (unsigned)(round * 31 + rank));
             if (c.in_place && (all || (at_root && (c.kind == REDUCE || c.kind == GATHER)))) {
@@ -134,7 +143,7 @@ int main(int argc, char **argv)
             }
             Call bad = c;
             switch (mistake) { /* the same one on all ranks: none communicates */
-            case 1: bad.count = -1 - (int)(round % 3); break;
+            case 1: bad.count = bad.counts[0] = -1 - (int)(round % 3); break;
             case 2: bad.root = round % 2 ? size : -7; break;
             case 3: bad.send_type = bad.recv_type = MPI_DATATYPE_NULL; break;
             case 4: bad.op = MPI_OP_NULL; break;
