@@ -1,5 +1,7 @@
 /* The v and w forms: Gatherv, Scatterv, Allgatherv, Alltoallv, Alltoallw; parts of different sizes
  * (some empty), displacements out of order and with gaps, every root, in place, every layout. */
+#include <stddef.h>
+#include <stdint.h>
 #include "layouts.h"
 
 static int *counts, *displs;
@@ -174,6 +176,30 @@ static void mixed_types(void)
     free(c);
 }
 
+/* A block without elements may have any displacement; one with elements that no address can reach is a mistake. */
+static void far_displacements(void)
+{
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    size_t n = (size_t)test_size;
+    MPI_Count *counts = test_alloc(n * sizeof *counts);
+    MPI_Aint *displs = test_alloc(n * sizeof *displs);
+    double one = 1;
+    for (int i = 0; i < test_size; i++) {
+        counts[i] = 0;
+        displs[i] = PTRDIFF_MAX;
+    }
+    CHECK_INT(MPI_Alltoallv_c(&one, counts, displs, MPI_DOUBLE, &one, counts, displs, MPI_DOUBLE, comm), MPI_SUCCESS,
+              "an alltoallv of nothing, with displacements out of reach");
+    counts[test_size - 1] = 1;
+    CHECK_CLASS(MPI_Alltoallv_c(&one, counts, displs, MPI_DOUBLE, &one, counts, displs, MPI_DOUBLE, comm), MPI_ERR_ARG,
+                "an alltoallv with a displacement out of reach");
+    free(counts);
+    free(displs);
+    MPI_Comm_free(&comm);
+}
+
 int main(int argc, char **argv)
 {
     test_init(&argc, &argv);
@@ -195,5 +221,6 @@ int main(int argc, char **argv)
     layouts_free();
     free(displs);
     free(counts);
+    far_displacements();
     return test_finish();
 }

@@ -19,8 +19,8 @@ const COURTESY: u32 = 512;
 const LONG_YIELD_NS: u64 = 1_000_000;
 
 /// A thread polls at least this often without success before it parks, whatever the settings, and even where a yield has taken long.
-/// Who waits for others counts on it: some things are announced and checked only after a number of failed polls, because they
-/// cost too much to be done before every wait, and would never be done by a thread that sleeps already.
+/// Collectives on a node rely on it: a rank announces what it waits in, and checks the others, only after a number of failed polls,
+/// because that costs too much for every wait; a rank that sleeps would never do it.
 pub const MIN_POLLS_BEFORE_PARKING: u32 = 128;
 
 /// A rank that waits so long looks whether those that it waits for are still there, and again after as long. Not a bound on one

@@ -174,7 +174,7 @@ pub unsafe fn reduce_scatter_block(
     unsafe { scattered(sendbuf, recvbuf, |_| recvcount, datatype, op, comm) }
 }
 
-/// A reduction of which each rank gets `count_of` it elements.
+/// A reduction of which rank `r` gets `count_of(r)` elements.
 ///
 /// # Safety
 /// `sendbuf` is readable for the counts of all ranks, `recvbuf` writable for this rank's.
@@ -204,7 +204,8 @@ unsafe fn scattered(
             return None;
         }
         let bytes_of = |rank: usize| count_of(rank) as usize * element;
-        lane::reduce_scatter(comm, &send, &receive, bytes_of, (element, kernel))
+        let lengths = (operand.bytes, bytes_of);
+        lane::reduce_scatter(comm, &send, &receive, lengths, (element, kernel))
     };
     comm::with(comm.raw(), run).ok().flatten()
 }

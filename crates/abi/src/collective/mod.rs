@@ -116,9 +116,7 @@ pub unsafe fn whole(
     // SAFETY: by the contract above.
     let region = unsafe { Region::user(address, bounds) };
     let buffer = Buffer::new(region, argument, count, &datatype)?;
-    if address.is_null() {
-        check_buffer(0, count, &datatype, neighbors(argument).0)?;
-    }
+    check_null(address, argument, count, &datatype)?;
     Ok(buffer)
 }
 
@@ -226,13 +224,13 @@ pub unsafe fn typed_blocks(
     Ok(Some(BlockList::new(views)))
 }
 
-/// The block of `count` elements (of the argument called `argument`) that starts `displacement` units of so many bytes from `address`.
+/// The block of `count` elements (the argument called `argument`) at `address` plus `displacement` times `unit` bytes.
 ///
 /// # Safety
 /// As [`View::user`] for these elements.
 ///
 /// # Errors
-/// `MPI_ERR_COUNT`; `MPI_ERR_BUFFER` for a block at the null address, `MPI_ERR_ARG` for one at a distance that is no number of bytes.
+/// `MPI_ERR_COUNT`; `MPI_ERR_BUFFER` for a block at the null address, `MPI_ERR_ARG` for one beyond all addresses.
 unsafe fn block(
     address: *const c_void,
     (displacement, unit): (i64, i64),
@@ -241,21 +239,32 @@ unsafe fn block(
     datatype: &Datatype,
 ) -> Result<View> {
     check_count(count, argument)?;
-    let Some(distance) = displacement.checked_mul(unit) else {
-        let reason = "a block at this distance lies outside all memory";
-        return Err(Error::argument(
-            ERR_ARG,
-            "displacement",
-            displacement,
-            reason,
-        ));
-    };
-    let block = address.wrapping_byte_offset(distance as isize);
-    if block.is_null() {
-        check_buffer(0, count, datatype, neighbors(argument).0)?;
+    let distance = i128::from(displacement) * i128::from(unit);
+    // Blocks without elements may have any displacement.
+    let bounds = datatype.bounds(count);
+    let fits = |bound: isize| isize::try_from(bound as i128 + distance).is_ok();
+    if !(bounds.is_empty() || fits(bounds.start) && fits(bounds.end)) {
+        let reason = "a block at this distance in bytes lies outside all memory";
+        return Err(Error::argument(ERR_ARG, "displacement", distance, reason));
     }
+    let block = address.wrapping_byte_offset(distance as isize);
+    check_null(block, argument, count, datatype)?;
     // SAFETY: by the contract above.
     Ok(unsafe { View::user(block, datatype.shape(count)?) })
+}
+
+/// Refuses a null address where elements lie. `argument` is the name of their count.
+#[inline]
+fn check_null(
+    address: *const c_void,
+    argument: &'static str,
+    count: MPI_Count,
+    datatype: &Datatype,
+) -> Result<()> {
+    match address.is_null() {
+        true => check_buffer(0, count, datatype, neighbors(argument).0),
+        false => Ok(()),
+    }
 }
 
 /// Refuses an array that is null.

@@ -5,7 +5,7 @@ use mica_channel::memory::{Region, View};
 
 use super::place::{Blocks, Elements};
 use crate::constants as c;
-use crate::datatype::Datatype;
+use crate::datatype::{Datatype, check_count};
 use crate::error::{Error, Result};
 
 /// A buffer argument: an address, a count that was checked, a committed datatype.
@@ -83,6 +83,5 @@ pub(super) fn in_place_away_from_root() -> Error {
 }
 
 pub(super) fn checked_count(argument: &'static str, count: i64) -> Result<usize> {
-    usize::try_from(count)
-        .map_err(|_| Error::argument(c::ERR_COUNT, argument, count, "a count cannot be negative"))
+    check_count(count, argument).map(|count| count as usize)
 }

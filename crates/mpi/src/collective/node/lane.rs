@@ -328,14 +328,14 @@ pub fn reduce(
     }))
 }
 
-/// A blocking reduction of vectors of elements of `element` bytes, by a predefined operator, of which each member gets its block, the
-/// `bytes_of` it long; `None` if it must take the usual way. `result` is not `send`.
+/// A blocking reduction of `total` bytes, in elements of `element` bytes, by a predefined operator, of which member `m` gets `bytes_of(m)`
+/// bytes; `None` if it must take the usual way. `result` is not `send`.
 #[inline]
 pub fn reduce_scatter(
     comm: &Comm,
     send: &Region,
     result: &Region,
-    bytes_of: impl Fn(usize) -> usize,
+    (total, bytes_of): (usize, impl Fn(usize) -> usize),
     (element, kernel): (usize, Kernel),
 ) -> Option<Result<()>> {
     let longest = (0..comm.size()).map(&bytes_of).max()?;
@@ -346,7 +346,6 @@ pub fn reduce_scatter(
     if longest > room {
         return None;
     }
-    let total = (0..size).map(&bytes_of).sum();
     let what = (Collective::ReduceScatter, total, total);
     Some(run(&opened, comm, what, |turn| {
         let me = turn.me();

@@ -241,8 +241,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Counts a failed poll. True once there were so many that the others are to be asked, which takes further lines; the first time
-    /// they are told what this rank does.
+    /// Counts a failed poll. Returns true from poll number [`PATIENCE`] on: then the other members' words and marks are worth the
+    /// cache lines that it takes to read them. At that poll this rank announces what it does.
     fn is_impatient(&self) -> bool {
         let polls = self.failed_polls.load(Ordering::Relaxed).saturating_add(1);
         self.failed_polls.store(polls, Ordering::Relaxed);
