@@ -144,14 +144,6 @@ impl Reach {
             .is_none_or(|split| await_answer(split, peers_side))
     }
 
-    /// The part of `range` that the window reaches, and what lies before and behind it.
-    fn parts(&self, range: &Range<usize>) -> [Range<usize>; 3] {
-        let within = self.window.as_ref().map_or(0..0, Window::reachable);
-        let start = within.start.clamp(range.start, range.end);
-        let end = within.end.clamp(start, range.end);
-        [start..end, range.start..start, end..range.end]
-    }
-
     /// Whether all of `len` bytes can be had without the kernel.
     fn is_mapped(&self, len: usize) -> bool {
         self.window
@@ -170,8 +162,10 @@ impl Reach {
 
     /// Copies from the peer to `view`.
     fn load(&self, direct: &mut Direct, view: &View, range: Range<usize>) -> Result<(), Refusal> {
-        let [mapped, before, behind] = self.parts(&range);
-        if let Some(window) = &self.window {
+        let [mapped, before, behind] = Window::parts(self.window.as_ref(), &range);
+        if let Some(window) = &self.window
+            && !mapped.is_empty()
+        {
             window.load(mapped.start, view, mapped.start, mapped.len());
         }
         for rest in [before, behind] {
@@ -184,8 +178,10 @@ impl Reach {
 
     /// Copies from `view` to the peer.
     fn store(&self, direct: &mut Direct, view: &View, range: Range<usize>) -> Result<(), Refusal> {
-        let [mapped, before, behind] = self.parts(&range);
-        if let Some(window) = &self.window {
+        let [mapped, before, behind] = Window::parts(self.window.as_ref(), &range);
+        if let Some(window) = &self.window
+            && !mapped.is_empty()
+        {
             window.store(mapped.start, view, mapped.start, mapped.len());
         }
         for rest in [before, behind] {

@@ -488,23 +488,18 @@ impl Reached {
         self.check(position, len);
         check_range(view, view_position, len);
         let range = position..position + len;
-        let within = self.reachable();
-        let start = within.start.clamp(range.start, range.end);
-        let end = within.end.clamp(start, range.end);
+        let [mapped, before, behind] = Window::parts(self.window.as_ref(), &range);
         if let Some(window) = &self.window
-            && start < end
+            && !mapped.is_empty()
         {
-            let at = view_position + (start - position);
+            let at = view_position + (mapped.start - position);
             if LOAD {
-                window.load(start, view, at, end - start);
+                window.load(mapped.start, view, at, mapped.len());
             } else {
-                window.store(start, view, at, end - start);
+                window.store(mapped.start, view, at, mapped.len());
             }
         }
-        if end - start == len {
-            return Ok(());
-        }
-        for rest in [range.start..start, end..range.end] {
+        for rest in [before, behind] {
             if !rest.is_empty() {
                 self.by_kernel::<LOAD>(&rest, view, view_position + (rest.start - position))?;
             }

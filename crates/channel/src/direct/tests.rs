@@ -160,3 +160,18 @@ fn words_of_a_reach_name_the_address_and_the_ends() {
     }
     assert_eq!(reach::read_words([0, 0], len, page as u64), None);
 }
+
+/// Also ranges that lie beside it, as the last piece of a buffer does whose last page is not shown.
+#[test]
+fn a_range_falls_into_what_a_window_reaches_and_the_rest() {
+    for reachable in [0..0, 0..9, 2..6, 9..9] {
+        for range in (0..12).flat_map(|start| (start..12).map(move |end| start..end)) {
+            let [mapped, before, behind] = window::split(&range, &reachable);
+            assert!(mapped.clone().all(|at| reachable.contains(&at)));
+            let mut rest = before.clone().chain(behind.clone());
+            assert!(!rest.any(|at| reachable.contains(&at)));
+            assert_eq!((before.start, behind.end), (range.start, range.end));
+            assert_eq!((before.end, mapped.end), (mapped.start, behind.start));
+        }
+    }
+}

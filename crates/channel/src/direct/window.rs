@@ -28,6 +28,12 @@ impl Window {
         self.reachable.clone()
     }
 
+    /// The part of `range` that `window` reaches, what lies before it and what lies behind it. Each may be empty.
+    #[inline]
+    pub fn parts(window: Option<&Window>, range: &Range<usize>) -> [Range<usize>; 3] {
+        split(range, &window.map_or(0..0, Window::reachable))
+    }
+
     /// The buffer as a view, for a copy engine. Keeps the mapping.
     ///
     /// # Panics
@@ -97,4 +103,12 @@ impl Window {
         );
         first
     }
+}
+
+/// The part of `range` within `reachable`, what lies before it and what lies behind it.
+#[inline]
+pub(super) fn split(range: &Range<usize>, reachable: &Range<usize>) -> [Range<usize>; 3] {
+    let start = reachable.start.clamp(range.start, range.end);
+    let end = reachable.end.clamp(start, range.end);
+    [start..end, range.start..start, end..range.end]
 }
