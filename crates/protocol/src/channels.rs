@@ -70,8 +70,7 @@ impl Channels {
         Channels { shm, net, far }
     }
 
-    /// Whether `peer` holds this rank's messages back: then they are to be announced only. Looks, unless `peer` is reached
-    /// over the network.
+    /// Whether `peer` is known to hold this rank's messages back: then they are to be announced only.
     pub fn is_held(&mut self, peer: u32) -> bool {
         match self.is_far(peer) {
             true => self.far[peer as usize].held,

@@ -77,10 +77,11 @@ impl<'a> Producer<'a> {
         self.fits(payload) || self.refresh_for_control(payload)
     }
 
-    /// Whether the consumer holds messages back. Looks.
+    /// Whether the consumer holds messages back, as far as is known. Takes new credits only when no slot is left for a
+    /// message: their line is the consumer's, and to fetch it for each message would cost streams a tenth of their bandwidth.
+    #[inline]
     pub fn is_held(&mut self) -> bool {
-        self.take_credits();
-        self.is_held
+        !self.has_room(0) && self.is_held
     }
 
     #[inline]

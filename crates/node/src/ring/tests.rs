@@ -129,7 +129,10 @@ fn a_held_ring_is_full_of_control_at_some_time_as_any() {
     let storage = RingStorage::boxed();
     let (mut p, mut c) = (Producer::new(&storage), Consumer::new(&storage));
     c.hold(true);
+    assert!(!p.is_held(), "it looks when it lacks room");
+    while p.push_inline(1, 0, 0, 0, 0, |_| ()) {}
     assert!(p.is_held());
+    while pop_bytes(&mut c).is_some() {}
     let taken = (0..).take_while(|&i| push_bytes(&mut p, i, &[])).count();
     assert_eq!(taken, SLOTS);
     assert!(!p.has_room_for_control(0));
