@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::checks::{Kept, Process};
 use super::extents::{gone, union, without};
-use super::owner::{Hint, Owner};
+use super::owner::{Hint, Owner, Slot};
 use mica_node::maps::{Area, Maps};
 use mica_node::segment::{SLOT_SPAN, SLOTS};
 
@@ -117,7 +117,12 @@ impl Owner {
     /// Takes a census for what is there.
     fn settle(&mut self, census: &[Place]) {
         self.renew_hints(census);
-        for slot in 0..SLOTS {
+        let used = census.iter().map(|place| place.slot as usize + 1).max();
+        if let Some(used) = used.filter(|&used| used > self.slots.len()) {
+            // A channel of this rank that was in this process before has left something.
+            self.slots.resize_with(used, Slot::default);
+        }
+        for slot in 0..self.slots.len() as u32 {
             let now = extents(census, slot);
             let known = &mut self.slots[slot as usize];
             if known.extents == now {

@@ -108,9 +108,11 @@ pub(super) struct Owner {
     pub inode: u64,
     pub device: u64,
     pub maps: Maps,
+    /// The first so many: as many as were ever used.
     pub slots: Vec<Slot>,
     /// Ordered by address.
     pub hints: Vec<Hint>,
+    /// Empty before the first use.
     counts: Vec<Count>,
     recalled: Vec<Option<Recalled>>,
     lent: Vec<Lent>,
@@ -166,9 +168,9 @@ impl Owner {
             inode: stat.st_ino,
             device: stat.st_dev,
             maps,
-            slots: (0..SLOTS).map(|_| Slot::default()).collect(),
+            slots: Vec::new(),
             hints: Vec::new(),
-            counts: vec![Count::default(); COUNTS],
+            counts: Vec::new(),
             recalled: vec![None; RECALLED],
             lent: Vec::new(),
             lent_limit: 64,
@@ -389,6 +391,9 @@ impl Owner {
     fn count(&mut self, whole: &Range<usize>) -> &mut Count {
         let key = (whole.start / self.page) as u64 ^ ((whole.len() / self.page) as u64) << 20;
         let hash = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
+        if self.counts.is_empty() {
+            self.counts.resize(COUNTS, Count::default());
+        }
         &mut self.counts[hash as usize % COUNTS]
     }
 
@@ -654,7 +659,14 @@ impl Owner {
     /// A slot that nothing lies in; with room on both sides of what comes first.
     fn fresh(&mut self, start: usize) -> Result<Target, Kept> {
         let free = |slot: &mut Slot| slot.extents.is_empty() && slot.is_idle();
-        let slot = self.slots.iter_mut().position(free).ok_or(Kept::NoSlot)? as u32;
+        let slot = match self.slots.iter_mut().position(free) {
+            Some(slot) => slot as u32,
+            None if self.slots.len() < SLOTS as usize => {
+                self.slots.push(Slot::default());
+                self.slots.len() as u32 - 1
+            }
+            None => return Err(Kept::NoSlot),
+        };
         let base = self.segment.slot_offset(self.me, slot);
         let offset = base + SLOT_SPAN / 2 + (start & (HUGE - 1)) as u64;
         Ok(Target {
