@@ -19,7 +19,7 @@ use super::offers::{
     Access, Cells, Copied, Offer, Side, access, access_to_all, describe, open, open_by, settle,
     span_of,
 };
-use super::parts::{OwnPart, Parts};
+use super::parts::{OwnPart, Parts, RootBuffer};
 use super::span::{OfferedParts, Part, Span};
 use super::team::Turn;
 use crate::error::Result;
@@ -94,7 +94,7 @@ impl Rooted {
         }
     }
 
-    /// The root's part in it, where `whole` gives the bytes of each member; it lets others reach them if it `offers` them, and copies its
+    /// The root's part in it, with its `buffer`; it lets others reach that if it `offers` it, and copies its
     /// own part while they copy theirs.
     ///
     /// # Errors
@@ -103,17 +103,13 @@ impl Rooted {
         &self,
         turn: &Turn<'_>,
         offers: bool,
-        whole: impl Fn(usize) -> Result<View>,
+        buffer: RootBuffer<'_>,
         copy_own: impl FnOnce() -> Result<()>,
     ) -> Result<Copied> {
         let (offered, done) = (self.base + 1, self.base + 2);
         let actors = self.actors(turn);
         let (root_side, _) = self.sides();
-        let views: Vec<View> = match self.whole {
-            true => vec![whole(turn.me())?],
-            false => (0..turn.size()).map(&whole).collect::<Result<_>>()?,
-        };
-        let span = Span::of(&views, !self.to_root)?;
+        let span = Span::of_root(buffer, turn.size(), self.to_root)?;
         let offer = match offers {
             true => span.offer(turn, self.by_address),
             false => Offer::NONE,
@@ -131,19 +127,19 @@ impl Rooted {
         let mut result = Ok(());
         if actors != Actors::Others {
             turn.all_reached(offered).await?;
-            result = settle(turn, self.copy_at_root(turn, actors, &views));
+            result = settle(turn, self.copy_at_root(turn, actors, buffer));
             // After an error, too: the others wait for this rank.
             turn.publish(done);
         }
         result = result.and(copy_own());
         turn.all_reached(done).await?;
-        let own = |member: usize| views[if self.whole { 0 } else { member }].len();
-        if actors == Actors::Others && after(turn).any(|member| turn.bytes(member) != own(member)) {
+        let differs = |member: usize| turn.bytes(member) != buffer.len(member);
+        if actors == Actors::Others && after(turn).any(differs) {
             // With another number of bytes it may count on this rank to copy, and wait for it.
             turn.publish(done);
         }
         if self.to_root {
-            let mut lengths = after(turn).map(|member| (member, views[member].len()));
+            let mut lengths = after(turn).map(|member| (member, buffer.len(member)));
             result = result.and_then(|()| {
                 lengths.try_for_each(|(member, bytes)| turn.expect_bytes(member, bytes))
             });
@@ -161,11 +157,11 @@ impl Rooted {
         }))
     }
 
-    /// The root's share of the copies. A rank with another number of bytes than `views` say is left out.
-    fn copy_at_root(&self, turn: &Turn<'_>, actors: Actors, views: &[View]) -> Result<()> {
+    /// The root's share of the copies. A rank with another number of bytes than `buffer` says is left out.
+    fn copy_at_root(&self, turn: &Turn<'_>, actors: Actors, buffer: RootBuffer<'_>) -> Result<()> {
         let (_, other_side) = self.sides();
         for member in after(turn) {
-            let view = &views[if self.whole { 0 } else { member }];
+            let view = &buffer.view(member)?;
             if turn.bytes(member) != view.len() {
                 if self.whole {
                     // It finds that out for itself.

@@ -24,6 +24,35 @@ impl Parts {
         }
     }
 
+    /// Bytes of the longest part.
+    #[inline]
+    pub fn longest(&self) -> usize {
+        match self {
+            Parts::Even(blocks, _) => blocks.bytes(),
+            Parts::Each(views) => views.iter().map(View::len).max().unwrap_or(0),
+        }
+    }
+
+    /// Address and bytes of all parts, if all are as long and lie one after the other without gaps.
+    ///
+    /// # Errors
+    /// As [`view`](Self::view).
+    #[inline]
+    pub fn stretch(&self) -> Result<Option<(usize, usize)>> {
+        Ok(match self {
+            Parts::Even(blocks, ranks) => blocks.view(0, *ranks)?.as_contiguous(),
+            Parts::Each(_) => None,
+        })
+    }
+
+    /// The parts of the first `ranks` ranks.
+    ///
+    /// # Errors
+    /// As [`view`](Self::view).
+    pub fn views(&self, ranks: usize) -> Result<Vec<View>> {
+        (0..ranks).map(|rank| self.view(rank)).collect()
+    }
+
     /// The part for `rank`.
     ///
     /// # Errors
@@ -42,6 +71,38 @@ impl Parts {
         match self {
             Parts::Even(blocks, _) => blocks.bytes(),
             Parts::Each(views) => views[rank].len(),
+        }
+    }
+}
+
+/// What the root of an operation has for the other ranks, or has them fill.
+#[derive(Clone, Copy, Debug)]
+pub enum RootBuffer<'a> {
+    /// The same for all.
+    Whole(&'a View),
+    /// A part for each.
+    Parts(&'a Parts),
+}
+
+impl RootBuffer<'_> {
+    /// What it has for `rank`.
+    ///
+    /// # Errors
+    /// As [`Parts::view`].
+    #[inline]
+    pub fn view(&self, rank: usize) -> Result<View> {
+        match self {
+            RootBuffer::Whole(view) => Ok((*view).clone()),
+            RootBuffer::Parts(parts) => parts.view(rank),
+        }
+    }
+
+    /// Bytes of what it has for `rank`.
+    #[inline]
+    pub fn len(&self, rank: usize) -> usize {
+        match self {
+            RootBuffer::Whole(view) => view.len(),
+            RootBuffer::Parts(parts) => parts.len(rank),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::What;
 use super::cells::{self, Among};
 use super::direct::{self, Direction, Rooted};
 use super::offers::{Cells, Copied};
+use super::parts::RootBuffer;
 use super::reduce_cells::{self, Operands};
 use super::reduce_direct::{self, Terms};
 use super::team::Turn;
@@ -94,8 +95,8 @@ async fn directly(
             let rooted = rooted(*root, false, true, Some(view.len()));
             match me == *root {
                 true => {
-                    let message = |_| Ok(view.clone());
-                    rooted.at_root(turn, offers, message, || Ok(())).await
+                    let buffer = RootBuffer::Whole(view);
+                    rooted.at_root(turn, offers, buffer, || Ok(())).await
                 }
                 false => rooted.at_other(turn, view).await,
             }
@@ -114,7 +115,7 @@ async fn directly(
                         None => Ok(()),
                     };
                     rooted
-                        .at_root(turn, offers, |rank| parts.view(rank), own)
+                        .at_root(turn, offers, RootBuffer::Parts(parts), own)
                         .await
                 }
                 (_, Some(send)) => rooted.at_other(turn, send).await,
@@ -135,7 +136,7 @@ async fn directly(
                         None => Ok(()),
                     };
                     rooted
-                        .at_root(turn, offers, |rank| parts.view(rank), own)
+                        .at_root(turn, offers, RootBuffer::Parts(parts), own)
                         .await
                 }
                 (_, Some(receive)) => rooted.at_other(turn, receive).await,

@@ -3,7 +3,7 @@
 use mica_channel::memory::{Block, Region, View};
 
 use super::offers::{Access, Division, Offer, describe_parts, division, span_of, words_to_send};
-use super::parts::Parts;
+use super::parts::{Parts, RootBuffer};
 use super::team::Turn;
 use crate::error::Result;
 
@@ -12,13 +12,41 @@ use crate::error::Result;
 pub struct Span {
     /// Its first byte and its length; `None` where the parts do not make up one stretch without gaps.
     place: Option<(usize, usize)>,
-    /// Where each part begins, from the first byte on.
-    starts: Vec<u64>,
+    starts: Starts,
     /// What the parts were packed to.
     staged: Option<Region>,
 }
 
+/// Where the parts of a span begin, from its first byte on.
+#[derive(Debug, PartialEq, Eq)]
+enum Starts {
+    /// The next so many bytes after the one before.
+    Every(usize),
+    /// Each somewhere.
+    Each(Vec<u64>),
+}
+
 impl Span {
+    /// The span of what a root has: for others to read, or to write if it is `to_root`.
+    ///
+    /// # Errors
+    /// As for [`of`](Self::of).
+    pub fn of_root(buffer: RootBuffer<'_>, ranks: usize, to_root: bool) -> Result<Span> {
+        let whole = match buffer {
+            RootBuffer::Whole(view) => view.as_contiguous().map(|place| (place, 0)),
+            RootBuffer::Parts(parts) => parts.stretch()?.map(|place| (place, parts.longest())),
+        };
+        match (whole, buffer) {
+            (Some((place, every)), _) => Ok(Span {
+                place: Some(place),
+                starts: Starts::Every(every),
+                staged: None,
+            }),
+            (None, RootBuffer::Whole(view)) => Span::of(std::slice::from_ref(view), !to_root),
+            (None, RootBuffer::Parts(parts)) => Span::of(&parts.views(ranks)?, !to_root),
+        }
+    }
+
     /// Bytes that [`tell`](Self::tell) writes.
     pub const TOLD: usize = size_of::<u64>();
 
@@ -35,7 +63,7 @@ impl Span {
         if !allowed {
             return Ok(Span {
                 place: None,
-                starts: Vec::new(),
+                starts: Starts::Every(0),
                 staged: None,
             });
         }
@@ -49,7 +77,7 @@ impl Span {
         }
         Ok(Span {
             place: Some((staged.address(), total)),
-            starts,
+            starts: Starts::Each(starts),
             staged: Some(staged),
         })
     }
@@ -71,7 +99,7 @@ impl Span {
         let Some(last) = last else {
             return Some(Span {
                 place: Some((0, 0)),
-                starts: vec![0; parts.len()],
+                starts: Starts::Every(0),
                 staged: None,
             });
         };
@@ -89,7 +117,7 @@ impl Span {
         let start = |&(at, bytes): &(usize, usize)| if bytes == 0 { 0 } else { at - first };
         Some(Span {
             place: Some((first, last - first)),
-            starts: places.iter().map(|place| start(place) as u64).collect(),
+            starts: Starts::Each(places.iter().map(|place| start(place) as u64).collect()),
             staged: None,
         })
     }
@@ -111,7 +139,10 @@ impl Span {
 
     /// Writes where the part of `member` begins to `to`.
     pub fn tell(&self, member: usize, to: &Region) {
-        let start = self.starts.get(member).copied().unwrap_or(0);
+        let start = match &self.starts {
+            Starts::Every(bytes) => (member * bytes) as u64,
+            Starts::Each(starts) => starts[member],
+        };
         to.write_bytes(&start.to_ne_bytes());
     }
 
@@ -156,9 +187,7 @@ impl OfferedParts {
     /// # Errors
     /// When memory for packing cannot be had.
     pub fn of(turn: &Turn<'_>, parts: &Parts, by_address: bool) -> Result<OfferedParts> {
-        if let Parts::Even(blocks, ranks) = parts
-            && let Some((address, bytes)) = blocks.view(0, *ranks)?.as_contiguous()
-        {
+        if let Some((address, bytes)) = parts.stretch()? {
             let offer = match bytes {
                 0 => Offer::EMPTY,
                 _ => Offer::of(turn, address, bytes, by_address),
@@ -276,7 +305,7 @@ mod tests {
         )
         .unwrap();
         assert_eq!(span.place, Some((region.address() + 10, 35)));
-        assert_eq!(span.starts, [20, 0, 0, 30]);
+        assert_eq!(span.starts, Starts::Each(vec![20, 0, 0, 30]));
         assert!(span.staged.is_none());
     }
 
@@ -287,7 +316,7 @@ mod tests {
         let gaps = parts(&region, &[(60, 2), (10, 3)]);
         assert_eq!(Span::of(&gaps, false).unwrap().place, None);
         let span = Span::of(&gaps, true).unwrap();
-        assert_eq!(span.starts, [0, 2]);
+        assert_eq!(span.starts, Starts::Each(vec![0, 2]));
         let mut bytes = [0; 5];
         span.staged.unwrap().read_bytes(&mut bytes);
         assert_eq!(bytes, [60, 61, 10, 11, 12]);

@@ -368,21 +368,3 @@ enum AtRoot<'a> {
     /// Parts that are alike.
     Even(Option<&'a Blocks>),
 }
-
-impl Parts {
-    /// Bytes of the longest part.
-    pub fn longest(&self) -> usize {
-        match self {
-            Parts::Even(blocks, _) => blocks.bytes(),
-            Parts::Each(views) => views.iter().map(View::len).max().unwrap_or(0),
-        }
-    }
-
-    /// All parts.
-    ///
-    /// # Errors
-    /// As [`view`](Self::view).
-    pub fn views(&self, size: usize) -> Result<Vec<View>> {
-        (0..size).map(|rank| self.view(rank)).collect()
-    }
-}
