@@ -110,8 +110,9 @@ int main(int argc, char **argv)
     for (int f = 0; f < FORMS; f++)
         recv[f] = test_alloc(BYTES_MAX);
     for (int round = 0; round < rounds; round++) {
-        Call c = {.kind = (int)pick(KINDS), .count = counts[pick(8)], .op = ops[pick(6)]};
-        int t = (int)pick(5), mistake = pick(4) == 0 ? 1 + (int)pick(MISTAKES - 1) : 0;
+        int turn = round / KINDS; /* of every collective: each fourth call has one of the mistakes */
+        Call c = {.kind = round % KINDS, .count = counts[pick(8)], .op = ops[pick(6)]};
+        int t = (int)pick(5), mistake = turn % 4 == 3 ? 1 + turn / 4 % (MISTAKES - 1) : 0;
         MPI_Datatype type = types[t], copy;
         c.comm = comms[pick(3)];
         int size, rank, class[FORMS] = {0};
