@@ -1,6 +1,6 @@
 //! What comes over the network: heads of messages, and addresses.
 
-use mica_channel::net::wire::{self, Contact, Malformed, Message};
+use mica_channel::net::wire::{self, WireAddress, WireError, WireMessage};
 
 /// The first byte says whether the cookie is made right, so that the rest is looked at.
 pub fn run(bytes: &[u8]) {
@@ -16,12 +16,12 @@ pub fn run(bytes: &[u8]) {
     }
     let message = match wire::read(&bytes, COOKIE) {
         Ok(message) => message,
-        Err(Malformed::Cookie) => {
+        Err(WireError::Cookie) => {
             return assert_ne!(bytes.first_chunk(), Some(&COOKIE.to_le_bytes()));
         }
-        Err(Malformed::Bytes) => return,
+        Err(WireError::Bytes) => return,
     };
-    let Message {
+    let WireMessage {
         source,
         number,
         packet,
@@ -36,7 +36,7 @@ pub fn run(bytes: &[u8]) {
 
 /// An address, as a rank got it from another.
 pub fn run_contact(bytes: &[u8]) {
-    if let Ok(contact) = Contact::from_bytes(bytes) {
+    if let Ok(contact) = WireAddress::from_bytes(bytes) {
         assert_eq!(contact.to_bytes(), bytes);
     }
 }

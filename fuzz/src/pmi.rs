@@ -1,11 +1,11 @@
 //! What comes from process managers: PMI-1, PMI-2, and the endpoint records that ranks leave with them.
 
-use mica_bootstrap::card::Card;
-use mica_bootstrap::pmi1::message::{Lines, Message, MessageError};
+use mica_bootstrap::card::EndpointRecord;
+use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
 use mica_bootstrap::pmi2::message::{Frames, to_frame};
 
 /// Messages until the first error, and the error.
-type Received = (Vec<Message>, Option<MessageError>);
+type Received = (Vec<Pmi1Message>, Option<MessageError>);
 
 /// Receives `bytes` in pieces of `piece` bytes; `next` adds bytes, or takes a message.
 fn receive<R>(
@@ -13,7 +13,7 @@ fn receive<R>(
     piece: usize,
     mut reader: R,
     push: fn(&mut R, &[u8]),
-    next: fn(&mut R) -> Result<Option<Message>, MessageError>,
+    next: fn(&mut R) -> Result<Option<Pmi1Message>, MessageError>,
 ) -> Received {
     let mut messages = Vec::new();
     for piece in bytes.chunks(piece) {
@@ -34,7 +34,15 @@ pub fn run_pmi1(bytes: &[u8]) {
     let Some((&piece, bytes)) = bytes.split_first() else {
         return;
     };
-    let received = |piece| receive(bytes, piece, Lines::new(), Lines::push, Lines::next_message);
+    let received = |piece| {
+        receive(
+            bytes,
+            piece,
+            MessageLines::new(),
+            MessageLines::push,
+            MessageLines::next_message,
+        )
+    };
     let all = received(bytes.len().max(1));
     assert_eq!(received(usize::from(piece).max(1)), all);
     for message in all.0 {
@@ -44,7 +52,7 @@ pub fn run_pmi1(bytes: &[u8]) {
             Err(MessageError::NotAWord { value, .. }) if value.contains(' ') => continue,
             Err(error) => panic!("{message:?} was read and cannot be written: {error}"),
         };
-        assert_eq!(Message::parse(&line), Ok(message), "{line:?}");
+        assert_eq!(Pmi1Message::parse(&line), Ok(message), "{line:?}");
     }
 }
 
@@ -83,8 +91,8 @@ pub fn run_pmi2(bytes: &[u8]) {
 
 /// The record of a rank.
 pub fn run_card(bytes: &[u8]) {
-    if let Ok(card) = Card::decode(bytes, 3) {
-        let again = Card::decode(&card.encode(), 3);
+    if let Ok(card) = EndpointRecord::decode(bytes, 3) {
+        let again = EndpointRecord::decode(&card.encode(), 3);
         assert_eq!(again.ok().as_ref(), Some(&card));
     }
 }

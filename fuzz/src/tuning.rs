@@ -4,7 +4,7 @@ use std::path::Path;
 
 use mica_node::topology::Level;
 use mica_policy::tuning::Tuning;
-use mica_policy::{Message, Situation, Thresholds, Ways, select};
+use mica_policy::{MessagePaths, OutgoingMessage, Situation, Thresholds, select};
 
 /// The text of a file.
 pub fn run(bytes: &[u8]) {
@@ -19,7 +19,7 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(again, tuning, "{printed}");
     let _ = tuning.applied_to_collectives();
     let costs = tuning.applied();
-    let all = Ways::ALL;
+    let all = MessagePaths::ALL;
     for level in [Level::SharedCache, Level::Package, Level::Node] {
         let situation = Situation::waiting(level, all);
         let thresholds = Thresholds::derive(&costs, &situation);
@@ -28,7 +28,7 @@ pub fn run(bytes: &[u8]) {
             "{thresholds:?}"
         );
         for len in [0, 1, 40, 4096, 1 << 20, 1 << 40] {
-            let decision = select(&Message::contiguous(len), &situation, &costs);
+            let decision = select(&OutgoingMessage::contiguous(len), &situation, &costs);
             assert!(all.contains(decision.way), "{decision:?}");
         }
     }

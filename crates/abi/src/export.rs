@@ -10,7 +10,7 @@ macro_rules! call {
     ($mpi:ident $pmpi:ident($($p:ident: $t:ty),*) on $target:ident$(($handle:ident))? => unsupported) => {
         $crate::export::pair! { $mpi $pmpi($($p: $t),*) -> std::ffi::c_int {
             let _ = ($($p,)*);
-            let target = $crate::raise::Target::$target$(($handle.raw()))?;
+            let target = $crate::raise::ErrorTarget::$target$(($handle.raw()))?;
             $crate::unsupported::unsupported(stringify!($mpi), target)
         } }
     };
@@ -20,7 +20,7 @@ macro_rules! call {
             #[allow(unused_unsafe)]
             let result = unsafe { $shim };
             $crate::raise::finish(stringify!($mpi), result, || {
-                $crate::raise::Target::$target$(($handle.raw()))?
+                $crate::raise::ErrorTarget::$target$(($handle.raw()))?
             })
         } }
     };

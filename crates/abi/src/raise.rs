@@ -6,21 +6,21 @@ use mica_mpi::constants::SUCCESS;
 use mica_mpi::errhandler::Errhandler;
 use mica_mpi::{Error, errhandler};
 
-pub use mica_mpi::errhandler::Target;
+pub use mica_mpi::errhandler::ErrorTarget;
 
 /// An error, and the object to raise it on where the shim knows better than the call's arguments
 /// (`MPI_Wait`: the communicator of the request). `?` makes one of an [`Error`].
 #[derive(Debug)]
 pub struct ErrorOn {
     error: Error,
-    on: Option<Target>,
+    on: Option<ErrorTarget>,
     handler: Option<Errhandler>,
 }
 
 impl ErrorOn {
     /// `error`, to be raised on `target`.
     #[cold]
-    pub fn new(target: Target, error: Error) -> Self {
+    pub fn new(target: ErrorTarget, error: Error) -> Self {
         Self {
             error,
             on: Some(target),
@@ -30,7 +30,7 @@ impl ErrorOn {
 
     /// `error`, for the handler that the call itself got.
     #[cold]
-    pub fn for_handler(handler: Errhandler, target: Target, error: Error) -> Self {
+    pub fn for_handler(handler: Errhandler, target: ErrorTarget, error: Error) -> Self {
         Self {
             error,
             on: Some(target),
@@ -56,7 +56,7 @@ impl From<Error> for ErrorOn {
 pub fn finish<E: Into<ErrorOn>>(
     call: &'static str,
     result: Result<(), E>,
-    target: impl FnOnce() -> Target,
+    target: impl FnOnce() -> ErrorTarget,
 ) -> c_int {
     match result {
         Ok(()) => SUCCESS,
@@ -67,7 +67,7 @@ pub fn finish<E: Into<ErrorOn>>(
 /// Invokes the error handler.
 #[cold]
 #[inline(never)]
-pub fn raise(call: &'static str, target: Target, error: ErrorOn) -> c_int {
+pub fn raise(call: &'static str, target: ErrorTarget, error: ErrorOn) -> c_int {
     let ErrorOn { error, on, handler } = error;
     let target = on.unwrap_or(target);
     match handler {

@@ -4,7 +4,7 @@
 use mica_node::segment::{RANK_VARIABLE, SEGMENT_FD_VARIABLE, SIZE_VARIABLE};
 use mica_node::tunables;
 
-use crate::choose::{self, Launcher, choose};
+use crate::choose::{self, DetectedLauncher, choose};
 
 /// What the launcher has put into the environment of this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,9 +35,11 @@ fn read(get: &dyn Fn(&str) -> Option<String>, forced: &str) -> Announced {
         };
     }
     let size = match choose(get, forced) {
-        Ok(Launcher::Nobody) => Some(1),
-        Ok(Launcher::Pmi1 | Launcher::Pmi2) => size(&["PMI_SIZE", "SLURM_STEP_NUM_TASKS"]),
-        Ok(Launcher::Pmix) => size(&["OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"]),
+        Ok(DetectedLauncher::Nobody) => Some(1),
+        Ok(DetectedLauncher::Pmi1 | DetectedLauncher::Pmi2) => {
+            size(&["PMI_SIZE", "SLURM_STEP_NUM_TASKS"])
+        }
+        Ok(DetectedLauncher::Pmix) => size(&["OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"]),
         Err(_) => None,
     };
     Announced { size, host: None }

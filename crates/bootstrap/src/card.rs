@@ -6,7 +6,7 @@
 use std::fs;
 
 use mica_node::handover::{self, own_uid};
-use mica_node::topology::{CpuSet, Place, affinity, place_on};
+use mica_node::topology::{CorePlace, CpuSet, affinity, place_on};
 
 use crate::BootstrapError;
 
@@ -18,7 +18,7 @@ const WIDTH: u8 = size_of::<usize>() as u8;
 
 /// One process, as the others see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Card {
+pub struct EndpointRecord {
     /// What can reach each other over loopback: kernel instance and network namespace.
     pub machine: String,
     /// What shares memory: the same with PID namespace, virtual node or segment.
@@ -32,17 +32,21 @@ pub struct Card {
     /// MPMD section.
     pub appnum: u32,
     /// Where it runs.
-    pub place: Place,
+    pub place: CorePlace,
     /// On which processors it may run.
     pub cpus: CpuSet,
 }
 
-impl Card {
+impl EndpointRecord {
     /// The calling process's card. `part` tells nodes of one machine apart (a virtual node, or which segment).
     ///
     /// # Errors
     /// When the kernel gives no random bytes.
-    pub fn own(part: &str, host: Option<String>, appnum: u32) -> Result<Card, BootstrapError> {
+    pub fn own(
+        part: &str,
+        host: Option<String>,
+        appnum: u32,
+    ) -> Result<EndpointRecord, BootstrapError> {
         let nonce = handover::nonce().map_err(|source| BootstrapError::System {
             call: "getrandom",
             source,
@@ -60,7 +64,7 @@ impl Card {
         let machine = format!("{kernel} {}", namespace("net"));
         // Made anew: the kernel's mask has zeros behind the last processor.
         let cpus = CpuSet::from_cpus(affinity().unwrap_or_default().iter());
-        Ok(Card {
+        Ok(EndpointRecord {
             node: format!("{machine} {} {part}", namespace("pid")),
             machine,
             host,
@@ -102,10 +106,10 @@ impl Card {
     ///
     /// # Errors
     /// When the bytes are no card of this version and this kind of machine.
-    pub fn decode(bytes: &[u8], rank: u32) -> Result<Card, BootstrapError> {
+    pub fn decode(bytes: &[u8], rank: u32) -> Result<EndpointRecord, BootstrapError> {
         let stranger = |what: String| BootstrapError::Stranger { rank, what };
         let broken = || stranger("has an introduction that is cut or damaged".to_owned());
-        let mut rest = Rest(bytes);
+        let mut rest = RecordReader(bytes);
         if rest.array() != Some(MAGIC) {
             return Err(stranger("did not introduce itself as Mica does".to_owned()));
         }
@@ -128,11 +132,11 @@ impl Card {
             )));
         }
         let mut read = || {
-            Some(Card {
+            Some(EndpointRecord {
                 nonce: rest.array()?,
                 uid: rest.number()?,
                 appnum: rest.number()?,
-                place: Place {
+                place: CorePlace {
                     core: rest.number()?,
                     shared_cache: rest.number()?,
                     package: rest.number()?,
@@ -150,9 +154,9 @@ impl Card {
 }
 
 /// Bytes still to be read; everything is `None` once too few are left.
-struct Rest<'a>(&'a [u8]);
+struct RecordReader<'a>(&'a [u8]);
 
-impl Rest<'_> {
+impl RecordReader<'_> {
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -178,19 +182,30 @@ mod tests {
 
     #[test]
     fn a_card_survives_the_way() {
-        let card = Card::own("3", None, 7).expect("a card");
-        assert_eq!(Card::decode(&card.encode(), 0).expect("a card"), card);
-        assert_ne!(Card::own("3", None, 7).expect("another").nonce, card.nonce);
-        assert_ne!(Card::own("4", None, 7).expect("another").node, card.node);
+        let card = EndpointRecord::own("3", None, 7).expect("a card");
+        assert_eq!(
+            EndpointRecord::decode(&card.encode(), 0).expect("a card"),
+            card
+        );
+        assert_ne!(
+            EndpointRecord::own("3", None, 7).expect("another").nonce,
+            card.nonce
+        );
+        assert_ne!(
+            EndpointRecord::own("4", None, 7).expect("another").node,
+            card.node
+        );
     }
 
     #[test]
     fn strangers_are_named() {
-        let card = Card::own("", None, 0).expect("a card").encode();
+        let card = EndpointRecord::own("", None, 0).expect("a card").encode();
         let refusal = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = card.clone();
             change(&mut bytes);
-            Card::decode(&bytes, 5).expect_err("changed").to_string()
+            EndpointRecord::decode(&bytes, 5)
+                .expect_err("changed")
+                .to_string()
         };
         let is = |text: String, word: &str| {
             assert!(text.contains(word) && text.contains("rank 5"), "{text}");
@@ -205,12 +220,12 @@ mod tests {
     proptest! {
         #[test]
         fn cut_or_changed_bytes_do_no_harm(cut in 0usize..200, at in 0usize..200, to: u8) {
-            let mut bytes = Card::own("", None, 0).expect("a card").encode();
+            let mut bytes = EndpointRecord::own("", None, 0).expect("a card").encode();
             let length = bytes.len();
             let cut = cut.min(length - 1);
-            prop_assert!(Card::decode(&bytes[..cut], 0).is_err());
+            prop_assert!(EndpointRecord::decode(&bytes[..cut], 0).is_err());
             bytes[at % length] = to;
-            let _ = Card::decode(&bytes, 0);
+            let _ = EndpointRecord::decode(&bytes, 0);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which launcher started this process, by its environment.
 
-use mica_node::handover::Wire;
+use mica_node::handover::LauncherSocket;
 
 use crate::BootstrapError;
 use crate::pmi1::Pmi1;
@@ -12,7 +12,7 @@ pub(crate) const PMI_FD: &str = "PMI_FD";
 
 /// What the environment says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Launcher {
+pub(crate) enum DetectedLauncher {
     Nobody,
     Pmi1,
     Pmi2,
@@ -60,24 +60,24 @@ const FOREIGN: [(&str, &str, &str); 6] = [
 pub(crate) fn choose(
     get: &dyn Fn(&str) -> Option<String>,
     forced: &str,
-) -> Result<Launcher, BootstrapError> {
+) -> Result<DetectedLauncher, BootstrapError> {
     let is_set = |variable: &str| get(variable).is_some();
     match forced {
-        "pmi1" => return Ok(Launcher::Pmi1),
-        "pmi2" => return Ok(Launcher::Pmi2),
-        "pmix" => return Ok(Launcher::Pmix),
+        "pmi1" => return Ok(DetectedLauncher::Pmi1),
+        "pmi2" => return Ok(DetectedLauncher::Pmi2),
+        "pmix" => return Ok(DetectedLauncher::Pmix),
         _ => {}
     }
     if is_set(PMI_FD) {
         // Slurm's own plugin names the job. Hydra may run under Slurm too, and that of Intel MPI does not get over PMI-2.
         let by_slurm = is_set("SLURM_STEP_ID") && is_set("PMI_JOBID") && !is_set("HYDI_CONTROL_FD");
         return Ok(match by_slurm {
-            true => Launcher::Pmi2,
-            false => Launcher::Pmi1,
+            true => DetectedLauncher::Pmi2,
+            false => DetectedLauncher::Pmi1,
         });
     }
     if is_set("PMIX_NAMESPACE") && is_set("PMIX_RANK") {
-        return Ok(Launcher::Pmix);
+        return Ok(DetectedLauncher::Pmix);
     }
     let foreign = FOREIGN.iter().find(|(variable, ..)| is_set(variable));
     if let Some(&(variable, launcher, why)) = foreign {
@@ -96,7 +96,7 @@ pub(crate) fn choose(
             why: "gives it no PMI: add --mpi=pmi2 or --mpi=pmix to srun's options",
         });
     }
-    Ok(Launcher::Nobody)
+    Ok(DetectedLauncher::Nobody)
 }
 
 /// Connects to the launcher; `None` if there is none.
@@ -104,16 +104,16 @@ pub(crate) fn choose(
 /// # Errors
 /// When there is one that cannot be spoken to.
 pub(crate) fn connect(
-    launcher: Launcher,
+    launcher: DetectedLauncher,
 ) -> Result<Option<Box<dyn ProcessManager>>, BootstrapError> {
     Ok(Some(match launcher {
-        Launcher::Nobody => return Ok(None),
-        Launcher::Pmi1 => Box::new(pmi1()?),
-        Launcher::Pmi2 => {
+        DetectedLauncher::Nobody => return Ok(None),
+        DetectedLauncher::Pmi1 => Box::new(pmi1()?),
+        DetectedLauncher::Pmi2 => {
             let (rank, job_id) = (required("PMI_RANK")?, text("PMI_JOBID"));
             Box::new(Pmi2::connect(wire()?, rank, job_id.as_deref())?)
         }
-        Launcher::Pmix => Box::new(pmix::Pmix::connect()?),
+        DetectedLauncher::Pmix => Box::new(pmix::Pmix::connect()?),
     }))
 }
 
@@ -133,9 +133,9 @@ fn pmi1() -> Result<Pmi1, BootstrapError> {
     Pmi1::connect(wire()?, rank, size)
 }
 
-fn wire() -> Result<Wire, BootstrapError> {
+fn wire() -> Result<LauncherSocket, BootstrapError> {
     let number: i32 = required(PMI_FD)?;
-    Wire::inherited(number, None).map_err(|source| BootstrapError::NoConnection {
+    LauncherSocket::inherited(number, None).map_err(|source| BootstrapError::NoConnection {
         variable: PMI_FD,
         value: number.to_string(),
         source,
@@ -175,7 +175,7 @@ fn required<T: std::str::FromStr>(variable: &'static str) -> Result<T, Bootstrap
 mod tests {
     use super::*;
 
-    fn chosen(set: &[(&str, &str)], forced: &str) -> Result<Launcher, BootstrapError> {
+    fn chosen(set: &[(&str, &str)], forced: &str) -> Result<DetectedLauncher, BootstrapError> {
         let get = |name: &str| {
             let found = set.iter().find(|(variable, _)| *variable == name);
             found.map(|(_, value)| (*value).to_owned())
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn launchers_are_known_by_their_variables() {
         let pmi = [("PMI_FD", "9"), ("PMI_RANK", "0"), ("PMI_SIZE", "2")];
-        assert_eq!(chosen(&pmi, "auto").expect("known"), Launcher::Pmi1);
+        assert_eq!(chosen(&pmi, "auto").expect("known"), DetectedLauncher::Pmi1);
         let slurm = [
             ("PMI_FD", "9"),
             ("PMI_JOBID", "7.0"),
@@ -194,23 +194,41 @@ mod tests {
             ("SLURM_STEP_NUM_TASKS", "2"),
             ("SLURM_PROCID", "1"),
         ];
-        assert_eq!(chosen(&slurm, "auto").expect("known"), Launcher::Pmi2);
+        assert_eq!(
+            chosen(&slurm, "auto").expect("known"),
+            DetectedLauncher::Pmi2
+        );
         let hydra = [("PMI_FD", "9"), ("SLURM_STEP_ID", "0")];
-        assert_eq!(chosen(&hydra, "auto").expect("known"), Launcher::Pmi1);
+        assert_eq!(
+            chosen(&hydra, "auto").expect("known"),
+            DetectedLauncher::Pmi1
+        );
         let pmix = [
             ("PMIX_NAMESPACE", "x"),
             ("PMIX_RANK", "0"),
             ("OMPI_COMM_WORLD_SIZE", "2"),
         ];
-        assert_eq!(chosen(&pmix, "auto").expect("known"), Launcher::Pmix);
-        assert_eq!(chosen(&[], "auto").expect("known"), Launcher::Nobody);
+        assert_eq!(
+            chosen(&pmix, "auto").expect("known"),
+            DetectedLauncher::Pmix
+        );
+        assert_eq!(
+            chosen(&[], "auto").expect("known"),
+            DetectedLauncher::Nobody
+        );
         let one = [("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_PROCID", "0")];
         assert_eq!(
             chosen(&one, "auto").expect("a job of one"),
-            Launcher::Nobody
+            DetectedLauncher::Nobody
         );
-        assert_eq!(chosen(&pmi, "pmi2").expect("forced"), Launcher::Pmi2);
-        assert_eq!(chosen(&pmi, "pmix").expect("forced"), Launcher::Pmix);
+        assert_eq!(
+            chosen(&pmi, "pmi2").expect("forced"),
+            DetectedLauncher::Pmi2
+        );
+        assert_eq!(
+            chosen(&pmi, "pmix").expect("forced"),
+            DetectedLauncher::Pmix
+        );
     }
 
     #[test]

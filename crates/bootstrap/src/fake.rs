@@ -7,24 +7,24 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
-use mica_node::handover::Wire;
+use mica_node::handover::LauncherSocket;
 
 use crate::ProcessManager;
 use crate::pmi1::Pmi1;
-use crate::pmi1::message::{Lines, Message};
+use crate::pmi1::message::{MessageLines, Pmi1Message};
 use crate::pmi2::Pmi2;
 use crate::pmi2::message::{Frames, to_frame};
 
 /// What all ranks of a job share.
-struct Job {
+struct FakeJob {
     values: Mutex<HashMap<String, String>>,
     barrier: Barrier,
     size: u32,
     value_max: usize,
 }
 
-fn job(size: u32, value_max: usize) -> Arc<Job> {
-    Arc::new(Job {
+fn job(size: u32, value_max: usize) -> Arc<FakeJob> {
+    Arc::new(FakeJob {
         values: Mutex::default(),
         barrier: Barrier::new(size as usize),
         size,
@@ -32,9 +32,9 @@ fn job(size: u32, value_max: usize) -> Arc<Job> {
     })
 }
 
-fn pair() -> (Wire, UnixStream) {
+fn pair() -> (LauncherSocket, UnixStream) {
     let (client, server) = UnixStream::pair().expect("a pair");
-    (Wire::from(OwnedFd::from(client)), server)
+    (LauncherSocket::from(OwnedFd::from(client)), server)
 }
 
 /// Every rank's connection to a launcher that speaks PMI-1, with values of `value_max` bytes at most.
@@ -61,8 +61,8 @@ pub(crate) fn pmi2(size: u32) -> Vec<Box<dyn ProcessManager>> {
     (0..size).map(connect).collect()
 }
 
-fn serve_lines(mut stream: UnixStream, job: &Job) {
-    let mut lines = Lines::new();
+fn serve_lines(mut stream: UnixStream, job: &FakeJob) {
+    let mut lines = MessageLines::new();
     let mut bytes = [0; 700];
     while let Ok(n @ 1..) = stream.read(&mut bytes) {
         lines.push(&bytes[..n]);
@@ -84,7 +84,7 @@ fn serve_lines(mut stream: UnixStream, job: &Job) {
 }
 
 /// `None`: the client has aborted.
-fn answer_line(asked: &Message, job: &Job) -> Option<Message> {
+fn answer_line(asked: &Pmi1Message, job: &FakeJob) -> Option<Pmi1Message> {
     let values = || job.values.lock().expect("no panic");
     let field = |key| {
         asked
@@ -92,45 +92,45 @@ fn answer_line(asked: &Message, job: &Job) -> Option<Message> {
             .unwrap_or_else(|| panic!("{key} in {asked:?}"))
     };
     Some(match asked.command() {
-        "init" => Message::new("response_to_init")
+        "init" => Pmi1Message::new("response_to_init")
             .with("rc", 0)
             .with("pmi_version", 1),
         "get_maxes" => {
-            let maxes = Message::new("maxes").with("kvsname_max", 256);
+            let maxes = Pmi1Message::new("maxes").with("kvsname_max", 256);
             maxes
                 .with("keylen_max", 64)
                 .with("vallen_max", job.value_max)
         }
-        "get_appnum" => Message::new("appnum").with("appnum", 3),
-        "get_universe_size" => Message::new("universe_size").with("size", -1),
-        "get_my_kvsname" => Message::new("my_kvsname").with("kvsname", "kvs_0"),
+        "get_appnum" => Pmi1Message::new("appnum").with("appnum", 3),
+        "get_universe_size" => Pmi1Message::new("universe_size").with("size", -1),
+        "get_my_kvsname" => Pmi1Message::new("my_kvsname").with("kvsname", "kvs_0"),
         "put" => {
             let (key, value) = (field("key"), field("value"));
             assert!(key.len() < 64 && value.len() < job.value_max, "{asked:?}");
             values().insert(key.to_owned(), value.to_owned());
-            Message::new("put_result")
+            Pmi1Message::new("put_result")
                 .with("rc", 0)
                 .with("msg", "success")
         }
         "barrier_in" => {
             job.barrier.wait();
-            Message::new("barrier_out")
+            Pmi1Message::new("barrier_out")
         }
         "get" => match values().get(field("key")) {
-            Some(value) => Message::new("get_result")
+            Some(value) => Pmi1Message::new("get_result")
                 .with("rc", 0)
                 .with("value", value),
-            None => Message::new("get_result")
+            None => Pmi1Message::new("get_result")
                 .with("rc", -1)
                 .with("msg", "key_not_found"),
         },
-        "finalize" => Message::new("finalize_ack"),
+        "finalize" => Pmi1Message::new("finalize_ack"),
         "abort" => return None,
         other => panic!("asked for {other}"),
     })
 }
 
-fn serve_frames(mut stream: UnixStream, job: &Job, rank: u32) {
+fn serve_frames(mut stream: UnixStream, job: &FakeJob, rank: u32) {
     let mut line = Vec::new();
     let mut byte = [0];
     while line.last() != Some(&b'\n') {
@@ -160,7 +160,7 @@ fn serve_frames(mut stream: UnixStream, job: &Job, rank: u32) {
     }
 }
 
-fn answer_frame(asked: &Message, job: &Job, rank: u32) -> Option<Message> {
+fn answer_frame(asked: &Pmi1Message, job: &FakeJob, rank: u32) -> Option<Pmi1Message> {
     let values = || job.values.lock().expect("no panic");
     let field = |key| {
         asked
@@ -168,7 +168,7 @@ fn answer_frame(asked: &Message, job: &Job, rank: u32) -> Option<Message> {
             .unwrap_or_else(|| panic!("{key} in {asked:?}"))
     };
     let name = format!("{}-response", asked.command());
-    let well = |name: &str| Message::new(name).with("rc", 0);
+    let well = |name: &str| Pmi1Message::new(name).with("rc", 0);
     Some(match asked.command() {
         "fullinit" => {
             assert_eq!(field("pmijobid"), "job;1");
@@ -198,7 +198,7 @@ fn answer_frame(asked: &Message, job: &Job, rank: u32) -> Option<Message> {
 }
 
 /// A launcher that answers the client's first words with these bytes, whatever they are, and goes away.
-pub(crate) fn saying(answers: &'static [&'static [u8]]) -> Wire {
+pub(crate) fn saying(answers: &'static [&'static [u8]]) -> LauncherSocket {
     let (wire, mut server) = pair();
     thread::spawn(move || {
         for answer in answers {

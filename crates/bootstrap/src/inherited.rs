@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use mica_node::handover::{Connection, Wire, own_uid};
+use mica_node::handover::{HandoverConnection, LauncherSocket, own_uid};
 use mica_node::segment::{
     JobSegment, SEGMENT_ID_VARIABLE, SEGMENT_SOCKET_VARIABLE, SegmentError, inherited_descriptor,
 };
@@ -33,12 +33,12 @@ const REQUEST: usize = 8 + 1 + 4;
 /// Bytes of an answer at most.
 const ANSWER: usize = 256;
 /// mpiexec answers from its event loop, which never waits for long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What a process of the job asks mpiexec for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Wanted {
+pub enum DescriptorKind {
     /// The node's job segment.
     Segment = 1,
     /// A connection to the process manager (PMI-1).
@@ -47,14 +47,14 @@ pub enum Wanted {
 
 /// A process's request for a descriptor that it did not inherit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct DescriptorRequest {
     /// What it wants.
-    pub wanted: Wanted,
+    pub wanted: DescriptorKind,
     /// The rank that it is.
     pub rank: u32,
 }
 
-impl Request {
+impl DescriptorRequest {
     fn encode(self) -> [u8; REQUEST] {
         let mut bytes = [0; REQUEST];
         bytes[..8].copy_from_slice(&GREETING);
@@ -63,26 +63,26 @@ impl Request {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Option<Request> {
+    fn decode(bytes: &[u8]) -> Option<DescriptorRequest> {
         let (greeting, rest) = bytes.split_first_chunk()?;
         let (wanted, rank) = rest.split_first()?;
         let wanted = match wanted {
-            1 => Wanted::Segment,
-            2 => Wanted::Manager,
+            1 => DescriptorKind::Segment,
+            2 => DescriptorKind::Manager,
             _ => return None,
         };
         let rank = u32::from_le_bytes(rank.try_into().ok()?);
-        (*greeting == GREETING).then_some(Request { wanted, rank })
+        (*greeting == GREETING).then_some(DescriptorRequest { wanted, rank })
     }
 
     /// Reads the request that waits at `connection`. `None`: nothing is there yet.
     ///
     /// # Errors
     /// When the connection has ended, or carries something else.
-    pub fn read(connection: &Connection) -> io::Result<Option<Request>> {
+    pub fn read(connection: &HandoverConnection) -> io::Result<Option<DescriptorRequest>> {
         match connection.try_receive(REQUEST)? {
             None => Ok(None),
-            Some((bytes, None)) => Request::decode(&bytes)
+            Some((bytes, None)) => DescriptorRequest::decode(&bytes)
                 .map(Some)
                 .ok_or_else(|| io::ErrorKind::InvalidData.into()),
             Some(_) => Err(io::ErrorKind::InvalidData.into()),
@@ -90,7 +90,7 @@ impl Request {
     }
 
     /// Answers a request, with what was asked for or with the reason why not. Does not wait: an answer fits any socket.
-    pub fn answer(connection: &Connection, given: Result<BorrowedFd<'_>, &str>) {
+    pub fn answer(connection: &HandoverConnection, given: Result<BorrowedFd<'_>, &str>) {
         let now = Instant::now();
         // A process that has gone meanwhile needs no answer.
         let _ = match given {
@@ -120,22 +120,22 @@ pub(crate) fn segment(number: u32, rank: u32) -> Result<JobSegment, BootstrapErr
         Ok(descriptor) => return Ok(JobSegment::attach(descriptor)?),
         Err(lost) => lost,
     };
-    let descriptor = again(Wanted::Segment, rank, &lost)?;
+    let descriptor = again(DescriptorKind::Segment, rank, &lost)?;
     Ok(JobSegment::attach(descriptor)?)
 }
 
 /// The connection to mpiexec's process manager: the one inherited, or a new one.
-pub(crate) fn manager(rank: u32) -> Result<Wire, BootstrapError> {
+pub(crate) fn manager(rank: u32) -> Result<LauncherSocket, BootstrapError> {
     let fd = match inherited_manager() {
         Ok(wire) => return Ok(wire),
         Err(number) => number,
     };
     again(
-        Wanted::Manager,
+        DescriptorKind::Manager,
         rank,
         &SegmentError::ClosedDescriptor { fd },
     )
-    .map(Wire::from)
+    .map(LauncherSocket::from)
 }
 
 /// Closes the connection to mpiexec's process manager, which serves programs of other MPI libraries in jobs that need none
@@ -145,15 +145,19 @@ pub(crate) fn close_manager() {
 }
 
 /// The connection that mpiexec opened for this process; its number if something else is there, or nothing.
-fn inherited_manager() -> Result<Wire, i32> {
+fn inherited_manager() -> Result<LauncherSocket, i32> {
     let number = text(PMI_FD).and_then(|number| number.parse().ok());
     let number: i32 = number.unwrap_or(-1);
     let identity = text(MANAGER_ID_VARIABLE).ok_or(number)?;
-    Wire::inherited(number, Some(&identity)).map_err(|_| number)
+    LauncherSocket::inherited(number, Some(&identity)).map_err(|_| number)
 }
 
 /// Asks mpiexec for a descriptor that was lost on the way.
-fn again(wanted: Wanted, rank: u32, lost: &SegmentError) -> Result<OwnedFd, BootstrapError> {
+fn again(
+    wanted: DescriptorKind,
+    rank: u32,
+    lost: &SegmentError,
+) -> Result<OwnedFd, BootstrapError> {
     let refused = |answer: String| BootstrapError::NotInherited {
         lost: lost.to_string(),
         answer,
@@ -168,8 +172,8 @@ fn again(wanted: Wanted, rank: u32, lost: &SegmentError) -> Result<OwnedFd, Boot
         ),
         _ => refused(error.to_string()),
     };
-    let deadline = Instant::now() + PATIENCE;
-    let connection = Connection::connect(&socket_name(&nonce), deadline).map_err(failed)?;
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
+    let connection = HandoverConnection::connect(&socket_name(&nonce), deadline).map_err(failed)?;
     let peer = connection.peer().map_err(failed)?;
     if peer.uid != own_uid() {
         return Err(refused(format!(
@@ -178,7 +182,7 @@ fn again(wanted: Wanted, rank: u32, lost: &SegmentError) -> Result<OwnedFd, Boot
             own_uid()
         )));
     }
-    let request = Request { wanted, rank }.encode();
+    let request = DescriptorRequest { wanted, rank }.encode();
     connection.send(&request, None, deadline).map_err(failed)?;
     match connection.receive(ANSWER, deadline).map_err(failed)? {
         (bytes, Some(descriptor)) if bytes == WELCOME => Ok(descriptor),
@@ -190,45 +194,49 @@ fn again(wanted: Wanted, rank: u32, lost: &SegmentError) -> Result<OwnedFd, Boot
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_node::handover::Listener;
+    use mica_node::handover::HandoverListener;
     use std::os::fd::AsFd;
 
     #[test]
     fn requests_are_read_as_written() {
-        for wanted in [Wanted::Segment, Wanted::Manager] {
-            let request = Request {
+        for wanted in [DescriptorKind::Segment, DescriptorKind::Manager] {
+            let request = DescriptorRequest {
                 wanted,
                 rank: 70_000,
             };
-            assert_eq!(Request::decode(&request.encode()), Some(request));
+            assert_eq!(DescriptorRequest::decode(&request.encode()), Some(request));
         }
-        let bytes = Request {
-            wanted: Wanted::Segment,
+        let bytes = DescriptorRequest {
+            wanted: DescriptorKind::Segment,
             rank: 1,
         }
         .encode();
-        assert_eq!(Request::decode(&bytes[..12]), None);
-        assert_eq!(Request::decode(b"GET / HTTP/1"), None);
-        assert_eq!(Request::decode(&[]), None);
+        assert_eq!(DescriptorRequest::decode(&bytes[..12]), None);
+        assert_eq!(DescriptorRequest::decode(b"GET / HTTP/1"), None);
+        assert_eq!(DescriptorRequest::decode(&[]), None);
     }
 
     #[test]
     fn the_answer_brings_the_descriptor_or_the_reason() {
         let nonce = new_nonce().expect("random bytes");
-        let listener = Listener::bind(&socket_name(&nonce)).expect("a fresh name");
-        let soon = || Instant::now() + PATIENCE;
+        let listener = HandoverListener::bind(&socket_name(&nonce)).expect("a fresh name");
+        let soon = || Instant::now() + ANSWER_TIMEOUT;
         let file = std::fs::File::open("/proc/self/exe").expect("own program");
         for given in [Ok(file.as_fd()), Err("no rank 5 here")] {
-            let one = Connection::connect(&socket_name(&nonce), soon()).expect("it listens");
+            let one =
+                HandoverConnection::connect(&socket_name(&nonce), soon()).expect("it listens");
             let other = listener.try_accept().expect("accept").expect("queued");
-            assert_eq!(Request::read(&other).expect("open"), None);
-            let request = Request {
-                wanted: Wanted::Segment,
+            assert_eq!(DescriptorRequest::read(&other).expect("open"), None);
+            let request = DescriptorRequest {
+                wanted: DescriptorKind::Segment,
                 rank: 5,
             };
             one.send(&request.encode(), None, soon()).expect("sent");
-            assert_eq!(Request::read(&other).expect("open"), Some(request));
-            Request::answer(&other, given);
+            assert_eq!(
+                DescriptorRequest::read(&other).expect("open"),
+                Some(request)
+            );
+            DescriptorRequest::answer(&other, given);
             let (bytes, descriptor) = one.receive(ANSWER, soon()).expect("received");
             assert_eq!(descriptor.is_some(), given.is_ok());
             assert_eq!(bytes == WELCOME, given.is_ok());

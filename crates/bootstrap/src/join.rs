@@ -9,16 +9,16 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use mica_node::handover::Listener;
+use mica_node::handover::HandoverListener;
 use mica_node::segment::{JobSegment, JobSpec, RANK_VARIABLE, SEGMENT_FD_VARIABLE};
-use mica_node::topology::{CpuSet, Place, available_cores, cpu_quota};
+use mica_node::topology::{CorePlace, CpuSet, available_cores, cpu_quota};
 use mica_node::tunables;
 
-use crate::card::Card;
+use crate::card::EndpointRecord;
 use crate::choose;
 use crate::inherited;
-use crate::meeting::{Absence, Guest, fetch, hand_out, name};
-use crate::nodes::Nodes;
+use crate::meeting::{ExchangeError, JoiningProcess, fetch, hand_out, name};
+use crate::nodes::NodeMap;
 use crate::pmi1::Pmi1;
 use crate::{BootstrapError, ProcessManager, exchange};
 
@@ -26,7 +26,7 @@ use crate::{BootstrapError, ProcessManager, exchange};
 pub const EXCHANGE_VARIABLE: &str = "MICA_EXCHANGE";
 
 /// How long the processes of a node wait for each other. All of them are known to run by then.
-const PATIENCE: Duration = Duration::from_secs(60);
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A process that has joined its job. The segment's rank is not claimed yet ([`JobSegment::claim`]).
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub struct Joined {
     /// False for a process that was started alone.
     pub launched: bool,
     /// Where all ranks are.
-    pub nodes: Nodes,
+    pub nodes: NodeMap,
     /// The launcher's process manager; `None` when the node's segment is all there is.
     pub manager: Option<Box<dyn ProcessManager>>,
 }
@@ -58,7 +58,7 @@ pub fn join() -> Result<Joined, BootstrapError> {
             let forced = tunables::PMI.choice()?;
             let launcher = choose::choose(&choose::text, forced)?;
             match choose::connect(launcher)? {
-                Some(manager) => launched(manager, &Road::in_force()?),
+                Some(manager) => launched(manager, &ForeignLauncherNeeds::in_force()?),
                 None => alone(),
             }
         }
@@ -82,13 +82,13 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
     let is_served = is_ours && choose::text(EXCHANGE_VARIABLE).is_some();
     if !spans && !is_served {
         inherited::close_manager();
-        let card = Card::own("", None, 0)?;
+        let card = EndpointRecord::own("", None, 0)?;
         return Ok(Joined {
             segment,
             rank,
             size,
             launched: true,
-            nodes: Nodes::one(size, card.host),
+            nodes: NodeMap::one(size, card.host),
             manager: None,
         });
     }
@@ -104,14 +104,14 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
     let mut manager: Box<dyn ProcessManager> = Box::new(Pmi1::connect(wire, rank, size)?);
     // Nodes are what mpiexec made: a segment is a node, by its lowest rank.
     let part = format!("segment of rank {}", segment.members()[0]);
-    let card = Card::own(&part, host, segment.appnum(rank))?;
-    let cards = exchange_cards(manager.as_mut(), &card)?;
+    let card = EndpointRecord::own(&part, host, segment.appnum(rank))?;
+    let cards = exchange_records(manager.as_mut(), &card)?;
     Ok(Joined {
         segment,
         rank,
         size,
         launched: true,
-        nodes: Nodes::from_cards(&cards),
+        nodes: NodeMap::from_records(&cards),
         manager: Some(manager),
     })
 }
@@ -119,40 +119,40 @@ fn inherited(descriptor: u32) -> Result<Joined, BootstrapError> {
 fn alone() -> Result<Joined, BootstrapError> {
     let cores = available_cores() as u32;
     Ok(Joined {
-        segment: JobSegment::create(&JobSpec::on_one_node(&[Place::UNKNOWN], cores, &[0]))?,
+        segment: JobSegment::create(&JobSpec::on_one_node(&[CorePlace::UNKNOWN], cores, &[0]))?,
         rank: 0,
         size: 1,
         launched: false,
-        nodes: Nodes::one(1, Card::own("", None, 0)?.host),
+        nodes: NodeMap::one(1, EndpointRecord::own("", None, 0)?.host),
         manager: None,
     })
 }
 
-fn exchange_cards(
+fn exchange_records(
     manager: &mut dyn ProcessManager,
-    card: &Card,
-) -> Result<Vec<Card>, BootstrapError> {
+    card: &EndpointRecord,
+) -> Result<Vec<EndpointRecord>, BootstrapError> {
     let cards = exchange(manager, "card", &card.encode())?;
     let cards = cards.iter().zip(0..);
     cards
-        .map(|(bytes, rank)| Card::decode(bytes, rank))
+        .map(|(bytes, rank)| EndpointRecord::decode(bytes, rank))
         .collect()
 }
 
 /// What the road under a launcher of another MPI depends on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Road {
+pub(crate) struct ForeignLauncherNeeds {
     /// Nodes to make out of one machine; 0: none.
     pub virtual_nodes: u64,
     /// How long the processes of a node wait for each other.
     pub patience: Duration,
 }
 
-impl Road {
-    fn in_force() -> Result<Road, BootstrapError> {
-        Ok(Road {
+impl ForeignLauncherNeeds {
+    fn in_force() -> Result<ForeignLauncherNeeds, BootstrapError> {
+        Ok(ForeignLauncherNeeds {
             virtual_nodes: tunables::VIRTUAL_NODES.number()?,
-            patience: PATIENCE,
+            patience: EXCHANGE_TIMEOUT,
         })
     }
 
@@ -172,17 +172,18 @@ impl Road {
 /// As [`join`].
 pub(crate) fn launched(
     mut manager: Box<dyn ProcessManager>,
-    road: &Road,
+    road: &ForeignLauncherNeeds,
 ) -> Result<Joined, BootstrapError> {
     let (rank, size) = (manager.rank(), manager.size());
     let part = road.part(rank, size);
-    let card = Card::own(&part, None, manager.appnum().unwrap_or(0))?;
-    let listener = Listener::bind(&name(&card.nonce)).map_err(|source| BootstrapError::System {
-        call: "bind",
-        source,
-    })?;
-    let cards = exchange_cards(manager.as_mut(), &card)?;
-    let nodes = Nodes::from_cards(&cards);
+    let card = EndpointRecord::own(&part, None, manager.appnum().unwrap_or(0))?;
+    let listener =
+        HandoverListener::bind(&name(&card.nonce)).map_err(|source| BootstrapError::System {
+            call: "bind",
+            source,
+        })?;
+    let cards = exchange_records(manager.as_mut(), &card)?;
+    let nodes = NodeMap::from_records(&cards);
     let segment = meet(listener, &cards, &nodes, rank, road.patience)?;
     Ok(Joined {
         segment,
@@ -196,9 +197,9 @@ pub(crate) fn launched(
 
 /// Gets the node's segment: makes it and hands it out, or fetches it.
 fn meet(
-    listener: Listener,
-    cards: &[Card],
-    nodes: &Nodes,
+    listener: HandoverListener,
+    cards: &[EndpointRecord],
+    nodes: &NodeMap,
     rank: u32,
     patience: Duration,
 ) -> Result<JobSegment, BootstrapError> {
@@ -210,7 +211,7 @@ fn meet(
         node: nodes.names[node as usize].clone(),
         what,
     };
-    let guest = |rank: u32| Guest {
+    let guest = |rank: u32| JoiningProcess {
         rank,
         nonce: cards[rank as usize].nonce,
     };
@@ -237,7 +238,7 @@ fn meet(
         return Ok(segment);
     }
     let of_members = || members.iter().map(|&rank| &cards[rank as usize]);
-    let places: Vec<Place> = of_members().map(|card| card.place).collect();
+    let places: Vec<CorePlace> = of_members().map(|card| card.place).collect();
     let appnum: Vec<u32> = of_members().map(|card| card.appnum).collect();
     let cpus = CpuSet::from_cpus(of_members().flat_map(|card| card.cpus.iter()));
     let spec = JobSpec {
@@ -249,14 +250,14 @@ fn meet(
     };
     // What the ranks of a node descend from, as a rule: its descendants may read each other's memory under Yama.
     let segment = JobSegment::create_under(&spec, std::os::unix::process::parent_id())?;
-    let guests: Vec<Guest> = members[1..].iter().map(|&rank| guest(rank)).collect();
+    let guests: Vec<JoiningProcess> = members[1..].iter().map(|&rank| guest(rank)).collect();
     match hand_out(&listener, segment.as_fd(), &guests, own.uid, deadline) {
         Ok(()) => Ok(segment),
-        Err(Absence::Missing(ranks)) => Err(failed(format!(
+        Err(ExchangeError::Missing(ranks)) => Err(failed(format!(
             "of ranks {members:?}, {ranks:?} did not come for the job segment within {} s",
             patience.as_secs_f64()
         ))),
-        Err(Absence::Failed(error)) => Err(failed(format!(
+        Err(ExchangeError::Failed(error)) => Err(failed(format!(
             "rank {rank} could not hand out the job segment: {error}"
         ))),
     }
@@ -283,9 +284,9 @@ mod tests {
     #[test]
     fn virtual_nodes_are_blocks() {
         let of = |size: u32, virtual_nodes: u64| -> Vec<String> {
-            let road = Road {
+            let road = ForeignLauncherNeeds {
                 virtual_nodes,
-                patience: PATIENCE,
+                patience: EXCHANGE_TIMEOUT,
             };
             (0..size).map(|rank| road.part(rank, size)).collect()
         };

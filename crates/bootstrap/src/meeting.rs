@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use mica_node::handover::{Connection, Listener, wait_readable};
+use mica_node::handover::{HandoverConnection, HandoverListener, wait_readable};
 
 const GREETING: [u8; 8] = *b"mica-in\x01";
 const WELCOME: [u8; 8] = *b"mica-ok\x01";
@@ -18,7 +18,7 @@ const HELLO: usize = 8 + 4 + 16;
 
 /// Who may come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Guest {
+pub(crate) struct JoiningProcess {
     pub rank: u32,
     pub nonce: [u8; 16],
 }
@@ -30,7 +30,7 @@ pub(crate) fn name(nonce: &[u8; 16]) -> Vec<u8> {
 
 /// Why the processes did not meet.
 #[derive(Debug)]
-pub(crate) enum Absence {
+pub(crate) enum ExchangeError {
     /// These ranks did not come before the deadline.
     Missing(Vec<u32>),
     /// The sockets failed.
@@ -39,24 +39,26 @@ pub(crate) enum Absence {
 
 /// Gives `descriptor` to every guest; returns when all have it.
 pub(crate) fn hand_out(
-    listener: &Listener,
+    listener: &HandoverListener,
     descriptor: BorrowedFd<'_>,
-    guests: &[Guest],
+    guests: &[JoiningProcess],
     uid: u32,
     deadline: Instant,
-) -> Result<(), Absence> {
+) -> Result<(), ExchangeError> {
     let mut expected = guests.to_vec();
-    let mut callers: Vec<Connection> = Vec::new();
+    let mut callers: Vec<HandoverConnection> = Vec::new();
     while !expected.is_empty() {
         let fds: Vec<_> = std::iter::once(listener.as_fd())
-            .chain(callers.iter().map(Connection::as_fd))
+            .chain(callers.iter().map(HandoverConnection::as_fd))
             .collect();
         let ready = match wait_readable(&fds, deadline) {
             Ok(ready) => ready,
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                return Err(Absence::Missing(expected.iter().map(|g| g.rank).collect()));
+                return Err(ExchangeError::Missing(
+                    expected.iter().map(|g| g.rank).collect(),
+                ));
             }
-            Err(error) => return Err(Absence::Failed(error)),
+            Err(error) => return Err(ExchangeError::Failed(error)),
         };
         let (at_door, calls) = (ready[0], &ready[1..]);
         let mut spoke = calls.iter();
@@ -75,7 +77,7 @@ pub(crate) fn hand_out(
             false
         });
         if at_door {
-            while let Some(caller) = listener.try_accept().map_err(Absence::Failed)? {
+            while let Some(caller) = listener.try_accept().map_err(ExchangeError::Failed)? {
                 if caller.peer().is_ok_and(|peer| peer.uid == uid) {
                     callers.push(caller);
                 }
@@ -86,12 +88,12 @@ pub(crate) fn hand_out(
 }
 
 /// Who a caller says it is; `None` for what is no greeting.
-fn listen_to(caller: &Connection) -> Option<Guest> {
+fn listen_to(caller: &HandoverConnection) -> Option<JoiningProcess> {
     let (bytes, descriptor) = caller.try_receive(HELLO).ok()??;
     let (greeting, rest) = bytes.split_first_chunk()?;
     let (rank, nonce) = rest.split_first_chunk()?;
     (*greeting == GREETING && descriptor.is_none()).then_some(())?;
-    Some(Guest {
+    Some(JoiningProcess {
         rank: u32::from_le_bytes(*rank),
         nonce: nonce.try_into().ok()?,
     })
@@ -100,11 +102,11 @@ fn listen_to(caller: &Connection) -> Option<Guest> {
 /// Gets the descriptor from the leader whose nonce this is.
 pub(crate) fn fetch(
     leader: &[u8; 16],
-    me: Guest,
+    me: JoiningProcess,
     uid: u32,
     deadline: Instant,
 ) -> io::Result<OwnedFd> {
-    let connection = Connection::connect(&name(leader), deadline)?;
+    let connection = HandoverConnection::connect(&name(leader), deadline)?;
     let peer = connection.peer()?;
     if peer.uid != uid {
         let text = format!("its socket belongs to user {}, not {uid}", peer.uid);
@@ -141,14 +143,14 @@ mod tests {
         Instant::now() + Duration::from_secs(30)
     }
 
-    fn guest(rank: u32) -> Guest {
+    fn joining_process(rank: u32) -> JoiningProcess {
         let nonce = nonce().expect("random bytes");
-        Guest { rank, nonce }
+        JoiningProcess { rank, nonce }
     }
 
     struct Leader {
         nonce: [u8; 16],
-        listener: Listener,
+        listener: HandoverListener,
         file: File,
     }
 
@@ -156,7 +158,7 @@ mod tests {
         let nonce = nonce().expect("random bytes");
         Leader {
             nonce,
-            listener: Listener::bind(&name(&nonce)).expect("a fresh name"),
+            listener: HandoverListener::bind(&name(&nonce)).expect("a fresh name"),
             file: File::open("/proc/self/exe").expect("own program"),
         }
     }
@@ -165,20 +167,20 @@ mod tests {
     fn every_guest_gets_the_descriptor_and_nobody_else() {
         let leader = leader();
         let (nonce, uid) = (leader.nonce, own_uid());
-        let guests = [guest(1), guest(4)];
-        let come = |guest: Guest| thread::spawn(move || fetch(&nonce, guest, uid, soon()));
+        let guests = [joining_process(1), joining_process(4)];
+        let come = |guest: JoiningProcess| thread::spawn(move || fetch(&nonce, guest, uid, soon()));
         // Wrong nonce; wrong rank; one that says something else; one that says nothing and stays.
         let wrong = [
-            come(guest(1)),
-            come(Guest {
+            come(joining_process(1)),
+            come(JoiningProcess {
                 rank: 2,
                 ..guests[0]
             }),
         ];
-        let rude = Connection::connect(&name(&nonce), soon()).expect("it listens");
+        let rude = HandoverConnection::connect(&name(&nonce), soon()).expect("it listens");
         rude.send(b"GET / HTTP/1.1\r\nHost: nowhere.example\r\n", None, soon())
             .expect("sent");
-        let silent = Connection::connect(&name(&nonce), soon()).expect("it listens");
+        let silent = HandoverConnection::connect(&name(&nonce), soon()).expect("it listens");
         for stranger in wrong {
             // The leader turns it away while it waits for others: only started once these are known to be refused.
             thread::scope(|scope| {
@@ -192,7 +194,7 @@ mod tests {
                     io::ErrorKind::ConnectionReset
                 );
                 match out.join().expect("no panic") {
-                    Err(Absence::Missing(ranks)) => assert_eq!(ranks, [1, 4]),
+                    Err(ExchangeError::Missing(ranks)) => assert_eq!(ranks, [1, 4]),
                     other => panic!("{other:?}"),
                 }
             });
@@ -215,7 +217,7 @@ mod tests {
     #[test]
     fn another_user_is_refused_on_both_sides() {
         let leader = leader();
-        let me = guest(1);
+        let me = joining_process(1);
         let other = own_uid() + 1;
         let error = fetch(&leader.nonce, me, other, soon()).expect_err("another user's socket");
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
@@ -223,7 +225,7 @@ mod tests {
         let guest = thread::spawn(move || fetch(&nonce, me, own_uid(), soon()));
         let brief = Instant::now() + Duration::from_millis(300);
         let out = hand_out(&leader.listener, leader.file.as_fd(), &[me], other, brief);
-        assert!(matches!(out, Err(Absence::Missing(ranks)) if ranks == [1]));
+        assert!(matches!(out, Err(ExchangeError::Missing(ranks)) if ranks == [1]));
         drop(leader);
         assert!(guest.join().expect("no panic").is_err());
     }
@@ -240,7 +242,7 @@ mod tests {
                 let bytes = crate::manager::unhex(hex).expect("a nonce");
                 bytes.try_into().expect("16 bytes")
             };
-            let me = Guest {
+            let me = JoiningProcess {
                 rank: 1,
                 nonce: bytes(words[1]),
             };
@@ -250,7 +252,7 @@ mod tests {
             std::process::exit(if fetched.is_ok() { SERVED } else { REFUSED });
         }
         let leader = leader();
-        let me = guest(1);
+        let me = joining_process(1);
         let come = |uid: u32| {
             let nonces = [&leader.nonce, &me.nonce].map(|n| crate::manager::hex(n));
             let role = format!("{} {} {}", nonces[0], nonces[1], own_uid());
@@ -283,11 +285,11 @@ mod tests {
     #[test]
     fn a_leader_that_is_gone_is_no_hang() {
         let nonce = leader().nonce;
-        let error = fetch(&nonce, guest(1), own_uid(), soon()).expect_err("nobody");
+        let error = fetch(&nonce, joining_process(1), own_uid(), soon()).expect_err("nobody");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
         let leader = leader();
         let nonce = leader.nonce;
-        let waits = thread::spawn(move || fetch(&nonce, guest(1), own_uid(), soon()));
+        let waits = thread::spawn(move || fetch(&nonce, joining_process(1), own_uid(), soon()));
         // Queued but not served, it notices the end too.
         drop(leader);
         assert!(waits.join().expect("no panic").is_err());

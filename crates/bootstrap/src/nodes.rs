@@ -1,10 +1,10 @@
 //! Which rank is on which node.
 
-use crate::card::Card;
+use crate::card::EndpointRecord;
 
 /// Which rank is on which node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Nodes {
+pub struct NodeMap {
     /// Number of the node by job rank; nodes are numbered in the order of their lowest rank.
     pub of: Vec<u32>,
     /// Name by node: the host's, with a suffix where several nodes are on one host (`host`, `host#1`, `host#2`).
@@ -13,10 +13,10 @@ pub struct Nodes {
     pub all_on_one_machine: bool,
 }
 
-impl Nodes {
+impl NodeMap {
     /// All ranks on one node.
-    pub(crate) fn one(size: u32, name: String) -> Nodes {
-        Nodes {
+    pub(crate) fn one(size: u32, name: String) -> NodeMap {
+        NodeMap {
             of: vec![0; size as usize],
             names: vec![name],
             all_on_one_machine: true,
@@ -24,8 +24,8 @@ impl Nodes {
     }
 
     /// By the cards of all ranks, in the order of ranks.
-    pub(crate) fn from_cards(cards: &[Card]) -> Nodes {
-        let mut firsts: Vec<&Card> = Vec::new();
+    pub(crate) fn from_records(cards: &[EndpointRecord]) -> NodeMap {
+        let mut firsts: Vec<&EndpointRecord> = Vec::new();
         let mut names: Vec<String> = Vec::new();
         let mut of = Vec::with_capacity(cards.len());
         let mut numbers = std::collections::HashMap::new();
@@ -41,7 +41,7 @@ impl Nodes {
             });
             of.push(number);
         }
-        Nodes {
+        NodeMap {
             of,
             names,
             all_on_one_machine: firsts
@@ -69,12 +69,12 @@ impl Nodes {
 mod tests {
     use super::*;
 
-    fn card(machine: &str, node: &str, host: &str) -> Card {
-        Card {
+    fn record(machine: &str, node: &str, host: &str) -> EndpointRecord {
+        EndpointRecord {
             machine: machine.to_owned(),
             node: node.to_owned(),
             host: host.to_owned(),
-            ..Card::own("", None, 0).expect("a card")
+            ..EndpointRecord::own("", None, 0).expect("a card")
         }
     }
 
@@ -87,8 +87,8 @@ mod tests {
             ("m1", "a"),
             ("m1", "c"),
         ];
-        let cards = cards.map(|(machine, node)| card(machine, node, machine));
-        let nodes = Nodes::from_cards(&cards);
+        let cards = cards.map(|(machine, node)| record(machine, node, machine));
+        let nodes = NodeMap::from_records(&cards);
         assert_eq!(nodes.of, [0, 1, 0, 1, 2]);
         assert_eq!(nodes.names, ["m2", "m1", "m1#1"]);
         assert!(!nodes.all_on_one_machine);
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn virtual_nodes_are_one_machine() {
-        let nodes = Nodes::from_cards(&["v0", "v1"].map(|node| card("m", node, "here")));
+        let nodes = NodeMap::from_records(&["v0", "v1"].map(|node| record("m", node, "here")));
         assert_eq!(nodes.names, ["here", "here#1"]);
         assert!(nodes.all_on_one_machine);
-        assert_eq!(Nodes::one(3, "here".to_owned()).of, [0, 0, 0]);
+        assert_eq!(NodeMap::one(3, "here".to_owned()).of, [0, 0, 0]);
     }
 }

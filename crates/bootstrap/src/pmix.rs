@@ -8,8 +8,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mica_node::handover::{Listener, own_uid};
-use mica_node::pmix::{Client, Failure, Library};
+use mica_node::handover::{HandoverListener, own_uid};
+use mica_node::pmix::{PmixClient, PmixFailure, PmixLibrary};
 use mica_node::tunables;
 
 use crate::choose::text;
@@ -27,13 +27,13 @@ const GET_SECONDS: u32 = 60;
 /// A connection to a launcher that speaks PMIx.
 #[derive(Debug)]
 pub struct Pmix {
-    client: Client,
+    client: PmixClient,
     size: u32,
     appnum: Option<u32>,
     universe_size: Option<u32>,
     job_id: String,
     /// Held as long as this process is this rank.
-    _claim: Listener,
+    _claim: HandoverListener,
 }
 
 impl Pmix {
@@ -73,7 +73,7 @@ impl Pmix {
 
 /// Makes this process the only one that is this rank of this job on this machine. The kernel releases the name when the process
 /// ends; children do not inherit it.
-fn claim() -> Result<Listener, BootstrapError> {
+fn claim() -> Result<HandoverListener, BootstrapError> {
     let [namespace, rank] =
         ["PMIX_NAMESPACE", "PMIX_RANK"].map(|variable| text(variable).unwrap_or_default());
     let mut hasher = DefaultHasher::new();
@@ -83,7 +83,7 @@ fn claim() -> Result<Listener, BootstrapError> {
         own_uid(),
         hasher.finish()
     );
-    Listener::bind(name.as_bytes()).map_err(|source| match source.kind() {
+    HandoverListener::bind(name.as_bytes()).map_err(|source| match source.kind() {
         io::ErrorKind::AddrInUse => BootstrapError::BadEnvironment {
             variable: "PMIX_RANK",
             value: rank,
@@ -100,8 +100,8 @@ fn claim() -> Result<Listener, BootstrapError> {
 ///
 /// # Errors
 /// What was tried, and what was wrong with each.
-pub fn find_library() -> Result<Library, String> {
-    Library::load(&candidates(&text, &Path::is_file))
+pub fn find_library() -> Result<PmixLibrary, String> {
+    PmixLibrary::load(&candidates(&text, &Path::is_file))
 }
 
 /// Where the library may be. The launcher's own comes first: it is the one that its server was built with.
@@ -129,7 +129,7 @@ fn candidates(
     found
 }
 
-fn error(call: &str, failure: Failure) -> BootstrapError {
+fn error(call: &str, failure: PmixFailure) -> BootstrapError {
     let call = call.to_owned();
     if failure.is_lost() {
         let source = io::Error::new(io::ErrorKind::ConnectionReset, failure.to_string());

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::join::{Road, launched};
+use crate::join::{ForeignLauncherNeeds, launched};
 use crate::pmi1::Pmi1;
 use crate::pmi2::Pmi2;
 use crate::{BootstrapError, Joined, ProcessManager, exchange, fake};
@@ -174,7 +174,7 @@ fn share(joined: &Joined, meet: &std::sync::Barrier) {
 }
 
 fn join_all(managers: Vec<Box<dyn ProcessManager>>, virtual_nodes: u64) -> Vec<Joined> {
-    let road = Road {
+    let road = ForeignLauncherNeeds {
         virtual_nodes,
         patience: Duration::from_secs(60),
     };
@@ -225,7 +225,7 @@ fn virtual_nodes_have_segments_of_their_own() {
 
 #[test]
 fn a_rank_that_does_not_come_is_named() {
-    let road = Road {
+    let road = ForeignLauncherNeeds {
         virtual_nodes: 0,
         patience: Duration::from_millis(300),
     };
@@ -234,7 +234,7 @@ fn a_rank_that_does_not_come_is_named() {
             return launched(manager, &road).map(drop).err();
         }
         // Takes part in the exchange and is never seen again.
-        let card = crate::card::Card::own("", None, 0).expect("a card");
+        let card = crate::card::EndpointRecord::own("", None, 0).expect("a card");
         let node = road.part(1, 3);
         assert!(node.is_empty());
         exchange(manager.as_mut(), "card", &card.encode()).expect("an exchange");
@@ -253,7 +253,7 @@ fn a_rank_that_does_not_come_is_named() {
 
 #[test]
 fn a_leader_that_is_gone_is_named() {
-    let road = Road {
+    let road = ForeignLauncherNeeds {
         virtual_nodes: 0,
         patience: Duration::from_secs(60),
     };
@@ -261,7 +261,7 @@ fn a_leader_that_is_gone_is_named() {
         if manager.rank() == 1 {
             return launched(manager, &road).map(drop).err();
         }
-        let card = crate::card::Card::own("", None, 0).expect("a card");
+        let card = crate::card::EndpointRecord::own("", None, 0).expect("a card");
         exchange(manager.as_mut(), "card", &card.encode()).expect("an exchange");
         None
     });

@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
-use mica_channel::Messages;
+use mica_channel::PacketSource;
 use mica_channel::memory::{Block, Region, Shape, View};
-use mica_channel::net::choice::Wish;
-use mica_channel::net::{Net, Options};
+use mica_channel::net::choice::ProviderRequest;
+use mica_channel::net::{Net, NetOptions};
 use mica_channel::shm::Packet;
 
 fn view(bytes: usize) -> View {
@@ -33,8 +33,8 @@ fn receive(net: &mut Net, view: &View) {
 
 fn main() {
     let provider = std::env::args().nth(1).unwrap_or("tcp".to_owned());
-    let options = Options {
-        wish: Wish {
+    let options = NetOptions {
+        wish: ProviderRequest {
             provider: Some(provider),
             interface: Some("127.0.0.1".to_owned()),
             all_on_one_machine: true,
@@ -180,7 +180,7 @@ fn reads(net: &mut Net, me: u32) {
                     {
                         net.look();
                     }
-                    while net.next_end().is_none() {
+                    while net.next_completion().is_none() {
                         net.look();
                     }
                     send(net, 1 - me, &Packet::of_kind(7), &source);

@@ -18,7 +18,7 @@ pub use mica_node::area::{Completions, INLINE, TURNS};
 /// all methods panic on others.
 #[derive(Clone, Debug)]
 pub struct Area {
-    area: Arc<mica_node::area::Area>,
+    area: Arc<mica_node::area::MappedCollectiveArea>,
     /// Each cell: of a member's turns, then of the next member's.
     cells: Arc<[Region]>,
     /// The data of each line: of a member's turns, then of the next member's.
@@ -40,7 +40,7 @@ impl Area {
         Ok(area.map(|area| Area::new(Arc::new(area))))
     }
 
-    fn new(area: Arc<mica_node::area::Area>) -> Area {
+    fn new(area: Arc<mica_node::area::MappedCollectiveArea>) -> Area {
         let (lines, cells) = (Block::lines_of(&area), Block::cells_of(&area));
         let all = || (0..area.members().len() * TURNS).map(|i| (i % TURNS, i / TURNS));
         let inline = |(turn, member)| {
@@ -217,7 +217,7 @@ impl Area {
     }
 
     #[inline]
-    fn my_line(&self, turn: usize) -> &mica_node::area::Line {
+    fn my_line(&self, turn: usize) -> &mica_node::area::FlagLine {
         self.area.line(turn, self.area.me())
     }
 }
@@ -232,13 +232,13 @@ fn index(turn: usize, member: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::{Layout, Shape, copy_bytes};
+    use crate::memory::{Shape, TypeLayout, copy_bytes};
     use mica_node::segment::JobSpec;
-    use mica_node::topology::Place;
+    use mica_node::topology::CorePlace;
 
     /// Both members' views of the area of a job of two.
     fn pair() -> [Area; 2] {
-        let spec = JobSpec::on_one_node(&[Place::UNKNOWN; 2], 2, &[]);
+        let spec = JobSpec::on_one_node(&[CorePlace::UNKNOWN; 2], 2, &[]);
         let segment = Box::leak(Box::new(JobSegment::create(&spec).expect("segment")));
         [0, 1].map(|me| {
             let area = Area::open(segment, 2, &[1, 0], me).expect("memory");
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn scattered_payload_is_packed() {
         let [a, b] = pair();
-        let byte = Layout::basic(1, 1).expect("fits");
+        let byte = TypeLayout::basic(1, 1).expect("fits");
         let pairs = Arc::new(byte.hvector(3, 2, 4).expect("fits"));
         let from = Block::allocate(12).expect("memory");
         from.write_bytes(&[1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0, 0]);

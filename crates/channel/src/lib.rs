@@ -52,7 +52,7 @@ bitflags::bitflags! {
 
 /// What a copy engine costs, as far as it is known without calibration. (What the ways of a message cost is `mica_policy`'s.)
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cost {
+pub struct EngineCost {
     /// Nanoseconds to start a transfer.
     pub start_ns: f64,
     /// Nanoseconds for each byte.
@@ -70,7 +70,7 @@ pub trait Channel {
 }
 
 /// A channel that brings messages: what polling asks of it, so that several can be looked at in turn (chai-2009, 7.1).
-pub trait Messages {
+pub trait PacketSource {
     /// One look: the next packet and who sent it. Does not block. The packet stays until it is consumed.
     fn peek(&mut self) -> Option<(u32, Packet)>;
     /// True when [`Messages::peek`] would find something. For the last look before parking.
@@ -97,7 +97,7 @@ pub struct RemoteRegion {
 
 /// A channel that works on a peer's memory without the peer's program: what windows are made of (jiang-2004, 2; MPI 5.0, 12).
 ///
-/// Every operation takes a token, does not block, and answers true; its end comes later by [`next_end`](Self::next_end), once
+/// Every operation takes a token, does not block, and answers true; its end comes later by [`next_completion`](Self::next_completion), once
 /// for each token, after looks at the channel ([`Messages::peek`]). It answers false, and has done nothing, when there is no room
 /// for it now: try again after a look. Operations on one peer may be carried out in any order; [`flush`](Self::flush) separates
 /// them. [`Channel::capabilities`] says which of them there are: the others are errors that say so.
@@ -180,7 +180,7 @@ pub trait RemoteMemory {
     /// Ends when all operations on `peer` that were started before have ended, in the peer's memory too.
     fn flush(&mut self, peer: u32, token: u64);
     /// The next operation that has ended. Does not look at the channel.
-    fn next_end(&mut self) -> Option<transport::End>;
+    fn next_completion(&mut self) -> Option<transport::TransportCompletion>;
 }
 
 /// A channel could not do what it was asked to.
@@ -195,5 +195,5 @@ pub enum ChannelError {
     Net(#[from] net::NetError),
     /// A peer's memory could not be reached.
     #[error(transparent)]
-    Direct(#[from] direct::ReachError),
+    Direct(#[from] direct::PeerAccessError),
 }

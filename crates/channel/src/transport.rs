@@ -13,7 +13,7 @@
 //!   queued.
 //! - **A packet stays** where it is, with its payload, from the look that found it until it is
 //!   [consumed](Transport::consume). Packets are consumed in the order in which `peek` names them.
-//! - **Reads.** Each read that was started ends once, by [`next_end`](Transport::next_end). A read that fails may have copied
+//! - **Reads.** Each read that was started ends once, by [`next_completion`](Transport::next_completion). A read that fails may have copied
 //!   some of its bytes.
 //! - **Loss.** A peer that is lost is reported once by [`take_loss`](Transport::take_loss). All that is sent to it fails with
 //!   [`NetError::Lost`], and all reads from it end with that error. What it sent before may still arrive.
@@ -29,13 +29,13 @@ use std::os::fd::RawFd;
 use std::time::Duration;
 
 use crate::memory::View;
-use crate::net::{Lost, NetError};
+use crate::net::{LostPeer, NetError};
 use crate::shm::Packet;
-use crate::{Capabilities, Channel, ChannelError, Messages, RemoteRegion};
+use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
 
 /// How a rank may wait for a transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum WaitMode {
     /// Not at all: a look will find something.
     Ready,
     /// Until this descriptor is readable, or [`Transport::wait_at_most`] is over. It may be readable without reason; look and
@@ -47,7 +47,7 @@ pub enum Wait {
 
 /// An operation that was started with a token has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct End {
+pub struct TransportCompletion {
     /// The operation's token.
     pub token: u64,
     /// What an atomic operation found in its word, and 0 for others; or why it failed. Part of the bytes may have been copied by
@@ -57,7 +57,7 @@ pub struct End {
 
 /// Memory of this process that a peer may read. To be [given back](Transport::conceal).
 #[derive(Debug, PartialEq, Eq)]
-pub struct Exposed {
+pub struct ReadableRegion {
     /// The registration, as the peer must name it.
     pub key: u64,
     /// Its first byte, as the peer must name it.
@@ -66,10 +66,10 @@ pub struct Exposed {
     id: Option<u64>,
 }
 
-impl Exposed {
+impl ReadableRegion {
     /// Memory that peers know as `region`. `id` is the transport's own name for this use of it, `None` if there are no bytes.
-    pub fn new(region: RemoteRegion, id: Option<u64>) -> Exposed {
-        Exposed {
+    pub fn new(region: RemoteRegion, id: Option<u64>) -> ReadableRegion {
+        ReadableRegion {
             key: region.key,
             address: region.address,
             id,
@@ -83,8 +83,8 @@ impl Exposed {
 }
 
 /// As peers name the memory.
-impl From<&Exposed> for RemoteRegion {
-    fn from(exposed: &Exposed) -> RemoteRegion {
+impl From<&ReadableRegion> for RemoteRegion {
+    fn from(exposed: &ReadableRegion) -> RemoteRegion {
         RemoteRegion {
             key: exposed.key,
             address: exposed.address,
@@ -93,7 +93,7 @@ impl From<&Exposed> for RemoteRegion {
 }
 
 /// A network that carries a job's packets: see the module's head for the contract.
-pub trait Transport: Channel + Messages + Debug + Send {
+pub trait Transport: Channel + PacketSource + Debug + Send {
     /// Whether `peer` is reached by this transport. Does not change after the job's start.
     fn reaches(&self, peer: u32) -> bool;
 
@@ -124,7 +124,7 @@ pub trait Transport: Channel + Messages + Debug + Send {
     fn has_room(&mut self, peer: u32, payload: usize) -> bool;
 
     /// Makes progress: takes in what has arrived and what has ended.
-    fn look(&mut self);
+    fn poll(&mut self);
 
     /// The next packet of those that earlier looks have found.
     fn peek_found(&self) -> Option<(u32, Packet)>;
@@ -150,10 +150,10 @@ pub trait Transport: Channel + Messages + Debug + Send {
     ///
     /// # Errors
     /// When the memory cannot be registered, or the transport cannot read.
-    fn expose(&mut self, address: usize, len: usize) -> Result<Exposed, ChannelError>;
+    fn expose(&mut self, address: usize, len: usize) -> Result<ReadableRegion, ChannelError>;
 
     /// Gives exposed memory back. The peer must have done with it.
-    fn conceal(&mut self, exposed: Exposed);
+    fn conceal(&mut self, exposed: ReadableRegion);
 
     /// Starts to read `len` bytes of `peer`'s exposed memory from `from` on to the start of `view`, which lies in one piece.
     /// False when there is no room.
@@ -170,13 +170,13 @@ pub trait Transport: Channel + Messages + Debug + Send {
     ) -> Result<bool, ChannelError>;
 
     /// The next operation that has ended. Does not look.
-    fn next_end(&mut self) -> Option<End>;
+    fn next_completion(&mut self) -> Option<TransportCompletion>;
 
     /// The next peer that was found to be lost; each once.
-    fn take_loss(&mut self) -> Option<Lost>;
+    fn take_loss(&mut self) -> Option<LostPeer>;
 
     /// How to wait until there is something to do. Everything that is here must have been taken: packets and ends.
-    fn prepare_to_wait(&mut self) -> Wait;
+    fn prepare_to_wait(&mut self) -> WaitMode;
 
     /// How long to wait for a descriptor at most. `None`: for as long as it takes.
     fn wait_at_most(&self) -> Option<Duration>;

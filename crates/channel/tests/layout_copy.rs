@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::{Block, Layout, Region, Run, Shape, View};
+use mica_channel::memory::{Block, ByteRun, Region, Shape, TypeLayout, View};
 use proptest::prelude::*;
 
 /// How a layout is made.
@@ -17,7 +17,7 @@ enum Tree {
 
 /// A layout with the displacement of each of its bytes in order.
 struct Sample {
-    layout: Layout,
+    layout: TypeLayout,
     bytes: Vec<i64>,
 }
 
@@ -57,7 +57,7 @@ fn build(tree: &Tree) -> Sample {
     let layout = match tree {
         Tree::Basic(n) => {
             bytes.extend(0..*n as i64);
-            Layout::basic(*n, 1).unwrap()
+            TypeLayout::basic(*n, 1).unwrap()
         }
         Tree::Vector(count, length, stride, body) => {
             let body = build(body);
@@ -79,7 +79,8 @@ fn build(tree: &Tree) -> Sample {
             parts
                 .iter()
                 .for_each(|(length, at, field)| block(field, *length, *at, &mut bytes));
-            Layout::structure(parts.iter().map(|(n, at, field)| (*n, *at, &field.layout))).unwrap()
+            TypeLayout::structure(parts.iter().map(|(n, at, field)| (*n, *at, &field.layout)))
+                .unwrap()
         }
         Tree::Resized(lb, extent, body) => {
             let body = build(body);
@@ -213,7 +214,7 @@ proptest! {
         let Some(message) = message(&tree, count) else { return Ok(()) };
         let base = message.block.address();
         let position = (start * message.bytes.len() as f64) as usize;
-        let runs: Vec<Run> = message.view.runs(position).collect();
+        let runs: Vec<ByteRun> = message.view.runs(position).collect();
         let covered: Vec<usize> = runs
             .iter()
             .flat_map(|run| run.address - base..run.address - base + run.len)
@@ -305,7 +306,7 @@ fn contiguous_messages_may_overlap() {
 #[test]
 #[should_panic(expected = "reach outside the")]
 fn a_view_stays_in_its_block() {
-    let layout = Arc::new(Layout::basic(4, 4).unwrap().hvector(3, 1, 8).unwrap());
+    let layout = Arc::new(TypeLayout::basic(4, 4).unwrap().hvector(3, 1, 8).unwrap());
     let shape = Shape::of(&layout, 1).unwrap();
     let _ = Block::allocate(19).unwrap().view(shape);
 }

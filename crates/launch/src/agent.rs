@@ -28,7 +28,7 @@ enum AgentError {
     #[error(transparent)]
     Launch(#[from] job::LaunchError),
     #[error("{0}")]
-    Lost(#[from] crate::link::Lost),
+    Lost(#[from] crate::link::LinkLost),
     #[error("mpiexec sent a plan that is not sound")]
     Unsound,
     #[error("got signal {0}")]

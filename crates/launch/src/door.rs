@@ -12,26 +12,26 @@ use crate::link::Link;
 use crate::wire::Up;
 
 /// Time from the connection to the end of the handshake.
-const PATIENCE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Callers that have not proved anything, at most, besides one for each agent that is awaited.
 const CALLERS_MAX: usize = 64;
 /// Callers taken in at a time, so that many of them do not keep the head from its work.
 const ACCEPTED_MAX: usize = 32;
 
 /// The head's ports and those who knock there.
-pub struct Door {
+pub struct HeadListener {
     secret: Secret,
     listeners: Vec<TcpListener>,
-    callers: Vec<Caller>,
+    callers: Vec<PendingConnection>,
     awaited: usize,
 }
 
-struct Caller {
+struct PendingConnection {
     since: Instant,
-    state: State,
+    state: HandshakeState,
 }
 
-enum State {
+enum HandshakeState {
     /// Sends its first message.
     Begins(TcpStream, Vec<u8>),
     /// Sends its proof.
@@ -41,20 +41,20 @@ enum State {
 }
 
 /// What became of a caller.
-enum Step {
-    Wait(State),
+enum HandshakeStep {
+    Wait(HandshakeState),
     Enter(Box<Link>, Vec<Up>),
     Drop,
 }
 
-impl Door {
+impl HeadListener {
     /// Listens on these addresses, on a port between the two given or one that the system chooses, for so many agents.
     pub fn open(
         addresses: &[IpAddr],
         ports: Option<(u16, u16)>,
         secret: Secret,
         awaited: usize,
-    ) -> io::Result<Door> {
+    ) -> io::Result<HeadListener> {
         let (low, high) = ports.unwrap_or((0, 0));
         let listen = |address: &IpAddr| {
             let mut problem = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -86,7 +86,7 @@ impl Door {
             let text = format!("no port from {low} to {high} (--port-range) can be had: {problem}");
             return Err(io::Error::new(problem.kind(), text));
         }
-        Ok(Door {
+        Ok(HeadListener {
             secret,
             listeners,
             callers: Vec::new(),
@@ -114,8 +114,10 @@ impl Door {
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let listeners = self.listeners.iter().map(AsFd::as_fd);
         listeners.chain(self.callers.iter().map(|caller| match &caller.state {
-            State::Begins(stream, _) | State::Proves(stream, ..) => stream.as_fd(),
-            State::Trusted(link) => link.as_fd(),
+            HandshakeState::Begins(stream, _) | HandshakeState::Proves(stream, ..) => {
+                stream.as_fd()
+            }
+            HandshakeState::Trusted(link) => link.as_fd(),
         }))
     }
 
@@ -124,13 +126,13 @@ impl Door {
         let mut entered = Vec::new();
         for caller in std::mem::take(&mut self.callers) {
             let since = caller.since;
-            if since.elapsed() > PATIENCE {
+            if since.elapsed() > HANDSHAKE_TIMEOUT {
                 continue;
             }
             match self.step(caller.state) {
-                Step::Wait(state) => self.callers.push(Caller { since, state }),
-                Step::Enter(link, messages) => entered.push((link, messages)),
-                Step::Drop => {}
+                HandshakeStep::Wait(state) => self.callers.push(PendingConnection { since, state }),
+                HandshakeStep::Enter(link, messages) => entered.push((link, messages)),
+                HandshakeStep::Drop => {}
             }
         }
         self.accept();
@@ -147,58 +149,61 @@ impl Door {
                     continue;
                 }
                 if self.callers.len() >= CALLERS_MAX + self.awaited {
-                    let untrusted = |c: &Caller| !matches!(c.state, State::Trusted(_));
+                    let untrusted =
+                        |c: &PendingConnection| !matches!(c.state, HandshakeState::Trusted(_));
                     let oldest = self.callers.iter().position(untrusted).unwrap_or(0);
                     self.callers.remove(oldest);
                 }
-                self.callers.push(Caller {
+                self.callers.push(PendingConnection {
                     since: Instant::now(),
-                    state: State::Begins(stream, Vec::with_capacity(HELLO)),
+                    state: HandshakeState::Begins(stream, Vec::with_capacity(HELLO)),
                 });
             }
         }
     }
 
-    fn step(&self, state: State) -> Step {
+    fn step(&self, state: HandshakeState) -> HandshakeStep {
         match state {
-            State::Begins(mut stream, mut bytes) => {
+            HandshakeState::Begins(mut stream, mut bytes) => {
                 let hello: [u8; HELLO] = match read_exactly(&mut stream, &mut bytes) {
                     Ok(Some(hello)) => hello,
-                    Ok(None) => return Step::Wait(State::Begins(stream, bytes)),
-                    Err(_) => return Step::Drop,
+                    Ok(None) => return HandshakeStep::Wait(HandshakeState::Begins(stream, bytes)),
+                    Err(_) => return HandshakeStep::Drop,
                 };
                 let Some((side, challenge)) = HeadSide::answer(&self.secret, &hello) else {
-                    return Step::Drop;
+                    return HandshakeStep::Drop;
                 };
                 // A fresh connection has room for it.
                 match stream.write(&challenge) {
                     Ok(written) if written == challenge.len() => {
-                        self.step(State::Proves(stream, Vec::new(), side))
+                        self.step(HandshakeState::Proves(stream, Vec::new(), side))
                     }
-                    _ => Step::Drop,
+                    _ => HandshakeStep::Drop,
                 }
             }
-            State::Proves(mut stream, mut bytes, side) => {
+            HandshakeState::Proves(mut stream, mut bytes, side) => {
                 let proof: [u8; LENGTH] = match read_exactly(&mut stream, &mut bytes) {
                     Ok(Some(proof)) => proof,
-                    Ok(None) => return Step::Wait(State::Proves(stream, bytes, side)),
-                    Err(_) => return Step::Drop,
+                    Ok(None) => {
+                        return HandshakeStep::Wait(HandshakeState::Proves(stream, bytes, side));
+                    }
+                    Err(_) => return HandshakeStep::Drop,
                 };
                 let Some(keys) = side.accept(&self.secret, &proof) else {
-                    return Step::Drop;
+                    return HandshakeStep::Drop;
                 };
                 match Link::of_head(stream, keys) {
-                    Ok(link) => self.step(State::Trusted(Box::new(link))),
-                    Err(_) => Step::Drop,
+                    Ok(link) => self.step(HandshakeState::Trusted(Box::new(link))),
+                    Err(_) => HandshakeStep::Drop,
                 }
             }
-            State::Trusted(mut link) => {
+            HandshakeState::Trusted(mut link) => {
                 let mut messages = Vec::new();
                 let heard = link.receive(&mut messages);
                 match messages.first() {
-                    Some(Up::Hello { .. }) => Step::Enter(link, messages),
-                    None if heard.is_ok() => Step::Wait(State::Trusted(link)),
-                    _ => Step::Drop,
+                    Some(Up::Hello { .. }) => HandshakeStep::Enter(link, messages),
+                    None if heard.is_ok() => HandshakeStep::Wait(HandshakeState::Trusted(link)),
+                    _ => HandshakeStep::Drop,
                 }
             }
         }
@@ -230,15 +235,15 @@ mod tests {
     use crate::auth::AgentSide;
     use mica_node::process::wait_readable;
 
-    fn open() -> (Door, SocketAddr, Secret) {
+    fn open() -> (HeadListener, SocketAddr, Secret) {
         let secret = Secret::new().unwrap();
-        let door = Door::open(&[[127, 0, 0, 1].into()], None, secret.clone(), 1).unwrap();
+        let door = HeadListener::open(&[[127, 0, 0, 1].into()], None, secret.clone(), 1).unwrap();
         let address = door.addresses().unwrap()[0];
         (door, address, secret)
     }
 
     /// Attends until somebody enters, or nothing happens for a while.
-    fn attend(door: &mut Door) -> Vec<(Box<Link>, Vec<Up>)> {
+    fn attend(door: &mut HeadListener) -> Vec<(Box<Link>, Vec<Up>)> {
         loop {
             let fds: Vec<_> = door.fds().collect();
             let ready = wait_readable(&fds, Some(Duration::from_millis(300))).unwrap();
@@ -369,7 +374,7 @@ mod tests {
         drop(entered);
         assert!(agent.join().unwrap());
         for caller in &mut door.callers {
-            caller.since = Instant::now().checked_sub(PATIENCE * 2).unwrap();
+            caller.since = Instant::now().checked_sub(HANDSHAKE_TIMEOUT * 2).unwrap();
         }
         door.attend();
         assert!(door.callers.is_empty(), "their time is over");

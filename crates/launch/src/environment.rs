@@ -11,7 +11,7 @@ use std::process::Command;
 use mica_bootstrap::EXCHANGE_VARIABLE;
 use serde::{Deserialize, Serialize};
 
-use crate::options::{Launcher, Section};
+use crate::options::{AgentLauncher, ProgramSection};
 use crate::wire::NodeJob;
 
 /// What ranks get of the launcher's own environment.
@@ -61,14 +61,14 @@ const PREFIXES: [&str; 6] = ["MPI_LOCAL", "PMI_", "PMIX_", "SSH_", "XDG_SESSION_
 const SLURM: [&str; 2] = ["SLURM_", "SLURMD_"];
 
 /// What agents get of this process's environment.
-pub fn for_agents(launcher: Launcher) -> Vec<(OsString, OsString)> {
+pub fn for_agents(launcher: AgentLauncher) -> Vec<(OsString, OsString)> {
     let own = std::env::vars_os().filter(|(name, _)| goes_along(name, launcher));
     own.collect()
 }
 
 /// Gives a rank's command its environment: what it inherits here, what the head sent of its own, and what the command
 /// line sets.
-pub fn apply(command: &mut Command, job: &NodeJob, section: &Section) {
+pub fn apply(command: &mut Command, job: &NodeJob, section: &ProgramSection) {
     let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
     if *inherit != Inherit::All {
         command.env_clear();
@@ -89,7 +89,7 @@ pub fn apply(command: &mut Command, job: &NodeJob, section: &Section) {
 }
 
 /// Whether the rank has this variable by [`apply`].
-pub fn is_given(job: &NodeJob, section: &Section, name: &str) -> bool {
+pub fn is_given(job: &NodeJob, section: &ProgramSection, name: &str) -> bool {
     let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
     let given = job.environment.iter().chain(&section.environment);
     let here =
@@ -98,7 +98,7 @@ pub fn is_given(job: &NodeJob, section: &Section, name: &str) -> bool {
 }
 
 /// A variable's value as the rank has it by [`apply`].
-pub fn value(job: &NodeJob, section: &Section, name: &str) -> Option<OsString> {
+pub fn value(job: &NodeJob, section: &ProgramSection, name: &str) -> Option<OsString> {
     let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
     let given = job.environment.iter().chain(&section.environment);
     let sent = job.inherited.iter().filter(|(name, _)| inherit.takes(name));
@@ -109,7 +109,7 @@ pub fn value(job: &NodeJob, section: &Section, name: &str) -> Option<OsString> {
 }
 
 /// A program as it is found by this process's PATH, for ranks that do not inherit it.
-pub fn find_program(job: &NodeJob, section: &Section, program: &OsStr) -> OsString {
+pub fn find_program(job: &NodeJob, section: &ProgramSection, program: &OsStr) -> OsString {
     if program.as_encoded_bytes().contains(&b'/') || is_given(job, section, "PATH") {
         return program.to_owned();
     }
@@ -120,9 +120,9 @@ pub fn find_program(job: &NodeJob, section: &Section, program: &OsStr) -> OsStri
     found.map_or(program.to_owned(), Into::into)
 }
 
-fn goes_along(name: &OsStr, launcher: Launcher) -> bool {
+fn goes_along(name: &OsStr, launcher: AgentLauncher) -> bool {
     let begins = |prefix: &&str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
-    let of_slurm = launcher == Launcher::Srun && SLURM.iter().any(&begins);
+    let of_slurm = launcher == AgentLauncher::Srun && SLURM.iter().any(&begins);
     !OF_THE_HOST.iter().any(|known| name == *known) && !PREFIXES.iter().any(&begins) && !of_slurm
 }
 
@@ -141,7 +141,7 @@ mod tests {
             "FI_PROVIDER",
             "HOSTS",
         ] {
-            assert!(goes(name, Launcher::Srun), "{name}");
+            assert!(goes(name, AgentLauncher::Srun), "{name}");
         }
         for name in [
             "PWD",
@@ -151,8 +151,10 @@ mod tests {
             "MICA_RANK",
             "_",
         ] {
-            assert!(!goes(name, Launcher::Ssh), "{name}");
+            assert!(!goes(name, AgentLauncher::Ssh), "{name}");
         }
-        assert!(goes("SLURM_JOB_ID", Launcher::Ssh) && !goes("SLURM_NODEID", Launcher::Srun));
+        assert!(
+            goes("SLURM_JOB_ID", AgentLauncher::Ssh) && !goes("SLURM_NODEID", AgentLauncher::Srun)
+        );
     }
 }

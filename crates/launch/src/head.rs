@@ -17,19 +17,21 @@ use mica_node::process::{
 use mica_node::topology::Reservation;
 
 use crate::auth::Secret;
-use crate::door::Door;
+use crate::door::HeadListener;
 use crate::environment;
 use crate::hosts::ranks_text;
 use crate::job::{LaunchError, doing, finish_output, take_signals};
-use crate::late::Late;
-use crate::left::PATIENCE;
-use crate::link::{BEAT, Link, Lost};
-use crate::options::{Agent, Launcher, Options};
-use crate::output::Target;
-use crate::placement::{NodeRanks, Nodes, PlacementError, head_addresses};
+use crate::late::LateArrivals;
+use crate::left::DEPARTURE_TIMEOUT;
+use crate::link::{BEAT, Link, LinkLost};
+use crate::options::{Agent, AgentLauncher, JobOptions};
+use crate::output::OutputTarget;
+use crate::placement::{JobNodes, NodeRanks, PlacementError, head_addresses};
 use crate::plan::command_line;
-use crate::remote::{Shell, commands};
-use crate::report::{Cause, Ending, Failure, first_failure, hang_report, left_note, signal_name};
+use crate::remote::{RemoteShell, commands};
+use crate::report::{
+    Cause, Ending, RankFailure, first_failure, hang_report, left_note, signal_name,
+};
 use crate::traffic::{self, Sent};
 use crate::wire::{Down, NodeJob, NodeReport, Puts, RankEnd, Up};
 use crate::writer::Writer;
@@ -38,7 +40,7 @@ mod start;
 
 /// Why the head cannot do its work.
 #[derive(Debug, thiserror::Error)]
-pub enum HeadError {
+pub enum ControllerError {
     /// Where agents shall connect to is not right.
     #[error(transparent)]
     Placement(#[from] PlacementError),
@@ -69,24 +71,24 @@ const REPORT_TIME: Duration = Duration::from_secs(5);
 /// that is to blame.
 const DOUBT: Duration = Duration::from_millis(250);
 /// Both outputs.
-const OUTPUTS: [Target; 2] = [Target::Out, Target::Err];
+const OUTPUTS: [OutputTarget; 2] = [OutputTarget::Out, OutputTarget::Err];
 /// Time for agents and remote shells to go when the job is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Runs the job and answers its exit status.
-pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
+pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError> {
     let signals = take_signals()?;
     let all = interfaces().map_err(doing("cannot list the network interfaces"))?;
     let addresses = head_addresses(nodes, options.interface.as_deref(), &all)?;
     let secret = Secret::new().map_err(doing("cannot make a secret"))?;
-    let door = Door::open(&addresses, options.ports, secret, nodes.nodes.len());
+    let door = HeadListener::open(&addresses, options.ports, secret, nodes.nodes.len());
     let door = door.map_err(doing("cannot listen for agents"))?;
     let writer = Writer::start().map_err(doing("cannot start the thread for output"))?;
     let now = Instant::now();
-    let mut head = Head {
+    let mut head = Controller {
         options,
         launcher: nodes.launcher,
-        nodes: nodes.nodes.iter().map(Node::new).collect(),
+        nodes: nodes.nodes.iter().map(AgentNode::new).collect(),
         size: options.ranks() as u32,
         door,
         shells: Vec::new(),
@@ -110,7 +112,7 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
     let result = head.start(nodes).and_then(|()| Ok(head.serve()?));
     head.clean_up();
     let deadline = options.timeout.map(|time| now + time);
-    let Head {
+    let Controller {
         mut writer,
         signals,
         ending,
@@ -123,7 +125,7 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
         writer.say(traffic::table(&sent));
     }
     if result.is_ok() && options.wants_late() {
-        let mut late = Late::default();
+        let mut late = LateArrivals::default();
         for node in nodes {
             late.merge(node.late);
         }
@@ -133,39 +135,39 @@ pub fn run(options: &Options, nodes: &Nodes) -> Result<u8, HeadError> {
     result.map(|()| ending.as_ref().map_or(written, Ending::status))
 }
 
-struct Node {
+struct AgentNode {
     host: String,
     members: Vec<u32>,
-    state: State,
+    state: AgentState,
     /// Puts of its ranks, when they are all in a barrier.
     arrived: Option<Puts>,
     /// What tells machines apart.
     machine: String,
     sent: Vec<Sent>,
-    late: Late,
+    late: LateArrivals,
     /// The agent has said why it cannot go on.
     explained: bool,
     /// Its agent has come in.
     came: bool,
 }
 
-enum State {
+enum AgentState {
     Awaited,
     Running(Box<Link>),
     Over(Box<Link>),
     Lost,
 }
 
-impl Node {
-    fn new(node: &crate::placement::NodeRanks) -> Node {
-        Node {
+impl AgentNode {
+    fn new(node: &crate::placement::NodeRanks) -> AgentNode {
+        AgentNode {
             host: node.host.clone(),
             members: node.members.clone(),
-            state: State::Awaited,
+            state: AgentState::Awaited,
             arrived: None,
             machine: String::new(),
             sent: Vec::new(),
-            late: Late::default(),
+            late: LateArrivals::default(),
             explained: false,
             came: false,
         }
@@ -173,24 +175,24 @@ impl Node {
 
     fn link(&self) -> Option<&Link> {
         match &self.state {
-            State::Running(link) | State::Over(link) => Some(link),
-            State::Awaited | State::Lost => None,
+            AgentState::Running(link) | AgentState::Over(link) => Some(link),
+            AgentState::Awaited | AgentState::Lost => None,
         }
     }
 
     fn link_mut(&mut self) -> Option<&mut Link> {
         match &mut self.state {
-            State::Running(link) | State::Over(link) => Some(link),
-            State::Awaited | State::Lost => None,
+            AgentState::Running(link) | AgentState::Over(link) => Some(link),
+            AgentState::Awaited | AgentState::Lost => None,
         }
     }
 
     fn is_awaited(&self) -> bool {
-        matches!(self.state, State::Awaited)
+        matches!(self.state, AgentState::Awaited)
     }
 
     fn is_running(&self) -> bool {
-        matches!(self.state, State::Running(_))
+        matches!(self.state, AgentState::Running(_))
     }
 }
 
@@ -199,7 +201,7 @@ struct InputWindow(Vec<(usize, usize)>);
 
 impl InputWindow {
     /// For the nodes that have such ranks; `None` if there are none.
-    fn of(options: &Options, nodes: &Nodes) -> Option<InputWindow> {
+    fn of(options: &JobOptions, nodes: &JobNodes) -> Option<InputWindow> {
         let reads = |node: &NodeRanks| {
             node.members
                 .iter()
@@ -222,7 +224,7 @@ impl InputWindow {
 }
 
 /// What ranks wait for, as far as it is known.
-struct Report {
+struct HangReport {
     all: NodeReport,
     awaited: Vec<usize>,
     until: Instant,
@@ -230,24 +232,24 @@ struct Report {
     then_end: bool,
 }
 
-struct Head<'a> {
-    options: &'a Options,
-    launcher: Launcher,
-    nodes: Vec<Node>,
+struct Controller<'a> {
+    options: &'a JobOptions,
+    launcher: AgentLauncher,
+    nodes: Vec<AgentNode>,
     size: u32,
-    door: Door,
-    shells: Vec<Shell>,
+    door: HeadListener,
+    shells: Vec<RemoteShell>,
     signals: Signals,
     writer: Writer,
     /// `None` when nobody reads standard input any more, or it has ended.
     input: Option<InputWindow>,
     /// By rank: whether it may still run.
     alive: Vec<bool>,
-    report: Option<Report>,
+    report: Option<HangReport>,
     /// A failure that may follow from another, and when it is taken for what it is.
-    suspect: Option<(Failure, Instant)>,
+    suspect: Option<(RankFailure, Instant)>,
     /// A rank that left without `MPI_Finalize`, and when that is a failure if others still run.
-    left: Option<(Failure, Instant)>,
+    left: Option<(RankFailure, Instant)>,
     /// A rank that has exited with 0 and never called MPI_Init, with its process and node.
     without_init: Option<(u32, u32, usize)>,
     /// A rank that has called MPI_Init.
@@ -266,11 +268,11 @@ struct Head<'a> {
     reservation: Reservation,
 }
 
-impl Head<'_> {
+impl Controller<'_> {
     /// `host a (ranks 0-3), host b (rank 4)`.
     fn names(&self, nodes: &[usize]) -> String {
         let name = |&node: &usize| {
-            let Node { host, members, .. } = &self.nodes[node];
+            let AgentNode { host, members, .. } = &self.nodes[node];
             format!("host {host} ({})", ranks_text(members))
         };
         let names: Vec<String> = nodes.iter().map(name).collect();
@@ -291,9 +293,9 @@ impl Head<'_> {
 
     fn goes_on(&self) -> bool {
         let given_up = self.give_up_at.is_some_and(|at| at <= Instant::now());
-        let awaited = self.ending.is_none() && self.nodes.iter().any(Node::is_awaited);
+        let awaited = self.ending.is_none() && self.nodes.iter().any(AgentNode::is_awaited);
         let doubt = self.suspect.is_some();
-        !given_up && (awaited || doubt || self.nodes.iter().any(Node::is_running))
+        !given_up && (awaited || doubt || self.nodes.iter().any(AgentNode::is_running))
     }
 
     /// Waits until something happens, and serves all. What is not ready costs a failing read.
@@ -305,8 +307,8 @@ impl Head<'_> {
             reads.push(stdin.as_fd());
         }
         reads.extend(self.door.fds());
-        reads.extend(self.shells.iter().flat_map(Shell::fds));
-        let links = || self.nodes.iter().filter_map(Node::link);
+        reads.extend(self.shells.iter().flat_map(RemoteShell::fds));
+        let links = || self.nodes.iter().filter_map(AgentNode::link);
         reads.extend(links().map(AsFd::as_fd));
         let unsent = links().filter(|link| link.has_unsent());
         let writes: Vec<BorrowedFd<'_>> = unsent.map(AsFd::as_fd).collect();
@@ -437,10 +439,10 @@ impl Head<'_> {
                 for &rank in &self.nodes[node].members {
                     self.alive[rank as usize] = false;
                 }
-                let state = std::mem::replace(&mut self.nodes[node].state, State::Lost);
-                if let State::Running(mut link) = state {
+                let state = std::mem::replace(&mut self.nodes[node].state, AgentState::Lost);
+                if let AgentState::Running(mut link) = state {
                     link.send(&Down::Bye);
-                    self.nodes[node].state = State::Over(link);
+                    self.nodes[node].state = AgentState::Over(link);
                 }
             }
         }
@@ -461,7 +463,7 @@ impl Head<'_> {
         else {
             return;
         };
-        let failure = Failure {
+        let failure = RankFailure {
             rank,
             pid,
             host: self.nodes[node].host.clone(),
@@ -476,7 +478,7 @@ impl Head<'_> {
                 if self.options.wants_checks() {
                     self.writer.say(left_note(&failure));
                 }
-                self.left = Some((failure, Instant::now() + PATIENCE));
+                self.left = Some((failure, Instant::now() + DEPARTURE_TIMEOUT));
             }
             Cause::NotFinalized => {}
             _ if self.suspect.is_none() => {
@@ -492,7 +494,7 @@ impl Head<'_> {
             return;
         };
         if self.ending.is_none() && self.suspect.is_none() {
-            let failure = Failure {
+            let failure = RankFailure {
                 rank,
                 pid,
                 host: self.nodes[node].host.clone(),
@@ -505,7 +507,7 @@ impl Head<'_> {
     }
 
     /// Ends the job because of this failure.
-    fn blame(&mut self, mut failure: Failure) {
+    fn blame(&mut self, mut failure: RankFailure) {
         failure.others = self.running_ranks();
         self.writer.say(&failure);
         self.end(Ending::Failed(failure), signal::SIGTERM);
@@ -538,17 +540,17 @@ impl Head<'_> {
     }
 
     /// A node's agent is gone, or cannot be heard.
-    fn on_lost(&mut self, node: usize, lost: &Lost) {
-        let was = std::mem::replace(&mut self.nodes[node].state, State::Lost);
+    fn on_lost(&mut self, node: usize, lost: &LinkLost) {
+        let was = std::mem::replace(&mut self.nodes[node].state, AgentState::Lost);
         for &rank in &self.nodes[node].members {
             self.alive[rank as usize] = false;
         }
-        if !matches!(was, State::Running(_)) || self.nodes[node].explained {
+        if !matches!(was, AgentState::Running(_)) || self.nodes[node].explained {
             return;
         }
         let shell = self.shells.iter_mut().find(|s| s.nodes == [node]);
         let mut why = lost.to_string();
-        if let (Some(shell), Lost::Closed | Lost::Failed(_)) = (shell, lost) {
+        if let (Some(shell), LinkLost::Closed | LinkLost::Failed(_)) = (shell, lost) {
             // Where the shell is the agent itself, or ends with it, its end says more.
             let _ = shell.wait(Duration::from_millis(200));
             if let Some(ended) = shell.ended().filter(|_| shell.has_failed()) {
@@ -655,7 +657,7 @@ impl Head<'_> {
         let running = |node: &usize| self.nodes[*node].is_running();
         let awaited = (0..self.nodes.len()).filter(running).collect();
         let then_end = then_end || self.report.as_ref().is_some_and(|report| report.then_end);
-        self.report = Some(Report {
+        self.report = Some(HangReport {
             all: NodeReport::default(),
             awaited,
             until: Instant::now() + REPORT_TIME,
@@ -672,7 +674,7 @@ impl Head<'_> {
         };
         let all = &mut report.all;
         // A node whose ranks have all ended is not asked any more.
-        let is_over = |node: &&Node| matches!(node.state, State::Over(_));
+        let is_over = |node: &&AgentNode| matches!(node.state, AgentState::Over(_));
         let over = self.nodes.iter().filter(is_over);
         let ranks = over.flat_map(|node| &node.members);
         all.ended
@@ -702,18 +704,18 @@ impl Head<'_> {
         self.door.close();
         self.kill_at = Some(now + self.options.grace);
         self.give_up_at = Some(now + self.options.grace + self.options.host_timeout);
-        if self.nodes.iter().any(Node::is_awaited) {
+        if self.nodes.iter().any(AgentNode::is_awaited) {
             // Nothing runs yet. Agents that have come in see the end of the connection, and go.
             self.nodes
                 .iter_mut()
-                .for_each(|node| node.state = State::Lost);
+                .for_each(|node| node.state = AgentState::Lost);
         }
         self.tell_running(&Down::End(number));
     }
 
     /// Whether more of standard input can be read now.
     fn reads_input(&self) -> bool {
-        let started = !self.nodes.iter().any(Node::is_awaited);
+        let started = !self.nodes.iter().any(AgentNode::is_awaited);
         let room = self.input.as_ref().is_some_and(InputWindow::has_room);
         let stdin = io::stdin();
         let ours = !io::IsTerminal::is_terminal(&stdin) || is_foreground(stdin.as_fd());
@@ -751,7 +753,7 @@ impl Head<'_> {
                 link.flush_for(BEAT);
             }
             // An agent that still runs sees the end of the connection, and ends.
-            node.state = State::Lost;
+            node.state = AgentState::Lost;
         }
         let end = Instant::now() + FAREWELL;
         for shell in &mut self.shells {

@@ -12,7 +12,7 @@ use std::process::ChildStdin;
 const HELD_MAX: u64 = 64 << 20;
 
 /// A rank's end, and how far it is.
-struct Reader {
+struct InputReader {
     pipe: ChildStdin,
     /// Bytes that it has taken.
     taken: u64,
@@ -21,7 +21,7 @@ struct Reader {
 /// Input for the ranks of a node.
 #[derive(Default)]
 pub struct Input {
-    readers: Vec<Reader>,
+    readers: Vec<InputReader>,
     /// What the slowest has not taken.
     pending: Vec<u8>,
     /// Bytes that all have taken.
@@ -35,7 +35,7 @@ pub struct Input {
 impl Input {
     /// One more rank gets it.
     pub fn add(&mut self, pipe: ChildStdin) {
-        self.readers.push(Reader { pipe, taken: 0 });
+        self.readers.push(InputReader { pipe, taken: 0 });
     }
 
     fn end_of_pending(&self) -> u64 {

@@ -19,14 +19,14 @@ use mica_node::process::{
 };
 use mica_node::segment::SegmentError;
 
-use crate::left::Left;
-use crate::link::{BEAT, Lost};
-use crate::options::Options;
-use crate::output::Stream;
-use crate::plan::{Plan, command_line};
-use crate::ranks::{Connect, Ranks};
+use crate::left::DepartedRanks;
+use crate::link::{BEAT, LinkLost};
+use crate::options::JobOptions;
+use crate::output::RankStream;
+use crate::plan::{NodePlan, command_line};
+use crate::ranks::{Connect, RankProcesses};
 use crate::report::{
-    Cause, Ending, Failure, first_failure, hang_report, left_note, signal_name, signal_status,
+    Cause, Ending, RankFailure, first_failure, hang_report, left_note, signal_name, signal_status,
 };
 use crate::traffic;
 use crate::wire::{Down, NodeJob, Puts, RankEnd, Up};
@@ -35,7 +35,7 @@ use crate::writer::Writer;
 mod events;
 mod master;
 
-pub use master::{Master, Settled, Uplink, User, settle};
+pub use master::{InvokingUser, Master, OutputSettled, Uplink, settle};
 
 /// The launcher could not start the job.
 #[derive(Debug, thiserror::Error)]
@@ -126,14 +126,14 @@ pub fn take_signals() -> Result<Signals, LaunchError> {
 }
 
 /// Runs all ranks of a job on this node and answers the exit status.
-pub fn run(options: &Options, node: &NodeJob, plan: &Plan<'_>) -> Result<u8, LaunchError> {
+pub fn run(options: &JobOptions, node: &NodeJob, plan: &NodePlan<'_>) -> Result<u8, LaunchError> {
     // Before anything else is open: the keeper is a copy of this process.
     let keeper = Keeper::start().map_err(doing("cannot start the keeper process"))?;
     let signals = take_signals()?;
-    let ranks = Ranks::new(node, plan, keeper, None)?;
+    let ranks = RankProcesses::new(node, plan, keeper, None)?;
     let writer = Writer::start().map_err(doing("cannot make a pipe for output"))?;
-    let user = Box::new(User { options, writer });
-    let mut job = Job::new(Master::User(user), node, plan, ranks, signals);
+    let user = Box::new(InvokingUser { options, writer });
+    let mut job = Supervisor::new(Master::User(user), node, plan, ranks, signals);
     let timeout_at = options.timeout.map(|time| Instant::now() + time);
     job.timeout_at = timeout_at;
     job.report_at = options.hang_report.map(|time| Instant::now() + time);
@@ -146,7 +146,7 @@ pub fn run(options: &Options, node: &NodeJob, plan: &Plan<'_>) -> Result<u8, Lau
     if result.is_ok() && options.wants_late() {
         job.master.say(job.ranks.late().table());
     }
-    let Job {
+    let Supervisor {
         master,
         signals,
         ending,
@@ -169,10 +169,10 @@ pub fn finish_output(
     let impatient = matches!(ending, Some(Ending::Signalled(_) | Ending::TimedOut));
     let deadline = deadline.filter(|_| ending.is_none());
     let status = match settle(&mut writer, signals, impatient, deadline)? {
-        Settled::Signalled(number) => signal_status(number),
-        Settled::TimedOut => Ending::TimedOut.status(),
-        Settled::Written if writer.has_lost_output() => crate::INTERNAL,
-        Settled::Written => 0,
+        OutputSettled::Signalled(number) => signal_status(number),
+        OutputSettled::TimedOut => Ending::TimedOut.status(),
+        OutputSettled::Written if writer.has_lost_output() => crate::INTERNAL,
+        OutputSettled::Written => 0,
     };
     // Saying that output was lost is output, too.
     settle(&mut writer, signals, true, None)?;
@@ -189,7 +189,7 @@ pub fn run_part(
     address: Option<String>,
 ) -> Result<u8, LaunchError> {
     let mut master = Master::Head(Box::new(uplink));
-    let plan = match Plan::new(node) {
+    let plan = match NodePlan::new(node) {
         Ok(plan) => plan,
         Err(error) => return Ok(master.fail(crate::INTERNAL, error.to_string())),
     };
@@ -200,11 +200,11 @@ pub fn run_part(
     if !notice.is_empty() {
         master.say(notice);
     }
-    let ranks = match Ranks::new(node, &plan, keeper, address) {
+    let ranks = match RankProcesses::new(node, &plan, keeper, address) {
         Ok(ranks) => ranks,
         Err(error) => return Ok(master.fail(error.status(), error.to_string())),
     };
-    let mut job = Job::new(master, node, &plan, ranks, signals);
+    let mut job = Supervisor::new(master, node, &plan, ranks, signals);
     if let Err(error) = job.run(Connect::Pipes) {
         return Ok(job.master.fail(error.status(), error.to_string()));
     }
@@ -217,11 +217,11 @@ pub fn run_part(
     Ok(0)
 }
 
-struct Job<'a> {
+struct Supervisor<'a> {
     master: Master<'a>,
     node: &'a NodeJob,
-    plan: &'a Plan<'a>,
-    ranks: Ranks<'a>,
+    plan: &'a NodePlan<'a>,
+    ranks: RankProcesses<'a>,
     signals: Signals,
     /// Why the job is being ended, once it is.
     ending: Option<Ending>,
@@ -234,18 +234,18 @@ struct Job<'a> {
     /// When it is looked again whether a rank waits for one that left without MPI_Init, and the time until then.
     recheck: Option<(Instant, Duration)>,
     /// Ranks that left without `MPI_Finalize`, as long as it does no harm.
-    left: Option<Left>,
+    left: Option<DepartedRanks>,
 }
 
-impl<'a> Job<'a> {
+impl<'a> Supervisor<'a> {
     fn new(
         master: Master<'a>,
         node: &'a NodeJob,
-        plan: &'a Plan<'a>,
-        ranks: Ranks<'a>,
+        plan: &'a NodePlan<'a>,
+        ranks: RankProcesses<'a>,
         signals: Signals,
-    ) -> Job<'a> {
-        Job {
+    ) -> Supervisor<'a> {
+        Supervisor {
             master,
             node,
             plan,
@@ -323,8 +323,8 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn failure(&self, rank: u32, pid: u32, cause: Cause) -> Failure {
-        Failure {
+    fn failure(&self, rank: u32, pid: u32, cause: Cause) -> RankFailure {
+        RankFailure {
             rank,
             pid,
             host: host_name(),
@@ -335,7 +335,7 @@ impl<'a> Job<'a> {
     }
 
     /// Ends the job because of this failure.
-    fn blame(&mut self, mut failure: Failure) {
+    fn blame(&mut self, mut failure: RankFailure) {
         failure.others = self.ranks.alive().len();
         self.master.say(&failure);
         self.end(Ending::Failed(failure), signal::SIGTERM);
@@ -353,7 +353,7 @@ impl<'a> Job<'a> {
         {
             user.writer.say(note);
         }
-        let left = self.left.get_or_insert_with(Left::new);
+        let left = self.left.get_or_insert_with(DepartedRanks::new);
         those().for_each(|end| left.add(end.rank, end.pid));
     }
 
@@ -454,7 +454,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    fn on_head_lost(&mut self, _: &Lost) {
+    fn on_head_lost(&mut self, _: &LinkLost) {
         self.ending = Some(Ending::HostLost);
         self.kill();
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use mica_node::late::{CallSite, Counts, Last, Table};
+use mica_node::late::{CallSite, LastArrival, LateRecord, SiteCounts};
 use serde::{Deserialize, Serialize};
 
 /// Sites that the table shows.
@@ -19,17 +19,17 @@ const LATEST: usize = 3;
 
 /// What ranks have counted together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Late {
+pub struct LateArrivals {
     /// Ranks that were asked, and those of them that have left a table.
     asked: u32,
     told: u32,
     calls_left_out: u64,
-    sites: BTreeMap<Key, Sum>,
+    sites: BTreeMap<SiteKey, SiteSum>,
 }
 
 /// What is one site in all ranks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Key {
+struct SiteKey {
     object: String,
     offset: u64,
     collective: String,
@@ -37,7 +37,7 @@ struct Key {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Sum {
+struct SiteSum {
     symbol: String,
     symbol_offset: u64,
     calls: u64,
@@ -49,9 +49,9 @@ struct Sum {
     last: BTreeMap<u32, (u64, u64)>,
 }
 
-impl Late {
+impl LateArrivals {
     /// Adds what a rank has left, if it has.
-    pub fn add(&mut self, table: Option<Table>) {
+    pub fn add(&mut self, table: Option<LateRecord>) {
         self.asked += 1;
         let Some(table) = table else { return };
         self.told += 1;
@@ -64,7 +64,7 @@ impl Late {
                 symbol,
                 symbol_offset,
             } = site.place;
-            let key = Key {
+            let key = SiteKey {
                 // Without a file only the address is left, and it is worth something in this process only.
                 offset: if object.is_empty() { address } else { offset },
                 object,
@@ -74,12 +74,12 @@ impl Late {
             let sum = self.sites.entry(key).or_default();
             sum.symbol = symbol;
             sum.symbol_offset = symbol_offset;
-            sum.add(&Sum::of(&site.counts));
+            sum.add(&SiteSum::of(&site.counts));
         }
     }
 
     /// Adds what other ranks have counted.
-    pub fn merge(&mut self, other: Late) {
+    pub fn merge(&mut self, other: LateArrivals) {
         self.asked += other.asked;
         self.told += other.told;
         add(&mut self.calls_left_out, other.calls_left_out);
@@ -93,7 +93,7 @@ impl Late {
 
     /// The table.
     pub fn table(&self) -> String {
-        let mut sites: Vec<(&Key, &Sum)> = self.sites.iter().collect();
+        let mut sites: Vec<(&SiteKey, &SiteSum)> = self.sites.iter().collect();
         sites.sort_by_key(|(key, sum)| (Reverse((sum.wait_ns, sum.inside_ns)), *key));
         let mut text = format!(
             "mpiexec: late arrivals at collectives ({} of {} ranks have told; counts and times are those of all ranks together)\n",
@@ -131,21 +131,21 @@ impl Late {
     }
 }
 
-impl Sum {
-    fn of(counts: &Counts) -> Sum {
+impl SiteSum {
+    fn of(counts: &SiteCounts) -> SiteSum {
         let last = counts.last.iter();
-        Sum {
+        SiteSum {
             calls: counts.calls,
             waited: counts.waited,
             wait_ns: counts.wait_ns,
             longest_ns: counts.longest_ns,
             inside_ns: counts.inside_ns,
             last: last.map(|l| (l.rank, (l.times, l.wait_ns))).collect(),
-            ..Sum::default()
+            ..SiteSum::default()
         }
     }
 
-    fn add(&mut self, other: &Sum) {
+    fn add(&mut self, other: &SiteSum) {
         add(&mut self.calls, other.calls);
         add(&mut self.waited, other.waited);
         add(&mut self.wait_ns, other.wait_ns);
@@ -160,10 +160,10 @@ impl Sum {
 
     /// `3: 92% (80%), 0: 6% (11%)`: who came last, and what it cost.
     fn latest(&self) -> String {
-        let mut last: Vec<Last> = self
+        let mut last: Vec<LastArrival> = self
             .last
             .iter()
-            .map(|(&rank, &(times, wait_ns))| Last {
+            .map(|(&rank, &(times, wait_ns))| LastArrival {
                 rank,
                 times,
                 wait_ns,
@@ -191,7 +191,7 @@ fn add(to: &mut u64, more: u64) {
     *to = to.saturating_add(more);
 }
 
-fn row(key: &Key, sum: &Sum) -> String {
+fn row(key: &SiteKey, sum: &SiteSum) -> String {
     let collective = match &*key.collective {
         "" => "?",
         name => name,
@@ -213,7 +213,7 @@ fn row(key: &Key, sum: &Sum) -> String {
 }
 
 /// `main+0x2f (program+0x13f2)`.
-fn place(key: &Key, sum: &Sum) -> String {
+fn place(key: &SiteKey, sum: &SiteSum) -> String {
     if key.object.is_empty() {
         return format!("{:#x}", key.offset);
     }
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
     use mica_node::late::Site;
 
-    fn site(offset: u64, collective: &str, counts: Counts) -> Site {
+    fn site(offset: u64, collective: &str, counts: SiteCounts) -> Site {
         Site {
             place: CallSite {
                 address: 0x5555_0000 + offset,
@@ -267,14 +267,14 @@ mod tests {
         }
     }
 
-    fn counts(last: u32, waited: u64, wait_ns: u64) -> Counts {
-        Counts {
+    fn counts(last: u32, waited: u64, wait_ns: u64) -> SiteCounts {
+        SiteCounts {
             calls: 10,
             waited,
             wait_ns,
             longest_ns: wait_ns,
             inside_ns: wait_ns.saturating_mul(2),
-            last: vec![Last {
+            last: vec![LastArrival {
                 rank: last,
                 times: waited,
                 wait_ns,
@@ -282,8 +282,8 @@ mod tests {
         }
     }
 
-    fn told(sites: Vec<Site>) -> Option<Table> {
-        Some(Table {
+    fn told(sites: Vec<Site>) -> Option<LateRecord> {
+        Some(LateRecord {
             sites,
             calls_left_out: 0,
         })
@@ -295,11 +295,11 @@ mod tests {
 
     #[test]
     fn ranks_add_up_and_the_longest_waiting_comes_first() {
-        let mut first = Late::default();
+        let mut first = LateArrivals::default();
         let barrier = site(0x100, "barrier", counts(2, 10, 3_000_000));
         let scan = site(0x200, "scan", counts(1, 5, 2_000));
         first.add(told(vec![scan, barrier.clone()]));
-        let mut second = Late::default();
+        let mut second = LateArrivals::default();
         let other = site(0x100, "barrier", counts(3, 5, 1_000_000));
         second.add(told(vec![other]));
         second.add(None);
@@ -318,11 +318,11 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_left_open() {
-        let mut late = Late::default();
-        let alone = Counts {
+        let mut late = LateArrivals::default();
+        let alone = SiteCounts {
             calls: 7,
             inside_ns: 900,
-            ..Counts::default()
+            ..SiteCounts::default()
         };
         let mut nameless = site(0, "bcast", alone.clone());
         nameless.collective.clear();
@@ -340,15 +340,15 @@ mod tests {
             words("mpiexec: ? 4 7 0 0 ns 0 ns 0 ns 900 ns - 0x1234")
         );
         assert!(lines[3].ends_with("  program+0x300"), "{text}");
-        let nobody = Late::default().table();
+        let nobody = LateArrivals::default().table();
         assert_eq!(nobody.lines().count(), 1, "{nobody}");
     }
 
     #[test]
     fn only_so_many_rows_are_shown() {
-        let mut late = Late::default();
+        let mut late = LateArrivals::default();
         let sites = (0..50u64).map(|n| site(n, "scan", counts(0, 1, 1 + n)));
-        late.add(Some(Table {
+        late.add(Some(LateRecord {
             sites: sites.collect(),
             calls_left_out: 5,
         }));
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn absurd_counts_are_no_panic() {
-        let mut late = Late::default();
+        let mut late = LateArrivals::default();
         for _ in 0..2 {
             late.add(told(vec![site(1, "scan", counts(0, u64::MAX, u64::MAX))]));
         }

@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 /// A wait that takes so long is taken for one without an end: what ranks that left have sent was there before they left.
 const STUCK: Duration = Duration::from_secs(1);
 /// The others have this time to end, if they do not wait in MPI.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const DEPARTURE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The others have this time to end, if what they wait for cannot be seen.
 const UNSEEN: Duration = Duration::from_secs(5);
@@ -27,7 +27,7 @@ const UNSEEN: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, Copy)]
 pub enum Doing {
     /// It waits in MPI.
-    Waits(Wait),
+    Waits(WaitingRank),
     /// It computes, or polls.
     Runs,
     /// It has another library, which does not say.
@@ -36,7 +36,7 @@ pub enum Doing {
 
 /// A rank that waits in MPI.
 #[derive(Debug, Clone, Copy)]
-pub struct Wait {
+pub struct WaitingRank {
     /// For whom, if that is one rank.
     pub peer: Option<u32>,
     /// For how long.
@@ -45,18 +45,18 @@ pub struct Wait {
 
 /// The ranks that left, of a job that goes on.
 #[derive(Debug)]
-pub struct Left {
+pub struct DepartedRanks {
     /// In the order in which they were found to have left: each rank and its process.
     ranks: Vec<(u32, u32)>,
     since: Instant,
     next_look: Instant,
 }
 
-impl Left {
+impl DepartedRanks {
     /// Ranks begin to leave.
-    pub fn new() -> Left {
+    pub fn new() -> DepartedRanks {
         let since = Instant::now();
-        Left {
+        DepartedRanks {
             ranks: Vec::new(),
             since,
             next_look: since + INTERVAL,
@@ -100,7 +100,7 @@ fn missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> Option<u32> {
         .iter()
         .filter(|doing| is_stuck(doing))
         .find_map(waits_for);
-    let is_over = gone_for >= PATIENCE || others.iter().all(is_stuck);
+    let is_over = gone_for >= DEPARTURE_TIMEOUT || others.iter().all(is_stuck);
     named.or((!others.is_empty() && is_over).then_some(first))
 }
 
@@ -116,12 +116,12 @@ mod tests {
 
     fn wait(peer: Option<u32>, seconds: u64) -> Doing {
         let time = Duration::from_secs(seconds);
-        Doing::Waits(Wait { peer, time })
+        Doing::Waits(WaitingRank { peer, time })
     }
 
     #[test]
     fn ranks_that_end_or_compute_miss_nobody() {
-        let minute = PATIENCE - Duration::from_secs(1);
+        let minute = DEPARTURE_TIMEOUT - Duration::from_secs(1);
         assert!(!is_missed(&[1], minute, &[]));
         assert!(!is_missed(&[1], minute, &[Runs, Runs]));
         // Rank 2 is there, and what rank 0 waits for may come.
@@ -142,7 +142,7 @@ mod tests {
             &[wait(Some(2), 2), wait(Some(0), 2)]
         ));
         assert!(is_missed(&[1], short, &[wait(None, 2)]));
-        assert!(is_missed(&[1], PATIENCE, &[Runs, Runs]));
+        assert!(is_missed(&[1], DEPARTURE_TIMEOUT, &[Runs, Runs]));
     }
 
     #[test]
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(missed(&[5, 1], short, &others), Some(1));
         // Any would do, or none of them is named: the first.
         assert_eq!(missed(&[5, 1], short, &[wait(None, 2)]), Some(5));
-        assert_eq!(missed(&[5, 1], PATIENCE, &[Runs]), Some(5));
+        assert_eq!(missed(&[5, 1], DEPARTURE_TIMEOUT, &[Runs]), Some(5));
     }
 
     #[test]

@@ -47,8 +47,8 @@ mod writer;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use head::HeadError;
-use options::{Options, Request};
+use head::ControllerError;
+use options::{CommandRequest, JobOptions};
 use placement::Placement;
 use report::say;
 use wire::NodeJob;
@@ -72,12 +72,12 @@ pub fn main() -> ExitCode {
         }
     };
     let options = match request {
-        Request::Help => return print(&options::help()),
-        Request::Version => {
+        CommandRequest::Help => return print(&options::help()),
+        CommandRequest::Version => {
             return print(concat!("mpiexec (Mica) ", env!("CARGO_PKG_VERSION"), "\n"));
         }
-        Request::Run(options) => options,
-        Request::Agent(agent) => return ExitCode::from(agent::run(&agent)),
+        CommandRequest::Run(options) => options,
+        CommandRequest::Agent(agent) => return ExitCode::from(agent::run(&agent)),
     };
     ExitCode::from(run(*options))
 }
@@ -85,7 +85,7 @@ pub fn main() -> ExitCode {
 /// Answers a question on standard output.
 fn print(text: &str) -> ExitCode {
     let written =
-        output::own(output::Target::Out).and_then(|mut out| out.write_all(text.as_bytes()));
+        output::own(output::OutputTarget::Out).and_then(|mut out| out.write_all(text.as_bytes()));
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -98,14 +98,14 @@ fn print(text: &str) -> ExitCode {
 }
 
 /// Runs a job, here or on other nodes.
-fn run(mut options: Options) -> u8 {
+fn run(mut options: JobOptions) -> u8 {
     let placement = placement::place(&mut options, &|name| std::env::var(name).ok());
     let result: Result<u8, Trouble> = match placement {
         Ok(Placement::Here) => run_here(&options),
         Ok(Placement::Nodes(nodes)) => head::run(&options, &nodes).map_err(|error| {
             let status = match &error {
-                HeadError::Launch(error) => error.status(),
-                HeadError::Placement(_) => USAGE,
+                ControllerError::Launch(error) => error.status(),
+                ControllerError::Placement(_) => USAGE,
                 _ => INTERNAL,
             };
             (error.to_string(), status)
@@ -121,9 +121,9 @@ fn run(mut options: Options) -> u8 {
 /// What the user is told, and the exit status.
 type Trouble = (String, u8);
 
-fn run_here(options: &Options) -> Result<u8, Trouble> {
+fn run_here(options: &JobOptions) -> Result<u8, Trouble> {
     let node = NodeJob::all_here(options);
-    let plan = plan::Plan::new(&node).map_err(|error| (error.to_string(), INTERNAL))?;
+    let plan = plan::NodePlan::new(&node).map_err(|error| (error.to_string(), INTERNAL))?;
     if options.verbose {
         say(plan.describe());
     }

@@ -27,7 +27,7 @@ const HEAD: usize = 4;
 
 /// Why a link is lost.
 #[derive(Debug, thiserror::Error)]
-pub enum Lost {
+pub enum LinkLost {
     /// The other side closed it.
     #[error("the connection was closed")]
     Closed,
@@ -139,14 +139,14 @@ impl Link {
 
     /// Receives what has come, up to `most` bytes, so that one busy agent does not keep the others waiting. Messages that
     /// came before a loss are put into `messages` all the same.
-    pub fn receive<M: DeserializeOwned>(&mut self, messages: &mut Vec<M>) -> Result<(), Lost> {
+    pub fn receive<M: DeserializeOwned>(&mut self, messages: &mut Vec<M>) -> Result<(), LinkLost> {
         let mut most: usize = 1 << 20;
         let mut buffer = [0; 65536];
         while most > 0 {
             match self.stream.read(&mut buffer) {
                 Ok(0) => {
                     self.take(messages)?;
-                    return Err(Lost::Closed);
+                    return Err(LinkLost::Closed);
                 }
                 Ok(read) => {
                     self.heard = Instant::now();
@@ -165,13 +165,13 @@ impl Link {
     }
 
     /// Takes the complete frames out of what was received.
-    fn take<M: DeserializeOwned>(&mut self, messages: &mut Vec<M>) -> Result<(), Lost> {
+    fn take<M: DeserializeOwned>(&mut self, messages: &mut Vec<M>) -> Result<(), LinkLost> {
         let mut rest = &self.received[..];
         let mut result = Ok(());
         while let Some((length, after)) = rest.split_first_chunk::<HEAD>() {
             let length = u32::from_le_bytes(*length) as usize;
             if length > BODY_MAX {
-                result = Err(Lost::Wrong("a frame that is too long"));
+                result = Err(LinkLost::Wrong("a frame that is too long"));
                 break;
             }
             if after.len() < length + LENGTH {
@@ -180,13 +180,13 @@ impl Link {
             let (body, after) = after.split_at(length);
             let (mac, after) = after.split_at(LENGTH);
             if !self.open.open(body, mac) {
-                result = Err(Lost::Wrong("a frame that the other side did not send"));
+                result = Err(LinkLost::Wrong("a frame that the other side did not send"));
                 break;
             }
             match postcard::from_bytes(body) {
                 Ok(message) => messages.push(message),
                 Err(_) => {
-                    result = Err(Lost::Wrong("a message that this version does not know"));
+                    result = Err(LinkLost::Wrong("a message that this version does not know"));
                     break;
                 }
             }
@@ -199,14 +199,14 @@ impl Link {
 
     /// Whether the other side was heard within `limit`. Time in which this process did not look (it was stopped, or the
     /// machine slept) does not count: what came meanwhile is still to be read.
-    pub fn check(&mut self, limit: Duration) -> Result<(), Lost> {
+    pub fn check(&mut self, limit: Duration) -> Result<(), LinkLost> {
         let now = Instant::now();
         if now - self.looked > 3 * BEAT {
             self.heard = now;
         }
         self.looked = now;
         if now - self.heard > limit {
-            return Err(Lost::Silent(limit));
+            return Err(LinkLost::Silent(limit));
         }
         Ok(())
     }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     /// Receives until `count` messages are there or the link is lost.
-    fn receive(link: &mut Link, count: usize) -> (Vec<String>, Result<(), Lost>) {
+    fn receive(link: &mut Link, count: usize) -> (Vec<String>, Result<(), LinkLost>) {
         let mut messages = Vec::new();
         while messages.len() < count {
             mica_node::process::wait_readable(&[link.as_fd()], None).unwrap();
@@ -274,7 +274,7 @@ mod tests {
         drop((agent, raw));
         let (messages, end) = receive(&mut head, 2);
         assert_eq!(messages, ["last"]);
-        assert!(matches!(end, Err(Lost::Closed)), "{end:?}");
+        assert!(matches!(end, Err(LinkLost::Closed)), "{end:?}");
     }
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
             raw.write_all(&bytes).unwrap();
             let (messages, end) = receive(&mut head, 1);
             assert!(messages.is_empty());
-            assert!(matches!(end, Err(Lost::Wrong(_))), "{end:?}");
+            assert!(matches!(end, Err(LinkLost::Wrong(_))), "{end:?}");
         }
     }
 
@@ -318,7 +318,7 @@ mod tests {
         let limit = Duration::from_millis(50);
         head.check(limit).unwrap();
         std::thread::sleep(Duration::from_millis(80));
-        assert!(matches!(head.check(limit), Err(Lost::Silent(_))));
+        assert!(matches!(head.check(limit), Err(LinkLost::Silent(_))));
         head.looked = Instant::now().checked_sub(4 * BEAT).unwrap();
         head.check(limit).unwrap();
     }

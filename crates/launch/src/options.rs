@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::binding::Binding;
 use crate::environment::Inherit;
 use crate::hosts::Host;
-use crate::pattern::Pattern;
+use crate::pattern::NamePattern;
 use crate::rank_set::RankSet;
 use crate::redirect::OutputRules;
 use crate::tool::Tool;
@@ -32,13 +32,13 @@ use table::options;
 
 /// What the command line asks for.
 #[derive(Debug)]
-pub enum Request {
+pub enum CommandRequest {
     /// Print the help.
     Help,
     /// Print the version.
     Version,
     /// Run a job.
-    Run(Box<Options>),
+    Run(Box<JobOptions>),
     /// Run ranks for another mpiexec.
     Agent(Agent),
 }
@@ -54,7 +54,7 @@ pub struct Agent {
 
 /// How agents are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Launcher {
+pub enum AgentLauncher {
     /// By a remote shell.
     Ssh,
     /// As processes of this machine: the hosts are virtual nodes.
@@ -63,16 +63,16 @@ pub enum Launcher {
     Srun,
 }
 
-impl Launcher {
+impl AgentLauncher {
     /// The names that `--launcher` takes.
     pub const NAMES: &'static str = "ssh, fork, srun";
 
     /// The launcher of this name.
-    pub fn parse(name: &str) -> Option<Launcher> {
+    pub fn parse(name: &str) -> Option<AgentLauncher> {
         match name {
-            "ssh" => Some(Launcher::Ssh),
-            "fork" => Some(Launcher::Fork),
-            "srun" | "slurm" => Some(Launcher::Srun),
+            "ssh" => Some(AgentLauncher::Ssh),
+            "fork" => Some(AgentLauncher::Fork),
+            "srun" | "slurm" => Some(AgentLauncher::Srun),
             _ => None,
         }
     }
@@ -80,9 +80,9 @@ impl Launcher {
 
 /// A job as the user wants it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct JobOptions {
     /// The programs, in rank order.
-    pub sections: Vec<Section>,
+    pub sections: Vec<ProgramSection>,
     /// Environment of all ranks.
     pub environment: Vec<(OsString, OsString)>,
     /// What ranks get of this process's environment.
@@ -112,7 +112,7 @@ pub struct Options {
     /// Ranks of each host in its turn.
     pub per_host: Option<usize>,
     /// How agents are started; `None` chooses.
-    pub launcher: Option<Launcher>,
+    pub launcher: Option<AgentLauncher>,
     /// The remote shell in place of ssh.
     pub launcher_exec: Option<Vec<String>>,
     /// More arguments for the remote shell, before the host.
@@ -125,9 +125,9 @@ pub struct Options {
     pub ports: Option<(u16, u16)>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for JobOptions {
+    fn default() -> JobOptions {
+        JobOptions {
             sections: Vec::new(),
             environment: Vec::new(),
             inherit: Inherit::All,
@@ -153,7 +153,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl JobOptions {
     /// All ranks of the job.
     pub fn ranks(&self) -> usize {
         self.sections.iter().map(|section| section.ranks).sum()
@@ -177,7 +177,7 @@ impl Options {
     }
 
     /// The value that ranks of a section will find in their environment under this name, as far as it is known here.
-    pub fn variable(&self, section: &Section, name: &str) -> Option<OsString> {
+    pub fn variable(&self, section: &ProgramSection, name: &str) -> Option<OsString> {
         let mut given = self.environment.iter().chain(&section.environment);
         match given.rfind(|(known, _)| known == name) {
             Some((_, value)) => Some(value.clone()),
@@ -213,7 +213,7 @@ impl Options {
 
 /// One program of the job.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Section {
+pub struct ProgramSection {
     /// How many ranks run it.
     pub ranks: usize,
     /// Whether the command line said so.
@@ -282,7 +282,7 @@ struct Spec {
     /// For the help.
     help: &'static str,
     /// What it does.
-    apply: fn(&mut Parser, &str, &[OsString]) -> Result<(), UsageError>,
+    apply: fn(&mut OptionParser, &str, &[OsString]) -> Result<(), UsageError>,
 }
 
 impl Spec {
@@ -300,22 +300,22 @@ enum Scope {
 }
 
 /// What has been read so far.
-struct Parser {
-    options: Options,
-    section: Section,
+struct OptionParser {
+    options: JobOptions,
+    section: ProgramSection,
     /// The sections come from a file, or this is a line of it.
     from_file: bool,
     /// The command line says who gets standard input.
     input_given: bool,
     /// Set by options that are answered without running anything.
-    answer: Option<Request>,
+    answer: Option<CommandRequest>,
 }
 
-impl Section {
-    fn new() -> Section {
-        Section {
+impl ProgramSection {
+    fn new() -> ProgramSection {
+        ProgramSection {
             ranks: 1,
-            ..Section::default()
+            ..ProgramSection::default()
         }
     }
 }
@@ -325,22 +325,25 @@ pub type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
 /// Reads the command line (without the name of this program), as if no variable were set.
 #[cfg(test)]
-pub fn parse(arguments: &[OsString]) -> Result<Request, UsageError> {
+pub fn parse(arguments: &[OsString]) -> Result<CommandRequest, UsageError> {
     parse_with(arguments, &|_| None)
 }
 
 /// Reads the command line (without the name of this program). Variables that other launchers read come before it.
-pub fn parse_with(arguments: &[OsString], variables: Variables<'_>) -> Result<Request, UsageError> {
+pub fn parse_with(
+    arguments: &[OsString],
+    variables: Variables<'_>,
+) -> Result<CommandRequest, UsageError> {
     if let Some((first, rest)) = arguments.split_first()
         && first == AGENT
     {
         return Agent::parse(rest)
             .ok_or(UsageError::Agent)
-            .map(Request::Agent);
+            .map(CommandRequest::Agent);
     }
-    let mut parser = Parser {
-        options: Options::default(),
-        section: Section::new(),
+    let mut parser = OptionParser {
+        options: JobOptions::default(),
+        section: ProgramSection::new(),
         from_file: false,
         input_given: false,
         answer: None,
@@ -370,7 +373,7 @@ pub fn parse_with(arguments: &[OsString], variables: Variables<'_>) -> Result<Re
             }
         }
     }
-    Ok(Request::Run(Box::new(parser.options)))
+    Ok(CommandRequest::Run(Box::new(parser.options)))
 }
 
 /// The option, first on the command line, that makes this program an agent. It is not in the table: only mpiexec uses it.
@@ -403,9 +406,9 @@ impl Agent {
     }
 }
 
-impl Parser {
+impl OptionParser {
     fn section(&mut self, arguments: &[OsString]) -> Result<(), UsageError> {
-        self.section = Section::new();
+        self.section = ProgramSection::new();
         let arguments = self.leading_options(arguments)?;
         if self.answer.is_some() || (arguments.is_empty() && self.from_file) {
             return Ok(());
@@ -446,7 +449,7 @@ impl Parser {
     /// Ends the section with its program.
     fn program(&mut self, command: &[OsString]) {
         self.section.command = command.to_vec();
-        let section = std::mem::replace(&mut self.section, Section::new());
+        let section = std::mem::replace(&mut self.section, ProgramSection::new());
         self.options.sections.push(section);
     }
 
@@ -532,9 +535,9 @@ fn rank_set(option: &str, value: &OsStr) -> Result<RankSet, UsageError> {
     set.ok_or_else(|| wrong(option, value, RankSet::WANTED))
 }
 
-fn pattern(option: &str, value: &OsStr) -> Result<Pattern, UsageError> {
-    let pattern = value.to_str().and_then(Pattern::parse);
-    pattern.ok_or_else(|| wrong(option, value, Pattern::WANTED))
+fn pattern(option: &str, value: &OsStr) -> Result<NamePattern, UsageError> {
+    let pattern = value.to_str().and_then(NamePattern::parse);
+    pattern.ok_or_else(|| wrong(option, value, NamePattern::WANTED))
 }
 
 fn variable_name(option: &str, name: &OsStr) -> Result<OsString, UsageError> {

@@ -12,8 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, Instant};
 
-use crate::redirect::{Label, OutputFile};
-pub use crate::wire::Target;
+use crate::redirect::{LineLabel, OutputFile};
+pub use crate::wire::OutputTarget;
 
 /// Bytes of one rank's stream on their way; above, the rank has to wait until they are written.
 pub const WINDOW: usize = 256 << 10;
@@ -22,17 +22,17 @@ const LONGEST_LINE: usize = 1 << 20;
 /// A part of a line is passed on when the rank has written nothing more for this time...
 const QUIET: Duration = Duration::from_millis(100);
 /// ... or when it has waited for this time, however busy the rank is.
-const PATIENCE: Duration = Duration::from_millis(500);
+const PARTIAL_LINE_TIMEOUT: Duration = Duration::from_millis(500);
 /// The rest of a line is in the rank's own buffer, and comes when that is full again or flushed.
 const BUFFERED: Duration = Duration::from_secs(30);
 /// C libraries flush full buffers in multiples of this many bytes (st_blksize of a pipe).
 const BLOCK: usize = 4096;
 
 /// A pipe from one rank.
-pub struct Stream {
+pub struct RankStream {
     pipe: Box<dyn Pipe>,
-    lines: Lines,
-    target: Target,
+    lines: LineCutter,
+    target: OutputTarget,
     /// What takes it instead of the target, or besides.
     file: Option<OutputFile>,
     /// The rank's number on this node.
@@ -53,18 +53,18 @@ pub struct Pumped {
 pub trait Pipe: Read + AsFd {}
 impl<T: Read + AsFd> Pipe for T {}
 
-impl Stream {
+impl RankStream {
     /// Reads the `pipe` of the rank with this number on the node for `target`, with a label for its lines if there is one.
     pub fn new(
         id: u32,
         rank: usize,
-        label: Option<Label>,
+        label: Option<LineLabel>,
         pipe: impl Pipe + 'static,
-        target: Target,
-    ) -> Stream {
-        Stream {
+        target: OutputTarget,
+    ) -> RankStream {
+        RankStream {
             pipe: Box::new(pipe),
-            lines: Lines::new(label),
+            lines: LineCutter::new(label),
             target,
             file: None,
             rank,
@@ -73,8 +73,8 @@ impl Stream {
     }
 
     /// The same with a file.
-    pub fn into_file(self, file: Option<OutputFile>) -> Stream {
-        Stream { file, ..self }
+    pub fn into_file(self, file: Option<OutputFile>) -> RankStream {
+        RankStream { file, ..self }
     }
 
     /// The descriptor to wait for.
@@ -83,7 +83,7 @@ impl Stream {
     }
 
     /// Where its lines go.
-    pub fn target(&self) -> Target {
+    pub fn target(&self) -> OutputTarget {
         self.target
     }
 
@@ -132,9 +132,9 @@ impl Stream {
 }
 
 /// Cuts text into lines.
-struct Lines {
+struct LineCutter {
     /// What each line begins with.
-    label: Option<Label>,
+    label: Option<LineLabel>,
     /// A line whose end has not come.
     partial: Vec<u8>,
     /// When its first bytes came, or the first that were not cut off by a full buffer.
@@ -147,10 +147,10 @@ struct Lines {
     burst: usize,
 }
 
-impl Lines {
-    fn new(label: Option<Label>) -> Lines {
+impl LineCutter {
+    fn new(label: Option<LineLabel>) -> LineCutter {
         let now = Instant::now();
-        Lines {
+        LineCutter {
             label,
             partial: Vec::new(),
             since: now,
@@ -234,7 +234,7 @@ impl Lines {
         if self.is_cut() {
             return Some(self.last + BUFFERED);
         }
-        Some((self.last + QUIET).min(self.since + PATIENCE))
+        Some((self.last + QUIET).min(self.since + PARTIAL_LINE_TIMEOUT))
     }
 
     /// Whether the rank has just flushed a full buffer, as it seems.
@@ -256,10 +256,10 @@ impl Lines {
 
 /// Whether ranks may write to this process's output themselves. A terminal keeps each write whole, and programs behave
 /// differently on one. Of `/dev/null` nobody sees the lines.
-pub fn is_left_to_ranks(target: Target) -> bool {
+pub fn is_left_to_ranks(target: OutputTarget) -> bool {
     match target {
-        Target::Out if io::stdout().is_terminal() => true,
-        Target::Err if io::stderr().is_terminal() => true,
+        OutputTarget::Out if io::stdout().is_terminal() => true,
+        OutputTarget::Err if io::stderr().is_terminal() => true,
         _ => metadata(target).is_some_and(|data| {
             const NULL: u64 = (1 << 8) | 3; // the device number of /dev/null
             data.file_type().is_char_device() && data.rdev() == NULL
@@ -270,21 +270,21 @@ pub fn is_left_to_ranks(target: Target) -> bool {
 /// Whether standard output and standard error lead to the same file (`2>&1`): then they stay one stream, so that what a
 /// rank writes to the one and the other keeps its order.
 pub fn is_one_file() -> bool {
-    match (metadata(Target::Out), metadata(Target::Err)) {
+    match (metadata(OutputTarget::Out), metadata(OutputTarget::Err)) {
         (Some(out), Some(err)) => (out.dev(), out.ino()) == (err.dev(), err.ino()),
         _ => false,
     }
 }
 
-fn metadata(target: Target) -> Option<Metadata> {
+fn metadata(target: OutputTarget) -> Option<Metadata> {
     own(target).ok()?.metadata().ok()
 }
 
 /// This process's own output as a file without a buffer.
-pub fn own(target: Target) -> io::Result<File> {
+pub fn own(target: OutputTarget) -> io::Result<File> {
     let copy = match target {
-        Target::Out => io::stdout().as_fd().try_clone_to_owned(),
-        Target::Err => io::stderr().as_fd().try_clone_to_owned(),
+        OutputTarget::Out => io::stdout().as_fd().try_clone_to_owned(),
+        OutputTarget::Err => io::stderr().as_fd().try_clone_to_owned(),
     };
     copy.map(File::from)
 }
@@ -293,24 +293,24 @@ pub fn own(target: Target) -> io::Result<File> {
 mod tests {
     use super::*;
 
-    fn label(rank: u32) -> Label {
-        let pattern = crate::pattern::Pattern::parse("[%r] ").unwrap();
+    fn label(rank: u32) -> LineLabel {
+        let pattern = crate::pattern::NamePattern::parse("[%r] ").unwrap();
         let rank = crate::pattern::PatternRank {
             rank,
             size: 4,
             node: 0,
             host: String::new(),
         };
-        Label::new(pattern, rank)
+        LineLabel::new(pattern, rank)
     }
 
-    fn push(lines: &mut Lines, bytes: &[u8]) -> Vec<u8> {
+    fn push(lines: &mut LineCutter, bytes: &[u8]) -> Vec<u8> {
         lines.push(bytes, Instant::now())
     }
 
     #[test]
     fn lines_are_labelled_when_complete() {
-        let mut lines = Lines::new(Some(label(3)));
+        let mut lines = LineCutter::new(Some(label(3)));
         assert_eq!(push(&mut lines, b"one\ntw"), b"[3] one\n");
         assert_eq!(push(&mut lines, b"o"), b"");
         assert_eq!(lines.deadline(), None);
@@ -321,7 +321,7 @@ mod tests {
 
     #[test]
     fn plain_lines_are_passed_on_whole_and_unchanged() {
-        let mut lines = Lines::new(None);
+        let mut lines = LineCutter::new(None);
         assert_eq!(push(&mut lines, b"one\ntw"), b"one\n");
         assert_eq!(push(&mut lines, b"o"), b"");
         assert_eq!(push(&mut lines, b"\nthree\nfo"), b"two\nthree\n");
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_line_without_end_does_not_fill_memory() {
         for label in [None, Some(label(0))] {
-            let mut lines = Lines::new(label);
+            let mut lines = LineCutter::new(label);
             let piece = vec![b'x'; 65536];
             let out: usize = (0..64).map(|_| push(&mut lines, &piece).len()).sum();
             assert!(out >= 3 << 20);
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_line_waits_for_a_quiet_moment() {
-        let mut lines = Lines::new(None);
+        let mut lines = LineCutter::new(None);
         let start = Instant::now();
         assert_eq!(lines.deadline(), None);
         lines.push(b"name? ", start);
@@ -351,14 +351,14 @@ mod tests {
         for dot in 1..20 {
             lines.push(b".", start + QUIET / 2 * dot);
         }
-        assert_eq!(lines.deadline(), Some(start + PATIENCE));
+        assert_eq!(lines.deadline(), Some(start + PARTIAL_LINE_TIMEOUT));
         assert_eq!(lines.flush().len(), 25);
         assert_eq!(lines.deadline(), None);
     }
 
     #[test]
     fn a_line_cut_by_a_full_buffer_waits_for_its_rest() {
-        let mut lines = Lines::new(None);
+        let mut lines = LineCutter::new(None);
         let start = Instant::now();
         let mut full = vec![b'x'; 2 * BLOCK];
         full[5000] = b'\n';

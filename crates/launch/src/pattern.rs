@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A text with places to fill in, each `%` and a letter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pattern(String);
+pub struct NamePattern(String);
 
 /// Whom a pattern is filled in for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,14 +22,14 @@ pub struct PatternRank {
     pub host: String,
 }
 
-impl Pattern {
+impl NamePattern {
     /// What stands after `%`, for messages.
     pub const WANTED: &'static str = "a text with %r (rank), %0r (rank, as many digits for all), %h (host), %p (number \
                                       of the node), %g (number of the job: 0), %t (time in seconds) or %% (a percent sign)";
 
     /// Reads a pattern; `None` if something else follows a `%`.
-    pub fn parse(text: &str) -> Option<Pattern> {
-        let pattern = Pattern(text.to_owned());
+    pub fn parse(text: &str) -> Option<NamePattern> {
+        let pattern = NamePattern(text.to_owned());
         let known =
             |place: &str| matches!(place, "r" | "0r" | "d" | "w" | "g" | "p" | "h" | "t" | "%");
         let places = pattern.pieces().into_iter().filter_map(|(_, place)| place);
@@ -107,7 +107,7 @@ mod tests {
             node: 1,
             host: "n7".to_owned(),
         };
-        Pattern::parse(pattern).expect(pattern).fill(&rank)
+        NamePattern::parse(pattern).expect(pattern).fill(&rank)
     }
 
     #[test]
@@ -119,13 +119,13 @@ mod tests {
         let time: u64 = fill("%t", 0).parse().unwrap();
         assert!(time > 1_600_000_000);
         for bad in ["%", "%x", "a%", "%é", "%0", "%0d"] {
-            assert!(Pattern::parse(bad).is_none(), "{bad}");
+            assert!(NamePattern::parse(bad).is_none(), "{bad}");
         }
     }
 
     #[test]
     fn what_a_text_depends_on() {
-        let pattern = |text| Pattern::parse(text).unwrap();
+        let pattern = |text| NamePattern::parse(text).unwrap();
         assert!(pattern("out.%r").differs_between_nodes() && pattern("%h").differs_between_nodes());
         assert!(!pattern("out%%r").differs_between_nodes());
         assert!(pattern("%t ").has_time() && !pattern("%r").has_time());

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use mica_node::process::{Interface, host_name};
 
 use crate::hosts::{self, Host, HostError};
-use crate::options::{Launcher, Options};
+use crate::options::{AgentLauncher, JobOptions};
 
 /// Where a job runs.
 #[derive(Debug, PartialEq)]
@@ -13,14 +13,14 @@ pub enum Placement {
     /// On this node, without agents.
     Here,
     /// With an agent on each of these nodes.
-    Nodes(Nodes),
+    Nodes(JobNodes),
 }
 
 /// The nodes of a job.
 #[derive(Debug, PartialEq)]
-pub struct Nodes {
+pub struct JobNodes {
     /// How agents are started.
-    pub launcher: Launcher,
+    pub launcher: AgentLauncher,
     /// The nodes that have ranks, in order.
     pub nodes: Vec<NodeRanks>,
 }
@@ -70,7 +70,7 @@ pub enum PlacementError {
 
 /// Decides where the job runs, and how many ranks a program without `-n` has.
 pub fn place(
-    options: &mut Options,
+    options: &mut JobOptions,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Placement, PlacementError> {
     let placement = place_ranks(options, variable)?;
@@ -99,7 +99,7 @@ pub fn place(
 }
 
 fn place_ranks(
-    options: &mut Options,
+    options: &mut JobOptions,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Placement, PlacementError> {
     let mut named = options.hosts.clone();
@@ -110,22 +110,23 @@ fn place_ranks(
         return place_unnamed(options, variable);
     }
     let all_here = named.iter().all(|host| is_this_machine(&host.name));
-    if all_here && options.launcher != Some(Launcher::Fork) && options.launcher_exec.is_none() {
+    if all_here && options.launcher != Some(AgentLauncher::Fork) && options.launcher_exec.is_none()
+    {
         count_ranks(options, &hosts::merge(named));
         return Ok(Placement::Here);
     }
-    let launcher = options.launcher.unwrap_or(Launcher::Ssh);
+    let launcher = options.launcher.unwrap_or(AgentLauncher::Ssh);
     Ok(on_hosts(options, named, launcher))
 }
 
 /// Nobody named hosts: virtual nodes, a Slurm allocation, or this machine.
 fn place_unnamed(
-    options: &mut Options,
+    options: &mut JobOptions,
     variable: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Placement, PlacementError> {
     let launcher = options.launcher;
     let count = variable("MICA_VIRTUAL_NODES").filter(|text| !text.is_empty());
-    if let (Some(text), None | Some(Launcher::Fork)) = (count, launcher) {
+    if let (Some(text), None | Some(AgentLauncher::Fork)) = (count, launcher) {
         let count = text
             .parse()
             .ok()
@@ -135,27 +136,27 @@ fn place_unnamed(
             count_by(options, count * per_host);
         }
         let (hosts, members) = hosts::virtual_nodes(count, options.ranks());
-        return Ok(nodes(Launcher::Fork, hosts, members));
+        return Ok(nodes(AgentLauncher::Fork, hosts, members));
     }
     match (launcher, variable("SLURM_JOB_NODELIST")) {
-        (None | Some(Launcher::Srun), Some(list)) => {
+        (None | Some(AgentLauncher::Srun), Some(list)) => {
             let hosts = hosts::of_slurm(&list, variable("SLURM_TASKS_PER_NODE").as_deref())?;
             let alone = hosts.len() == 1 && is_this_machine(&hosts[0].name);
             if alone && launcher.is_none() {
                 count_ranks(options, &hosts);
                 return Ok(Placement::Here);
             }
-            Ok(on_hosts(options, hosts, Launcher::Srun))
+            Ok(on_hosts(options, hosts, AgentLauncher::Srun))
         }
-        (Some(Launcher::Srun), None) => Err(PlacementError::NoAllocation),
-        (Some(Launcher::Fork), _) => {
+        (Some(AgentLauncher::Srun), None) => Err(PlacementError::NoAllocation),
+        (Some(AgentLauncher::Fork), _) => {
             let this = Host {
                 name: host_name(),
                 slots: None,
             };
-            Ok(on_hosts(options, vec![this], Launcher::Fork))
+            Ok(on_hosts(options, vec![this], AgentLauncher::Fork))
         }
-        (None | Some(Launcher::Ssh), _) => {
+        (None | Some(AgentLauncher::Ssh), _) => {
             count_by(options, options.per_host.unwrap_or(1));
             Ok(Placement::Here)
         }
@@ -163,11 +164,11 @@ fn place_unnamed(
 }
 
 /// A job of one program without `-n` has as many ranks as its hosts have slots.
-fn count_ranks(options: &mut Options, hosts: &[Host]) {
+fn count_ranks(options: &mut JobOptions, hosts: &[Host]) {
     count_by(options, hosts::default_ranks(hosts, options.per_host));
 }
 
-fn count_by(options: &mut Options, ranks: usize) {
+fn count_by(options: &mut JobOptions, ranks: usize) {
     if let [only] = &mut options.sections[..]
         && !only.counted
     {
@@ -175,14 +176,14 @@ fn count_by(options: &mut Options, ranks: usize) {
     }
 }
 
-fn on_hosts(options: &mut Options, named: Vec<Host>, launcher: Launcher) -> Placement {
+fn on_hosts(options: &mut JobOptions, named: Vec<Host>, launcher: AgentLauncher) -> Placement {
     let hosts = hosts::merge(named);
     count_ranks(options, &hosts);
     let members = hosts::assign(&hosts, options.ranks(), options.per_host);
     nodes(launcher, hosts, members)
 }
 
-fn nodes(launcher: Launcher, hosts: Vec<Host>, members: Vec<Vec<u32>>) -> Placement {
+fn nodes(launcher: AgentLauncher, hosts: Vec<Host>, members: Vec<Vec<u32>>) -> Placement {
     let nodes = hosts.into_iter().zip(members);
     let nodes = nodes
         .filter(|(_, members)| !members.is_empty())
@@ -190,7 +191,7 @@ fn nodes(launcher: Launcher, hosts: Vec<Host>, members: Vec<Vec<u32>>) -> Placem
             host: host.name,
             members,
         });
-    Placement::Nodes(Nodes {
+    Placement::Nodes(JobNodes {
         launcher,
         nodes: nodes.collect(),
     })
@@ -205,12 +206,12 @@ pub fn is_this_machine(name: &str) -> bool {
 
 /// The addresses of this machine that agents shall connect to.
 pub fn head_addresses(
-    nodes: &Nodes,
+    nodes: &JobNodes,
     interface: Option<&str>,
     all: &[Interface],
 ) -> Result<Vec<IpAddr>, PlacementError> {
     let loopback = IpAddr::from([127, 0, 0, 1]);
-    let local = nodes.launcher == Launcher::Fork
+    let local = nodes.launcher == AgentLauncher::Fork
         || nodes.nodes.iter().all(|node| is_this_machine(&node.host));
     let wanted: Vec<IpAddr> = match interface {
         Some(wanted) => {
@@ -242,13 +243,13 @@ pub fn head_addresses(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{Request, parse};
+    use crate::options::{CommandRequest, parse};
     use std::ffi::OsString;
 
     /// Host names and ranks, as `a:0-1 b:2`.
     fn placed(line: &str, variables: &[(&str, &str)]) -> Result<String, String> {
         let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
-        let Ok(Request::Run(mut options)) = parse(&words) else {
+        let Ok(CommandRequest::Run(mut options)) = parse(&words) else {
             panic!("{line}");
         };
         let variable = |name: &str| {
@@ -394,7 +395,7 @@ mod tests {
             interface("ib0", "10.0.0.1"),
             interface("eth0", "10.1.0.1"),
         ];
-        let nodes = |launcher, host: &str| Nodes {
+        let nodes = |launcher, host: &str| JobNodes {
             launcher,
             nodes: vec![NodeRanks {
                 host: host.to_owned(),
@@ -410,15 +411,26 @@ mod tests {
                     .join(" ")
             })
         };
-        assert_eq!(of(Launcher::Fork, "a", None).unwrap(), "127.0.0.1");
-        assert_eq!(of(Launcher::Ssh, "localhost", None).unwrap(), "127.0.0.1");
-        assert_eq!(of(Launcher::Ssh, "a", None).unwrap(), "10.0.0.1 10.1.0.1");
-        assert_eq!(of(Launcher::Ssh, "a", Some("ib0")).unwrap(), "10.0.0.1");
+        assert_eq!(of(AgentLauncher::Fork, "a", None).unwrap(), "127.0.0.1");
         assert_eq!(
-            of(Launcher::Srun, "a", Some("10.1.0.1")).unwrap(),
+            of(AgentLauncher::Ssh, "localhost", None).unwrap(),
+            "127.0.0.1"
+        );
+        assert_eq!(
+            of(AgentLauncher::Ssh, "a", None).unwrap(),
+            "10.0.0.1 10.1.0.1"
+        );
+        assert_eq!(
+            of(AgentLauncher::Ssh, "a", Some("ib0")).unwrap(),
+            "10.0.0.1"
+        );
+        assert_eq!(
+            of(AgentLauncher::Srun, "a", Some("10.1.0.1")).unwrap(),
             "10.1.0.1"
         );
-        let none = of(Launcher::Ssh, "a", Some("ib1")).unwrap_err().to_string();
+        let none = of(AgentLauncher::Ssh, "a", Some("ib1"))
+            .unwrap_err()
+            .to_string();
         assert!(
             none.contains("ib1") && none.contains("lo, ib0, eth0"),
             "{none}"

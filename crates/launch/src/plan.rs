@@ -9,13 +9,13 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use mica_node::topology::{
-    BindTo, CpuSet, Machine, MapRequest, Occupied, Reservation, Slot, TopologyError, Unit,
+    BindTo, CpuSet, Machine, MapRequest, Occupied, RankSlot, Reservation, TopologyError, Unit,
     available_cores, can_bind, cpu_quota, map_user, map_wide, occupied,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::binding::Bind;
-use crate::options::{Options, Section};
+use crate::options::{JobOptions, ProgramSection};
 use crate::wire::NodeJob;
 
 /// How often other launchers may be faster in reserving the processors that were chosen.
@@ -23,7 +23,7 @@ const ATTEMPTS: usize = 8;
 
 /// A node's part of the job, rank by rank.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub struct NodePlan<'a> {
     /// The ranks on this node in order.
     pub ranks: Vec<RankPlan<'a>>,
     /// How many of them can run at the same time.
@@ -44,11 +44,11 @@ pub struct RankPlan<'a> {
     /// Its number in the job.
     pub rank: u32,
     /// Its program.
-    pub section: &'a Section,
+    pub section: &'a ProgramSection,
     /// The section's number (MPI_APPNUM).
     pub section_number: u32,
     /// Its place and binding.
-    pub slot: Slot,
+    pub slot: RankSlot,
     /// Processors of a synthetic machine that it would be bound to.
     described: Option<CpuSet>,
 }
@@ -78,8 +78,8 @@ pub struct Widths {
 
 impl Widths {
     /// What command line and environment say.
-    pub fn of(options: &Options) -> Widths {
-        let number = |section: &Section, name: &str| {
+    pub fn of(options: &JobOptions) -> Widths {
+        let number = |section: &ProgramSection, name: &str| {
             let value = options.variable(section, name)?;
             // OMP_NUM_THREADS may have a number for each level of nested parallelism: the first
             // is the outermost.
@@ -87,13 +87,13 @@ impl Widths {
             crate::binding::width(first.trim())
         };
         let sections = options.sections.iter();
-        let sure = |section: &Section| {
+        let sure = |section: &ProgramSection| {
             let asked = options.binding.width;
             asked
                 .or_else(|| number(section, "OMP_NUM_THREADS"))
                 .unwrap_or(1)
         };
-        let roomy = |section: &Section| match options.binding.width {
+        let roomy = |section: &ProgramSection| match options.binding.width {
             Some(width) => width,
             None => sure(section).max(number(section, "SLURM_CPUS_PER_TASK").unwrap_or(1)),
         };
@@ -129,18 +129,18 @@ struct Circumstances {
 }
 
 /// Places for all ranks that the job has on this machine.
-struct Decision {
-    slots: Vec<Slot>,
+struct RankPlacement {
+    slots: Vec<RankSlot>,
     /// Why they are not bound.
     unbound: Option<String>,
     /// Processors that they keep busy.
     need: usize,
 }
 
-impl Decision {
-    fn unbound(machine: &Machine, job: &NodeJob, need: usize, why: String) -> Decision {
+impl RankPlacement {
+    fn unbound(machine: &Machine, job: &NodeJob, need: usize, why: String) -> RankPlacement {
         let widths = vec![1; job.machine_ranks as usize];
-        Decision {
+        RankPlacement {
             slots: map_wide(machine, &request(BindTo::None, job, &widths, None)),
             unbound: Some(why),
             need,
@@ -169,32 +169,42 @@ fn request<'a>(
     }
 }
 
-impl<'a> Plan<'a> {
+impl<'a> NodePlan<'a> {
     /// Places the ranks on this machine, and reserves the processors that they are bound to.
-    pub fn new(job: &'a NodeJob) -> Result<Plan<'a>, PlanError> {
+    pub fn new(job: &'a NodeJob) -> Result<NodePlan<'a>, PlanError> {
         let machine = Machine::load()?;
         if machine.is_synthetic() {
             let decision = decide(&machine, job, &Circumstances::default())?;
-            return Ok(Plan::of(&machine, job, decision, Reservation::default()));
+            return Ok(NodePlan::of(
+                &machine,
+                job,
+                decision,
+                Reservation::default(),
+            ));
         }
         if let Some(grant) = &job.grant {
             let decision = granted(&machine, job, grant)?;
-            return Ok(Plan::of(&machine, job, decision, Reservation::default()));
+            return Ok(NodePlan::of(
+                &machine,
+                job,
+                decision,
+                Reservation::default(),
+            ));
         }
         let (decision, reservation) = reserve(&machine, job)?;
-        Ok(Plan::of(&machine, job, decision, reservation))
+        Ok(NodePlan::of(&machine, job, decision, reservation))
     }
 
     fn of(
         machine: &Machine,
         job: &'a NodeJob,
-        decision: Decision,
+        decision: RankPlacement,
         reservation: Reservation,
-    ) -> Plan<'a> {
+    ) -> NodePlan<'a> {
         let refused = refusal(machine, decision.unbound.is_none());
         let is_refused = refused.is_some();
         let decision = match refused {
-            Some(why) => Decision::unbound(machine, job, decision.need, why),
+            Some(why) => RankPlacement::unbound(machine, job, decision.need, why),
             None => decision,
         };
         // Virtual nodes share the machine: each takes its part of what all their ranks get.
@@ -215,7 +225,7 @@ impl<'a> Plan<'a> {
         });
         let ranks: Vec<RankPlan<'_>> = ranks.collect();
         let share = available_cores() * ranks.len() / count.max(1);
-        Plan {
+        NodePlan {
             ranks,
             available_cores: share.max(1),
             synthetic: machine.is_synthetic(),
@@ -316,7 +326,7 @@ fn refusal(machine: &Machine, bind: bool) -> Option<String> {
 }
 
 /// Decides, and holds what was decided for as long as the reservation lives.
-fn reserve(machine: &Machine, job: &NodeJob) -> Result<(Decision, Reservation), PlanError> {
+fn reserve(machine: &Machine, job: &NodeJob) -> Result<(RankPlacement, Reservation), PlanError> {
     let all = CpuSet::from_cpus(machine.units().iter().map(|unit| unit.os_index));
     let shared = job.machine_ranks as usize > job.members.len();
     for attempt in 1..=ATTEMPTS {
@@ -348,7 +358,7 @@ fn reserve(machine: &Machine, job: &NodeJob) -> Result<(Decision, Reservation), 
             Ok(None) if attempt < ATTEMPTS => {}
             Ok(None) if job.binding.bind.is_none() => {
                 let why = "other jobs of this node started at the same time".to_owned();
-                let decision = Decision::unbound(machine, job, decision.need, why);
+                let decision = RankPlacement::unbound(machine, job, decision.need, why);
                 return Ok((decision, Reservation::default()));
             }
             Ok(None) | Err(_) => return Ok((decision, Reservation::default())),
@@ -378,9 +388,9 @@ fn cores(machine: &Machine) -> Vec<&[Unit]> {
 }
 
 /// What the head has decided.
-fn granted(machine: &Machine, job: &NodeJob, grant: &Grant) -> Result<Decision, PlanError> {
+fn granted(machine: &Machine, job: &NodeJob, grant: &Grant) -> Result<RankPlacement, PlanError> {
     match grant {
-        Grant::Unbound(why) => Ok(Decision::unbound(machine, job, 0, why.clone())),
+        Grant::Unbound(why) => Ok(RankPlacement::unbound(machine, job, 0, why.clone())),
         Grant::Bound(lists) => {
             let sets = lists.iter().map(|list| CpuSet::from_list(list));
             let sets: Option<Vec<CpuSet>> = sets.collect();
@@ -389,12 +399,16 @@ fn granted(machine: &Machine, job: &NodeJob, grant: &Grant) -> Result<Decision, 
     }
 }
 
-fn bound_by_user(machine: &Machine, ranks: usize, sets: &[CpuSet]) -> Result<Decision, PlanError> {
+fn bound_by_user(
+    machine: &Machine,
+    ranks: usize,
+    sets: &[CpuSet],
+) -> Result<RankPlacement, PlanError> {
     let slots = map_user(machine, ranks, sets).map_err(|cpu| {
         let units = machine.units().iter().map(|unit| unit.os_index);
         PlanError::Processor(cpu, CpuSet::from_cpus(units))
     })?;
-    Ok(Decision {
+    Ok(RankPlacement {
         slots,
         unbound: None,
         need: ranks,
@@ -406,7 +420,7 @@ fn decide(
     machine: &Machine,
     job: &NodeJob,
     circumstances: &Circumstances,
-) -> Result<Decision, PlanError> {
+) -> Result<RankPlacement, PlanError> {
     let count = job.machine_ranks as usize;
     let widths = |by_section: &[usize]| {
         let mut widths: Vec<usize> = Vec::with_capacity(count);
@@ -423,7 +437,7 @@ fn decide(
     };
     let (sure, roomy) = (widths(&job.widths.sure), widths(&job.widths.roomy));
     let need: usize = sure.iter().sum();
-    let bound = |bind: BindTo, widths: &[usize], free: Option<&CpuSet>| Decision {
+    let bound = |bind: BindTo, widths: &[usize], free: Option<&CpuSet>| RankPlacement {
         slots: map_wide(machine, &request(bind, job, widths, free)),
         unbound: None,
         need: widths.iter().sum(),
@@ -434,7 +448,7 @@ fn decide(
         Some(Bind::User(sets)) => return bound_by_user(machine, count, sets),
         Some(Bind::To(BindTo::None)) => {
             let why = "-bind-to none".to_owned();
-            return Ok(Decision::unbound(machine, job, need, why));
+            return Ok(RankPlacement::unbound(machine, job, need, why));
         }
         Some(Bind::To(bind)) => {
             let room = match bind {
@@ -451,7 +465,7 @@ fn decide(
         let why = format!(
             "a CPU quota of {quota:.1} processors gives time on all {cores} cores, and none of them"
         );
-        return Ok(Decision::unbound(machine, job, need, why));
+        return Ok(RankPlacement::unbound(machine, job, need, why));
     }
     let floating = circumstances.occupied.floating.len();
     let room = free_cores.saturating_sub(floating);
@@ -475,7 +489,7 @@ fn decide(
         true => format!("{wanted}, there are {cores}"),
         false => format!("{wanted}, {room} of {cores} are not in use by other jobs"),
     };
-    Ok(Decision::unbound(machine, job, need, why))
+    Ok(RankPlacement::unbound(machine, job, need, why))
 }
 
 /// The processing units of cores that no other job has reserved, not even in part.

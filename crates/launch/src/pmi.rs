@@ -12,7 +12,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use mica_bootstrap::pmi1::message::{Lines, Message, MessageError};
+use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
 
 use crate::wire::Puts;
 
@@ -27,7 +27,7 @@ const UNREAD_MAX: usize = 1 << 20;
 
 /// How far a rank has come with PMI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Progress {
+pub enum PmiProgress {
     /// It has said nothing.
     Silent,
     /// It has greeted.
@@ -37,40 +37,40 @@ pub enum Progress {
 }
 
 /// What ranks can read, and the sockets to them.
-pub struct Server {
+pub struct PmiServer {
     size: u32,
     name: String,
     values: BTreeMap<String, String>,
     /// Put since the last barrier.
     puts: Puts,
-    clients: Vec<Client>,
+    clients: Vec<PmiSocket>,
     /// The node's arrival at the present barrier was taken.
     reported: bool,
 }
 
-struct Client {
+struct PmiSocket {
     socket: UnixStream,
     appnum: u32,
-    lines: Lines,
+    lines: MessageLines,
     unsent: Vec<u8>,
-    progress: Progress,
+    progress: PmiProgress,
     waits: bool,
     open: bool,
     /// It called abort, with this code.
     aborted: Option<i32>,
 }
 
-impl Server {
+impl PmiServer {
     /// A manager for a job of `size` ranks. All nodes' managers must give it the same name: ranks name what they share
     /// after it. `is_one_node`: all ranks are on this node, which other libraries ask for.
-    pub fn new(size: u32, name: &str, is_one_node: bool) -> Server {
+    pub fn new(size: u32, name: &str, is_one_node: bool) -> PmiServer {
         let mut values = BTreeMap::new();
         if is_one_node {
             // One block of one node, from node 0 on, with all ranks.
             let mapping = format!("(vector,(0,1,{size}))");
             values.insert("PMI_process_mapping".to_owned(), mapping);
         }
-        Server {
+        PmiServer {
             size,
             name: name.to_owned(),
             values,
@@ -82,7 +82,7 @@ impl Server {
 
     /// Adds the node's next rank and answers its end of the connection, for it to inherit.
     pub fn add(&mut self, appnum: u32) -> io::Result<UnixStream> {
-        let (client, theirs) = Client::new(appnum)?;
+        let (client, theirs) = PmiSocket::new(appnum)?;
         self.clients.push(client);
         Ok(theirs)
     }
@@ -91,19 +91,19 @@ impl Server {
     /// used the old one.
     pub fn replace(&mut self, index: usize) -> io::Result<Option<UnixStream>> {
         let client = &mut self.clients[index];
-        if client.progress != Progress::Silent {
+        if client.progress != PmiProgress::Silent {
             return Ok(None);
         }
-        let (fresh, theirs) = Client::new(client.appnum)?;
+        let (fresh, theirs) = PmiSocket::new(client.appnum)?;
         *client = fresh;
         Ok(Some(theirs))
     }
 
     /// How far the rank with this number on the node has come.
-    pub fn progress(&self, index: usize) -> Progress {
+    pub fn progress(&self, index: usize) -> PmiProgress {
         self.clients
             .get(index)
-            .map_or(Progress::Silent, |client| client.progress)
+            .map_or(PmiProgress::Silent, |client| client.progress)
     }
 
     /// The connections that may have something to read: number on the node, descriptor, whether something is to be sent.
@@ -148,15 +148,19 @@ impl Server {
     }
 
     /// The answer to a message; none if there is nothing to say yet.
-    fn answer(&mut self, index: usize, message: &Message) -> Result<Option<Message>, MessageError> {
-        let done = |command: &str| Message::new(command).with("rc", 0);
+    fn answer(
+        &mut self,
+        index: usize,
+        message: &Pmi1Message,
+    ) -> Result<Option<Pmi1Message>, MessageError> {
+        let done = |command: &str| Pmi1Message::new(command).with("rc", 0);
         let client = &mut self.clients[index];
         let answer = match message.command() {
             "init" => {
                 let version: u32 = message.number("pmi_version")?;
                 let rc = if version == 1 { 0 } else { -1 };
-                client.progress = Progress::Initialized;
-                Message::new("response_to_init")
+                client.progress = PmiProgress::Initialized;
+                Pmi1Message::new("response_to_init")
                     .with("pmi_version", 1)
                     .with("pmi_subversion", 1)
                     .with("rc", rc)
@@ -176,7 +180,7 @@ impl Server {
                 Some(value) => done("get_result")
                     .with("msg", "success")
                     .with("value", value),
-                None => Message::new("get_result")
+                None => Pmi1Message::new("get_result")
                     .with("rc", -1)
                     .with("msg", "key_not_found")
                     .with("value", "unknown"),
@@ -186,14 +190,14 @@ impl Server {
                 return Ok(None);
             }
             "finalize" => {
-                client.progress = Progress::Finalized;
+                client.progress = PmiProgress::Finalized;
                 done("finalize_ack")
             }
             "abort" => {
                 client.aborted = Some(message.number("exitcode").unwrap_or(1));
                 return Ok(None);
             }
-            _ => Message::new(format!("{}_result", message.command()))
+            _ => Pmi1Message::new(format!("{}_result", message.command()))
                 .with("rc", -1)
                 .with("msg", "unknown_command"),
         };
@@ -215,7 +219,7 @@ impl Server {
         self.reported = false;
         for client in &mut self.clients {
             if std::mem::take(&mut client.waits) {
-                client.send(&Message::new("barrier_out").with("rc", 0));
+                client.send(&Pmi1Message::new("barrier_out").with("rc", 0));
                 client.flush();
             }
         }
@@ -223,7 +227,7 @@ impl Server {
 
     /// Goes on sending what ranks have not taken yet.
     pub fn flush(&mut self) {
-        self.clients.iter_mut().for_each(Client::flush);
+        self.clients.iter_mut().for_each(PmiSocket::flush);
     }
 
     /// The code with which this rank asked to abort the job, if it did.
@@ -233,13 +237,13 @@ impl Server {
 }
 
 /// The answer to a message that lacks something.
-fn refusal(message: &Message, error: &MessageError) -> Option<Message> {
+fn refusal(message: &Pmi1Message, error: &MessageError) -> Option<Pmi1Message> {
     let text: String = error
         .to_string()
         .chars()
         .map(|c| if c.is_whitespace() { '_' } else { c })
         .collect();
-    let answer = Message::new(format!("{}_result", message.command()));
+    let answer = Pmi1Message::new(format!("{}_result", message.command()));
     Some(answer.with("rc", -1).with("msg", text))
 }
 
@@ -250,17 +254,17 @@ fn is_temporary(error: &io::Error) -> bool {
     )
 }
 
-impl Client {
+impl PmiSocket {
     /// A connection, and its other end.
-    fn new(appnum: u32) -> io::Result<(Client, UnixStream)> {
+    fn new(appnum: u32) -> io::Result<(PmiSocket, UnixStream)> {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_nonblocking(true)?;
-        let client = Client {
+        let client = PmiSocket {
             socket,
             appnum,
-            lines: Lines::new(),
+            lines: MessageLines::new(),
             unsent: Vec::new(),
-            progress: Progress::Silent,
+            progress: PmiProgress::Silent,
             waits: false,
             open: true,
             aborted: None,
@@ -268,7 +272,7 @@ impl Client {
         Ok((client, theirs))
     }
 
-    fn send(&mut self, message: &Message) {
+    fn send(&mut self, message: &Pmi1Message) {
         match message.to_line() {
             Ok(line) if self.unsent.len() < UNREAD_MAX => {
                 self.unsent.extend_from_slice(line.as_bytes());
@@ -296,9 +300,9 @@ impl Client {
 mod tests {
     use super::*;
 
-    struct Rank(UnixStream);
+    struct PmiRank(UnixStream);
 
-    impl Rank {
+    impl PmiRank {
         fn say(&mut self, line: &str) {
             self.0.write_all(format!("{line}\n").as_bytes()).unwrap();
         }
@@ -314,7 +318,7 @@ mod tests {
         }
     }
 
-    fn ask(server: &mut Server, rank: &mut Rank, index: usize, line: &str) -> String {
+    fn ask(server: &mut PmiServer, rank: &mut PmiRank, index: usize, line: &str) -> String {
         rank.say(line);
         server.serve(index);
         rank.hear()
@@ -322,8 +326,8 @@ mod tests {
 
     #[test]
     fn what_ranks_ask() {
-        let mut server = Server::new(5, "kvs_1", false);
-        let mut rank = Rank(server.add(3).unwrap());
+        let mut server = PmiServer::new(5, "kvs_1", false);
+        let mut rank = PmiRank(server.add(3).unwrap());
         let mut asked = |line| ask(&mut server, &mut rank, 0, line);
         assert_eq!(
             asked("cmd=init pmi_version=1 pmi_subversion=1"),
@@ -350,8 +354,8 @@ mod tests {
 
     #[test]
     fn values_are_there_after_the_barrier() {
-        let mut server = Server::new(3, "kvs_1", false);
-        let mut ranks = [0, 0].map(|appnum| Rank(server.add(appnum).unwrap()));
+        let mut server = PmiServer::new(3, "kvs_1", false);
+        let mut ranks = [0, 0].map(|appnum| PmiRank(server.add(appnum).unwrap()));
         let put = ask(
             &mut server,
             &mut ranks[0],
@@ -382,12 +386,12 @@ mod tests {
 
     #[test]
     fn aborts_and_nonsense() {
-        let mut server = Server::new(2, "kvs_1", false);
-        let mut rank = Rank(server.add(0).unwrap());
+        let mut server = PmiServer::new(2, "kvs_1", false);
+        let mut rank = PmiRank(server.add(0).unwrap());
         rank.say("cmd=abort exitcode=7");
         server.serve(0);
         assert_eq!(server.aborted(0), Some(7));
-        let mut other = Rank(server.add(0).unwrap());
+        let mut other = PmiRank(server.add(0).unwrap());
         other.say("mcmd=spawn");
         server.serve(1);
         assert_eq!(other.0.read(&mut [0; 8]).unwrap(), 0, "closed");

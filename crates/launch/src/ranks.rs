@@ -5,24 +5,24 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use mica_bootstrap::inherited::{Request, Wanted};
+use mica_bootstrap::inherited::{DescriptorKind, DescriptorRequest};
 use mica_node::area::Budget;
 use mica_node::process::{
-    ChildSetup, Exit, Keeper, Process, end_children, is_foreground, proc_is_ours, reap_orphans,
-    set_nonblocking, signal, take_terminal_back, wait_readable,
+    ChildProcess, ChildSetup, Exit, Keeper, end_children, is_foreground, proc_is_ours,
+    reap_orphans, set_nonblocking, signal, take_terminal_back, wait_readable,
 };
 use mica_node::segment::{JobSegment, JobSpec, RankState, WaitKind};
-use mica_node::topology::{CpuSet, Place, affinity_of};
+use mica_node::topology::{CorePlace, CpuSet, affinity_of};
 
 use crate::input::Input;
 use crate::job::{LaunchError, doing};
-use crate::late::Late;
-use crate::left::{Doing, Wait};
-use crate::output::{Stream, Target};
-use crate::plan::{Plan, RankPlan};
+use crate::late::LateArrivals;
+use crate::left::{Doing, WaitingRank};
+use crate::output::{OutputTarget, RankStream};
+use crate::plan::{NodePlan, RankPlan};
 use crate::pmi;
 use crate::redirect::Redirect;
-use crate::report::{Cause, Stage, end_text, hang_line, say};
+use crate::report::{Cause, RankStage, end_text, hang_line, say};
 use crate::requests::Requests;
 use crate::traffic::Sent;
 use crate::wire::{NodeJob, NodeReport, RankEnd};
@@ -39,33 +39,33 @@ const ASK_TIME: Duration = Duration::from_secs(2);
 const SETTLE_TIME: Duration = Duration::from_millis(20);
 
 /// A rank's process.
-struct Rank {
-    process: Process,
+struct RankProcess {
+    process: ChildProcess,
     /// How it ended, once it has.
     exit: Option<Exit>,
 }
 
-impl Rank {
+impl RankProcess {
     fn is_alive(&self) -> bool {
         self.exit.is_none()
     }
 }
 
 /// The ranks of this node.
-pub struct Ranks<'a> {
+pub struct RankProcesses<'a> {
     job: &'a NodeJob,
-    plan: &'a Plan<'a>,
+    plan: &'a NodePlan<'a>,
     segment: JobSegment,
     keeper: Keeper,
-    ranks: Vec<Rank>,
+    ranks: Vec<RankProcess>,
     /// Output that passes through this process.
-    pub streams: Vec<Stream>,
+    pub streams: Vec<RankStream>,
     /// Standard input that passes through this process.
     pub input: Option<Input>,
     /// By a stream's id: bytes of it that are on their way.
     pub unwritten: Vec<usize>,
     /// The ranks' process manager.
-    pub pmi: pmi::Server,
+    pub pmi: pmi::PmiServer,
     /// Where processes ask for what they did not inherit. `None` where there are no abstract sockets.
     pub requests: Option<Requests>,
     /// A rank has the terminal.
@@ -83,15 +83,15 @@ pub enum Connect {
     Pipes,
 }
 
-impl<'a> Ranks<'a> {
+impl<'a> RankProcesses<'a> {
     /// Makes what the ranks share; none is started yet.
     pub fn new(
         job: &'a NodeJob,
-        plan: &'a Plan<'a>,
+        plan: &'a NodePlan<'a>,
         keeper: Keeper,
         address: Option<String>,
-    ) -> Result<Ranks<'a>, LaunchError> {
-        let places: Vec<Place> = plan.ranks.iter().map(|rank| rank.slot.place).collect();
+    ) -> Result<RankProcesses<'a>, LaunchError> {
+        let places: Vec<CorePlace> = plan.ranks.iter().map(|rank| rank.slot.place).collect();
         let appnum: Vec<u32> = plan.ranks.iter().map(|rank| rank.section_number).collect();
         let segment = JobSegment::create(&JobSpec {
             places: &places,
@@ -100,7 +100,7 @@ impl<'a> Ranks<'a> {
             job_size: job.size,
             members: &job.members,
         })?;
-        Ok(Ranks {
+        Ok(RankProcesses {
             job,
             plan,
             segment,
@@ -110,7 +110,7 @@ impl<'a> Ranks<'a> {
             input: None,
             terminal_lent: false,
             unwritten: Vec::new(),
-            pmi: pmi::Server::new(job.size, &job.name, job.size as usize == job.members.len()),
+            pmi: pmi::PmiServer::new(job.size, &job.name, job.size as usize == job.members.len()),
             requests: Requests::open().ok(),
             address,
         })
@@ -132,7 +132,7 @@ impl<'a> Ranks<'a> {
                 keeper: Some(&self.keeper),
                 terminal,
             };
-            let started = Process::spawn(&mut command, setup);
+            let started = ChildProcess::spawn(&mut command, setup);
             let mut process = started.map_err(|source| self.exec_error(plan, source))?;
             if let Some(cpus) = &plan.slot.cpus {
                 check_binding(plan.rank, process.pid(), cpus);
@@ -142,7 +142,7 @@ impl<'a> Ranks<'a> {
                 set_nonblocking(pipe.as_fd()).map_err(doing("cannot set up standard input"))?;
                 self.input.get_or_insert_default().add(pipe);
             }
-            self.ranks.push(Rank {
+            self.ranks.push(RankProcess {
                 process,
                 exit: None,
             });
@@ -192,7 +192,7 @@ impl<'a> Ranks<'a> {
                 rank: self.plan.ranks[index].rank,
                 pid,
                 cause: Cause::of(exit, stage),
-                without_init: exit == Exit::Code(0) && stage == Stage::NotInitialized,
+                without_init: exit == Exit::Code(0) && stage == RankStage::NotInitialized,
             });
         }
         Ok(ends)
@@ -212,19 +212,19 @@ impl<'a> Ranks<'a> {
         }
     }
 
-    fn stage(&self, index: usize) -> Stage {
+    fn stage(&self, index: usize) -> RankStage {
         if let Some(code) = self.pmi.aborted(index) {
-            return Stage::Aborted { code };
+            return RankStage::Aborted { code };
         }
         match self.segment.rank_state(self.plan.ranks[index].rank) {
             RankState::Absent => match self.pmi.progress(index) {
-                pmi::Progress::Silent => Stage::NotInitialized,
-                pmi::Progress::Initialized => Stage::Running,
-                pmi::Progress::Finalized => Stage::Finalized,
+                pmi::PmiProgress::Silent => RankStage::NotInitialized,
+                pmi::PmiProgress::Initialized => RankStage::Running,
+                pmi::PmiProgress::Finalized => RankStage::Finalized,
             },
-            RankState::Running { .. } => Stage::Running,
-            RankState::Finalized => Stage::Finalized,
-            RankState::Aborted { code } => Stage::Aborted { code },
+            RankState::Running { .. } => RankStage::Running,
+            RankState::Finalized => RankStage::Finalized,
+            RankState::Aborted { code } => RankStage::Aborted { code },
         }
     }
 
@@ -234,7 +234,7 @@ impl<'a> Ranks<'a> {
             let rank = self.plan.ranks[index].rank;
             // A rank of another library, or one that is still in MPI_Init.
             let by_pmi = self.segment.rank_state(rank) == RankState::Absent
-                && self.stage(index) == Stage::Running;
+                && self.stage(index) == RankStage::Running;
             by_pmi || self.segment.block(rank).is_in_world()
         };
         let index = self.alive().into_iter().find(is_in)?;
@@ -245,14 +245,14 @@ impl<'a> Ranks<'a> {
     pub fn first_without_init(&self) -> Option<(u32, u32)> {
         let mut all = self.ranks.iter().enumerate();
         let (index, rank) = all.find(|(index, rank)| {
-            rank.exit == Some(Exit::Code(0)) && self.stage(*index) == Stage::NotInitialized
+            rank.exit == Some(Exit::Code(0)) && self.stage(*index) == RankStage::NotInitialized
         })?;
         Some((self.plan.ranks[index].rank, rank.process.pid()))
     }
 
     /// What the ranks do that are amid MPI.
     pub fn doings(&self) -> Vec<Doing> {
-        let is_amid = |index: &usize| self.stage(*index) == Stage::Running;
+        let is_amid = |index: &usize| self.stage(*index) == RankStage::Running;
         let doing = |index: usize| {
             let rank = self.plan.ranks[index].rank;
             if matches!(self.segment.rank_state(rank), RankState::Absent) {
@@ -264,7 +264,7 @@ impl<'a> Ranks<'a> {
             // Negative: any rank, or several.
             let peer = u32::try_from(waiting.peer).ok();
             let is_single = matches!(waiting.kind, WaitKind::Send | WaitKind::Receive);
-            Doing::Waits(Wait {
+            Doing::Waits(WaitingRank {
                 peer: peer.filter(|_| is_single),
                 time: Duration::from_nanos(ns),
             })
@@ -276,7 +276,7 @@ impl<'a> Ranks<'a> {
     /// What each rank that runs waits for, and how the others have ended. `host` is named if there are several. Takes up to
     /// [`ASK_TIME`]: the ranks are asked.
     pub fn hang_report(&self, host: Option<&str>) -> NodeReport {
-        let asked = |index: &usize| self.stage(*index) == Stage::Running;
+        let asked = |index: &usize| self.stage(*index) == RankStage::Running;
         let answers = self.ask(self.alive().into_iter().filter(asked).collect());
         let line = |index: usize| {
             let rank = self.plan.ranks[index].rank;
@@ -364,16 +364,16 @@ impl<'a> Ranks<'a> {
             return;
         };
         let (segment, pmi, members) = (&self.segment, &mut self.pmi, &self.job.members);
-        let mut give = |request: Request| -> Result<OwnedFd, String> {
+        let mut give = |request: DescriptorRequest| -> Result<OwnedFd, String> {
             let index = members.iter().position(|&rank| rank == request.rank);
             let index =
                 index.ok_or_else(|| format!("rank {} is not on this node", request.rank))?;
             match request.wanted {
-                Wanted::Segment => {
+                DescriptorKind::Segment => {
                     let copy = segment.as_fd().try_clone_to_owned();
                     copy.map_err(|error| error.to_string())
                 }
-                Wanted::Manager => match pmi.replace(index) {
+                DescriptorKind::Manager => match pmi.replace(index) {
                     Ok(Some(theirs)) => Ok(theirs.into()),
                     Ok(None) => Err(format!("rank {} has used its connection", request.rank)),
                     Err(error) => Err(error.to_string()),
@@ -400,8 +400,8 @@ impl<'a> Ranks<'a> {
     }
 
     /// What the ranks have counted of late arrivals, together.
-    pub fn late(&self) -> Late {
-        let mut late = Late::default();
+    pub fn late(&self) -> LateArrivals {
+        let mut late = LateArrivals::default();
         for plan in &self.plan.ranks {
             late.add(self.segment.late_table(plan.rank));
         }
@@ -411,13 +411,17 @@ impl<'a> Ranks<'a> {
     /// Reaps processes that were left to this one.
     pub fn reap_orphans(&self) {
         reap_orphans(&|pid| {
-            let of = |rank: &Rank| rank.is_alive() && rank.process.pid() == pid;
+            let of = |rank: &RankProcess| rank.is_alive() && rank.process.pid() == pid;
             self.ranks.iter().any(of)
         });
     }
 
     /// Passes on what the streams of ranks that have ended still hold, as far as `sink` takes it.
-    pub fn drain(&mut self, ended: &[usize], sink: &mut dyn FnMut(Target, Vec<u8>, u32) -> bool) {
+    pub fn drain(
+        &mut self,
+        ended: &[usize],
+        sink: &mut dyn FnMut(OutputTarget, Vec<u8>, u32) -> bool,
+    ) {
         let of_ended = self.streams.iter_mut();
         for stream in of_ended.filter(|stream| ended.contains(&stream.rank)) {
             while is_readable(stream) {
@@ -432,7 +436,7 @@ impl<'a> Ranks<'a> {
 
     /// Leaves nothing behind: ranks (if the start failed half-way), what they started, the keeper. Answers what could not
     /// be ended, in words.
-    pub fn clean_up(&mut self, sink: &mut dyn FnMut(Target, Vec<u8>)) -> Option<String> {
+    pub fn clean_up(&mut self, sink: &mut dyn FnMut(OutputTarget, Vec<u8>)) -> Option<String> {
         self.signal(signal::SIGKILL);
         let left = end_children(END_LIMIT);
         // All writers are gone; what they wrote is in the pipes.
@@ -463,7 +467,7 @@ impl<'a> Ranks<'a> {
     }
 }
 
-fn is_readable(stream: &Stream) -> bool {
+fn is_readable(stream: &RankStream) -> bool {
     let ready = wait_readable(&[stream.as_fd()], Some(Duration::ZERO));
     ready.is_ok_and(|ready| ready[0])
 }

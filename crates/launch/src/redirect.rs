@@ -14,8 +14,8 @@ use std::process::Stdio;
 
 use serde::{Deserialize, Serialize};
 
-use crate::output::{Pipe, Stream, Target};
-use crate::pattern::{Pattern, PatternRank};
+use crate::output::{OutputTarget, Pipe, RankStream};
+use crate::pattern::{NamePattern, PatternRank};
 use crate::rank_set::RankSet;
 
 /// What the user wants of the ranks' output.
@@ -37,9 +37,9 @@ pub struct OutputRules {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamRules {
     /// What begins each line.
-    pub label: Option<Pattern>,
+    pub label: Option<NamePattern>,
     /// The file that it goes to.
-    pub file: Option<Pattern>,
+    pub file: Option<NamePattern>,
 }
 
 impl Default for OutputRules {
@@ -54,8 +54,8 @@ impl Default for OutputRules {
     }
 }
 
-fn fixed(pattern: &str) -> Pattern {
-    Pattern::parse(pattern).expect("a pattern of this program")
+fn fixed(pattern: &str) -> NamePattern {
+    NamePattern::parse(pattern).expect("a pattern of this program")
 }
 
 impl OutputRules {
@@ -70,7 +70,7 @@ impl OutputRules {
     }
 
     /// Labels both streams.
-    pub fn label_both(&mut self, pattern: &Pattern) {
+    pub fn label_both(&mut self, pattern: &NamePattern) {
         self.out.label = Some(pattern.clone());
         self.err.label = Some(pattern.clone());
     }
@@ -98,7 +98,7 @@ impl OutputRules {
         if directory.is_empty() {
             return None;
         }
-        let file = |name: &str| Pattern::parse(&format!("{directory}/{job}rank.%0r/{name}"));
+        let file = |name: &str| NamePattern::parse(&format!("{directory}/{job}rank.%0r/{name}"));
         self.out.file = file("stdout");
         self.err.file = file("stderr");
         Some(())
@@ -115,8 +115,8 @@ impl OutputRules {
                 ("dir" | "directory", name) => self.read_directory(&format!("{name}:nocopy"))?,
                 ("file" | "filename", name) if !name.is_empty() => {
                     let name = name.replace('%', "%%");
-                    self.out.file = Pattern::parse(&format!("{name}.%0r.out"));
-                    self.err.file = Pattern::parse(&format!("{name}.%0r.err"));
+                    self.out.file = NamePattern::parse(&format!("{name}.%0r.out"));
+                    self.err.file = NamePattern::parse(&format!("{name}.%0r.err"));
                 }
                 _ => return None,
             }
@@ -125,7 +125,7 @@ impl OutputRules {
     }
 
     /// A file that ranks on several nodes would write, each node for itself.
-    pub fn shared_file(&self) -> Option<&Pattern> {
+    pub fn shared_file(&self) -> Option<&NamePattern> {
         let files = [&self.out.file, &self.err.file];
         let mut files = files.into_iter().flatten();
         files.find(|file| !file.differs_between_nodes())
@@ -133,18 +133,18 @@ impl OutputRules {
 }
 
 /// What begins the lines of a rank.
-pub struct Label {
-    pattern: Pattern,
+pub struct LineLabel {
+    pattern: NamePattern,
     rank: PatternRank,
     /// The text, unless it changes.
     text: Option<String>,
 }
 
-impl Label {
+impl LineLabel {
     /// The label of a rank.
-    pub fn new(pattern: Pattern, rank: PatternRank) -> Label {
+    pub fn new(pattern: NamePattern, rank: PatternRank) -> LineLabel {
         let text = (!pattern.has_time()).then(|| pattern.fill(&rank));
-        Label {
+        LineLabel {
             pattern,
             rank,
             text,
@@ -182,9 +182,9 @@ impl OutputFile {
 }
 
 /// Where one stream of a rank goes.
-pub enum Outlet {
+pub enum StreamOutlet {
     /// To mpiexec's own, untouched.
-    Inherit(Target),
+    Inherit(OutputTarget),
     /// To a file, written by the rank itself.
     File(File),
     /// Nowhere.
@@ -195,33 +195,35 @@ pub enum Outlet {
 
 /// What is done with what comes through a pipe.
 pub struct PipeOutlet {
-    label: Option<Label>,
+    label: Option<LineLabel>,
     file: Option<OutputFile>,
-    target: Target,
+    target: OutputTarget,
 }
 
-impl Outlet {
+impl StreamOutlet {
     /// What the rank's process gets.
     pub fn stdio(&self) -> io::Result<Stdio> {
         Ok(match self {
-            Outlet::Inherit(Target::Out) => Stdio::from(io::stdout().as_fd().try_clone_to_owned()?),
-            Outlet::Inherit(Target::Err) => Stdio::inherit(),
-            Outlet::File(file) => Stdio::from(file.try_clone()?),
-            Outlet::Null => Stdio::null(),
-            Outlet::Pipe(_) => Stdio::piped(),
+            StreamOutlet::Inherit(OutputTarget::Out) => {
+                Stdio::from(io::stdout().as_fd().try_clone_to_owned()?)
+            }
+            StreamOutlet::Inherit(OutputTarget::Err) => Stdio::inherit(),
+            StreamOutlet::File(file) => Stdio::from(file.try_clone()?),
+            StreamOutlet::Null => Stdio::null(),
+            StreamOutlet::Pipe(_) => Stdio::piped(),
         })
     }
 
     /// Whether it is a pipe without a file.
     pub fn is_bare_pipe(&self) -> bool {
-        matches!(self, Outlet::Pipe(pipe) if pipe.file.is_none())
+        matches!(self, StreamOutlet::Pipe(pipe) if pipe.file.is_none())
     }
 }
 
 impl PipeOutlet {
     /// The stream with number `id` that reads the pipe of the rank with number `rank` on the node.
-    pub fn stream(self, id: u32, rank: usize, pipe: impl Pipe + 'static) -> Stream {
-        Stream::new(id, rank, self.label, pipe, self.target).into_file(self.file)
+    pub fn stream(self, id: u32, rank: usize, pipe: impl Pipe + 'static) -> RankStream {
+        RankStream::new(id, rank, self.label, pipe, self.target).into_file(self.file)
     }
 }
 
@@ -243,26 +245,26 @@ impl Redirect {
         rank: &PatternRank,
         pipes: [bool; 2],
         directory: &Path,
-    ) -> io::Result<[Outlet; 2]> {
+    ) -> io::Result<[StreamOutlet; 2]> {
         if !rules.only.contains(rank.rank) {
-            return Ok([Outlet::Null, Outlet::Null]);
+            return Ok([StreamOutlet::Null, StreamOutlet::Null]);
         }
         let err_rules = if rules.merge { &rules.out } else { &rules.err };
         let err_target = if rules.merge {
-            Target::Out
+            OutputTarget::Out
         } else {
-            Target::Err
+            OutputTarget::Err
         };
-        let mut outlet = |stream: &StreamRules, target| -> io::Result<Outlet> {
+        let mut outlet = |stream: &StreamRules, target| -> io::Result<StreamOutlet> {
             let label = stream.label.clone();
-            let label = label.map(|pattern| Label::new(pattern, rank.clone()));
+            let label = label.map(|pattern| LineLabel::new(pattern, rank.clone()));
             let file = stream.file.as_ref();
             let file = file.map(|name| self.open(&directory.join(name.fill(rank))));
             let file = file.transpose()?;
             Ok(match file {
-                Some((file, _)) if label.is_none() && !rules.copy => Outlet::File(file),
-                None if label.is_none() && !pipes[target as usize] => Outlet::Inherit(target),
-                file => Outlet::Pipe(PipeOutlet {
+                Some((file, _)) if label.is_none() && !rules.copy => StreamOutlet::File(file),
+                None if label.is_none() && !pipes[target as usize] => StreamOutlet::Inherit(target),
+                file => StreamOutlet::Pipe(PipeOutlet {
                     label,
                     file: file.map(|(file, name)| OutputFile {
                         file,
@@ -275,7 +277,7 @@ impl Redirect {
             })
         };
         Ok([
-            outlet(&rules.out, Target::Out)?,
+            outlet(&rules.out, OutputTarget::Out)?,
             outlet(err_rules, err_target)?,
         ])
     }

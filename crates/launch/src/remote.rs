@@ -7,17 +7,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mica_node::process::{ChildSetup, Exit, Process, signal, wait_readable};
+use mica_node::process::{ChildProcess, ChildSetup, Exit, signal, wait_readable};
 
 use crate::auth::Secret;
-use crate::options::{Agent, Launcher};
+use crate::options::{Agent, AgentLauncher};
 use crate::output::Pipe;
-use crate::placement::{Nodes, is_this_machine};
+use crate::placement::{JobNodes, is_this_machine};
 use crate::report::signal_name;
 
 /// A command that starts an agent, or, with Slurm, all of them.
 #[derive(Debug, PartialEq)]
-pub struct Start {
+pub struct AgentCommand {
     /// The nodes whose agents it starts.
     pub nodes: Vec<usize>,
     /// The command.
@@ -29,12 +29,12 @@ const SSH: [&str; 4] = ["ssh", "-x", "-o", "BatchMode=yes"];
 
 /// The commands for a job's nodes: the remote shell with `extra` arguments. `agent` is the agent's command line for a node.
 pub fn commands(
-    nodes: &Nodes,
+    nodes: &JobNodes,
     shell: Option<&[String]>,
     extra: &[String],
     program: &Path,
     agent: &dyn Fn(Option<u32>) -> Agent,
-) -> Vec<Start> {
+) -> Vec<AgentCommand> {
     let agent = |node| {
         let arguments = agent(node).arguments().into_iter().map(OsString::from);
         std::iter::once(program.as_os_str().to_owned())
@@ -47,7 +47,7 @@ pub fn commands(
             None => default.iter().map(OsString::from).collect(),
         }
     };
-    if nodes.launcher == Launcher::Srun {
+    if nodes.launcher == AgentLauncher::Srun {
         let mut command = words(&["srun"]);
         let count = nodes.nodes.len();
         let names: Vec<&str> = nodes.nodes.iter().map(|node| node.host.as_str()).collect();
@@ -64,13 +64,13 @@ pub fn commands(
         command.extend(extra.iter().map(OsString::from));
         command.extend(agent(None));
         let nodes = (0..count).collect();
-        return vec![Start { nodes, command }];
+        return vec![AgentCommand { nodes, command }];
     }
     let start = |(index, node): (usize, &crate::placement::NodeRanks)| {
         let agent = agent(Some(index as u32));
-        let forked = nodes.launcher == Launcher::Fork || is_this_machine(&node.host);
+        let forked = nodes.launcher == AgentLauncher::Fork || is_this_machine(&node.host);
         if shell.is_none() && forked {
-            return Start {
+            return AgentCommand {
                 nodes: vec![index],
                 command: agent,
             };
@@ -86,7 +86,7 @@ pub fn commands(
             true => command.push(quoted(&agent)),
             false => command.extend(agent),
         }
-        Start {
+        AgentCommand {
             nodes: vec![index],
             command,
         }
@@ -108,11 +108,11 @@ fn quoted(words: &[OsString]) -> OsString {
 }
 
 /// A remote shell that runs.
-pub struct Shell {
+pub struct RemoteShell {
     /// The nodes whose agents it started.
     pub nodes: Vec<usize>,
     name: String,
-    process: Process,
+    process: ChildProcess,
     pipes: Vec<Box<dyn Pipe>>,
     /// The end of what it said.
     said: Vec<u8>,
@@ -122,16 +122,16 @@ pub struct Shell {
 /// How much of a remote shell's words is kept.
 const SAID_MAX: usize = 8192;
 
-impl Shell {
+impl RemoteShell {
     /// Starts a remote shell and gives it the secret.
-    pub fn start(start: Start, secret: &Secret) -> io::Result<Shell> {
+    pub fn start(start: AgentCommand, secret: &Secret) -> io::Result<RemoteShell> {
         let mut command = Command::new(&start.command[0]);
         command
             .args(&start.command[1..])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut process = Process::spawn(&mut command, ChildSetup::default())?;
+        let mut process = ChildProcess::spawn(&mut command, ChildSetup::default())?;
         if let Some(mut stdin) = process.stdin.take() {
             // A shell that is gone already shows that by its end. The pipe has room for a line.
             let _ = stdin.write_all(format!("{}\n", secret.to_hex()).as_bytes());
@@ -145,7 +145,7 @@ impl Shell {
         if name.is_empty() {
             name = "mpiexec --agent".to_owned();
         }
-        Ok(Shell {
+        Ok(RemoteShell {
             nodes: start.nodes,
             name,
             process,
@@ -255,12 +255,12 @@ mod tests {
     use super::*;
     use crate::placement::NodeRanks;
 
-    fn lines(launcher: Launcher, hosts: &[&str], shell: Option<&str>) -> Vec<String> {
+    fn lines(launcher: AgentLauncher, hosts: &[&str], shell: Option<&str>) -> Vec<String> {
         lines_with(launcher, hosts, shell, &[])
     }
 
     fn lines_with(
-        launcher: Launcher,
+        launcher: AgentLauncher,
         hosts: &[&str],
         shell: Option<&str>,
         extra: &[String],
@@ -269,7 +269,7 @@ mod tests {
             host: host.to_string(),
             members: vec![0],
         };
-        let nodes = Nodes {
+        let nodes = JobNodes {
             launcher,
             nodes: hosts.iter().map(node).collect(),
         };
@@ -286,20 +286,20 @@ mod tests {
             Path::new("/a b/it's"),
             &agent,
         );
-        let line = |start: Start| crate::plan::command_line(&start.command);
+        let line = |start: AgentCommand| crate::plan::command_line(&start.command);
         starts.into_iter().map(line).collect()
     }
 
     #[test]
     fn ssh_gets_one_quoted_line() {
         let wanted = r"ssh -x -o BatchMode=yes h exec '/a b/it'\''s' '--agent' '10.0.0.1:5' '0'";
-        assert_eq!(lines(Launcher::Ssh, &["h"], None), [wanted]);
-        let own = lines(Launcher::Ssh, &["h"], Some("/usr/bin/ssh -p 2222"));
+        assert_eq!(lines(AgentLauncher::Ssh, &["h"], None), [wanted]);
+        let own = lines(AgentLauncher::Ssh, &["h"], Some("/usr/bin/ssh -p 2222"));
         assert!(
             own[0].starts_with("/usr/bin/ssh -p 2222 h exec '/a b"),
             "{own:?}"
         );
-        let mixed = lines(Launcher::Ssh, &["h", "localhost"], None);
+        let mixed = lines(AgentLauncher::Ssh, &["h", "localhost"], None);
         assert_eq!(
             mixed[1], "/a b/it's --agent 10.0.0.1:5 1",
             "this machine needs no ssh"
@@ -309,26 +309,26 @@ mod tests {
     #[test]
     fn more_arguments_come_before_the_host() {
         let extra = ["-p".to_owned(), "2222".to_owned()];
-        let ssh = lines_with(Launcher::Ssh, &["h"], None, &extra);
+        let ssh = lines_with(AgentLauncher::Ssh, &["h"], None, &extra);
         assert!(
             ssh[0].starts_with("ssh -x -o BatchMode=yes -p 2222 h exec"),
             "{ssh:?}"
         );
-        let srun = lines_with(Launcher::Srun, &["h"], None, &extra);
+        let srun = lines_with(AgentLauncher::Srun, &["h"], None, &extra);
         assert!(srun[0].contains("--overlap -p 2222 /a b"), "{srun:?}");
     }
 
     #[test]
     fn other_shells_get_words() {
-        let words = lines(Launcher::Ssh, &["n1", "n2"], Some("ip netns exec"));
+        let words = lines(AgentLauncher::Ssh, &["n1", "n2"], Some("ip netns exec"));
         assert_eq!(words[1], "ip netns exec n2 /a b/it's --agent 10.0.0.1:5 1");
-        let forked = lines(Launcher::Fork, &["n1"], None);
+        let forked = lines(AgentLauncher::Fork, &["n1"], None);
         assert_eq!(forked, ["/a b/it's --agent 10.0.0.1:5 0"]);
     }
 
     #[test]
     fn slurm_starts_all_at_once() {
-        let words = lines(Launcher::Srun, &["n1", "n2"], None);
+        let words = lines(AgentLauncher::Srun, &["n1", "n2"], None);
         assert_eq!(
             words,
             [

@@ -49,7 +49,7 @@ pub enum Cause {
 
 /// The end of a rank as far as MPI goes; what the job segment says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum RankStage {
     /// It never called MPI_Init or opened a session.
     NotInitialized,
     /// It is between MPI_Init and MPI_Finalize, or has a session open.
@@ -65,9 +65,9 @@ pub enum Stage {
 
 impl Cause {
     /// The cause of failure of a rank that ended so; `None` if it did not fail.
-    pub fn of(exit: Exit, stage: Stage) -> Option<Cause> {
+    pub fn of(exit: Exit, stage: RankStage) -> Option<Cause> {
         match (stage, exit) {
-            (Stage::Aborted { code }, _) => Some(Cause::Aborted { code }),
+            (RankStage::Aborted { code }, _) => Some(Cause::Aborted { code }),
             (
                 _,
                 Exit::Signal {
@@ -78,7 +78,7 @@ impl Cause {
                 number,
                 core_dumped,
             }),
-            (Stage::Running, Exit::Code(0)) => Some(Cause::NotFinalized),
+            (RankStage::Running, Exit::Code(0)) => Some(Cause::NotFinalized),
             (_, Exit::Code(0)) => None,
             (_, Exit::Code(code)) => Some(Cause::Exited { code }),
         }
@@ -148,7 +148,7 @@ impl fmt::Display for Cause {
 
 /// A failed rank.
 #[derive(Debug, Clone)]
-pub struct Failure {
+pub struct RankFailure {
     /// The rank.
     pub rank: u32,
     /// Its process.
@@ -163,9 +163,9 @@ pub struct Failure {
     pub others: usize,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for RankFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Failure {
+        let RankFailure {
             rank,
             pid,
             host,
@@ -184,8 +184,8 @@ impl fmt::Display for Failure {
 }
 
 /// What is said, if the program is checked, of the first rank that left without `MPI_Finalize`.
-pub fn left_note(first: &Failure) -> String {
-    let Failure {
+pub fn left_note(first: &RankFailure) -> String {
+    let RankFailure {
         rank,
         pid,
         host,
@@ -202,7 +202,7 @@ pub fn left_note(first: &Failure) -> String {
 #[derive(Debug, Clone)]
 pub enum Ending {
     /// A rank failed.
-    Failed(Failure),
+    Failed(RankFailure),
     /// The launcher was asked to stop by a signal.
     Signalled(i32),
     /// The time was over.
@@ -284,9 +284,9 @@ pub fn hang_report(size: u32, report: &NodeReport) -> String {
 }
 
 /// How a rank ended that hang reports list as such.
-pub fn end_text(exit: Exit, stage: Stage) -> String {
+pub fn end_text(exit: Exit, stage: RankStage) -> String {
     let how = match (exit, stage) {
-        (_, Stage::Aborted { code }) => Cause::Aborted { code }.to_string(),
+        (_, RankStage::Aborted { code }) => Cause::Aborted { code }.to_string(),
         (
             Exit::Signal {
                 number,
@@ -301,10 +301,10 @@ pub fn end_text(exit: Exit, stage: Stage) -> String {
         (Exit::Code(code), _) => Cause::Exited { code }.to_string(),
     };
     match stage {
-        Stage::NotInitialized => how + " without having called MPI_Init",
-        Stage::Running => how + " without having called MPI_Finalize",
-        Stage::Finalized => how + " after MPI_Finalize",
-        Stage::Aborted { .. } => how,
+        RankStage::NotInitialized => how + " without having called MPI_Init",
+        RankStage::Running => how + " without having called MPI_Finalize",
+        RankStage::Finalized => how + " after MPI_Finalize",
+        RankStage::Aborted { .. } => how,
     }
 }
 
@@ -321,16 +321,16 @@ pub fn hang_line(
     rank: u32,
     pid: u32,
     host: Option<&str>,
-    stage: Stage,
+    stage: RankStage,
     waits_for: Option<String>,
 ) -> String {
     let place = host.map(|host| format!(" on {host}")).unwrap_or_default();
     let state = match (stage, waits_for) {
-        (Stage::NotInitialized, _) => "has not called MPI_Init".to_owned(),
-        (Stage::Finalized, _) => "has called MPI_Finalize".to_owned(),
-        (Stage::Aborted { code }, _) => format!("has called MPI_Abort with code {code}"),
-        (Stage::Running, Some(what)) => printable(&what),
-        (Stage::Running, None) => "is not waiting in MPI".to_owned(),
+        (RankStage::NotInitialized, _) => "has not called MPI_Init".to_owned(),
+        (RankStage::Finalized, _) => "has called MPI_Finalize".to_owned(),
+        (RankStage::Aborted { code }, _) => format!("has called MPI_Abort with code {code}"),
+        (RankStage::Running, Some(what)) => printable(&what),
+        (RankStage::Running, None) => "is not waiting in MPI".to_owned(),
     };
     let state = state.replace('\n', "\nmpiexec:     ");
     format!("mpiexec:   rank {rank} (pid {pid}{place}): {state}\n")
@@ -350,14 +350,14 @@ fn printable(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn cause(exit: Exit, stage: Stage) -> Cause {
+    fn cause(exit: Exit, stage: RankStage) -> Cause {
         Cause::of(exit, stage).unwrap()
     }
 
     #[test]
     fn ends_that_are_no_failure() {
-        assert_eq!(Cause::of(Exit::Code(0), Stage::NotInitialized), None);
-        assert_eq!(Cause::of(Exit::Code(0), Stage::Finalized), None);
+        assert_eq!(Cause::of(Exit::Code(0), RankStage::NotInitialized), None);
+        assert_eq!(Cause::of(Exit::Code(0), RankStage::Finalized), None);
     }
 
     #[test]
@@ -366,10 +366,10 @@ mod tests {
             number: signal::SIGKILL,
             core_dumped: false,
         };
-        assert_eq!(cause(killed, Stage::Running).status(), 137);
-        assert_eq!(cause(Exit::Code(3), Stage::Finalized).status(), 3);
-        assert_eq!(cause(Exit::Code(0), Stage::Running).status(), 1);
-        let aborted = |code| cause(Exit::Code(0), Stage::Aborted { code }).status();
+        assert_eq!(cause(killed, RankStage::Running).status(), 137);
+        assert_eq!(cause(Exit::Code(3), RankStage::Finalized).status(), 3);
+        assert_eq!(cause(Exit::Code(0), RankStage::Running).status(), 1);
+        let aborted = |code| cause(Exit::Code(0), RankStage::Aborted { code }).status();
         assert_eq!(
             (aborted(0), aborted(-1), aborted(77), aborted(1000)),
             (1, 1, 77, 255)
@@ -380,21 +380,21 @@ mod tests {
 
     #[test]
     fn an_abort_outranks_its_consequences() {
-        let aborted = cause(Exit::Code(5), Stage::Aborted { code: 5 });
+        let aborted = cause(Exit::Code(5), RankStage::Aborted { code: 5 });
         let killed = cause(
             Exit::Signal {
                 number: 6,
                 core_dumped: true,
             },
-            Stage::Running,
+            RankStage::Running,
         );
-        let exited = cause(Exit::Code(1), Stage::Running);
+        let exited = cause(Exit::Code(1), RankStage::Running);
         assert!(aborted.order() < killed.order() && killed.order() < exited.order());
     }
 
     #[test]
     fn the_block_names_everything() {
-        let failure = Failure {
+        let failure = RankFailure {
             rank: 3,
             pid: 4711,
             host: "node1".into(),
@@ -416,14 +416,17 @@ mod tests {
 
     #[test]
     fn the_hang_report_lists_who_runs_and_who_has_ended() {
-        let end = |code| end_text(Exit::Code(code), Stage::Finalized);
+        let end = |code| end_text(Exit::Code(code), RankStage::Finalized);
         let what = "waits in MPI_Waitall for 2 requests\na\u{1b}[31m\nb";
         let report = NodeReport {
-            lines: vec![(3, hang_line(3, 77, None, Stage::Running, Some(what.into())))],
+            lines: vec![(
+                3,
+                hang_line(3, 77, None, RankStage::Running, Some(what.into())),
+            )],
             ended: vec![
                 (0, end(0)),
                 (1, end(0)),
-                (4, end_text(Exit::Code(0), Stage::NotInitialized)),
+                (4, end_text(Exit::Code(0), RankStage::NotInitialized)),
                 (2, end(0)),
             ],
         };

@@ -8,17 +8,17 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use mica_bootstrap::inherited::{Request, new_nonce, socket_name};
-use mica_node::handover::{Connection, Listener, own_uid};
+use mica_bootstrap::inherited::{DescriptorRequest, new_nonce, socket_name};
+use mica_node::handover::{HandoverConnection, HandoverListener, own_uid};
 
 /// Callers that are kept; the oldest goes first.
 const CALLERS_MAX: usize = 64;
 
 /// The socket and those who called.
 pub struct Requests {
-    listener: Listener,
+    listener: HandoverListener,
     nonce: String,
-    callers: VecDeque<Connection>,
+    callers: VecDeque<HandoverConnection>,
 }
 
 impl Requests {
@@ -26,7 +26,7 @@ impl Requests {
     pub fn open() -> io::Result<Requests> {
         let nonce = new_nonce()?;
         Ok(Requests {
-            listener: Listener::bind(&socket_name(&nonce))?,
+            listener: HandoverListener::bind(&socket_name(&nonce))?,
             nonce,
             callers: VecDeque::new(),
         })
@@ -39,7 +39,8 @@ impl Requests {
 
     /// What to wait for.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        std::iter::once(self.listener.as_fd()).chain(self.callers.iter().map(Connection::as_fd))
+        std::iter::once(self.listener.as_fd())
+            .chain(self.callers.iter().map(HandoverConnection::as_fd))
     }
 
     /// Serves those who call and those who said what they want. `give` finds the descriptor or says why there is none.
@@ -48,7 +49,7 @@ impl Requests {
     /// When no connection can be accepted any more.
     pub fn serve(
         &mut self,
-        give: &mut dyn FnMut(Request) -> Result<OwnedFd, String>,
+        give: &mut dyn FnMut(DescriptorRequest) -> Result<OwnedFd, String>,
     ) -> io::Result<()> {
         for _ in 0..CALLERS_MAX {
             let Some(caller) = self.listener.try_accept()? else {
@@ -61,17 +62,18 @@ impl Requests {
         while self.callers.len() > CALLERS_MAX {
             self.callers.pop_front();
         }
-        self.callers.retain(|caller| match Request::read(caller) {
-            Ok(None) => true,
-            Ok(Some(request)) => {
-                match give(request) {
-                    Ok(descriptor) => Request::answer(caller, Ok(descriptor.as_fd())),
-                    Err(reason) => Request::answer(caller, Err(&reason)),
+        self.callers
+            .retain(|caller| match DescriptorRequest::read(caller) {
+                Ok(None) => true,
+                Ok(Some(request)) => {
+                    match give(request) {
+                        Ok(descriptor) => DescriptorRequest::answer(caller, Ok(descriptor.as_fd())),
+                        Err(reason) => DescriptorRequest::answer(caller, Err(&reason)),
+                    }
+                    false
                 }
-                false
-            }
-            Err(_) => false,
-        });
+                Err(_) => false,
+            });
         Ok(())
     }
 }
@@ -86,8 +88,8 @@ mod tests {
         let mut requests = Requests::open().unwrap();
         let deadline = Instant::now() + Duration::from_secs(30);
         let name = socket_name(requests.nonce());
-        let callers: Vec<Connection> = (0..CALLERS_MAX + 9)
-            .map(|_| Connection::connect(&name, deadline).unwrap())
+        let callers: Vec<HandoverConnection> = (0..CALLERS_MAX + 9)
+            .map(|_| HandoverConnection::connect(&name, deadline).unwrap())
             .collect();
         for _ in 0..2 {
             let mut give = |_| -> Result<OwnedFd, String> { panic!("nobody asked") };

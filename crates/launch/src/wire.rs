@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::binding::Binding;
 use crate::environment::Inherit;
-use crate::late::Late;
-use crate::options::{Options, Section};
+use crate::late::LateArrivals;
+use crate::options::{JobOptions, ProgramSection};
 use crate::output::is_one_file;
 use crate::pattern::PatternRank;
 use crate::plan::{Grant, Widths};
@@ -47,7 +47,7 @@ pub struct NodeJob {
     /// Number in `sections` of each of them.
     pub section_of: Vec<u32>,
     /// The programs of the job.
-    pub sections: Vec<Section>,
+    pub sections: Vec<ProgramSection>,
     /// What all ranks get in their environment, the sections' own after it.
     pub environment: Vec<(OsString, OsString)>,
     /// The head's own environment, for those that inherit it.
@@ -98,13 +98,13 @@ pub struct NodeJob {
 
 impl NodeJob {
     /// The whole job on this node.
-    pub fn all_here(options: &Options) -> NodeJob {
+    pub fn all_here(options: &JobOptions) -> NodeJob {
         let ranks = options.ranks();
         NodeJob::part(options, (0..ranks as u32).collect())
     }
 
     /// The part of these ranks. What the head alone knows is left as for a job on one node.
-    pub fn part(options: &Options, members: Vec<u32>) -> NodeJob {
+    pub fn part(options: &JobOptions, members: Vec<u32>) -> NodeJob {
         let sections = options.sections.iter().zip(0..);
         let section_of: Vec<u32> = sections
             .flat_map(|(section, number)| std::iter::repeat_n(number, section.ranks))
@@ -175,7 +175,7 @@ impl NodeJob {
 }
 
 /// The environment that the command line gives to all ranks, and what follows from its other options.
-fn environment(options: &Options) -> Vec<(OsString, OsString)> {
+fn environment(options: &JobOptions) -> Vec<(OsString, OsString)> {
     let mut all = Vec::new();
     if let Some((low, high)) = options.ports {
         // libfabric's; what the user sets comes after it.
@@ -209,7 +209,7 @@ fn first_half(bytes: [u8; 16]) -> [u8; 8] {
 
 /// Where output goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Target {
+pub enum OutputTarget {
     /// The launcher's standard output.
     Out,
     /// The launcher's standard error.
@@ -256,7 +256,7 @@ pub enum Up {
     /// A sign of life.
     Beat,
     /// Output of a rank, in order.
-    Output(Target, Vec<u8>),
+    Output(OutputTarget, Vec<u8>),
     /// What the plan looks like here.
     Say(String),
     /// The rank has taken so many bytes of standard input.
@@ -283,7 +283,7 @@ pub enum Up {
         /// What they sent, if asked for.
         sent: Vec<Sent>,
         /// What they counted of late arrivals, if asked for.
-        late: Option<Late>,
+        late: Option<LateArrivals>,
     },
 }
 
@@ -297,7 +297,7 @@ pub enum Down {
     /// So many bytes of output were written.
     Written(u32),
     /// Nobody reads this output any more.
-    Closed(Target),
+    Closed(OutputTarget),
     /// Standard input.
     Input(Vec<u8>),
     /// Its end.
@@ -323,14 +323,14 @@ pub enum Down {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::{Request, parse};
+    use crate::options::{CommandRequest, parse};
     use proptest::prelude::*;
 
     fn job() -> NodeJob {
         let line = "-n 2 --bind-to user:0+2,1 --map-by l3 -x A=1 -genvlist P,Q -l -s 1 -env B 2 a b : -n 3 -wdir / -envnone c";
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         match parse(&words).unwrap() {
-            Request::Run(options) => NodeJob::part(&options, vec![1, 4]),
+            CommandRequest::Run(options) => NodeJob::part(&options, vec![1, 4]),
             other => panic!("{other:?}"),
         }
     }
@@ -360,7 +360,7 @@ mod tests {
                     machine
                 }
             ),
-            any::<Vec<u8>>().prop_map(|bytes| Up::Output(Target::Err, bytes)),
+            any::<Vec<u8>>().prop_map(|bytes| Up::Output(OutputTarget::Err, bytes)),
             any::<u32>().prop_map(Up::InputTaken),
             (any::<u32>(), any::<i32>()).prop_map(|(rank, code)| {
                 let cause = Some(Cause::Aborted { code });
@@ -376,7 +376,7 @@ mod tests {
                 Up::Hang(NodeReport { lines, ended })
             }),
             proptest::collection::vec((text, text), 0..4).prop_map(Up::BarrierIn),
-            proptest::option::of(Just(Late::default())).prop_map(|late| Up::Done {
+            proptest::option::of(Just(LateArrivals::default())).prop_map(|late| Up::Done {
                 sent: vec![Default::default()],
                 late
             }),

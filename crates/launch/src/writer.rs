@@ -14,17 +14,17 @@ use std::thread::JoinHandle;
 
 use mica_node::process::{set_nonblocking, wait_ready};
 
-use crate::output::{Target, is_one_file, own};
+use crate::output::{OutputTarget, is_one_file, own};
 
 /// Text, and who wants to know when it is written.
-type Item = (Target, Vec<u8>, Option<u32>);
+type Item = (OutputTarget, Vec<u8>, Option<u32>);
 
 /// Writes to this process's output, in order.
 pub struct Writer {
     /// For standard output, or for both.
-    out: Option<Lane>,
+    out: Option<WriterThread>,
     /// For standard error, unless they are the same file.
-    err: Option<Lane>,
+    err: Option<WriterThread>,
     is_one_file: bool,
     written: PipeReader,
     report: PipeWriter,
@@ -34,7 +34,7 @@ pub struct Writer {
 }
 
 /// A thread and the way to it.
-struct Lane {
+struct WriterThread {
     items: Sender<Item>,
     thread: JoinHandle<()>,
 }
@@ -68,16 +68,16 @@ impl Writer {
     }
 
     /// Gives a thread a text to write, on behalf of `source` if that wants to know.
-    pub fn write(&mut self, target: Target, text: Vec<u8>, source: Option<usize>) {
+    pub fn write(&mut self, target: OutputTarget, text: Vec<u8>, source: Option<usize>) {
         if self.state[target as usize].closed {
             return;
         }
         let lane = match target {
-            Target::Err if !self.is_one_file => &mut self.err,
+            OutputTarget::Err if !self.is_one_file => &mut self.err,
             _ => &mut self.out,
         };
         if lane.is_none() {
-            let started = self.report.try_clone().and_then(Lane::start);
+            let started = self.report.try_clone().and_then(WriterThread::start);
             *lane = started.ok();
         }
         let item = (target, text, source.map(|source| source as u32));
@@ -95,7 +95,7 @@ impl Writer {
 
     /// Writes to standard error.
     pub fn say(&mut self, text: impl std::fmt::Display) {
-        self.write(Target::Err, text.to_string().into_bytes(), None);
+        self.write(OutputTarget::Err, text.to_string().into_bytes(), None);
     }
 
     /// Whether all is written.
@@ -116,9 +116,9 @@ impl Writer {
             }
             if word(8) != 0 {
                 let target = if word(12) == 0 {
-                    Target::Out
+                    OutputTarget::Out
                 } else {
-                    Target::Err
+                    OutputTarget::Err
                 };
                 self.on_error(target, io::Error::from_raw_os_error(word(8) as i32));
             }
@@ -126,13 +126,13 @@ impl Writer {
         all
     }
 
-    fn on_error(&mut self, target: Target, error: io::Error) {
+    fn on_error(&mut self, target: OutputTarget, error: io::Error) {
         let state = &mut self.state[target as usize];
         if error.kind() == io::ErrorKind::BrokenPipe {
             state.closed = true;
             return;
         }
-        if !std::mem::replace(&mut state.failed, true) && target == Target::Out {
+        if !std::mem::replace(&mut state.failed, true) && target == OutputTarget::Out {
             self.say(format_args!(
                 "mpiexec: cannot write to standard output: {error}. Output of the job is lost.\n"
             ));
@@ -140,7 +140,7 @@ impl Writer {
     }
 
     /// Whether nobody reads this output any more (`| head`).
-    pub fn is_closed(&self, target: Target) -> bool {
+    pub fn is_closed(&self, target: OutputTarget) -> bool {
         self.state[target as usize].closed
     }
 
@@ -161,18 +161,18 @@ impl Writer {
     }
 }
 
-impl Lane {
-    fn start(report: PipeWriter) -> io::Result<Lane> {
+impl WriterThread {
+    fn start(report: PipeWriter) -> io::Result<WriterThread> {
         let (items, queue) = channel();
         let run = move || write_items(queue, &report);
         let thread = std::thread::Builder::new().spawn(run)?;
-        Ok(Lane { items, thread })
+        Ok(WriterThread { items, thread })
     }
 }
 
 /// The life of a thread.
 fn write_items(queue: Receiver<Item>, report: &PipeWriter) {
-    let files = [own(Target::Out), own(Target::Err)];
+    let files = [own(OutputTarget::Out), own(OutputTarget::Err)];
     for (target, text, source) in queue {
         let written = match &files[target as usize] {
             Ok(file) => write_all(file, &text),
@@ -200,7 +200,7 @@ fn write_all(mut file: &File, mut text: &[u8]) -> io::Result<()> {
 
 fn send(
     mut report: &PipeWriter,
-    target: Target,
+    target: OutputTarget,
     source: Option<u32>,
     bytes: usize,
     written: &io::Result<()>,

@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use std::process::{Command, ExitCode, Output, Stdio};
 use std::time::Duration;
 
-use mica_node::late::{CallSite, Counts, Last, Site, Table};
+use mica_node::late::{CallSite, LastArrival, LateRecord, Site, SiteCounts};
 use mica_node::segment::{JobSegment, WaitKind, Waiting, monotonic_ns};
 
 fn main() -> ExitCode {
@@ -77,14 +77,14 @@ fn rank(role: &str) -> ExitCode {
 }
 
 /// What rank `me` of four counts when rank 3 comes a millisecond late each of ten times.
-fn waited_for_three(me: u32) -> Table {
+fn waited_for_three(me: u32) -> LateRecord {
     let waited = if me == 3 { 0 } else { 10 };
-    let last = Last {
+    let last = LastArrival {
         rank: 3,
         times: waited,
         wait_ns: waited * 1_000_000,
     };
-    let counts = Counts {
+    let counts = SiteCounts {
         calls: 10,
         waited,
         wait_ns: last.wait_ns,
@@ -99,7 +99,7 @@ fn waited_for_three(me: u32) -> Table {
         offset: 0x1234,
         ..CallSite::default()
     };
-    Table {
+    LateRecord {
         sites: vec![Site {
             place,
             collective: "barrier".to_owned(),

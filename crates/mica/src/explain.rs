@@ -9,31 +9,34 @@ use std::path::{Path, PathBuf};
 use crate::network::Network;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use mica_node::maps::Maps;
+use mica_node::maps::ProcMap;
 use mica_node::topology::{
     BindTo, Level, Machine, MapBy, available_cores, level_between, map, readable_bytes,
 };
 use mica_node::{process, tunables};
 use mica_policy::collective::Collective;
 use mica_policy::costs::{level_from_name, level_name};
-use mica_policy::select::{Exclusion, Goal, Verdict};
+use mica_policy::select::{Goal, PathExclusion, PathVerdict};
 use mica_policy::tuning::{self, Source};
-use mica_policy::{Costs, Decision, Limits, Message, Situation, Thresholds, Way, Ways, select};
+use mica_policy::{
+    EagerLimits, MessagePath, MessagePaths, OutgoingMessage, PathCosts, PathDecision, Situation,
+    Thresholds, select,
+};
 
 /// What is asked about.
 #[derive(Args)]
-pub struct Question {
+pub struct ExplainQuestion {
     /// Show which way a message of SIZE bytes (K, M, G) takes, with the numbers for and against each way; or, as in
     /// `--explain allreduce 64K -n 8`, which algorithm a collective takes among the ranks of a node.
     #[arg(long, value_names = ["COLLECTIVE", "SIZE"], num_args = 1..=2, value_parser = word,
           conflicts_with_all = ["json", "topology"])]
-    explain: Vec<Word>,
+    explain: Vec<ExplainWord>,
     /// How far apart its ranks are: shared-cache, package, node or network. Default: as this machine's first two cores.
     #[arg(long, value_parser = level, requires = "explain")]
     level: Option<Level>,
     /// How its bytes lie in memory: contiguous, or vector:BLOCK for pieces of BLOCK bytes.
     #[arg(long, value_parser = layout, default_value = "contiguous", requires = "explain")]
-    layout: Layout,
+    layout: ExplainLayout,
     /// The ways to choose from: here (those that work on this machine), all, or a list such as cells,streamed,pull.
     #[arg(long, value_name = "WAYS", value_parser = ways, default_value = "here", requires = "explain")]
     ways: Choice,
@@ -56,12 +59,12 @@ pub struct Question {
     #[arg(long, requires = "explain")]
     oversubscribed: bool,
     #[command(flatten)]
-    ranks: collective::Ranks,
+    ranks: collective::CollectiveRanks,
 }
 
 /// A word after `--explain`.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Word {
+enum ExplainWord {
     Collective(Collective),
     Bytes(usize),
 }
@@ -74,7 +77,7 @@ enum Subject {
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Layout {
+enum ExplainLayout {
     Contiguous,
     Vector { block: usize },
 }
@@ -82,7 +85,7 @@ enum Layout {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Choice {
     Here,
-    These(Ways),
+    These(MessagePaths),
 }
 
 fn bytes(text: &str) -> Result<usize, String> {
@@ -90,10 +93,10 @@ fn bytes(text: &str) -> Result<usize, String> {
     bytes.ok_or_else(|| "expected a number of bytes such as 65536 or 64K".to_owned())
 }
 
-fn word(text: &str) -> Result<Word, String> {
+fn word(text: &str) -> Result<ExplainWord, String> {
     match Collective::parse(text) {
-        Some(collective) => Ok(Word::Collective(collective)),
-        None => bytes(text).map(Word::Bytes).map_err(|expected| {
+        Some(collective) => Ok(ExplainWord::Collective(collective)),
+        None => bytes(text).map(ExplainWord::Bytes).map_err(|expected| {
             let names = Collective::ALL.map(Collective::name).join(", ");
             format!("{expected}, or one of {names}")
         }),
@@ -108,12 +111,12 @@ fn level(text: &str) -> Result<Level, String> {
     }
 }
 
-fn layout(text: &str) -> Result<Layout, String> {
+fn layout(text: &str) -> Result<ExplainLayout, String> {
     match text.split_once(':') {
-        None if text == "contiguous" => Ok(Layout::Contiguous),
+        None if text == "contiguous" => Ok(ExplainLayout::Contiguous),
         Some(("vector", block)) => match bytes(block)? {
             0 => Err("a block has at least 1 byte".to_owned()),
-            block => Ok(Layout::Vector { block }),
+            block => Ok(ExplainLayout::Vector { block }),
         },
         _ => Err("expected contiguous or vector:BLOCK".to_owned()),
     }
@@ -122,21 +125,21 @@ fn layout(text: &str) -> Result<Layout, String> {
 fn ways(text: &str) -> Result<Choice, String> {
     match text {
         "here" => Ok(Choice::Here),
-        "all" => Ok(Choice::These(Ways::ALL)),
+        "all" => Ok(Choice::These(MessagePaths::ALL)),
         list => {
             let way = |name: &str| {
-                Way::from_name(name).ok_or_else(|| {
-                    let names = Way::ALL.map(Way::name).join(", ");
+                MessagePath::from_name(name).ok_or_else(|| {
+                    let names = MessagePath::ALL.map(MessagePath::name).join(", ");
                     format!("{name:?} is no way: expected here, all or some of {names}")
                 })
             };
-            let ways: Result<Ways, String> = list.split(',').map(way).collect();
+            let ways: Result<MessagePaths, String> = list.split(',').map(way).collect();
             ways.map(Choice::These)
         }
     }
 }
 
-impl Question {
+impl ExplainQuestion {
     /// True if something is asked.
     pub fn is_asked(&self) -> bool {
         !self.explain.is_empty()
@@ -145,19 +148,19 @@ impl Question {
     /// What is asked about.
     fn subject(&self) -> Result<Subject, String> {
         match *self.explain.as_slice() {
-            [Word::Bytes(len)] => Ok(Subject::Message(len)),
-            [Word::Collective(Collective::Barrier)] => {
+            [ExplainWord::Bytes(len)] => Ok(Subject::Message(len)),
+            [ExplainWord::Collective(Collective::Barrier)] => {
                 Ok(Subject::Collective(Collective::Barrier, 0))
             }
-            [Word::Collective(collective)] => Err(format!(
+            [ExplainWord::Collective(collective)] => Err(format!(
                 "--explain {0}: how long? Say as in --explain {0} 64K, for {1}",
                 collective.name(),
                 collective.unit()
             )),
-            [Word::Collective(Collective::Barrier), _] => {
+            [ExplainWord::Collective(Collective::Barrier), _] => {
                 Err("--explain barrier: a barrier has no length".to_owned())
             }
-            [Word::Collective(collective), Word::Bytes(len)] => {
+            [ExplainWord::Collective(collective), ExplainWord::Bytes(len)] => {
                 Ok(Subject::Collective(collective, len))
             }
             _ => Err("--explain takes SIZE, or COLLECTIVE SIZE".to_owned()),
@@ -167,7 +170,7 @@ impl Question {
     /// The options given that are about messages.
     fn about_messages(&self) -> Vec<&'static str> {
         let given = [
-            (self.layout != Layout::Contiguous, "--layout"),
+            (self.layout != ExplainLayout::Contiguous, "--layout"),
             (self.ways != Choice::Here, "--ways"),
             (self.mapped, "--mapped"),
             (self.skewed, "--skewed"),
@@ -216,7 +219,7 @@ impl Question {
         let situation = Situation {
             level: self.level.unwrap_or_else(|| nearest_level(&machine)),
             available,
-            limits: Limits::default(),
+            limits: EagerLimits::default(),
             peer_waiting: self.peer_waiting,
             skewed: self.skewed,
             oversubscribed: self.oversubscribed,
@@ -230,7 +233,7 @@ impl Question {
     }
 
     /// What is to be said of buffers that move to shared memory.
-    fn mapped_here(&self, message: &Message) -> Result<Mapped, tunables::BadValue> {
+    fn mapped_here(&self, message: &OutgoingMessage) -> Result<Mapped, tunables::BadValue> {
         let direct = tunables::DIRECT.choice()?;
         let least = tunables::MAPPED_MIN.number()?;
         Ok(match () {
@@ -238,7 +241,7 @@ impl Question {
             () if !matches!(direct, "auto" | "mapped") => {
                 Mapped::Never(format!("switched off by {}={direct}", tunables::DIRECT.env))
             }
-            () if Maps::open().is_err() => {
+            () if ProcMap::open().is_err() => {
                 Mapped::Never("not on this machine: see the channels of `mica info`".to_owned())
             }
             () if (message.len as u64) < least => Mapped::Never(format!(
@@ -249,12 +252,12 @@ impl Question {
         })
     }
 
-    fn message(&self, len: usize) -> Message {
-        Message {
+    fn message(&self, len: usize) -> OutgoingMessage {
+        OutgoingMessage {
             len,
             pieces: match self.layout {
-                Layout::Contiguous => 1,
-                Layout::Vector { block } => len.div_ceil(block).max(1),
+                ExplainLayout::Contiguous => 1,
+                ExplainLayout::Vector { block } => len.div_ceil(block).max(1),
             },
             synchronous: self.synchronous,
         }
@@ -269,7 +272,7 @@ impl Question {
     }
 
     /// The ways that work between two ranks on this machine, and that the environment allows.
-    fn ways_here(&self, len: usize) -> Result<Ways, tunables::BadValue> {
+    fn ways_here(&self, len: usize) -> Result<MessagePaths, tunables::BadValue> {
         let direct = tunables::DIRECT.choice()?;
         let engine = tunables::COPY_ENGINE.choice()? != "inline";
         let long = len as u64 >= tunables::OFFLOAD_MIN.number()?;
@@ -277,16 +280,18 @@ impl Question {
         let mapped = self.mapped && !matches!(direct, "off" | "cma");
         let offload = self.nonblocking && engine && long && (kernel || mapped);
         let works = [
-            (kernel, Way::Pull),
-            (kernel, Way::Cooperate),
-            (mapped, Way::Mapped),
-            (mapped, Way::MappedCooperate),
-            (offload, Way::Offload),
+            (kernel, MessagePath::Pull),
+            (kernel, MessagePath::Cooperate),
+            (mapped, MessagePath::Mapped),
+            (mapped, MessagePath::MappedCooperate),
+            (offload, MessagePath::Offload),
         ];
         let works = works.into_iter().filter_map(|(is, way)| is.then_some(way));
-        let allowed = Ways::forced(tunables::WAY.choice()?).unwrap_or(Ways::ALL);
-        let works: Ways = works.collect();
-        Ok(works.union(Ways::SHARED_MEMORY).intersection(allowed))
+        let allowed = MessagePaths::forced(tunables::WAY.choice()?).unwrap_or(MessagePaths::ALL);
+        let works: MessagePaths = works.collect();
+        Ok(works
+            .union(MessagePaths::SHARED_MEMORY)
+            .intersection(allowed))
     }
 }
 
@@ -316,7 +321,7 @@ fn nearest_level(machine: &Machine) -> Level {
 }
 
 /// The message and how far it goes.
-fn describe(message: &Message, level: &str) -> String {
+fn describe(message: &OutgoingMessage, level: &str) -> String {
     let pieces = match message.pieces {
         1 => "contiguous".to_owned(),
         n => format!("in {n} pieces"),
@@ -329,9 +334,9 @@ fn describe(message: &Message, level: &str) -> String {
 }
 
 fn render(
-    message: &Message,
+    message: &OutgoingMessage,
     situation: &Situation,
-    costs: &Costs,
+    costs: &PathCosts,
     source: &Source,
     thresholds: &Thresholds,
     mapped: &Mapped,
@@ -360,8 +365,8 @@ fn render(
     if let Mapped::Later(uses) = mapped {
         let ways = situation
             .available
-            .with(Way::Mapped)
-            .with(Way::MappedCooperate);
+            .with(MessagePath::Mapped)
+            .with(MessagePath::MappedCooperate);
         let later = Situation {
             available: ways,
             ..*situation
@@ -397,7 +402,7 @@ fn render(
     text
 }
 
-fn verdicts(decision: &Decision, mapped: &Mapped) -> String {
+fn verdicts(decision: &PathDecision, mapped: &Mapped) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header([" way", "elapsed", "cores busy", ""]);
@@ -408,24 +413,24 @@ fn verdicts(decision: &Decision, mapped: &Mapped) -> String {
         };
         let name = format!("{mark}{}", way.name());
         match verdict {
-            Verdict::Possible(estimate) => {
+            PathVerdict::Possible(estimate) => {
                 let chosen = if way == decision.way { "chosen" } else { "" };
                 let times = [estimate.elapsed_ns, estimate.busy_ns].map(time);
                 let [elapsed, busy] = times;
                 table.add_row([name.as_str(), &elapsed, &busy, chosen]);
             }
-            Verdict::RuledOut(why) => {
+            PathVerdict::RuledOut(why) => {
                 let last_resort = if way == decision.way {
                     "; taken since nothing else is possible"
                 } else {
                     ""
                 };
-                let is_mapped = matches!(way, Way::Mapped | Way::MappedCooperate);
+                let is_mapped = matches!(way, MessagePath::Mapped | MessagePath::MappedCooperate);
                 let why = match (mapped, why) {
-                    (Mapped::Later(uses), Exclusion::NotAvailable) if is_mapped => {
+                    (Mapped::Later(uses), PathExclusion::NotAvailable) if is_mapped => {
                         format!("the buffers have not been used {uses} times yet")
                     }
-                    (Mapped::Never(why), Exclusion::NotAvailable) if is_mapped => why.clone(),
+                    (Mapped::Never(why), PathExclusion::NotAvailable) if is_mapped => why.clone(),
                     _ => why.to_string(),
                 };
                 table.add_row([name.as_str(), "-", "-", &format!("{why}{last_resort}")]);
@@ -483,18 +488,18 @@ mod tests {
     use clap::Parser;
 
     #[derive(Parser)]
-    struct Line {
+    struct ExplainLine {
         #[arg(long)]
         json: bool,
         #[arg(long)]
         topology: bool,
         #[command(flatten)]
-        question: Question,
+        question: ExplainQuestion,
     }
 
-    fn parse(line: &str) -> Result<Question, String> {
+    fn parse(line: &str) -> Result<ExplainQuestion, String> {
         let words = std::iter::once("mica").chain(line.split_whitespace());
-        let parsed = Line::try_parse_from(words).map_err(|error| error.to_string())?;
+        let parsed = ExplainLine::try_parse_from(words).map_err(|error| error.to_string())?;
         Ok(parsed.question)
     }
 
@@ -503,7 +508,7 @@ mod tests {
         let question = parse("--explain 64K --level node --layout vector:1K --skewed").unwrap();
         assert_eq!(question.subject(), Ok(Subject::Message(65536)));
         assert_eq!(question.level, Some(Level::Node));
-        assert_eq!(question.layout, Layout::Vector { block: 1024 });
+        assert_eq!(question.layout, ExplainLayout::Vector { block: 1024 });
         assert!(question.skewed && !question.nonblocking && question.is_asked());
         assert!(!parse("").unwrap().is_asked());
         for (line, word) in [
@@ -565,8 +570,8 @@ mod tests {
         }
     }
 
-    fn answer(message: Message, situation: Situation) -> String {
-        let costs = Costs::default();
+    fn answer(message: OutgoingMessage, situation: Situation) -> String {
+        let costs = PathCosts::default();
         let thresholds = Thresholds::derive(&costs, &situation);
         let source = Source::Shipped;
         render(
@@ -582,8 +587,8 @@ mod tests {
     /// What the channels of `mica info` allow is not called impossible, only not yet the case.
     #[test]
     fn buffers_that_will_move_are_told_from_those_that_cannot() {
-        let (costs, message) = (Costs::default(), Message::contiguous(1 << 20));
-        let situation = Situation::waiting(Level::SharedCache, Ways::SHARED_MEMORY);
+        let (costs, message) = (PathCosts::default(), OutgoingMessage::contiguous(1 << 20));
+        let situation = Situation::waiting(Level::SharedCache, MessagePaths::SHARED_MEMORY);
         let thresholds = Thresholds::derive(&costs, &situation);
         let with = |mapped| {
             render(
@@ -624,7 +629,7 @@ mod tests {
             question.mapped_here(&question.message(len)).unwrap()
         };
         assert_eq!(question("--explain 64K --mapped"), Mapped::Asked);
-        match Maps::open() {
+        match ProcMap::open() {
             Ok(_) => {
                 assert_eq!(question("--explain 64K"), Mapped::Later(8));
                 assert!(
@@ -637,10 +642,10 @@ mod tests {
 
     #[test]
     fn an_answer_has_every_way_with_its_number_or_reason() {
-        let ways = Ways::SHARED_MEMORY.with(Way::Pull);
+        let ways = MessagePaths::SHARED_MEMORY.with(MessagePath::Pull);
         let situation = Situation::waiting(Level::Node, ways);
-        let text = answer(Message::contiguous(1 << 20), situation);
-        for way in Way::ALL {
+        let text = answer(OutgoingMessage::contiguous(1 << 20), situation);
+        for way in MessagePath::ALL {
             let rows = || text.lines().map(|line| line.trim_start_matches([' ', '*']));
             assert!(
                 rows().any(|row| row.starts_with(way.name())),
@@ -666,9 +671,9 @@ mod tests {
     fn a_last_resort_says_so() {
         let situation = Situation {
             peer_waiting: false,
-            ..Situation::waiting(Level::Node, Ways::SHARED_MEMORY)
+            ..Situation::waiting(Level::Node, MessagePaths::SHARED_MEMORY)
         };
-        let text = answer(Message::contiguous(1 << 20), situation);
+        let text = answer(OutgoingMessage::contiguous(1 << 20), situation);
         assert!(
             text.contains("taken since nothing else is possible"),
             "{text}"

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use mica_node::maps::Maps;
+use mica_node::maps::ProcMap;
 use mica_node::segment::PREFIX_VARIABLE;
 use mica_node::topology::{Machine, SYNTHETIC_VARIABLE, TopologyError, readable_bytes};
-use mica_node::tunables::{Kind, SegmentShape};
+use mica_node::tunables::{SegmentShape, TunableKind};
 use mica_node::{park, process, topology, tunables};
 use mica_policy::PollPolicy;
 use serde::Serialize;
@@ -14,22 +14,22 @@ use crate::network::{Network, launchers};
 
 /// Everything.
 #[derive(Serialize)]
-pub struct Info {
-    pub library: Library,
+pub struct MachineReport {
+    pub library: LibraryInfo,
     pub machine: MachineInfo,
     pub available: Available,
-    pub channels: Vec<Channel>,
+    pub channels: Vec<ChannelInfo>,
     pub network: Network,
     /// Whose launchers can start a program of Mica's.
-    pub launchers: Vec<Channel>,
-    pub tunables: Vec<Tunable>,
+    pub launchers: Vec<ChannelInfo>,
+    pub tunables: Vec<TunableInfo>,
     /// What in the environment is not right.
     pub complaints: Vec<String>,
 }
 
 /// The library that programs get.
 #[derive(Serialize)]
-pub struct Library {
+pub struct LibraryInfo {
     pub version: &'static str,
     /// The MPI standard whose ABI it has.
     pub abi: &'static str,
@@ -47,20 +47,20 @@ pub struct MachineInfo {
     pub packages: usize,
     pub cores: usize,
     pub processing_units: usize,
-    pub numa_nodes: Vec<NumaNode>,
-    pub caches: Vec<Cache>,
+    pub numa_nodes: Vec<NumaNodeInfo>,
+    pub caches: Vec<CacheInfo>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drawing: Option<String>,
 }
 
 #[derive(Serialize)]
-pub struct NumaNode {
+pub struct NumaNodeInfo {
     pub index: u32,
     pub bytes: u64,
 }
 
 #[derive(Serialize)]
-pub struct Cache {
+pub struct CacheInfo {
     pub name: String,
     pub bytes: u64,
     pub count: usize,
@@ -80,7 +80,7 @@ pub struct Available {
 
 /// A way to move bytes to a peer, or a part of it.
 #[derive(Serialize)]
-pub struct Channel {
+pub struct ChannelInfo {
     pub name: &'static str,
     pub purpose: &'static str,
     /// Which of several ways to do it is in force.
@@ -96,7 +96,7 @@ pub struct Channel {
 }
 
 #[derive(Serialize)]
-pub struct Tunable {
+pub struct TunableInfo {
     pub name: &'static str,
     pub environment: &'static str,
     pub value: String,
@@ -125,15 +125,15 @@ const OTHER_VARIABLES: [&str; 14] = [
     "MICA_CXX",
 ];
 
-impl Info {
+impl MachineReport {
     /// Looks at this machine.
-    pub fn gather(drawing: bool) -> Result<Info, TopologyError> {
+    pub fn gather(drawing: bool) -> Result<MachineReport, TopologyError> {
         let machine = Machine::load()?;
         let network = Network::look();
         let mut channels = channels();
         channels.insert(channels.len() - 1, network.channel());
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        Ok(Info {
+        Ok(MachineReport {
             library: library(),
             machine: machine_info(&machine, drawing),
             available: Available {
@@ -151,12 +151,12 @@ impl Info {
 }
 
 /// The library beside this command.
-pub fn library() -> Library {
+pub fn library() -> LibraryInfo {
     let path = std::env::current_exe().ok().and_then(|exe| {
         let path = exe.parent()?.parent()?.join("lib/libmpi_abi.so.1");
         path.is_file().then_some(path)
     });
-    Library {
+    LibraryInfo {
         version: env!("CARGO_PKG_VERSION"),
         abi: "MPI 5.0",
         path,
@@ -164,11 +164,11 @@ pub fn library() -> Library {
 }
 
 fn machine_info(machine: &Machine, drawing: bool) -> MachineInfo {
-    let numa_nodes = machine.numa_nodes().into_iter().map(|node| NumaNode {
+    let numa_nodes = machine.numa_nodes().into_iter().map(|node| NumaNodeInfo {
         index: node.index,
         bytes: node.bytes,
     });
-    let caches = machine.caches().into_iter().map(|cache| Cache {
+    let caches = machine.caches().into_iter().map(|cache| CacheInfo {
         name: cache.name,
         bytes: cache.bytes,
         count: cache.count,
@@ -187,13 +187,13 @@ fn machine_info(machine: &Machine, drawing: bool) -> MachineInfo {
     }
 }
 
-fn channels() -> Vec<Channel> {
+fn channels() -> Vec<ChannelInfo> {
     vec![shared_memory(), direct(), mapped(), xpmem(), parking()]
 }
 
-fn shared_memory() -> Channel {
+fn shared_memory() -> ChannelInfo {
     let refusal = process::memfd().err();
-    Channel {
+    ChannelInfo {
         name: "shm",
         purpose: "messages through shared memory",
         design: Some(shared_memory_design(tunables::segment_shape())),
@@ -251,8 +251,8 @@ fn polling() -> String {
     }
 }
 
-fn direct() -> Channel {
-    let channel = |usable, reason, remedy| Channel {
+fn direct() -> ChannelInfo {
+    let channel = |usable, reason, remedy| ChannelInfo {
         name: "direct",
         purpose: "long messages copied once, from process to process (CMA)",
         design: None,
@@ -272,10 +272,10 @@ fn direct() -> Channel {
 }
 
 /// Buffers that move to shared memory: what the process itself can see of their conditions (docs/design/mapped.md).
-fn mapped() -> Channel {
+fn mapped() -> ChannelInfo {
     let channel = |refusal: Option<(String, String)>| {
         let (reason, remedy) = refusal.unzip();
-        Channel {
+        ChannelInfo {
             name: "mapped",
             purpose: "long messages from and to buffers in reuse, by load and store",
             design: None,
@@ -293,15 +293,15 @@ fn mapped() -> Channel {
         let reason = format!("switched off by {}=off", tunables::MAPPED.env);
         return channel(Some((reason, format!("unset {}", tunables::MAPPED.env))));
     }
-    channel(Maps::open().err().map(|error| {
+    channel(ProcMap::open().err().map(|error| {
         let reason = format!("PROCMAP_QUERY on /proc/self/maps: {error}");
         (reason, "Linux 6.11 or newer, with /proc mounted".to_owned())
     }))
 }
 
-fn xpmem() -> Channel {
+fn xpmem() -> ChannelInfo {
     let there = std::path::Path::new("/dev/xpmem").exists();
-    Channel {
+    ChannelInfo {
         name: "xpmem",
         purpose: "long messages by load and store in any memory of a peer",
         design: None,
@@ -313,9 +313,9 @@ fn xpmem() -> Channel {
     }
 }
 
-fn parking() -> Channel {
+fn parking() -> ChannelInfo {
     let usable = park::membarrier_available();
-    Channel {
+    ChannelInfo {
         name: "membarrier",
         purpose: "lets a waiting rank park at no cost to its senders",
         design: None,
@@ -328,8 +328,8 @@ fn parking() -> Channel {
     }
 }
 
-fn tunable(tunable: &tunables::Tunable) -> Tunable {
-    Tunable {
+fn tunable(tunable: &tunables::Tunable) -> TunableInfo {
+    TunableInfo {
         name: tunable.name,
         environment: tunable.env,
         value: tunable.text(),
@@ -340,11 +340,11 @@ fn tunable(tunable: &tunables::Tunable) -> Tunable {
         },
         default: tunable.default,
         accepts: match tunable.kind {
-            Kind::Bytes => "bytes (K, M, G)".to_owned(),
-            Kind::Threshold => "bytes (K, M, G), auto".to_owned(),
-            Kind::Count => "number".to_owned(),
-            Kind::Choice(words) => words.join(", "),
-            Kind::Path(words) => format!("{}, a file", words.join(", ")),
+            TunableKind::Bytes => "bytes (K, M, G)".to_owned(),
+            TunableKind::Threshold => "bytes (K, M, G), auto".to_owned(),
+            TunableKind::Count => "number".to_owned(),
+            TunableKind::Choice(words) => words.join(", "),
+            TunableKind::Path(words) => format!("{}, a file", words.join(", ")),
         },
         description: tunable.description,
     }
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn every_tunable_is_listed_with_its_source() {
-        let info = Info::gather(false).unwrap();
+        let info = MachineReport::gather(false).unwrap();
         assert_eq!(info.tunables.len(), tunables::all().len());
         let sources = ["environment", "default"];
         assert!(info.tunables.iter().all(|t| sources.contains(&t.source)));

@@ -20,7 +20,7 @@ use clap::{Parser, Subcommand};
 /// Tools of the Mica MPI library.
 #[derive(Parser)]
 #[command(name = "mica", version, about, arg_required_else_help = true)]
-struct Arguments {
+struct CommandLine {
     #[command(subcommand)]
     command: Command,
 }
@@ -39,7 +39,7 @@ enum Command {
         #[arg(long)]
         all: bool,
         #[command(flatten)]
-        question: explain::Question,
+        question: explain::ExplainQuestion,
     },
     /// Say what is wrong with this machine or container for MPI, and what to do; status 1 if something hinders.
     Doctor {
@@ -57,13 +57,13 @@ enum Command {
         json: bool,
     },
     /// Measure what each way of a message costs on this machine, and write its tuning file.
-    Tune(tune::Options),
+    Tune(tune::TuneOptions),
     /// Measure Mica beside MPICH, Open MPI and Intel MPI on this machine.
-    Bench(bench::Options),
+    Bench(bench::BenchOptions),
 }
 
 fn main() -> ExitCode {
-    let text = match Arguments::parse().command {
+    let text = match CommandLine::parse().command {
         Command::Info { question, .. } if question.is_asked() => question.answer(),
         Command::Info {
             json,
@@ -91,7 +91,7 @@ fn main() -> ExitCode {
 
 /// Prints the report. The status says whether something hinders.
 fn doctor(json: bool, all: bool) -> ExitCode {
-    let report = doctor::Report::gather();
+    let report = doctor::DoctorReport::gather();
     let text = match json {
         true => serde_json::to_string_pretty(&report).expect("plain data is valid JSON") + "\n",
         false => report.render(all),
@@ -101,7 +101,7 @@ fn doctor(json: bool, all: bool) -> ExitCode {
 }
 
 fn info_text(json: bool, topology: bool, all: bool) -> Result<String, Box<dyn std::error::Error>> {
-    let info = info::Info::gather(topology)?;
+    let info = info::MachineReport::gather(topology)?;
     Ok(if json {
         serde_json::to_string_pretty(&info).expect("plain data is valid JSON") + "\n"
     } else {

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 
 use comfy_table::{CellAlignment, Table, presets};
 use mica_channel::Capabilities;
-use mica_channel::net::choice::{Offer, Verdict};
-use mica_channel::net::{Net, Options};
+use mica_channel::net::choice::{OfferVerdict, ProviderOffer};
+use mica_channel::net::{Net, NetOptions};
 use mica_node::tunables::{self, BadValue};
 use mica_policy::network::ruled_out;
-use mica_policy::{Message, NetworkLimits, NetworkWay, network_way};
+use mica_policy::{NetworkLimits, NetworkPath, OutgoingMessage, network_way};
 use serde::Serialize;
 
-use crate::info::Channel;
+use crate::info::ChannelInfo;
 
 /// The capability to read and write a peer's memory, as shown.
 const RMA: &str = "rma";
@@ -22,7 +22,7 @@ const RMA: &str = "rma";
 pub struct Network {
     /// The library that drives it; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub library: Option<Library>,
+    pub library: Option<LibfabricInfo>,
     /// Why there is none, or why it does not serve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -32,7 +32,7 @@ pub struct Network {
 
 /// libfabric.
 #[derive(Debug, Serialize)]
-pub struct Library {
+pub struct LibfabricInfo {
     pub version: String,
     pub file: String,
 }
@@ -64,7 +64,7 @@ impl Network {
             error: Some(error),
             providers: Vec::new(),
         };
-        let options = match Options::in_force(false) {
+        let options = match NetOptions::in_force(false) {
             Ok(options) => options,
             Err(error) => return none(error.to_string()),
         };
@@ -72,13 +72,16 @@ impl Network {
             Err(error) => none(error.to_string()),
             Ok(offers) => {
                 let (version, file) = offers.library;
-                let chosen = offers.offers.iter().filter(|(_, v)| *v == Verdict::Chosen);
+                let chosen = offers
+                    .offers
+                    .iter()
+                    .filter(|(_, v)| *v == OfferVerdict::Chosen);
                 let mut known: Vec<&str> = chosen.map(|(o, _)| o.provider.as_str()).collect();
                 let mut providers = Vec::new();
                 for (offer, verdict) in &offers.offers {
                     let mut provider = provider(offer, verdict);
                     // One row for each kind of hardware or protocol; the rest are other addresses of the same.
-                    let would_do = matches!(verdict, Verdict::Second(_));
+                    let would_do = matches!(verdict, OfferVerdict::Second(_));
                     if would_do && !known.contains(&offer.provider.as_str()) {
                         known.push(&offer.provider);
                         provider.is_alternative = true;
@@ -86,7 +89,7 @@ impl Network {
                     providers.push(provider);
                 }
                 Network {
-                    library: Some(Library { version, file }),
+                    library: Some(LibfabricInfo { version, file }),
                     error: None,
                     providers,
                 }
@@ -96,7 +99,7 @@ impl Network {
     }
 
     /// With an error if nothing was chosen.
-    fn checked(mut self, options: &Options) -> Network {
+    fn checked(mut self, options: &NetOptions) -> Network {
         if self.chosen().is_none() {
             self.error = Some(format!("nothing fits {}", options.wish));
         }
@@ -114,7 +117,7 @@ impl Network {
     /// When a tunable's value does not fit.
     pub fn limits(&self) -> Result<NetworkLimits, BadValue> {
         let provider = self.chosen().map_or("", |chosen| &chosen.provider);
-        let payload_max = Options::in_force(false)?.payload_max_by(provider);
+        let payload_max = NetOptions::in_force(false)?.payload_max_by(provider);
         let set = tunables::EAGER_MAX.threshold()?;
         Ok(NetworkLimits {
             eager_max: set.map_or(payload_max, |set| set.min(payload_max)),
@@ -125,7 +128,7 @@ impl Network {
     }
 
     /// How a message goes to another node, for people.
-    pub fn explain(&self, message: &Message, limits: &NetworkLimits) -> String {
+    pub fn explain(&self, message: &OutgoingMessage, limits: &NetworkLimits) -> String {
         let mut text = String::new();
         let chosen = match self.chosen() {
             Some(chosen) => format!(
@@ -140,12 +143,12 @@ impl Network {
         let way = network_way(message, limits);
         let _ = writeln!(text, "Network    {chosen}");
         let _ = writeln!(text, "Way        {}\n", way.name());
-        for other in NetworkWay::ALL {
+        for other in NetworkPath::ALL {
             let mark = if other == way { '*' } else { ' ' };
             let what = match other {
-                NetworkWay::Eager => "in one packet, at once",
-                NetworkWay::Read => "after a request, the receiver reads the sender's memory",
-                NetworkWay::Chunks => "after a request and its answer, in packets",
+                NetworkPath::Eager => "in one packet, at once",
+                NetworkPath::Read => "after a request, the receiver reads the sender's memory",
+                NetworkPath::Chunks => "after a request and its answer, in packets",
             };
             let verdict = match ruled_out(other, message, limits) {
                 Some(why) => why,
@@ -159,9 +162,9 @@ impl Network {
     }
 
     /// The channel in a line.
-    pub fn channel(&self) -> Channel {
+    pub fn channel(&self) -> ChannelInfo {
         let reason = self.error.clone();
-        Channel {
+        ChannelInfo {
             name: "net",
             purpose: "messages to other nodes, over libfabric",
             design: self.chosen().map(|chosen| {
@@ -233,7 +236,7 @@ impl Network {
     }
 }
 
-fn provider(offer: &Offer, verdict: &Verdict) -> Provider {
+fn provider(offer: &ProviderOffer, verdict: &OfferVerdict) -> Provider {
     let can = [
         (Capabilities::MESSAGES, "messages"),
         (Capabilities::READ.union(Capabilities::WRITE), RMA),
@@ -253,15 +256,15 @@ fn provider(offer: &Offer, verdict: &Verdict) -> Provider {
         address: offer.address.to_string(),
         capabilities: can.iter().filter_map(has).collect(),
         speed: offer.speed,
-        chosen: *verdict == Verdict::Chosen,
+        chosen: *verdict == OfferVerdict::Chosen,
         is_alternative: false,
         verdict: verdict.to_string(),
     }
 }
 
 /// Whose launchers the library serves, and how.
-pub fn launchers() -> Vec<Channel> {
-    let spoken = |name, purpose| Channel {
+pub fn launchers() -> Vec<ChannelInfo> {
+    let spoken = |name, purpose| ChannelInfo {
         name,
         purpose,
         design: None,
@@ -275,7 +278,7 @@ pub fn launchers() -> Vec<Channel> {
         spoken("mpiexec", "Mica's own, on one node or by ssh or srun on several"),
         spoken("PMI-1", "mpiexec of MPICH and of Intel MPI (Hydra)"),
         spoken("PMI-2", "Slurm: srun --mpi=pmi2"),
-        Channel {
+        ChannelInfo {
             design: library.ok().map(|library| {
                 format!("{} ({})", library.version(), library.path().display())
             }),
@@ -293,11 +296,11 @@ pub fn launchers() -> Vec<Channel> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_channel::net::choice::{Address, Wish, choose};
+    use mica_channel::net::choice::{Address, ProviderRequest, choose};
     use std::net::Ipv4Addr;
 
-    fn offer(provider: &str, domain: &str, address: [u8; 4]) -> Offer {
-        Offer {
+    fn offer(provider: &str, domain: &str, address: [u8; 4]) -> ProviderOffer {
+        ProviderOffer {
             plain: true,
             provider: provider.to_owned(),
             domain: domain.to_owned(),
@@ -311,19 +314,19 @@ mod tests {
         }
     }
 
-    fn network(offers: &[Offer]) -> Network {
-        let wish = Wish::default();
+    fn network(offers: &[ProviderOffer]) -> Network {
+        let wish = ProviderRequest::default();
         let verdicts = choose(offers, &wish);
         let both = offers.iter().zip(&verdicts);
         Network {
-            library: Some(Library {
+            library: Some(LibfabricInfo {
                 version: "1.17".to_owned(),
                 file: "libfabric.so.1".to_owned(),
             }),
             error: None,
             providers: both.map(|(o, v)| provider(o, v)).collect(),
         }
-        .checked(&Options {
+        .checked(&NetOptions {
             wish,
             library: None,
             payload_max: Some(1024),
@@ -372,7 +375,7 @@ mod tests {
         let network = network(&[offer("tcp;ofi_rxm", "eth7", [192, 0, 2, 1])]);
         let limits = network.limits().unwrap();
         assert!(limits.can_read);
-        let long = Message::contiguous(limits.eager_max + 1);
+        let long = OutgoingMessage::contiguous(limits.eager_max + 1);
         let text = network.explain(&long, &limits);
         for part in [
             "eth7",
@@ -382,7 +385,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        let text = network.explain(&Message::contiguous(8), &limits);
+        let text = network.explain(&OutgoingMessage::contiguous(8), &limits);
         assert!(
             text.contains("*eager") && !text.contains("does not fit"),
             "{text}"

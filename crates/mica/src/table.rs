@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use comfy_table::{ContentArrangement, Table, presets};
 use mica_node::topology::readable_bytes;
 
-use crate::info::{Channel, Info};
+use crate::info::{ChannelInfo, MachineReport};
 
 /// The whole text. `all`: with every offer of the network's library.
-pub fn render(info: &Info, all: bool) -> String {
+pub fn render(info: &MachineReport, all: bool) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "Library\n{}\n", library(info));
     let _ = writeln!(text, "Machine\n{}\n", machine(info));
@@ -43,7 +43,7 @@ fn pairs(rows: Vec<(&str, String)>) -> String {
     table.trim_fmt()
 }
 
-fn library(info: &Info) -> String {
+fn library(info: &MachineReport) -> String {
     let path = match &info.library.path {
         Some(path) => path.display().to_string(),
         None => "not beside this command (is it installed?)".to_owned(),
@@ -55,7 +55,7 @@ fn library(info: &Info) -> String {
     ])
 }
 
-fn machine(info: &Info) -> String {
+fn machine(info: &MachineReport) -> String {
     let machine = &info.machine;
     let mut rows = vec![("host", machine.host.clone())];
     if machine.synthetic {
@@ -102,9 +102,9 @@ fn machine(info: &Info) -> String {
     pairs(rows)
 }
 
-fn channels(list: &[Channel]) -> String {
+fn channels(list: &[ChannelInfo]) -> String {
     let mut text = String::new();
-    for Channel {
+    for ChannelInfo {
         name,
         purpose,
         design,
@@ -124,7 +124,7 @@ fn channels(list: &[Channel]) -> String {
     text
 }
 
-fn tunables(info: &Info) -> String {
+fn tunables(info: &MachineReport) -> String {
     let mut table = plain_table();
     table.set_content_arrangement(ContentArrangement::Dynamic);
     if table.width().is_none() {
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn the_text_has_every_part() {
-        let mut info = Info::gather(true).unwrap();
+        let mut info = MachineReport::gather(true).unwrap();
         info.channels[1].usable = false;
         info.channels[1].reason = Some("somebody said no".to_owned());
         info.channels[1].remedy = Some("ask again".to_owned());

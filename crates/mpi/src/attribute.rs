@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::sync::lock;
 
 /// What kind of object carries an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum AttributeOwner {
     /// A communicator.
     Comm,
     /// A datatype.
@@ -31,7 +31,7 @@ pub type UserDelete = Arc<dyn Fn(u32, i32, usize) -> i32 + Send + Sync>;
 
 /// What a duplicate gets.
 #[derive(Clone)]
-pub enum Copy {
+pub enum CopyCallback {
     /// Nothing (`MPI_COMM_NULL_COPY_FN` and its kin).
     Null,
     /// The same value (`MPI_COMM_DUP_FN` and its kin).
@@ -42,7 +42,7 @@ pub enum Copy {
 
 /// What happens when an attribute is deleted or overwritten.
 #[derive(Clone)]
-pub enum Delete {
+pub enum DeleteCallback {
     /// Nothing (`MPI_COMM_NULL_DELETE_FN` and its kin).
     Null,
     /// The user's function is called.
@@ -51,9 +51,9 @@ pub enum Delete {
 
 struct Keyval {
     number: i32,
-    owner: Owner,
-    copy: Copy,
-    delete: Delete,
+    owner: AttributeOwner,
+    copy: CopyCallback,
+    delete: DeleteCallback,
     uses: Mutex<Uses>,
 }
 
@@ -64,13 +64,17 @@ struct Uses {
     attached: usize,
 }
 
-static KEYVALS: Table<Arc<Keyval>> = Table::new(Kind::Keyval);
+static KEYVALS: HandleTable<Arc<Keyval>> = HandleTable::new(HandleKind::Keyval);
 
 /// `MPI_Comm_create_keyval` and its kin: the new key's number.
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM` when no number is left.
-pub fn create_keyval(owner: Owner, copy: Copy, delete: Delete) -> Result<i32> {
+pub fn create_keyval(
+    owner: AttributeOwner,
+    copy: CopyCallback,
+    delete: DeleteCallback,
+) -> Result<i32> {
     let make = |handle| {
         let uses = Mutex::default();
         Arc::new(Keyval {
@@ -86,7 +90,7 @@ pub fn create_keyval(owner: Owner, copy: Copy, delete: Delete) -> Result<i32> {
 
 /// `MPI_Comm_free_keyval` and its kin: values that objects hold stay, and so do the callbacks for them. A key that was
 /// freed already, through another copy of its number, is as the caller wants it: that is no error (nor in MPICH).
-pub fn free_keyval(owner: Owner, number: i32) -> Result<()> {
+pub fn free_keyval(owner: AttributeOwner, number: i32) -> Result<()> {
     if KEYVALS.had(number as u32) {
         return Ok(());
     }
@@ -118,7 +122,7 @@ impl Keyval {
 }
 
 /// The key of this number, which may have been freed but lives on in objects.
-fn keyval(owner: Owner, number: i32) -> Result<Arc<Keyval>> {
+fn keyval(owner: AttributeOwner, number: i32) -> Result<Arc<Keyval>> {
     if number == c::KEYVAL_INVALID {
         let reason = "a key is needed";
         return Err(Error::argument(
@@ -139,7 +143,7 @@ fn keyval(owner: Owner, number: i32) -> Result<Arc<Keyval>> {
     Ok(keyval)
 }
 
-fn usable_keyval(owner: Owner, number: i32) -> Result<Arc<Keyval>> {
+fn usable_keyval(owner: AttributeOwner, number: i32) -> Result<Arc<Keyval>> {
     let keyval = keyval(owner, number)?;
     if lock(&keyval.uses).freed {
         Err(freed(number))
@@ -156,20 +160,20 @@ fn freed(number: i32) -> Error {
 /// The attributes of one object, in the order in which they were set.
 #[derive(Default)]
 pub struct AttributeSet {
-    entries: Mutex<Vec<Entry>>,
+    entries: Mutex<Vec<AttributeEntry>>,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct AttributeEntry {
     keyval: Arc<Keyval>,
     value: usize,
 }
 
-impl Entry {
+impl AttributeEntry {
     fn delete(&self, object: u32) -> Result<()> {
         match &self.keyval.delete {
-            Delete::Null => Ok(()),
-            Delete::User(delete) => match delete(object, self.keyval.number, self.value) {
+            DeleteCallback::Null => Ok(()),
+            DeleteCallback::User(delete) => match delete(object, self.keyval.number, self.value) {
                 c::SUCCESS => Ok(()),
                 code => Err(Error::Callback { code }),
             },
@@ -179,7 +183,7 @@ impl Entry {
 
 impl AttributeSet {
     /// Stores a value; one that was there is deleted first, with its callback.
-    pub fn set(&self, owner: Owner, object: u32, number: i32, value: usize) -> Result<()> {
+    pub fn set(&self, owner: AttributeOwner, object: u32, number: i32, value: usize) -> Result<()> {
         let keyval = usable_keyval(owner, number)?;
         if let Some(old) = self.find(number) {
             old.delete(object)?;
@@ -192,20 +196,20 @@ impl AttributeSet {
             Some(entry) => entry.value = value,
             None => {
                 keyval.attach();
-                entries.push(Entry { keyval, value });
+                entries.push(AttributeEntry { keyval, value });
             }
         }
         Ok(())
     }
 
     /// The value for a key, if there is one.
-    pub fn get(&self, owner: Owner, number: i32) -> Result<Option<usize>> {
+    pub fn get(&self, owner: AttributeOwner, number: i32) -> Result<Option<usize>> {
         keyval(owner, number)?;
         Ok(self.find(number).map(|entry| entry.value))
     }
 
     /// Deletes the value for a key, with its callback, if there is one. The value stays if the callback refuses.
-    pub fn delete(&self, owner: Owner, object: u32, number: i32) -> Result<()> {
+    pub fn delete(&self, owner: AttributeOwner, object: u32, number: i32) -> Result<()> {
         keyval(owner, number)?;
         match self.find(number) {
             Some(entry) => {
@@ -240,17 +244,17 @@ impl AttributeSet {
     /// fails, what had been copied is deleted again, and the error is the duplication's.
     pub fn copy_into(&self, object: u32, new: &AttributeSet, new_object: u32) -> Result<()> {
         let entries = lock(&self.entries).clone();
-        for Entry { keyval, value } in entries {
+        for AttributeEntry { keyval, value } in entries {
             let copy = match &keyval.copy {
-                Copy::Null => Ok(None),
-                Copy::Dup => Ok(Some(value)),
-                Copy::User(copy) => copy(object, keyval.number, value),
+                CopyCallback::Null => Ok(None),
+                CopyCallback::Dup => Ok(Some(value)),
+                CopyCallback::User(copy) => copy(object, keyval.number, value),
             };
             match copy {
                 Ok(None) => {}
                 Ok(Some(value)) => {
                     keyval.attach();
-                    lock(&new.entries).push(Entry { keyval, value });
+                    lock(&new.entries).push(AttributeEntry { keyval, value });
                 }
                 Err(code) => {
                     // The copy's error is the one to report, whatever becomes of the others.
@@ -262,7 +266,7 @@ impl AttributeSet {
         Ok(())
     }
 
-    fn find(&self, number: i32) -> Option<Entry> {
+    fn find(&self, number: i32) -> Option<AttributeEntry> {
         lock(&self.entries)
             .iter()
             .find(|entry| entry.keyval.number == number)
@@ -292,12 +296,12 @@ impl Drop for AttributeSet {
     }
 }
 
-impl fmt::Display for Owner {
+impl fmt::Display for AttributeOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Owner::Comm => "communicators",
-            Owner::Type => "datatypes",
-            Owner::Win => "windows",
+            AttributeOwner::Comm => "communicators",
+            AttributeOwner::Type => "datatypes",
+            AttributeOwner::Win => "windows",
         })
     }
 }

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use mica_channel::memory::View;
-use mica_protocol::{Pending, SendId, State, WaitKind, WaitList};
+use mica_protocol::{EngineState, Pending, SendId, WaitKind, WaitList};
 
 use crate::comm::Comm;
 use crate::constants as c;
@@ -24,7 +24,7 @@ use crate::sync::lock;
 
 /// What a buffer is attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Owner {
+pub enum BufferOwner {
     /// This process.
     Process,
     /// The communicator with this context.
@@ -33,26 +33,26 @@ pub enum Owner {
     Session(u32),
 }
 
-impl Owner {
+impl BufferOwner {
     /// A communicator.
-    pub fn comm(comm: &Comm) -> Owner {
-        Owner::Comm(comm.context())
+    pub fn comm(comm: &Comm) -> BufferOwner {
+        BufferOwner::Comm(comm.context())
     }
 }
 
-impl fmt::Display for Owner {
+impl fmt::Display for BufferOwner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Owner::Process => "this process",
-            Owner::Comm(_) => "this communicator",
-            Owner::Session(_) => "this session",
+            BufferOwner::Process => "this process",
+            BufferOwner::Comm(_) => "this communicator",
+            BufferOwner::Session(_) => "this session",
         })
     }
 }
 
 /// An attached buffer. Sends that it was charged for keep it alive.
 #[derive(Debug)]
-struct Buffer {
+struct AttachedBuffer {
     /// What the program attached: [`detach`] gives it back.
     address: usize,
     size: i64,
@@ -75,9 +75,9 @@ struct Charge {
     send: SendId,
 }
 
-static BUFFERS: Mutex<BTreeMap<Owner, Arc<Buffer>>> = Mutex::new(BTreeMap::new());
+static BUFFERS: Mutex<BTreeMap<BufferOwner, Arc<AttachedBuffer>>> = Mutex::new(BTreeMap::new());
 
-impl Buffer {
+impl AttachedBuffer {
     fn is_automatic(&self) -> bool {
         self.address == c::BUFFER_AUTOMATIC
     }
@@ -90,7 +90,7 @@ impl Buffer {
     }
 
     /// Reserves `bytes`.
-    fn reserve(&self, state: &mut State, bytes: u64) -> Result<()> {
+    fn reserve(&self, state: &mut EngineState, bytes: u64) -> Result<()> {
         let mut ledger = lock(&self.ledger);
         ledger.reclaim(state);
         if self.free(&ledger) < bytes {
@@ -108,7 +108,7 @@ impl Buffer {
     }
 
     /// Whether the sends before number `before` are complete.
-    fn delivered(&self, state: &mut State, before: u64) -> bool {
+    fn delivered(&self, state: &mut EngineState, before: u64) -> bool {
         let mut ledger = lock(&self.ledger);
         ledger.reclaim(state);
         ledger.sends.iter().all(|charge| charge.number >= before)
@@ -117,20 +117,20 @@ impl Buffer {
     /// Waits until everything in it is sent.
     fn flush(&self) -> Result<()> {
         let before = lock(&self.ledger).next;
-        let waiting = |_: &State, list: &mut WaitList| {
+        let waiting = |_: &EngineState, list: &mut WaitList| {
             list.add(Pending {
                 name: Some("the messages in an attached buffer to leave".into()),
                 ..Pending::of(WaitKind::Send)
             });
         };
-        let delivered = |state: &mut State| self.delivered(state, before).then_some(());
+        let delivered = |state: &mut EngineState| self.delivered(state, before).then_some(());
         Ok(process::engine()?.drive(waiting, delivered)?)
     }
 }
 
 impl Ledger {
     /// Takes back the charges of complete sends.
-    fn reclaim(&mut self, state: &mut State) {
+    fn reclaim(&mut self, state: &mut EngineState) {
         let used = &mut self.used;
         self.sends.retain(|charge| {
             let sent = state.take_send(charge.send);
@@ -153,7 +153,7 @@ fn full(needed: u64, free: u64, size: i64) -> Error {
 }
 
 #[cold]
-fn none_attached(owner: Owner) -> Error {
+fn none_attached(owner: BufferOwner) -> Error {
     Error::other(c::ERR_BUFFER, format!("no buffer is attached to {owner}"))
 }
 
@@ -162,7 +162,7 @@ fn none_attached(owner: Owner) -> Error {
 /// # Errors
 /// `MPI_ERR_BUFFER` when the owner has a buffer already, or for a null buffer that is not empty; `MPI_ERR_ARG` for a
 /// negative size.
-pub fn attach(owner: Owner, address: usize, size: i64) -> Result<()> {
+pub fn attach(owner: BufferOwner, address: usize, size: i64) -> Result<()> {
     process::engine()?;
     if address != c::BUFFER_AUTOMATIC {
         if size < 0 {
@@ -179,7 +179,7 @@ pub fn attach(owner: Owner, address: usize, size: i64) -> Result<()> {
         let detail = format!("{owner} has a buffer attached already; detach it first");
         return Err(Error::other(c::ERR_BUFFER, detail));
     }
-    let buffer = Buffer {
+    let buffer = AttachedBuffer {
         address,
         size,
         ledger: Mutex::default(),
@@ -192,7 +192,7 @@ pub fn attach(owner: Owner, address: usize, size: i64) -> Result<()> {
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER` when none is attached; `MPI_ERR_NO_MEM`.
-pub fn detach(owner: Owner) -> Result<(usize, i64)> {
+pub fn detach(owner: BufferOwner) -> Result<(usize, i64)> {
     process::engine()?;
     let buffer = lock(&BUFFERS).remove(&owner);
     let buffer = buffer.ok_or_else(|| none_attached(owner))?;
@@ -201,7 +201,7 @@ pub fn detach(owner: Owner) -> Result<(usize, i64)> {
 }
 
 /// The end of an owner: its buffer is detached, and what is in it goes on by itself.
-pub(crate) fn release(owner: Owner) -> Result<()> {
+pub(crate) fn release(owner: BufferOwner) -> Result<()> {
     let Some(buffer) = lock(&BUFFERS).remove(&owner) else {
         return Ok(());
     };
@@ -215,11 +215,11 @@ pub(crate) fn release(owner: Owner) -> Result<()> {
 
 /// Detaches all buffers: for the end of MPI in this process, which waits for the sends that this leaves.
 pub(crate) fn release_all() -> Result<()> {
-    let owners: Vec<Owner> = lock(&BUFFERS).keys().copied().collect();
+    let owners: Vec<BufferOwner> = lock(&BUFFERS).keys().copied().collect();
     owners.into_iter().try_for_each(release)
 }
 
-fn attached(owner: Owner) -> Result<Arc<Buffer>> {
+fn attached(owner: BufferOwner) -> Result<Arc<AttachedBuffer>> {
     let buffer = lock(&BUFFERS).get(&owner).cloned();
     buffer.ok_or_else(|| none_attached(owner))
 }
@@ -228,7 +228,7 @@ fn attached(owner: Owner) -> Result<Arc<Buffer>> {
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER` when none is attached; `MPI_ERR_NO_MEM`.
-pub fn flush(owner: Owner) -> Result<()> {
+pub fn flush(owner: BufferOwner) -> Result<()> {
     process::engine()?;
     attached(owner)?.flush()
 }
@@ -237,25 +237,28 @@ pub fn flush(owner: Owner) -> Result<()> {
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER` when none is attached.
-pub fn iflush(owner: Owner) -> Result<Request> {
+pub fn iflush(owner: BufferOwner) -> Result<Request> {
     process::engine()?;
     let buffer = attached(owner)?;
     let before = lock(&buffer.ledger).next;
-    Ok(Request::custom(None, Arc::new(Flush { buffer, before })))
+    Ok(Request::custom(
+        None,
+        Arc::new(BufferFlush { buffer, before }),
+    ))
 }
 
 #[derive(Debug)]
-struct Flush {
-    buffer: Arc<Buffer>,
+struct BufferFlush {
+    buffer: Arc<AttachedBuffer>,
     before: u64,
 }
 
-impl Operation for Flush {
+impl Operation for BufferFlush {
     fn name(&self) -> &'static str {
         "MPI_Buffer_iflush"
     }
 
-    fn poll(&self, state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
+    fn poll(&self, state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
         self.buffer
             .delivered(state, self.before)
             .then_some((Status::EMPTY, None))
@@ -263,13 +266,13 @@ impl Operation for Flush {
 }
 
 /// The buffer that a send on `comm` uses.
-fn buffer_of(comm: &Comm) -> Option<Arc<Buffer>> {
+fn buffer_of(comm: &Comm) -> Option<Arc<AttachedBuffer>> {
     let buffers = lock(&BUFFERS);
     let session = Some(comm.session()).filter(|&session| session != c::SESSION_NULL);
     let owners = [
-        Some(Owner::comm(comm)),
-        session.map(Owner::Session),
-        Some(Owner::Process),
+        Some(BufferOwner::comm(comm)),
+        session.map(BufferOwner::Session),
+        Some(BufferOwner::Process),
     ];
     owners
         .into_iter()

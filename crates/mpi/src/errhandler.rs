@@ -13,14 +13,14 @@ use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::error_codes;
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::process;
 use crate::session::Session;
 use crate::sync::lock;
 
 /// The object on which an error is raised, by its handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ErrorTarget {
     /// A communicator.
     Comm(u32),
     /// A window.
@@ -35,7 +35,7 @@ pub enum Target {
 
 /// The kind of object that a user's error handler is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
+pub enum HandlerFamily {
     /// Communicators.
     Comm,
     /// Windows.
@@ -51,18 +51,18 @@ pub type Callback = Arc<dyn Fn(u32, i32) + Send + Sync>;
 
 /// An error handler.
 #[derive(Clone)]
-pub struct Errhandler(Action);
+pub struct Errhandler(HandlerAction);
 
 #[derive(Clone)]
-enum Action {
+enum HandlerAction {
     AreFatal,
     Abort,
     Return,
-    User(Arc<User>),
+    User(Arc<UserHandler>),
 }
 
-struct User {
-    family: Family,
+struct UserHandler {
+    family: HandlerFamily,
     callback: Callback,
     reference: Mutex<Reference>,
 }
@@ -75,24 +75,24 @@ struct Reference {
     count: usize,
 }
 
-static ERRHANDLERS: Table<Arc<User>> = Table::new(Kind::Errhandler);
+static ERRHANDLERS: HandleTable<Arc<UserHandler>> = HandleTable::new(HandleKind::Errhandler);
 
 impl Errhandler {
     /// `MPI_ERRORS_ARE_FATAL`.
-    pub const ARE_FATAL: Errhandler = Errhandler(Action::AreFatal);
+    pub const ARE_FATAL: Errhandler = Errhandler(HandlerAction::AreFatal);
     /// `MPI_ERRORS_ABORT`.
-    pub const ABORT: Errhandler = Errhandler(Action::Abort);
+    pub const ABORT: Errhandler = Errhandler(HandlerAction::Abort);
     /// `MPI_ERRORS_RETURN`.
-    pub const RETURN: Errhandler = Errhandler(Action::Return);
+    pub const RETURN: Errhandler = Errhandler(HandlerAction::Return);
 
     /// Whether it ends the program, whatever the error.
     pub(crate) fn is_fatal(&self) -> bool {
-        matches!(self.0, Action::AreFatal | Action::Abort)
+        matches!(self.0, HandlerAction::AreFatal | HandlerAction::Abort)
     }
 
     /// A new handler that calls `callback`.
-    pub fn user(family: Family, callback: Callback) -> Errhandler {
-        Errhandler(Action::User(Arc::new(User {
+    pub fn user(family: HandlerFamily, callback: Callback) -> Errhandler {
+        Errhandler(HandlerAction::User(Arc::new(UserHandler {
             family,
             callback,
             reference: Mutex::default(),
@@ -109,7 +109,7 @@ impl Errhandler {
                 let user = ERRHANDLERS
                     .get(handle)
                     .ok_or_else(|| no_errhandler(handle))?;
-                Errhandler(Action::User(user))
+                Errhandler(HandlerAction::User(user))
             }
         })
     }
@@ -120,10 +120,10 @@ impl Errhandler {
     /// `MPI_ERR_NO_MEM` when no handle is left.
     pub fn give_handle(&self) -> Result<u32> {
         Ok(match &self.0 {
-            Action::AreFatal => c::ERRORS_ARE_FATAL,
-            Action::Abort => c::ERRORS_ABORT,
-            Action::Return => c::ERRORS_RETURN,
-            Action::User(user) => {
+            HandlerAction::AreFatal => c::ERRORS_ARE_FATAL,
+            HandlerAction::Abort => c::ERRORS_ABORT,
+            HandlerAction::Return => c::ERRORS_RETURN,
+            HandlerAction::User(user) => {
                 let mut reference = lock(&user.reference);
                 if reference.count == 0 {
                     reference.handle = ERRHANDLERS.insert(Arc::clone(user))?;
@@ -136,7 +136,7 @@ impl Errhandler {
 
     /// `MPI_Errhandler_free`. Predefined handlers are accepted and live on, because objects give them out.
     pub fn free(handle: u32) -> Result<()> {
-        if let Action::User(user) = Errhandler::resolve(handle)?.0 {
+        if let HandlerAction::User(user) = Errhandler::resolve(handle)?.0 {
             let mut reference = lock(&user.reference);
             if reference.count == 0 || reference.handle != handle {
                 return Err(no_errhandler(handle)); // another thread was faster
@@ -150,9 +150,9 @@ impl Errhandler {
     }
 
     /// Refuses a user's handler that is made for another kind of object.
-    pub(crate) fn check_family(&self, family: Family) -> Result<()> {
+    pub(crate) fn check_family(&self, family: HandlerFamily) -> Result<()> {
         match &self.0 {
-            Action::User(user) if user.family != family => {
+            HandlerAction::User(user) if user.family != family => {
                 let reason = format!("it is for {}, not for {family}", user.family);
                 Err(Error::argument(c::ERR_ARG, "errhandler", self, reason))
             }
@@ -168,7 +168,7 @@ fn no_errhandler(handle: u32) -> Error {
             "MPI_ERRHANDLER_NULL".to_owned(),
             "an error handler is needed",
         ),
-        _ if Kind::Errhandler.owns(handle) => {
+        _ if HandleKind::Errhandler.owns(handle) => {
             (format!("{handle:#x}"), "this error handler has been freed")
         }
         _ => (
@@ -191,7 +191,7 @@ pub fn file_errhandler(file: u32) -> Result<Errhandler> {
 /// `MPI_File_set_errhandler`.
 pub fn set_file_errhandler(file: u32, errhandler: Errhandler) -> Result<()> {
     check_file(file)?;
-    errhandler.check_family(Family::File)?;
+    errhandler.check_family(HandlerFamily::File)?;
     let old = std::mem::replace(&mut *lock(&FILE_DEFAULT), errhandler);
     drop(old); // after the lock: the last reference frees what the user's closure holds
     Ok(())
@@ -213,19 +213,25 @@ fn check_file(file: u32) -> Result<()> {
 /// Raises `error`, which the call `call` ran into, on `on`. Returns the code that the call returns, unless the handler
 /// ends the job.
 #[cold]
-pub fn raise(call: &str, on: Target, error: Error) -> i32 {
+pub fn raise(call: &str, on: ErrorTarget, error: Error) -> i32 {
     let (handler, bearer) = handler_of(on);
     raise_by(&handler, bearer, call, on, error)
 }
 
 /// As [`raise`], with `handler` in place of the object's: for calls that get one for their own errors.
 #[cold]
-pub fn raise_with(handler: &Errhandler, call: &str, on: Target, error: Error) -> i32 {
+pub fn raise_with(handler: &Errhandler, call: &str, on: ErrorTarget, error: Error) -> i32 {
     raise_by(handler, on, call, on, error)
 }
 
 /// `on` is where the error happened; the handler is called with `bearer`.
-fn raise_by(handler: &Errhandler, bearer: Target, call: &str, on: Target, error: Error) -> i32 {
+fn raise_by(
+    handler: &Errhandler,
+    bearer: ErrorTarget,
+    call: &str,
+    on: ErrorTarget,
+    error: Error,
+) -> i32 {
     let raised = Raised {
         call: call.to_owned(),
         on: on.to_string(),
@@ -238,14 +244,14 @@ fn raise_by(handler: &Errhandler, bearer: Target, call: &str, on: Target, error:
 }
 
 /// `MPI_Comm_call_errhandler` and its kin: raises a code on an object on the user's behalf.
-pub fn call(on: Target, code: i32) -> Result<()> {
+pub fn call(on: ErrorTarget, code: i32) -> Result<()> {
     error_codes::class_of(code)?;
     let error = Error::other(code, "raised by the program");
     let call = match on {
-        Target::Comm(_) | Target::Default => "MPI_Comm_call_errhandler",
-        Target::Win(_) => "MPI_Win_call_errhandler",
-        Target::File(_) => "MPI_File_call_errhandler",
-        Target::Session(_) => "MPI_Session_call_errhandler",
+        ErrorTarget::Comm(_) | ErrorTarget::Default => "MPI_Comm_call_errhandler",
+        ErrorTarget::Win(_) => "MPI_Win_call_errhandler",
+        ErrorTarget::File(_) => "MPI_File_call_errhandler",
+        ErrorTarget::Session(_) => "MPI_Session_call_errhandler",
     };
     let raised = Raised {
         call: call.to_owned(),
@@ -264,9 +270,9 @@ pub fn call(on: Target, code: i32) -> Result<()> {
 /// an error goes to the world's handler if none was set on `MPI_COMM_SELF`; and so does the error of a communicator that has
 /// no handler but the initial one, because it was made before the world's was set. Before `MPI_Init` there is only the
 /// initial handler, which is fatal.
-fn handler_of(on: Target) -> (Errhandler, Target) {
+fn handler_of(on: ErrorTarget) -> (Errhandler, ErrorTarget) {
     let own = match on {
-        Target::Comm(handle) => match Comm::resolve(handle) {
+        ErrorTarget::Comm(handle) => match Comm::resolve(handle) {
             Ok(comm) => {
                 let world = || stand_in(c::COMM_WORLD);
                 let own = comm.set_handler().map(|handler| (handler, on));
@@ -274,11 +280,11 @@ fn handler_of(on: Target) -> (Errhandler, Target) {
             }
             Err(_) => None,
         },
-        Target::File(_) => Some(lock(&FILE_DEFAULT).clone()),
-        Target::Session(handle) => Session::resolve(handle)
+        ErrorTarget::File(_) => Some(lock(&FILE_DEFAULT).clone()),
+        ErrorTarget::Session(handle) => Session::resolve(handle)
             .ok()
             .map(|session| session.errhandler()),
-        Target::Win(_) | Target::Default => None,
+        ErrorTarget::Win(_) | ErrorTarget::Default => None,
     };
     let own = own.map(|handler| (handler, on));
     own.or_else(|| stand_in(c::COMM_SELF))
@@ -287,27 +293,34 @@ fn handler_of(on: Target) -> (Errhandler, Target) {
 }
 
 /// The handler that was set on one of the predefined communicators, if there is one.
-fn stand_in(handle: u32) -> Option<(Errhandler, Target)> {
+fn stand_in(handle: u32) -> Option<(Errhandler, ErrorTarget)> {
     let bearers = process::handler_bearers()?;
     let comm = bearers.into_iter().find(|comm| comm.handle() == handle)?;
-    Some((comm.set_handler()?, Target::Comm(handle)))
+    Some((comm.set_handler()?, ErrorTarget::Comm(handle)))
 }
 
 impl Errhandler {
-    fn invoke(&self, on: Target, code: i32, raised: &Raised) {
+    fn invoke(&self, on: ErrorTarget, code: i32, raised: &Raised) {
         match &self.0 {
-            Action::Return => {}
-            Action::AreFatal | Action::Abort => die(code, raised),
-            Action::User(user) => {
+            HandlerAction::Return => {}
+            HandlerAction::AreFatal | HandlerAction::Abort => die(code, raised),
+            HandlerAction::User(user) => {
                 // An error without an object of the handler's kind is raised on MPI_COMM_SELF.
                 let object = match (user.family, on) {
-                    (Family::Comm, Target::Comm(handle)) if Comm::resolve(handle).is_ok() => handle,
-                    (Family::Comm, _) if process::world_runs() => c::COMM_SELF,
-                    (Family::Comm, _) => c::COMM_NULL, // there are only sessions
-                    (_, Target::Win(handle) | Target::File(handle) | Target::Session(handle)) => {
+                    (HandlerFamily::Comm, ErrorTarget::Comm(handle))
+                        if Comm::resolve(handle).is_ok() =>
+                    {
                         handle
                     }
-                    (_, Target::Comm(_) | Target::Default) => return,
+                    (HandlerFamily::Comm, _) if process::world_runs() => c::COMM_SELF,
+                    (HandlerFamily::Comm, _) => c::COMM_NULL, // there are only sessions
+                    (
+                        _,
+                        ErrorTarget::Win(handle)
+                        | ErrorTarget::File(handle)
+                        | ErrorTarget::Session(handle),
+                    ) => handle,
+                    (_, ErrorTarget::Comm(_) | ErrorTarget::Default) => return,
                 };
                 (user.callback)(object, code);
             }
@@ -385,16 +398,20 @@ fn class_text(code: i32) -> String {
 }
 
 /// As it follows the call's name: " on MPI_COMM_WORLD", or nothing.
-impl fmt::Display for Target {
+impl fmt::Display for ErrorTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Target::Comm(handle) => match Comm::resolve(handle) {
+            ErrorTarget::Comm(handle) => match Comm::resolve(handle) {
                 Ok(comm) => write!(f, " on {comm}"),
                 Err(_) => Ok(()),
             },
-            Target::Win(handle) if Kind::Win.owns(handle) => write!(f, " on window {handle:#x}"),
-            Target::File(handle) if Kind::File.owns(handle) => write!(f, " on file {handle:#x}"),
-            Target::Session(handle) if Kind::Session.owns(handle) => {
+            ErrorTarget::Win(handle) if HandleKind::Win.owns(handle) => {
+                write!(f, " on window {handle:#x}")
+            }
+            ErrorTarget::File(handle) if HandleKind::File.owns(handle) => {
+                write!(f, " on file {handle:#x}")
+            }
+            ErrorTarget::Session(handle) if HandleKind::Session.owns(handle) => {
                 write!(f, " on session {handle:#x}")
             }
             _ => Ok(()),
@@ -402,13 +419,13 @@ impl fmt::Display for Target {
     }
 }
 
-impl fmt::Display for Family {
+impl fmt::Display for HandlerFamily {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Family::Comm => "communicators",
-            Family::Win => "windows",
-            Family::File => "files",
-            Family::Session => "sessions",
+            HandlerFamily::Comm => "communicators",
+            HandlerFamily::Win => "windows",
+            HandlerFamily::File => "files",
+            HandlerFamily::Session => "sessions",
         })
     }
 }
@@ -416,10 +433,10 @@ impl fmt::Display for Family {
 impl fmt::Display for Errhandler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Action::AreFatal => f.write_str("MPI_ERRORS_ARE_FATAL"),
-            Action::Abort => f.write_str("MPI_ERRORS_ABORT"),
-            Action::Return => f.write_str("MPI_ERRORS_RETURN"),
-            Action::User(user) => write!(f, "error handler for {}", user.family),
+            HandlerAction::AreFatal => f.write_str("MPI_ERRORS_ARE_FATAL"),
+            HandlerAction::Abort => f.write_str("MPI_ERRORS_ABORT"),
+            HandlerAction::Return => f.write_str("MPI_ERRORS_RETURN"),
+            HandlerAction::User(user) => write!(f, "error handler for {}", user.family),
         }
     }
 }
@@ -441,13 +458,16 @@ mod tests {
         let calls = Calls::default();
         let log = Arc::clone(&calls);
         let record = move |object, code| log.lock().unwrap().push((object, code));
-        (Errhandler::user(Family::File, Arc::new(record)), calls)
+        (
+            Errhandler::user(HandlerFamily::File, Arc::new(record)),
+            calls,
+        )
     }
 
     // Files are the only objects with an error handler that needs no job, and they share one: so this is one test.
     #[test]
     fn errors_reach_the_handler_and_their_text_comes_back() {
-        let null = Target::File(c::FILE_NULL);
+        let null = ErrorTarget::File(c::FILE_NULL);
         let error = || Error::argument(c::ERR_AMODE, "amode", 3, "no such mode");
         assert_eq!(raise("MPI_File_open", null, error()), c::ERR_AMODE);
         let text = error_string(c::ERR_AMODE).unwrap();
@@ -467,7 +487,7 @@ mod tests {
         let expected = [(c::FILE_NULL, c::ERR_AMODE), (c::FILE_NULL, c::ERR_OTHER)];
         assert_eq!(*calls.lock().unwrap(), expected);
 
-        let wrong = Errhandler::user(Family::Win, Arc::new(|_, _| ()));
+        let wrong = Errhandler::user(HandlerFamily::Win, Arc::new(|_, _| ()));
         assert_eq!(
             set_file_errhandler(c::FILE_NULL, wrong).unwrap_err().code(),
             c::ERR_ARG
@@ -512,7 +532,7 @@ mod tests {
     fn texts_fit_the_caller_s_buffer() {
         let long = Error::other(c::ERR_IO, "ü".repeat(600));
         assert_eq!(
-            raise("MPI_File_read", Target::File(c::FILE_NULL), long),
+            raise("MPI_File_read", ErrorTarget::File(c::FILE_NULL), long),
             c::ERR_IO
         );
         let text = error_string(c::ERR_IO).unwrap();

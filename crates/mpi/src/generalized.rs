@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use mica_protocol::State;
+use mica_protocol::EngineState;
 
 use crate::constants as c;
 use crate::error::{Error, Result};
@@ -24,11 +24,11 @@ pub struct Callbacks {
 
 struct Generalized {
     callbacks: Callbacks,
-    phase: Mutex<Phase>,
+    phase: Mutex<GeneralizedPhase>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum GeneralizedPhase {
     UnderWay,
     Complete,
     /// Freed before it was complete: its handle lives until it is.
@@ -52,7 +52,7 @@ fn check(code: i32) -> Result<()> {
 
 impl Generalized {
     fn is_complete(&self) -> bool {
-        *lock(&self.phase) == Phase::Complete
+        *lock(&self.phase) == GeneralizedPhase::Complete
     }
 }
 
@@ -61,7 +61,7 @@ impl Operation for Generalized {
         "a generalized request"
     }
 
-    fn poll(&self, _state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
+    fn poll(&self, _state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
         self.is_complete().then_some((Status::EMPTY, None))
     }
 
@@ -84,8 +84,8 @@ impl Operation for Generalized {
     fn abandon(&self) -> Result<bool> {
         {
             let mut phase = lock(&self.phase);
-            if *phase != Phase::Complete {
-                *phase = Phase::Abandoned;
+            if *phase != GeneralizedPhase::Complete {
+                *phase = GeneralizedPhase::Abandoned;
                 return Ok(false);
             }
         }
@@ -102,7 +102,7 @@ pub fn start(callbacks: Callbacks) -> Result<Request> {
     process::engine()?;
     let operation = Generalized {
         callbacks,
-        phase: Mutex::new(Phase::UnderWay),
+        phase: Mutex::new(GeneralizedPhase::UnderWay),
     };
     Ok(Request::custom(None, Arc::new(operation)))
 }
@@ -119,16 +119,16 @@ pub fn complete(handle: u32) -> Result<()> {
         .ok_or_else(|| refused("this is not a generalized request"))?;
     let before = {
         let mut phase = lock(&operation.phase);
-        std::mem::replace(&mut *phase, Phase::Complete)
+        std::mem::replace(&mut *phase, GeneralizedPhase::Complete)
     };
     match before {
-        Phase::Complete => Err(refused("this generalized request is complete already")),
-        Phase::UnderWay => {
+        GeneralizedPhase::Complete => Err(refused("this generalized request is complete already")),
+        GeneralizedPhase::UnderWay => {
             // Another thread may wait for it.
-            process::engine()?.enter(State::stir);
+            process::engine()?.enter(EngineState::wake_progress_thread);
             Ok(())
         }
-        Phase::Abandoned => {
+        GeneralizedPhase::Abandoned => {
             request::forget(handle);
             check((operation.callbacks.free)())
         }

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 
 /// An ordered set of processes. Cloning shares it.
 #[derive(Clone, Debug)]
 pub struct Group {
-    members: Members,
+    members: GroupMembers,
     /// Handle of the session that it comes from; `MPI_SESSION_NULL`: from the world model.
     session: u32,
 }
 
 #[derive(Clone, Debug)]
-enum Members {
+enum GroupMembers {
     /// Ranks `first .. first + size` of the job.
     Run { first: u32, size: u32 },
     /// Anything else.
@@ -65,7 +65,7 @@ impl Group {
     /// Ranks `first .. first + size` of the job, without allocating.
     pub const fn run(first: u32, size: u32) -> Group {
         Group {
-            members: Members::Run { first, size },
+            members: GroupMembers::Run { first, size },
             session: c::SESSION_NULL,
         }
     }
@@ -99,7 +99,7 @@ impl Group {
             base,
         };
         Group {
-            members: Members::List(Arc::new(list)),
+            members: GroupMembers::List(Arc::new(list)),
             session: c::SESSION_NULL,
         }
     }
@@ -107,8 +107,8 @@ impl Group {
     /// First rank and size, if the members are consecutive ranks of the job.
     pub(crate) fn as_run(&self) -> Option<(u32, u32)> {
         match self.members {
-            Members::Run { first, size } => Some((first, size)),
-            Members::List(_) => None,
+            GroupMembers::Run { first, size } => Some((first, size)),
+            GroupMembers::List(_) => None,
         }
     }
 
@@ -132,8 +132,8 @@ impl Group {
     #[inline]
     pub fn size(&self) -> usize {
         match &self.members {
-            Members::Run { size, .. } => *size as usize,
-            Members::List(list) => list.ranks.len(),
+            GroupMembers::Run { size, .. } => *size as usize,
+            GroupMembers::List(list) => list.ranks.len(),
         }
     }
 
@@ -147,8 +147,8 @@ impl Group {
     pub fn peer(&self, rank: usize) -> u32 {
         debug_assert!(rank < self.size());
         match &self.members {
-            Members::Run { first, .. } => first + rank as u32,
-            Members::List(list) => list.ranks[rank],
+            GroupMembers::Run { first, .. } => first + rank as u32,
+            GroupMembers::List(list) => list.ranks[rank],
         }
     }
 
@@ -156,11 +156,11 @@ impl Group {
     #[inline]
     pub fn rank_of(&self, peer: u32) -> Option<usize> {
         match &self.members {
-            Members::Run { first, size } => {
+            GroupMembers::Run { first, size } => {
                 let rank = peer.wrapping_sub(*first);
                 (rank < *size).then_some(rank as usize)
             }
-            Members::List(list) => {
+            GroupMembers::List(list) => {
                 let &rank = list.reverse.get(peer.wrapping_sub(list.base) as usize)?;
                 (rank != ABSENT).then_some(rank as usize)
             }
@@ -305,7 +305,7 @@ impl Group {
     }
 }
 
-static GROUPS: Table<Group> = Table::new(Kind::Group);
+static GROUPS: HandleTable<Group> = HandleTable::new(HandleKind::Group);
 
 impl Group {
     /// The group that `handle` names (`MPI_ERR_GROUP` if it names none).
@@ -344,7 +344,9 @@ impl Group {
 fn no_group(handle: u32) -> Error {
     let (value, reason) = match handle {
         c::GROUP_NULL => ("MPI_GROUP_NULL".to_owned(), "a group is needed"),
-        _ if Kind::Group.owns(handle) => (format!("{handle:#x}"), "this group has been freed"),
+        _ if HandleKind::Group.owns(handle) => {
+            (format!("{handle:#x}"), "this group has been freed")
+        }
         _ => (format!("{handle:#x}"), "this is not the handle of a group"),
     };
     Error::argument(c::ERR_GROUP, "group", value, reason)

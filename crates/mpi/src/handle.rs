@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// What kind of object a handle names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
-pub enum Kind {
+pub enum HandleKind {
     /// Communicator.
     Comm = 1,
     /// Group.
@@ -50,7 +50,7 @@ const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 /// object.
 const RESTING: usize = 64;
 
-impl Kind {
+impl HandleKind {
     /// The handle of the user's object number `index` of this kind.
     const fn handle(self, index: u32) -> u32 {
         USER | (self as u32) << INDEX_BITS | index
@@ -77,8 +77,8 @@ impl Kind {
 }
 
 /// All living user objects of one kind. `T` is cheap to clone (an `Arc` at heart).
-pub struct Table<T> {
-    kind: Kind,
+pub struct HandleTable<T> {
+    kind: HandleKind,
     slots: ThreadLock<Slots<T>>,
 }
 
@@ -96,10 +96,10 @@ struct Slots<T> {
     free: VecDeque<u32>,
 }
 
-impl<T> Table<T> {
+impl<T> HandleTable<T> {
     /// An empty table for objects of `kind`.
-    pub const fn new(kind: Kind) -> Table<T> {
-        Table {
+    pub const fn new(kind: HandleKind) -> HandleTable<T> {
+        HandleTable {
             kind,
             slots: ThreadLock::new(Slots {
                 used: Vec::new(),
@@ -219,7 +219,7 @@ impl<T> Slots<T> {
     }
 }
 
-impl<T: Clone> Table<T> {
+impl<T: Clone> HandleTable<T> {
     /// Adds the object that `make` builds from its own handle, and returns it. `make` runs under the table's lock.
     ///
     /// # Errors
@@ -250,7 +250,7 @@ impl<T: Clone> Table<T> {
     }
 }
 
-impl<T> fmt::Debug for Table<T> {
+impl<T> fmt::Debug for HandleTable<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Table of {} {:?}", self.len(), self.kind)
     }
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn handles_carry_kind_and_index() {
-        let table = Table::new(Kind::Group);
+        let table = HandleTable::new(HandleKind::Group);
         assert_eq!(table.insert('a').unwrap(), 0x4200_0000);
         assert_eq!(table.insert('b').unwrap(), 0x4200_0001);
         assert_eq!(table.get(0x4200_0001), Some('b'));
@@ -278,13 +278,13 @@ mod tests {
             assert_eq!(table.get(wrong), None, "{wrong:#x}");
             assert_eq!(table.remove(wrong), None, "{wrong:#x}");
         }
-        assert!(Kind::Group.owns(0x4200_0007) && !Kind::Group.owns(0x4300_0007));
-        assert_eq!(Kind::Request.reserved_handle(), 0x45ff_ffff);
+        assert!(HandleKind::Group.owns(0x4200_0007) && !HandleKind::Group.owns(0x4300_0007));
+        assert_eq!(HandleKind::Request.reserved_handle(), 0x45ff_ffff);
     }
 
     #[test]
     fn a_stale_handle_is_refused_for_long_and_indexes_come_back_in_order() {
-        let table = Table::new(Kind::Info);
+        let table = HandleTable::new(HandleKind::Info);
         let first = table.insert(0).unwrap();
         let second = table.insert(1).unwrap();
         assert_eq!(table.remove(first), Some(0));
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn many_threads_insert_and_remove() {
-        let table = Table::new(Kind::Request);
+        let table = HandleTable::new(HandleKind::Request);
         std::thread::scope(|scope| {
             for thread in 0..4_u32 {
                 let table = &table;
@@ -325,7 +325,7 @@ mod tests {
     /// All handles of a kind, of objects that take no memory of their own.
     #[test]
     fn handles_that_are_used_up_are_an_error() {
-        let table = Table::new(Kind::Info);
+        let table = HandleTable::new(HandleKind::Info);
         for _ in 0..INDEX_MASK {
             table.insert(()).unwrap();
         }
@@ -337,7 +337,7 @@ mod tests {
             assert!(error.to_string().contains("16777215"), "{error}");
         }
         // Another one's handle is good for the next.
-        assert_eq!(table.remove(Kind::Info.handle(7)), Some(()));
-        assert_eq!(table.insert(()).unwrap(), Kind::Info.handle(7));
+        assert_eq!(table.remove(HandleKind::Info.handle(7)), Some(()));
+        assert_eq!(table.insert(()).unwrap(), HandleKind::Info.handle(7));
     }
 }

@@ -4,13 +4,13 @@
 use std::fmt::Write as _;
 
 use mica_node::ranges::ranges;
-use mica_protocol::{Pending, Scene, WaitKind};
+use mica_protocol::{IdleScene, Pending, WaitKind};
 
 use crate::comm::Comm;
 use crate::late;
 
 /// Puts a scene into words: a sentence, and a line for each operation if there are several.
-pub(crate) fn describe(scene: &Scene<'_>) -> String {
+pub(crate) fn describe(scene: &IdleScene<'_>) -> String {
     let call = late::current_function();
     let mut text = match (scene.polls, &call) {
         (None, Some(call)) => format!("waits in {call}"),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::process;
 use crate::sync::lock;
 
@@ -12,7 +12,7 @@ use crate::sync::lock;
 #[derive(Clone, Debug, Default)]
 pub struct Info(Arc<Mutex<Vec<(String, String)>>>);
 
-static INFOS: Table<Info> = Table::new(Kind::Info);
+static INFOS: HandleTable<Info> = HandleTable::new(HandleKind::Info);
 
 impl Info {
     /// The object that `handle` names (`MPI_ERR_INFO` if it names none). `MPI_INFO_ENV` is made anew each time.
@@ -151,7 +151,7 @@ impl Info {
     /// 11.2.1). What is not known is absent. The pairs are the same before, between and after the start and the end of
     /// the world model. `thread_level` would be a level asked for before the program started, and no launcher asks.
     pub fn environment(arguments: Vec<String>) -> Info {
-        let launch = Launch::get();
+        let launch = LaunchInfo::get();
         let info = Info::default();
         let put = |key: &str, value: String| {
             if !value.is_empty() && value.len() < c::MAX_INFO_VAL {
@@ -175,19 +175,19 @@ impl Info {
 
 /// How this process was started, as far as it is found out; kept from the first look, because the program may change
 /// its directory and its environment later.
-struct Launch {
+struct LaunchInfo {
     size: Option<u32>,
     host: String,
     directory: String,
 }
 
-impl Launch {
-    fn get() -> &'static Launch {
-        static LAUNCH: OnceLock<Launch> = OnceLock::new();
+impl LaunchInfo {
+    fn get() -> &'static LaunchInfo {
+        static LAUNCH: OnceLock<LaunchInfo> = OnceLock::new();
         LAUNCH.get_or_init(|| {
             let announced = mica_bootstrap::announced();
             let directory = std::env::current_dir().unwrap_or_default();
-            Launch {
+            LaunchInfo {
                 size: announced.size,
                 host: announced.host.unwrap_or_else(host_name),
                 directory: directory.to_string_lossy().into_owned(),
@@ -198,7 +198,7 @@ impl Launch {
 
 /// Keeps how this process was started, for [`Info::environment`]. To be called when MPI starts.
 pub(crate) fn remember_launch() {
-    Launch::get();
+    LaunchInfo::get();
 }
 
 impl FromIterator<(String, String)> for Info {
@@ -245,7 +245,9 @@ fn quote(text: &str) -> String {
 fn no_info(handle: u32) -> Error {
     let (value, reason) = match handle {
         c::INFO_NULL => ("MPI_INFO_NULL".to_owned(), "an info object is needed"),
-        _ if Kind::Info.owns(handle) => (format!("{handle:#x}"), "this info object has been freed"),
+        _ if HandleKind::Info.owns(handle) => {
+            (format!("{handle:#x}"), "this info object has been freed")
+        }
         _ => (
             format!("{handle:#x}"),
             "this is not the handle of an info object",

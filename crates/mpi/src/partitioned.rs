@@ -11,7 +11,9 @@
 use std::sync::{Arc, Mutex};
 
 use mica_channel::memory::{Block, Region, Shape, View};
-use mica_protocol::{Fault, Pattern, Pending, Reaction, RecvId, SendId, State, WaitKind};
+use mica_protocol::{
+    EngineState, Fault, MatchPattern, Pending, Reaction, RecvId, SendId, WaitKind,
+};
 
 use crate::comm::{self, Comm};
 use crate::constants as c;
@@ -153,14 +155,19 @@ struct Readiness {
 
 impl SendRound {
     /// Marks a partition as ready and sends it. Inside the engine.
-    fn ready(&self, state: &mut State, partition: usize, argument: &'static str) -> Result<()> {
+    fn ready(
+        &self,
+        state: &mut EngineState,
+        partition: usize,
+        argument: &'static str,
+    ) -> Result<()> {
         let mut progress = lock(&self.progress);
         if std::mem::replace(&mut progress.ready[partition], true) {
             let reason = "this partition is marked as ready already";
             return Err(Error::argument(c::ERR_ARG, argument, partition, reason));
         }
         progress.missing -= 1;
-        state.stir(); // another thread may wait for the last one
+        state.wake_progress_thread(); // another thread may wait for the last one
         let Sender {
             peer,
             context,
@@ -180,7 +187,7 @@ impl Operation for SendRound {
         "a partitioned send"
     }
 
-    fn poll(&self, state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
+    fn poll(&self, state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
         let mut progress = lock(&self.progress);
         progress.sends.retain(|&id| !state.take_send(id));
         let ended = progress.missing == 0 && progress.sends.is_empty();
@@ -288,11 +295,11 @@ struct Receiver {
     source: i32,
     tag: i32,
     buffer: Partitions,
-    link: Mutex<Link>,
+    link: Mutex<ChannelLink>,
 }
 
 #[derive(Debug)]
-enum Link {
+enum ChannelLink {
     /// The announcement is still to come.
     Awaited(RecvId, Region),
     Open(Announcement),
@@ -300,27 +307,27 @@ enum Link {
 
 impl Receiver {
     /// The announcement, if it has come.
-    fn announcement(&self, state: &mut State) -> Option<Announcement> {
+    fn announcement(&self, state: &mut EngineState) -> Option<Announcement> {
         let mut link = lock(&self.link);
-        if let Link::Awaited(id, region) = &*link {
+        if let ChannelLink::Awaited(id, region) = &*link {
             state.take_received(*id)?;
             let mut bytes = [0; Announcement::BYTES];
             region.read_bytes(&mut bytes);
-            *link = Link::Open(Announcement::from_bytes(&bytes));
+            *link = ChannelLink::Open(Announcement::from_bytes(&bytes));
         }
         match &*link {
-            Link::Open(announcement) => Some(*announcement),
-            Link::Awaited(..) => None,
+            ChannelLink::Open(announcement) => Some(*announcement),
+            ChannelLink::Awaited(..) => None,
         }
     }
 
     /// Posts the receive of one of the sender's partitions.
     fn post(
         &self,
-        state: &mut State,
+        state: &mut EngineState,
         sender: &Announcement,
         partition: usize,
-    ) -> std::result::Result<Posted, Fault> {
+    ) -> std::result::Result<PostedPartition, Fault> {
         let bytes = sender.each as usize;
         let (view, copied) = match self.buffer.stretch(partition * bytes, bytes) {
             Some(view) => (view, false),
@@ -329,12 +336,12 @@ impl Receiver {
                 true,
             ),
         };
-        let pattern = Pattern {
+        let pattern = MatchPattern {
             context: sender.context,
             source: self.peer,
             tag: Some(partition as i32),
         };
-        Ok(Posted {
+        Ok(PostedPartition {
             partition,
             id: state.receive(pattern, &view)?,
             copy: copied.then_some(view),
@@ -353,7 +360,7 @@ struct ReceiveRound {
 struct Arrivals {
     /// Known once the receives are posted.
     sender: Option<Announcement>,
-    pending: Vec<Posted>,
+    pending: Vec<PostedPartition>,
     /// By the sender's partition.
     arrived: Vec<bool>,
     error: Option<Error>,
@@ -361,7 +368,7 @@ struct Arrivals {
 
 /// The receive of one of the sender's partitions.
 #[derive(Debug)]
-struct Posted {
+struct PostedPartition {
     partition: usize,
     id: RecvId,
     /// Where it arrives, if that is not in the user's buffer.
@@ -384,7 +391,7 @@ impl Arrivals {
 
 impl ReceiveRound {
     /// Goes as far as it can. Inside the engine.
-    fn advance(&self, state: &mut State) {
+    fn advance(&self, state: &mut EngineState) {
         let channel = &self.channel;
         let progress = &mut *lock(&self.progress);
         if progress.sender.is_none() {
@@ -450,7 +457,7 @@ impl Operation for ReceiveRound {
         "a partitioned receive"
     }
 
-    fn poll(&self, state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
+    fn poll(&self, state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
         self.advance(state);
         let arrivals = lock(&self.progress);
         arrivals
@@ -461,7 +468,7 @@ impl Operation for ReceiveRound {
 
 /// The sender must be served also while this rank waits for something else, or after it has freed the request.
 impl Reaction for ReceiveRound {
-    fn react(&self, state: &mut State) -> bool {
+    fn react(&self, state: &mut EngineState) -> bool {
         self.advance(state);
         lock(&self.progress).ended()
     }
@@ -482,12 +489,12 @@ pub fn precv_init(
 ) -> Result<Request> {
     let peer = match pt2pt::pattern(comm, Plane::User, source, tag)? {
         None => None,
-        Some(Pattern { source: None, .. }) => {
+        Some(MatchPattern { source: None, .. }) => {
             let reason = "a partitioned receive names its source";
             let value = "MPI_ANY_SOURCE";
             return Err(Error::argument(c::ERR_RANK, "source", value, reason));
         }
-        Some(Pattern { tag: None, .. }) => {
+        Some(MatchPattern { tag: None, .. }) => {
             let reason = "a partitioned receive names its tag";
             return Err(Error::argument(c::ERR_TAG, "tag", "MPI_ANY_TAG", reason));
         }
@@ -496,7 +503,7 @@ pub fn precv_init(
     let buffer = Partitions::new(region, partitions, count, datatype)?;
     let link = match peer {
         Some(peer) => await_announcement(comm, peer, tag)?,
-        None => Link::Open(Announcement {
+        None => ChannelLink::Open(Announcement {
             context: 0,
             partitions: 0,
             each: 0,
@@ -524,18 +531,18 @@ pub fn precv_init(
     }))
 }
 
-fn await_announcement(comm: &Comm, peer: u32, tag: i32) -> Result<Link> {
+fn await_announcement(comm: &Comm, peer: u32, tag: i32) -> Result<ChannelLink> {
     let region = Block::allocate(Announcement::BYTES)?;
     let view = region.clone().view(Shape::Contiguous {
         bytes: Announcement::BYTES,
     });
-    let pattern = Pattern {
+    let pattern = MatchPattern {
         context: comm.context() | 1,
         source: Some(peer),
         tag: Some(announcement_tag(tag)),
     };
     let id = process::engine()?.enter(|state| state.receive(pattern, &view))?;
-    Ok(Link::Awaited(id, region))
+    Ok(ChannelLink::Awaited(id, region))
 }
 
 /// `MPI_Parrived`: whether a partition of a receive has arrived. All of an inactive one have.
@@ -554,13 +561,13 @@ pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
     })?;
     let buffer = &round.channel.buffer;
     let partition = buffer.check(partition, "partition")?;
-    let has = |state: &mut State| {
+    let has = |state: &mut EngineState| {
         round.advance(state);
         lock(&round.progress)
             .has(partition, buffer.number)
             .then_some(())
     };
-    let question = |state: &mut State, arrived: &mut bool| {
+    let question = |state: &mut EngineState, arrived: &mut bool| {
         if let Some(there) = has(state) {
             return Ok(Some(there));
         }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use mica_channel::memory::View;
-use mica_protocol::State;
+use mica_protocol::EngineState;
 
 use crate::buffered;
 use crate::comm::Comm;
@@ -72,26 +72,26 @@ pub fn isendrecv(
             return Err(error);
         }
     };
-    let both = Both(Mutex::new(Halves {
+    let both = Both(Mutex::new(PairHalves {
         send: Some(send),
-        receive: Half::UnderWay(receive),
+        receive: PairHalf::UnderWay(receive),
     }));
     Ok(Request::custom(Some(comm), Arc::new(both)))
 }
 
 /// A send and a receive that complete as one.
 #[derive(Debug)]
-struct Both(Mutex<Halves>);
+struct Both(Mutex<PairHalves>);
 
 #[derive(Debug)]
-struct Halves {
+struct PairHalves {
     /// Until it is complete.
     send: Option<Request>,
-    receive: Half,
+    receive: PairHalf,
 }
 
 #[derive(Debug)]
-enum Half {
+enum PairHalf {
     UnderWay(Request),
     Ended(Status, Option<Error>),
 }
@@ -101,20 +101,22 @@ impl Operation for Both {
         "MPI_Isendrecv"
     }
 
-    fn poll(&self, state: &mut State, _take: bool) -> Option<(Status, Option<Error>)> {
+    fn poll(&self, state: &mut EngineState, _take: bool) -> Option<(Status, Option<Error>)> {
         let halves = &mut *lock(&self.0);
         if let Some(send) = &halves.send
             && send.poll(state, true).is_some()
         {
             halves.send = None;
         }
-        if let Half::UnderWay(receive) = &halves.receive
+        if let PairHalf::UnderWay(receive) = &halves.receive
             && let Some(outcome) = receive.poll(state, true)
         {
-            halves.receive = Half::Ended(outcome.status, outcome.error);
+            halves.receive = PairHalf::Ended(outcome.status, outcome.error);
         }
         match &halves.receive {
-            Half::Ended(status, error) if halves.send.is_none() => Some((*status, error.clone())),
+            PairHalf::Ended(status, error) if halves.send.is_none() => {
+                Some((*status, error.clone()))
+            }
             _ => None,
         }
     }

@@ -27,21 +27,21 @@ pub use mica_protocol::OneThreadAtATime;
 
 /// All that the world model adds from `MPI_Init` to the end of the process.
 struct World {
-    comms: &'static Predefined,
+    comms: &'static PredefinedComms,
     main_thread: ThreadId,
     thread_level: i32,
 }
 
 /// The predefined communicators. They belong to the world model; a program that only opens sessions may use them as well
 /// ([`lenient`]).
-struct Predefined {
+struct PredefinedComms {
     world: Comm,
     myself: Comm,
 }
 
 static ENGINE: OnceLock<Engine> = OnceLock::new();
 static WORLD: OnceLock<World> = OnceLock::new();
-static PREDEFINED: OnceLock<Predefined> = OnceLock::new();
+static PREDEFINED: OnceLock<PredefinedComms> = OnceLock::new();
 
 /// Number of those who use the engine: the world model and the open sessions.
 static USERS: Mutex<usize> = Mutex::new(0);
@@ -180,7 +180,7 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
 }
 
 /// The predefined communicators, made by the first who asks.
-fn predefined(engine: &Engine) -> &'static Predefined {
+fn predefined(engine: &Engine) -> &'static PredefinedComms {
     PREDEFINED.get_or_init(|| {
         let (rank, size) = (engine.rank(), engine.size());
         let make =
@@ -188,7 +188,7 @@ fn predefined(engine: &Engine) -> &'static Predefined {
         let (everyone, myself) = (Group::run(0, size), Group::run(rank, 1));
         let world_context = comm::context(0, WORLD_ID);
         let self_context = comm::context(rank, SELF_ID);
-        Predefined {
+        PredefinedComms {
             world: make(c::COMM_WORLD, "MPI_COMM_WORLD", world_context, everyone),
             myself: make(c::COMM_SELF, "MPI_COMM_SELF", self_context, myself),
         }
@@ -197,7 +197,7 @@ fn predefined(engine: &Engine) -> &'static Predefined {
 
 /// Those that a call may use: the world model's, or, before that begins, those of a program that has a session open.
 #[inline]
-fn usable() -> Result<&'static Predefined> {
+fn usable() -> Result<&'static PredefinedComms> {
     match running() {
         Ok(world) => Ok(world.comms),
         Err(error) => of_sessions().ok_or(error),
@@ -205,7 +205,7 @@ fn usable() -> Result<&'static Predefined> {
 }
 
 #[cold]
-fn of_sessions() -> Option<&'static Predefined> {
+fn of_sessions() -> Option<&'static PredefinedComms> {
     let engine = engine().ok().filter(|_| phase() == BEFORE)?;
     lenient::WORLD_OF_SESSIONS.note();
     Some(predefined(engine))

@@ -2,14 +2,14 @@
 
 use mica_channel::memory::View;
 use mica_protocol::{
-    Arrival, Completion, Envelope, Fault, MessageId, Pattern, Pending, SendId, Started, State,
-    WaitKind,
+    EngineState, Fault, MatchEnvelope, MatchPattern, MessageId, Pending, ProbedMessage,
+    ReceiveCompletion, SendId, Started, WaitKind,
 };
 
 use crate::comm::{self, Comm, Route};
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::process;
 use crate::request::{Request, SENT_HANDLE};
 
@@ -148,7 +148,12 @@ pub(crate) fn destination(comm: &Comm, dest: i32, tag: i32) -> Result<Option<u32
 
 /// What a receive or probe asks for; `None` for `MPI_PROC_NULL`.
 #[inline(always)]
-pub(crate) fn pattern(comm: &Comm, plane: Plane, source: i32, tag: i32) -> Result<Option<Pattern>> {
+pub(crate) fn pattern(
+    comm: &Comm,
+    plane: Plane,
+    source: i32,
+    tag: i32,
+) -> Result<Option<MatchPattern>> {
     let tag = match tag {
         c::ANY_TAG => None,
         tag if tag >= 0 => Some(tag),
@@ -163,7 +168,7 @@ pub(crate) fn pattern(comm: &Comm, plane: Plane, source: i32, tag: i32) -> Resul
     } else {
         return Err(bad_rank(comm, "source", source));
     };
-    Ok(Some(Pattern {
+    Ok(Some(MatchPattern {
         context: context(comm, plane),
         source,
         tag,
@@ -172,7 +177,7 @@ pub(crate) fn pattern(comm: &Comm, plane: Plane, source: i32, tag: i32) -> Resul
 
 /// The status of a message in terms of its communicator.
 #[inline]
-pub(crate) fn status_of(comm: &Comm, envelope: &Envelope, bytes: usize) -> Status {
+pub(crate) fn status_of(comm: &Comm, envelope: &MatchEnvelope, bytes: usize) -> Status {
     let source = comm
         .rank_of(envelope.source)
         .map_or(c::ANY_SOURCE, |rank| rank as i32);
@@ -186,7 +191,7 @@ pub(crate) fn status_of(comm: &Comm, envelope: &Envelope, bytes: usize) -> Statu
 
 /// Status of a receive, and the error if the message did not fit.
 #[inline]
-pub(crate) fn outcome(comm: &Comm, done: &Completion) -> (Status, Option<Error>) {
+pub(crate) fn outcome(comm: &Comm, done: &ReceiveCompletion) -> (Status, Option<Error>) {
     if done.cancelled {
         return (
             Status {
@@ -263,7 +268,7 @@ pub fn recv_by_route(
 #[cold]
 fn recv_failed(
     comm: u32,
-    received: std::result::Result<Completion, Fault>,
+    received: std::result::Result<ReceiveCompletion, Fault>,
     deliver: impl Fn(&Status),
 ) -> Result<()> {
     let done = received?;
@@ -287,7 +292,7 @@ pub fn irecv_by_route(comm: u32, view: &View, source: i32, tag: i32) -> Option<R
 }
 
 #[inline(always)]
-fn routed_pattern(comm: u32, source: i32, tag: i32) -> Option<(Route, Pattern)> {
+fn routed_pattern(comm: u32, source: i32, tag: i32) -> Option<(Route, MatchPattern)> {
     let route = Route::of(comm)?;
     let source = route.peer(source)?;
     let tag = match tag {
@@ -295,7 +300,7 @@ fn routed_pattern(comm: u32, source: i32, tag: i32) -> Option<(Route, Pattern)> 
         tag if tag >= 0 => Some(tag),
         _ => return None,
     };
-    let pattern = Pattern {
+    let pattern = MatchPattern {
         context: route.context(),
         source: Some(source),
         tag,
@@ -305,7 +310,7 @@ fn routed_pattern(comm: u32, source: i32, tag: i32) -> Option<(Route, Pattern)> 
 
 /// The status of a message that fits its buffer.
 #[inline(always)]
-fn routed_status(route: &Route, done: &Completion) -> Status {
+fn routed_status(route: &Route, done: &ReceiveCompletion) -> Status {
     Status {
         source: route.rank_of(done.envelope.source),
         tag: done.envelope.tag,
@@ -451,7 +456,7 @@ pub fn iprobe(comm: &Comm, source: i32, tag: i32) -> Result<Option<Status>> {
     let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
         return Ok(Some(Status::PROC_NULL));
     };
-    let question = |state: &mut State, arrived: &mut bool| {
+    let question = |state: &mut EngineState, arrived: &mut bool| {
         *arrived = state.progress()?;
         Ok(state.probe(&pattern))
     };
@@ -460,7 +465,7 @@ pub fn iprobe(comm: &Comm, source: i32, tag: i32) -> Result<Option<Status>> {
 }
 
 /// A probe, for hang reports.
-fn probe_of(pattern: &Pattern) -> Pending {
+fn probe_of(pattern: &MatchPattern) -> Pending {
     Pending {
         peer: pattern.source,
         tag: pattern.tag,
@@ -471,12 +476,12 @@ fn probe_of(pattern: &Pattern) -> Pending {
 
 /// A message that a matched probe has taken (MPI 5.0, 3.8.2).
 #[derive(Debug, Clone)]
-struct Message {
+struct MatchedMessage {
     comm: Comm,
     id: MessageId,
 }
 
-static MESSAGES: Table<Message> = Table::new(Kind::Message);
+static MESSAGES: HandleTable<MatchedMessage> = HandleTable::new(HandleKind::Message);
 
 /// Waits for a message and takes it out of the queue: its handle for `MPI_Mrecv`, and its status. Blocks.
 ///
@@ -487,7 +492,7 @@ pub fn mprobe(comm: &Comm, source: i32, tag: i32) -> Result<(u32, Status)> {
         return Ok((c::MESSAGE_NO_PROC, Status::PROC_NULL));
     };
     let (id, found) = process::engine()?.probe(pattern, |state| state.probe_matched(&pattern))?;
-    let handle = MESSAGES.insert(Message {
+    let handle = MESSAGES.insert(MatchedMessage {
         comm: comm.clone(),
         id,
     })?;
@@ -503,13 +508,13 @@ pub fn improbe(comm: &Comm, source: i32, tag: i32) -> Result<Option<(u32, Status
     let Some(pattern) = pattern(comm, Plane::User, source, tag)? else {
         return Ok(Some((c::MESSAGE_NO_PROC, Status::PROC_NULL)));
     };
-    let question = |state: &mut State, arrived: &mut bool| {
+    let question = |state: &mut EngineState, arrived: &mut bool| {
         *arrived = state.progress()?;
         Ok(state.probe_matched(&pattern))
     };
     let found = poll?.ask(question, |_, list| list.add(probe_of(&pattern)))?;
-    let message = |(id, a): (_, Arrival)| {
-        let handle = MESSAGES.insert(Message {
+    let message = |(id, a): (_, ProbedMessage)| {
+        let handle = MESSAGES.insert(MatchedMessage {
             comm: comm.clone(),
             id,
         })?;

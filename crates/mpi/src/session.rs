@@ -5,27 +5,27 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::buffered::{self, Owner};
+use crate::buffered::{self, BufferOwner};
 use crate::constants as c;
-use crate::errhandler::{Errhandler, Family};
+use crate::errhandler::{Errhandler, HandlerFamily};
 use crate::error::{Error, Result};
 use crate::group::Group;
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::info::Info;
 use crate::process::{self, THREAD_LEVELS};
 use crate::sync::lock;
 
 /// A session. Cloning shares it.
 #[derive(Clone)]
-pub struct Session(Arc<Inner>);
+pub struct Session(Arc<SessionInner>);
 
-struct Inner {
+struct SessionInner {
     handle: u32,
     thread_level: &'static str,
     errhandler: Mutex<Errhandler>,
 }
 
-static SESSIONS: Table<Session> = Table::new(Kind::Session);
+static SESSIONS: HandleTable<Session> = HandleTable::new(HandleKind::Session);
 
 /// Names of the process sets, in the order of [`ProcessSet`].
 pub const PROCESS_SETS: [&str; 2] = ["mpi://WORLD", "mpi://SELF"];
@@ -52,7 +52,7 @@ impl ProcessSet {
 impl Session {
     /// `MPI_Session_init`. Of the hints `thread_level` is heeded; without it threads may call at will.
     pub fn init(hints: &Info, errhandler: Errhandler) -> Result<Session> {
-        errhandler.check_family(Family::Session)?;
+        errhandler.check_family(HandlerFamily::Session)?;
         let wanted = hints.lookup("thread_level");
         let known = |wanted: String| THREAD_LEVELS.iter().find(|&&(_, name)| name == wanted);
         let thread_level = wanted
@@ -60,7 +60,7 @@ impl Session {
             .map_or("MPI_THREAD_MULTIPLE", |&(_, name)| name);
         process::enter(None)?;
         let session = SESSIONS.insert_with(|handle| {
-            Session(Arc::new(Inner {
+            Session(Arc::new(SessionInner {
                 handle,
                 thread_level,
                 errhandler: Mutex::new(errhandler),
@@ -75,7 +75,7 @@ impl Session {
     /// `MPI_Session_finalize`: the handle dies. Objects made from it are the program's to free before.
     pub fn finalize(handle: u32) -> Result<()> {
         SESSIONS.remove(handle).ok_or_else(|| no_session(handle))?;
-        buffered::release(Owner::Session(handle))?;
+        buffered::release(BufferOwner::Session(handle))?;
         process::leave()
     }
 
@@ -137,7 +137,7 @@ impl Session {
 
     /// `MPI_Session_set_errhandler`.
     pub fn set_errhandler(&self, errhandler: Errhandler) -> Result<()> {
-        errhandler.check_family(Family::Session)?;
+        errhandler.check_family(HandlerFamily::Session)?;
         let old = std::mem::replace(&mut *lock(&self.0.errhandler), errhandler);
         drop(old); // after the lock: the last reference frees what the user's closure holds
         Ok(())
@@ -148,7 +148,7 @@ impl Session {
 fn no_session(handle: u32) -> Error {
     let (value, reason) = match handle {
         c::SESSION_NULL => ("MPI_SESSION_NULL".to_owned(), "a session is needed"),
-        _ if Kind::Session.owns(handle) => {
+        _ if HandleKind::Session.owns(handle) => {
             (format!("{handle:#x}"), "this session has been finalized")
         }
         _ => (

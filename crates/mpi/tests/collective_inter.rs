@@ -8,9 +8,9 @@ mod collective_common;
 
 use collective_common::*;
 use mica_channel::memory::View;
-use mica_mpi::collective::Thresholds;
-use mica_mpi::collective::inter::{self, Root, Sides};
-use mica_mpi::collective::schedule::{Schedule, Transfer};
+use mica_mpi::collective::MessageThresholds;
+use mica_mpi::collective::inter::{self, InterSides, Root};
+use mica_mpi::collective::schedule::{RoundTransfer, Schedule};
 
 const COUNTS: [usize; 4] = [0, 1, 7, 40];
 
@@ -20,7 +20,7 @@ fn groups() -> impl Iterator<Item = [usize; 2]> {
 }
 
 /// Calls `f` with groups, count, kind, thresholds, and a number that differs between calls.
-fn cases(mut f: impl FnMut([usize; 2], usize, &Kind, &Thresholds, usize)) {
+fn cases(mut f: impl FnMut([usize; 2], usize, &Kind, &MessageThresholds, usize)) {
     let mut seed = 0;
     for sizes in groups() {
         for count in COUNTS {
@@ -40,7 +40,7 @@ struct Process {
     upper: bool,
     rank: usize,
     number: usize,
-    sides: Sides,
+    sides: InterSides,
 }
 
 impl Process {
@@ -66,7 +66,7 @@ fn processes([lower, upper]: [usize; 2]) -> Vec<Process> {
             upper: upper_side,
             rank,
             number,
-            sides: Sides {
+            sides: InterSides {
                 rank,
                 local,
                 remote,
@@ -85,8 +85,8 @@ fn run_all(sizes: [usize; 2], seed: usize, build: impl Fn(Process) -> Schedule) 
             let mut schedule = build(me);
             for round in &mut schedule.rounds {
                 for transfer in &mut round.transfers {
-                    let (Transfer::Send { to: peer, .. } | Transfer::Receive { from: peer, .. }) =
-                        transfer;
+                    let (RoundTransfer::Send { to: peer, .. }
+                    | RoundTransfer::Receive { from: peer, .. }) = transfer;
                     *peer = match (me.upper, peer.checked_sub(me.sides.local)) {
                         (false, _) => *peer,
                         (true, None) => sizes[0] + *peer,
@@ -142,7 +142,7 @@ fn barrier_waits_for_everybody() {
             let before = heard.clone();
             for me in &all {
                 for transfer in &schedules[me.number].rounds[round].transfers {
-                    if let Transfer::Send { to, .. } = transfer {
+                    if let RoundTransfer::Send { to, .. } = transfer {
                         let to = match to.checked_sub(me.sides.local) {
                             Some(rank) => me.other(rank),
                             None => me.number - me.rank + to,
@@ -188,7 +188,7 @@ fn bcast_brings_the_roots_data_to_the_other_group() {
 #[test]
 fn gather_and_scatter_serve_the_other_group() {
     cases(|sizes, count, kind, limits, seed| {
-        if *limits != Thresholds::DEFAULT {
+        if *limits != MessageThresholds::DEFAULT {
             return; // they have no thresholds
         }
         for (root, argument) in roots(sizes) {
@@ -251,7 +251,7 @@ fn gather_and_scatter_serve_the_other_group() {
 #[test]
 fn allgather_brings_all_of_the_other_group() {
     cases(|sizes, count, kind, limits, seed| {
-        if *limits != Thresholds::DEFAULT {
+        if *limits != MessageThresholds::DEFAULT {
             return;
         }
         let all = processes(sizes);

@@ -34,7 +34,7 @@ fn cases(mut f: impl FnMut(usize, usize, &Kind, &Kind, usize)) {
 fn barrier_waits_for_everybody() {
     for size in 1..40 {
         let schedules: Vec<Schedule> = (0..size)
-            .map(|rank| barrier::build(mica_mpi::collective::Place { rank, size }))
+            .map(|rank| barrier::build(mica_mpi::collective::RankPlace { rank, size }))
             .collect();
         simulate(&schedules, Delivery::Eager, false);
         simulate(&schedules, Delivery::Rendezvous, true);
@@ -45,7 +45,8 @@ fn barrier_waits_for_everybody() {
             let before = heard.clone();
             for (rank, schedule) in schedules.iter().enumerate() {
                 for transfer in &schedule.rounds[round].transfers {
-                    if let mica_mpi::collective::schedule::Transfer::Send { to, .. } = transfer {
+                    if let mica_mpi::collective::schedule::RoundTransfer::Send { to, .. } = transfer
+                    {
                         heard[*to] |= before[rank];
                     }
                 }

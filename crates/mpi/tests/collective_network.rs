@@ -48,7 +48,7 @@ fn short(columns: bool) -> TwoLevel {
     }
 }
 
-type Build<'a> = &'a dyn Fn(&Layout) -> mica_mpi::Result<Schedule>;
+type Build<'a> = &'a dyn Fn(&RanksByNode) -> mica_mpi::Result<Schedule>;
 
 /// Expects a schedule to send so much between nodes, and a flat one, where there is one, at least as much.
 fn expect(
@@ -56,7 +56,7 @@ fn expect(
     (nodes, ranks): (usize, usize),
     wanted: (usize, usize),
     two_level: Build<'_>,
-    flat: Option<&dyn Fn(Place) -> mica_mpi::Result<Schedule>>,
+    flat: Option<&dyn Fn(RankPlace) -> mica_mpi::Result<Schedule>>,
 ) {
     let blocks: Vec<u32> = (0..nodes * ranks).map(|r| (r / ranks) as u32).collect();
     let dealt: Vec<u32> = (0..nodes * ranks).map(|r| (r % nodes) as u32).collect();
@@ -66,7 +66,7 @@ fn expect(
         let Some(flat) = flat else { continue };
         let size = nodes * ranks;
         let schedules: Vec<Schedule> = (0..size)
-            .map(|rank| flat(Place { rank, size }).unwrap())
+            .map(|rank| flat(RankPlace { rank, size }).unwrap())
             .collect();
         let least = network(names, &schedules);
         assert!(
@@ -184,7 +184,7 @@ fn reductions_to_all_send_what_one_rank_a_node_would() {
         let reduction = operator.reduction(&kind, COUNT / size * size);
         let bytes = 8 * reduction.count;
         if nodes.is_power_of_two() {
-            let build = |layout: &Layout| {
+            let build = |layout: &RanksByNode| {
                 let (from, to) = (
                     send[layout.rank()].elements(),
                     receive[layout.rank()].elements(),

@@ -6,9 +6,9 @@ mod collective_common;
 
 use collective_common::*;
 use mica_channel::memory::Block;
-use mica_mpi::collective::scan::Kind as Scan;
+use mica_mpi::collective::scan::ScanKind as Scan;
 use mica_mpi::collective::{
-    Elements, Reduction, Thresholds, allreduce, reduce, reduce_scatter, scan,
+    Elements, MessageThresholds, Reduction, allreduce, reduce, reduce_scatter, scan,
 };
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
@@ -19,7 +19,7 @@ struct Case<'a> {
     count: usize,
     kind: &'a Kind,
     operator: &'a Operator,
-    limits: Thresholds,
+    limits: MessageThresholds,
     in_place: bool,
     seed: usize,
 }
@@ -43,7 +43,7 @@ impl Case<'_> {
         )
     }
 
-    fn label(&self) -> (usize, usize, bool, bool, Thresholds) {
+    fn label(&self) -> (usize, usize, bool, bool, MessageThresholds) {
         (
             self.size,
             self.count,

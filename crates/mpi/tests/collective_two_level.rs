@@ -6,7 +6,7 @@ mod collective_common;
 
 use collective_common::*;
 use mica_channel::memory::View;
-use mica_mpi::collective::schedule::{Schedule, Transfer};
+use mica_mpi::collective::schedule::{RoundTransfer, Schedule};
 use mica_mpi::collective::{TwoLevel, two_level};
 
 const COUNTS: [usize; 6] = [0, 1, 2, 7, 40, 1500];
@@ -99,7 +99,7 @@ fn hears_of_all(schedules: &[Schedule]) {
             left = true;
             if !std::mem::replace(&mut entered[me], true) {
                 for transfer in &round.transfers {
-                    if let Transfer::Send { to, .. } = transfer {
+                    if let RoundTransfer::Send { to, .. } = transfer {
                         wires.entry((me, *to)).or_default().push_back(heard[me]);
                     }
                 }
@@ -108,8 +108,8 @@ fn hears_of_all(schedules: &[Schedule]) {
                 .transfers
                 .iter()
                 .filter_map(|transfer| match transfer {
-                    Transfer::Receive { from, .. } => Some(*from),
-                    Transfer::Send { .. } => None,
+                    RoundTransfer::Receive { from, .. } => Some(*from),
+                    RoundTransfer::Send { .. } => None,
                 })
                 .collect();
             let ready = |from: &usize| wires.get(&(*from, me)).is_some_and(|wire| !wire.is_empty());

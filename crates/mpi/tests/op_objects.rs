@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use mica_channel::memory::{Block, Region};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
-use mica_mpi::op::{Op, Predefined, reduce_local};
+use mica_mpi::op::{Op, PredefinedOp, reduce_local};
 
 fn code<T: std::fmt::Debug>(result: mica_mpi::Result<T>) -> i32 {
     result.unwrap_err().code()
@@ -16,22 +16,22 @@ fn code<T: std::fmt::Debug>(result: mica_mpi::Result<T>) -> i32 {
 #[test]
 fn predefined_operators_have_the_abis_handles() {
     let handles = [
-        (Predefined::Sum, c::SUM),
-        (Predefined::Min, c::MIN),
-        (Predefined::Max, c::MAX),
-        (Predefined::Prod, c::PROD),
-        (Predefined::Band, c::BAND),
-        (Predefined::Bor, c::BOR),
-        (Predefined::Bxor, c::BXOR),
-        (Predefined::Land, c::LAND),
-        (Predefined::Lor, c::LOR),
-        (Predefined::Lxor, c::LXOR),
-        (Predefined::Minloc, c::MINLOC),
-        (Predefined::Maxloc, c::MAXLOC),
-        (Predefined::Replace, c::REPLACE),
-        (Predefined::NoOp, c::NO_OP),
+        (PredefinedOp::Sum, c::SUM),
+        (PredefinedOp::Min, c::MIN),
+        (PredefinedOp::Max, c::MAX),
+        (PredefinedOp::Prod, c::PROD),
+        (PredefinedOp::Band, c::BAND),
+        (PredefinedOp::Bor, c::BOR),
+        (PredefinedOp::Bxor, c::BXOR),
+        (PredefinedOp::Land, c::LAND),
+        (PredefinedOp::Lor, c::LOR),
+        (PredefinedOp::Lxor, c::LXOR),
+        (PredefinedOp::Minloc, c::MINLOC),
+        (PredefinedOp::Maxloc, c::MAXLOC),
+        (PredefinedOp::Replace, c::REPLACE),
+        (PredefinedOp::NoOp, c::NO_OP),
     ];
-    assert_eq!(handles.map(|(op, _)| op), Predefined::ALL);
+    assert_eq!(handles.map(|(op, _)| op), PredefinedOp::ALL);
     for (predefined, handle) in handles {
         let op = Op::resolve(handle).unwrap();
         assert_eq!(format!("{op:?}"), format!("{:?}", Op::from(predefined)));

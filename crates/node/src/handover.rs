@@ -62,22 +62,22 @@ pub(crate) fn identity_of(number: i32) -> Option<String> {
 
 /// A socket that waits for connections under an abstract name.
 #[derive(Debug)]
-pub struct Listener {
+pub struct HandoverListener {
     fd: OwnedFd,
 }
 
 /// A connection between two processes of one node.
 #[derive(Debug)]
-pub struct Connection {
+pub struct HandoverConnection {
     fd: OwnedFd,
 }
 
-impl Listener {
+impl HandoverListener {
     /// Takes the abstract name `name` (1 to 107 bytes) and waits for connections under it, as many as there may be.
     ///
     /// # Errors
     /// `AddrInUse` when another process has the name, or as the kernel refuses.
-    pub fn bind(name: &[u8]) -> io::Result<Listener> {
+    pub fn bind(name: &[u8]) -> io::Result<HandoverListener> {
         let (address, length) = abstract_address(name)?;
         let fd = socket()?;
         // SAFETY: `address` is a valid socket address of `length` bytes.
@@ -85,14 +85,14 @@ impl Listener {
         check(bound)?;
         // SAFETY: plain system call on our descriptor.
         check(unsafe { libc::listen(fd.as_raw_fd(), 4096) })?;
-        Ok(Listener { fd })
+        Ok(HandoverListener { fd })
     }
 
     /// Takes a connection that is already there; `None` if there is none.
     ///
     /// # Errors
     /// As the kernel refuses.
-    pub fn try_accept(&self) -> io::Result<Option<Connection>> {
+    pub fn try_accept(&self) -> io::Result<Option<HandoverConnection>> {
         // SAFETY: no address is asked for, so both pointers may be null.
         let fd = unsafe {
             libc::accept4(
@@ -105,7 +105,7 @@ impl Listener {
         if fd >= 0 {
             // SAFETY: accept4 returned this descriptor to us alone.
             let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-            return Ok(Some(Connection { fd }));
+            return Ok(Some(HandoverConnection { fd }));
         }
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
@@ -120,12 +120,12 @@ impl Listener {
     }
 }
 
-impl Connection {
+impl HandoverConnection {
     /// Connects to the process that waits under `name`.
     ///
     /// # Errors
     /// `ConnectionRefused` if there is none, `TimedOut` at the deadline.
-    pub fn connect(name: &[u8], deadline: Instant) -> io::Result<Connection> {
+    pub fn connect(name: &[u8], deadline: Instant) -> io::Result<HandoverConnection> {
         let (address, length) = abstract_address(name)?;
         let fd = socket()?;
         loop {
@@ -133,7 +133,7 @@ impl Connection {
             let done =
                 unsafe { libc::connect(fd.as_raw_fd(), (&raw const address).cast(), length) };
             let Err(error) = check(done) else {
-                return Ok(Connection { fd });
+                return Ok(HandoverConnection { fd });
             };
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
@@ -346,18 +346,18 @@ fn wait_any(fds: &[BorrowedFd<'_>], events: i16, deadline: Instant) -> io::Resul
 
 /// A socket that a launcher gave this process by number, for a protocol of its own (`PMI_FD`).
 #[derive(Debug)]
-pub struct Wire {
+pub struct LauncherSocket {
     fd: OwnedFd,
 }
 
-impl Wire {
+impl LauncherSocket {
     /// Takes the inherited socket with this number; programs that this process starts will not inherit it. With an
     /// [`identity`], any other descriptor under the number is left alone: the program may have closed the socket and opened
     /// something of its own.
     ///
     /// # Errors
     /// When nothing, or something else than this socket, is open under the number.
-    pub fn inherited(number: i32, identity: Option<&str>) -> io::Result<Wire> {
+    pub fn inherited(number: i32, identity: Option<&str>) -> io::Result<LauncherSocket> {
         if identity.is_some_and(|wanted| identity_of(number).as_deref() != Some(wanted)) {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -375,7 +375,7 @@ impl Wire {
         check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
         // SAFETY: it is open, and by the launcher's convention nobody else in this process uses it.
         let fd = unsafe { OwnedFd::from_raw_fd(number) };
-        Ok(Wire { fd })
+        Ok(LauncherSocket { fd })
     }
 
     /// Sends all bytes. Blocks while the other side does not take them.
@@ -435,9 +435,9 @@ impl Wire {
     }
 }
 
-impl From<OwnedFd> for Wire {
-    fn from(fd: OwnedFd) -> Wire {
-        Wire { fd }
+impl From<OwnedFd> for LauncherSocket {
+    fn from(fd: OwnedFd) -> LauncherSocket {
+        LauncherSocket { fd }
     }
 }
 
@@ -490,10 +490,10 @@ mod tests {
         Instant::now() + Duration::from_secs(30)
     }
 
-    fn pair() -> (Connection, Connection) {
+    fn pair() -> (HandoverConnection, HandoverConnection) {
         let name = nonce().expect("random bytes");
-        let listener = Listener::bind(&name).expect("a fresh name");
-        let one = Connection::connect(&name, soon()).expect("it listens");
+        let listener = HandoverListener::bind(&name).expect("a fresh name");
+        let one = HandoverConnection::connect(&name, soon()).expect("it listens");
         let other = listener.try_accept().expect("accept").expect("queued");
         (one, other)
     }
@@ -555,15 +555,15 @@ mod tests {
     #[test]
     fn names_are_taken_once_and_freed() {
         let name = nonce().expect("random bytes");
-        let first = Listener::bind(&name).expect("a fresh name");
-        let error = Listener::bind(&name).expect_err("taken");
+        let first = HandoverListener::bind(&name).expect("a fresh name");
+        let error = HandoverListener::bind(&name).expect_err("taken");
         assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
         drop(first);
-        let error = Connection::connect(&name, soon()).expect_err("nobody");
+        let error = HandoverConnection::connect(&name, soon()).expect_err("nobody");
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
-        Listener::bind(&name).expect("free again");
+        HandoverListener::bind(&name).expect("free again");
         for bad in [&b""[..], &[b'x'; 200]] {
-            assert!(Listener::bind(bad).is_err());
+            assert!(HandoverListener::bind(bad).is_err());
         }
     }
 
@@ -580,7 +580,7 @@ mod tests {
         let (one, mut other) = UnixStream::pair().expect("a pair");
         // A wire that was set not to block still waits.
         one.set_nonblocking(true).expect("an option");
-        let wire = Wire::from(OwnedFd::from(one));
+        let wire = LauncherSocket::from(OwnedFd::from(one));
         let echo = std::thread::spawn(move || {
             let mut bytes = [0; 5];
             other.read_exact(&mut bytes).expect("five bytes");
@@ -597,16 +597,17 @@ mod tests {
 
     #[test]
     fn what_is_no_wire() {
-        assert!(Wire::inherited(-1, None).is_err());
-        assert!(Wire::inherited(1 << 20, None).is_err());
+        assert!(LauncherSocket::inherited(-1, None).is_err());
+        assert!(LauncherSocket::inherited(1 << 20, None).is_err());
         let file = std::fs::File::open("/proc/self/exe").expect("own program");
-        let error = Wire::inherited(file.as_raw_fd(), None).expect_err("a file");
+        let error = LauncherSocket::inherited(file.as_raw_fd(), None).expect_err("a file");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         // A socket, but another one than was given: it stays open.
         let (one, mut other) = UnixStream::pair().expect("a pair");
         let wanted = identity(other.as_fd());
         assert!(wanted.is_some() && wanted != identity(one.as_fd()));
-        let error = Wire::inherited(one.as_raw_fd(), wanted.as_deref()).expect_err("another");
+        let error =
+            LauncherSocket::inherited(one.as_raw_fd(), wanted.as_deref()).expect_err("another");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         (&one).write_all(b"x").expect("still open");
         other.read_exact(&mut [0]).expect("sent");

@@ -42,7 +42,7 @@ const FILE_BACKED: u64 = 1 << 5;
 
 /// A stretch of this process's addresses that the kernel treats alike (a VMA).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Area {
+pub struct MappedArea {
     /// Its addresses.
     pub addresses: Range<usize>,
     /// May be read.
@@ -63,7 +63,7 @@ pub struct Area {
     pub device: u64,
 }
 
-impl Area {
+impl MappedArea {
     /// Private memory of no file that may be read and written.
     pub fn is_private_data(&self) -> bool {
         self.readable && self.writable && !self.executable && !self.shared && self.inode == 0
@@ -73,17 +73,17 @@ impl Area {
 /// This process's map of addresses, opened for queries. A child of `fork` must open its own: this one goes on telling
 /// of the parent.
 #[derive(Debug)]
-pub struct Maps {
+pub struct ProcMap {
     file: File,
 }
 
-impl Maps {
+impl ProcMap {
     /// Opens the map (close-on-exec).
     ///
     /// # Errors
     /// When there is no `/proc`, or the kernel is older than 6.11 (ENOTTY).
-    pub fn open() -> io::Result<Maps> {
-        let maps = Maps {
+    pub fn open() -> io::Result<ProcMap> {
+        let maps = ProcMap {
             file: File::open("/proc/self/maps")?,
         };
         maps.at((&raw const maps).addr())?;
@@ -95,7 +95,7 @@ impl Maps {
     /// # Errors
     /// When the kernel refuses to say.
     #[inline]
-    pub fn at(&self, address: usize) -> io::Result<Option<Area>> {
+    pub fn at(&self, address: usize) -> io::Result<Option<MappedArea>> {
         self.query(address, 0, &mut [])
     }
 
@@ -103,7 +103,7 @@ impl Maps {
     ///
     /// # Errors
     /// When the kernel refuses to say, also for want of room for the name (ENAMETOOLONG).
-    pub fn named(&self, address: usize, name: &mut [u8]) -> io::Result<Option<Area>> {
+    pub fn named(&self, address: usize, name: &mut [u8]) -> io::Result<Option<MappedArea>> {
         self.query(address, 0, name)
     }
 
@@ -111,12 +111,12 @@ impl Maps {
     ///
     /// # Errors
     /// When the kernel refuses to say.
-    pub fn next_of_a_file(&self, address: usize) -> io::Result<Option<Area>> {
+    pub fn next_of_a_file(&self, address: usize) -> io::Result<Option<MappedArea>> {
         self.query(address, COVERING_OR_NEXT | FILE_BACKED, &mut [])
     }
 
     #[inline]
-    fn query(&self, address: usize, flags: u64, name: &mut [u8]) -> io::Result<Option<Area>> {
+    fn query(&self, address: usize, flags: u64, name: &mut [u8]) -> io::Result<Option<MappedArea>> {
         name.fill(0);
         let mut query = Query {
             size: size_of::<Query>() as u64,
@@ -141,7 +141,7 @@ impl Maps {
             };
         }
         let has = |flag: u64| query.vma_flags & flag != 0;
-        Ok(Some(Area {
+        Ok(Some(MappedArea {
             addresses: query.vma_start as usize..query.vma_end as usize,
             readable: has(READABLE),
             writable: has(WRITABLE),
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn memory_is_recognised() {
-        let maps = match Maps::open() {
+        let maps = match ProcMap::open() {
             Ok(maps) => maps,
             Err(why) => return eprintln!("skipped: PROCMAP_QUERY: {why}"),
         };
@@ -172,7 +172,7 @@ mod tests {
             .expect("answer")
             .expect("mapped");
         assert!(stack.is_private_data(), "{stack:?}");
-        let code = Maps::open as fn() -> io::Result<Maps> as usize;
+        let code = ProcMap::open as fn() -> io::Result<ProcMap> as usize;
         let code = maps
             .named(code, &mut name)
             .expect("answer")

@@ -30,13 +30,13 @@ const ERR_NOT_FOUND: i32 = -46;
 
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Proc {
+struct PmixProc {
     namespace: [c_char; NAMESPACE_BYTES],
     rank: u32,
 }
 
 #[repr(C)]
-union Data {
+union PmixData {
     flag: bool,
     string: *mut c_char,
     integer: c_int,
@@ -47,24 +47,24 @@ union Data {
 }
 
 #[repr(C)]
-struct Value {
+struct PmixValue {
     kind: u16,
-    data: Data,
+    data: PmixData,
 }
 
 #[repr(C)]
-struct Info {
+struct PmixInfo {
     key: [c_char; KEY_BYTES],
     flags: u32,
-    value: Value,
+    value: PmixValue,
 }
 
-const _: () = assert!(size_of::<Proc>() == 260 && size_of::<Value>() == 32);
-const _: () = assert!(size_of::<Info>() == 552);
+const _: () = assert!(size_of::<PmixProc>() == 260 && size_of::<PmixValue>() == 32);
+const _: () = assert!(size_of::<PmixInfo>() == 552);
 
 /// What a call of the library answered when it failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure {
+pub struct PmixFailure {
     /// The call.
     pub call: &'static str,
     /// Its status.
@@ -73,7 +73,7 @@ pub struct Failure {
     pub text: String,
 }
 
-impl Failure {
+impl PmixFailure {
     /// Whether the launcher cannot be reached any more.
     pub fn is_lost(&self) -> bool {
         [ERR_UNREACH, ERR_LOST_CONNECTION].contains(&self.status)
@@ -85,7 +85,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for PmixFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.text, self.status)
     }
@@ -126,13 +126,13 @@ macro_rules! api {
 }
 
 api! {
-    init: c"PMIx_Init", fn(*mut Proc, *mut Info, usize) -> c_int;
-    finalize: c"PMIx_Finalize", fn(*const Info, usize) -> c_int;
-    abort: c"PMIx_Abort", fn(c_int, *const c_char, *mut Proc, usize) -> c_int;
-    put: c"PMIx_Put", fn(u8, *const c_char, *mut Value) -> c_int;
+    init: c"PMIx_Init", fn(*mut PmixProc, *mut PmixInfo, usize) -> c_int;
+    finalize: c"PMIx_Finalize", fn(*const PmixInfo, usize) -> c_int;
+    abort: c"PMIx_Abort", fn(c_int, *const c_char, *mut PmixProc, usize) -> c_int;
+    put: c"PMIx_Put", fn(u8, *const c_char, *mut PmixValue) -> c_int;
     commit: c"PMIx_Commit", fn() -> c_int;
-    fence: c"PMIx_Fence", fn(*const Proc, usize, *const Info, usize) -> c_int;
-    get: c"PMIx_Get", fn(*const Proc, *const c_char, *const Info, usize, *mut *mut Value) -> c_int;
+    fence: c"PMIx_Fence", fn(*const PmixProc, usize, *const PmixInfo, usize) -> c_int;
+    get: c"PMIx_Get", fn(*const PmixProc, *const c_char, *const PmixInfo, usize, *mut *mut PmixValue) -> c_int;
     error_string: c"PMIx_Error_string", fn(c_int) -> *const c_char;
     version: c"PMIx_Get_version", fn() -> *const c_char;
 }
@@ -144,13 +144,13 @@ impl fmt::Debug for Api {
 }
 
 impl Api {
-    fn check(&self, call: &'static str, status: c_int) -> Result<(), Failure> {
+    fn check(&self, call: &'static str, status: c_int) -> Result<(), PmixFailure> {
         if status == 0 {
             return Ok(());
         }
         // SAFETY: takes any number, returns a string that stays.
         let text = unsafe { owned((self.error_string)(status)) };
-        Err(Failure { call, status, text })
+        Err(PmixFailure { call, status, text })
     }
 }
 
@@ -167,23 +167,23 @@ unsafe fn owned(text: *const c_char) -> String {
 
 /// A loaded library, not yet in use.
 #[derive(Debug)]
-pub struct Library {
+pub struct PmixLibrary {
     api: Api,
     path: PathBuf,
 }
 
-impl Library {
+impl PmixLibrary {
     /// Loads the first of `candidates` that can be: paths, or names for the loader's own search. It stays loaded for
     /// the life of the process, since it starts threads.
     ///
     /// # Errors
     /// What was wrong with each.
-    pub fn load(candidates: &[PathBuf]) -> Result<Library, String> {
+    pub fn load(candidates: &[PathBuf]) -> Result<PmixLibrary, String> {
         let mut refusals = Vec::new();
         for path in candidates {
             match load(path) {
                 Ok(api) => {
-                    return Ok(Library {
+                    return Ok(PmixLibrary {
                         api,
                         path: path.clone(),
                     });
@@ -209,15 +209,15 @@ impl Library {
     ///
     /// # Errors
     /// As the library says.
-    pub fn connect(self) -> Result<Client, Failure> {
-        let mut me = Proc {
+    pub fn connect(self) -> Result<PmixClient, PmixFailure> {
+        let mut me = PmixProc {
             namespace: [0; NAMESPACE_BYTES],
             rank: 0,
         };
         // SAFETY: `me` is valid for writes; no infos are given.
         let status = unsafe { (self.api.init)(&mut me, ptr::null_mut(), 0) };
         self.api.check("PMIx_Init", status)?;
-        Ok(Client { api: self.api, me })
+        Ok(PmixClient { api: self.api, me })
     }
 }
 
@@ -234,12 +234,12 @@ fn load(path: &Path) -> Result<Api, String> {
 }
 
 /// A process that is connected to its PMIx launcher.
-pub struct Client {
+pub struct PmixClient {
     api: Api,
-    me: Proc,
+    me: PmixProc,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for PmixClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (namespace, rank) = (self.namespace(), self.rank());
         f.debug_struct("Client")
@@ -249,7 +249,7 @@ impl fmt::Debug for Client {
     }
 }
 
-impl Client {
+impl PmixClient {
     /// The job's name.
     pub fn namespace(&self) -> String {
         let bytes = self.me.namespace.iter().map(|&c| c as u8);
@@ -266,7 +266,7 @@ impl Client {
     ///
     /// # Errors
     /// When it does not know it, or is gone.
-    pub fn job_number(&self, key: &CStr) -> Result<u32, Failure> {
+    pub fn job_number(&self, key: &CStr) -> Result<u32, PmixFailure> {
         self.read(RANK_WILDCARD, key, &[], number)
     }
 
@@ -274,7 +274,7 @@ impl Client {
     ///
     /// # Errors
     /// As [`Client::job_number`].
-    pub fn own_number(&self, key: &CStr) -> Result<u32, Failure> {
+    pub fn own_number(&self, key: &CStr) -> Result<u32, PmixFailure> {
         self.read(self.me.rank, key, &[], number)
     }
 
@@ -282,12 +282,12 @@ impl Client {
     ///
     /// # Errors
     /// When there is no such text, or the launcher is gone.
-    pub fn text(&self, rank: u32, key: &CStr, seconds: u32) -> Result<String, Failure> {
-        let timeout = Info::new(
+    pub fn text(&self, rank: u32, key: &CStr, seconds: u32) -> Result<String, PmixFailure> {
+        let timeout = PmixInfo::new(
             c"pmix.timeout",
-            Value {
+            PmixValue {
                 kind: INT,
-                data: Data {
+                data: PmixData {
                     integer: seconds as c_int,
                 },
             },
@@ -302,11 +302,11 @@ impl Client {
         &self,
         rank: u32,
         key: &CStr,
-        infos: &[Info],
-        take: impl Fn(&Value) -> Option<T>,
-    ) -> Result<T, Failure> {
-        let of = Proc { rank, ..self.me };
-        let mut value: *mut Value = ptr::null_mut();
+        infos: &[PmixInfo],
+        take: impl Fn(&PmixValue) -> Option<T>,
+    ) -> Result<T, PmixFailure> {
+        let of = PmixProc { rank, ..self.me };
+        let mut value: *mut PmixValue = ptr::null_mut();
         // SAFETY: all pointers are valid for the call; `value` receives memory that is ours to free.
         let status =
             unsafe { (self.api.get)(&of, key.as_ptr(), infos.as_ptr(), infos.len(), &mut value) };
@@ -332,10 +332,10 @@ impl Client {
     ///
     /// # Errors
     /// As the library says.
-    pub fn put(&self, key: &CStr, text: &CStr) -> Result<(), Failure> {
-        let mut value = Value {
+    pub fn put(&self, key: &CStr, text: &CStr) -> Result<(), PmixFailure> {
+        let mut value = PmixValue {
             kind: STRING,
-            data: Data {
+            data: PmixData {
                 string: text.as_ptr().cast_mut(),
             },
         };
@@ -348,15 +348,15 @@ impl Client {
     ///
     /// # Errors
     /// As the library says, when the launcher is gone above all.
-    pub fn fence(&self) -> Result<(), Failure> {
+    pub fn fence(&self) -> Result<(), PmixFailure> {
         // SAFETY: takes nothing.
         let status = unsafe { (self.api.commit)() };
         self.api.check("PMIx_Commit", status)?;
-        let collect = Info::new(
+        let collect = PmixInfo::new(
             c"pmix.collect",
-            Value {
+            PmixValue {
                 kind: BOOL,
-                data: Data { flag: true },
+                data: PmixData { flag: true },
             },
         );
         // SAFETY: no processes named means all of the job; one info is given.
@@ -368,7 +368,7 @@ impl Client {
     ///
     /// # Errors
     /// As the library says.
-    pub fn abort(&self, code: i32, message: &CStr) -> Result<(), Failure> {
+    pub fn abort(&self, code: i32, message: &CStr) -> Result<(), PmixFailure> {
         // SAFETY: no processes named means all of the job; the message is only read.
         let status = unsafe { (self.api.abort)(code, message.as_ptr(), ptr::null_mut(), 0) };
         self.api.check("PMIx_Abort", status)
@@ -378,20 +378,20 @@ impl Client {
     ///
     /// # Errors
     /// As the library says.
-    pub fn finalize(&self) -> Result<(), Failure> {
+    pub fn finalize(&self) -> Result<(), PmixFailure> {
         // SAFETY: no infos are given.
         let status = unsafe { (self.api.finalize)(ptr::null(), 0) };
         self.api.check("PMIx_Finalize", status)
     }
 }
 
-impl Info {
-    fn new(name: &CStr, value: Value) -> Info {
+impl PmixInfo {
+    fn new(name: &CStr, value: PmixValue) -> PmixInfo {
         let mut key = [0; KEY_BYTES];
         for (to, from) in key.iter_mut().zip(name.to_bytes()) {
             *to = *from as c_char;
         }
-        Info {
+        PmixInfo {
             key,
             flags: 0,
             value,
@@ -399,7 +399,7 @@ impl Info {
     }
 }
 
-fn number(value: &Value) -> Option<u32> {
+fn number(value: &PmixValue) -> Option<u32> {
     // SAFETY: the kind says which member is there.
     unsafe {
         match value.kind {
@@ -411,8 +411,8 @@ fn number(value: &Value) -> Option<u32> {
     }
 }
 
-fn unexpected(text: String) -> Failure {
-    Failure {
+fn unexpected(text: String) -> PmixFailure {
+    PmixFailure {
         call: "PMIx_Get",
         status: 0,
         text,
@@ -426,14 +426,14 @@ mod tests {
     #[test]
     fn what_is_no_library_is_told() {
         let candidates = ["/proc/self/fdinfo/none", "/proc/self/cmdline"].map(PathBuf::from);
-        let refusals = Library::load(&candidates).expect_err("neither is one");
+        let refusals = PmixLibrary::load(&candidates).expect_err("neither is one");
         assert!(refusals.contains("fdinfo/none") && refusals.contains("cmdline"));
-        assert!(Library::load(&[]).is_err());
+        assert!(PmixLibrary::load(&[]).is_err());
     }
 
     #[test]
     fn another_library_is_not_taken_for_it() {
-        let refusal = Library::load(&["libc.so.6".into()]).expect_err("the C library");
+        let refusal = PmixLibrary::load(&["libc.so.6".into()]).expect_err("the C library");
         assert!(refusal.contains("PMIx_Init"), "{refusal}");
     }
 }

@@ -34,29 +34,29 @@ struct Moment {
 
 /// How ticks become nanoseconds.
 #[derive(Debug, Clone, Copy)]
-struct Scale {
+struct TickScale {
     origin: Moment,
     /// Nanoseconds in a tick times 2^32; 0: the counter is not used.
     factor: u64,
 }
 
-impl Scale {
-    const NONE: Scale = Scale {
+impl TickScale {
+    const NONE: TickScale = TickScale {
         origin: Moment { ticks: 0, ns: 0 },
         factor: 0,
     };
 
     /// From two moments; none of the counter's if they make no sense.
-    fn between(origin: Moment, later: Moment) -> Scale {
+    fn between(origin: Moment, later: Moment) -> TickScale {
         let ticks = later.ticks.saturating_sub(origin.ticks);
         let ns = later.ns.saturating_sub(origin.ns);
         let ns_per_tick = ns as f64 / ticks as f64;
         match SCALES.contains(&ns_per_tick) {
-            true => Scale {
+            true => TickScale {
                 origin,
                 factor: (ns_per_tick * (1u64 << 32) as f64) as u64,
             },
-            false => Scale::NONE,
+            false => TickScale::NONE,
         }
     }
 
@@ -70,7 +70,7 @@ impl Scale {
 }
 
 static ORIGIN: OnceLock<Option<Moment>> = OnceLock::new();
-static SCALE: OnceLock<Scale> = OnceLock::new();
+static SCALE: OnceLock<TickScale> = OnceLock::new();
 
 /// Nanoseconds of a clock that starts anywhere, about that of [`monotonic_ns`].
 #[inline]
@@ -89,9 +89,9 @@ fn by_system() -> u64 {
         ns: monotonic_ns(),
     };
     match ORIGIN.get_or_init(|| is_usable().then_some(now)) {
-        None => _ = SCALE.set(Scale::NONE),
+        None => _ = SCALE.set(TickScale::NONE),
         Some(origin) if now.ns - origin.ns >= CALIBRATION_NS => {
-            let _ = SCALE.set(Scale::between(*origin, now));
+            let _ = SCALE.set(TickScale::between(*origin, now));
         }
         Some(_) => {}
     }
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn scales_ticks_by_what_passed_on_both_clocks() {
-        let scale = Scale::between(moment(1000, 5_000), moment(1000 + 6_000_000, 2_005_000));
+        let scale = TickScale::between(moment(1000, 5_000), moment(1000 + 6_000_000, 2_005_000));
         for (ticks, ns) in [(1000, 5_000), (4000, 6_000), (3_000_001_000, 1_000_005_000)] {
             assert!(
                 scale.ns(ticks).abs_diff(ns) <= 1,
@@ -190,7 +190,7 @@ mod tests {
             moment(1001, 2_001_000),
             moment(1 << 40, 2_001_000),
         ] {
-            assert_eq!(Scale::between(origin, later).factor, 0, "{later:?}");
+            assert_eq!(TickScale::between(origin, later).factor, 0, "{later:?}");
         }
     }
 

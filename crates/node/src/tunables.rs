@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 /// What values a tunable takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TunableKind {
     /// A number of bytes; suffixes K, M and G are allowed.
     Bytes,
     /// A number of bytes, or `auto`: it follows from what the ways of a message cost.
@@ -28,7 +28,7 @@ pub struct Tunable {
     /// Default, as one would write it in the environment.
     pub default: &'static str,
     /// What values it takes.
-    pub kind: Kind,
+    pub kind: TunableKind,
     /// Whether ranks may have different values.
     pub agreement: Agreement,
     /// One sentence for people.
@@ -85,125 +85,125 @@ macro_rules! agreement {
 }
 
 tunables! {
-    SHM: "shm", "MICA_SHM", "advanced", Kind::Choice(&["advanced", "basic", "mixed"]),
+    SHM: "shm", "MICA_SHM", "advanced", TunableKind::Choice(&["advanced", "basic", "mixed"]),
         "Design of the shared-memory channel: rings, cells and doorbells, or one large FIFO for each pair; mixed has FIFOs between ranks of the same parity only, as a second channel; the launcher's value holds for the job.";
-    BASIC_FIFO: "basic_fifo", "MICA_BASIC_FIFO", "1M", Kind::Bytes,
+    BASIC_FIFO: "basic_fifo", "MICA_BASIC_FIFO", "1M", TunableKind::Bytes,
         "Size of a pair's FIFO under the basic design (a multiple of 64, at least 4K), allocated for all pairs that have one at MPI_Init; the launcher's value holds for the job.";
-    RING_MAX: "ring_max", "MICA_RING_MAX", "auto", Kind::Threshold,
+    RING_MAX: "ring_max", "MICA_RING_MAX", "auto", TunableKind::Threshold,
         "Largest message that is copied straight into the receiver's ring (at most 8K).";
-    EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "auto", Kind::Threshold,
+    EAGER_MAX: "eager_max", "MICA_EAGER_MAX", "auto", TunableKind::Threshold,
         "Largest message that is sent before its receive is known; longer ones ask first (rendezvous).";
-    CELLS: "cells", "MICA_CELLS", "128", Kind::Count,
+    CELLS: "cells", "MICA_CELLS", "128", TunableKind::Count,
         "Cells in each rank's send buffer pool.";
-    CELL_BYTES: "cell_bytes", "MICA_CELL_BYTES", "8K", Kind::Bytes,
+    CELL_BYTES: "cell_bytes", "MICA_CELL_BYTES", "8K", TunableKind::Bytes,
         "Size of a cell (a multiple of 64); under the basic design, of the chunks of a long message.";
-    DIRECT: "direct", "MICA_DIRECT", "auto", Kind::Choice(&["auto", "cma", "mapped", "xpmem", "off"]),
+    DIRECT: "direct", "MICA_DIRECT", "auto", TunableKind::Choice(&["auto", "cma", "mapped", "xpmem", "off"]),
         "Single-copy transfer: by process_vm_readv (cma), by load and store in buffers moved to shared memory (mapped) or attached (xpmem); auto is all that work.";
-    DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "auto", Kind::Threshold,
+    DIRECT_MIN: "direct_min", "MICA_DIRECT_MIN", "auto", TunableKind::Threshold,
         "Shortest rendezvous message that is copied directly; shorter ones go through cells.";
-    DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "auto", Kind::Threshold,
+    DIRECT_RUN_MIN: "direct_run_min", "MICA_DIRECT_RUN_MIN", "auto", TunableKind::Threshold,
         "Shortest average contiguous run for which a non-contiguous message is copied directly.";
-    MAPPED: "mapped", "MICA_MAPPED", "auto", Kind::Choice(&["auto", "all", "off"]),
+    MAPPED: "mapped", "MICA_MAPPED", "auto", TunableKind::Choice(&["auto", "all", "off"]),
         "Which buffers in reuse move to shared memory: those of malloc, MPI_Alloc_mem and static data (auto), those in mappings that the program has made itself as well (all), or none (off).";
-    MAPPED_AFTER: "mapped_after", "MICA_MAPPED_AFTER", "8", Kind::Count,
+    MAPPED_AFTER: "mapped_after", "MICA_MAPPED_AFTER", "8", TunableKind::Count,
         "How often a buffer is used before its pages are moved to shared memory.";
-    MAPPED_MIN: "mapped_min", "MICA_MAPPED_MIN", "32K", Kind::Bytes,
+    MAPPED_MIN: "mapped_min", "MICA_MAPPED_MIN", "32K", TunableKind::Bytes,
         "Shortest buffer whose pages are moved to shared memory.";
-    MAPPED_MAX: "mapped_max", "MICA_MAPPED_MAX", "4G", Kind::Bytes,
+    MAPPED_MAX: "mapped_max", "MICA_MAPPED_MAX", "4G", TunableKind::Bytes,
         "Memory of a rank that is moved to shared memory at most.";
     WAY: "way", "MICA_WAY", "auto",
-        Kind::Choice(&["auto", "cells", "pull", "cooperate", "mapped", "mapped-cooperate", "offload"]),
+        TunableKind::Choice(&["auto", "cells", "pull", "cooperate", "mapped", "mapped-cooperate", "offload"]),
         "The way of messages that are longer than the ring takes: chosen by cost (auto), or this one wherever it works.";
-    TUNING: "tuning", "MICA_TUNING", "auto", Kind::Path(&["auto", "off"]),
+    TUNING: "tuning", "MICA_TUNING", "auto", TunableKind::Path(&["auto", "off"]),
         "The costs that ways are chosen by: this machine's file of mica tune (auto), none (off), or the file given.";
-    SKEW: "skew", "MICA_SKEW", "auto", Kind::Choice(&["auto", "off"]),
+    SKEW: "skew", "MICA_SKEW", "auto", TunableKind::Choice(&["auto", "off"]),
         "auto: a receiver that lags behind tells its senders, who then do not wait for it with medium messages.";
-    SKEW_EAGER_MAX: "skew_eager_max", "MICA_SKEW_EAGER_MAX", "256K", Kind::Bytes,
+    SKEW_EAGER_MAX: "skew_eager_max", "MICA_SKEW_EAGER_MAX", "256K", TunableKind::Bytes,
         "Largest message that is sent before its receive is known while its receiver lags behind.";
-    UNEXPECTED_MAX: "unexpected_max", "MICA_UNEXPECTED_MAX", "64M", Kind::Bytes,
+    UNEXPECTED_MAX: "unexpected_max", "MICA_UNEXPECTED_MAX", "64M", TunableKind::Bytes,
         "Most bytes of messages without a receive that a rank keeps; senders that fill it then wait for their receives.";
-    SKEW_LENGTH: "skew_length", "MICA_SKEW_LENGTH", "8", Kind::Count,
+    SKEW_LENGTH: "skew_length", "MICA_SKEW_LENGTH", "8", TunableKind::Count,
         "More unexpected messages of one sender than these mean that the receiver lags behind.";
-    SKEW_PERIOD: "skew_period", "MICA_SKEW_PERIOD", "16", Kind::Count,
+    SKEW_PERIOD: "skew_period", "MICA_SKEW_PERIOD", "16", TunableKind::Count,
         "For how many arrivals that must hold before the sender is told.";
-    POLL: "poll", "MICA_POLL", "dynamic", Kind::Choice(&["static", "dynamic"]),
+    POLL: "poll", "MICA_POLL", "dynamic", TunableKind::Choice(&["static", "dynamic"]),
         "How often channels beside shared memory are looked at: at a fixed ratio, or as their messages come.";
-    POLL_RATIO: "poll_ratio", "MICA_POLL_RATIO", "50", Kind::Count,
+    POLL_RATIO: "poll_ratio", "MICA_POLL_RATIO", "50", TunableKind::Count,
         "Static polling: looks at shared memory for each look at another channel.";
-    POLL_HISTORY: "poll_history", "MICA_POLL_HISTORY", "10", Kind::Count,
+    POLL_HISTORY: "poll_history", "MICA_POLL_HISTORY", "10", TunableKind::Count,
         "Dynamic polling: messages after which the ratio is found anew.";
     COPY_ENGINE: "copy_engine", "MICA_COPY_ENGINE", "auto",
-        Kind::Choice(&["auto", "inline", "thread", "dsa", "dsa+thread"]),
+        TunableKind::Choice(&["auto", "inline", "thread", "dsa", "dsa+thread"]),
         "Who copies long non-blocking messages: the rank, a helper thread, Intel DSA, or DSA driven by a helper thread.";
-    OFFLOAD_MIN: "offload_min", "MICA_OFFLOAD_MIN", "256K", Kind::Bytes,
+    OFFLOAD_MIN: "offload_min", "MICA_OFFLOAD_MIN", "256K", TunableKind::Bytes,
         "Shortest non-blocking message that is given to the copy engine.";
-    SPIN: "spin", "MICA_SPIN", "20000", Kind::Count,
+    SPIN: "spin", "MICA_SPIN", "20000", TunableKind::Count,
         "How often a waiting rank polls before it yields, when every rank has a core.";
-    YIELDS: "yields", "MICA_YIELDS", "0", Kind::Count,
+    YIELDS: "yields", "MICA_YIELDS", "0", TunableKind::Count,
         "How often it then yields its core before it parks, when every rank has a core.";
-    SPIN_SHARED: "spin_shared", "MICA_SPIN_SHARED", "1", Kind::Count,
+    SPIN_SHARED: "spin_shared", "MICA_SPIN_SHARED", "1", TunableKind::Count,
         "How often a waiting rank polls before it yields, when ranks outnumber cores.";
-    YIELDS_SHARED: "yields_shared", "MICA_YIELDS_SHARED", "1000", Kind::Count,
+    YIELDS_SHARED: "yields_shared", "MICA_YIELDS_SHARED", "1000", TunableKind::Count,
         "How often it then yields its core before it parks, when ranks outnumber cores.";
-    FENCING: "fencing", "MICA_FENCING", "auto", Kind::Choice(&["auto", "sender", "parker"]),
+    FENCING: "fencing", "MICA_FENCING", "auto", TunableKind::Choice(&["auto", "sender", "parker"]),
         "Who pays for lost-wake-up safety: every sender by a fence, or the rank that parks by membarrier.";
-    STATS: "stats", "MICA_STATS", "off", Kind::Choice(&["off", "table"]),
+    STATS: "stats", "MICA_STATS", "off", TunableKind::Choice(&["off", "table"]),
         "table: rank 0 prints at MPI_Finalize what moved over which channel.";
-    LATE: "late", "MICA_LATE", "off", Kind::Choice(&["off", "on"]),
+    LATE: "late", "MICA_LATE", "off", TunableKind::Choice(&["off", "on"]),
         "on: ranks count at each call of a collective who came last and how long they waited, and mpiexec prints it when the job has ended.";
-    CHECK: "check", "MICA_CHECK", "0", Kind::Choice(&["0", "1"]),
+    CHECK: "check", "MICA_CHECK", "0", TunableKind::Choice(&["0", "1"]),
         "1: says once on standard error what the program does that MPI does not allow and Mica lets pass, as other MPIs do.";
-    PMI: "pmi", "MICA_PMI", "auto", Kind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
+    PMI: "pmi", "MICA_PMI", "auto", TunableKind::Choice(&["auto", "pmi1", "pmi2", "pmix"]),
         "The interface to another MPI's launcher: the one whose variables are set (auto), or this one.";
-    PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", Kind::Path(&["auto"]),
+    PMIX_LIBRARY: "pmix_library", "MICA_PMIX_LIBRARY", "auto", TunableKind::Path(&["auto"]),
         "The PMIx library, for PMIx launchers: the launcher's own or the system's (auto), or the file given.";
-    FOREIGN_MPI: "foreign_mpi", "MICA_FOREIGN_MPI", "refuse", Kind::Choice(&["refuse", "start"]),
+    FOREIGN_MPI: "foreign_mpi", "MICA_FOREIGN_MPI", "refuse", TunableKind::Choice(&["refuse", "start"]),
         "What mpiexec does with several ranks of a program that is linked to Open MPI, whose library would make each a job of one: refuse them, or start them.";
-    VIRTUAL_NODES: "virtual_nodes", "MICA_VIRTUAL_NODES", "0", Kind::Count,
+    VIRTUAL_NODES: "virtual_nodes", "MICA_VIRTUAL_NODES", "0", TunableKind::Count,
         "More than 0: treats the job's ranks, in blocks, as if they were on this many nodes (for tests).";
-    NET: "net", "MICA_NET", "auto", Kind::Choice(&["auto", "loopback"]), Alike,
+    NET: "net", "MICA_NET", "auto", TunableKind::Choice(&["auto", "loopback"]), Alike,
         "auto: the network carries messages between nodes; loopback: between the ranks of one node as well, in place of shared memory; the same for all ranks.";
-    NET_PROVIDER: "net_provider", "MICA_NET_PROVIDER", "auto", Kind::Path(&["auto"]),
+    NET_PROVIDER: "net_provider", "MICA_NET_PROVIDER", "auto", TunableKind::Path(&["auto"]),
         "libfabric's provider for the network: the best that is there (auto), or a name such as tcp, verbs, efa, cxi, opx, psm3.";
-    NET_INTERFACE: "net_interface", "MICA_NET_INTERFACE", "auto", Kind::Path(&["auto"]),
+    NET_INTERFACE: "net_interface", "MICA_NET_INTERFACE", "auto", TunableKind::Path(&["auto"]),
         "The network interface, by its libfabric domain's name (such as eth0 or mlx5_0) or by its address; auto is the fastest that leads off the machine.";
-    NET_LIBRARY: "net_library", "MICA_NET_LIBRARY", "auto", Kind::Path(&["auto"]),
+    NET_LIBRARY: "net_library", "MICA_NET_LIBRARY", "auto", TunableKind::Path(&["auto"]),
         "The file of libfabric; auto is libfabric.so.1 as the dynamic linker finds it.";
-    NET_EAGER_MAX: "net_eager_max", "MICA_NET_EAGER_MAX", "auto", Kind::Threshold,
+    NET_EAGER_MAX: "net_eager_max", "MICA_NET_EAGER_MAX", "auto", TunableKind::Threshold,
         "Largest payload of one packet on the network; auto is what the provider sends in one piece; the smallest value among the job's ranks holds.";
-    COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto", Kind::Choice(&["auto", "on", "off", "leaders", "columns"]), Alike,
+    COLL_TWO_LEVEL: "coll_two_level", "MICA_COLL_TWO_LEVEL", "auto", TunableKind::Choice(&["auto", "on", "off", "leaders", "columns"]), Alike,
         "Collectives between nodes go by node leaders or by parallel columns: where that pays (auto), wherever it is correct (on), by one of the two wherever it is possible (leaders, columns), or never (off); the same for all ranks.";
-    COLL: "coll", "MICA_COLL", "auto", Kind::Choice(&["auto", "messages", "shared", "direct"]), Alike,
+    COLL: "coll", "MICA_COLL", "auto", TunableKind::Choice(&["auto", "messages", "shared", "direct"]), Alike,
         "The family of algorithms of collectives within a node: chosen by cost (auto), or this one wherever it is possible; the same for all ranks.";
-    COLL_BARRIER: "coll_barrier", "MICA_COLL_BARRIER", "auto", Kind::Choice(&["auto", "dissemination", "shared"]), Alike,
+    COLL_BARRIER: "coll_barrier", "MICA_COLL_BARRIER", "auto", TunableKind::Choice(&["auto", "dissemination", "shared"]), Alike,
         "The algorithm of barriers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_BCAST: "coll_bcast", "MICA_COLL_BCAST", "auto", Kind::Choice(&["auto", "binomial", "scatter-ring", "shared", "direct"]), Alike,
+    COLL_BCAST: "coll_bcast", "MICA_COLL_BCAST", "auto", TunableKind::Choice(&["auto", "binomial", "scatter-ring", "shared", "direct"]), Alike,
         "The algorithm of broadcasts within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_GATHER: "coll_gather", "MICA_COLL_GATHER", "auto", Kind::Choice(&["auto", "binomial", "linear", "shared", "direct"]), Alike,
+    COLL_GATHER: "coll_gather", "MICA_COLL_GATHER", "auto", TunableKind::Choice(&["auto", "binomial", "linear", "shared", "direct"]), Alike,
         "The algorithm of gathers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_SCATTER: "coll_scatter", "MICA_COLL_SCATTER", "auto", Kind::Choice(&["auto", "binomial", "linear", "shared", "direct"]), Alike,
+    COLL_SCATTER: "coll_scatter", "MICA_COLL_SCATTER", "auto", TunableKind::Choice(&["auto", "binomial", "linear", "shared", "direct"]), Alike,
         "The algorithm of scatters within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_ALLGATHER: "coll_allgather", "MICA_COLL_ALLGATHER", "auto", Kind::Choice(&["auto", "bruck", "ring", "shared", "direct"]), Alike,
+    COLL_ALLGATHER: "coll_allgather", "MICA_COLL_ALLGATHER", "auto", TunableKind::Choice(&["auto", "bruck", "ring", "shared", "direct"]), Alike,
         "The algorithm of allgathers within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_ALLTOALL: "coll_alltoall", "MICA_COLL_ALLTOALL", "auto", Kind::Choice(&["auto", "bruck", "exchange", "shared", "direct"]), Alike,
+    COLL_ALLTOALL: "coll_alltoall", "MICA_COLL_ALLTOALL", "auto", TunableKind::Choice(&["auto", "bruck", "exchange", "shared", "direct"]), Alike,
         "The algorithm of all-to-alls within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_REDUCE: "coll_reduce", "MICA_COLL_REDUCE", "auto", Kind::Choice(&["auto", "binomial", "halving", "shared", "direct"]), Alike,
+    COLL_REDUCE: "coll_reduce", "MICA_COLL_REDUCE", "auto", TunableKind::Choice(&["auto", "binomial", "halving", "shared", "direct"]), Alike,
         "The algorithm of reduces within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_ALLREDUCE: "coll_allreduce", "MICA_COLL_ALLREDUCE", "auto", Kind::Choice(&["auto", "doubling", "halving", "shared", "direct"]), Alike,
+    COLL_ALLREDUCE: "coll_allreduce", "MICA_COLL_ALLREDUCE", "auto", TunableKind::Choice(&["auto", "doubling", "halving", "shared", "direct"]), Alike,
         "The algorithm of allreduces within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_REDUCE_SCATTER: "coll_reduce_scatter", "MICA_COLL_REDUCE_SCATTER", "auto", Kind::Choice(&["auto", "halving", "pairwise", "shared", "direct"]), Alike,
+    COLL_REDUCE_SCATTER: "coll_reduce_scatter", "MICA_COLL_REDUCE_SCATTER", "auto", TunableKind::Choice(&["auto", "halving", "pairwise", "shared", "direct"]), Alike,
         "The algorithm of reduce-scatters within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_SCAN: "coll_scan", "MICA_COLL_SCAN", "auto", Kind::Choice(&["auto", "doubling", "shared", "direct"]), Alike,
+    COLL_SCAN: "coll_scan", "MICA_COLL_SCAN", "auto", TunableKind::Choice(&["auto", "doubling", "shared", "direct"]), Alike,
         "The algorithm of scans and exscans within a node: chosen by cost (auto), or this one wherever it is possible, whatever MICA_COLL says; the same for all ranks.";
-    COLL_SHAPE: "coll_shape", "MICA_COLL_SHAPE", "auto", Kind::Choice(&["auto", "flat", "tree"]), Alike,
+    COLL_SHAPE: "coll_shape", "MICA_COLL_SHAPE", "auto", TunableKind::Choice(&["auto", "flat", "tree"]), Alike,
         "How ranks meet in a shared area: each looks at all others or one does (flat), or along a tree that follows the machine's caches (tree); the same for all ranks.";
-    COLL_FAN: "coll_fan", "MICA_COLL_FAN", "8", Kind::Count, Alike,
+    COLL_FAN: "coll_fan", "MICA_COLL_FAN", "8", TunableKind::Count, Alike,
         "Children of a rank in such a tree at most; the same for all ranks.";
-    COLL_DIRECTION: "coll_direction", "MICA_COLL_DIRECTION", "auto", Kind::Choice(&["auto", "pull", "push", "both"]), Alike,
+    COLL_DIRECTION: "coll_direction", "MICA_COLL_DIRECTION", "auto", TunableKind::Choice(&["auto", "pull", "push", "both"]), Alike,
         "Who copies in direct collectives with a root: the others (pull), the root (push), or both at once; the same for all ranks.";
-    COLL_AREA: "coll_area", "MICA_COLL_AREA", "4M", Kind::Bytes,
+    COLL_AREA: "coll_area", "MICA_COLL_AREA", "4M", TunableKind::Bytes,
         "Memory of one communicator's shared area at most, for collectives; 0: none; the launcher's value holds for the job.";
-    COLL_AREAS: "coll_areas", "MICA_COLL_AREAS", "256M", Kind::Bytes,
+    COLL_AREAS: "coll_areas", "MICA_COLL_AREAS", "256M", TunableKind::Bytes,
         "Memory of all shared areas of a node at most; the launcher's value holds for the job.";
 }
 
@@ -235,7 +235,7 @@ impl Tunable {
     /// When the environment holds something that is no number.
     pub fn number(&self) -> Result<u64, BadValue> {
         let value = self.text();
-        parse_number(&value, self.kind == Kind::Bytes)
+        parse_number(&value, self.kind == TunableKind::Bytes)
             .ok_or_else(|| self.bad(value, "a number".to_owned()))
     }
 
@@ -259,7 +259,7 @@ impl Tunable {
     /// # Errors
     /// When the environment holds none of the choices.
     pub fn choice(&self) -> Result<&'static str, BadValue> {
-        let Kind::Choice(words) = self.kind else {
+        let TunableKind::Choice(words) = self.kind else {
             unreachable!("{} is no choice", self.name)
         };
         let value = self.text();
@@ -292,29 +292,31 @@ impl Tunable {
             None => u32::MAX,
         };
         match self.kind {
-            Kind::Choice(words) => {
+            TunableKind::Choice(words) => {
                 let place = words.iter().position(|word| *word == value);
                 place.map_or(u32::MAX, |place| place as u32)
             }
-            Kind::Count => number(false),
-            Kind::Bytes | Kind::Threshold => number(true),
-            Kind::Path(_) => unreachable!("{} is not compared: files differ within", self.name),
+            TunableKind::Count => number(false),
+            TunableKind::Bytes | TunableKind::Threshold => number(true),
+            TunableKind::Path(_) => {
+                unreachable!("{} is not compared: files differ within", self.name)
+            }
         }
     }
 
     /// The value that has this [`code`](Self::code), as one would write it in the environment.
     pub fn text_of(&self, code: u32) -> String {
         match self.kind {
-            Kind::Choice(words) => words.get(code as usize).unwrap_or(&"?").to_string(),
-            Kind::Threshold if code == u32::MAX => "auto".to_owned(),
+            TunableKind::Choice(words) => words.get(code as usize).unwrap_or(&"?").to_string(),
+            TunableKind::Threshold if code == u32::MAX => "auto".to_owned(),
             _ => code.to_string(),
         }
     }
 
     fn bad(&self, value: String, expected: String) -> BadValue {
         let expected = match self.kind {
-            Kind::Bytes => "a number of bytes such as 65536 or 64K".to_owned(),
-            Kind::Threshold => "a number of bytes such as 65536 or 64K, or auto".to_owned(),
+            TunableKind::Bytes => "a number of bytes such as 65536 or 64K".to_owned(),
+            TunableKind::Threshold => "a number of bytes such as 65536 or 64K, or auto".to_owned(),
             _ => expected,
         };
         BadValue {
@@ -330,13 +332,13 @@ impl Tunable {
     /// When it does not fit the kind.
     pub fn check(&self) -> Result<(), BadValue> {
         match self.kind {
-            Kind::Choice(_) => self.choice().map(drop),
-            Kind::Bytes | Kind::Count => self.number().map(drop),
-            Kind::Threshold => self.threshold().map(drop),
-            Kind::Path(_) if self.text().is_empty() => {
+            TunableKind::Choice(_) => self.choice().map(drop),
+            TunableKind::Bytes | TunableKind::Count => self.number().map(drop),
+            TunableKind::Threshold => self.threshold().map(drop),
+            TunableKind::Path(_) if self.text().is_empty() => {
                 Err(self.bad(String::new(), "the path of a file".to_owned()))
             }
-            Kind::Path(_) => Ok(()),
+            TunableKind::Path(_) => Ok(()),
         }
     }
 }
@@ -408,12 +410,16 @@ mod tests {
     fn defaults_fit_their_kinds() {
         for t in ALL {
             match t.kind {
-                Kind::Threshold => assert_eq!(t.default, "auto", "{}", t.name),
-                Kind::Choice(words) | Kind::Path(words) => {
+                TunableKind::Threshold => assert_eq!(t.default, "auto", "{}", t.name),
+                TunableKind::Choice(words) | TunableKind::Path(words) => {
                     assert!(words.contains(&t.default), "{}", t.name)
                 }
-                Kind::Bytes => assert!(parse_number(t.default, true).is_some(), "{}", t.name),
-                Kind::Count => assert!(parse_number(t.default, false).is_some(), "{}", t.name),
+                TunableKind::Bytes => {
+                    assert!(parse_number(t.default, true).is_some(), "{}", t.name)
+                }
+                TunableKind::Count => {
+                    assert!(parse_number(t.default, false).is_some(), "{}", t.name)
+                }
             }
             assert!(
                 t.env.starts_with("MICA_") && t.description.ends_with('.'),

@@ -8,7 +8,7 @@ use mica_node::topology::Level;
 /// A way for a message's bytes from sender to receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Way {
+pub enum MessagePath {
     /// With the head, in one slot of the receiver's ring. Two copies, at once.
     Inline = 0,
     /// In the arena of the receiver's ring. Two copies, at once.
@@ -33,101 +33,107 @@ pub enum Way {
 /// Number of [`Way`]s.
 pub const WAYS: usize = 9;
 
-impl Way {
+impl MessagePath {
     /// Every way, in the order in which ties are decided: the simpler first.
-    pub const ALL: [Way; WAYS] = [
-        Way::Inline,
-        Way::Ring,
-        Way::Cells,
-        Way::Streamed,
-        Way::Pull,
-        Way::Cooperate,
-        Way::Mapped,
-        Way::MappedCooperate,
-        Way::Offload,
+    pub const ALL: [MessagePath; WAYS] = [
+        MessagePath::Inline,
+        MessagePath::Ring,
+        MessagePath::Cells,
+        MessagePath::Streamed,
+        MessagePath::Pull,
+        MessagePath::Cooperate,
+        MessagePath::Mapped,
+        MessagePath::MappedCooperate,
+        MessagePath::Offload,
     ];
 
     /// Its name in tables and tuning files.
     pub const fn name(self) -> &'static str {
         match self {
-            Way::Inline => "inline",
-            Way::Ring => "ring",
-            Way::Cells => "cells",
-            Way::Streamed => "streamed",
-            Way::Pull => "pull",
-            Way::Cooperate => "cooperate",
-            Way::Mapped => "mapped",
-            Way::MappedCooperate => "mapped-cooperate",
-            Way::Offload => "offload",
+            MessagePath::Inline => "inline",
+            MessagePath::Ring => "ring",
+            MessagePath::Cells => "cells",
+            MessagePath::Streamed => "streamed",
+            MessagePath::Pull => "pull",
+            MessagePath::Cooperate => "cooperate",
+            MessagePath::Mapped => "mapped",
+            MessagePath::MappedCooperate => "mapped-cooperate",
+            MessagePath::Offload => "offload",
         }
     }
 
     /// The way of this name.
-    pub fn from_name(name: &str) -> Option<Way> {
-        Way::ALL.into_iter().find(|way| way.name() == name)
+    pub fn from_name(name: &str) -> Option<MessagePath> {
+        MessagePath::ALL.into_iter().find(|way| way.name() == name)
     }
 
     /// True if the sender lets go of the message without a word from the receiver.
     pub const fn is_eager(self) -> bool {
-        matches!(self, Way::Inline | Way::Ring | Way::Cells)
+        matches!(
+            self,
+            MessagePath::Inline | MessagePath::Ring | MessagePath::Cells
+        )
     }
 
     /// True if the sender's core takes part after the receiver has been found.
     pub const fn needs_both(self) -> bool {
-        matches!(self, Way::Streamed | Way::Cooperate | Way::MappedCooperate)
+        matches!(
+            self,
+            MessagePath::Streamed | MessagePath::Cooperate | MessagePath::MappedCooperate
+        )
     }
 }
 
 /// A set of [`Way`]s.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Ways(u16);
+pub struct MessagePaths(u16);
 
-impl Ways {
+impl MessagePaths {
     /// No way.
-    pub const NONE: Ways = Ways(0);
+    pub const NONE: MessagePaths = MessagePaths(0);
     /// Every way.
-    pub const ALL: Ways = Ways((1 << WAYS) - 1);
+    pub const ALL: MessagePaths = MessagePaths((1 << WAYS) - 1);
     /// What shared memory offers to every peer on the node.
-    pub const SHARED_MEMORY: Ways = Ways::NONE
-        .with(Way::Inline)
-        .with(Way::Ring)
-        .with(Way::Cells)
-        .with(Way::Streamed);
+    pub const SHARED_MEMORY: MessagePaths = MessagePaths::NONE
+        .with(MessagePath::Inline)
+        .with(MessagePath::Ring)
+        .with(MessagePath::Cells)
+        .with(MessagePath::Streamed);
     /// Those that begin without a word from the receiver.
-    pub const EAGER: Ways = Ways::NONE
-        .with(Way::Inline)
-        .with(Way::Ring)
-        .with(Way::Cells);
+    pub const EAGER: MessagePaths = MessagePaths::NONE
+        .with(MessagePath::Inline)
+        .with(MessagePath::Ring)
+        .with(MessagePath::Cells);
     /// Those that begin with a request.
-    pub const RENDEZVOUS: Ways = Ways::ALL.without(Ways::EAGER);
+    pub const RENDEZVOUS: MessagePaths = MessagePaths::ALL.without(MessagePaths::EAGER);
 
     /// This set and `way`.
     #[must_use]
-    pub const fn with(self, way: Way) -> Ways {
-        Ways(self.0 | 1 << way as u16)
+    pub const fn with(self, way: MessagePath) -> MessagePaths {
+        MessagePaths(self.0 | 1 << way as u16)
     }
 
     /// What is in this set or in `other`.
     #[must_use]
-    pub const fn union(self, other: Ways) -> Ways {
-        Ways(self.0 | other.0)
+    pub const fn union(self, other: MessagePaths) -> MessagePaths {
+        MessagePaths(self.0 | other.0)
     }
 
     /// What is in this set and in `other`.
     #[must_use]
-    pub const fn intersection(self, other: Ways) -> Ways {
-        Ways(self.0 & other.0)
+    pub const fn intersection(self, other: MessagePaths) -> MessagePaths {
+        MessagePaths(self.0 & other.0)
     }
 
     /// What is in this set and not in `other`.
     #[must_use]
-    pub const fn without(self, other: Ways) -> Ways {
-        Ways(self.0 & !other.0)
+    pub const fn without(self, other: MessagePaths) -> MessagePaths {
+        MessagePaths(self.0 & !other.0)
     }
 
     /// Whether `way` is in the set.
     #[inline]
-    pub const fn contains(self, way: Way) -> bool {
+    pub const fn contains(self, way: MessagePath) -> bool {
         self.0 & (1 << way as u16) != 0
     }
 
@@ -137,39 +143,46 @@ impl Ways {
     }
 
     /// The ways of the set, the simpler first.
-    pub fn iter(self) -> impl Iterator<Item = Way> {
-        Way::ALL.into_iter().filter(move |&way| self.contains(way))
+    pub fn iter(self) -> impl Iterator<Item = MessagePath> {
+        MessagePath::ALL
+            .into_iter()
+            .filter(move |&way| self.contains(way))
     }
 
     /// What the words of `MICA_WAY` leave of [`Ways::ALL`]: `auto` everything, every other word that way alone (for
     /// `cells`: eager or streamed), beside the ways that need no choice (inline and ring). `None`: no such word.
-    pub fn forced(word: &str) -> Option<Ways> {
-        let short = Ways::NONE.with(Way::Inline).with(Way::Ring);
+    pub fn forced(word: &str) -> Option<MessagePaths> {
+        let short = MessagePaths::NONE
+            .with(MessagePath::Inline)
+            .with(MessagePath::Ring);
         Some(match word {
-            "auto" => Ways::ALL,
-            "cells" => Ways::SHARED_MEMORY,
+            "auto" => MessagePaths::ALL,
+            "cells" => MessagePaths::SHARED_MEMORY,
             // Offered by Cells and Streamed only together; the others are names of ways.
             "inline" | "ring" | "streamed" => return None,
-            name => short.with(Way::from_name(name)?),
+            name => short.with(MessagePath::from_name(name)?),
         })
     }
 }
 
-impl FromIterator<Way> for Ways {
-    fn from_iter<I: IntoIterator<Item = Way>>(ways: I) -> Ways {
-        ways.into_iter().fold(Ways::NONE, Ways::with)
+impl FromIterator<MessagePath> for MessagePaths {
+    fn from_iter<I: IntoIterator<Item = MessagePath>>(ways: I) -> MessagePaths {
+        ways.into_iter()
+            .fold(MessagePaths::NONE, MessagePaths::with)
     }
 }
 
-impl std::fmt::Debug for Ways {
+impl std::fmt::Debug for MessagePaths {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.iter().map(Way::name)).finish()
+        f.debug_set()
+            .entries(self.iter().map(MessagePath::name))
+            .finish()
     }
 }
 
 /// From byte `from` of a message on, each byte costs `byte_ns`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Span {
+pub struct CostSpan {
     /// The first byte at this price; [`u64::MAX`] if the span is not used.
     pub from: u64,
     /// Nanoseconds for each byte.
@@ -184,11 +197,11 @@ pub const SPANS: usize = 3;
 /// The time of a message is continuous and piecewise linear in its length: bytes beyond a cache's size have a price of
 /// their own. It counts from the call that sends to the receiver's having the bytes, both ranks being there.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cost {
+pub struct PathCost {
     /// Nanoseconds to start: everything that a message of no bytes costs, requests and answers included.
     pub start_ns: f64,
     /// Prices of a byte, by ascending `from`; the first is from 0.
-    pub spans: [Span; SPANS],
+    pub spans: [CostSpan; SPANS],
     /// Nanoseconds for each piece of the message's memory beyond the first.
     pub piece_ns: f64,
     /// How much of the sender's core the copying takes: 0 to 1.
@@ -197,27 +210,27 @@ pub struct Cost {
     pub receiver: f64,
 }
 
-impl Cost {
+impl PathCost {
     /// A cost with one price, or more: `prices` are (first byte, nanoseconds for each byte), ascending from 0.
     ///
     /// # Panics
     /// If `prices` is empty, longer than [`SPANS`], does not start at 0 or does not ascend.
-    pub const fn new(start_ns: f64, prices: &[(u64, f64)]) -> Cost {
+    pub const fn new(start_ns: f64, prices: &[(u64, f64)]) -> PathCost {
         assert!(!prices.is_empty() && prices.len() <= SPANS && prices[0].0 == 0);
-        let mut spans = [Span {
+        let mut spans = [CostSpan {
             from: u64::MAX,
             byte_ns: 0.0,
         }; SPANS];
         let mut at = 0;
         while at < prices.len() {
             assert!(at == 0 || prices[at - 1].0 < prices[at].0);
-            spans[at] = Span {
+            spans[at] = CostSpan {
                 from: prices[at].0,
                 byte_ns: prices[at].1,
             };
             at += 1;
         }
-        Cost {
+        PathCost {
             start_ns,
             spans,
             piece_ns: 0.0,
@@ -228,14 +241,14 @@ impl Cost {
 
     /// The same with this price of a piece, in nanoseconds.
     #[must_use]
-    pub const fn pieces(self, piece_ns: f64) -> Cost {
-        Cost { piece_ns, ..self }
+    pub const fn pieces(self, piece_ns: f64) -> PathCost {
+        PathCost { piece_ns, ..self }
     }
 
     /// The same with these shares of the two cores.
     #[must_use]
-    pub const fn shares(self, sender: f64, receiver: f64) -> Cost {
-        Cost {
+    pub const fn shares(self, sender: f64, receiver: f64) -> PathCost {
+        PathCost {
             sender,
             receiver,
             ..self
@@ -243,7 +256,7 @@ impl Cost {
     }
 
     /// The spans in use.
-    pub fn used_spans(&self) -> impl Iterator<Item = &Span> {
+    pub fn used_spans(&self) -> impl Iterator<Item = &CostSpan> {
         self.spans.iter().filter(|span| span.from != u64::MAX)
     }
 
@@ -329,20 +342,20 @@ pub fn level_from_name(name: &str) -> Option<Level> {
 
 /// What every way costs at every level of a machine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Costs {
-    table: [[Cost; WAYS]; LEVELS.len()],
+pub struct PathCosts {
+    table: [[PathCost; WAYS]; LEVELS.len()],
 }
 
-impl Costs {
+impl PathCosts {
     /// The cost of a way between ranks at `level`. A peer on another node is not reached by any of these ways; it is
     /// given the node's figures.
     #[inline]
-    pub fn of(&self, level: Level, way: Way) -> &Cost {
+    pub fn of(&self, level: Level, way: MessagePath) -> &PathCost {
         &self.table[row(level)][way as usize]
     }
 
     /// Replaces the cost of a way.
-    pub fn set(&mut self, level: Level, way: Way, cost: Cost) {
+    pub fn set(&mut self, level: Level, way: MessagePath, cost: PathCost) {
         self.table[row(level)][way as usize] = cost;
     }
 }
@@ -356,10 +369,10 @@ pub(crate) const fn row(level: Level) -> usize {
     }
 }
 
-impl Default for Costs {
+impl Default for PathCosts {
     /// The shipped figures.
-    fn default() -> Costs {
-        Costs {
+    fn default() -> PathCosts {
+        PathCosts {
             table: [SHARED_CACHE, PACKAGE, NODE],
         }
     }
@@ -368,59 +381,59 @@ impl Default for Costs {
 const M: u64 = 1 << 20;
 
 /// Measured between two cores with one 32 MiB cache (a nested virtual machine).
-const SHARED_CACHE: [Cost; WAYS] = [
-    Cost::new(100.0, &[(0, 0.1)]),
-    Cost::new(130.0, &[(0, 0.055)]).pieces(8.0),
-    Cost::new(300.0, &[(0, 0.0225), (4 * M, 0.043), (32 * M, 0.19)]).pieces(15.0),
-    Cost::new(600.0, &[(0, 0.0225), (4 * M, 0.043), (32 * M, 0.19)]).pieces(15.0),
-    Cost::new(800.0, &[(0, 0.066), (4 * M, 0.11)])
+const SHARED_CACHE: [PathCost; WAYS] = [
+    PathCost::new(100.0, &[(0, 0.1)]),
+    PathCost::new(130.0, &[(0, 0.055)]).pieces(8.0),
+    PathCost::new(300.0, &[(0, 0.0225), (4 * M, 0.043), (32 * M, 0.19)]).pieces(15.0),
+    PathCost::new(600.0, &[(0, 0.0225), (4 * M, 0.043), (32 * M, 0.19)]).pieces(15.0),
+    PathCost::new(800.0, &[(0, 0.066), (4 * M, 0.11)])
         .pieces(350.0)
         .shares(0.0, 1.0),
-    Cost::new(1300.0, &[(0, 0.034), (4 * M, 0.055)]).pieces(175.0),
-    Cost::new(480.0, &[(0, 0.0065), (M / 4, 0.0205), (32 * M, 0.1)])
+    PathCost::new(1300.0, &[(0, 0.034), (4 * M, 0.055)]).pieces(175.0),
+    PathCost::new(480.0, &[(0, 0.0065), (M / 4, 0.0205), (32 * M, 0.1)])
         .pieces(8.0)
         .shares(0.0, 1.0),
-    Cost::new(1200.0, &[(0, 0.0055), (M / 4, 0.0098), (32 * M, 0.06)]).pieces(4.0),
-    Cost::new(3000.0, &[(0, 0.066), (4 * M, 0.11)])
+    PathCost::new(1200.0, &[(0, 0.0055), (M / 4, 0.0098), (32 * M, 0.06)]).pieces(4.0),
+    PathCost::new(3000.0, &[(0, 0.066), (4 * M, 0.11)])
         .pieces(350.0)
         .shares(0.02, 0.03),
 ];
 
 /// Two caches of one package: each copy through shared memory moves lines from cache to cache, so that a second copy
 /// costs nearly as much as the first (chai-2009, 6.2.1: one copy gains up to 70 %).
-const PACKAGE: [Cost; WAYS] = [
-    Cost::new(150.0, &[(0, 0.2)]),
-    Cost::new(190.0, &[(0, 0.16)]).pieces(8.0),
-    Cost::new(400.0, &[(0, 0.16), (M, 0.19)]).pieces(15.0),
-    Cost::new(850.0, &[(0, 0.16), (M, 0.19)]).pieces(15.0),
-    Cost::new(700.0, &[(0, 0.095), (M, 0.11)])
+const PACKAGE: [PathCost; WAYS] = [
+    PathCost::new(150.0, &[(0, 0.2)]),
+    PathCost::new(190.0, &[(0, 0.16)]).pieces(8.0),
+    PathCost::new(400.0, &[(0, 0.16), (M, 0.19)]).pieces(15.0),
+    PathCost::new(850.0, &[(0, 0.16), (M, 0.19)]).pieces(15.0),
+    PathCost::new(700.0, &[(0, 0.095), (M, 0.11)])
         .pieces(120.0)
         .shares(0.0, 1.0),
-    Cost::new(1200.0, &[(0, 0.05), (M, 0.06)]).pieces(60.0),
-    Cost::new(900.0, &[(0, 0.07), (M, 0.085)])
+    PathCost::new(1200.0, &[(0, 0.05), (M, 0.06)]).pieces(60.0),
+    PathCost::new(900.0, &[(0, 0.07), (M, 0.085)])
         .pieces(8.0)
         .shares(0.0, 1.0),
-    Cost::new(1500.0, &[(0, 0.037), (M, 0.045)]).pieces(4.0),
-    Cost::new(3300.0, &[(0, 0.095), (M, 0.11)])
+    PathCost::new(1500.0, &[(0, 0.037), (M, 0.045)]).pieces(4.0),
+    PathCost::new(3300.0, &[(0, 0.095), (M, 0.11)])
         .pieces(120.0)
         .shares(0.02, 0.03),
 ];
 
 /// Two packages: the same with a longer way (chai-2009, 6.2.1: one copy gains up to 98 %).
-const NODE: [Cost; WAYS] = [
-    Cost::new(300.0, &[(0, 0.3)]),
-    Cost::new(350.0, &[(0, 0.25)]).pieces(8.0),
-    Cost::new(600.0, &[(0, 0.25), (M, 0.28)]).pieces(15.0),
-    Cost::new(1400.0, &[(0, 0.25), (M, 0.28)]).pieces(15.0),
-    Cost::new(1000.0, &[(0, 0.125), (M, 0.14)])
+const NODE: [PathCost; WAYS] = [
+    PathCost::new(300.0, &[(0, 0.3)]),
+    PathCost::new(350.0, &[(0, 0.25)]).pieces(8.0),
+    PathCost::new(600.0, &[(0, 0.25), (M, 0.28)]).pieces(15.0),
+    PathCost::new(1400.0, &[(0, 0.25), (M, 0.28)]).pieces(15.0),
+    PathCost::new(1000.0, &[(0, 0.125), (M, 0.14)])
         .pieces(130.0)
         .shares(0.0, 1.0),
-    Cost::new(1600.0, &[(0, 0.065), (M, 0.075)]).pieces(65.0),
-    Cost::new(1200.0, &[(0, 0.11), (M, 0.13)])
+    PathCost::new(1600.0, &[(0, 0.065), (M, 0.075)]).pieces(65.0),
+    PathCost::new(1200.0, &[(0, 0.11), (M, 0.13)])
         .pieces(10.0)
         .shares(0.0, 1.0),
-    Cost::new(2000.0, &[(0, 0.057), (M, 0.07)]).pieces(5.0),
-    Cost::new(3800.0, &[(0, 0.125), (M, 0.14)])
+    PathCost::new(2000.0, &[(0, 0.057), (M, 0.07)]).pieces(5.0),
+    PathCost::new(3800.0, &[(0, 0.125), (M, 0.14)])
         .pieces(130.0)
         .shares(0.02, 0.03),
 ];
@@ -431,7 +444,7 @@ mod tests {
 
     #[test]
     fn prices_follow_the_spans() {
-        let cost = Cost::new(100.0, &[(0, 1.0), (10, 2.0), (20, 3.0)]).pieces(7.0);
+        let cost = PathCost::new(100.0, &[(0, 1.0), (10, 2.0), (20, 3.0)]).pieces(7.0);
         for (len, ns) in [
             (0, 100.0),
             (10, 110.0),
@@ -447,9 +460,9 @@ mod tests {
 
     #[test]
     fn shipped_figures_are_sane() {
-        let costs = Costs::default();
+        let costs = PathCosts::default();
         for level in LEVELS {
-            for way in Way::ALL {
+            for way in MessagePath::ALL {
                 let cost = costs.of(level, way);
                 assert_eq!(cost.flaw(), None, "{level:?} {way:?}");
                 let shared = costs.of(Level::SharedCache, way);
@@ -465,15 +478,15 @@ mod tests {
         }
         // What was measured between two cores with one cache: microseconds within a tenth.
         for (way, len, us) in [
-            (Way::Ring, 4 << 10, 0.35),
-            (Way::Cells, 64 << 10, 1.7),
-            (Way::Cells, 1 << 20, 26.0),
-            (Way::Cells, 4 << 20, 100.0),
-            (Way::Cells, 16 << 20, 630.0),
-            (Way::Pull, 1 << 20, 72.0),
-            (Way::Pull, 4 << 20, 280.0),
-            (Way::Pull, 16 << 20, 1720.0),
-            (Way::Cooperate, 1 << 20, 35.0),
+            (MessagePath::Ring, 4 << 10, 0.35),
+            (MessagePath::Cells, 64 << 10, 1.7),
+            (MessagePath::Cells, 1 << 20, 26.0),
+            (MessagePath::Cells, 4 << 20, 100.0),
+            (MessagePath::Cells, 16 << 20, 630.0),
+            (MessagePath::Pull, 1 << 20, 72.0),
+            (MessagePath::Pull, 4 << 20, 280.0),
+            (MessagePath::Pull, 16 << 20, 1720.0),
+            (MessagePath::Cooperate, 1 << 20, 35.0),
         ] {
             let ns = costs.of(Level::SharedCache, way).ns(len, 1);
             assert!((ns / 1000.0 / us - 1.0).abs() < 0.12, "{way:?} {len}: {ns}");
@@ -482,20 +495,20 @@ mod tests {
 
     #[test]
     fn flaws_are_named() {
-        let sound = Cost::new(1.0, &[(0, 1.0), (5, 2.0)]);
+        let sound = PathCost::new(1.0, &[(0, 1.0), (5, 2.0)]);
         assert_eq!(sound.flaw(), None);
         let mut gap = sound;
         gap.spans[0].from = u64::MAX;
         for (cost, word) in [
             (
-                Cost {
+                PathCost {
                     start_ns: f64::NAN,
                     ..sound
                 },
                 "start_ns is NaN",
             ),
             (
-                Cost {
+                PathCost {
                     start_ns: -1.0,
                     ..sound
                 },
@@ -504,7 +517,7 @@ mod tests {
             (sound.pieces(f64::INFINITY), "piece_ns"),
             (sound.shares(1.5, 0.0), "sender is 1.5"),
             (gap, "from"),
-            (Cost::new(1.0, &[(0, -0.5)]), "byte_ns has -0.5"),
+            (PathCost::new(1.0, &[(0, -0.5)]), "byte_ns has -0.5"),
         ] {
             let flaw = cost.flaw().expect(word);
             assert!(flaw.contains(word), "{flaw}");
@@ -513,16 +526,27 @@ mod tests {
 
     #[test]
     fn sets_and_names() {
-        for way in Way::ALL {
-            assert_eq!(Way::from_name(way.name()), Some(way));
-            assert!(Ways::ALL.contains(way));
-            assert_ne!(Ways::EAGER.contains(way), Ways::RENDEZVOUS.contains(way));
-            assert_eq!(Ways::EAGER.contains(way), way.is_eager());
+        for way in MessagePath::ALL {
+            assert_eq!(MessagePath::from_name(way.name()), Some(way));
+            assert!(MessagePaths::ALL.contains(way));
+            assert_ne!(
+                MessagePaths::EAGER.contains(way),
+                MessagePaths::RENDEZVOUS.contains(way)
+            );
+            assert_eq!(MessagePaths::EAGER.contains(way), way.is_eager());
         }
-        assert_eq!(Ways::ALL.iter().count(), WAYS);
-        assert_eq!(Ways::ALL.without(Ways::EAGER).union(Ways::EAGER), Ways::ALL);
-        assert!(Ways::NONE.is_empty() && !Ways::SHARED_MEMORY.is_empty());
-        assert_eq!(Ways::from_iter([Way::Pull]), Ways::NONE.with(Way::Pull));
+        assert_eq!(MessagePaths::ALL.iter().count(), WAYS);
+        assert_eq!(
+            MessagePaths::ALL
+                .without(MessagePaths::EAGER)
+                .union(MessagePaths::EAGER),
+            MessagePaths::ALL
+        );
+        assert!(MessagePaths::NONE.is_empty() && !MessagePaths::SHARED_MEMORY.is_empty());
+        assert_eq!(
+            MessagePaths::from_iter([MessagePath::Pull]),
+            MessagePaths::NONE.with(MessagePath::Pull)
+        );
         for level in LEVELS {
             assert_eq!(level_from_name(level_name(level)), Some(level));
         }
@@ -530,20 +554,20 @@ mod tests {
 
     #[test]
     fn every_word_of_the_tunable_forces_something() {
-        let mica_node::tunables::Kind::Choice(words) = mica_node::tunables::WAY.kind else {
+        let mica_node::tunables::TunableKind::Choice(words) = mica_node::tunables::WAY.kind else {
             panic!("MICA_WAY is a choice");
         };
         for word in words {
-            let ways = Ways::forced(word).expect(word);
-            assert!(ways.contains(Way::Ring));
-            assert_eq!(ways == Ways::ALL, *word == "auto");
+            let ways = MessagePaths::forced(word).expect(word);
+            assert!(ways.contains(MessagePath::Ring));
+            assert_eq!(ways == MessagePaths::ALL, *word == "auto");
         }
-        let pull = Ways::forced("pull").unwrap();
+        let pull = MessagePaths::forced("pull").unwrap();
         assert_eq!(
             pull.iter().collect::<Vec<_>>(),
-            [Way::Inline, Way::Ring, Way::Pull]
+            [MessagePath::Inline, MessagePath::Ring, MessagePath::Pull]
         );
-        assert_eq!(Ways::forced("ring"), None);
-        assert_eq!(Ways::forced("fastest"), None);
+        assert_eq!(MessagePaths::forced("ring"), None);
+        assert_eq!(MessagePaths::forced("fastest"), None);
     }
 }

@@ -27,11 +27,11 @@ pub mod thresholds;
 pub mod tuning;
 pub mod yielding;
 
-pub use costs::{Cost, Costs, Span, Way, Ways};
+pub use costs::{CostSpan, MessagePath, MessagePaths, PathCost, PathCosts};
 pub use hold::HoldPolicy;
-pub use network::{NetworkLimits, NetworkWay, network_way};
+pub use network::{NetworkLimits, NetworkPath, network_way};
 pub use poll::{PollPolicy, PollSchedule};
-pub use select::{Decision, Limits, Message, Situation, choose, select};
+pub use select::{EagerLimits, OutgoingMessage, PathDecision, Situation, choose, select};
 pub use skew::{SkewChange, SkewMonitor, SkewPolicy};
 pub use thresholds::Thresholds;
 pub use yielding::PollYield;

@@ -3,11 +3,11 @@
 //! No costs speak here, unlike [`select`](mod@crate::select): what fits a packet goes at once, and what does not is read by its
 //! receiver where the provider can, since that saves both sides a copy; chunks are for all else.
 
-use crate::select::Message;
+use crate::select::OutgoingMessage;
 
 /// A way over the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NetworkWay {
+pub enum NetworkPath {
     /// In one packet, at once, without asking.
     Eager,
     /// After a request, the receiver reads it from the sender's registered memory (RMA).
@@ -16,16 +16,16 @@ pub enum NetworkWay {
     Chunks,
 }
 
-impl NetworkWay {
+impl NetworkPath {
     /// Every way, in the order of preference.
-    pub const ALL: [NetworkWay; 3] = [NetworkWay::Eager, NetworkWay::Read, NetworkWay::Chunks];
+    pub const ALL: [NetworkPath; 3] = [NetworkPath::Eager, NetworkPath::Read, NetworkPath::Chunks];
 
     /// Its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
-            NetworkWay::Eager => "eager",
-            NetworkWay::Read => "read",
-            NetworkWay::Chunks => "chunks",
+            NetworkPath::Eager => "eager",
+            NetworkPath::Read => "read",
+            NetworkPath::Chunks => "chunks",
         }
     }
 }
@@ -41,24 +41,24 @@ pub struct NetworkLimits {
 
 /// Why `way` is not possible for `message`; `None` if it is.
 pub fn ruled_out(
-    way: NetworkWay,
-    message: &Message,
+    way: NetworkPath,
+    message: &OutgoingMessage,
     limits: &NetworkLimits,
 ) -> Option<&'static str> {
     match way {
-        NetworkWay::Eager if message.len > limits.eager_max => Some("does not fit one packet"),
-        NetworkWay::Read if !limits.can_read => Some("the provider reads no memory of peers"),
-        NetworkWay::Read if message.pieces > 1 => Some("its bytes lie in several pieces"),
-        NetworkWay::Eager | NetworkWay::Read | NetworkWay::Chunks => None,
+        NetworkPath::Eager if message.len > limits.eager_max => Some("does not fit one packet"),
+        NetworkPath::Read if !limits.can_read => Some("the provider reads no memory of peers"),
+        NetworkPath::Read if message.pieces > 1 => Some("its bytes lie in several pieces"),
+        NetworkPath::Eager | NetworkPath::Read | NetworkPath::Chunks => None,
     }
 }
 
 /// The way that a message takes: the first that is possible.
-pub fn network_way(message: &Message, limits: &NetworkLimits) -> NetworkWay {
-    let mut possible = NetworkWay::ALL
+pub fn network_way(message: &OutgoingMessage, limits: &NetworkLimits) -> NetworkPath {
+    let mut possible = NetworkPath::ALL
         .into_iter()
         .filter(|&way| ruled_out(way, message, limits).is_none());
-    possible.next().unwrap_or(NetworkWay::Chunks)
+    possible.next().unwrap_or(NetworkPath::Chunks)
 }
 
 #[cfg(test)]
@@ -71,25 +71,34 @@ mod tests {
             eager_max: 1000,
             can_read: true,
         };
-        let way = |message: Message, limits: NetworkLimits| network_way(&message, &limits);
-        assert_eq!(way(Message::contiguous(1000), limits), NetworkWay::Eager);
-        assert_eq!(way(Message::contiguous(1001), limits), NetworkWay::Read);
+        let way = |message: OutgoingMessage, limits: NetworkLimits| network_way(&message, &limits);
+        assert_eq!(
+            way(OutgoingMessage::contiguous(1000), limits),
+            NetworkPath::Eager
+        );
+        assert_eq!(
+            way(OutgoingMessage::contiguous(1001), limits),
+            NetworkPath::Read
+        );
         // The receiver confirms that it has matched; the bytes need not wait for that.
-        let synchronous = Message {
+        let synchronous = OutgoingMessage {
             synchronous: true,
-            ..Message::contiguous(8)
+            ..OutgoingMessage::contiguous(8)
         };
-        assert_eq!(way(synchronous, limits), NetworkWay::Eager);
-        let scattered = Message {
+        assert_eq!(way(synchronous, limits), NetworkPath::Eager);
+        let scattered = OutgoingMessage {
             pieces: 2,
-            ..Message::contiguous(1001)
+            ..OutgoingMessage::contiguous(1001)
         };
-        assert_eq!(way(scattered, limits), NetworkWay::Chunks);
+        assert_eq!(way(scattered, limits), NetworkPath::Chunks);
         let blind = NetworkLimits {
             can_read: false,
             ..limits
         };
-        assert_eq!(way(Message::contiguous(1001), blind), NetworkWay::Chunks);
+        assert_eq!(
+            way(OutgoingMessage::contiguous(1001), blind),
+            NetworkPath::Chunks
+        );
     }
 
     #[test]
@@ -98,6 +107,13 @@ mod tests {
             eager_max: 0,
             can_read: false,
         };
-        assert!(ruled_out(NetworkWay::Chunks, &Message::contiguous(1), &limits).is_none());
+        assert!(
+            ruled_out(
+                NetworkPath::Chunks,
+                &OutgoingMessage::contiguous(1),
+                &limits
+            )
+            .is_none()
+        );
     }
 }

@@ -12,11 +12,11 @@ use std::fmt;
 
 use mica_node::topology::Level;
 
-use crate::costs::{Costs, WAYS, Way, Ways};
+use crate::costs::{MessagePath, MessagePaths, PathCosts, WAYS};
 
 /// What is to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message {
+pub struct OutgoingMessage {
     /// Its bytes.
     pub len: usize,
     /// Contiguous pieces of memory that they lie in, at the side that has more; at least 1.
@@ -25,10 +25,10 @@ pub struct Message {
     pub synchronous: bool,
 }
 
-impl Message {
+impl OutgoingMessage {
     /// An ordinary message of `len` contiguous bytes.
-    pub const fn contiguous(len: usize) -> Message {
-        Message {
+    pub const fn contiguous(len: usize) -> OutgoingMessage {
+        OutgoingMessage {
             len,
             pieces: 1,
             synchronous: false,
@@ -38,7 +38,7 @@ impl Message {
 
 /// What bounds the ways that do not ask first, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct EagerLimits {
     /// Longest message that fits a slot beside its head.
     pub inline: usize,
     /// Longest message that fits a ring's arena.
@@ -49,10 +49,10 @@ pub struct Limits {
     pub eager_skewed: usize,
 }
 
-impl Default for Limits {
+impl Default for EagerLimits {
     /// Those of the channels as they are built, and the tunables' defaults.
-    fn default() -> Limits {
-        Limits {
+    fn default() -> EagerLimits {
+        EagerLimits {
             inline: 40,
             ring: 8 << 10,
             eager: 64 << 10,
@@ -67,9 +67,9 @@ pub struct Situation {
     /// How far apart they are.
     pub level: Level,
     /// The ways that work between them (and for this message's buffers).
-    pub available: Ways,
+    pub available: MessagePaths,
     /// Bounds of the eager ways.
-    pub limits: Limits,
+    pub limits: EagerLimits,
     /// The other rank waits for this message and can help to copy.
     pub peer_waiting: bool,
     /// The receiver has told that it lags behind.
@@ -82,11 +82,11 @@ pub struct Situation {
 
 impl Situation {
     /// Two ranks at `level` that both wait, each on its core, with the default limits.
-    pub fn waiting(level: Level, available: Ways) -> Situation {
+    pub fn waiting(level: Level, available: MessagePaths) -> Situation {
         Situation {
             level,
             available,
-            limits: Limits::default(),
+            limits: EagerLimits::default(),
             peer_waiting: true,
             skewed: false,
             oversubscribed: false,
@@ -97,14 +97,14 @@ impl Situation {
 
 /// What a way would take.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub struct PathEstimate {
     /// Nanoseconds until the receiver has the bytes.
     pub elapsed_ns: f64,
     /// Nanoseconds that both cores together cannot compute.
     pub busy_ns: f64,
 }
 
-impl Estimate {
+impl PathEstimate {
     fn of(&self, goal: Goal) -> f64 {
         match goal {
             Goal::Elapsed => self.elapsed_ns,
@@ -125,7 +125,7 @@ pub enum Goal {
 /// Why a way is out of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Exclusion {
+pub enum PathExclusion {
     /// It does not work between these ranks, or not for these buffers.
     NotAvailable,
     /// It carries no more than this.
@@ -148,18 +148,20 @@ pub enum Exclusion {
     },
 }
 
-impl fmt::Display for Exclusion {
+impl fmt::Display for PathExclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Exclusion::NotAvailable => write!(f, "not available between these ranks"),
-            Exclusion::TooLong { limit } => write!(f, "carries at most {limit} bytes"),
-            Exclusion::FitsSlot => write!(f, "the message fits the slot of its head"),
-            Exclusion::Synchronous => write!(f, "a synchronous send must hear of its match"),
-            Exclusion::PeerBusy => write!(f, "the other rank is busy elsewhere and cannot help"),
-            Exclusion::Oversubscribed => {
+            PathExclusion::NotAvailable => write!(f, "not available between these ranks"),
+            PathExclusion::TooLong { limit } => write!(f, "carries at most {limit} bytes"),
+            PathExclusion::FitsSlot => write!(f, "the message fits the slot of its head"),
+            PathExclusion::Synchronous => write!(f, "a synchronous send must hear of its match"),
+            PathExclusion::PeerBusy => {
+                write!(f, "the other rank is busy elsewhere and cannot help")
+            }
+            PathExclusion::Oversubscribed => {
                 write!(f, "two cores are needed, and ranks outnumber cores")
             }
-            Exclusion::Skewed { limit } => write!(
+            PathExclusion::Skewed { limit } => write!(
                 f,
                 "the receiver lags behind: up to {limit} bytes do not wait for it"
             ),
@@ -169,77 +171,87 @@ impl fmt::Display for Exclusion {
 
 /// What was found about one way.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Verdict {
+pub enum PathVerdict {
     /// It could carry the message.
-    Possible(Estimate),
+    Possible(PathEstimate),
     /// It could not, or must not.
-    RuledOut(Exclusion),
+    RuledOut(PathExclusion),
 }
 
 /// A choice with all that led to it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Decision {
+pub struct PathDecision {
     /// The way.
-    pub way: Way,
+    pub way: MessagePath,
     /// What it takes.
-    pub estimate: Estimate,
+    pub estimate: PathEstimate,
     /// What was made small.
     pub goal: Goal,
     /// By way, in the order of [`Way::ALL`].
-    pub verdicts: [Verdict; WAYS],
+    pub verdicts: [PathVerdict; WAYS],
 }
 
-impl Decision {
+impl PathDecision {
     /// Every way with what was found about it.
-    pub fn considered(&self) -> impl Iterator<Item = (Way, &Verdict)> {
-        Way::ALL.into_iter().zip(&self.verdicts)
+    pub fn considered(&self) -> impl Iterator<Item = (MessagePath, &PathVerdict)> {
+        MessagePath::ALL.into_iter().zip(&self.verdicts)
     }
 }
 
 /// Weighs one way.
 #[inline]
-fn weigh(way: Way, message: &Message, situation: &Situation, costs: &Costs) -> Verdict {
+fn weigh(
+    way: MessagePath,
+    message: &OutgoingMessage,
+    situation: &Situation,
+    costs: &PathCosts,
+) -> PathVerdict {
     match exclusion(way, message, situation) {
-        Some(why) => Verdict::RuledOut(why),
-        None => Verdict::Possible(estimate(way, message, situation, costs)),
+        Some(why) => PathVerdict::RuledOut(why),
+        None => PathVerdict::Possible(estimate(way, message, situation, costs)),
     }
 }
 
 /// Whether, and why, a way is out of the question.
 #[inline]
-fn exclusion(way: Way, message: &Message, situation: &Situation) -> Option<Exclusion> {
+fn exclusion(
+    way: MessagePath,
+    message: &OutgoingMessage,
+    situation: &Situation,
+) -> Option<PathExclusion> {
     let Situation {
         available, limits, ..
     } = *situation;
     if !available.contains(way) {
-        return Some(Exclusion::NotAvailable);
+        return Some(PathExclusion::NotAvailable);
     }
-    let fits_slot =
-        message.len <= limits.inline && !message.synchronous && available.contains(Way::Inline);
+    let fits_slot = message.len <= limits.inline
+        && !message.synchronous
+        && available.contains(MessagePath::Inline);
     if fits_slot {
         // The head travels in any case, and its slot has room: nothing can be cheaper, whatever a calibration says.
-        return (way != Way::Inline).then_some(Exclusion::FitsSlot);
+        return (way != MessagePath::Inline).then_some(PathExclusion::FitsSlot);
     }
-    let over = |limit: usize| (message.len > limit).then_some(Exclusion::TooLong { limit });
+    let over = |limit: usize| (message.len > limit).then_some(PathExclusion::TooLong { limit });
     match way {
-        Way::Inline if message.synchronous => Some(Exclusion::Synchronous),
-        Way::Inline => over(limits.inline),
+        MessagePath::Inline if message.synchronous => Some(PathExclusion::Synchronous),
+        MessagePath::Inline => over(limits.inline),
         // In the ring a synchronous message carries its bytes and gets an answer.
-        Way::Ring => over(limits.ring),
-        Way::Cells if message.synchronous => Some(Exclusion::Synchronous),
-        Way::Cells if situation.skewed => over(limits.eager_skewed.max(limits.eager)),
-        Way::Cells => over(limits.eager),
+        MessagePath::Ring => over(limits.ring),
+        MessagePath::Cells if message.synchronous => Some(PathExclusion::Synchronous),
+        MessagePath::Cells if situation.skewed => over(limits.eager_skewed.max(limits.eager)),
+        MessagePath::Cells => over(limits.eager),
         _ => {
             let limit = limits.eager_skewed;
-            let may_go = available.contains(Way::Cells) && !message.synchronous;
+            let may_go = available.contains(MessagePath::Cells) && !message.synchronous;
             if situation.skewed && may_go && message.len <= limit {
-                Some(Exclusion::Skewed { limit })
+                Some(PathExclusion::Skewed { limit })
             } else if way.needs_both() && !situation.peer_waiting {
-                Some(Exclusion::PeerBusy)
-            } else if matches!(way, Way::Cooperate | Way::MappedCooperate)
+                Some(PathExclusion::PeerBusy)
+            } else if matches!(way, MessagePath::Cooperate | MessagePath::MappedCooperate)
                 && situation.oversubscribed
             {
-                Some(Exclusion::Oversubscribed)
+                Some(PathExclusion::Oversubscribed)
             } else {
                 None
             }
@@ -258,9 +270,9 @@ const TURN_NS: f64 = 1400.0;
 /// What a message through cells takes besides where ranks share cores: once the window is full, the
 /// sender waits until the receiver has had the core, and goes on when it has it back.
 #[inline]
-fn turns_ns(way: Way, len: usize) -> f64 {
+fn turns_ns(way: MessagePath, len: usize) -> f64 {
     match way {
-        Way::Cells | Way::Streamed => {
+        MessagePath::Cells | MessagePath::Streamed => {
             TURN_NS * len.saturating_sub(SHARED_WINDOW) as f64 / SHARED_WINDOW as f64
         }
         _ => 0.0,
@@ -269,7 +281,12 @@ fn turns_ns(way: Way, len: usize) -> f64 {
 
 /// What a way takes in this situation.
 #[inline]
-fn estimate(way: Way, message: &Message, situation: &Situation, costs: &Costs) -> Estimate {
+fn estimate(
+    way: MessagePath,
+    message: &OutgoingMessage,
+    situation: &Situation,
+    costs: &PathCosts,
+) -> PathEstimate {
     let cost = costs.of(situation.level, way);
     let copy = cost.copy_ns(message.len, message.pieces);
     let shares = cost.sender + cost.receiver;
@@ -278,7 +295,7 @@ fn estimate(way: Way, message: &Message, situation: &Situation, costs: &Costs) -
         true => (shares.max(1.0), turns_ns(way, message.len)),
         false => (1.0, 0.0),
     };
-    Estimate {
+    PathEstimate {
         elapsed_ns: cost.start_ns + copy * parts + turns_ns,
         busy_ns: cost.start_ns + copy * shares + turns_ns,
     }
@@ -295,11 +312,11 @@ fn goal(situation: &Situation) -> Goal {
 /// The way of a message. Always one of `situation.available`, or [`Way::Streamed`], which needs nothing but shared memory
 /// and time, if nothing else is possible.
 #[inline]
-pub fn choose(message: &Message, situation: &Situation, costs: &Costs) -> Way {
+pub fn choose(message: &OutgoingMessage, situation: &Situation, costs: &PathCosts) -> MessagePath {
     let goal = goal(situation);
-    let mut best = (Way::Streamed, f64::INFINITY);
+    let mut best = (MessagePath::Streamed, f64::INFINITY);
     for way in situation.available.iter() {
-        if let Verdict::Possible(estimate) = weigh(way, message, situation, costs)
+        if let PathVerdict::Possible(estimate) = weigh(way, message, situation, costs)
             && estimate.of(goal) < best.1
         {
             best = (way, estimate.of(goal));
@@ -309,91 +326,109 @@ pub fn choose(message: &Message, situation: &Situation, costs: &Costs) -> Way {
 }
 
 /// The way of a message, as [`choose`] answers it, with the numbers for it and against the others.
-pub fn select(message: &Message, situation: &Situation, costs: &Costs) -> Decision {
+pub fn select(message: &OutgoingMessage, situation: &Situation, costs: &PathCosts) -> PathDecision {
     let way = choose(message, situation, costs);
-    Decision {
+    PathDecision {
         way,
         estimate: estimate(way, message, situation, costs),
         goal: goal(situation),
-        verdicts: Way::ALL.map(|way| weigh(way, message, situation, costs)),
+        verdicts: MessagePath::ALL.map(|way| weigh(way, message, situation, costs)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::costs::Cost;
+    use crate::costs::PathCost;
     use proptest::prelude::*;
 
-    const ALL_BUT_ENGINES: Ways = Ways::ALL.without(Ways::NONE.with(Way::Offload));
+    const ALL_BUT_ENGINES: MessagePaths =
+        MessagePaths::ALL.without(MessagePaths::NONE.with(MessagePath::Offload));
 
     /// Costs with every way at the same price but those given.
-    fn costs(of: &[(Way, f64, f64)]) -> Costs {
-        let mut costs = Costs::default();
-        for way in Way::ALL {
-            costs.set(Level::Node, way, Cost::new(1e6, &[(0, 1.0)]));
+    fn costs(of: &[(MessagePath, f64, f64)]) -> PathCosts {
+        let mut costs = PathCosts::default();
+        for way in MessagePath::ALL {
+            costs.set(Level::Node, way, PathCost::new(1e6, &[(0, 1.0)]));
         }
         for &(way, start, byte) in of {
-            costs.set(Level::Node, way, Cost::new(start, &[(0, byte)]));
+            costs.set(Level::Node, way, PathCost::new(start, &[(0, byte)]));
         }
         costs
     }
 
-    fn why(way: Way, message: &Message, situation: &Situation) -> Option<Exclusion> {
-        match select(message, situation, &Costs::default()).verdicts[way as usize] {
-            Verdict::RuledOut(why) => Some(why),
-            Verdict::Possible(_) => None,
+    fn why(
+        way: MessagePath,
+        message: &OutgoingMessage,
+        situation: &Situation,
+    ) -> Option<PathExclusion> {
+        match select(message, situation, &PathCosts::default()).verdicts[way as usize] {
+            PathVerdict::RuledOut(why) => Some(why),
+            PathVerdict::Possible(_) => None,
         }
     }
 
     #[test]
     fn the_cheapest_wins() {
-        let situation = Situation::waiting(Level::Node, Ways::ALL);
-        let message = Message::contiguous(1000);
-        let costs = costs(&[(Way::Pull, 500.0, 0.1), (Way::Cells, 100.0, 0.6)]);
+        let situation = Situation::waiting(Level::Node, MessagePaths::ALL);
+        let message = OutgoingMessage::contiguous(1000);
+        let costs = costs(&[
+            (MessagePath::Pull, 500.0, 0.1),
+            (MessagePath::Cells, 100.0, 0.6),
+        ]);
         let decision = select(&message, &situation, &costs);
-        assert_eq!((decision.way, decision.goal), (Way::Pull, Goal::Elapsed));
+        assert_eq!(
+            (decision.way, decision.goal),
+            (MessagePath::Pull, Goal::Elapsed)
+        );
         assert_eq!(decision.estimate.elapsed_ns, 600.0);
-        let shorter = Message::contiguous(500);
-        assert_eq!(choose(&shorter, &situation, &costs), Way::Cells);
+        let shorter = OutgoingMessage::contiguous(500);
+        assert_eq!(choose(&shorter, &situation, &costs), MessagePath::Cells);
         let without = Situation {
-            available: Ways::SHARED_MEMORY,
+            available: MessagePaths::SHARED_MEMORY,
             ..situation
         };
-        assert_eq!(choose(&message, &without, &costs), Way::Cells);
+        assert_eq!(choose(&message, &without, &costs), MessagePath::Cells);
     }
 
     #[test]
     fn small_messages_go_with_their_head_whatever_it_costs() {
-        let dear = costs(&[(Way::Inline, 1e9, 1e9)]);
-        let situation = Situation::waiting(Level::Node, Ways::ALL);
+        let dear = costs(&[(MessagePath::Inline, 1e9, 1e9)]);
+        let situation = Situation::waiting(Level::Node, MessagePaths::ALL);
         assert_eq!(
-            choose(&Message::contiguous(40), &situation, &dear),
-            Way::Inline
+            choose(&OutgoingMessage::contiguous(40), &situation, &dear),
+            MessagePath::Inline
         );
         assert_ne!(
-            choose(&Message::contiguous(41), &situation, &dear),
-            Way::Inline
+            choose(&OutgoingMessage::contiguous(41), &situation, &dear),
+            MessagePath::Inline
         );
         assert_eq!(
-            why(Way::Ring, &Message::contiguous(8), &situation),
-            Some(Exclusion::FitsSlot)
+            why(
+                MessagePath::Ring,
+                &OutgoingMessage::contiguous(8),
+                &situation
+            ),
+            Some(PathExclusion::FitsSlot)
         );
     }
 
     #[test]
     fn a_synchronous_send_hears_of_its_match() {
-        let situation = Situation::waiting(Level::SharedCache, Ways::ALL);
+        let situation = Situation::waiting(Level::SharedCache, MessagePaths::ALL);
         for len in [0, 8, 4096, 100_000] {
-            let message = Message {
+            let message = OutgoingMessage {
                 synchronous: true,
-                ..Message::contiguous(len)
+                ..OutgoingMessage::contiguous(len)
             };
-            let way = choose(&message, &situation, &Costs::default());
-            assert!(!matches!(way, Way::Inline | Way::Cells), "{len}: {way:?}");
+            let way = choose(&message, &situation, &PathCosts::default());
+            assert!(
+                !matches!(way, MessagePath::Inline | MessagePath::Cells),
+                "{len}: {way:?}"
+            );
             assert_eq!(
-                why(Way::Cells, &message, &situation),
-                Some(Exclusion::Synchronous)
+                why(MessagePath::Cells, &message, &situation),
+                Some(PathExclusion::Synchronous)
             );
         }
     }
@@ -404,22 +439,34 @@ mod tests {
             peer_waiting: false,
             ..Situation::waiting(Level::SharedCache, ALL_BUT_ENGINES)
         };
-        let message = Message::contiguous(1 << 20);
-        for way in [Way::Streamed, Way::Cooperate, Way::MappedCooperate] {
-            assert_eq!(why(way, &message, &busy), Some(Exclusion::PeerBusy));
+        let message = OutgoingMessage::contiguous(1 << 20);
+        for way in [
+            MessagePath::Streamed,
+            MessagePath::Cooperate,
+            MessagePath::MappedCooperate,
+        ] {
+            assert_eq!(why(way, &message, &busy), Some(PathExclusion::PeerBusy));
         }
-        assert_eq!(choose(&message, &busy, &Costs::default()), Way::Mapped);
+        assert_eq!(
+            choose(&message, &busy, &PathCosts::default()),
+            MessagePath::Mapped
+        );
         let kernel = Situation {
-            available: Ways::SHARED_MEMORY.with(Way::Pull).with(Way::Cooperate),
+            available: MessagePaths::SHARED_MEMORY
+                .with(MessagePath::Pull)
+                .with(MessagePath::Cooperate),
             ..busy
         };
-        assert_eq!(choose(&message, &kernel, &Costs::default()), Way::Pull);
+        assert_eq!(
+            choose(&message, &kernel, &PathCosts::default()),
+            MessagePath::Pull
+        );
         let nothing = Situation {
-            available: Ways::SHARED_MEMORY,
+            available: MessagePaths::SHARED_MEMORY,
             ..busy
         };
-        let way = choose(&message, &nothing, &Costs::default());
-        assert_eq!(way, Way::Streamed, "the last resort");
+        let way = choose(&message, &nothing, &PathCosts::default());
+        assert_eq!(way, MessagePath::Streamed, "the last resort");
     }
 
     #[test]
@@ -429,38 +476,53 @@ mod tests {
             oversubscribed: true,
             ..apart
         };
-        let message = Message::contiguous(SHARED_WINDOW);
-        let cells = |situation: &Situation| match select(&message, situation, &Costs::default())
-            .verdicts[Way::Cells as usize]
+        let message = OutgoingMessage::contiguous(SHARED_WINDOW);
+        let cells = |situation: &Situation| match select(&message, situation, &PathCosts::default())
+            .verdicts[MessagePath::Cells as usize]
         {
-            Verdict::Possible(estimate) => estimate,
-            Verdict::RuledOut(why) => panic!("{why}"),
+            PathVerdict::Possible(estimate) => estimate,
+            PathVerdict::RuledOut(why) => panic!("{why}"),
         };
-        let cost = *Costs::default().of(Level::SharedCache, Way::Cells);
+        let cost = *PathCosts::default().of(Level::SharedCache, MessagePath::Cells);
         let copy = cost.copy_ns(message.len, 1);
         let difference = cells(&shared).elapsed_ns - cells(&apart).elapsed_ns;
         assert!(
             (difference - copy).abs() < 1e-6,
             "both halves, one after the other"
         );
-        for way in [Way::Cooperate, Way::MappedCooperate] {
-            assert_eq!(why(way, &message, &shared), Some(Exclusion::Oversubscribed));
+        for way in [MessagePath::Cooperate, MessagePath::MappedCooperate] {
+            assert_eq!(
+                why(way, &message, &shared),
+                Some(PathExclusion::Oversubscribed)
+            );
         }
     }
 
     #[test]
     fn long_messages_through_cells_wait_for_the_core_at_each_window() {
-        let apart = Situation::waiting(Level::SharedCache, Ways::SHARED_MEMORY.with(Way::Pull));
+        let apart = Situation::waiting(
+            Level::SharedCache,
+            MessagePaths::SHARED_MEMORY.with(MessagePath::Pull),
+        );
         let shared = Situation {
             oversubscribed: true,
             ..apart
         };
         // Two cores stream the message while it is in their cache, one core had better pull it.
-        let long = Message::contiguous(1 << 20);
-        assert_eq!(choose(&long, &apart, &Costs::default()), Way::Streamed);
-        assert_eq!(choose(&long, &shared, &Costs::default()), Way::Pull);
-        let short = Message::contiguous(SHARED_WINDOW);
-        assert_eq!(choose(&short, &shared, &Costs::default()), Way::Cells);
+        let long = OutgoingMessage::contiguous(1 << 20);
+        assert_eq!(
+            choose(&long, &apart, &PathCosts::default()),
+            MessagePath::Streamed
+        );
+        assert_eq!(
+            choose(&long, &shared, &PathCosts::default()),
+            MessagePath::Pull
+        );
+        let short = OutgoingMessage::contiguous(SHARED_WINDOW);
+        assert_eq!(
+            choose(&short, &shared, &PathCosts::default()),
+            MessagePath::Cells
+        );
     }
 
     #[test]
@@ -470,63 +532,82 @@ mod tests {
             skewed: true,
             ..even
         };
-        let medium = Message::contiguous(16 << 10);
-        assert!(!choose(&medium, &even, &Costs::default()).is_eager());
-        assert_eq!(choose(&medium, &skewed, &Costs::default()), Way::Cells);
+        let medium = OutgoingMessage::contiguous(16 << 10);
+        assert!(!choose(&medium, &even, &PathCosts::default()).is_eager());
+        assert_eq!(
+            choose(&medium, &skewed, &PathCosts::default()),
+            MessagePath::Cells
+        );
         let limit = even.limits.eager_skewed;
         assert_eq!(
-            choose(&Message::contiguous(limit), &skewed, &Costs::default()),
-            Way::Cells
+            choose(
+                &OutgoingMessage::contiguous(limit),
+                &skewed,
+                &PathCosts::default()
+            ),
+            MessagePath::Cells
         );
-        let long = Message::contiguous(limit + 1);
-        assert!(!choose(&long, &skewed, &Costs::default()).is_eager());
+        let long = OutgoingMessage::contiguous(limit + 1);
+        assert!(!choose(&long, &skewed, &PathCosts::default()).is_eager());
         assert_eq!(
-            why(Way::Pull, &medium, &skewed),
-            Some(Exclusion::Skewed { limit })
+            why(MessagePath::Pull, &medium, &skewed),
+            Some(PathExclusion::Skewed { limit })
         );
-        let synchronous = Message {
+        let synchronous = OutgoingMessage {
             synchronous: true,
             ..medium
         };
-        assert!(!choose(&synchronous, &skewed, &Costs::default()).is_eager());
+        assert!(!choose(&synchronous, &skewed, &PathCosts::default()).is_eager());
     }
 
     #[test]
     fn an_engine_copies_what_can_be_hidden() {
-        let waiting = Situation::waiting(Level::SharedCache, Ways::ALL);
+        let waiting = Situation::waiting(Level::SharedCache, MessagePaths::ALL);
         let hiding = Situation {
             overlap: true,
             ..waiting
         };
-        let large = Message::contiguous(4 << 20);
-        assert_ne!(choose(&large, &waiting, &Costs::default()), Way::Offload);
-        let decision = select(&large, &hiding, &Costs::default());
-        assert_eq!((decision.way, decision.goal), (Way::Offload, Goal::Busy));
+        let large = OutgoingMessage::contiguous(4 << 20);
+        assert_ne!(
+            choose(&large, &waiting, &PathCosts::default()),
+            MessagePath::Offload
+        );
+        let decision = select(&large, &hiding, &PathCosts::default());
+        assert_eq!(
+            (decision.way, decision.goal),
+            (MessagePath::Offload, Goal::Busy)
+        );
         assert!(decision.estimate.busy_ns < 0.1 * decision.estimate.elapsed_ns);
-        let small = Message::contiguous(1 << 10);
-        assert_eq!(choose(&small, &hiding, &Costs::default()), Way::Ring);
+        let small = OutgoingMessage::contiguous(1 << 10);
+        assert_eq!(
+            choose(&small, &hiding, &PathCosts::default()),
+            MessagePath::Ring
+        );
     }
 
     #[test]
     fn fine_pieces_are_not_worth_a_system_call_each() {
-        let ways = Ways::SHARED_MEMORY.with(Way::Pull);
+        let ways = MessagePaths::SHARED_MEMORY.with(MessagePath::Pull);
         let situation = Situation::waiting(Level::Node, ways);
         let len = 4 << 20;
         let of = |piece: usize| {
-            let message = Message {
+            let message = OutgoingMessage {
                 pieces: len / piece,
-                ..Message::contiguous(len)
+                ..OutgoingMessage::contiguous(len)
             };
-            choose(&message, &situation, &Costs::default())
+            choose(&message, &situation, &PathCosts::default())
         };
-        assert_eq!((of(8), of(64 << 10)), (Way::Streamed, Way::Pull));
+        assert_eq!(
+            (of(8), of(64 << 10)),
+            (MessagePath::Streamed, MessagePath::Pull)
+        );
     }
 
     #[test]
     fn reasons_can_be_read() {
-        let text = Exclusion::TooLong { limit: 40 }.to_string();
+        let text = PathExclusion::TooLong { limit: 40 }.to_string();
         assert!(text.contains("40 bytes"), "{text}");
-        let text = Exclusion::Skewed { limit: 262_144 }.to_string();
+        let text = PathExclusion::Skewed { limit: 262_144 }.to_string();
         assert!(
             text.contains("lags behind") && text.contains("262144"),
             "{text}"
@@ -536,13 +617,13 @@ mod tests {
     prop_compose! {
         fn situations()(
             level in prop::sample::select(&crate::costs::LEVELS[..]),
-            available in prop::sample::subsequence(Way::ALL.to_vec(), 0..=WAYS),
+            available in prop::sample::subsequence(MessagePath::ALL.to_vec(), 0..=WAYS),
             flags in any::<[bool; 4]>(),
         ) -> Situation {
             Situation {
                 level,
                 available: available.into_iter().collect(),
-                limits: Limits::default(),
+                limits: EagerLimits::default(),
                 peer_waiting: flags[0],
                 skewed: flags[1],
                 oversubscribed: flags[2],
@@ -559,26 +640,26 @@ mod tests {
             pieces in 1usize..1000,
             synchronous: bool,
         ) {
-            let message = Message { len, pieces, synchronous };
-            let decision = select(&message, &situation, &Costs::default());
-            prop_assert_eq!(decision.way, choose(&message, &situation, &Costs::default()));
+            let message = OutgoingMessage { len, pieces, synchronous };
+            let decision = select(&message, &situation, &PathCosts::default());
+            prop_assert_eq!(decision.way, choose(&message, &situation, &PathCosts::default()));
             let mut possible = false;
             for (way, verdict) in decision.considered() {
                 match verdict {
-                    Verdict::Possible(estimate) => {
+                    PathVerdict::Possible(estimate) => {
                         possible = true;
                         prop_assert!(situation.available.contains(way));
                         prop_assert!(decision.estimate.of(decision.goal) <= estimate.of(decision.goal));
                     }
-                    Verdict::RuledOut(why) => prop_assert_eq!(
-                        *why == Exclusion::NotAvailable,
+                    PathVerdict::RuledOut(why) => prop_assert_eq!(
+                        *why == PathExclusion::NotAvailable,
                         !situation.available.contains(way)
                     ),
                 }
             }
-            let ruled_out = matches!(decision.verdicts[decision.way as usize], Verdict::RuledOut(_));
+            let ruled_out = matches!(decision.verdicts[decision.way as usize], PathVerdict::RuledOut(_));
             prop_assert_eq!(ruled_out, !possible);
-            prop_assert!(possible || decision.way == Way::Streamed);
+            prop_assert!(possible || decision.way == MessagePath::Streamed);
         }
     }
 }

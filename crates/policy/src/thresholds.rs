@@ -7,8 +7,8 @@
 
 use mica_node::tunables::{self, BadValue};
 
-use crate::costs::{Costs, Way, Ways};
-use crate::select::{Message, SHARED_WINDOW, Situation, choose};
+use crate::costs::{MessagePath, MessagePaths, PathCosts};
+use crate::select::{OutgoingMessage, SHARED_WINDOW, Situation, choose};
 
 /// The thresholds of a connection, in bytes; [`usize::MAX`] stands for "never" in those that end in `_min`, and for "always"
 /// in the others.
@@ -37,7 +37,7 @@ const LONGEST: usize = 1 << 40;
 impl Thresholds {
     /// The thresholds of a connection whose ranks are in `situation`: its level, available ways, limits and
     /// oversubscription count; whether somebody waits or lags behind does not, each threshold takes the case it is for.
-    pub fn derive(costs: &Costs, situation: &Situation) -> Thresholds {
+    pub fn derive(costs: &PathCosts, situation: &Situation) -> Thresholds {
         let waiting = Situation {
             peer_waiting: true,
             skewed: false,
@@ -48,28 +48,33 @@ impl Thresholds {
             skewed: true,
             ..waiting
         };
-        let only = |ways: Ways, situation: Situation| Situation {
+        let only = |ways: MessagePaths, situation: Situation| Situation {
             available: situation.available.intersection(ways),
             ..situation
         };
-        let alone = Ways::NONE.with(Way::Pull).with(Way::Mapped);
-        let both = Ways::NONE.with(Way::Cooperate).with(Way::MappedCooperate);
-        let streamed = Ways::NONE.with(Way::Streamed);
-        let engine = Ways::NONE.with(Way::Offload);
+        let alone = MessagePaths::NONE
+            .with(MessagePath::Pull)
+            .with(MessagePath::Mapped);
+        let both = MessagePaths::NONE
+            .with(MessagePath::Cooperate)
+            .with(MessagePath::MappedCooperate);
+        let streamed = MessagePaths::NONE.with(MessagePath::Streamed);
+        let engine = MessagePaths::NONE.with(MessagePath::Offload);
         let overlap = Situation {
             overlap: true,
             ..waiting
         };
-        let from =
-            |ways: Ways, situation: Situation| from_on(costs, &situation, |way| ways.contains(way));
+        let from = |ways: MessagePaths, situation: Situation| {
+            from_on(costs, &situation, |way| ways.contains(way))
+        };
         let direct = alone.union(both);
         let direct_min = from(direct, only(direct.union(streamed), waiting));
         Thresholds {
             ring_max: up_to(costs, &waiting, |way| {
-                matches!(way, Way::Inline | Way::Ring)
+                matches!(way, MessagePath::Inline | MessagePath::Ring)
             }),
-            eager_max: up_to(costs, &waiting, Way::is_eager),
-            eager_max_skewed: up_to(costs, &skewed, Way::is_eager),
+            eager_max: up_to(costs, &waiting, MessagePath::is_eager),
+            eager_max_skewed: up_to(costs, &skewed, MessagePath::is_eager),
             direct_min,
             cooperate_min: from(both, only(direct, waiting)),
             direct_run_min: shortest_run(costs, &only(direct.union(streamed), waiting), direct_min),
@@ -139,12 +144,12 @@ pub struct Overrides {
     pub direct_run_min: Option<usize>,
 }
 
-fn way_of(len: usize, costs: &Costs, situation: &Situation) -> Way {
-    choose(&Message::contiguous(len), situation, costs)
+fn way_of(len: usize, costs: &PathCosts, situation: &Situation) -> MessagePath {
+    choose(&OutgoingMessage::contiguous(len), situation, costs)
 }
 
 /// Lengths between neighbours of which every estimate is linear and nothing is ruled in or out; ascending.
-fn corners(costs: &Costs, situation: &Situation) -> Vec<usize> {
+fn corners(costs: &PathCosts, situation: &Situation) -> Vec<usize> {
     let limits = situation.limits;
     let mut corners = vec![0, LONGEST];
     for limit in [
@@ -166,7 +171,7 @@ fn corners(costs: &Costs, situation: &Situation) -> Vec<usize> {
 }
 
 /// The longest length up to which all messages go a way that `is` accepts; 0 if even the empty one does not.
-fn up_to(costs: &Costs, situation: &Situation, is: impl Fn(Way) -> bool) -> usize {
+fn up_to(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) -> bool) -> usize {
     let way = |len: usize| way_of(len, costs, situation);
     if !is(way(0)) {
         return 0;
@@ -178,7 +183,7 @@ fn up_to(costs: &Costs, situation: &Situation, is: impl Fn(Way) -> bool) -> usiz
 }
 
 /// The shortest length from which on all messages go a way that `is` accepts; [`usize::MAX`] if there is none.
-fn from_on(costs: &Costs, situation: &Situation, is: impl Fn(Way) -> bool) -> usize {
+fn from_on(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) -> bool) -> usize {
     let way = |len: usize| way_of(len, costs, situation);
     if !is(way(LONGEST)) {
         return usize::MAX;
@@ -194,8 +199,8 @@ fn from_on(costs: &Costs, situation: &Situation, is: impl Fn(Way) -> bool) -> us
 fn first(
     low: usize,
     high: usize,
-    way: &impl Fn(usize) -> Way,
-    is: &impl Fn(Way) -> bool,
+    way: &impl Fn(usize) -> MessagePath,
+    is: &impl Fn(MessagePath) -> bool,
 ) -> Option<usize> {
     if way(low) == way(high) {
         None
@@ -211,8 +216,8 @@ fn first(
 fn last(
     low: usize,
     high: usize,
-    way: &impl Fn(usize) -> Way,
-    is: &impl Fn(Way) -> bool,
+    way: &impl Fn(usize) -> MessagePath,
+    is: &impl Fn(MessagePath) -> bool,
 ) -> Option<usize> {
     if way(low) == way(high) {
         None
@@ -225,7 +230,7 @@ fn last(
 }
 
 /// The shortest average piece with which a message well above `direct_min` is still copied as it lies.
-fn shortest_run(costs: &Costs, situation: &Situation, direct_min: usize) -> usize {
+fn shortest_run(costs: &PathCosts, situation: &Situation, direct_min: usize) -> usize {
     let Some(len) = direct_min.max(1 << 20).checked_mul(2) else {
         return usize::MAX;
     };
@@ -233,11 +238,11 @@ fn shortest_run(costs: &Costs, situation: &Situation, direct_min: usize) -> usiz
         return usize::MAX;
     }
     let worth = |run: usize| {
-        let message = Message {
+        let message = OutgoingMessage {
             pieces: len.div_ceil(run),
-            ..Message::contiguous(len)
+            ..OutgoingMessage::contiguous(len)
         };
-        choose(&message, situation, costs) != Way::Streamed
+        choose(&message, situation, costs) != MessagePath::Streamed
     };
     if worth(1) {
         return 1;
@@ -257,17 +262,17 @@ fn shortest_run(costs: &Costs, situation: &Situation, direct_min: usize) -> usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::costs::{Cost, LEVELS};
+    use crate::costs::{LEVELS, PathCost};
     use mica_node::topology::Level;
     use proptest::prelude::*;
 
     fn situation(level: Level) -> Situation {
-        Situation::waiting(level, Ways::ALL)
+        Situation::waiting(level, MessagePaths::ALL)
     }
 
     #[test]
     fn shipped_thresholds_are_sane() {
-        let derive = |level| Thresholds::derive(&Costs::default(), &situation(level));
+        let derive = |level| Thresholds::derive(&PathCosts::default(), &situation(level));
         let shared = derive(Level::SharedCache);
         assert!((4 << 10..=8 << 10).contains(&shared.ring_max), "{shared:?}");
         for level in LEVELS {
@@ -278,8 +283,9 @@ mod tests {
             );
             assert_eq!(t.eager_max_skewed, 256 << 10);
             // By the kernel, that is; who loads and stores has less to pay for a piece.
-            let kernel = Situation::waiting(level, Ways::SHARED_MEMORY.with(Way::Pull));
-            let run = Thresholds::derive(&Costs::default(), &kernel).direct_run_min;
+            let kernel =
+                Situation::waiting(level, MessagePaths::SHARED_MEMORY.with(MessagePath::Pull));
+            let run = Thresholds::derive(&PathCosts::default(), &kernel).direct_run_min;
             assert!((128..16 << 10).contains(&run), "{level:?}: {run}");
             assert!(t.direct_run_min <= run, "{t:?}");
             assert!(t.offload_min > 8 << 10 && t.offload_min < 16 << 20, "{t:?}");
@@ -288,16 +294,17 @@ mod tests {
         assert!(node.eager_max < derive(Level::Package).eager_max);
         assert!(derive(Level::Package).eager_max < shared.eager_max);
         let by_kernel = |level| {
-            let kernel = Situation::waiting(level, Ways::SHARED_MEMORY.with(Way::Pull));
-            Thresholds::derive(&Costs::default(), &kernel).direct_min
+            let kernel =
+                Situation::waiting(level, MessagePaths::SHARED_MEMORY.with(MessagePath::Pull));
+            Thresholds::derive(&PathCosts::default(), &kernel).direct_min
         };
         assert!(by_kernel(Level::Node) < by_kernel(Level::SharedCache));
     }
 
     #[test]
     fn without_direct_copy_eager_ends_at_its_limit() {
-        let alone = Situation::waiting(Level::Node, Ways::SHARED_MEMORY);
-        let t = Thresholds::derive(&Costs::default(), &alone);
+        let alone = Situation::waiting(Level::Node, MessagePaths::SHARED_MEMORY);
+        let t = Thresholds::derive(&PathCosts::default(), &alone);
         assert_eq!(t.eager_max, 64 << 10);
         assert_eq!(
             (t.direct_min, t.cooperate_min, t.offload_min),
@@ -312,9 +319,9 @@ mod tests {
             oversubscribed: true,
             ..situation(Level::Package)
         };
-        let t = Thresholds::derive(&Costs::default(), &crowded);
+        let t = Thresholds::derive(&PathCosts::default(), &crowded);
         assert_eq!(t.cooperate_min, usize::MAX);
-        let apart = Thresholds::derive(&Costs::default(), &situation(Level::Package));
+        let apart = Thresholds::derive(&PathCosts::default(), &situation(Level::Package));
         assert!(apart.cooperate_min < usize::MAX);
         assert!(
             t.direct_min <= apart.direct_min,
@@ -324,7 +331,7 @@ mod tests {
 
     #[test]
     fn what_is_set_by_hand_holds() {
-        let derived = Thresholds::derive(&Costs::default(), &situation(Level::SharedCache));
+        let derived = Thresholds::derive(&PathCosts::default(), &situation(Level::SharedCache));
         assert_eq!(derived.overridden(&Overrides::default()), derived);
         let explicit = Overrides {
             eager_max: Some(100),
@@ -350,7 +357,7 @@ mod tests {
 
     #[test]
     fn limits_default_to_the_tunables() {
-        let limits = crate::select::Limits::default();
+        let limits = crate::select::EagerLimits::default();
         let bytes = |t: &tunables::Tunable| match t.default.split_at(t.default.len() - 1) {
             (digits, "K") => digits.parse::<usize>().unwrap() << 10,
             other => panic!("{other:?}"),
@@ -365,9 +372,9 @@ mod tests {
             knees in (100u64..1 << 16, 1u64..1 << 22),
             pieces in 0.0..100.0f64,
             shares in (0.0..=1.0f64, 0.0..=1.0f64),
-        ) -> Cost {
+        ) -> PathCost {
             let first = knees.0;
-            Cost::new(start, &[(0, prices[0]), (first, prices[1]), (first + knees.1, prices[2])])
+            PathCost::new(start, &[(0, prices[0]), (first, prices[1]), (first + knees.1, prices[2])])
                 .pieces(pieces)
                 .shares(shares.0, shares.1)
         }
@@ -381,12 +388,12 @@ mod tests {
             oversubscribed: bool,
             lens in prop::collection::vec((0u32..24, 0.5..1.0f64), 64),
         ) {
-            let mut table = Costs::default();
-            for (way, cost) in Way::ALL.into_iter().zip(costs) {
+            let mut table = PathCosts::default();
+            for (way, cost) in MessagePath::ALL.into_iter().zip(costs) {
                 table.set(Level::Node, way, cost);
             }
             let waiting = Situation { oversubscribed, ..situation(Level::Node) };
-            let direct = Ways::RENDEZVOUS.without(Ways::NONE.with(Way::Offload));
+            let direct = MessagePaths::RENDEZVOUS.without(MessagePaths::NONE.with(MessagePath::Offload));
             let t = Thresholds::derive(&table, &waiting);
             let lens: Vec<usize> = lens
                 .into_iter()
@@ -402,7 +409,7 @@ mod tests {
 
             // Direct: all from the threshold on, and not the one before.
             let asked = Situation { available: direct, ..waiting };
-            let copied = |len: usize| way_of(len, &table, &asked) != Way::Streamed;
+            let copied = |len: usize| way_of(len, &table, &asked) != MessagePath::Streamed;
             for len in lens.iter().copied().filter(|&len| len > 40) {
                 prop_assert!(len < t.direct_min || copied(len), "{len} of {}", t.direct_min);
             }

@@ -39,7 +39,7 @@ use mica_node::topology::Level;
 use mica_node::tunables;
 
 use crate::collective::CollectiveCosts;
-use crate::costs::{Cost, Costs, Way, level_name};
+use crate::costs::{MessagePath, PathCost, PathCosts, level_name};
 
 mod collective;
 mod parser;
@@ -97,7 +97,7 @@ pub struct Tuning {
     /// The machine that it was measured on.
     pub machine: Identity,
     /// The costs that were measured; each pair of level and way at most once.
-    pub costs: Vec<(Level, Way, Cost)>,
+    pub costs: Vec<(Level, MessagePath, PathCost)>,
     /// What was measured of the steps of collectives.
     pub collective: CollectiveTuning,
 }
@@ -156,8 +156,8 @@ impl Tuning {
     }
 
     /// The shipped costs with the measured ones in their place.
-    pub fn applied(&self) -> Costs {
-        let mut costs = Costs::default();
+    pub fn applied(&self) -> PathCosts {
+        let mut costs = PathCosts::default();
         for &(level, way, cost) in &self.costs {
             costs.set(level, way, cost);
         }
@@ -241,7 +241,7 @@ impl fmt::Display for Source {
 ///
 /// # Errors
 /// When the file cannot be read, is malformed, or is another machine's.
-pub fn in_force(prefix: Option<&Path>) -> Result<(Costs, Source), TuningError> {
+pub fn in_force(prefix: Option<&Path>) -> Result<(PathCosts, Source), TuningError> {
     let (tuning, source) = file_in_force(prefix)?;
     Ok((tuning.applied(), source))
 }
@@ -302,7 +302,7 @@ impl fmt::Display for Tuning {
 }
 
 /// The prices of a cost.
-fn write_spans(f: &mut fmt::Formatter<'_>, cost: &Cost) -> fmt::Result {
+fn write_spans(f: &mut fmt::Formatter<'_>, cost: &PathCost) -> fmt::Result {
     let list = |values: Vec<String>| format!("[{}]", values.join(", "));
     let from = cost.used_spans().map(|span| span.from.to_string());
     let byte_ns = cost.used_spans().map(|span| span.byte_ns.to_string());

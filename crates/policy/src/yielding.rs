@@ -34,14 +34,14 @@
 //! and they are never below 0.
 
 /// Shortest time of nothing but polls before the thread yields: one poll.
-pub const PATIENCE_MIN_NS: u32 = 50;
+pub const SPIN_LIMIT_MIN_NS: u32 = 50;
 
 /// The time of nothing but polls is counted so far beyond the patience, and no further: computing
 /// soon outweighs a long wait.
 const PURE_BEYOND_NS: u32 = 300;
 
 /// The longest such time that is learned: some 15 switches between ranks.
-pub const PATIENCE_MAX_NS: u32 = 20_000;
+pub const SPIN_LIMIT_MAX_NS: u32 = 20_000;
 
 /// Yields after which the patience halves, if the program was not seen to compute meanwhile.
 const LONG_WAIT: u32 = 256;
@@ -128,7 +128,7 @@ impl PollYield {
             alone_until_ns: 0,
             pure_ns: 0,
             idle_ns: 0,
-            patience_ns: PATIENCE_MIN_NS,
+            patience_ns: SPIN_LIMIT_MIN_NS,
             slice_ns: SLICE_MIN_NS,
             is_new_slice: false,
             yields: 0,
@@ -213,7 +213,7 @@ impl PollYield {
         self.yields += 1;
         if self.yields == LONG_WAIT {
             self.yields = 0;
-            self.patience_ns = (self.patience_ns / 2).max(PATIENCE_MIN_NS);
+            self.patience_ns = (self.patience_ns / 2).max(SPIN_LIMIT_MIN_NS);
         }
     }
 
@@ -233,7 +233,7 @@ impl PollYield {
         self.pure_ns = 0;
         if self.yields > 0 {
             self.yields = 0;
-            self.patience_ns = (2 * self.patience_ns).min(PATIENCE_MAX_NS);
+            self.patience_ns = (2 * self.patience_ns).min(SPIN_LIMIT_MAX_NS);
         }
     }
 }

@@ -1,14 +1,16 @@
 //! The choice on whole machines: for each pair of ranks its level, and with that its thresholds (chai-2009, 6.3.1).
 
-use mica_node::topology::{BindTo, Level, Machine, MapBy, Place, level_between, map};
-use mica_policy::{Cost, Costs, Message, Situation, Thresholds, Way, Ways, choose};
+use mica_node::topology::{BindTo, CorePlace, Level, Machine, MapBy, level_between, map};
+use mica_policy::{
+    MessagePath, MessagePaths, OutgoingMessage, PathCost, PathCosts, Situation, Thresholds, choose,
+};
 
 /// The two ways that chai-2009 compares.
-const CHAI: Ways = Ways::SHARED_MEMORY.with(Way::Pull);
+const CHAI: MessagePaths = MessagePaths::SHARED_MEMORY.with(MessagePath::Pull);
 
 /// Costs of a machine on which direct copy overtakes shared memory at 32 KiB, 2 KiB and 1 KiB (chai-2009, 6.3.1).
-fn chai() -> Costs {
-    let mut costs = Costs::default();
+fn chai() -> PathCosts {
+    let mut costs = PathCosts::default();
     for (level, cells_ns) in [
         (Level::SharedCache, 0.4 + 3000.0 / 32768.0),
         (Level::Package, 0.4 + 3000.0 / 2048.0),
@@ -16,25 +18,37 @@ fn chai() -> Costs {
     ] {
         costs.set(
             level,
-            Way::Pull,
-            Cost::new(4000.0, &[(0, 0.4)]).shares(0.0, 1.0),
+            MessagePath::Pull,
+            PathCost::new(4000.0, &[(0, 0.4)]).shares(0.0, 1.0),
         );
-        costs.set(level, Way::Ring, Cost::new(1000.0, &[(0, cells_ns)]));
-        costs.set(level, Way::Cells, Cost::new(1000.0, &[(0, cells_ns)]));
-        costs.set(level, Way::Streamed, Cost::new(2500.0, &[(0, cells_ns)]));
+        costs.set(
+            level,
+            MessagePath::Ring,
+            PathCost::new(1000.0, &[(0, cells_ns)]),
+        );
+        costs.set(
+            level,
+            MessagePath::Cells,
+            PathCost::new(1000.0, &[(0, cells_ns)]),
+        );
+        costs.set(
+            level,
+            MessagePath::Streamed,
+            PathCost::new(2500.0, &[(0, cells_ns)]),
+        );
     }
     costs
 }
 
 /// The places of as many ranks as the machine has cores.
-fn places(machine: &str) -> Vec<Place> {
+fn places(machine: &str) -> Vec<CorePlace> {
     let machine = Machine::synthetic(machine).expect("a machine");
     let slots = map(&machine, machine.cores(), MapBy::Core, BindTo::Core);
     slots.into_iter().map(|slot| slot.place).collect()
 }
 
 /// For each ordered pair of ranks: its level and eager threshold.
-fn pairs(places: &[Place], costs: &Costs) -> Vec<(usize, usize, Level, usize)> {
+fn pairs(places: &[CorePlace], costs: &PathCosts) -> Vec<(usize, usize, Level, usize)> {
     let threshold = Level::ALL.map(|level| {
         let situation = Situation::waiting(level, CHAI);
         Thresholds::derive(costs, &situation).eager_max
@@ -90,15 +104,15 @@ fn the_same_message_goes_differently_near_and_far() {
     let places = places("pack:2 l2:2 core:2 pu:1");
     let way = |a: usize, b: usize, len: usize| {
         let situation = Situation::waiting(level_between(&places[a], &places[b]), CHAI);
-        choose(&Message::contiguous(len), &situation, &chai())
+        choose(&OutgoingMessage::contiguous(len), &situation, &chai())
     };
     assert_eq!(
         (way(0, 1, 1500), way(0, 2, 1500), way(0, 4, 1500)),
-        (Way::Ring, Way::Ring, Way::Pull)
+        (MessagePath::Ring, MessagePath::Ring, MessagePath::Pull)
     );
     assert_eq!(
         (way(0, 1, 16384), way(0, 2, 16384), way(0, 4, 16384)),
-        (Way::Cells, Way::Pull, Way::Pull)
+        (MessagePath::Cells, MessagePath::Pull, MessagePath::Pull)
     );
 }
 
@@ -118,7 +132,7 @@ fn skew_raises_the_threshold_of_every_level() {
 fn unbound_ranks_take_the_farthest_that_they_may_be() {
     let machine = Machine::synthetic("pack:8 l3:1 core:6 pu:1").expect("a machine");
     let slots = map(&machine, 2, MapBy::Core, BindTo::None);
-    let places: Vec<Place> = slots.into_iter().map(|slot| slot.place).collect();
+    let places: Vec<CorePlace> = slots.into_iter().map(|slot| slot.place).collect();
     for (_, _, level, eager_max) in pairs(&places, &chai()) {
         assert_eq!((level, eager_max), (Level::Node, 1 << 10));
     }

@@ -6,21 +6,21 @@
 //! sleeps where no message wakes it, and short messages do not pay for it but for the engine's lock, which it needs.
 
 use crate::engine::Engine;
-use crate::state::State;
+use crate::state::EngineState;
 use mica_channel::offload;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Looks for something to do before the thread parks while a long message is under way: some 100 us.
-const LOOKS: u32 = 2000;
+const IDLE_POLLS: u32 = 2000;
 
 /// The thread's bed.
 #[derive(Debug, Default)]
-pub(crate) struct Attendant {
+pub(crate) struct ProgressThread {
     is_called: Mutex<bool>,
     call: Condvar,
 }
 
-impl Attendant {
+impl ProgressThread {
     /// Wakes the thread if it sleeps, or is about to.
     pub fn call(&self) {
         *self
@@ -56,15 +56,15 @@ impl Engine {
         }
     }
 
-    fn serve(&self, attendant: &Attendant) {
+    fn serve(&self, attendant: &ProgressThread) {
         loop {
             attendant.sleep();
             let mut idle = 0;
             while self.enter(|state| state.needs_attention()) {
-                match self.attending(State::progress) {
+                match self.attending(EngineState::progress) {
                     Ok(true) => idle = 0,
                     // Its core has nothing better to do, and to be woken takes longer than many a copy.
-                    Ok(false) if idle < LOOKS => {
+                    Ok(false) if idle < IDLE_POLLS => {
                         idle += 1;
                         std::hint::spin_loop();
                     }
@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// As [`enter`](Engine::enter), by the attendant.
-    fn attending<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+    fn attending<R>(&self, f: impl FnOnce(&mut EngineState) -> R) -> R {
         self.enter(|state| {
             state.attending = true;
             let result = f(state);

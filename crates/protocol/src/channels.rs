@@ -8,7 +8,7 @@
 //! sender's memory come in chunks, as through the FIFOs of the basic design.
 
 use crate::packet;
-use crate::traffic::Way;
+use crate::traffic::TrafficClass;
 use mica_channel::ChannelError;
 use mica_channel::memory::View;
 use mica_channel::shm::{Packet, Shm, inline_packet};
@@ -19,12 +19,12 @@ pub(crate) struct Channels {
     pub shm: Shm,
     pub net: Option<Box<dyn Transport>>,
     /// By rank, where there is a network: what is known of those who are reached over it.
-    far: Vec<Far>,
+    far: Vec<RemotePeer>,
 }
 
 /// What is known of a peer that is reached over the network.
 #[derive(Debug, Clone, Copy, Default)]
-struct Far {
+struct RemotePeer {
     /// It holds this rank's messages back.
     held: bool,
     /// Messages sent to it, and those of them that it is known to have taken in.
@@ -35,13 +35,13 @@ struct Far {
     told: u64,
 }
 
-impl Far {
+impl RemotePeer {
     fn has_credit(&self) -> bool {
         self.sent - self.taken < WINDOW
     }
 
     /// Takes note of a packet that is about messages in general.
-    fn hear(&mut self, packet: &Packet) {
+    fn note(&mut self, packet: &Packet) {
         match packet.kind {
             packet::HOLD => self.held = packet::read_hold(packet),
             packet::CREDIT => self.taken = self.taken.max(packet.word(0)).min(self.sent),
@@ -55,7 +55,7 @@ impl Far {
 const WINDOW: u64 = 256;
 
 /// Messages over the network that are sent to one peer without a look at what it says of them.
-const UNLOOKED: u64 = 32;
+const UNPOLLED_SENDS: u64 = 32;
 
 /// Packets of the network that have come and wait to be taken in, from which on no message is sent: half of what there is room
 /// for.
@@ -65,23 +65,23 @@ impl Channels {
     pub fn new(shm: Shm, net: Option<Box<dyn Transport>>, ranks: u32) -> Channels {
         let far = match &net {
             None => Vec::new(),
-            Some(_) => vec![Far::default(); ranks as usize],
+            Some(_) => vec![RemotePeer::default(); ranks as usize],
         };
         Channels { shm, net, far }
     }
 
     /// Whether `peer` is known to hold this rank's messages back: then they are to be announced only.
     pub fn is_held(&mut self, peer: u32) -> bool {
-        match self.is_far(peer) {
+        match self.is_remote(peer) {
             true => self.far[peer as usize].held,
             false => self.shm.is_held(peer),
         }
     }
 
     /// `peer`, who is reached over the network, has said something about messages in general.
-    pub fn hear_far(&mut self, peer: u32, packet: &Packet) {
+    pub fn note_flow_control(&mut self, peer: u32, packet: &Packet) {
         if let Some(far) = self.far.get_mut(peer as usize) {
-            far.hear(packet);
+            far.note(packet);
         }
     }
 
@@ -92,7 +92,7 @@ impl Channels {
     }
 
     /// A message of `source` has been taken in, which came over the network. Answers what `source` is to be told of that.
-    pub fn count_far(&mut self, source: u32) -> Option<Packet> {
+    pub fn count_received(&mut self, source: u32) -> Option<Packet> {
         let far = self.far.get_mut(source as usize)?;
         far.taken_in += 1;
         (far.taken_in - far.told >= WINDOW / 4).then(|| {
@@ -103,14 +103,14 @@ impl Channels {
 
     /// Whether a message may go to `peer` over the network now. A sender that always finds room would take in nothing, so it
     /// looks from time to time; what it finds is taken in later, in its turn.
-    fn takes_message_far(&mut self, peer: u32) -> bool {
+    fn has_remote_credit(&mut self, peer: u32) -> bool {
         let (Some(far), Some(net)) = (self.far.get_mut(peer as usize), self.net.as_deref_mut())
         else {
             return true;
         };
-        if !far.has_credit() || far.sent.is_multiple_of(UNLOOKED) {
-            net.look();
-            net.for_each_waiting(peer, &mut |packet| far.hear(packet));
+        if !far.has_credit() || far.sent.is_multiple_of(UNPOLLED_SENDS) {
+            net.poll();
+            net.for_each_waiting(peer, &mut |packet| far.note(packet));
             if net.waiting() >= WAITING_MAX {
                 // What it says may lie behind this: first that is to be taken in.
                 return false;
@@ -120,7 +120,7 @@ impl Channels {
     }
 
     /// A message has left for `peer` over the network, if it was `sent`.
-    fn has_sent_far(&mut self, peer: u32, sent: bool) {
+    fn count_sent(&mut self, peer: u32, sent: bool) {
         if let (true, Some(far)) = (sent, self.far.get_mut(peer as usize)) {
             far.sent += 1;
         }
@@ -128,7 +128,7 @@ impl Channels {
 
     /// Whether `peer` is reached over the network.
     #[inline]
-    pub fn is_far(&self, peer: u32) -> bool {
+    pub fn is_remote(&self, peer: u32) -> bool {
         match &self.net {
             None => false,
             Some(net) => net.reaches(peer),
@@ -146,11 +146,11 @@ impl Channels {
     }
 
     /// How a message that is sent in one packet of its own goes to `peer`, as it is counted.
-    pub fn eager_way(&self, peer: u32) -> Way {
-        if self.is_far(peer) {
-            Way::Net
+    pub fn eager_way(&self, peer: u32) -> TrafficClass {
+        if self.is_remote(peer) {
+            TrafficClass::Net
         } else {
-            Way::Ring
+            TrafficClass::Ring
         }
     }
 
@@ -167,31 +167,31 @@ impl Channels {
         context: u64,
         tag: i32,
         view: &View,
-    ) -> Result<Option<Way>, ChannelError> {
+    ) -> Result<Option<TrafficClass>, ChannelError> {
         match self.shm.send_inline(peer, kind, context, tag, view)? {
-            Some(true) => Ok(Some(Way::Inline)),
+            Some(true) => Ok(Some(TrafficClass::Inline)),
             Some(false) => Ok(None),
-            None => self.send_inline_far(peer, kind, context, tag, view),
+            None => self.send_inline_remote(peer, kind, context, tag, view),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn send_inline_far(
+    fn send_inline_remote(
         &mut self,
         peer: u32,
         kind: u8,
         context: u64,
         tag: i32,
         view: &View,
-    ) -> Result<Option<Way>, ChannelError> {
-        if !self.takes_message_far(peer) {
+    ) -> Result<Option<TrafficClass>, ChannelError> {
+        if !self.has_remote_credit(peer) {
             return Ok(None);
         }
         let packet = inline_packet(kind, context, tag, view);
-        let sent = self.send_far(peer, &packet, None, 0)?;
-        self.has_sent_far(peer, sent);
-        Ok(sent.then_some(Way::Net))
+        let sent = self.send_remote(peer, &packet, None, 0)?;
+        self.count_sent(peer, sent);
+        Ok(sent.then_some(TrafficClass::Net))
     }
 
     /// Sends `packet`; its `payload` bytes are those of `view` from the start on. False when there is no room, or it is a
@@ -208,28 +208,28 @@ impl Channels {
     ) -> Result<bool, ChannelError> {
         match self.shm.send(peer, packet, view)? {
             Some(sent) => Ok(sent),
-            None => self.send_more_far(peer, packet, view),
+            None => self.send_message_remote(peer, packet, view),
         }
     }
 
     #[cold]
-    fn send_more_far(
+    fn send_message_remote(
         &mut self,
         peer: u32,
         packet: &Packet,
         view: Option<&View>,
     ) -> Result<bool, ChannelError> {
         let is_message = view.is_some();
-        if is_message && !self.takes_message_far(peer) {
+        if is_message && !self.has_remote_credit(peer) {
             return Ok(false);
         }
-        let sent = self.send_far(peer, packet, view, 0)?;
-        self.has_sent_far(peer, sent && is_message);
+        let sent = self.send_remote(peer, packet, view, 0)?;
+        self.count_sent(peer, sent && is_message);
         Ok(sent)
     }
 
     #[cold]
-    fn send_far(
+    fn send_remote(
         &mut self,
         peer: u32,
         packet: &Packet,
@@ -270,8 +270,8 @@ impl Channels {
         view: &View,
         position: usize,
     ) -> Result<bool, ChannelError> {
-        if self.is_far(peer) {
-            self.send_far(peer, packet, Some(view), position)
+        if self.is_remote(peer) {
+            self.send_remote(peer, packet, Some(view), position)
         } else {
             Ok(self.shm.send_chunk(peer, packet, view, position))
         }
@@ -287,7 +287,7 @@ impl Channels {
 
     /// True when a cell for `peer` could be had; always if it needs none.
     pub fn has_cell(&mut self, peer: u32) -> bool {
-        self.is_far(peer) || self.shm.has_cell(peer)
+        self.is_remote(peer) || self.shm.has_cell(peer)
     }
 
     /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from `position` on; as many as the

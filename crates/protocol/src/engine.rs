@@ -3,23 +3,23 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::attendant::Attendant;
+use crate::attendant::ProgressThread;
 use crate::hang::{Pending, Reporter, WaitList};
-use crate::matching::Pattern;
+use crate::matching::MatchPattern;
 use crate::offloading::Offload;
-use crate::receive::{Completion, Started};
+use crate::receive::{ReceiveCompletion, Started};
 use crate::send::SendId;
-use crate::state::{STIRRED, SUMMON, State};
+use crate::state::{EngineState, STIRRED, SUMMON};
 use crate::{CollectiveTraffic, Fault, Traffic, wait};
-use mica_bootstrap::{Nodes, ProcessManager};
+use mica_bootstrap::{NodeMap, ProcessManager};
 use mica_channel::area::Area;
-use mica_channel::direct::Reach;
+use mica_channel::direct::PeerAccess;
 use mica_channel::memory::View;
-use mica_node::late::Table;
+use mica_node::late::LateRecord;
 use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
-use mica_node::park::{Bell, Fencing};
+use mica_node::park::{Fencing, WakeSocket};
 use mica_node::segment::{CommonAbilities, JobSegment, SegmentError, WaitKind};
-use mica_node::topology::Place;
+use mica_node::topology::CorePlace;
 use mica_policy::collective::CollectiveCosts;
 
 /// How often a blocking receive looks at its sender's ring alone before it posts itself and looks at all.
@@ -32,16 +32,16 @@ pub(crate) const GLANCES_SHARED: u32 = 4;
 /// [`Engine::elide_lock`].
 #[derive(Debug)]
 pub struct Engine {
-    pub(crate) state: ThreadLock<State>,
+    pub(crate) state: ThreadLock<EngineState>,
     pub(crate) segment: &'static JobSegment,
     pub(crate) rank: u32,
     pub(crate) launched: bool,
     /// Who is on which node.
-    pub(crate) nodes: Nodes,
+    pub(crate) nodes: NodeMap,
     /// The launcher's service to the job's processes; none for a job on one node by our own launcher, or after the end.
     pub(crate) manager: Mutex<Option<Box<dyn ProcessManager>>>,
     /// What wakes this rank where it waits for a network, too.
-    pub(crate) bell: Option<Bell>,
+    pub(crate) bell: Option<WakeSocket>,
     /// Peers may be lost without the end of the job: a rank that waits for long looks for them.
     pub(crate) is_watchful: bool,
     /// Looks of a blocking receive at its sender alone; none where polling follows a schedule.
@@ -61,9 +61,9 @@ pub struct Engine {
     /// A copy engine is at hand, which must know whether the program waits.
     pub(crate) offloads: bool,
     /// Makes progress for the program, where that was asked for.
-    pub(crate) attendant: Option<Attendant>,
+    pub(crate) attendant: Option<ProgressThread>,
     /// How collectives reach peers' buffers.
-    pub(crate) reach: Reach,
+    pub(crate) reach: PeerAccess,
     /// What collectives are chosen by.
     pub(crate) collective_costs: Arc<CollectiveCosts>,
     /// What collectives have moved without messages.
@@ -73,8 +73,8 @@ pub struct Engine {
 }
 
 /// What [`State::glance`] saw.
-pub(crate) enum Glance {
-    Received(Completion),
+pub(crate) enum ProgressHint {
+    Received(ReceiveCompletion),
     Nothing,
     /// Something that needs the full machinery.
     Busy,
@@ -102,10 +102,10 @@ impl Engine {
     }
 
     /// Where a rank runs on its node; nothing is known of ranks of other nodes.
-    pub fn place(&self, rank: u32) -> Place {
+    pub fn place(&self, rank: u32) -> CorePlace {
         match self.segment.is_member(rank) {
             true => self.segment.place(rank),
-            false => Place::UNKNOWN,
+            false => CorePlace::UNKNOWN,
         }
     }
 
@@ -142,7 +142,7 @@ impl Engine {
     }
 
     /// How collectives reach the buffers of peers on this node.
-    pub fn reach(&self) -> &Reach {
+    pub fn reach(&self) -> &PeerAccess {
         &self.reach
     }
 
@@ -162,7 +162,7 @@ impl Engine {
         context: u64,
         members: &[u32],
     ) -> Result<CommonAbilities, Fault> {
-        let waiting = |_: &State, list: &mut WaitList| {
+        let waiting = |_: &EngineState, list: &mut WaitList| {
             list.add(Pending {
                 context: Some(context),
                 name: Some("the abilities of a communicator's ranks".into()),
@@ -213,7 +213,7 @@ impl Engine {
 
     /// Runs `f` on the state, once.
     #[inline(always)]
-    pub fn enter<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+    pub fn enter<R>(&self, f: impl FnOnce(&mut EngineState) -> R) -> R {
         let mut state = self.state.lock();
         let result = f(&mut state);
         if state.is_shared() {
@@ -273,21 +273,21 @@ impl Engine {
     /// # Errors
     /// When progress fails for want of memory.
     #[inline(always)]
-    pub fn receive(&self, pattern: Pattern, view: &View) -> Result<Completion, Fault> {
+    pub fn receive(&self, pattern: MatchPattern, view: &View) -> Result<ReceiveCompletion, Fault> {
         if let Some(source) = pattern.source
             && source != self.rank
         {
             for _ in 0..self.glances {
                 match self.enter(|state| state.glance(&pattern, source, view, true)) {
-                    Glance::Received(completion) => return Ok(completion),
+                    ProgressHint::Received(completion) => return Ok(completion),
                     // The sender may be next in this core's queue.
-                    Glance::Nothing if self.shares_core => {
+                    ProgressHint::Nothing if self.shares_core => {
                         if wait::give_way() {
                             break;
                         }
                     }
-                    Glance::Nothing => std::hint::spin_loop(),
-                    Glance::Busy => break,
+                    ProgressHint::Nothing => std::hint::spin_loop(),
+                    ProgressHint::Busy => break,
                 }
             }
         }
@@ -299,14 +299,14 @@ impl Engine {
     /// # Errors
     /// When progress fails for want of memory.
     #[inline]
-    pub fn start_receive(&self, pattern: Pattern, view: &View) -> Result<Started, Fault> {
+    pub fn start_receive(&self, pattern: MatchPattern, view: &View) -> Result<Started, Fault> {
         self.enter(|state| {
             if let Some(source) = pattern.source
                 && source != self.rank
                 && self.glances > 0
             {
                 state.take_in_posted(source)?;
-                if let Glance::Received(done) = state.glance(&pattern, source, view, false) {
+                if let ProgressHint::Received(done) = state.glance(&pattern, source, view, false) {
                     return Ok(Started::Received(done));
                 }
             }
@@ -315,7 +315,11 @@ impl Engine {
     }
 
     #[inline(never)]
-    fn receive_posted(&self, pattern: Pattern, view: &View) -> Result<Completion, Fault> {
+    fn receive_posted(
+        &self,
+        pattern: MatchPattern,
+        view: &View,
+    ) -> Result<ReceiveCompletion, Fault> {
         let id = self.enter(|state| state.receive(pattern, view))?;
         self.drive(
             |_, list| list.add(waiting_for(WaitKind::Receive, &pattern, Some(view.len()))),
@@ -329,11 +333,12 @@ impl Engine {
     /// When progress fails for want of memory.
     pub fn probe<R>(
         &self,
-        pattern: Pattern,
-        f: impl FnMut(&mut State) -> Option<R>,
+        pattern: MatchPattern,
+        f: impl FnMut(&mut EngineState) -> Option<R>,
     ) -> Result<R, Fault> {
-        let waiting =
-            |_: &State, list: &mut WaitList| list.add(waiting_for(WaitKind::Probe, &pattern, None));
+        let waiting = |_: &EngineState, list: &mut WaitList| {
+            list.add(waiting_for(WaitKind::Probe, &pattern, None))
+        };
         self.drive(waiting, f)
     }
 
@@ -353,7 +358,7 @@ impl Engine {
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub fn publish_late(&self, table: &Table) -> Result<(), SegmentError> {
+    pub fn publish_late(&self, table: &LateRecord) -> Result<(), SegmentError> {
         self.segment.publish_late(self.rank, table)
     }
 
@@ -443,7 +448,7 @@ impl Engine {
     }
 }
 
-fn waiting_for(kind: WaitKind, pattern: &Pattern, bytes: Option<usize>) -> Pending {
+fn waiting_for(kind: WaitKind, pattern: &MatchPattern, bytes: Option<usize>) -> Pending {
     Pending {
         peer: pattern.source,
         tag: pattern.tag,

@@ -6,42 +6,42 @@
 //! | otherwise, or if the read is refused | the sender sends it | receiver: `CLEAR`; sender: `CHUNK` ... |
 
 use crate::Fault;
-use crate::packet::{self, Request};
+use crate::packet::{self, RtsPacket};
 use crate::receive::RecvId;
-use crate::send::Phase;
-use crate::state::State;
-use crate::traffic::Way;
-use crate::wait::VIGIL;
+use crate::send::SendPhase;
+use crate::state::EngineState;
+use crate::traffic::TrafficClass;
+use crate::wait::LIVENESS_INTERVAL;
 use mica_channel::RemoteRegion;
 use mica_channel::memory::View;
-use mica_channel::transport::Wait;
-use mica_node::park::Watch;
+use mica_channel::transport::WaitMode;
+use mica_node::park::BellWatch;
 use mica_node::segment::JobSegment;
-use mica_policy::{Message, NetworkLimits, NetworkWay, network_way};
+use mica_policy::{NetworkLimits, NetworkPath, OutgoingMessage, network_way};
 use slab::Slab;
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// Between two looks at a network that cannot be waited for.
-const MOMENT: Duration = Duration::from_micros(500);
+const POLL_SLEEP: Duration = Duration::from_micros(500);
 
 /// The messages that this rank reads from their senders.
 #[derive(Debug, Default)]
-pub(crate) struct FarReads {
-    all: Slab<FarRead>,
+pub(crate) struct RemoteReads {
+    all: Slab<RemoteRead>,
     /// Those for which there was no room yet.
     waiting: VecDeque<usize>,
 }
 
 #[cfg(test)]
-impl FarReads {
+impl RemoteReads {
     pub fn is_empty(&self) -> bool {
         self.all.is_empty() && self.waiting.is_empty()
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct FarRead {
+struct RemoteRead {
     recv: RecvId,
     peer: u32,
     sender_op: u32,
@@ -49,9 +49,9 @@ struct FarRead {
     len: usize,
 }
 
-impl State {
+impl EngineState {
     /// Announces the send `id` to its receiver, who is reached over the network. False when there is no room.
-    pub(crate) fn send_request_far(&mut self, id: u32) -> Result<bool, Fault> {
+    pub(crate) fn send_rts_remote(&mut self, id: u32) -> Result<bool, Fault> {
         let op = &mut self.sends[id as usize];
         let (peer, len) = (op.peer, op.view.len());
         let is_held = self.channels.is_held(peer);
@@ -68,7 +68,7 @@ impl State {
             op.asking.registered = net.expose(address, len).ok();
         }
         let registered = op.asking.registered.as_ref().map(RemoteRegion::from);
-        let request = Request {
+        let request = RtsPacket {
             len: len as u64,
             op: id,
             split: None,
@@ -80,17 +80,17 @@ impl State {
         let head = packet::request(op.context, op.tag, &request);
         let sent = self.channels.send(peer, &head, None)?;
         if sent {
-            self.sends[id as usize].phase = Phase::Asked;
+            self.sends[id as usize].phase = SendPhase::Asked;
         }
         Ok(sent)
     }
 
     /// Gets the first `len` bytes of a message that `peer` has announced over the network.
-    pub(crate) fn fetch_far(
+    pub(crate) fn fetch_remote(
         &mut self,
         id: RecvId,
         peer: u32,
-        request: &Request,
+        request: &RtsPacket,
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
@@ -100,15 +100,16 @@ impl State {
             eager_max: 0,
             can_read: can_read && request.registered.is_some(),
         };
-        let message = Message {
+        let message = OutgoingMessage {
             pieces: view.run_count_hint(),
-            ..Message::contiguous(len)
+            ..OutgoingMessage::contiguous(len)
         };
-        let (NetworkWay::Read, Some(region)) = (network_way(&message, &limits), request.registered)
+        let (NetworkPath::Read, Some(region)) =
+            (network_way(&message, &limits), request.registered)
         else {
             return self.ask_for_cells(id, peer, request.op);
         };
-        let at = self.far_reads.all.insert(FarRead {
+        let at = self.far_reads.all.insert(RemoteRead {
             recv: id,
             peer,
             sender_op: request.op,
@@ -142,12 +143,12 @@ impl State {
             .channels
             .net
             .as_deref_mut()
-            .and_then(|net| net.next_end())
+            .and_then(|net| net.next_completion())
         {
             ended = true;
             let read = self.far_reads.all.remove(end.token as usize);
             if end.result.is_ok() {
-                self.end_fetch(read.recv, read.peer, read.sender_op, Way::Net)?;
+                self.end_fetch(read.recv, read.peer, read.sender_op, TrafficClass::Net)?;
             } else if self.lost.is_none() {
                 // Refused, or broken off: then the loss is told as well.
                 self.ask_for_cells(read.recv, read.peer, read.sender_op)?;
@@ -172,22 +173,25 @@ impl State {
     }
 
     /// How to wait for the network; `None` when it has something, or is no part of this job.
-    pub(crate) fn watch(&mut self) -> Option<Watch> {
+    pub(crate) fn watch(&mut self) -> Option<BellWatch> {
         let net = self.channels.net.as_deref_mut()?;
         match net.prepare_to_wait() {
-            Wait::Ready => {
+            WaitMode::Ready => {
                 self.hasten();
                 None
             }
-            Wait::Descriptor(descriptor) => Some(Watch {
+            WaitMode::Descriptor(descriptor) => Some(BellWatch {
                 descriptor: Some(descriptor),
-                limit: Some(net.wait_at_most().map_or(VIGIL, |limit| limit.min(VIGIL))),
+                limit: Some(
+                    net.wait_at_most()
+                        .map_or(LIVENESS_INTERVAL, |limit| limit.min(LIVENESS_INTERVAL)),
+                ),
             }),
-            Wait::Poll => {
+            WaitMode::Poll => {
                 self.hasten();
-                Some(Watch {
+                Some(BellWatch {
                     descriptor: None,
-                    limit: Some(MOMENT),
+                    limit: Some(POLL_SLEEP),
                 })
             }
         }
@@ -198,7 +202,7 @@ impl State {
     pub(crate) fn look_for(&mut self, segment: &JobSegment, peer: i32) {
         let mut lost = None;
         match u32::try_from(peer) {
-            Ok(peer) if self.channels.is_far(peer) => {
+            Ok(peer) if self.channels.is_remote(peer) => {
                 // What it finds comes as a loss.
                 let _ = self.channels.net_to(peer).map(|net| net.probe(peer));
             }

@@ -14,7 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::engine::Engine;
-use crate::state::State;
+use crate::state::EngineState;
 use mica_node::segment::{WaitKind, Waiting, monotonic_ns};
 
 /// Operations that a report lists; the others are counted.
@@ -104,7 +104,7 @@ impl WaitList {
 
 /// What a thread does that has found nothing.
 #[derive(Debug)]
-pub struct Scene<'a> {
+pub struct IdleScene<'a> {
     /// What it waits for, or asks about.
     pub list: &'a WaitList,
     /// How often it has asked in vain, if it asks and does not wait.
@@ -116,11 +116,11 @@ pub struct Scene<'a> {
 }
 
 /// Puts a scene into words; called by the thread that it is about, outside of the engine.
-pub type Describe = fn(&Scene<'_>) -> String;
+pub type Describe = fn(&IdleScene<'_>) -> String;
 
 /// One wait of one thread.
 #[derive(Debug, Default)]
-pub(crate) struct Spell {
+pub(crate) struct WaitSpell {
     /// Since when; 0: it has just begun.
     since_ns: u64,
     /// When it last looked for those that it waits for; 0: not yet.
@@ -129,7 +129,7 @@ pub(crate) struct Spell {
     answered: u32,
 }
 
-impl Spell {
+impl WaitSpell {
     /// True once in each `period` of the wait, however often the thread wakes meanwhile.
     pub fn is_due(&mut self, period: Duration) -> bool {
         let (last, now) = (self.since().max(self.looked_for_ns), monotonic_ns());
@@ -152,7 +152,7 @@ impl Spell {
 #[derive(Debug, Default)]
 pub(crate) struct Reporter {
     describe: OnceLock<Describe>,
-    told: Mutex<Told>,
+    told: Mutex<HangAnswer>,
     /// Polls in vain since one found something.
     polls: AtomicU32,
     /// When they were [`POLLS`].
@@ -161,7 +161,7 @@ pub(crate) struct Reporter {
 
 /// The answer to one question.
 #[derive(Debug, Default)]
-struct Told {
+struct HangAnswer {
     question: u32,
     /// What it speaks of: polls or not, and which operations.
     scenes: Vec<(bool, WaitList)>,
@@ -178,7 +178,7 @@ impl Engine {
 
     /// To be called where a test or probe has found nothing. `waiting` lists what it asked for.
     #[inline]
-    pub fn polled_in_vain(&self, waiting: impl Fn(&State, &mut WaitList)) {
+    pub fn polled_in_vain(&self, waiting: impl Fn(&EngineState, &mut WaitList)) {
         // Relaxed, here and below: with several threads the count is not exact, and need not be.
         let polls = self.reporter.polls.load(Ordering::Relaxed).wrapping_add(1);
         self.reporter.polls.store(polls, Ordering::Relaxed);
@@ -199,7 +199,7 @@ impl Engine {
         &self,
         polls: u32,
         question: Option<u32>,
-        waiting: &dyn Fn(&State, &mut WaitList),
+        waiting: &dyn Fn(&EngineState, &mut WaitList),
     ) {
         if polls == POLLS {
             let now = monotonic_ns();
@@ -217,8 +217,8 @@ impl Engine {
     #[inline]
     pub(crate) fn heed_question(
         &self,
-        spell: &mut Spell,
-        waiting: &impl Fn(&State, &mut WaitList),
+        spell: &mut WaitSpell,
+        waiting: &impl Fn(&EngineState, &mut WaitList),
     ) {
         if let Some(question) = self.segment.open_question()
             && spell.answered != question
@@ -229,7 +229,7 @@ impl Engine {
     }
 
     /// The first of what a thread waits for, for the short record.
-    pub(crate) fn first_pending(&self, waiting: &impl Fn(&State, &mut WaitList)) -> Waiting {
+    pub(crate) fn first_pending(&self, waiting: &impl Fn(&EngineState, &mut WaitList)) -> Waiting {
         let mut list = WaitList::new(1);
         let state = self.state.lock();
         waiting(&state, &mut list);
@@ -245,7 +245,7 @@ impl Engine {
         question: u32,
         since_ns: u64,
         polls: Option<u32>,
-        waiting: &dyn Fn(&State, &mut WaitList),
+        waiting: &dyn Fn(&EngineState, &mut WaitList),
     ) {
         let Some(describe) = self.reporter.describe.get() else {
             return;
@@ -259,9 +259,9 @@ impl Engine {
         let told = self.reporter.told.lock();
         let mut told = told.unwrap_or_else(PoisonError::into_inner);
         if told.question != question {
-            *told = Told {
+            *told = HangAnswer {
                 question,
-                ..Told::default()
+                ..HangAnswer::default()
             };
         }
         if polls.is_some() {
@@ -275,7 +275,7 @@ impl Engine {
         if told.scenes.iter().any(is_known) {
             return;
         }
-        let text = describe(&Scene {
+        let text = describe(&IdleScene {
             list: &list,
             polls,
             time: Duration::from_nanos(monotonic_ns().saturating_sub(since_ns)),

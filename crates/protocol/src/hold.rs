@@ -16,7 +16,7 @@
 
 use crate::Fault;
 use crate::packet;
-use crate::state::State;
+use crate::state::EngineState;
 use mica_channel::memory;
 use mica_policy::HoldPolicy;
 
@@ -49,7 +49,7 @@ impl Holds {
     }
 }
 
-impl State {
+impl EngineState {
     /// A message of `source` is kept that has no receive.
     #[inline]
     pub(crate) fn watch_backlog_from(&mut self, source: u32) -> Result<(), Fault> {

@@ -42,18 +42,21 @@ use mica_channel::ChannelError;
 use mica_channel::net::NetError;
 
 pub use engine::Engine;
-pub use hang::{Describe, Pending, Scene, WaitList};
-pub use matching::{Envelope, Pattern};
+pub use hang::{Describe, IdleScene, Pending, WaitList};
+pub use matching::{MatchEnvelope, MatchPattern};
 pub use mica_node::lock::{OneThreadAtATime, ThreadLock, ThreadMode};
 pub use mica_node::segment::WaitKind;
 pub use poll::Poll;
 pub use reaction::Reaction;
-pub use receive::{Arrival, Completion, MessageId, RecvId, Started};
-pub use schedule::{Failure, Local, Prepare, ScheduleId, Stage, Step, Task, TaskError};
+pub use receive::{MessageId, ProbedMessage, ReceiveCompletion, RecvId, Started};
+pub use schedule::{
+    Prepare, ScheduleFailure, ScheduleId, ScheduleStage, ScheduleStep, StageTask, StageWork,
+    TaskError,
+};
 pub use send::SendId;
 pub use start::StartError;
-pub use state::State;
-pub use traffic::{CollectiveTraffic, Traffic, Way};
+pub use state::EngineState;
+pub use traffic::{CollectiveTraffic, Traffic, TrafficClass};
 pub use wait::MIN_POLLS_BEFORE_PARKING;
 
 /// Progress failed: the job has no memory for what it needs next.

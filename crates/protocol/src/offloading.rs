@@ -1,13 +1,13 @@
 //! Long messages whose bytes a copy engine moves while the program computes (chai-2009, 5.2).
 
 use crate::Fault;
-use crate::packet::Request;
+use crate::packet::RtsPacket;
 use crate::receive::RecvId;
-use crate::state::{STIRRED, State};
-use crate::traffic::Way;
-use mica_channel::direct::{Remote, Window};
+use crate::state::{EngineState, STIRRED};
+use crate::traffic::TrafficClass;
+use mica_channel::direct::{SenderBuffer, Window};
 use mica_channel::memory::View;
-use mica_channel::offload::{Cookie, CopyEngine, CopyJob, PeerMemory, Progress};
+use mica_channel::offload::{Cookie, CopyEngine, CopyJob, JobProgress, PeerMemory};
 
 /// This rank's copy engine and what it is at.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Copying {
     cookie: Cookie,
     peer: u32,
     sender_op: u32,
-    way: Way,
+    way: TrafficClass,
     /// Kept mapped until the cookie, which is dropped first, is gone.
     _window: Option<Window>,
 }
@@ -43,7 +43,7 @@ impl Offload {
     }
 }
 
-impl State {
+impl EngineState {
     /// True if a message of `len` bytes is one that a copy engine would move.
     pub(crate) fn is_long(&self, len: usize) -> bool {
         self.offload.as_ref().is_some_and(|o| len >= o.min)
@@ -61,7 +61,7 @@ impl State {
         &mut self,
         id: RecvId,
         peer: u32,
-        request: &Request,
+        request: &RtsPacket,
         window: Option<Window>,
         view: &View,
         len: usize,
@@ -71,16 +71,19 @@ impl State {
         };
         let pid = self.direct.process(peer);
         let (job, way) = match (&window, request.remote) {
-            (Some(window), _) => (CopyJob::copy(window.view(), view.clone(), len), Way::Mapped),
-            (None, Some(Remote::Contiguous { address })) => {
+            (Some(window), _) => (
+                CopyJob::copy(window.view(), view.clone(), len),
+                TrafficClass::Mapped,
+            ),
+            (None, Some(SenderBuffer::Contiguous { address })) => {
                 let from = PeerMemory::contiguous(pid, address, len);
-                (CopyJob::read(from, view.clone(), len), Way::Direct)
+                (CopyJob::read(from, view.clone(), len), TrafficClass::Direct)
             }
-            (None, Some(Remote::Runs { table, count })) => {
+            (None, Some(SenderBuffer::Runs { table, count })) => {
                 let Ok(from) = PeerMemory::listed(pid, table, count) else {
                     return false;
                 };
-                (CopyJob::read(from, view.clone(), len), Way::Direct)
+                (CopyJob::read(from, view.clone(), len), TrafficClass::Direct)
             }
             (None, None) => return false,
         };
@@ -110,9 +113,9 @@ impl State {
             let progress = match &self.recvs[id.0 as usize].copying {
                 Some(copying) if help => copying.cookie.assist(),
                 Some(copying) => copying.cookie.check(),
-                None => Progress::Done,
+                None => JobProgress::Done,
             };
-            if progress == Progress::Pending {
+            if progress == JobProgress::Pending {
                 at += 1;
                 continue;
             }
@@ -127,7 +130,7 @@ impl State {
                     way,
                     ..
                 } = *copying;
-                if matches!(progress, Progress::Failed(_)) {
+                if matches!(progress, JobProgress::Failed(_)) {
                     self.ask_for_cells(id, peer, sender_op)?;
                 } else {
                     self.end_fetch(id, peer, sender_op, way)?;
@@ -153,7 +156,7 @@ impl State {
                 o.under_way.iter().any(|id| {
                     let copying = &self.recvs[id.0 as usize].copying;
                     copying.as_ref().is_none_or(|c| {
-                        !c.cookie.is_self_driven() || c.cookie.check() != Progress::Pending
+                        !c.cookie.is_self_driven() || c.cookie.check() != JobProgress::Pending
                     })
                 })
             })

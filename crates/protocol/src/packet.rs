@@ -19,9 +19,9 @@
 //!
 //! `REQUEST`, `JOIN`, `PUSHED`, `DONE`, `SKEW` and `HOLD` have flags in `aux`.
 
-use crate::traffic::Way;
+use crate::traffic::TrafficClass;
 use mica_channel::RemoteRegion;
-use mica_channel::direct::{Exposure, Remote};
+use mica_channel::direct::{Exposure, SenderBuffer};
 use mica_channel::shm::{INLINE, Packet};
 
 /// A whole message.
@@ -61,7 +61,7 @@ pub const CELLS_MAX: usize = (INLINE - 8) / 2;
 
 /// A request to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct RtsPacket {
     /// Length of the message in bytes.
     pub len: u64,
     /// The sender's operation.
@@ -69,7 +69,7 @@ pub struct Request {
     /// Index of the sender's split, by which both sides can copy the message.
     pub split: Option<u8>,
     /// Where the message lies, if the receiver may read it with the kernel's help.
-    pub remote: Option<Remote>,
+    pub remote: Option<SenderBuffer>,
     /// How the receiver can load from it, if it lies in one piece that can be mapped.
     pub exposure: Option<Exposure>,
     /// The exposure is from memory: the split will tell whether it is right.
@@ -80,7 +80,7 @@ pub struct Request {
 
 /// A receiver's buffer, open to the sender of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Join {
+pub struct JoinPacket {
     /// The sender's operation.
     pub sender_op: u32,
     /// The receiver's operation.
@@ -115,7 +115,7 @@ fn exposure(p: &Packet) -> Option<Exposure> {
     Exposure::from_words([p.word(3), p.word(4)])
 }
 
-pub fn request(context: u64, tag: i32, r: &Request) -> Packet {
+pub fn request(context: u64, tag: i32, r: &RtsPacket) -> Packet {
     debug_assert!(r.len < 1 << LEN_BITS);
     let mut p = Packet {
         context,
@@ -126,8 +126,8 @@ pub fn request(context: u64, tag: i32, r: &Request) -> Packet {
     let (kind, address, runs) = match (r.remote, r.registered) {
         (None, None) => (NOT_READABLE, 0, 0),
         (None, Some(region)) => (REGISTERED, region.address, 0),
-        (Some(Remote::Contiguous { address }), _) => (CONTIGUOUS, address, 0),
-        (Some(Remote::Runs { table, count }), _) => (RUNS, table, count),
+        (Some(SenderBuffer::Contiguous { address }), _) => (CONTIGUOUS, address, 0),
+        (Some(SenderBuffer::Runs { table, count }), _) => (RUNS, table, count),
     };
     debug_assert!(runs < 1 << 32);
     let split = r.split.map_or(SPLIT_NONE, u64::from);
@@ -141,17 +141,17 @@ pub fn request(context: u64, tag: i32, r: &Request) -> Packet {
     p
 }
 
-pub fn read_request(p: &Packet) -> Request {
+pub fn read_request(p: &Packet) -> RtsPacket {
     let (head, ops, address) = (p.word(0), p.word(1), p.word(2));
     let split = head >> LEN_BITS & 0xff;
     let kind = head >> (LEN_BITS + 8);
-    Request {
+    RtsPacket {
         len: head & ((1 << LEN_BITS) - 1),
         op: ops as u32,
         split: (split != SPLIT_NONE).then_some(split as u8),
         remote: match kind {
-            CONTIGUOUS => Some(Remote::Contiguous { address }),
-            RUNS => Some(Remote::Runs {
+            CONTIGUOUS => Some(SenderBuffer::Contiguous { address }),
+            RUNS => Some(SenderBuffer::Runs {
                 table: address,
                 count: ops >> 32,
             }),
@@ -170,7 +170,7 @@ pub fn read_request(p: &Packet) -> Request {
     }
 }
 
-pub fn join(j: &Join) -> Packet {
+pub fn join(j: &JoinPacket) -> Packet {
     let mut p = Packet {
         aux: u16::from(j.alone) | u16::from(j.recalled) << 1,
         ..Packet::of_kind(JOIN)
@@ -182,8 +182,8 @@ pub fn join(j: &Join) -> Packet {
     p
 }
 
-pub fn read_join(p: &Packet) -> Join {
-    Join {
+pub fn read_join(p: &Packet) -> JoinPacket {
+    JoinPacket {
         sender_op: p.word(0) as u32,
         receiver_op: (p.word(0) >> 32) as u32,
         len: p.word(1),
@@ -261,11 +261,11 @@ pub fn request_more(sender_op: u32, receiver_op: u32) -> Packet {
 }
 
 /// `way`: how the bytes came.
-pub fn done(sender_op: u32, way: Way) -> Packet {
+pub fn done(sender_op: u32, way: TrafficClass) -> Packet {
     let mut p = Packet::of_kind(DONE);
     p.aux = match way {
-        Way::Mapped => 1,
-        Way::Net => 2,
+        TrafficClass::Mapped => 1,
+        TrafficClass::Net => 2,
         _ => 0,
     };
     p.set_word(0, u64::from(sender_op));
@@ -273,11 +273,11 @@ pub fn done(sender_op: u32, way: Way) -> Packet {
 }
 
 /// The sender's op, and how the bytes came.
-pub fn read_done(p: &Packet) -> (u32, Way) {
+pub fn read_done(p: &Packet) -> (u32, TrafficClass) {
     let way = match p.aux {
-        1 => Way::Mapped,
-        2 => Way::Net,
-        _ => Way::Direct,
+        1 => TrafficClass::Mapped,
+        2 => TrafficClass::Net,
+        _ => TrafficClass::Direct,
     };
     (p.word(0) as u32, way)
 }
@@ -317,14 +317,14 @@ mod tests {
     fn requests_survive_the_wire() {
         for remote in [
             None,
-            Some(Remote::Contiguous { address: 0x1234 }),
-            Some(Remote::Runs {
+            Some(SenderBuffer::Contiguous { address: 0x1234 }),
+            Some(SenderBuffer::Runs {
                 table: 0x99,
                 count: 3,
             }),
         ] {
             for (exposure, split) in exposures().into_iter().zip([None, Some(63)]) {
-                let r = Request {
+                let r = RtsPacket {
                     len: 1 << 40,
                     op: 7,
                     split,
@@ -336,7 +336,7 @@ mod tests {
                 assert_eq!(read_request(&request(2, 3, &r)), r);
             }
         }
-        let r = Request {
+        let r = RtsPacket {
             len: 9,
             op: 1,
             split: None,
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn joins_survive_the_wire() {
         for (exposure, alone) in exposures().into_iter().zip([false, true]) {
-            let j = Join {
+            let j = JoinPacket {
                 sender_op: u32::MAX,
                 receiver_op: 5,
                 len: 1 << 40,
@@ -372,9 +372,18 @@ mod tests {
         assert_eq!(read_pushed(&pushed(9, true)), (9, true));
         assert_eq!(read_pushed(&pushed(9, false)), (9, false));
         assert!(read_skew(&skew(true)) && !read_skew(&skew(false)));
-        assert_eq!(read_done(&done(8, Way::Mapped)), (8, Way::Mapped));
-        assert_eq!(read_done(&done(8, Way::Direct)), (8, Way::Direct));
-        assert_eq!(read_done(&done(8, Way::Net)), (8, Way::Net));
+        assert_eq!(
+            read_done(&done(8, TrafficClass::Mapped)),
+            (8, TrafficClass::Mapped)
+        );
+        assert_eq!(
+            read_done(&done(8, TrafficClass::Direct)),
+            (8, TrafficClass::Direct)
+        );
+        assert_eq!(
+            read_done(&done(8, TrafficClass::Net)),
+            (8, TrafficClass::Net)
+        );
     }
 
     #[test]

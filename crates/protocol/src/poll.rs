@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use crate::Fault;
 use crate::engine::Engine;
 use crate::hang::WaitList;
-use crate::state::State;
+use crate::state::EngineState;
 use mica_node::ticks;
 use mica_policy::PollYield;
 
@@ -53,8 +53,8 @@ impl Poll<'_> {
     #[inline]
     pub fn ask<R>(
         self,
-        question: impl FnOnce(&mut State, &mut bool) -> Result<Option<R>, Fault>,
-        about: impl Fn(&State, &mut WaitList),
+        question: impl FnOnce(&mut EngineState, &mut bool) -> Result<Option<R>, Fault>,
+        about: impl Fn(&EngineState, &mut WaitList),
     ) -> Result<Option<R>, Fault> {
         let mut arrived = false;
         let answer = self.engine.enter(|state| question(state, &mut arrived))?;

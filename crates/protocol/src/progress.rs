@@ -8,8 +8,8 @@
 //! its next round, whatever the schedule says, so that nobody goes round on the brink of sleep.
 
 use crate::packet;
-use crate::{Fault, State};
-use mica_channel::Messages;
+use crate::{EngineState, Fault};
+use mica_channel::PacketSource;
 use mica_policy::{PollPolicy, PollSchedule};
 
 /// Packets that one round takes in before it looks at the waiting operation again.
@@ -20,7 +20,7 @@ const RINGS: usize = 0;
 
 /// A channel that brings messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Bringer {
+pub(crate) enum PacketChannel {
     Rings,
     Fifos,
     Net,
@@ -29,7 +29,7 @@ pub(crate) enum Bringer {
 /// Which channels are looked at beside the rings, and when.
 #[derive(Debug)]
 pub(crate) struct Polling {
-    further: Vec<Bringer>,
+    further: Vec<PacketChannel>,
     /// `None`: all are looked at in every round.
     schedule: Option<PollSchedule>,
     /// Something is there, or the rank has time: the next round looks at all.
@@ -38,7 +38,11 @@ pub(crate) struct Polling {
 
 impl Polling {
     /// For these channels beside the rings. `None` if there are none.
-    pub fn new(further: Vec<Bringer>, rings_bring: bool, policy: PollPolicy) -> Option<Polling> {
+    pub fn new(
+        further: Vec<PacketChannel>,
+        rings_bring: bool,
+        policy: PollPolicy,
+    ) -> Option<Polling> {
         let channels = further.len() + 1;
         (!further.is_empty()).then(|| Polling {
             further,
@@ -80,7 +84,7 @@ impl Polling {
     }
 }
 
-impl State {
+impl EngineState {
     /// One round of progress. True when something arrived.
     ///
     /// # Errors
@@ -105,7 +109,7 @@ impl State {
     /// A round where rings are not all.
     #[cold]
     fn progress_by_schedule(&mut self) -> Result<bool, Fault> {
-        let by_rings = self.take_in_from(Bringer::Rings)?;
+        let by_rings = self.take_in_from(PacketChannel::Rings)?;
         self.channels.shm.next_turn();
         let mut arrived = by_rings > 0;
         let mut due = self.polling.as_mut().map_or(0, |p| p.begin_round(by_rings));
@@ -120,7 +124,7 @@ impl State {
             if let Some(polling) = &mut self.polling {
                 polling.note(at + 1, taken);
             }
-            if bringer == Bringer::Net {
+            if bringer == PacketChannel::Net {
                 arrived |= self.follow_net()?;
             }
         }
@@ -129,23 +133,25 @@ impl State {
 
     /// Takes in what one channel has, up to a round's packets. Returns how many there were.
     #[inline(never)]
-    fn take_in_from(&mut self, bringer: Bringer) -> Result<usize, Fault> {
+    fn take_in_from(&mut self, bringer: PacketChannel) -> Result<usize, Fault> {
         for taken in 0..ROUND {
             let found = match bringer {
-                Bringer::Rings => self.channels.shm.peek(),
-                Bringer::Fifos => self.channels.shm.fifos().and_then(Messages::peek),
+                PacketChannel::Rings => self.channels.shm.peek(),
+                PacketChannel::Fifos => self.channels.shm.fifos().and_then(PacketSource::peek),
                 // A look at the network is dear: one a round.
-                Bringer::Net if taken == 0 => self.channels.net.as_mut().and_then(|net| net.peek()),
-                Bringer::Net => self.channels.net.as_ref().and_then(|net| net.peek_found()),
+                PacketChannel::Net if taken == 0 => {
+                    self.channels.net.as_mut().and_then(|net| net.peek())
+                }
+                PacketChannel::Net => self.channels.net.as_ref().and_then(|net| net.peek_found()),
             };
             let Some((source, packet)) = found else {
                 return Ok(taken);
             };
             self.take_in(source, &packet)?;
             let is_message = matches!(packet.kind, packet::EAGER | packet::EAGER_SYNC);
-            if bringer == Bringer::Net
+            if bringer == PacketChannel::Net
                 && is_message
-                && let Some(credit) = self.channels.count_far(source)
+                && let Some(credit) = self.channels.count_received(source)
             {
                 self.send_control(source, credit)?;
             }
@@ -226,7 +232,7 @@ impl State {
                 Ok(())
             }
             packet::HOLD | packet::CREDIT => {
-                self.channels.hear_far(source, packet);
+                self.channels.note_flow_control(source, packet);
                 Ok(())
             }
             packet::PUSHED => self.on_pushed(source, packet),
@@ -245,7 +251,7 @@ mod tests {
     use super::*;
 
     fn polling(policy: PollPolicy) -> Polling {
-        Polling::new(vec![Bringer::Net], true, policy).expect("a further channel")
+        Polling::new(vec![PacketChannel::Net], true, policy).expect("a further channel")
     }
 
     /// Rounds until the network is due, with `taken` packets through rings in each.
@@ -270,8 +276,12 @@ mod tests {
     #[test]
     fn without_rings_every_round_looks_at_the_others() {
         let policy = PollPolicy::Static { ratio: 50 };
-        let mut polling = Polling::new(vec![Bringer::Fifos, Bringer::Net], false, policy)
-            .expect("further channels");
+        let mut polling = Polling::new(
+            vec![PacketChannel::Fifos, PacketChannel::Net],
+            false,
+            policy,
+        )
+        .expect("further channels");
         assert!(polling.schedule.is_none());
         for _ in 0..3 {
             assert_eq!(polling.begin_round(0), 0b11);

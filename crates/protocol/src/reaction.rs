@@ -6,15 +6,15 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::state::State;
+use crate::state::EngineState;
 
 /// What goes on when something has completed.
 pub trait Reaction: Send + Sync + Debug {
     /// Looks whether its time has come, and acts. True when it need not be called again.
-    fn react(&self, state: &mut State) -> bool;
+    fn react(&self, state: &mut EngineState) -> bool;
 }
 
-impl State {
+impl EngineState {
     /// Calls `reaction` after completions until it is done.
     pub fn add_reaction(&mut self, reaction: Arc<dyn Reaction>) {
         self.reactions.push(reaction);

@@ -1,14 +1,14 @@
 //! Receives and probes: the receiver's half of every protocol.
 
 use crate::Fault;
-use crate::engine::Glance;
+use crate::engine::ProgressHint;
 use crate::hang::Pending;
-use crate::matching::{Envelope, Pattern};
+use crate::matching::{MatchEnvelope, MatchPattern};
 use crate::offloading::Copying;
 use crate::packet;
-use crate::send::Phase;
-use crate::state::{Early, Inbound, State, Target};
-use crate::traffic::Way;
+use crate::send::SendPhase;
+use crate::state::{EngineState, Inbound, InboundTarget, UnexpectedMessage};
+use crate::traffic::TrafficClass;
 use mica_channel::direct::Exposed;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
@@ -24,9 +24,9 @@ pub struct MessageId(pub(crate) u32);
 
 /// A message that a probe has found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Arrival {
+pub struct ProbedMessage {
     /// Who sent it, with what tag.
-    pub envelope: Envelope,
+    pub envelope: MatchEnvelope,
     /// Its length in bytes.
     pub bytes: usize,
 }
@@ -35,16 +35,16 @@ pub struct Arrival {
 #[derive(Debug, Clone, Copy)]
 pub enum Started {
     /// Its message was there, and fits.
-    Received(Completion),
+    Received(ReceiveCompletion),
     /// It is under way.
     Posted(RecvId),
 }
 
 /// How a receive ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Completion {
+pub struct ReceiveCompletion {
     /// Who sent the message, with what tag.
-    pub envelope: Envelope,
+    pub envelope: MatchEnvelope,
     /// Length of the message in bytes; the buffer holds less if it was shorter.
     pub sent: usize,
     /// Length of the buffer in bytes.
@@ -55,9 +55,9 @@ pub struct Completion {
 
 #[derive(Debug)]
 pub(crate) struct RecvOp {
-    pattern: Pattern,
+    pattern: MatchPattern,
     pub view: View,
-    pub stage: Stage,
+    pub stage: ReceiveStage,
     /// The buffer, as long as the sender may copy to it.
     pub exposed: Option<Exposed>,
     /// The copy engine's part, as long as it is at work.
@@ -67,38 +67,38 @@ pub(crate) struct RecvOp {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Stage {
+pub(crate) enum ReceiveStage {
     Posted {
         ticket: u32,
     },
     /// Matched with this message; so much of it is here.
     Incoming {
-        envelope: Envelope,
+        envelope: MatchEnvelope,
         total: usize,
         position: usize,
     },
     /// Matched with this message, which both sides copy; this side has done its part.
     Joint {
-        envelope: Envelope,
+        envelope: MatchEnvelope,
         total: usize,
         sender_op: u32,
         /// This side could not copy what it took.
         failed: bool,
     },
-    Done(Completion),
+    Done(ReceiveCompletion),
 }
 
-impl State {
+impl EngineState {
     /// Starts a receive.
     ///
     /// # Errors
     /// When progress fails for want of memory.
-    pub fn receive(&mut self, pattern: Pattern, view: &View) -> Result<RecvId, Fault> {
+    pub fn receive(&mut self, pattern: MatchPattern, view: &View) -> Result<RecvId, Fault> {
         let early = self.unexpected.find(&pattern);
         let op = RecvOp {
             pattern,
             view: view.clone(),
-            stage: Stage::Posted { ticket: 0 },
+            stage: ReceiveStage::Posted { ticket: 0 },
             exposed: None,
             copying: None,
             long: false,
@@ -109,12 +109,12 @@ impl State {
                 let ticket = self.posted.post(pattern, id);
                 let long = self.is_long(view.len()) && self.begin_long();
                 let op = &mut self.recvs[id.0 as usize];
-                op.stage = Stage::Posted { ticket };
+                op.stage = ReceiveStage::Posted { ticket };
                 op.long = long;
             }
             Some(ticket) => {
                 let (envelope, early) = self.unexpected.remove(ticket);
-                self.accept(id, envelope, early, Target::Unexpected(ticket))?;
+                self.accept(id, envelope, early, InboundTarget::Unexpected(ticket))?;
                 self.has_taken_from(envelope.source)?;
             }
         }
@@ -127,7 +127,7 @@ impl State {
     /// When progress fails for want of memory.
     pub fn receive_probed(&mut self, message: MessageId, view: &View) -> Result<RecvId, Fault> {
         let (envelope, early) = self.probed.remove(message.0 as usize);
-        let pattern = Pattern {
+        let pattern = MatchPattern {
             context: envelope.context,
             source: Some(envelope.source),
             tag: Some(envelope.tag),
@@ -135,21 +135,26 @@ impl State {
         let op = RecvOp {
             pattern,
             view: view.clone(),
-            stage: Stage::Posted { ticket: 0 },
+            stage: ReceiveStage::Posted { ticket: 0 },
             exposed: None,
             copying: None,
             long: false,
         };
         let id = RecvId(self.recvs.insert(op) as u32);
-        self.accept(id, envelope, early, Target::Probed(message.0 as usize))?;
+        self.accept(
+            id,
+            envelope,
+            early,
+            InboundTarget::Probed(message.0 as usize),
+        )?;
         self.has_taken_from(envelope.source)?;
         Ok(id)
     }
 
     /// The end of a receive, if it has come; the receive is forgotten then.
     #[inline]
-    pub fn take_received(&mut self, id: RecvId) -> Option<Completion> {
-        let Stage::Done(completion) = self.recvs[id.0 as usize].stage else {
+    pub fn take_received(&mut self, id: RecvId) -> Option<ReceiveCompletion> {
+        let ReceiveStage::Done(completion) = self.recvs[id.0 as usize].stage else {
             return None;
         };
         self.recvs.remove(id.0 as usize);
@@ -158,9 +163,9 @@ impl State {
 
     /// How a receive ended, if it has; it is kept.
     #[inline]
-    pub fn received(&self, id: RecvId) -> Option<Completion> {
+    pub fn received(&self, id: RecvId) -> Option<ReceiveCompletion> {
         match self.recvs[id.0 as usize].stage {
-            Stage::Done(completion) => Some(completion),
+            ReceiveStage::Done(completion) => Some(completion),
             _ => None,
         }
     }
@@ -180,25 +185,25 @@ impl State {
     /// Whether a receive has ended.
     #[inline]
     pub fn is_received(&self, id: RecvId) -> bool {
-        matches!(self.recvs[id.0 as usize].stage, Stage::Done(_))
+        matches!(self.recvs[id.0 as usize].stage, ReceiveStage::Done(_))
     }
 
     /// What a receive asks for.
-    pub fn receive_pattern(&self, id: RecvId) -> Pattern {
+    pub fn receive_pattern(&self, id: RecvId) -> MatchPattern {
         self.recvs[id.0 as usize].pattern
     }
 
     /// Cancels a receive if it is not matched yet; it completes as cancelled then (MPI 5.0, 3.8.4).
     pub fn cancel_receive(&mut self, id: RecvId) {
         let op = &self.recvs[id.0 as usize];
-        if let Stage::Posted { ticket } = op.stage {
-            let Pattern {
+        if let ReceiveStage::Posted { ticket } = op.stage {
+            let MatchPattern {
                 context,
                 source,
                 tag,
             } = op.pattern;
             self.posted.remove(ticket);
-            let envelope = Envelope {
+            let envelope = MatchEnvelope {
                 context,
                 source: source.unwrap_or(self.me),
                 tag: tag.unwrap_or(-1),
@@ -206,7 +211,7 @@ impl State {
             let capacity = op.view.len();
             self.finish(
                 id,
-                Completion {
+                ReceiveCompletion {
                     envelope,
                     sent: 0,
                     capacity,
@@ -217,28 +222,28 @@ impl State {
     }
 
     /// The first message that fits `pattern`, if one has arrived; it stays.
-    pub fn probe(&mut self, pattern: &Pattern) -> Option<Arrival> {
+    pub fn probe(&mut self, pattern: &MatchPattern) -> Option<ProbedMessage> {
         let ticket = self.unexpected.find(pattern)?;
         let (envelope, early) = self.unexpected.get(ticket);
-        Some(Arrival {
+        Some(ProbedMessage {
             envelope: *envelope,
             bytes: self.length(early),
         })
     }
 
     /// The first message that fits `pattern`, if one has arrived, for [`State::receive_probed`] only.
-    pub fn probe_matched(&mut self, pattern: &Pattern) -> Option<(MessageId, Arrival)> {
+    pub fn probe_matched(&mut self, pattern: &MatchPattern) -> Option<(MessageId, ProbedMessage)> {
         let ticket = self.unexpected.find(pattern)?;
         let (envelope, early) = self.unexpected.remove(ticket);
-        let arrival = Arrival {
+        let arrival = ProbedMessage {
             envelope,
             bytes: self.length(&early),
         };
         let index = self.probed.insert((envelope, early));
         if let Some(inbound) = &mut self.inbound[envelope.source as usize]
-            && matches!(inbound.target, Target::Unexpected(t) if t == ticket)
+            && matches!(inbound.target, InboundTarget::Unexpected(t) if t == ticket)
         {
-            inbound.target = Target::Probed(index);
+            inbound.target = InboundTarget::Probed(index);
         }
         Some((MessageId(index as u32), arrival))
     }
@@ -248,11 +253,11 @@ impl State {
         self.unexpected.len()
     }
 
-    fn length(&self, early: &Early) -> usize {
+    fn length(&self, early: &UnexpectedMessage) -> usize {
         match early {
-            Early::Buffered { copy, .. } => copy.len(),
-            Early::Requested(request) => request.len as usize,
-            Early::Own { send } => self.sends[*send as usize].view.len(),
+            UnexpectedMessage::Buffered { copy, .. } => copy.len(),
+            UnexpectedMessage::Requested(request) => request.len as usize,
+            UnexpectedMessage::Own { send } => self.sends[*send as usize].view.len(),
         }
     }
 
@@ -260,12 +265,12 @@ impl State {
     fn accept(
         &mut self,
         id: RecvId,
-        envelope: Envelope,
-        early: Early,
-        old: Target,
+        envelope: MatchEnvelope,
+        early: UnexpectedMessage,
+        old: InboundTarget,
     ) -> Result<(), Fault> {
         match early {
-            Early::Buffered {
+            UnexpectedMessage::Buffered {
                 copy,
                 arrived,
                 acknowledge,
@@ -273,7 +278,7 @@ impl State {
                 let op = &mut self.recvs[id.0 as usize];
                 op.view.copy_from(&copy.start(arrived));
                 let total = copy.len();
-                op.stage = Stage::Incoming {
+                op.stage = ReceiveStage::Incoming {
                     envelope,
                     total,
                     position: arrived,
@@ -282,37 +287,37 @@ impl State {
                     self.finish_incoming(id);
                 } else if let Some(inbound) = &mut self.inbound[envelope.source as usize] {
                     debug_assert!(match (inbound.target, old) {
-                        (Target::Unexpected(a), Target::Unexpected(b)) => a == b,
-                        (Target::Probed(a), Target::Probed(b)) => a == b,
+                        (InboundTarget::Unexpected(a), InboundTarget::Unexpected(b)) => a == b,
+                        (InboundTarget::Probed(a), InboundTarget::Probed(b)) => a == b,
                         _ => false,
                     });
-                    inbound.target = Target::Receive(id);
+                    inbound.target = InboundTarget::Receive(id);
                 }
                 if let Some(send) = acknowledge {
-                    self.send_control(envelope.source, packet::done(send, Way::Direct))?;
+                    self.send_control(envelope.source, packet::done(send, TrafficClass::Direct))?;
                 }
                 Ok(())
             }
-            Early::Requested(request) => self.fetch(id, envelope, request),
-            Early::Own { send } => {
+            UnexpectedMessage::Requested(request) => self.fetch(id, envelope, request),
+            UnexpectedMessage::Own { send } => {
                 let view = self.sends[send as usize].view.clone();
                 self.deliver_own(id, &envelope, &view);
-                self.sends[send as usize].phase = Phase::Done;
-                self.stir();
+                self.sends[send as usize].phase = SendPhase::Done;
+                self.wake_progress_thread();
                 Ok(())
             }
         }
     }
 
     /// Copies a message of this rank to itself.
-    pub(crate) fn deliver_own(&mut self, id: RecvId, envelope: &Envelope, view: &View) {
+    pub(crate) fn deliver_own(&mut self, id: RecvId, envelope: &MatchEnvelope, view: &View) {
         let op = &self.recvs[id.0 as usize];
         op.view.copy_from(view);
         let capacity = op.view.len();
         let sent = view.len();
         self.finish(
             id,
-            Completion {
+            ReceiveCompletion {
                 envelope: *envelope,
                 sent,
                 capacity,
@@ -323,14 +328,14 @@ impl State {
 
     pub(crate) fn finish_incoming(&mut self, id: RecvId) {
         let op = &self.recvs[id.0 as usize];
-        if let Stage::Incoming {
+        if let ReceiveStage::Incoming {
             envelope, total, ..
         } = op.stage
         {
             let capacity = op.view.len();
             self.finish(
                 id,
-                Completion {
+                ReceiveCompletion {
                     envelope,
                     sent: total,
                     capacity,
@@ -340,19 +345,19 @@ impl State {
         }
     }
 
-    fn finish(&mut self, id: RecvId, completion: Completion) {
+    fn finish(&mut self, id: RecvId, completion: ReceiveCompletion) {
         let op = &mut self.recvs[id.0 as usize];
-        op.stage = Stage::Done(completion);
+        op.stage = ReceiveStage::Done(completion);
         op.exposed = None;
         if std::mem::take(&mut op.long) {
             self.end_long();
         }
-        self.stir();
+        self.wake_progress_thread();
     }
 
     /// A whole message has arrived from `source`; it is still in the ring.
     pub(crate) fn on_eager(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
-        let envelope = Envelope {
+        let envelope = MatchEnvelope {
             context: packet.context,
             source,
             tag: packet.tag,
@@ -374,7 +379,7 @@ impl State {
             let capacity = op.view.len();
             self.finish(
                 id,
-                Completion {
+                ReceiveCompletion {
                     envelope,
                     sent,
                     capacity,
@@ -382,7 +387,7 @@ impl State {
                 },
             );
             if let Some(send) = acknowledge {
-                self.send_control(source, packet::done(send, Way::Direct))?;
+                self.send_control(source, packet::done(send, TrafficClass::Direct))?;
             }
             return Ok(());
         }
@@ -392,7 +397,7 @@ impl State {
         } else {
             self.channels.read_payload(source, packet, &copy, 0);
         }
-        let early = Early::Buffered {
+        let early = UnexpectedMessage::Buffered {
             copy,
             arrived: sent,
             acknowledge,
@@ -403,7 +408,7 @@ impl State {
 
     /// The first cells of a message have arrived from `source`.
     pub(crate) fn on_cells(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
-        let envelope = Envelope {
+        let envelope = MatchEnvelope {
             context: packet.context,
             source,
             tag: packet.tag,
@@ -411,23 +416,23 @@ impl State {
         let total = packet.word(0) as usize;
         let target = match self.posted.take(&envelope) {
             Some(id) => {
-                self.recvs[id.0 as usize].stage = Stage::Incoming {
+                self.recvs[id.0 as usize].stage = ReceiveStage::Incoming {
                     envelope,
                     total,
                     position: 0,
                 };
-                Target::Receive(id)
+                InboundTarget::Receive(id)
             }
             None => {
                 let copy = Block::allocate(total)?.view(Shape::Contiguous { bytes: total });
-                let early = Early::Buffered {
+                let early = UnexpectedMessage::Buffered {
                     copy,
                     arrived: 0,
                     acknowledge: None,
                 };
                 let ticket = self.unexpected.insert(envelope, total, early);
                 self.watch_backlog_from(source)?;
-                Target::Unexpected(ticket)
+                InboundTarget::Unexpected(ticket)
             }
         };
         self.inbound[source as usize] = Some(Inbound {
@@ -454,18 +459,22 @@ impl State {
             return;
         };
         let view = match inbound.target {
-            Target::Receive(id) => self.recvs[id.0 as usize].view.clone(),
-            Target::Unexpected(ticket) => copy_of(self.unexpected.get(ticket).1),
-            Target::Probed(index) => copy_of(&self.probed[index].1),
+            InboundTarget::Receive(id) => self.recvs[id.0 as usize].view.clone(),
+            InboundTarget::Unexpected(ticket) => copy_of(self.unexpected.get(ticket).1),
+            InboundTarget::Probed(index) => copy_of(&self.probed[index].1),
         };
         inbound.position = self.unload(source, packet, &view, inbound.position, inbound.total);
         match inbound.target {
-            Target::Receive(id) if inbound.position == inbound.total => self.finish_incoming(id),
-            Target::Receive(_) => {}
-            Target::Unexpected(ticket) => {
+            InboundTarget::Receive(id) if inbound.position == inbound.total => {
+                self.finish_incoming(id)
+            }
+            InboundTarget::Receive(_) => {}
+            InboundTarget::Unexpected(ticket) => {
                 set_arrived(self.unexpected.get_mut(ticket), inbound.position);
             }
-            Target::Probed(index) => set_arrived(&mut self.probed[index].1, inbound.position),
+            InboundTarget::Probed(index) => {
+                set_arrived(&mut self.probed[index].1, inbound.position)
+            }
         }
         if inbound.position < inbound.total {
             self.inbound[source as usize] = Some(inbound);
@@ -475,7 +484,7 @@ impl State {
     /// Unloads the cells, or the chunk, of a message that receive `id` asked for.
     fn unload_streamed(&mut self, source: u32, packet: &Packet, id: RecvId) {
         let op = &self.recvs[id.0 as usize];
-        let Stage::Incoming {
+        let ReceiveStage::Incoming {
             envelope,
             total,
             position,
@@ -486,7 +495,7 @@ impl State {
         };
         let view = op.view.clone();
         let position = self.unload(source, packet, &view, position, total);
-        self.recvs[id.0 as usize].stage = Stage::Incoming {
+        self.recvs[id.0 as usize].stage = ReceiveStage::Incoming {
             envelope,
             total,
             position,
@@ -522,7 +531,7 @@ impl State {
     /// may go on (chai-2009, 3.1.1, step 3).
     pub(crate) fn on_request_more(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let (sender_op, receiver_op) = (packet.word(0) as u32, packet.word(1) as u32);
-        let Stage::Incoming { position, .. } = self.recvs[receiver_op as usize].stage else {
+        let ReceiveStage::Incoming { position, .. } = self.recvs[receiver_op as usize].stage else {
             debug_assert!(false, "more for a receive that is not under way");
             return Ok(());
         };
@@ -531,7 +540,7 @@ impl State {
 
     /// A sender asks to send.
     pub(crate) fn on_request(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
-        let envelope = Envelope {
+        let envelope = MatchEnvelope {
             context: packet.context,
             source,
             tag: packet.tag,
@@ -540,7 +549,7 @@ impl State {
         match self.posted.take(&envelope) {
             Some(id) => self.fetch(id, envelope, request)?,
             None => {
-                let early = Early::Requested(request);
+                let early = UnexpectedMessage::Requested(request);
                 self.unexpected.insert(envelope, 0, early);
                 self.watch_backlog_from(source)?;
             }
@@ -549,56 +558,56 @@ impl State {
     }
 }
 
-fn copy_of(early: &Early) -> View {
+fn copy_of(early: &UnexpectedMessage) -> View {
     match early {
-        Early::Buffered { copy, .. } => copy.clone(),
-        Early::Requested(_) | Early::Own { .. } => {
+        UnexpectedMessage::Buffered { copy, .. } => copy.clone(),
+        UnexpectedMessage::Requested(_) | UnexpectedMessage::Own { .. } => {
             unreachable!("cells belong to a buffered message")
         }
     }
 }
 
-fn set_arrived(early: &mut Early, position: usize) {
-    if let Early::Buffered { arrived, .. } = early {
+fn set_arrived(early: &mut UnexpectedMessage, position: usize) {
+    if let UnexpectedMessage::Buffered { arrived, .. } = early {
         *arrived = position;
     }
 }
 
-impl State {
+impl EngineState {
     /// The short way of a receive: no other is going on, and its message is the next from `source`. One that is longer than
     /// the buffer is left alone unless `any_length`.
     #[inline(always)]
     pub(crate) fn glance(
         &mut self,
-        pattern: &Pattern,
+        pattern: &MatchPattern,
         source: u32,
         view: &View,
         any_length: bool,
-    ) -> Glance {
+    ) -> ProgressHint {
         // Messages that wait for other receives are in nobody's way.
         let waits = !self.unexpected.is_empty() && self.unexpected.find(pattern).is_some();
         if waits || !(self.posted.is_empty() && self.backlog.is_empty()) {
-            return Glance::Busy;
+            return ProgressHint::Busy;
         }
         let Some(packet) = self.channels.shm.peek_from(source) else {
             // The network has no queue for each peer that a glance could see.
-            return match self.channels.is_far(source) {
-                true => Glance::Busy,
-                false => Glance::Nothing,
+            return match self.channels.is_remote(source) {
+                true => ProgressHint::Busy,
+                false => ProgressHint::Nothing,
             };
         };
-        let envelope = Envelope {
+        let envelope = MatchEnvelope {
             context: packet.context,
             source,
             tag: packet.tag,
         };
         if packet.kind != packet::EAGER || !pattern.matches(&envelope) {
-            return Glance::Busy;
+            return ProgressHint::Busy;
         }
         let inline = usize::from(packet.inline_len);
         let sent = inline.max(packet.payload as usize);
         if sent > view.len() && !any_length {
-            return Glance::Busy;
+            return ProgressHint::Busy;
         }
         if packet.payload == 0 {
             view.unpack(0, &packet.inline[..inline]);
@@ -606,7 +615,7 @@ impl State {
             self.channels.shm.read_payload(source, &packet, view, 0);
         }
         self.channels.shm.consume(source, &packet);
-        Glance::Received(Completion {
+        ProgressHint::Received(ReceiveCompletion {
             envelope,
             sent,
             capacity: view.len(),

@@ -15,29 +15,29 @@
 //! ignores a `DONE`.
 
 use crate::Fault;
-use crate::matching::Envelope;
-use crate::packet::{self, Join, Request};
-use crate::receive::{RecvId, Stage};
-use crate::select::Buffers;
-use crate::send::Phase;
-use crate::state::State;
-use crate::traffic::Way;
+use crate::matching::MatchEnvelope;
+use crate::packet::{self, JoinPacket, RtsPacket};
+use crate::receive::{ReceiveStage, RecvId};
+use crate::select::BufferFacts;
+use crate::send::SendPhase;
+use crate::state::EngineState;
+use crate::traffic::TrafficClass;
 use mica_channel::ChannelError;
 use mica_channel::direct::{
-    Backend, Direct, Exposed, Exposure, Refusal, Remote, RemoteRun, Window,
+    Backend, CopyRefusal, Direct, Exposed, Exposure, RemoteRun, SenderBuffer, Window,
 };
 use mica_channel::memory::View;
 use mica_channel::shm::Packet;
 use mica_channel::transport;
 use mica_node::segment::{JobSegment, SPLITS};
-use mica_node::split::{End, Split};
+use mica_node::split::{ChunkQueue, CopyEnd};
 use mica_node::ticks;
 use mica_policy as policy;
 use std::ops::Range;
 
 /// What a sender keeps for the receiver of a long message.
 #[derive(Debug, Default)]
-pub(crate) struct Asking {
+pub(crate) struct RtsState {
     /// The message's memory, if it lies in one piece.
     exposed: Option<Exposed>,
     /// That is from memory, and to be confirmed when the request has left.
@@ -50,32 +50,32 @@ pub(crate) struct Asking {
     /// It counts among the long messages under way.
     long: bool,
     /// The message's memory, as the network knows it.
-    pub(crate) registered: Option<transport::Exposed>,
+    pub(crate) registered: Option<transport::ReadableRegion>,
 }
 
-impl Asking {
+impl RtsState {
     /// Of a message whose memory is open to the receiver.
-    pub fn of(exposed: Option<Exposed>, recalled: bool) -> Asking {
-        Asking {
+    pub fn of(exposed: Option<Exposed>, recalled: bool) -> RtsState {
+        RtsState {
             exposed,
             recalled,
-            ..Asking::default()
+            ..RtsState::default()
         }
     }
 }
 
 /// The splits of this rank's messages.
 #[derive(Debug)]
-pub(crate) struct Splits {
+pub(crate) struct ChunkQueues {
     segment: &'static JobSegment,
     me: u32,
     /// `None` until the first is asked for.
     free: Option<Vec<u8>>,
 }
 
-impl Splits {
-    pub fn new(segment: &'static JobSegment, me: u32) -> Splits {
-        Splits {
+impl ChunkQueues {
+    pub fn new(segment: &'static JobSegment, me: u32) -> ChunkQueues {
+        ChunkQueues {
             segment,
             me,
             free: None,
@@ -85,7 +85,7 @@ impl Splits {
     /// A split of which nothing is taken; `None` when all are in use.
     fn take(&mut self) -> Result<Option<u8>, ChannelError> {
         if self.free.is_none() {
-            let bytes = SPLITS * size_of::<Split>();
+            let bytes = SPLITS * size_of::<ChunkQueue>();
             self.segment
                 .allocate(self.segment.splits_offset(self.me), bytes)?;
             self.free = Some((0..SPLITS as u8).collect());
@@ -103,34 +103,34 @@ impl Splits {
         }
     }
 
-    fn of(&self, rank: u32, index: u8) -> &'static Split {
+    fn of(&self, rank: u32, index: u8) -> &'static ChunkQueue {
         &self.segment.splits(rank)[usize::from(index)]
     }
 }
 
 /// A peer's buffer, in one piece, that this rank copies from or to: through a window where there is one, the rest with the
 /// kernel's help.
-struct Reach {
+struct PeerRange {
     peer: u32,
     address: u64,
     window: Option<Window>,
     /// Where the peer answers whether the window shows its buffer. What is copied before the answer is there means nothing
     /// until it is yes.
-    answer: Option<&'static Split>,
+    answer: Option<&'static ChunkQueue>,
 }
 
-impl Reach {
+impl PeerRange {
     fn open(
         direct: &mut Direct,
         peer: u32,
         address: u64,
         exposure: Option<Exposure>,
         len: usize,
-    ) -> Reach {
+    ) -> PeerRange {
         let window = exposure
             .filter(|e| e.backend() != Backend::Cma)
             .and_then(|e| direct.window(peer, &e, len));
-        Reach {
+        PeerRange {
             peer,
             address,
             window,
@@ -139,7 +139,7 @@ impl Reach {
     }
 
     /// False if the window shows something else than the peer's buffer.
-    fn is_confirmed(&self, peers_side: End) -> bool {
+    fn is_confirmed(&self, peers_side: CopyEnd) -> bool {
         self.answer
             .is_none_or(|split| await_answer(split, peers_side))
     }
@@ -152,16 +152,21 @@ impl Reach {
     }
 
     /// How bytes move that go by here, as it is counted.
-    fn way(&self) -> Way {
+    fn way(&self) -> TrafficClass {
         if self.window.is_some() {
-            Way::Mapped
+            TrafficClass::Mapped
         } else {
-            Way::Direct
+            TrafficClass::Direct
         }
     }
 
     /// Copies from the peer to `view`.
-    fn load(&self, direct: &mut Direct, view: &View, range: Range<usize>) -> Result<(), Refusal> {
+    fn load(
+        &self,
+        direct: &mut Direct,
+        view: &View,
+        range: Range<usize>,
+    ) -> Result<(), CopyRefusal> {
         let [mapped, before, behind] = Window::parts(self.window.as_ref(), &range);
         if let Some(window) = &self.window
             && !mapped.is_empty()
@@ -177,7 +182,12 @@ impl Reach {
     }
 
     /// Copies from `view` to the peer.
-    fn store(&self, direct: &mut Direct, view: &View, range: Range<usize>) -> Result<(), Refusal> {
+    fn store(
+        &self,
+        direct: &mut Direct,
+        view: &View,
+        range: Range<usize>,
+    ) -> Result<(), CopyRefusal> {
         let [mapped, before, behind] = Window::parts(self.window.as_ref(), &range);
         if let Some(window) = &self.window
             && !mapped.is_empty()
@@ -194,7 +204,7 @@ impl Reach {
 }
 
 /// Looks at an answer before its side counts as not running.
-const LOOKS: u32 = 2000;
+const ANSWER_POLLS: u32 = 2000;
 
 /// How long an answer is waited for: some turns of the core, for ranks that share it. Of a peer that is stopped, or gone,
 /// nobody learns here: it is for the caller's wait to park, and to tell.
@@ -202,8 +212,8 @@ const ANSWER_TIME_NS: u64 = 20_000_000;
 
 /// Waits for the answer of `side`, which is but a system call away. Who does not give it in time has said no: the message goes
 /// through cells then.
-fn await_answer(split: &Split, side: End) -> bool {
-    for _ in 0..LOOKS {
+fn await_answer(split: &ChunkQueue, side: CopyEnd) -> bool {
+    for _ in 0..ANSWER_POLLS {
         if let Some(answer) = split.confirmed(side) {
             return answer;
         }
@@ -221,13 +231,13 @@ fn await_answer(split: &Split, side: End) -> bool {
 }
 
 /// A receive buffer that is open to the sender.
-struct Opened {
+struct OpenedBuffer {
     exposed: Exposed,
     /// It is from memory, and to be confirmed when the sender has been told.
     recalled: bool,
 }
 
-impl State {
+impl EngineState {
     /// Announces the send `id` to its receiver. False when the ring is full.
     pub(crate) fn send_request(&mut self, id: u32) -> Result<bool, Fault> {
         let op = &mut self.sends[id as usize];
@@ -235,12 +245,12 @@ impl State {
         if !self.channels.has_room(peer, 0) {
             return Ok(false);
         }
-        if self.channels.is_far(peer) {
-            return self.send_request_far(id);
+        if self.channels.is_remote(peer) {
+            return self.send_rts_remote(id);
         }
         let op = &mut self.sends[id as usize];
         let remote = if let Some((address, _)) = op.view.as_contiguous() {
-            Some(Remote::Contiguous {
+            Some(SenderBuffer::Contiguous {
                 address: address as u64,
             })
         } else if self.selection.is_worth_listing(peer, &op.view) {
@@ -252,14 +262,14 @@ impl State {
                         bytes: run.len as u64,
                     }));
             }
-            Some(Remote::Runs {
+            Some(SenderBuffer::Runs {
                 table: op.asking.pieces.as_ptr().addr() as u64,
                 count: op.asking.pieces.len() as u64,
             })
         } else {
             None
         };
-        let contiguous = matches!(remote, Some(Remote::Contiguous { .. }));
+        let contiguous = matches!(remote, Some(SenderBuffer::Contiguous { .. }));
         if contiguous && self.selection.is_worth_splitting(len) {
             op.asking.split = self.splits.take()?;
         }
@@ -269,7 +279,7 @@ impl State {
             let (address, _) = op.view.as_contiguous().expect("recalled");
             op.asking.exposed = self.direct.expose(address, len);
         }
-        let request = Request {
+        let request = RtsPacket {
             len: len as u64,
             op: id,
             split: op.asking.split,
@@ -289,11 +299,13 @@ impl State {
         ) {
             // While the request is on its way.
             let is_right = self.direct.confirm(address, len, exposed);
-            self.splits.of(self.me, split).confirm(End::Back, is_right);
+            self.splits
+                .of(self.me, split)
+                .confirm(CopyEnd::Back, is_right);
         }
         let long = self.is_long(len) && self.begin_long();
         let op = &mut self.sends[id as usize];
-        op.phase = Phase::Asked;
+        op.phase = SendPhase::Asked;
         op.asking.long = long;
         Ok(true)
     }
@@ -302,12 +314,12 @@ impl State {
     pub(crate) fn fetch(
         &mut self,
         id: RecvId,
-        envelope: Envelope,
-        request: Request,
+        envelope: MatchEnvelope,
+        request: RtsPacket,
     ) -> Result<(), Fault> {
         let (peer, total) = (envelope.source, request.len as usize);
         let op = &mut self.recvs[id.0 as usize];
-        op.stage = Stage::Incoming {
+        op.stage = ReceiveStage::Incoming {
             envelope,
             total,
             position: 0,
@@ -316,15 +328,15 @@ impl State {
         let len = total.min(view.len());
         if len == 0 {
             self.finish_incoming(id);
-            return self.send_control(peer, packet::done(request.op, Way::Direct));
+            return self.send_control(peer, packet::done(request.op, TrafficClass::Direct));
         }
-        if self.channels.is_far(peer) {
-            return self.fetch_far(id, peer, &request, &view, len);
+        if self.channels.is_remote(peer) {
+            return self.fetch_remote(id, peer, &request, &view, len);
         }
         let reach = match request.remote {
-            Some(Remote::Contiguous { address }) => {
+            Some(SenderBuffer::Contiguous { address }) => {
                 let mut reach =
-                    Reach::open(&mut self.direct, peer, address, request.exposure, total);
+                    PeerRange::open(&mut self.direct, peer, address, request.exposure, total);
                 if let Some(split) = request.split.filter(|_| request.recalled) {
                     reach.answer = Some(self.splits.of(peer, split));
                 }
@@ -340,10 +352,10 @@ impl State {
             self.open_receive(&view, len, request.split.is_some())
         };
         let runs = match request.remote {
-            Some(Remote::Runs { count, .. }) => count as usize,
+            Some(SenderBuffer::Runs { count, .. }) => count as usize,
             _ => 1,
         };
-        let buffers = Buffers {
+        let buffers = BufferFacts {
             len,
             pieces: runs.max(view.run_count_hint()),
             theirs_mapped,
@@ -356,20 +368,24 @@ impl State {
         };
         let way = self.selection.choose(peer, &buffers);
         match (way, reach, request.remote) {
-            (policy::Way::Mapped, Some(reach), _) if buffers.theirs_mapped => {
+            (policy::MessagePath::Mapped, Some(reach), _) if buffers.theirs_mapped => {
                 self.pull(id, &request, &reach, &view, len)
             }
-            (policy::Way::Mapped, ..) => self.have_pushed(id, &request, &view, len, mine),
-            (policy::Way::MappedCooperate | policy::Way::Cooperate, Some(reach), _) => {
-                self.cooperate(id, &request, &reach, &view, len, mine)
+            (policy::MessagePath::Mapped, ..) => self.have_pushed(id, &request, &view, len, mine),
+            (
+                policy::MessagePath::MappedCooperate | policy::MessagePath::Cooperate,
+                Some(reach),
+                _,
+            ) => self.cooperate(id, &request, &reach, &view, len, mine),
+            (policy::MessagePath::Pull, Some(reach), _) => {
+                self.pull(id, &request, &reach, &view, len)
             }
-            (policy::Way::Pull, Some(reach), _) => self.pull(id, &request, &reach, &view, len),
-            (policy::Way::Pull, None, Some(remote)) => {
+            (policy::MessagePath::Pull, None, Some(remote)) => {
                 let pulled = self.direct.pull(peer, remote, &view, len);
-                self.end_pull(id, peer, &request, pulled, Way::Direct)
+                self.end_pull(id, peer, &request, pulled, TrafficClass::Direct)
             }
-            (policy::Way::Offload, reach, _) => {
-                if !reach.as_ref().is_none_or(|r| r.is_confirmed(End::Back)) {
+            (policy::MessagePath::Offload, reach, _) => {
+                if !reach.as_ref().is_none_or(|r| r.is_confirmed(CopyEnd::Back)) {
                     return self.ask_for_cells(id, peer, request.op);
                 }
                 let window = reach
@@ -389,13 +405,13 @@ impl State {
     fn pull(
         &mut self,
         id: RecvId,
-        request: &Request,
-        reach: &Reach,
+        request: &RtsPacket,
+        reach: &PeerRange,
         view: &View,
         len: usize,
     ) -> Result<(), Fault> {
         let pulled = reach.load(&mut self.direct, view, 0..len);
-        if !reach.is_confirmed(End::Back) {
+        if !reach.is_confirmed(CopyEnd::Back) {
             return self.ask_for_cells(id, reach.peer, request.op);
         }
         self.end_pull(id, reach.peer, request, pulled, reach.way())
@@ -405,9 +421,9 @@ impl State {
         &mut self,
         id: RecvId,
         peer: u32,
-        request: &Request,
-        pulled: Result<(), Refusal>,
-        way: Way,
+        request: &RtsPacket,
+        pulled: Result<(), CopyRefusal>,
+        way: TrafficClass,
     ) -> Result<(), Fault> {
         if pulled.is_err() {
             return self.ask_for_cells(id, peer, request.op);
@@ -421,7 +437,7 @@ impl State {
         id: RecvId,
         peer: u32,
         sender_op: u32,
-        way: Way,
+        way: TrafficClass,
     ) -> Result<(), Fault> {
         self.finish_incoming(id);
         self.send_control(peer, packet::done(sender_op, way))
@@ -431,10 +447,10 @@ impl State {
     fn have_pushed(
         &mut self,
         id: RecvId,
-        request: &Request,
+        request: &RtsPacket,
         view: &View,
         len: usize,
-        mine: Option<Opened>,
+        mine: Option<OpenedBuffer>,
     ) -> Result<(), Fault> {
         self.invite(id, request, view, len, mine, true)?;
         self.await_push(id, request.op, false);
@@ -445,11 +461,11 @@ impl State {
     fn cooperate(
         &mut self,
         id: RecvId,
-        request: &Request,
-        reach: &Reach,
+        request: &RtsPacket,
+        reach: &PeerRange,
         view: &View,
         len: usize,
-        mine: Option<Opened>,
+        mine: Option<OpenedBuffer>,
     ) -> Result<(), Fault> {
         let Some(split) = request.split else {
             return self.pull(id, request, reach, view, len);
@@ -457,11 +473,11 @@ impl State {
         self.invite(id, request, view, len, mine, false)?;
         let split = self.splits.of(reach.peer, split);
         let mut failed = false;
-        while let Some(piece) = split.take(End::Front, len) {
+        while let Some(piece) = split.take(CopyEnd::Front, len) {
             failed = failed || reach.load(&mut self.direct, view, piece).is_err();
         }
-        failed |= !reach.is_confirmed(End::Back);
-        if split.is_shared_with(End::Back) {
+        failed |= !reach.is_confirmed(CopyEnd::Back);
+        if split.is_shared_with(CopyEnd::Back) {
             self.await_push(id, request.op, failed);
         } else if failed {
             return self.ask_for_cells(id, reach.peer, request.op);
@@ -478,13 +494,13 @@ impl State {
     fn invite(
         &mut self,
         id: RecvId,
-        request: &Request,
+        request: &RtsPacket,
         view: &View,
         len: usize,
-        mine: Option<Opened>,
+        mine: Option<OpenedBuffer>,
         alone: bool,
     ) -> Result<(), Fault> {
-        let join = Join {
+        let join = JoinPacket {
             sender_op: request.op,
             receiver_op: id.0,
             len: len as u64,
@@ -495,7 +511,7 @@ impl State {
         };
         let op = &mut self.recvs[id.0 as usize];
         op.exposed = mine.map(|m| m.exposed);
-        let Stage::Incoming { envelope, .. } = op.stage else {
+        let ReceiveStage::Incoming { envelope, .. } = op.stage else {
             unreachable!("a message that is fetched is incoming")
         };
         let peer = envelope.source;
@@ -507,31 +523,33 @@ impl State {
         ) {
             // While the invitation is on its way.
             let is_right = self.direct.confirm(join.address as usize, len, exposed);
-            self.splits.of(peer, split).confirm(End::Front, is_right);
+            self.splits
+                .of(peer, split)
+                .confirm(CopyEnd::Front, is_right);
         }
         Ok(())
     }
 
     /// Opens the buffer of a receive to the sender; from memory, if the two have a split for the answer.
-    fn open_receive(&mut self, view: &View, len: usize, answers: bool) -> Option<Opened> {
+    fn open_receive(&mut self, view: &View, len: usize, answers: bool) -> Option<OpenedBuffer> {
         let (address, _) = view.as_contiguous()?;
         if answers && let Some(exposed) = self.direct.recall(address, len) {
             let recalled = true;
-            return Some(Opened { exposed, recalled });
+            return Some(OpenedBuffer { exposed, recalled });
         }
         let exposed = self.expose(view, len)?;
         let recalled = false;
-        Some(Opened { exposed, recalled })
+        Some(OpenedBuffer { exposed, recalled })
     }
 
     /// This side has done its part of receive `id`.
     fn await_push(&mut self, id: RecvId, sender_op: u32, failed: bool) {
         let op = &mut self.recvs[id.0 as usize];
-        if let Stage::Incoming {
+        if let ReceiveStage::Incoming {
             envelope, total, ..
         } = op.stage
         {
-            op.stage = Stage::Joint {
+            op.stage = ReceiveStage::Joint {
                 envelope,
                 total,
                 sender_op,
@@ -561,9 +579,9 @@ impl State {
         let (id, len) = (join.sender_op, join.len as usize);
         let op = &self.sends[id as usize];
         let (peer, view) = (op.peer, op.view.clone());
-        let reach = Reach::open(&mut self.direct, peer, join.address, join.exposure, len);
+        let reach = PeerRange::open(&mut self.direct, peer, join.address, join.exposure, len);
         let right = match op.asking.split.filter(|_| join.recalled) {
-            Some(split) => await_answer(self.splits.of(self.me, split), End::Front),
+            Some(split) => await_answer(self.splits.of(self.me, split), CopyEnd::Front),
             None => true,
         };
         let usable = right && (reach.is_mapped(len) || self.direct.is_usable(peer));
@@ -577,7 +595,7 @@ impl State {
             let mut took = false;
             while usable
                 && !failed
-                && let Some(piece) = split.take(End::Back, len)
+                && let Some(piece) = split.take(CopyEnd::Back, len)
             {
                 took = true;
                 failed = reach.store(&mut self.direct, &view, piece).is_err();
@@ -589,7 +607,7 @@ impl State {
         if failed {
             self.sends[id as usize].asking.spoiled = true;
         } else if join.alone {
-            self.end_rendezvous(id, Way::Mapped);
+            self.end_rendezvous(id, TrafficClass::Mapped);
         }
         self.send_control(peer, packet::pushed(join.receiver_op, failed))
     }
@@ -599,7 +617,7 @@ impl State {
         let (id, push_failed) = packet::read_pushed(packet);
         let id = RecvId(id);
         let op = &mut self.recvs[id.0 as usize];
-        let Stage::Joint {
+        let ReceiveStage::Joint {
             envelope,
             total,
             sender_op,
@@ -612,7 +630,7 @@ impl State {
             );
             return Ok(());
         };
-        op.stage = Stage::Incoming {
+        op.stage = ReceiveStage::Incoming {
             envelope,
             total,
             position: 0,
@@ -632,19 +650,19 @@ impl State {
         }
     }
 
-    fn end_rendezvous(&mut self, id: u32, way: Way) {
+    fn end_rendezvous(&mut self, id: u32, way: TrafficClass) {
         let op = &mut self.sends[id as usize];
         // A short message that was only acknowledged has been counted when it left.
         if op.view.len() > self.selection.ring_max(op.peer) {
             self.traffic.count(way, op.view.len());
         }
-        op.phase = Phase::Done;
-        self.forget_asking(id);
-        self.stir();
+        op.phase = SendPhase::Done;
+        self.forget_rts(id);
+        self.wake_progress_thread();
     }
 
     /// The message does not use its memory for peers any more.
-    pub(crate) fn forget_asking(&mut self, id: u32) {
+    pub(crate) fn forget_rts(&mut self, id: u32) {
         let asking = std::mem::take(&mut self.sends[id as usize].asking);
         if let Some(split) = asking.split {
             self.splits.give_back(split);
@@ -665,11 +683,11 @@ mod tests {
     /// As where the peer is stopped before it answers.
     #[test]
     fn an_answer_that_does_not_come_is_no() {
-        let split = Split::new();
-        assert!(!await_answer(&split, End::Front));
-        split.confirm(End::Front, true);
-        assert!(!await_answer(&split, End::Front));
-        split.confirm(End::Back, true);
-        assert!(await_answer(&split, End::Back));
+        let split = ChunkQueue::new();
+        assert!(!await_answer(&split, CopyEnd::Front));
+        split.confirm(CopyEnd::Front, true);
+        assert!(!await_answer(&split, CopyEnd::Front));
+        split.confirm(CopyEnd::Back, true);
+        assert!(await_answer(&split, CopyEnd::Back));
     }
 }

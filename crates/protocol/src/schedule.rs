@@ -11,10 +11,10 @@ use std::sync::Arc;
 use mica_channel::memory::View;
 
 use crate::Fault;
-use crate::matching::Pattern;
-use crate::receive::{Completion, RecvId};
+use crate::matching::MatchPattern;
+use crate::receive::{ReceiveCompletion, RecvId};
 use crate::send::SendId;
-use crate::state::State;
+use crate::state::EngineState;
 
 /// A schedule that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,7 +22,7 @@ pub struct ScheduleId(u32);
 
 /// One message of a stage. Peers are job-wide ranks.
 #[derive(Debug, Clone)]
-pub enum Step {
+pub enum ScheduleStep {
     /// Send `view` to `peer`.
     Send {
         /// Destination.
@@ -40,7 +40,7 @@ pub enum Step {
 }
 
 /// Local work of a stage. It runs inside the engine, so it must not send or receive.
-pub trait Local: Send + Sync + Debug {
+pub trait StageWork: Send + Sync + Debug {
     /// Does the work.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ pub trait Local: Send + Sync + Debug {
 }
 
 /// A part of an operation that goes on by looking at memory which ranks share. Whoever changes what it looks at wakes this rank.
-pub trait Task: Send + Debug {
+pub trait StageTask: Send + Debug {
     /// Goes as far as it can without waiting; its end, if it has come. Runs inside the engine.
     fn advance(&mut self) -> Option<Result<(), TaskError>>;
 }
@@ -58,7 +58,7 @@ pub trait Task: Send + Debug {
 /// their order.
 pub trait Prepare: Send + Sync + Debug {
     /// The task.
-    fn prepare(&self) -> Box<dyn Task>;
+    fn prepare(&self) -> Box<dyn StageTask>;
 }
 
 /// Why a task failed.
@@ -72,20 +72,20 @@ pub struct TaskError {
 
 /// Messages that are under way together, a task that begins when all have arrived, and the work that follows.
 #[derive(Debug, Clone, Default)]
-pub struct Stage {
+pub struct ScheduleStage {
     /// Messages.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScheduleStep>,
     /// The task after them.
     pub task: Option<Arc<dyn Prepare>>,
     /// Work after it, in order.
-    pub local: Vec<Arc<dyn Local>>,
+    pub local: Vec<Arc<dyn StageWork>>,
 }
 
 /// Why a schedule ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum ScheduleFailure {
     /// A message was longer than its buffer: ranks disagree on the amount of data.
-    Truncated(Completion),
+    Truncated(ReceiveCompletion),
     /// Local work failed with this error code.
     Local(i32),
     /// A task failed.
@@ -95,30 +95,35 @@ pub enum Failure {
 }
 
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningSchedule {
     context: u64,
     tag: i32,
-    stages: Arc<[Stage]>,
+    stages: Arc<[ScheduleStage]>,
     /// The stage whose messages are under way.
     at: usize,
     sends: Vec<SendId>,
     receives: Vec<RecvId>,
     /// The tasks of this stage, unless it is done, and of later ones.
-    tasks: VecDeque<Box<dyn Task>>,
-    end: Option<Result<(), Failure>>,
+    tasks: VecDeque<Box<dyn StageTask>>,
+    end: Option<Result<(), ScheduleFailure>>,
     /// Nobody will ask for its end.
     abandoned: bool,
 }
 
-impl State {
+impl EngineState {
     /// Starts a schedule. All its messages carry `context` and `tag`.
-    pub fn start_schedule(&mut self, context: u64, tag: i32, stages: Arc<[Stage]>) -> ScheduleId {
+    pub fn start_schedule(
+        &mut self,
+        context: u64,
+        tag: i32,
+        stages: Arc<[ScheduleStage]>,
+    ) -> ScheduleId {
         let tasks: VecDeque<_> = stages
             .iter()
             .filter_map(|stage| stage.task.as_ref().map(|task| task.prepare()))
             .collect();
         let has_tasks = !tasks.is_empty();
-        let running = Running {
+        let running = RunningSchedule {
             context,
             tag,
             stages,
@@ -140,12 +145,12 @@ impl State {
     }
 
     /// How a schedule ended, if it has; it is kept.
-    pub fn schedule_end(&self, id: ScheduleId) -> Option<Result<(), Failure>> {
+    pub fn schedule_end(&self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
         self.schedules[id.0 as usize].end.clone()
     }
 
     /// How a schedule ended, if it has; it is forgotten then.
-    pub fn take_schedule(&mut self, id: ScheduleId) -> Option<Result<(), Failure>> {
+    pub fn take_schedule(&mut self, id: ScheduleId) -> Option<Result<(), ScheduleFailure>> {
         self.schedules[id.0 as usize].end.as_ref()?;
         self.schedules.remove(id.0 as usize).end
     }
@@ -199,31 +204,35 @@ impl State {
 
     /// Starts the messages of a schedule's present stage.
     fn begin_stage(&mut self, index: usize) {
-        let Running {
+        let RunningSchedule {
             context, tag, at, ..
         } = self.schedules[index];
         let stages = self.schedules[index].stages.clone();
         let Some(stage) = stages.get(at) else { return };
         // Receives first: what comes from a rank that is ahead finds its place.
         for step in &stage.steps {
-            if let Step::Receive { peer, view } = step {
-                let pattern = Pattern {
+            if let ScheduleStep::Receive { peer, view } = step {
+                let pattern = MatchPattern {
                     context,
                     source: Some(*peer),
                     tag: Some(tag),
                 };
                 match self.receive(pattern, view) {
                     Ok(id) => self.schedules[index].receives.push(id),
-                    Err(fault) => return self.end_schedule(index, Err(Failure::Fault(fault))),
+                    Err(fault) => {
+                        return self.end_schedule(index, Err(ScheduleFailure::Fault(fault)));
+                    }
                 }
             }
         }
         for step in &stage.steps {
-            if let Step::Send { peer, view } = step {
+            if let ScheduleStep::Send { peer, view } = step {
                 match self.send(*peer, context, tag, view, false) {
                     Ok(None) => {}
                     Ok(Some(id)) => self.schedules[index].sends.push(id),
-                    Err(fault) => return self.end_schedule(index, Err(Failure::Fault(fault))),
+                    Err(fault) => {
+                        return self.end_schedule(index, Err(ScheduleFailure::Fault(fault)));
+                    }
                 }
             }
         }
@@ -249,7 +258,7 @@ impl State {
             self.schedules[index].sends = sends;
             self.schedules[index].receives = receives;
             if let Some(done) = truncated {
-                return self.end_schedule(index, Err(Failure::Truncated(done)));
+                return self.end_schedule(index, Err(ScheduleFailure::Truncated(done)));
             }
             if waits {
                 return;
@@ -267,14 +276,14 @@ impl State {
                 match task.advance() {
                     None => return,
                     Some(Err(error)) => {
-                        return self.end_schedule(index, Err(Failure::Task(error)));
+                        return self.end_schedule(index, Err(ScheduleFailure::Task(error)));
                     }
                     Some(Ok(())) => drop(self.schedules[index].tasks.pop_front()),
                 }
             }
             for local in &stage.local {
                 if let Err(code) = local.run() {
-                    return self.end_schedule(index, Err(Failure::Local(code)));
+                    return self.end_schedule(index, Err(ScheduleFailure::Local(code)));
                 }
             }
             self.schedules[index].at = at + 1;
@@ -282,8 +291,8 @@ impl State {
         }
     }
 
-    fn end_schedule(&mut self, index: usize, end: Result<(), Failure>) {
+    fn end_schedule(&mut self, index: usize, end: Result<(), ScheduleFailure>) {
         self.schedules[index].end = Some(end);
-        self.stir();
+        self.wake_progress_thread();
     }
 }

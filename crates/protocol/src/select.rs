@@ -8,11 +8,13 @@ use mica_channel::memory::View;
 use mica_channel::shm::{INLINE, PAYLOAD_MAX};
 use mica_node::topology::Level;
 use mica_node::tunables::{self, BadValue};
-use mica_policy::{Costs, Limits, Message, Situation, Thresholds, Way, Ways};
+use mica_policy::{
+    EagerLimits, MessagePath, MessagePaths, OutgoingMessage, PathCosts, Situation, Thresholds,
+};
 
 /// How a message leaves its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Plan {
+pub enum SendPlan {
     /// With the head, in one slot.
     Inline,
     /// In the ring's arena.
@@ -25,7 +27,7 @@ pub enum Plan {
 
 /// What decides about messages to and from one peer.
 #[derive(Debug, Clone, Copy)]
-struct Connection {
+struct PeerSelection {
     thresholds: Thresholds,
     /// From here on a buffer that peers can map is worth a request.
     mapped_min: usize,
@@ -37,19 +39,19 @@ struct Connection {
 /// What decides about this rank's messages.
 #[derive(Debug)]
 pub struct Selection {
-    costs: Costs,
+    costs: PathCosts,
     /// What `MICA_WAY` allows.
-    allowed: Ways,
-    limits: Limits,
+    allowed: MessagePaths,
+    limits: EagerLimits,
     oversubscribed: bool,
     /// `MICA_DIRECT_MIN`, if it is set: it goes before the costs.
     direct_min: Option<usize>,
-    connections: Vec<Connection>,
+    connections: Vec<PeerSelection>,
 }
 
 /// What the receiver of a request knows of the two buffers.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Buffers {
+pub(crate) struct BufferFacts {
     /// Bytes to be copied.
     pub len: usize,
     /// Pieces of memory that they lie in, at the side that has more.
@@ -73,22 +75,28 @@ impl Selection {
     /// # Errors
     /// When a tunable's value does not fit.
     pub fn new(
-        costs: Costs,
+        costs: PathCosts,
         peers: impl Iterator<Item = (Level, Option<usize>)>,
         oversubscribed: bool,
     ) -> Result<Selection, BadValue> {
-        let allowed = Ways::forced(tunables::WAY.choice()?).unwrap_or(Ways::ALL);
-        let limits = Limits {
+        let allowed = MessagePaths::forced(tunables::WAY.choice()?).unwrap_or(MessagePaths::ALL);
+        let limits = EagerLimits {
             inline: INLINE,
             ring: PAYLOAD_MAX,
-            ..Limits::default()
+            ..EagerLimits::default()
         };
-        let kernel = Ways::NONE.with(Way::Pull).with(Way::Cooperate);
-        let mapped = Ways::NONE.with(Way::Mapped).with(Way::MappedCooperate);
+        let kernel = MessagePaths::NONE
+            .with(MessagePath::Pull)
+            .with(MessagePath::Cooperate);
+        let mapped = MessagePaths::NONE
+            .with(MessagePath::Mapped)
+            .with(MessagePath::MappedCooperate);
         // Shorter buffers are not moved.
         let movable = tunables::MAPPED_MIN.number()? as usize;
-        let derive = |level, ways: Ways| {
-            let available = Ways::SHARED_MEMORY.union(ways).intersection(allowed);
+        let derive = |level, ways: MessagePaths| {
+            let available = MessagePaths::SHARED_MEMORY
+                .union(ways)
+                .intersection(allowed);
             let situation = Situation {
                 limits,
                 oversubscribed,
@@ -96,7 +104,7 @@ impl Selection {
             };
             Thresholds::derive(&costs, &situation).in_force(PAYLOAD_MAX)
         };
-        let mut of_kind: Vec<((Level, Option<usize>), Connection)> = Vec::new();
+        let mut of_kind: Vec<((Level, Option<usize>), PeerSelection)> = Vec::new();
         let mut connections = Vec::new();
         for (level, packet_payload_max) in peers {
             let kind = (level, packet_payload_max);
@@ -116,7 +124,7 @@ impl Selection {
                 thresholds.eager_max = eager;
                 thresholds.eager_max_skewed = eager;
             }
-            let connection = Connection {
+            let connection = PeerSelection {
                 thresholds,
                 mapped_min: match level {
                     Level::Network => usize::MAX,
@@ -144,18 +152,18 @@ impl Selection {
 
     /// How a message of `len` bytes leaves for `peer`; `sync` if its sender must know that it was matched.
     #[inline(always)]
-    pub fn plan(&self, peer: u32, len: usize, sync: bool) -> Plan {
+    pub fn plan(&self, peer: u32, len: usize, sync: bool) -> SendPlan {
         if len <= INLINE && !sync {
-            return Plan::Inline;
+            return SendPlan::Inline;
         }
         let connection = &self.connections[peer as usize];
         let thresholds = &connection.thresholds;
         if len <= thresholds.ring_max {
-            Plan::Ring
+            SendPlan::Ring
         } else if len <= thresholds.eager(connection.skewed) && !sync {
-            Plan::Cells
+            SendPlan::Cells
         } else {
-            Plan::Rendezvous
+            SendPlan::Rendezvous
         }
     }
 
@@ -194,9 +202,9 @@ impl Selection {
     }
 
     /// The way of a message that `peer` has announced and this rank has matched.
-    pub(crate) fn choose(&self, peer: u32, buffers: &Buffers) -> Way {
+    pub(crate) fn choose(&self, peer: u32, buffers: &BufferFacts) -> MessagePath {
         let connection = &self.connections[peer as usize];
-        let mut available = Ways::NONE.with(Way::Streamed);
+        let mut available = MessagePaths::NONE.with(MessagePath::Streamed);
         let mut offer = |way, is: bool| {
             if is {
                 available = available.with(way);
@@ -204,26 +212,34 @@ impl Selection {
         };
         let mapped = buffers.theirs_mapped || buffers.mine_mapped;
         let run = buffers.len / buffers.pieces.max(1);
-        offer(Way::Mapped, mapped);
+        offer(MessagePath::Mapped, mapped);
         offer(
-            Way::MappedCooperate,
+            MessagePath::MappedCooperate,
             buffers.theirs_mapped && buffers.mine_mapped && buffers.divisible,
         );
         let readable = buffers.readable
             && (buffers.pieces <= 1 || run >= connection.thresholds.direct_run_min);
-        offer(Way::Pull, readable);
-        offer(Way::Cooperate, readable && buffers.divisible);
-        offer(Way::Offload, buffers.offload && (mapped || readable));
+        offer(MessagePath::Pull, readable);
+        offer(MessagePath::Cooperate, readable && buffers.divisible);
+        offer(
+            MessagePath::Offload,
+            buffers.offload && (mapped || readable),
+        );
         available = available.intersection(self.allowed);
         match self.direct_min {
-            Some(min) if buffers.len < min => return Way::Streamed,
-            Some(_) if available.without(Ways::NONE.with(Way::Streamed)).is_empty() => {}
-            Some(_) => available = available.without(Ways::NONE.with(Way::Streamed)),
+            Some(min) if buffers.len < min => return MessagePath::Streamed,
+            Some(_)
+                if available
+                    .without(MessagePaths::NONE.with(MessagePath::Streamed))
+                    .is_empty() => {}
+            Some(_) => {
+                available = available.without(MessagePaths::NONE.with(MessagePath::Streamed))
+            }
             None => {}
         }
-        let message = Message {
+        let message = OutgoingMessage {
             pieces: buffers.pieces.max(1),
-            ..Message::contiguous(buffers.len)
+            ..OutgoingMessage::contiguous(buffers.len)
         };
         let situation = Situation {
             limits: self.limits,
@@ -252,41 +268,41 @@ mod tests {
 
     fn selection() -> Selection {
         let levels = [(Level::SharedCache, None), (Level::Node, None)].into_iter();
-        Selection::new(Costs::default(), levels, false).expect("defaults fit")
+        Selection::new(PathCosts::default(), levels, false).expect("defaults fit")
     }
 
-    fn readable(len: usize) -> Buffers {
-        Buffers {
+    fn readable(len: usize) -> BufferFacts {
+        BufferFacts {
             len,
             pieces: 1,
             readable: true,
-            ..Buffers::default()
+            ..BufferFacts::default()
         }
     }
 
     #[test]
     fn plans_follow_the_thresholds_of_the_peers_level() {
         let s = selection();
-        assert_eq!(s.plan(NEAR, INLINE, false), Plan::Inline);
-        assert_eq!(s.plan(NEAR, INLINE, true), Plan::Ring);
-        assert_eq!(s.plan(NEAR, INLINE + 1, false), Plan::Ring);
-        assert_eq!(s.plan(NEAR, 32 << 10, false), Plan::Cells);
-        assert_eq!(s.plan(NEAR, 32 << 10, true), Plan::Rendezvous);
-        assert_eq!(s.plan(NEAR, 1 << 20, false), Plan::Rendezvous);
+        assert_eq!(s.plan(NEAR, INLINE, false), SendPlan::Inline);
+        assert_eq!(s.plan(NEAR, INLINE, true), SendPlan::Ring);
+        assert_eq!(s.plan(NEAR, INLINE + 1, false), SendPlan::Ring);
+        assert_eq!(s.plan(NEAR, 32 << 10, false), SendPlan::Cells);
+        assert_eq!(s.plan(NEAR, 32 << 10, true), SendPlan::Rendezvous);
+        assert_eq!(s.plan(NEAR, 1 << 20, false), SendPlan::Rendezvous);
         // The farther the peer, the sooner one copy is worth a request (chai-2009, 6.3.1).
-        assert_eq!(s.plan(FAR, 32 << 10, false), Plan::Rendezvous);
+        assert_eq!(s.plan(FAR, 32 << 10, false), SendPlan::Rendezvous);
     }
 
     #[test]
     fn a_fifo_takes_all_that_fits_it_and_nothing_goes_through_cells() {
         let levels = [(Level::Node, Some(100_000))].into_iter();
-        let s = Selection::new(Costs::default(), levels, false).expect("fits");
+        let s = Selection::new(PathCosts::default(), levels, false).expect("fits");
         for (len, sync, expected) in [
-            (INLINE, false, Plan::Inline),
-            (INLINE + 1, false, Plan::Ring),
-            (100_000, false, Plan::Ring),
-            (100_000, true, Plan::Ring),
-            (100_001, false, Plan::Rendezvous),
+            (INLINE, false, SendPlan::Inline),
+            (INLINE + 1, false, SendPlan::Ring),
+            (100_000, false, SendPlan::Ring),
+            (100_000, true, SendPlan::Ring),
+            (100_001, false, SendPlan::Rendezvous),
         ] {
             assert_eq!(s.plan(0, len, sync), expected, "{len} {sync}");
         }
@@ -295,12 +311,12 @@ mod tests {
     #[test]
     fn a_skewed_peer_gets_medium_messages_unasked() {
         let mut s = selection();
-        assert_eq!(s.plan(FAR, 32 << 10, false), Plan::Rendezvous);
+        assert_eq!(s.plan(FAR, 32 << 10, false), SendPlan::Rendezvous);
         s.set_skewed(FAR, true);
-        assert_eq!(s.plan(FAR, 32 << 10, false), Plan::Cells);
+        assert_eq!(s.plan(FAR, 32 << 10, false), SendPlan::Cells);
         assert!(!s.is_worth_mapping(FAR, 64 << 10));
         s.set_skewed(FAR, false);
-        assert_eq!(s.plan(FAR, 32 << 10, false), Plan::Rendezvous);
+        assert_eq!(s.plan(FAR, 32 << 10, false), SendPlan::Rendezvous);
         assert!(s.is_worth_mapping(FAR, 64 << 10));
     }
 
@@ -309,12 +325,12 @@ mod tests {
         let s = selection();
         let mut b = readable(1 << 20);
         b.theirs_mapped = true;
-        assert_eq!(s.choose(NEAR, &b), Way::Mapped);
+        assert_eq!(s.choose(NEAR, &b), MessagePath::Mapped);
         b.mine_mapped = true;
         b.divisible = true;
-        assert_eq!(s.choose(NEAR, &b), Way::MappedCooperate);
+        assert_eq!(s.choose(NEAR, &b), MessagePath::MappedCooperate);
         b.theirs_mapped = false;
-        assert_eq!(s.choose(NEAR, &b), Way::Mapped, "the sender pushes");
+        assert_eq!(s.choose(NEAR, &b), MessagePath::Mapped, "the sender pushes");
     }
 
     #[test]
@@ -323,21 +339,21 @@ mod tests {
         let mut b = readable(1 << 20);
         b.readable = false;
         for peer in [NEAR, FAR] {
-            assert_eq!(s.choose(peer, &b), Way::Streamed);
+            assert_eq!(s.choose(peer, &b), MessagePath::Streamed);
         }
-        assert_eq!(s.choose(FAR, &readable(1 << 20)), Way::Pull);
+        assert_eq!(s.choose(FAR, &readable(1 << 20)), MessagePath::Pull);
         b = readable(1 << 20);
         b.divisible = true;
-        assert_eq!(s.choose(FAR, &b), Way::Cooperate);
+        assert_eq!(s.choose(FAR, &b), MessagePath::Cooperate);
     }
 
     #[test]
     fn ranks_that_share_cores_do_not_cooperate() {
         let levels = [(Level::Node, None); 2].into_iter();
-        let s = Selection::new(Costs::default(), levels, true).expect("defaults fit");
+        let s = Selection::new(PathCosts::default(), levels, true).expect("defaults fit");
         let mut b = readable(1 << 20);
         b.divisible = true;
-        assert_eq!(s.choose(FAR, &b), Way::Pull);
+        assert_eq!(s.choose(FAR, &b), MessagePath::Pull);
         assert!(!s.may_cooperate());
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::Fault;
 use crate::hang::Pending;
-use crate::matching::Envelope;
+use crate::matching::MatchEnvelope;
 use crate::packet::{self, CELLS_MAX};
-use crate::rendezvous::Asking;
-use crate::select::Plan;
-use crate::state::{Early, State};
-use crate::traffic::Way;
+use crate::rendezvous::RtsState;
+use crate::select::SendPlan;
+use crate::state::{EngineState, UnexpectedMessage};
+use crate::traffic::TrafficClass;
 use mica_channel::direct::Backend;
 use mica_channel::memory::{Block, Shape, View};
 use mica_channel::shm::Packet;
@@ -23,15 +23,15 @@ pub(crate) struct SendOp {
     pub context: u64,
     pub tag: i32,
     pub view: View,
-    pub phase: Phase,
+    pub phase: SendPhase,
     /// What the receiver needs to get the message from here.
-    pub asking: Asking,
+    pub asking: RtsState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum SendPhase {
     /// In the outbox; goes this way when its turn comes.
-    Queued(Plan, Sync),
+    Queued(SendPlan, Sync),
     /// In the outbox; so many bytes have left through cells or in chunks. `target`: see `MORE_CELLS`.
     Streaming { position: usize, target: u64 },
     /// Waits for `DONE`, or for `CLEAR`.
@@ -43,7 +43,7 @@ pub(crate) enum Phase {
 /// Whether the sender waits for the match.
 pub(crate) type Sync = bool;
 
-impl State {
+impl EngineState {
     /// Starts a send. `None`: it is complete already, and the buffer free.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl State {
         sync: bool,
     ) -> Result<Option<SendId>, Fault> {
         let plan = self.selection.plan(peer, view.len(), sync);
-        if plan == Plan::Inline
+        if plan == SendPlan::Inline
             && peer != self.me
             && self.outboxes[peer as usize].ordered.is_empty()
             && let Some(way) = self
@@ -79,17 +79,21 @@ impl State {
         tag: i32,
         view: &View,
         sync: bool,
-        plan: Plan,
+        plan: SendPlan,
     ) -> Result<Option<SendId>, Fault> {
         if peer == self.me {
             return self.send_to_self(context, tag, view, sync);
         }
         let in_turn = self.outboxes[peer as usize].ordered.is_empty();
-        if in_turn && !sync && plan == Plan::Ring && self.send_eager(peer, context, tag, view)? {
+        if in_turn
+            && !sync
+            && plan == SendPlan::Ring
+            && self.send_eager(peer, context, tag, view)?
+        {
             return Ok(None);
         }
         let (plan, asking) = self.prepare(peer, view, plan);
-        let phase = Phase::Queued(plan, sync);
+        let phase = SendPhase::Queued(plan, sync);
         let op = SendOp {
             peer,
             context,
@@ -103,7 +107,7 @@ impl State {
         if in_turn {
             self.advance_outbox(peer)?;
         }
-        if self.sends[id as usize].phase == Phase::Done {
+        if self.sends[id as usize].phase == SendPhase::Done {
             self.sends.remove(id as usize);
             return Ok(None);
         }
@@ -111,33 +115,33 @@ impl State {
     }
 
     /// Opens the buffer of a long message to its receiver. One that is mapped makes a request worthwhile earlier.
-    fn prepare(&mut self, peer: u32, view: &View, plan: Plan) -> (Plan, Asking) {
+    fn prepare(&mut self, peer: u32, view: &View, plan: SendPlan) -> (SendPlan, RtsState) {
         let len = view.len();
-        if self.channels.is_far(peer) {
+        if self.channels.is_remote(peer) {
             // The network is told when the request leaves.
-            return (plan, Asking::default());
+            return (plan, RtsState::default());
         }
-        if matches!(plan, Plan::Cells | Plan::Rendezvous)
+        if matches!(plan, SendPlan::Cells | SendPlan::Rendezvous)
             && self.selection.is_worth_mapping(peer, len)
             && self.selection.is_worth_splitting(len)
             && let Some((address, _)) = view.as_contiguous()
             && let Some(exposed) = self.direct.recall(address, len)
         {
-            return (Plan::Rendezvous, Asking::of(Some(exposed), true));
+            return (SendPlan::Rendezvous, RtsState::of(Some(exposed), true));
         }
         let exposed = match plan {
-            Plan::Rendezvous => self.expose(view, len),
-            Plan::Cells if self.selection.is_worth_mapping(peer, len) => self
+            SendPlan::Rendezvous => self.expose(view, len),
+            SendPlan::Cells if self.selection.is_worth_mapping(peer, len) => self
                 .expose(view, len)
                 .filter(|e| e.exposure().backend() != Backend::Cma),
             _ => None,
         };
         let plan = if exposed.is_some() {
-            Plan::Rendezvous
+            SendPlan::Rendezvous
         } else {
             plan
         };
-        (plan, Asking::of(exposed, false))
+        (plan, RtsState::of(exposed, false))
     }
 
     /// True when the send is complete; it is forgotten then.
@@ -152,7 +156,7 @@ impl State {
     /// True when the send is complete.
     #[inline]
     pub fn is_sent(&self, id: SendId) -> bool {
-        self.sends[id.0 as usize].phase == Phase::Done
+        self.sends[id.0 as usize].phase == SendPhase::Done
     }
 
     /// What a send under way is, for people.
@@ -174,8 +178,8 @@ impl State {
         view: &View,
         sync: bool,
     ) -> Result<Option<SendId>, Fault> {
-        self.traffic.count(Way::Own, view.len());
-        let envelope = Envelope {
+        self.traffic.count(TrafficClass::Own, view.len());
+        let envelope = MatchEnvelope {
             context,
             source: self.me,
             tag,
@@ -188,7 +192,7 @@ impl State {
         if !sync && is_short && self.may_keep_own(view.len()) {
             let copy = Block::allocate(view.len())?.view(Shape::Contiguous { bytes: view.len() });
             copy.copy_from(view);
-            let early = Early::Buffered {
+            let early = UnexpectedMessage::Buffered {
                 copy,
                 arrived: view.len(),
                 acknowledge: None,
@@ -201,11 +205,12 @@ impl State {
             context,
             tag,
             view: view.clone(),
-            phase: Phase::Asked,
-            asking: Asking::default(),
+            phase: SendPhase::Asked,
+            asking: RtsState::default(),
         };
         let send = self.sends.insert(op) as u32;
-        self.unexpected.insert(envelope, 0, Early::Own { send });
+        self.unexpected
+            .insert(envelope, 0, UnexpectedMessage::Own { send });
         Ok(Some(SendId(send)))
     }
 
@@ -234,7 +239,7 @@ impl State {
 
     /// Whether the backlog could move.
     pub(crate) fn can_send_backlog(&mut self) -> bool {
-        let State {
+        let EngineState {
             backlog,
             channels,
             outboxes,
@@ -249,14 +254,14 @@ impl State {
             // A message that its receiver holds back is only announced.
             let is_held = head.is_some() && channels.is_held(peer);
             let (payload, needs_cell) = match head.map(|op| (op.phase, op.view.len())) {
-                Some((Phase::Queued(Plan::Inline | Plan::Ring, _), _))
+                Some((SendPhase::Queued(SendPlan::Inline | SendPlan::Ring, _), _))
                     if !is_held && channels.lacks_credit(peer) =>
                 {
                     return false;
                 }
-                Some((Phase::Queued(Plan::Ring, _), len)) if !is_held => (len, false),
-                Some((Phase::Queued(Plan::Cells, _), _)) => (0, !is_held),
-                Some((Phase::Streaming { .. }, _)) => (0, true),
+                Some((SendPhase::Queued(SendPlan::Ring, _), len)) if !is_held => (len, false),
+                Some((SendPhase::Queued(SendPlan::Cells, _), _)) => (0, !is_held),
+                Some((SendPhase::Streaming { .. }, _)) => (0, true),
                 _ => (0, false),
             };
             channels.has_room(peer, payload) && (!needs_cell || channels.has_cell(peer))
@@ -301,10 +306,12 @@ impl State {
         let op = &self.sends[id as usize];
         let (peer, context, tag) = (op.peer, op.context, op.tag);
         match op.phase {
-            Phase::Queued(plan, _) if plan != Plan::Rendezvous && self.channels.is_held(peer) => {
+            SendPhase::Queued(plan, _)
+                if plan != SendPlan::Rendezvous && self.channels.is_held(peer) =>
+            {
                 self.send_request(id)
             }
-            Phase::Queued(Plan::Inline | Plan::Ring, sync) => {
+            SendPhase::Queued(SendPlan::Inline | SendPlan::Ring, sync) => {
                 let view = op.view.clone();
                 let sent = if sync {
                     self.send_sync(peer, context, tag, &view, id)?
@@ -312,18 +319,22 @@ impl State {
                     self.send_eager(peer, context, tag, &view)?
                 };
                 if sent {
-                    self.sends[id as usize].phase = if sync { Phase::Asked } else { Phase::Done };
-                    self.stir();
+                    self.sends[id as usize].phase = if sync {
+                        SendPhase::Asked
+                    } else {
+                        SendPhase::Done
+                    };
+                    self.wake_progress_thread();
                 }
                 Ok(sent)
             }
-            Phase::Queued(Plan::Rendezvous, _) => self.send_request(id),
-            Phase::Queued(Plan::Cells, _) => self.stream(id, 0, None),
-            Phase::Streaming { position, target } => match self.channels.chunk_bytes(peer) {
+            SendPhase::Queued(SendPlan::Rendezvous, _) => self.send_request(id),
+            SendPhase::Queued(SendPlan::Cells, _) => self.stream(id, 0, None),
+            SendPhase::Streaming { position, target } => match self.channels.chunk_bytes(peer) {
                 Some(chunk) => self.stream_chunks(id, position, target, chunk),
                 None => self.stream(id, position, Some(target)),
             },
-            Phase::Asked | Phase::Done => Ok(true),
+            SendPhase::Asked | SendPhase::Done => Ok(true),
         }
     }
 
@@ -421,14 +432,14 @@ impl State {
         }
         let op = &mut self.sends[id as usize];
         if position == len {
-            op.phase = Phase::Done;
-            self.forget_asking(id);
-            self.stir();
-            self.traffic.count(Way::Cells, len);
+            op.phase = SendPhase::Done;
+            self.forget_rts(id);
+            self.wake_progress_thread();
+            self.traffic.count(TrafficClass::Cells, len);
             return Ok(true);
         }
         if let Some(target) = target {
-            op.phase = Phase::Streaming { position, target };
+            op.phase = SendPhase::Streaming { position, target };
         }
         Ok(false)
     }
@@ -450,22 +461,22 @@ impl State {
             let head = packet::chunk(target, bytes);
             if !self.channels.send_chunk(peer, &head, &view, position)? {
                 // Over the network, what has left makes room without the receiver's word.
-                let asked = !self.channels.is_far(peer) && {
+                let asked = !self.channels.is_remote(peer) && {
                     let again = packet::request_more(id, (target - 1) as u32);
                     self.channels.send(peer, &again, None)?
                 };
                 self.sends[id as usize].phase = if asked {
-                    Phase::Asked
+                    SendPhase::Asked
                 } else {
-                    Phase::Streaming { position, target }
+                    SendPhase::Streaming { position, target }
                 };
                 return Ok(asked);
             }
             position += bytes;
         }
-        self.sends[id as usize].phase = Phase::Done;
-        self.forget_asking(id);
-        self.stir();
+        self.sends[id as usize].phase = SendPhase::Done;
+        self.forget_rts(id);
+        self.wake_progress_thread();
         self.traffic.count(self.channels.eager_way(peer), len);
         Ok(true)
     }
@@ -475,7 +486,7 @@ impl State {
         let (id, receiver_op) = (packet.word(0) as u32, packet.word(1));
         let op = &mut self.sends[id as usize];
         let peer = op.peer;
-        op.phase = Phase::Streaming {
+        op.phase = SendPhase::Streaming {
             position: packet.word(2) as usize,
             target: receiver_op + 1,
         };

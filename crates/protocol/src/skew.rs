@@ -6,28 +6,28 @@
 
 use crate::Fault;
 use crate::packet;
-use crate::state::State;
+use crate::state::EngineState;
 use mica_channel::shm::Packet;
 use mica_policy::{SkewChange, SkewMonitor, SkewPolicy};
 
 /// What this rank knows of those who send to it.
 #[derive(Debug)]
-pub(crate) struct Skew {
+pub(crate) struct SkewState {
     /// `None`: skew is not watched.
     policy: Option<SkewPolicy>,
     monitors: Vec<SkewMonitor>,
 }
 
-impl Skew {
-    pub fn new(policy: Option<SkewPolicy>, ranks: usize) -> Skew {
-        Skew {
+impl SkewState {
+    pub fn new(policy: Option<SkewPolicy>, ranks: usize) -> SkewState {
+        SkewState {
             policy,
             monitors: vec![SkewMonitor::default(); ranks],
         }
     }
 }
 
-impl State {
+impl EngineState {
     /// A message from `source` that was not short has arrived, and is matched or queued.
     #[inline]
     pub(crate) fn watch_skew(&mut self, source: u32) -> Result<(), Fault> {

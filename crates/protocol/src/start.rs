@@ -5,18 +5,18 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use crate::Engine;
-use crate::attendant::Attendant;
+use crate::attendant::ProgressThread;
 use crate::channels::Channels;
 use crate::engine::{GLANCES, GLANCES_SHARED};
 use crate::hang::Reporter;
 use crate::hold::Holds;
 use crate::offloading::Offload;
-use crate::progress::{Bringer, Polling};
-use crate::rendezvous::Splits;
+use crate::progress::{PacketChannel, Polling};
+use crate::rendezvous::ChunkQueues;
 use crate::select::Selection;
-use crate::skew::Skew;
-use crate::state::State;
-use mica_bootstrap::{BootstrapError, Joined, Nodes, ProcessManager};
+use crate::skew::SkewState;
+use crate::state::EngineState;
+use mica_bootstrap::{BootstrapError, Joined, NodeMap, ProcessManager};
 use mica_channel::ChannelError;
 use mica_channel::direct::{self, Direct};
 use mica_channel::net::{self, Net, NetError};
@@ -24,7 +24,7 @@ use mica_channel::offload::{self, EngineCapabilities, NoDevice};
 use mica_channel::shm::Shm;
 use mica_channel::transport::Transport;
 use mica_node::lock::ThreadLock;
-use mica_node::park::{self, Bell, Fencing};
+use mica_node::park::{self, Fencing, WakeSocket};
 use mica_node::segment::{Difference, JobSegment, PREFIX_VARIABLE, SegmentError, Settings};
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables::{self, BadValue};
@@ -79,7 +79,7 @@ pub(crate) struct EngineParts {
     pub rank: u32,
     /// A launcher of ours has started the process.
     pub launched: bool,
-    pub nodes: Nodes,
+    pub nodes: NodeMap,
     pub manager: Option<Box<dyn ProcessManager>>,
     pub shm: Shm,
     /// Reaches the ranks that `shm` does not.
@@ -137,7 +137,7 @@ impl Engine {
         let (collective_costs, _) = mica_policy::tuning::collective_in_force(
             std::env::var_os(PREFIX_VARIABLE).as_deref().map(Path::new),
         )?;
-        let direct = Direct::new(segment, rank, &direct::Options::in_force()?);
+        let direct = Direct::new(segment, rank, &direct::DirectOptions::in_force()?);
         let offload = copy_engine(segment, rank, wake_fencing)?;
         let attended = offload.is_some() && tunables::COPY_ENGINE.choice()?.ends_with("thread");
         Engine::assemble(EngineParts {
@@ -187,7 +187,7 @@ impl Engine {
         let costs = collective_costs.messages.clone();
         let here = segment.place(rank);
         let peers = (0..segment.job_size()).map(|peer| {
-            let level = match channels.is_far(peer) {
+            let level = match channels.is_remote(peer) {
                 true => Level::Network,
                 false => level_between(&here, &segment.place(peer)),
             };
@@ -215,7 +215,7 @@ impl Engine {
         let bell = match channels.net {
             None => None,
             Some(_) => {
-                let bell = Bell::new().map_err(StartError::Bell)?;
+                let bell = WakeSocket::new().map_err(StartError::Bell)?;
                 segment.block(rank).parking.0.hang(&bell);
                 Some(bell)
             }
@@ -228,14 +228,17 @@ impl Engine {
             segment.block(member).parking.0.wake(wake_fencing);
         }
         let ranks = segment.job_size() as usize;
-        let mut state = State::new(
+        let mut state = EngineState::new(
             rank,
             ranks,
             channels,
             direct,
-            Splits::new(segment, rank),
+            ChunkQueues::new(segment, rank),
             selection,
-            (Skew::new(policies.skew, ranks), Holds::new(policies.hold)),
+            (
+                SkewState::new(policies.skew, ranks),
+                Holds::new(policies.hold),
+            ),
         );
         state.polling = polling;
         let offloads = offload.is_some();
@@ -263,7 +266,7 @@ impl Engine {
             fencing: segment.fencing(),
             reporter: Reporter::default(),
             offloads,
-            attendant: attended.then(Attendant::default),
+            attendant: attended.then(ProgressThread::default),
             reach,
             collective_costs,
             collective_traffic: Arc::default(),
@@ -283,7 +286,7 @@ const COOKIE: usize = 8;
 fn open_net(
     segment: &JobSegment,
     rank: u32,
-    nodes: &Nodes,
+    nodes: &NodeMap,
     (settings, loopback): (&Settings, bool),
     manager: Option<&mut (dyn ProcessManager + 'static)>,
 ) -> Result<Option<Box<dyn Transport>>, StartError> {
@@ -292,7 +295,7 @@ fn open_net(
         return Ok(None);
     }
     let manager = manager.ok_or(StartError::NoExchange)?;
-    let mut net = Net::open(&net::Options::in_force(nodes.all_on_one_machine)?)?;
+    let mut net = Net::open(&net::NetOptions::in_force(nodes.all_on_one_machine)?)?;
     let nonce = mica_node::handover::nonce().map_err(StartError::Random)?;
     let mut mine = nonce[..COOKIE].to_vec();
     let said = settings.to_bytes();
@@ -334,10 +337,10 @@ fn polling(
 ) -> Option<Box<Polling>> {
     let mut further = Vec::new();
     if channels.shm.has_fifos() {
-        further.push(Bringer::Fifos);
+        further.push(PacketChannel::Fifos);
     }
     if channels.net.is_some() {
-        further.push(Bringer::Net);
+        further.push(PacketChannel::Net);
     }
     let has_rings = !channels.shm.has_fifos() || channels.shm.is_mixed();
     let rings_bring = has_rings && segment.ranks() > 1 && !(loopback && channels.net.is_some());

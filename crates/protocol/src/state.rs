@@ -2,19 +2,19 @@
 
 use crate::Fault;
 use crate::channels::Channels;
-use crate::far::FarReads;
+use crate::far::RemoteReads;
 use crate::hold::Holds;
-use crate::matching::{Envelope, Posted, Unexpected};
+use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
 use crate::offloading::Offload;
-use crate::packet::Request;
+use crate::packet::RtsPacket;
 use crate::progress::Polling;
 use crate::reaction::Reaction;
 use crate::receive::{RecvId, RecvOp};
-use crate::rendezvous::Splits;
-use crate::schedule::Running;
+use crate::rendezvous::ChunkQueues;
+use crate::schedule::RunningSchedule;
 use crate::select::Selection;
 use crate::send::{SendId, SendOp};
-use crate::skew::Skew;
+use crate::skew::SkewState;
 use crate::traffic::Traffic;
 use mica_channel::direct::Direct;
 use mica_channel::memory::View;
@@ -27,18 +27,18 @@ use std::sync::Arc;
 ///
 /// [`Engine::drive`]: crate::Engine::drive
 #[derive(Debug)]
-pub struct State {
+pub struct EngineState {
     pub(crate) me: u32,
     pub(crate) channels: Channels,
     pub(crate) direct: Direct,
-    pub(crate) splits: Splits,
+    pub(crate) splits: ChunkQueues,
     pub(crate) selection: Selection,
-    pub(crate) skew: Skew,
+    pub(crate) skew: SkewState,
     pub(crate) holds: Holds,
-    pub(crate) posted: Posted<RecvId>,
-    pub(crate) unexpected: Unexpected<Early>,
+    pub(crate) posted: PostedQueue<RecvId>,
+    pub(crate) unexpected: UnexpectedQueue<UnexpectedMessage>,
     /// Messages that a matched probe has taken out of the queue.
-    pub(crate) probed: Slab<(Envelope, Early)>,
+    pub(crate) probed: Slab<(MatchEnvelope, UnexpectedMessage)>,
     pub(crate) sends: Slab<SendOp>,
     pub(crate) recvs: Slab<RecvOp>,
     pub(crate) outboxes: Vec<Outbox>,
@@ -62,13 +62,13 @@ pub struct State {
     pub(crate) attending: bool,
     /// The same since schedules and reactions were last looked at.
     pub(crate) completed: bool,
-    pub(crate) schedules: Slab<Running>,
+    pub(crate) schedules: Slab<RunningSchedule>,
     /// Those of `schedules` that have not ended.
     pub(crate) under_way: Vec<u32>,
     /// How many of these look at shared memory: they go on in every round.
     pub(crate) with_tasks: usize,
     pub(crate) reactions: Vec<Arc<dyn Reaction>>,
-    pub(crate) far_reads: FarReads,
+    pub(crate) far_reads: RemoteReads,
     /// The first peer that was lost, and how.
     pub(crate) lost: Option<Fault>,
 }
@@ -101,7 +101,7 @@ pub(crate) struct Abandoned {
 
 /// A message that arrived before its receive.
 #[derive(Debug)]
-pub(crate) enum Early {
+pub(crate) enum UnexpectedMessage {
     /// Its bytes are here, or on their way: `arrived` of them so far.
     Buffered {
         /// Our copy.
@@ -112,7 +112,7 @@ pub(crate) enum Early {
         acknowledge: Option<u32>,
     },
     /// It is still with its sender.
-    Requested(Request),
+    Requested(RtsPacket),
     /// It is this rank's own, in the buffer of this send.
     Own {
         /// The send.
@@ -125,28 +125,28 @@ pub(crate) enum Early {
 pub(crate) struct Inbound {
     pub total: usize,
     pub position: usize,
-    pub target: Target,
+    pub target: InboundTarget,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Target {
+pub(crate) enum InboundTarget {
     Receive(RecvId),
     Unexpected(u32),
     /// Taken by a matched probe; index into `probed`.
     Probed(usize),
 }
 
-impl State {
+impl EngineState {
     pub(crate) fn new(
         me: u32,
         ranks: usize,
         channels: Channels,
         direct: Direct,
-        splits: Splits,
+        splits: ChunkQueues,
         selection: Selection,
-        (skew, holds): (Skew, Holds),
-    ) -> State {
-        State {
+        (skew, holds): (SkewState, Holds),
+    ) -> EngineState {
+        EngineState {
             me,
             channels,
             direct,
@@ -154,8 +154,8 @@ impl State {
             selection,
             skew,
             holds,
-            posted: Posted::default(),
-            unexpected: Unexpected::default(),
+            posted: PostedQueue::default(),
+            unexpected: UnexpectedQueue::default(),
             probed: Slab::new(),
             sends: Slab::new(),
             recvs: Slab::new(),
@@ -175,14 +175,14 @@ impl State {
             under_way: Vec::new(),
             with_tasks: 0,
             reactions: Vec::new(),
-            far_reads: FarReads::default(),
+            far_reads: RemoteReads::default(),
             lost: None,
         }
     }
 
     /// Notes that an operation has completed: threads that wait look again.
     #[inline]
-    pub fn stir(&mut self) {
+    pub fn wake_progress_thread(&mut self) {
         self.calls |= STIRRED;
         self.completed = true;
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The ways a message can take, as they are counted by its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum TrafficClass {
     /// To this rank itself.
     Own,
     /// In a ring slot.
@@ -32,7 +32,7 @@ pub struct CollectiveTraffic {
 impl CollectiveTraffic {
     /// Counts a collective.
     #[inline]
-    pub fn count(&self, way: Way, bytes: usize) {
+    pub fn count(&self, way: TrafficClass, bytes: usize) {
         let (collectives, total) = &self.sent[way as usize];
         // Plain counters: of two threads that count at the same moment one may be lost, which is cheaper than that none is.
         let add = |counter: &AtomicU64, more: u64| {
@@ -64,7 +64,7 @@ pub struct Traffic {
 impl Traffic {
     /// Counts a message.
     #[inline(always)]
-    pub fn count(&mut self, way: Way, bytes: usize) {
+    pub fn count(&mut self, way: TrafficClass, bytes: usize) {
         let (messages, total) = &mut self.sent[way as usize];
         *messages += 1;
         *total += bytes as u64;

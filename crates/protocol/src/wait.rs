@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use crate::Fault;
 use crate::engine::Engine;
-use crate::hang::{Spell, WaitList};
-use crate::state::State;
+use crate::hang::{WaitList, WaitSpell};
+use crate::state::EngineState;
 use mica_node::ticks;
 
 /// Of so many polls one gives others the core, even where every rank has one for itself as far as is known.
-const COURTESY: u32 = 512;
+const YIELD_EVERY: u32 = 512;
 
 /// Nanoseconds. A yield that takes longer has given the core to somebody who computes, for a slice of
 /// the scheduler at least; ranks that poll hand it round within microseconds. To sleep until woken is
@@ -25,7 +25,7 @@ pub const MIN_POLLS_BEFORE_PARKING: u32 = 128;
 
 /// A rank that waits so long looks whether those that it waits for are still there, and again after as long. Not a bound on one
 /// sleep: other traffic, or a network with something under way, may end each sleep sooner.
-pub(crate) const VIGIL: Duration = Duration::from_secs(1);
+pub(crate) const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Polls between two looks for a question of the launcher's (hang reports).
 const HEED_EVERY: u32 = 64;
@@ -64,16 +64,16 @@ struct Idle {
 }
 
 /// Tells the state, for as long as it lives, that a thread of the program waits in MPI.
-struct Wait<'a>(&'a Engine);
+struct WaitScope<'a>(&'a Engine);
 
-impl<'a> Wait<'a> {
-    fn begin(engine: &'a Engine) -> Wait<'a> {
+impl<'a> WaitScope<'a> {
+    fn begin(engine: &'a Engine) -> WaitScope<'a> {
         engine.enter(|state| state.waiting_threads += 1);
-        Wait(engine)
+        WaitScope(engine)
     }
 }
 
-impl Drop for Wait<'_> {
+impl Drop for WaitScope<'_> {
     fn drop(&mut self) {
         self.0.enter(|state| state.waiting_threads -= 1);
     }
@@ -87,13 +87,13 @@ impl Engine {
     /// When progress fails for want of memory.
     pub fn drive<R>(
         &self,
-        waiting: impl Fn(&State, &mut WaitList),
-        mut f: impl FnMut(&mut State) -> Option<R>,
+        waiting: impl Fn(&EngineState, &mut WaitList),
+        mut f: impl FnMut(&mut EngineState) -> Option<R>,
     ) -> Result<R, Fault> {
         let mut idle = Idle::default();
-        let mut spell = Spell::default();
+        let mut spell = WaitSpell::default();
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
-        let _wait = self.offloads.then(|| Wait::begin(self));
+        let _wait = self.offloads.then(|| WaitScope::begin(self));
         loop {
             let result = self.enter(|state| {
                 if let Some(r) = f(state) {
@@ -128,7 +128,7 @@ impl Engine {
     /// When progress fails for want of memory.
     pub fn watch<R>(
         &self,
-        waiting: impl Fn(&State, &mut WaitList),
+        waiting: impl Fn(&EngineState, &mut WaitList),
         mut look: impl FnMut() -> Option<R>,
     ) -> Result<R, Fault> {
         for _ in 0..self.glances {
@@ -142,17 +142,18 @@ impl Engine {
             }
         }
         let mut idle = Idle::default();
-        let mut spell = Spell::default();
+        let mut spell = WaitSpell::default();
         let _waiter = self.state.is_shared().then(|| Waiter::enter(&self.waiters));
-        let _wait = self.offloads.then(|| Wait::begin(self));
+        let _wait = self.offloads.then(|| WaitScope::begin(self));
         loop {
             if let Some(r) = look() {
                 return Ok(r);
             }
-            if self.enter(State::progress)? {
+            if self.enter(EngineState::progress)? {
                 idle = Idle::default();
             } else if self.pause(&mut idle) {
-                if let Some(r) = self.park(&waiting, &mut spell, &mut |_: &mut State| look()) {
+                if let Some(r) = self.park(&waiting, &mut spell, &mut |_: &mut EngineState| look())
+                {
                     return Ok(r);
                 }
                 self.check_loss()?;
@@ -173,7 +174,7 @@ impl Engine {
         } else {
             (self.spin, self.yields)
         };
-        if idle.polls < spin && !idle.polls.is_multiple_of(COURTESY) {
+        if idle.polls < spin && !idle.polls.is_multiple_of(YIELD_EVERY) {
             std::hint::spin_loop();
         } else if idle.polls < spin {
             // Nobody knows all that runs on this core: whom this rank waits for may be among them.
@@ -181,7 +182,7 @@ impl Engine {
         } else if idle.polls - spin < yields && !idle.lost_core {
             if self.bell.is_some() {
                 // Rounds are rarer now than the schedule of looks at the network reckons with.
-                self.enter(State::hasten);
+                self.enter(EngineState::hasten);
             }
             // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
             // costs less than to sleep and to be woken.
@@ -205,9 +206,9 @@ impl Engine {
     #[cold]
     fn park<R>(
         &self,
-        waiting: &impl Fn(&State, &mut WaitList),
-        spell: &mut Spell,
-        f: &mut impl FnMut(&mut State) -> Option<R>,
+        waiting: &impl Fn(&EngineState, &mut WaitList),
+        spell: &mut WaitSpell,
+        f: &mut impl FnMut(&mut EngineState) -> Option<R>,
     ) -> Option<R> {
         let block = self.segment.block(self.rank);
         let what = self.first_pending(waiting);
@@ -217,7 +218,7 @@ impl Engine {
             result = f(state);
             result.is_some() || state.has_work()
         });
-        if self.is_watchful && result.is_none() && spell.is_due(VIGIL) {
+        if self.is_watchful && result.is_none() && spell.is_due(LIVENESS_INTERVAL) {
             self.enter(|state| state.look_for(self.segment, what.peer));
         }
         block.set_waiting(None);
@@ -226,11 +227,11 @@ impl Engine {
 
     /// Sleeps until somebody sends to this rank, or the network has something, unless `ready` says that there is something to do
     /// already. May return early.
-    pub(crate) fn rest(&self, ready: impl FnOnce(&mut State) -> bool) {
+    pub(crate) fn rest(&self, ready: impl FnOnce(&mut EngineState) -> bool) {
         let spot = &self.segment.block(self.rank).parking.0;
         match &self.bell {
             None => {
-                let limit = self.is_watchful.then_some(VIGIL);
+                let limit = self.is_watchful.then_some(LIVENESS_INTERVAL);
                 spot.park(self.fencing, limit, || self.enter(ready));
             }
             Some(bell) => spot.listen(self.fencing, bell, || {

@@ -1,24 +1,24 @@
 //! Matching against a naive queue: the first posted receive, or the first message, that fits.
 
-use mica_protocol::matching::{Posted, Unexpected};
-use mica_protocol::{Envelope, Pattern};
+use mica_protocol::matching::{PostedQueue, UnexpectedQueue};
+use mica_protocol::{MatchEnvelope, MatchPattern};
 use proptest::prelude::*;
 
-fn envelope() -> impl Strategy<Value = Envelope> {
-    (0u64..2, 0u32..3, 0i32..3).prop_map(|(context, source, tag)| Envelope {
+fn envelope() -> impl Strategy<Value = MatchEnvelope> {
+    (0u64..2, 0u32..3, 0i32..3).prop_map(|(context, source, tag)| MatchEnvelope {
         context,
         source,
         tag,
     })
 }
 
-fn pattern() -> impl Strategy<Value = Pattern> {
+fn pattern() -> impl Strategy<Value = MatchPattern> {
     (
         0u64..2,
         prop::option::of(0u32..3),
         prop::option::of(0i32..3),
     )
-        .prop_map(|(context, source, tag)| Pattern {
+        .prop_map(|(context, source, tag)| MatchPattern {
             context,
             source,
             tag,
@@ -27,8 +27,8 @@ fn pattern() -> impl Strategy<Value = Pattern> {
 
 #[derive(Debug, Clone)]
 enum Step {
-    Post(Pattern),
-    Arrive(Envelope),
+    Post(MatchPattern),
+    Arrive(MatchEnvelope),
     Cancel(usize),
 }
 
@@ -45,9 +45,9 @@ proptest! {
     /// is posted.
     #[test]
     fn queues_agree_with_naive_ones(steps in prop::collection::vec(step(), 0..400)) {
-        let (mut posted, mut unexpected) = (Posted::default(), Unexpected::default());
-        let mut naive_posted: Vec<(Pattern, usize, u32)> = Vec::new();
-        let mut naive_unexpected: Vec<(Envelope, usize)> = Vec::new();
+        let (mut posted, mut unexpected) = (PostedQueue::default(), UnexpectedQueue::default());
+        let mut naive_posted: Vec<(MatchPattern, usize, u32)> = Vec::new();
+        let mut naive_unexpected: Vec<(MatchEnvelope, usize)> = Vec::new();
         for (id, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Post(pattern) => {
@@ -82,10 +82,10 @@ proptest! {
 
 #[test]
 fn ten_thousand_of_one_key_stay_in_order() {
-    let mut unexpected = Unexpected::default();
+    let mut unexpected = UnexpectedQueue::default();
     for i in 0..10_000 {
         unexpected.insert(
-            Envelope {
+            MatchEnvelope {
                 context: 0,
                 source: i % 100,
                 tag: 7,
@@ -94,7 +94,7 @@ fn ten_thousand_of_one_key_stay_in_order() {
             i,
         );
     }
-    let any = Pattern {
+    let any = MatchPattern {
         context: 0,
         source: None,
         tag: Some(7),

@@ -16,7 +16,9 @@ pub use reduction::*;
 
 use std::ffi::{c_int, c_void};
 
-use mica_mpi::collective::{BlockList, Buffer, Form, Function, Label, Plan, execute};
+use mica_mpi::collective::{
+    BlockList, BufferArgument, CallForm, CallLabel, CollectivePlan, Function, execute,
+};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants::{BYTE, DATATYPE_NULL, ERR_ARG, ERR_BUFFER, IN_PLACE, ROOT};
 use mica_mpi::datatype::{Datatype, Region, View, check_buffer, check_count};
@@ -30,7 +32,7 @@ use crate::types::{MPI_Count, MPI_Datatype, MPI_Info, MPI_Request};
 /// A collective call whose arguments have been checked: this rank's part of it.
 pub struct Call {
     comm: Comm,
-    plan: Plan,
+    plan: CollectivePlan,
     function: Function,
 }
 
@@ -38,7 +40,7 @@ impl Call {
     /// The blocking form.
     pub fn run(mut self) -> Result<()> {
         self.plan
-            .set_label(Label::new(self.function, Form::Blocking));
+            .set_label(CallLabel::new(self.function, CallForm::Blocking));
         execute::run(&self.comm, &self.plan)
     }
 }
@@ -54,7 +56,7 @@ pub unsafe fn start(
     // SAFETY: by the contract above.
     let request = unsafe { Out::new(request, "request")? };
     let call = prepare()?;
-    let label = Label::new(call.function, Form::Immediate);
+    let label = CallLabel::new(call.function, CallForm::Immediate);
     let started = execute::start(&call.comm, call.plan, label)?;
     request.set(MPI_Request::from_raw(started.register()?));
     Ok(())
@@ -74,7 +76,7 @@ pub unsafe fn keep(
     let request = unsafe { Out::new(request, "request")? };
     Info::resolve_hints(info.raw())?;
     let call = prepare()?;
-    let label = Label::new(call.function, Form::Persistent);
+    let label = CallLabel::new(call.function, CallForm::Persistent);
     let kept = execute::persistent(&call.comm, call.plan, label)?;
     request.set(MPI_Request::from_raw(kept.register()?));
     Ok(())
@@ -90,7 +92,7 @@ pub unsafe fn buffer(
     count: MPI_Count,
     datatype: MPI_Datatype,
     blocks: usize,
-) -> Result<Option<Buffer>> {
+) -> Result<Option<BufferArgument>> {
     if address.addr() == IN_PLACE {
         return Ok(None);
     }
@@ -108,14 +110,14 @@ pub unsafe fn whole(
     count: MPI_Count,
     datatype: MPI_Datatype,
     blocks: usize,
-) -> Result<Buffer> {
+) -> Result<BufferArgument> {
     let address = plain(address)?;
     let datatype = of_type(datatype, argument)?;
     // More elements than there can be have no bounds: then an error follows.
     let bounds = datatype.bounds(count.saturating_mul(blocks as i64));
     // SAFETY: by the contract above.
     let region = unsafe { Region::user(address, bounds) };
-    let buffer = Buffer::new(region, argument, count, &datatype)?;
+    let buffer = BufferArgument::new(region, argument, count, &datatype)?;
     check_null(address, argument, count, &datatype)?;
     Ok(buffer)
 }

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
 use mica_mpi::Result;
-use mica_mpi::collective::{self, Function, Plan};
+use mica_mpi::collective::{self, CollectivePlan, Function};
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
 use mica_mpi::datatype::{Datatype, Region, check_buffer};
@@ -81,7 +81,7 @@ fn present(
 }
 
 /// One of the reductions whose arguments are those of `MPI_Allreduce`.
-type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<Plan>;
+type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<CollectivePlan>;
 
 /// Converts the arguments of such a reduction, whose operand has `count` elements for each of `blocks`, and calls it.
 ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use mica_mpi::Result;
-use mica_mpi::attribute::{self, Copy, Delete, Owner};
+use mica_mpi::attribute::{self, AttributeOwner, CopyCallback, DeleteCallback};
 use mica_mpi::comm::{AttributeValue, Comm};
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
@@ -23,17 +23,17 @@ type DeleteFunction = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_voi
 ///
 /// # Safety
 /// `address` is a predefined number or a function of type [`CopyFunction`] that stays in place.
-unsafe fn copy_callback(address: usize, extra_state: *mut c_void) -> Copy {
+unsafe fn copy_callback(address: usize, extra_state: *mut c_void) -> CopyCallback {
     match address {
-        c::COMM_NULL_COPY_FN => return Copy::Null,
-        c::COMM_DUP_FN => return Copy::Dup,
+        c::COMM_NULL_COPY_FN => return CopyCallback::Null,
+        c::COMM_DUP_FN => return CopyCallback::Dup,
         _ => {}
     }
     let pointer = std::ptr::with_exposed_provenance::<()>(address);
     // SAFETY: as the caller promises.
     let function = unsafe { std::mem::transmute::<*const (), CopyFunction>(pointer) };
     let extra_state = extra_state.expose_provenance();
-    Copy::User(Arc::new(move |object, keyval, value| {
+    CopyCallback::User(Arc::new(move |object, keyval, value| {
         let (mut copy, mut wanted) = (0_usize, 0);
         // SAFETY: the user's function, called as MPI says: the copy's place is a word, the flag an int.
         let code = unsafe {
@@ -58,15 +58,15 @@ unsafe fn copy_callback(address: usize, extra_state: *mut c_void) -> Copy {
 ///
 /// # Safety
 /// `address` is 0 or a function of type [`DeleteFunction`] that stays in place.
-unsafe fn delete_callback(address: usize, extra_state: *mut c_void) -> Delete {
+unsafe fn delete_callback(address: usize, extra_state: *mut c_void) -> DeleteCallback {
     if address == c::COMM_NULL_DELETE_FN {
-        return Delete::Null;
+        return DeleteCallback::Null;
     }
     let pointer = std::ptr::with_exposed_provenance::<()>(address);
     // SAFETY: as the caller promises.
     let function = unsafe { std::mem::transmute::<*const (), DeleteFunction>(pointer) };
     let extra_state = extra_state.expose_provenance();
-    Delete::User(Arc::new(move |object, keyval, value| {
+    DeleteCallback::User(Arc::new(move |object, keyval, value| {
         // SAFETY: the user's function, called as MPI says.
         unsafe {
             function(
@@ -82,7 +82,7 @@ unsafe fn delete_callback(address: usize, extra_state: *mut c_void) -> Delete {
 /// # Safety
 /// The functions are as [`copy_callback`] and [`delete_callback`] want them, `keyval` is null or writable.
 unsafe fn create(
-    owner: Owner,
+    owner: AttributeOwner,
     copy: usize,
     delete: usize,
     keyval: *mut c_int,
@@ -102,7 +102,7 @@ unsafe fn create(
 
 /// # Safety
 /// `keyval` is null or points to a key that may be overwritten.
-unsafe fn free(owner: Owner, keyval: *mut c_int) -> Result<()> {
+unsafe fn free(owner: AttributeOwner, keyval: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
     let keyval = unsafe { Out::new(keyval, "keyval")? };
     attribute::free_keyval(owner, keyval.get())?;
@@ -162,7 +162,7 @@ pub unsafe fn mpi_comm_create_keyval(
     // SAFETY: as the caller promises.
     unsafe {
         create(
-            Owner::Comm,
+            AttributeOwner::Comm,
             comm_copy_attr_fn,
             comm_delete_attr_fn,
             comm_keyval,
@@ -184,7 +184,7 @@ pub unsafe fn mpi_type_create_keyval(
     // SAFETY: as the caller promises.
     unsafe {
         create(
-            Owner::Type,
+            AttributeOwner::Type,
             type_copy_attr_fn,
             type_delete_attr_fn,
             type_keyval,
@@ -206,7 +206,7 @@ pub unsafe fn mpi_win_create_keyval(
     // SAFETY: as the caller promises.
     unsafe {
         create(
-            Owner::Win,
+            AttributeOwner::Win,
             win_copy_attr_fn,
             win_delete_attr_fn,
             win_keyval,
@@ -226,7 +226,15 @@ pub unsafe fn mpi_keyval_create(
     extra_state: *mut c_void,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { create(Owner::Comm, copy_fn, delete_fn, keyval, extra_state) }
+    unsafe {
+        create(
+            AttributeOwner::Comm,
+            copy_fn,
+            delete_fn,
+            keyval,
+            extra_state,
+        )
+    }
 }
 
 /// MPI_Comm_free_keyval.
@@ -235,7 +243,7 @@ pub unsafe fn mpi_keyval_create(
 /// `comm_keyval` is null or points to a key that may be overwritten.
 pub unsafe fn mpi_comm_free_keyval(comm_keyval: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { free(Owner::Comm, comm_keyval) }
+    unsafe { free(AttributeOwner::Comm, comm_keyval) }
 }
 
 /// MPI_Type_free_keyval.
@@ -244,7 +252,7 @@ pub unsafe fn mpi_comm_free_keyval(comm_keyval: *mut c_int) -> Result<()> {
 /// As for `MPI_Comm_free_keyval`.
 pub unsafe fn mpi_type_free_keyval(type_keyval: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { free(Owner::Type, type_keyval) }
+    unsafe { free(AttributeOwner::Type, type_keyval) }
 }
 
 /// MPI_Win_free_keyval.
@@ -253,7 +261,7 @@ pub unsafe fn mpi_type_free_keyval(type_keyval: *mut c_int) -> Result<()> {
 /// As for `MPI_Comm_free_keyval`.
 pub unsafe fn mpi_win_free_keyval(win_keyval: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { free(Owner::Win, win_keyval) }
+    unsafe { free(AttributeOwner::Win, win_keyval) }
 }
 
 /// MPI_Keyval_free, the deprecated name of `MPI_Comm_free_keyval`.
@@ -262,7 +270,7 @@ pub unsafe fn mpi_win_free_keyval(win_keyval: *mut c_int) -> Result<()> {
 /// As for `MPI_Comm_free_keyval`.
 pub unsafe fn mpi_keyval_free(keyval: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { free(Owner::Comm, keyval) }
+    unsafe { free(AttributeOwner::Comm, keyval) }
 }
 
 /// MPI_Comm_set_attr.
@@ -331,7 +339,7 @@ pub fn mpi_type_set_attr(
     let datatype = Datatype::resolve(datatype.raw())?;
     datatype
         .attributes()
-        .set(Owner::Type, datatype.handle(), type_keyval, value)
+        .set(AttributeOwner::Type, datatype.handle(), type_keyval, value)
 }
 
 /// MPI_Type_get_attr.
@@ -347,7 +355,7 @@ pub unsafe fn mpi_type_get_attr(
     let get = || {
         Datatype::resolve(datatype.raw())?
             .attributes()
-            .get(Owner::Type, type_keyval)
+            .get(AttributeOwner::Type, type_keyval)
     };
     // SAFETY: as the caller promises.
     unsafe { put(attribute_val, found, get) }
@@ -358,5 +366,5 @@ pub fn mpi_type_delete_attr(datatype: MPI_Datatype, type_keyval: c_int) -> Resul
     let datatype = Datatype::resolve(datatype.raw())?;
     datatype
         .attributes()
-        .delete(Owner::Type, datatype.handle(), type_keyval)
+        .delete(AttributeOwner::Type, datatype.handle(), type_keyval)
 }

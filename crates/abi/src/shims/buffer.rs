@@ -4,7 +4,7 @@
 
 use std::ffi::{c_int, c_void};
 
-use mica_mpi::buffered::{self, Owner};
+use mica_mpi::buffered::{self, BufferOwner};
 use mica_mpi::comm::{self, Comm};
 use mica_mpi::request::Request;
 use mica_mpi::session::Session;
@@ -15,19 +15,21 @@ use crate::convert::Out;
 use crate::poly::PolyOut;
 use crate::types::*;
 
-fn of_comm(comm: MPI_Comm) -> Result<Owner> {
-    Ok(Owner::comm(&Comm::resolve(comm.raw())?))
+fn of_comm(comm: MPI_Comm) -> Result<BufferOwner> {
+    Ok(BufferOwner::comm(&Comm::resolve(comm.raw())?))
 }
 
-fn of_session(session: MPI_Session) -> Result<Owner> {
-    Ok(Owner::Session(Session::resolve(session.raw())?.handle()))
+fn of_session(session: MPI_Session) -> Result<BufferOwner> {
+    Ok(BufferOwner::Session(
+        Session::resolve(session.raw())?.handle(),
+    ))
 }
 
 /// Detaches the buffer of `owner` and tells the caller what it was.
 ///
 /// # Safety
 /// `buffer_addr` is null or writable for a pointer, `size` is null or writable.
-unsafe fn detach(owner: Owner, buffer_addr: *mut c_void, size: PolyOut) -> Result<()> {
+unsafe fn detach(owner: BufferOwner, buffer_addr: *mut c_void, size: PolyOut) -> Result<()> {
     // SAFETY: as the caller promises.
     let place = unsafe { Out::new(buffer_addr.cast::<*mut c_void>(), "buffer_addr")? };
     let (address, bytes) = buffered::detach(owner)?;
@@ -43,7 +45,7 @@ unsafe fn detach(owner: Owner, buffer_addr: *mut c_void, size: PolyOut) -> Resul
 ///
 /// # Safety
 /// `request` is null or writable.
-unsafe fn iflush(owner: Owner, request: *mut MPI_Request) -> Result<()> {
+unsafe fn iflush(owner: BufferOwner, request: *mut MPI_Request) -> Result<()> {
     // SAFETY: as the caller promises.
     let request = unsafe { Out::new(request, "request")? };
     request.set(MPI_Request::from_raw(buffered::iflush(owner)?.register()?));
@@ -55,7 +57,7 @@ unsafe fn iflush(owner: Owner, request: *mut MPI_Request) -> Result<()> {
 /// # Safety
 /// None: the library does not touch the buffer.
 pub unsafe fn mpi_buffer_attach(buffer: *mut c_void, size: MPI_Count) -> Result<()> {
-    buffered::attach(Owner::Process, buffer.expose_provenance(), size)
+    buffered::attach(BufferOwner::Process, buffer.expose_provenance(), size)
 }
 
 /// MPI_Comm_attach_buffer, MPI_Comm_attach_buffer_c.
@@ -88,7 +90,7 @@ pub unsafe fn mpi_session_attach_buffer(
 /// `buffer_addr` is null or writable for a pointer, `size` is null or writable.
 pub unsafe fn mpi_buffer_detach(buffer_addr: *mut c_void, size: PolyOut) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { detach(Owner::Process, buffer_addr, size) }
+    unsafe { detach(BufferOwner::Process, buffer_addr, size) }
 }
 
 /// MPI_Comm_detach_buffer, MPI_Comm_detach_buffer_c.
@@ -119,7 +121,7 @@ pub unsafe fn mpi_session_detach_buffer(
 
 /// MPI_Buffer_flush.
 pub fn mpi_buffer_flush() -> Result<()> {
-    buffered::flush(Owner::Process)
+    buffered::flush(BufferOwner::Process)
 }
 
 /// MPI_Comm_flush_buffer.
@@ -138,7 +140,7 @@ pub fn mpi_session_flush_buffer(session: MPI_Session) -> Result<()> {
 /// `request` is null or writable.
 pub unsafe fn mpi_buffer_iflush(request: *mut MPI_Request) -> Result<()> {
     // SAFETY: as the caller promises.
-    unsafe { iflush(Owner::Process, request) }
+    unsafe { iflush(BufferOwner::Process, request) }
 }
 
 /// MPI_Comm_iflush_buffer.

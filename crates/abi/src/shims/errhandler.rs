@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mica_mpi::comm::Comm;
 use mica_mpi::constants as c;
-use mica_mpi::errhandler::{self, Callback, Errhandler, Family, Target};
+use mica_mpi::errhandler::{self, Callback, Errhandler, ErrorTarget, HandlerFamily};
 use mica_mpi::{Error, Result, error_codes};
 
 use crate::convert::{Out, put_text, text};
@@ -31,7 +31,7 @@ macro_rules! create {
             // SAFETY: a C function of the user, called as MPI says: with pointers to a handle and to a code.
             unsafe { function(&raw mut object, &raw mut code) }
         });
-        let handler = Errhandler::user(Family::$family, callback);
+        let handler = Errhandler::user(HandlerFamily::$family, callback);
         errhandler.set(MPI_Errhandler::from_raw(handler.give_handle()?));
         Ok(())
     }};
@@ -116,7 +116,7 @@ pub unsafe fn mpi_comm_get_errhandler(
 /// MPI_Comm_call_errhandler.
 pub fn mpi_comm_call_errhandler(comm: MPI_Comm, errorcode: c_int) -> Result<()> {
     Comm::resolve(comm.raw())?;
-    errhandler::call(Target::Comm(comm.raw()), errorcode)
+    errhandler::call(ErrorTarget::Comm(comm.raw()), errorcode)
 }
 
 /// MPI_File_set_errhandler.
@@ -142,7 +142,7 @@ pub unsafe fn mpi_file_get_errhandler(
 /// MPI_File_call_errhandler.
 pub fn mpi_file_call_errhandler(fh: MPI_File, errorcode: c_int) -> Result<()> {
     errhandler::file_errhandler(fh.raw())?;
-    errhandler::call(Target::File(fh.raw()), errorcode)
+    errhandler::call(ErrorTarget::File(fh.raw()), errorcode)
 }
 
 /// MPI_Error_class.

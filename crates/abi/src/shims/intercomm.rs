@@ -10,7 +10,7 @@ use mica_mpi::group::Group;
 use mica_mpi::info::Info;
 
 use crate::convert::{Out, text};
-use crate::raise::{ErrorOn, Target};
+use crate::raise::{ErrorOn, ErrorTarget};
 use crate::types::*;
 
 /// MPI_Intercomm_create.
@@ -76,7 +76,7 @@ pub unsafe fn mpi_intercomm_create_from_groups(
         newintercomm.set(MPI_Comm::from_raw(handle));
         Ok(())
     };
-    create().map_err(|error| ErrorOn::for_handler(handler.clone(), Target::Default, error))
+    create().map_err(|error| ErrorOn::for_handler(handler.clone(), ErrorTarget::Default, error))
 }
 
 /// MPI_Intercomm_merge.

@@ -9,7 +9,7 @@ use mica_mpi::{Result, comm, persistent, request};
 
 use super::pt2pt::message;
 use crate::convert::{Out, slice_mut};
-use crate::raise::{ErrorOn, Target};
+use crate::raise::{ErrorOn, ErrorTarget};
 use crate::types::*;
 
 /// A persistent send.
@@ -125,7 +125,7 @@ fn start(request: MPI_Request) -> std::result::Result<(), ErrorOn> {
 pub(crate) fn on_request(request: MPI_Request, error: mica_mpi::Error) -> ErrorOn {
     match request::comm(request.raw()) {
         0 => error.into(),
-        comm => ErrorOn::new(Target::Comm(comm), error),
+        comm => ErrorOn::new(ErrorTarget::Comm(comm), error),
     }
 }
 

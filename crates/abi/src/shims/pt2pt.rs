@@ -12,7 +12,7 @@ use mica_mpi::request::Request;
 use mica_mpi::{Result, comm};
 
 use crate::convert::{Out, flag};
-use crate::raise::{ErrorOn, Target};
+use crate::raise::{ErrorOn, ErrorTarget};
 use crate::status;
 use crate::types::*;
 
@@ -549,7 +549,7 @@ pub unsafe fn mpi_mrecv(
     unsafe { put_status(status, &outcome.status) };
     match outcome.error {
         None => Ok(()),
-        Some(error) => Err(ErrorOn::new(Target::Comm(outcome.comm), error)),
+        Some(error) => Err(ErrorOn::new(ErrorTarget::Comm(outcome.comm), error)),
     }
 }
 

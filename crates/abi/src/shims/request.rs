@@ -3,12 +3,12 @@
 use std::ffi::c_int;
 
 use mica_mpi::constants as c;
-use mica_mpi::request::{self, Found, Outcome};
+use mica_mpi::request::{self, FoundRequests, RequestOutcome};
 use mica_mpi::{Error, Result};
 
 use super::pt2pt::{put_empty, put_error, put_status};
 use crate::convert::{Out, flag, slice, slice_mut};
-use crate::raise::{ErrorOn, Target};
+use crate::raise::{ErrorOn, ErrorTarget};
 use crate::status;
 use crate::types::*;
 
@@ -19,7 +19,7 @@ const NULL: MPI_Request = MPI_Request::from_raw(c::REQUEST_NULL);
 fn on_comm(comm: u32, error: Error) -> ErrorOn {
     match comm {
         0 => error.into(),
-        comm => ErrorOn::new(Target::Comm(comm), error),
+        comm => ErrorOn::new(ErrorTarget::Comm(comm), error),
     }
 }
 
@@ -27,7 +27,7 @@ fn on_comm(comm: u32, error: Error) -> ErrorOn {
 ///
 /// # Safety
 /// `status` is null or writable.
-unsafe fn put(outcome: &Outcome, status: *mut MPI_Status) {
+unsafe fn put(outcome: &RequestOutcome, status: *mut MPI_Status) {
     match outcome.empty {
         // SAFETY: as the caller promises.
         true => unsafe { put_empty(status) },
@@ -40,7 +40,10 @@ unsafe fn put(outcome: &Outcome, status: *mut MPI_Status) {
 ///
 /// # Safety
 /// `status` is null or writable.
-unsafe fn deliver(outcome: Outcome, status: *mut MPI_Status) -> std::result::Result<(), ErrorOn> {
+unsafe fn deliver(
+    outcome: RequestOutcome,
+    status: *mut MPI_Status,
+) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
     unsafe { put(&outcome, status) };
     match outcome.error {
@@ -64,7 +67,7 @@ fn status_at(statuses: *mut MPI_Status, i: usize) -> *mut MPI_Status {
 /// # Safety
 /// `statuses` is null or writable for as many.
 unsafe fn deliver_all<'a>(
-    outcomes: impl Iterator<Item = &'a Outcome> + Clone,
+    outcomes: impl Iterator<Item = &'a RequestOutcome> + Clone,
     before: usize,
     statuses: *mut MPI_Status,
 ) -> std::result::Result<(), ErrorOn> {
@@ -85,7 +88,7 @@ unsafe fn deliver_all<'a>(
 }
 
 /// Nulls the handles that are used up.
-fn clear(requests: &mut [MPI_Request], outcomes: &[Outcome]) {
+fn clear(requests: &mut [MPI_Request], outcomes: &[RequestOutcome]) {
     for (request, outcome) in requests.iter_mut().zip(outcomes) {
         if !outcome.keep {
             *request = NULL;
@@ -239,26 +242,26 @@ pub unsafe fn mpi_testall(
 /// # Safety
 /// `status` is null or writable.
 unsafe fn deliver_any(
-    found: Found<(usize, Outcome)>,
+    found: FoundRequests<(usize, RequestOutcome)>,
     requests: &mut [MPI_Request],
     index: Out<c_int>,
     done: impl FnOnce(bool),
     status: *mut MPI_Status,
 ) -> std::result::Result<(), ErrorOn> {
     match found {
-        Found::NotYet => {
+        FoundRequests::NotYet => {
             index.set(c::UNDEFINED);
             done(false);
             Ok(())
         }
-        Found::NoneActive => {
+        FoundRequests::NoneActive => {
             index.set(c::UNDEFINED);
             done(true);
             // SAFETY: as the caller promises.
             unsafe { put_empty(status) };
             Ok(())
         }
-        Found::Complete((i, outcome)) => {
+        FoundRequests::Complete((i, outcome)) => {
             if !outcome.keep {
                 requests[i] = NULL;
             }
@@ -321,22 +324,22 @@ pub unsafe fn mpi_testany(
 /// # Safety
 /// `indices` holds `requests.len()` elements; `statuses` as many, or is null.
 unsafe fn deliver_some(
-    found: Found<Vec<(usize, Outcome)>>,
+    found: FoundRequests<Vec<(usize, RequestOutcome)>>,
     requests: &mut [MPI_Request],
     outcount: Out<c_int>,
     indices: *mut c_int,
     statuses: *mut MPI_Status,
 ) -> std::result::Result<(), ErrorOn> {
     let done = match found {
-        Found::NotYet => {
+        FoundRequests::NotYet => {
             outcount.set(0);
             return Ok(());
         }
-        Found::NoneActive => {
+        FoundRequests::NoneActive => {
             outcount.set(c::UNDEFINED);
             return Ok(());
         }
-        Found::Complete(done) => done,
+        FoundRequests::Complete(done) => done,
     };
     let n = done.len() as c_int;
     // SAFETY: as the caller promises; no more are complete than there are requests.
@@ -425,7 +428,7 @@ pub unsafe fn mpi_request_get_status_all(
         .iter()
         .map(|r| request::status(r.raw()))
         .collect::<Result<Vec<_>>>()?;
-    let all: Option<Vec<Outcome>> = outcomes.into_iter().collect();
+    let all: Option<Vec<RequestOutcome>> = outcomes.into_iter().collect();
     done.set(flag(all.is_some()));
     if let (Some(all), false) = (all, array_of_statuses.is_null()) {
         for (i, outcome) in all.iter().enumerate() {

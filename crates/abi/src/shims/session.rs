@@ -12,7 +12,7 @@ use mica_mpi::session::{PROCESS_SETS, Session};
 
 use crate::convert::{Out, length, put_text, text};
 use crate::late;
-use crate::raise::{ErrorOn, Target};
+use crate::raise::{ErrorOn, ErrorTarget};
 use crate::types::*;
 
 /// MPI_Session_init. Errors go to the handler given.
@@ -33,7 +33,7 @@ pub unsafe fn mpi_session_init(
         session.set(MPI_Session::from_raw(new.handle()));
         Ok(())
     };
-    let none = Target::Session(c::SESSION_NULL);
+    let none = ErrorTarget::Session(c::SESSION_NULL);
     init().map_err(|error| ErrorOn::for_handler(handler.clone(), none, error))
 }
 
@@ -45,7 +45,7 @@ pub unsafe fn mpi_session_finalize(session: *mut MPI_Session) -> std::result::Re
     // SAFETY: as the caller promises.
     let session = unsafe { Out::new(session, "session")? };
     let handle = session.get().raw();
-    Session::finalize(handle).map_err(|error| ErrorOn::new(Target::Session(handle), error))?;
+    Session::finalize(handle).map_err(|error| ErrorOn::new(ErrorTarget::Session(handle), error))?;
     session.set(MPI_Session::from_raw(c::SESSION_NULL));
     Ok(())
 }
@@ -167,7 +167,7 @@ pub unsafe fn mpi_comm_create_from_group(
         newcomm.set(MPI_Comm::from_raw(comm));
         Ok(())
     };
-    create().map_err(|error| ErrorOn::for_handler(handler.clone(), Target::Default, error))
+    create().map_err(|error| ErrorOn::for_handler(handler.clone(), ErrorTarget::Default, error))
 }
 
 /// MPI_Session_set_errhandler.
@@ -193,5 +193,5 @@ pub unsafe fn mpi_session_get_errhandler(
 /// MPI_Session_call_errhandler.
 pub fn mpi_session_call_errhandler(session: MPI_Session, errorcode: c_int) -> Result<()> {
     Session::resolve(session.raw())?;
-    errhandler::call(Target::Session(session.raw()), errorcode)
+    errhandler::call(ErrorTarget::Session(session.raw()), errorcode)
 }

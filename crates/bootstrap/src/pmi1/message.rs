@@ -84,15 +84,15 @@ pub enum MessageError {
 
 /// One message: a command and its fields in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct Pmi1Message {
     command: String,
     fields: Vec<(String, String)>,
 }
 
-impl Message {
+impl Pmi1Message {
     /// A message without fields.
-    pub fn new(command: impl Into<String>) -> Message {
-        Message {
+    pub fn new(command: impl Into<String>) -> Pmi1Message {
+        Pmi1Message {
             command: command.into(),
             fields: Vec::new(),
         }
@@ -100,7 +100,7 @@ impl Message {
 
     /// The message with one field more.
     #[must_use]
-    pub fn with(mut self, key: impl Into<String>, value: impl Display) -> Message {
+    pub fn with(mut self, key: impl Into<String>, value: impl Display) -> Pmi1Message {
         self.fields.push((key.into(), value.to_string()));
         self
     }
@@ -153,13 +153,13 @@ impl Message {
     ///
     /// # Errors
     /// When the line is no message; the error shows it.
-    pub fn parse(line: &str) -> Result<Message, MessageError> {
+    pub fn parse(line: &str) -> Result<Pmi1Message, MessageError> {
         let mut words = line.split_ascii_whitespace();
         let command = words.next().and_then(|word| word.strip_prefix("cmd="));
         let Some(command) = command.filter(|name| !name.is_empty()) else {
             return Err(MessageError::NoCommand { line: shown(line) });
         };
-        let mut message = Message::new(command);
+        let mut message = Pmi1Message::new(command);
         for word in words {
             match (word.split_once('='), message.fields.last_mut()) {
                 (Some((key, value)), _) if !key.is_empty() => {
@@ -230,16 +230,16 @@ fn shown(line: &str) -> String {
 
 /// Cuts a stream of bytes into messages, however the bytes come in pieces.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct MessageLines {
     bytes: Vec<u8>,
     /// How many of the bytes are known to hold no line end.
     searched: usize,
 }
 
-impl Lines {
+impl MessageLines {
     /// Nothing received yet.
-    pub fn new() -> Lines {
-        Lines::default()
+    pub fn new() -> MessageLines {
+        MessageLines::default()
     }
 
     /// Adds bytes that were received.
@@ -257,7 +257,7 @@ impl Lines {
     /// # Errors
     /// When the line is no message; it is taken, so that the next call goes on behind it. A line that is too long is
     /// not taken: there is no way on.
-    pub fn next_message(&mut self) -> Result<Option<Message>, MessageError> {
+    pub fn next_message(&mut self) -> Result<Option<Pmi1Message>, MessageError> {
         loop {
             let new = &self.bytes[self.searched..];
             let Some(end) = new.iter().position(|&byte| byte == b'\n') else {
@@ -278,7 +278,7 @@ impl Lines {
                 return Err(MessageError::NotText { line });
             };
             if !line.trim().is_empty() {
-                return Message::parse(line).map(Some);
+                return Pmi1Message::parse(line).map(Some);
             }
         }
     }
@@ -291,14 +291,15 @@ mod tests {
 
     #[test]
     fn lines_of_hydra() {
-        let put = Message::parse("cmd=put kvsname=kvs_1_0 key=P0-a value=x=y\n").expect("a put");
+        let put =
+            Pmi1Message::parse("cmd=put kvsname=kvs_1_0 key=P0-a value=x=y\n").expect("a put");
         assert_eq!(put.command(), "put");
         assert_eq!(put.get("value"), Some("x=y"));
         assert_eq!(put.get("nothing"), None);
         let maxes = "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024 \r\n";
-        let maxes = Message::parse(maxes).expect("maxes");
+        let maxes = Pmi1Message::parse(maxes).expect("maxes");
         assert_eq!(maxes.number::<usize>("vallen_max"), Ok(1024));
-        let failed = Message::parse("cmd=get_result rc=-1 msg=no such key").expect("a failure");
+        let failed = Pmi1Message::parse("cmd=get_result rc=-1 msg=no such key").expect("a failure");
         assert_eq!(failed.get("msg"), Some("no such key"));
         assert_eq!(failed.number::<i32>("rc"), Ok(-1));
         assert!(matches!(
@@ -310,7 +311,7 @@ mod tests {
             Err(MessageError::Missing { key: "value", .. })
         ));
         assert_eq!(
-            Message::new("init").with("pmi_version", 1).to_line(),
+            Pmi1Message::new("init").with("pmi_version", 1).to_line(),
             Ok("cmd=init pmi_version=1\n".to_owned())
         );
     }
@@ -318,22 +319,22 @@ mod tests {
     #[test]
     fn what_is_no_message() {
         for line in ["", "hello", "cmd=", "rc=0 cmd=x", "mcmd=spawn", "=x"] {
-            let error = Message::parse(line).expect_err(line);
+            let error = Pmi1Message::parse(line).expect_err(line);
             assert!(matches!(error, MessageError::NoCommand { .. }), "{line}");
         }
         for line in ["cmd=x y", "cmd=x =y", "cmd=x a=1 =y"] {
-            let error = Message::parse(line).expect_err(line);
+            let error = Pmi1Message::parse(line).expect_err(line);
             assert!(matches!(error, MessageError::NotAPair { .. }), "{line}");
         }
         for line in ["cmd=x a=1 a=1", "cmd=x cmd=y"] {
-            let error = Message::parse(line).expect_err(line);
+            let error = Pmi1Message::parse(line).expect_err(line);
             assert!(matches!(error, MessageError::Twice { .. }), "{line}");
         }
     }
 
     #[test]
     fn what_cannot_be_written() {
-        let message = || Message::new("put");
+        let message = || Pmi1Message::new("put");
         for (key, value) in [
             ("a b", "1"),
             ("a", "1 2"),
@@ -356,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_line_without_end_is_refused() {
-        let mut lines = Lines::new();
+        let mut lines = MessageLines::new();
         lines.push(&vec![b'x'; LINE_MAX]);
         assert_eq!(lines.next_message(), Ok(None));
         lines.push(b"xx");
@@ -365,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_bad_line_does_not_hide_the_next() {
-        let mut lines = Lines::new();
+        let mut lines = MessageLines::new();
         lines.push(b"\xff\xfe\nhello\n\n  \ncmd=finalize\ncmd=ab");
         assert!(matches!(
             lines.next_message(),
@@ -375,17 +376,19 @@ mod tests {
             lines.next_message(),
             Err(MessageError::NoCommand { .. })
         ));
-        assert_eq!(lines.next_message(), Ok(Some(Message::new("finalize"))));
+        assert_eq!(lines.next_message(), Ok(Some(Pmi1Message::new("finalize"))));
         assert_eq!(lines.next_message(), Ok(None));
         assert_eq!(lines.pending(), 6);
     }
 
-    fn messages() -> impl Strategy<Value = Message> {
+    fn messages() -> impl Strategy<Value = Pmi1Message> {
         let fields =
             proptest::collection::btree_map("[a-zA-Z][a-z_-]{0,9}", "[!-~äöü]{0,40}", 0..8);
         ("[a-z_]{1,12}", fields).prop_map(|(command, fields)| {
             let fields = fields.into_iter().filter(|(key, _)| key != "cmd");
-            fields.fold(Message::new(command), |m, (key, value)| m.with(key, value))
+            fields.fold(Pmi1Message::new(command), |m, (key, value)| {
+                m.with(key, value)
+            })
         })
     }
 
@@ -393,7 +396,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read(message in messages()) {
             let line = message.to_line().expect("words only");
-            prop_assert_eq!(Message::parse(&line), Ok(message));
+            prop_assert_eq!(Pmi1Message::parse(&line), Ok(message));
         }
 
         #[test]
@@ -402,7 +405,7 @@ mod tests {
             cuts in proptest::collection::vec(1usize..50, 1..20),
         ) {
             let bytes: String = sent.iter().map(|m| m.to_line().expect("words only")).collect();
-            let (mut lines, mut received) = (Lines::new(), Vec::new());
+            let (mut lines, mut received) = (MessageLines::new(), Vec::new());
             let (mut rest, mut cuts) = (bytes.as_bytes(), cuts.iter().cycle());
             while !rest.is_empty() {
                 let cut = rest.len().min(*cuts.next().expect("a cycle"));
@@ -418,7 +421,7 @@ mod tests {
 
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-            let mut lines = Lines::new();
+            let mut lines = MessageLines::new();
             lines.push(&bytes);
             let ends = bytes.iter().filter(|&&b| b == b'\n').count();
             for _ in 0..=ends {

@@ -19,10 +19,10 @@ pub mod message;
 
 use std::io;
 
-use mica_node::handover::Wire;
+use mica_node::handover::LauncherSocket;
 
 use crate::{BootstrapError, ProcessManager, parts};
-use message::{Lines, Message, MessageError};
+use message::{MessageError, MessageLines, Pmi1Message};
 
 const MANAGER: &str = "PMI-1";
 
@@ -32,7 +32,7 @@ const VALUE_MAX: usize = 800;
 /// A connection to a launcher that speaks PMI-1.
 #[derive(Debug)]
 pub struct Pmi1 {
-    talk: Talk,
+    talk: LineDialogue,
     rank: u32,
     size: u32,
     appnum: Option<u32>,
@@ -46,11 +46,11 @@ impl Pmi1 {
     ///
     /// # Errors
     /// When the launcher is gone, or is none.
-    pub fn connect(wire: Wire, rank: u32, size: u32) -> Result<Pmi1, BootstrapError> {
-        let mut talk = Talk::new(wire, MANAGER);
-        let init = Message::new("init").with("pmi_version", 1);
+    pub fn connect(wire: LauncherSocket, rank: u32, size: u32) -> Result<Pmi1, BootstrapError> {
+        let mut talk = LineDialogue::new(wire, MANAGER);
+        let init = Pmi1Message::new("init").with("pmi_version", 1);
         talk.ask(&init.with("pmi_subversion", 1), "response_to_init")?;
-        let maxes = Message::new("get_maxes");
+        let maxes = Pmi1Message::new("get_maxes");
         let answer = talk.ask(&maxes, "maxes")?;
         let value_max: usize = talk.read(&maxes, answer.number("vallen_max"))?;
         // Some count the NUL at the end; and with older ones a whole line has to fit 1024 bytes.
@@ -59,13 +59,13 @@ impl Pmi1 {
             let reason = format!("vallen_max={value_max}, too short for any value");
             return Err(talk.refused(&maxes, reason));
         }
-        let asked = Message::new("get_appnum");
+        let asked = Pmi1Message::new("get_appnum");
         let answer = talk.ask(&asked, "appnum")?;
         let appnum: i64 = talk.read(&asked, answer.number("appnum"))?;
-        let asked = Message::new("get_universe_size");
+        let asked = Pmi1Message::new("get_universe_size");
         let answer = talk.ask(&asked, "universe_size")?;
         let universe: i64 = talk.read(&asked, answer.number("size"))?;
-        let asked = Message::new("get_my_kvsname");
+        let asked = Pmi1Message::new("get_my_kvsname");
         let answer = talk.ask(&asked, "my_kvsname")?;
         let kvsname = talk.read(&asked, answer.text("kvsname"))?.to_owned();
         Ok(Pmi1 {
@@ -109,7 +109,7 @@ impl ProcessManager for Pmi1 {
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
         parts::check(key, value)?;
         for (key, part) in parts::cut(&parts::of_rank(self.rank, key), value, self.value_max) {
-            let put = Message::new("put").with("kvsname", &self.kvsname);
+            let put = Pmi1Message::new("put").with("kvsname", &self.kvsname);
             let put = put.with("key", key).with("value", part);
             self.talk.ask(&put, "put_result")?;
         }
@@ -117,7 +117,7 @@ impl ProcessManager for Pmi1 {
     }
 
     fn fence(&mut self) -> Result<(), BootstrapError> {
-        let barrier = Message::new("barrier_in");
+        let barrier = Pmi1Message::new("barrier_in");
         self.talk.ask(&barrier, "barrier_out").map(drop)
     }
 
@@ -125,7 +125,7 @@ impl ProcessManager for Pmi1 {
         let key = parts::of_rank(rank, key);
         let (talk, kvsname) = (&mut self.talk, &self.kvsname);
         let value = parts::join(&key, |key| {
-            let get = Message::new("get")
+            let get = Pmi1Message::new("get")
                 .with("kvsname", kvsname)
                 .with("key", key);
             let answer = talk.ask(&get, "get_result")?;
@@ -140,34 +140,34 @@ impl ProcessManager for Pmi1 {
     fn abort(&mut self, code: i32, _message: &str) -> Result<(), BootstrapError> {
         // No text: what a launcher does with one differs, and the caller has said it.
         self.talk
-            .tell(&Message::new("abort").with("exitcode", code))
+            .tell(&Pmi1Message::new("abort").with("exitcode", code))
     }
 
     fn finalize(&mut self) -> Result<(), BootstrapError> {
-        let finalize = Message::new("finalize");
+        let finalize = Pmi1Message::new("finalize");
         self.talk.ask(&finalize, "finalize_ack").map(drop)
     }
 }
 
 /// Questions and answers in lines.
 #[derive(Debug)]
-pub(crate) struct Talk {
-    pub(crate) wire: Wire,
+pub(crate) struct LineDialogue {
+    pub(crate) wire: LauncherSocket,
     manager: &'static str,
-    lines: Lines,
+    lines: MessageLines,
 }
 
-impl Talk {
-    pub(crate) fn new(wire: Wire, manager: &'static str) -> Talk {
-        Talk {
+impl LineDialogue {
+    pub(crate) fn new(wire: LauncherSocket, manager: &'static str) -> LineDialogue {
+        LineDialogue {
             wire,
             manager,
-            lines: Lines::new(),
+            lines: MessageLines::new(),
         }
     }
 
     /// Sends a message to which there is no answer.
-    fn tell(&mut self, message: &Message) -> Result<(), BootstrapError> {
+    fn tell(&mut self, message: &Pmi1Message) -> Result<(), BootstrapError> {
         let line = self.read(message, message.to_line())?;
         self.wire
             .send(line.as_bytes())
@@ -177,9 +177,9 @@ impl Talk {
     /// Sends a message and waits for the answer, which must be `expected` and have no `rc` but 0.
     pub(crate) fn ask(
         &mut self,
-        message: &Message,
+        message: &Pmi1Message,
         expected: &str,
-    ) -> Result<Message, BootstrapError> {
+    ) -> Result<Pmi1Message, BootstrapError> {
         self.tell(message)?;
         let answer = loop {
             let next = self.lines.next_message();
@@ -198,17 +198,17 @@ impl Talk {
 
     pub(crate) fn read<T>(
         &self,
-        asked: &Message,
+        asked: &Pmi1Message,
         result: Result<T, MessageError>,
     ) -> Result<T, BootstrapError> {
         result.map_err(|error| self.refused(asked, error.to_string()))
     }
 
-    pub(crate) fn refused(&self, asked: &Message, answer: String) -> BootstrapError {
+    pub(crate) fn refused(&self, asked: &Pmi1Message, answer: String) -> BootstrapError {
         refused(self.manager, asked, answer)
     }
 
-    fn lost(&self, asked: &Message, source: io::Error) -> BootstrapError {
+    fn lost(&self, asked: &Pmi1Message, source: io::Error) -> BootstrapError {
         lost(self.manager, asked, source)
     }
 }
@@ -225,10 +225,10 @@ pub(crate) fn end(pending: usize) -> io::Error {
 /// The answer if it is the one expected and says that all went well.
 pub(crate) fn judge(
     manager: &'static str,
-    asked: &Message,
-    answer: Message,
+    asked: &Pmi1Message,
+    answer: Pmi1Message,
     expected: &str,
-) -> Result<Message, BootstrapError> {
+) -> Result<Pmi1Message, BootstrapError> {
     let well = answer.get("rc").is_none_or(|rc| rc == "0");
     if answer.command() == expected && well {
         return Ok(answer);
@@ -236,7 +236,11 @@ pub(crate) fn judge(
     Err(refused(manager, asked, shown(&answer)))
 }
 
-pub(crate) fn refused(manager: &'static str, asked: &Message, answer: String) -> BootstrapError {
+pub(crate) fn refused(
+    manager: &'static str,
+    asked: &Pmi1Message,
+    answer: String,
+) -> BootstrapError {
     BootstrapError::Refused {
         manager,
         call: shown(asked),
@@ -244,7 +248,11 @@ pub(crate) fn refused(manager: &'static str, asked: &Message, answer: String) ->
     }
 }
 
-pub(crate) fn lost(manager: &'static str, asked: &Message, source: io::Error) -> BootstrapError {
+pub(crate) fn lost(
+    manager: &'static str,
+    asked: &Pmi1Message,
+    source: io::Error,
+) -> BootstrapError {
     BootstrapError::Lost {
         manager,
         call: shown(asked),
@@ -253,7 +261,7 @@ pub(crate) fn lost(manager: &'static str, asked: &Message, source: io::Error) ->
 }
 
 /// A message for people; long values are cut.
-fn shown(message: &Message) -> String {
+fn shown(message: &Pmi1Message) -> String {
     let mut text = message.command().to_owned();
     for (key, value) in message.fields() {
         let dots = if value.len() > 60 { "..." } else { "" };

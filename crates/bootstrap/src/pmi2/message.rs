@@ -3,7 +3,7 @@
 //!
 //! Pure. Source: the wire protocol of MPICH's PMI-2 client, of Hydra, and of Slurm's pmi2 plugin.
 
-use crate::pmi1::message::{Message, MessageError};
+use crate::pmi1::message::{MessageError, Pmi1Message};
 
 /// Characters of the length.
 const HEAD: usize = 6;
@@ -12,7 +12,7 @@ const HEAD: usize = 6;
 ///
 /// # Errors
 /// When the command or a key cannot be written, or the message is longer than six digits can say.
-pub fn to_frame(message: &Message) -> Result<Vec<u8>, MessageError> {
+pub fn to_frame(message: &Pmi1Message) -> Result<Vec<u8>, MessageError> {
     let command = message.command();
     if command.is_empty() || command.contains(';') {
         return Err(MessageError::NotAWord {
@@ -37,7 +37,7 @@ pub fn to_frame(message: &Message) -> Result<Vec<u8>, MessageError> {
 }
 
 /// Reads what stands behind the length.
-fn parse(text: &str) -> Result<Message, MessageError> {
+fn parse(text: &str) -> Result<Pmi1Message, MessageError> {
     let line = || text.chars().take(200).collect::<String>();
     let mut words = Words(text);
     let command = words.next().and_then(|word| {
@@ -47,7 +47,7 @@ fn parse(text: &str) -> Result<Message, MessageError> {
     let Some(command) = command else {
         return Err(MessageError::NoCommand { line: line() });
     };
-    let mut message = Message::new(command);
+    let mut message = Pmi1Message::new(command);
     for word in words {
         let Some((key, value)) = word.split_once('=').filter(|(key, _)| !key.is_empty()) else {
             let line = line();
@@ -117,7 +117,7 @@ impl Frames {
     ///
     /// # Errors
     /// When the message is none; it is taken then. Without a length there is no way on.
-    pub fn next_message(&mut self) -> Result<Option<Message>, MessageError> {
+    pub fn next_message(&mut self) -> Result<Option<Pmi1Message>, MessageError> {
         if self.bytes.len() < HEAD {
             return Ok(None);
         }
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn one(bytes: &[u8]) -> Result<Option<Message>, MessageError> {
+    fn one(bytes: &[u8]) -> Result<Option<Pmi1Message>, MessageError> {
         let mut frames = Frames::new();
         frames.push(bytes);
         frames.next_message()
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(answer.command(), "kvs-get-response");
         assert_eq!(answer.get("value"), Some("a;b"));
         assert_eq!(answer.number::<i32>("rc"), Ok(0));
-        let frame = to_frame(&Message::new("job-getid")).expect("a frame");
+        let frame = to_frame(&Pmi1Message::new("job-getid")).expect("a frame");
         assert_eq!(frame, b"    14cmd=job-getid;");
         // The last semicolon may be missing.
         let bare = one(b"    10cmd=x;rc=0").expect("a message");
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn rejects_commands_that_would_be_read_as_fields() {
         for command in ["", "x;rc=0", ";"] {
-            let frame = to_frame(&Message::new(command));
+            let frame = to_frame(&Pmi1Message::new(command));
             assert!(
                 matches!(frame, Err(MessageError::NotAWord { .. })),
                 "{command:?}"
@@ -214,11 +214,13 @@ mod tests {
         ));
     }
 
-    fn messages() -> impl Strategy<Value = Message> {
+    fn messages() -> impl Strategy<Value = Pmi1Message> {
         let fields = proptest::collection::btree_map("[a-zA-Z][a-z_-]{0,9}", "[ -~äö]{0,40}", 0..8);
         ("[a-z_-]{1,12}", fields).prop_map(|(command, fields)| {
             let fields = fields.into_iter().filter(|(key, _)| key != "cmd");
-            fields.fold(Message::new(command), |m, (key, value)| m.with(key, value))
+            fields.fold(Pmi1Message::new(command), |m, (key, value)| {
+                m.with(key, value)
+            })
         })
     }
 

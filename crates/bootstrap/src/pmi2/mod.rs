@@ -17,10 +17,10 @@
 
 pub mod message;
 
-use mica_node::handover::Wire;
+use mica_node::handover::LauncherSocket;
 
-use crate::pmi1::message::{Message, MessageError};
-use crate::pmi1::{Talk, end, judge, lost, refused};
+use crate::pmi1::message::{MessageError, Pmi1Message};
+use crate::pmi1::{LineDialogue, end, judge, lost, refused};
 use crate::{BootstrapError, ProcessManager, parts};
 use message::{Frames, to_frame};
 
@@ -32,7 +32,7 @@ const VALUE_MAX: usize = 1000;
 /// A connection to a launcher that speaks PMI-2.
 #[derive(Debug)]
 pub struct Pmi2 {
-    talk: FramedTalk,
+    talk: FrameDialogue,
     rank: u32,
     size: u32,
     appnum: Option<u32>,
@@ -46,15 +46,19 @@ impl Pmi2 {
     ///
     /// # Errors
     /// When the launcher is gone, or is none.
-    pub fn connect(wire: Wire, rank: u32, job_id: Option<&str>) -> Result<Pmi2, BootstrapError> {
-        let mut lines = Talk::new(wire, MANAGER);
-        let init = Message::new("init").with("pmi_version", 2);
+    pub fn connect(
+        wire: LauncherSocket,
+        rank: u32,
+        job_id: Option<&str>,
+    ) -> Result<Pmi2, BootstrapError> {
+        let mut lines = LineDialogue::new(wire, MANAGER);
+        let init = Pmi1Message::new("init").with("pmi_version", 2);
         lines.ask(&init.with("pmi_subversion", 0), "response_to_init")?;
-        let mut talk = FramedTalk {
+        let mut talk = FrameDialogue {
             wire: lines.wire,
             frames: Frames::new(),
         };
-        let mut init = Message::new("fullinit");
+        let mut init = Pmi1Message::new("fullinit");
         if let Some(job_id) = job_id {
             init = init.with("pmijobid", job_id);
         }
@@ -67,7 +71,7 @@ impl Pmi2 {
         }
         let size: u32 = read(&init, answer.number("size"))?;
         let appnum = answer.get("appnum").and_then(|n| n.parse().ok());
-        let asked = Message::new("job-getid");
+        let asked = Pmi1Message::new("job-getid");
         let answer = talk.ask(&asked, "job-getid-response")?;
         let job_id = read(&asked, answer.text("jobid"))?.to_owned();
         let universe = talk.attribute("universeSize")?;
@@ -110,14 +114,16 @@ impl ProcessManager for Pmi2 {
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootstrapError> {
         parts::check(key, value)?;
         for (key, part) in parts::cut(&parts::of_rank(self.rank, key), value, VALUE_MAX) {
-            let put = Message::new("kvs-put").with("key", key).with("value", part);
+            let put = Pmi1Message::new("kvs-put")
+                .with("key", key)
+                .with("value", part);
             self.talk.ask(&put, "kvs-put-response")?;
         }
         Ok(())
     }
 
     fn fence(&mut self) -> Result<(), BootstrapError> {
-        let fence = Message::new("kvs-fence");
+        let fence = Pmi1Message::new("kvs-fence");
         self.talk.ask(&fence, "kvs-fence-response").map(drop)
     }
 
@@ -126,7 +132,7 @@ impl ProcessManager for Pmi2 {
         let (talk, job_id) = (&mut self.talk, &self.job_id);
         let value = parts::join(&key, |key| {
             // srcid is a hint where the value is; -1: none.
-            let get = Message::new("kvs-get")
+            let get = Pmi1Message::new("kvs-get")
                 .with("jobid", job_id)
                 .with("srcid", -1);
             let get = get.with("key", key);
@@ -145,31 +151,35 @@ impl ProcessManager for Pmi2 {
     fn abort(&mut self, code: i32, message: &str) -> Result<(), BootstrapError> {
         // PMI-2 has no field for the code; Hydra and Slurm take the process's own exit status.
         let text = format!("{message} (code {code})");
-        let abort = Message::new("abort").with("isworld", "TRUE");
+        let abort = Pmi1Message::new("abort").with("isworld", "TRUE");
         self.talk.tell(&abort.with("msg", text))
     }
 
     fn finalize(&mut self) -> Result<(), BootstrapError> {
-        let finalize = Message::new("finalize");
+        let finalize = Pmi1Message::new("finalize");
         self.talk.ask(&finalize, "finalize-response").map(drop)
     }
 }
 
 /// Questions and answers in frames.
 #[derive(Debug)]
-struct FramedTalk {
-    wire: Wire,
+struct FrameDialogue {
+    wire: LauncherSocket,
     frames: Frames,
 }
 
-impl FramedTalk {
-    fn tell(&mut self, message: &Message) -> Result<(), BootstrapError> {
+impl FrameDialogue {
+    fn tell(&mut self, message: &Pmi1Message) -> Result<(), BootstrapError> {
         let frame = read(message, to_frame(message))?;
         let sent = self.wire.send(&frame);
         sent.map_err(|source| lost(MANAGER, message, source))
     }
 
-    fn ask(&mut self, message: &Message, expected: &str) -> Result<Message, BootstrapError> {
+    fn ask(
+        &mut self,
+        message: &Pmi1Message,
+        expected: &str,
+    ) -> Result<Pmi1Message, BootstrapError> {
         self.tell(message)?;
         loop {
             if let Some(answer) = read(message, self.frames.next_message())? {
@@ -186,7 +196,7 @@ impl FramedTalk {
 
     /// An attribute of the job; `None` if the launcher has none of this name.
     fn attribute(&mut self, key: &str) -> Result<Option<String>, BootstrapError> {
-        let ask = Message::new("info-getjobattr").with("key", key);
+        let ask = Pmi1Message::new("info-getjobattr").with("key", key);
         let answer = self.ask(&ask.with("wait", "FALSE"), "info-getjobattr-response");
         match answer {
             Ok(answer) if answer.get("found") == Some("TRUE") => {
@@ -199,6 +209,6 @@ impl FramedTalk {
     }
 }
 
-fn read<T>(asked: &Message, result: Result<T, MessageError>) -> Result<T, BootstrapError> {
+fn read<T>(asked: &Pmi1Message, result: Result<T, MessageError>) -> Result<T, BootstrapError> {
     result.map_err(|error| refused(MANAGER, asked, error.to_string()))
 }

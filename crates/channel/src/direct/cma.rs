@@ -1,6 +1,6 @@
 //! `process_vm_readv` and `process_vm_writev`: vectors on both sides, partial results, limits.
 
-use super::Refusal;
+use super::CopyRefusal;
 use crate::memory::View;
 use mica_node::segment::RankBlock;
 
@@ -22,7 +22,7 @@ const CHUNK: usize = 1 << 30;
 
 /// Which way a call copies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum CmaDirection {
     /// From the remote pieces to the local ones.
     Read,
     /// From the local pieces to the remote ones.
@@ -30,14 +30,14 @@ enum Way {
 }
 
 fn transfer(
-    way: Way,
+    way: CmaDirection,
     pid: u32,
     local: &[libc::iovec],
     remote: &[libc::iovec],
-) -> Result<usize, Refusal> {
+) -> Result<usize, CopyRefusal> {
     let call = match way {
-        Way::Read => libc::process_vm_readv,
-        Way::Write => libc::process_vm_writev,
+        CmaDirection::Read => libc::process_vm_readv,
+        CmaDirection::Write => libc::process_vm_writev,
     };
     loop {
         // SAFETY: the local pieces are readable, and writable for a read (they come from a view or an exclusive slice); the
@@ -63,13 +63,13 @@ fn transfer(
                 .unwrap_or(libc::EIO)
         };
         if errno != libc::EINTR {
-            return Err(Refusal::Kernel { errno });
+            return Err(CopyRefusal::Kernel { errno });
         }
     }
 }
 
-fn readv(pid: u32, local: &[libc::iovec], remote: &[libc::iovec]) -> Result<usize, Refusal> {
-    transfer(Way::Read, pid, local, remote)
+fn readv(pid: u32, local: &[libc::iovec], remote: &[libc::iovec]) -> Result<usize, CopyRefusal> {
+    transfer(CmaDirection::Read, pid, local, remote)
 }
 
 fn piece(address: u64, len: usize) -> libc::iovec {
@@ -81,21 +81,21 @@ fn piece(address: u64, len: usize) -> libc::iovec {
 
 /// Reads the word that the rank of `block` has published.
 #[cold]
-pub fn probe(block: &RankBlock) -> Result<(), Refusal> {
+pub fn probe(block: &RankBlock) -> Result<(), CopyRefusal> {
     let Some((address, value)) = block.probe() else {
-        return Err(Refusal::SwitchedOff);
+        return Err(CopyRefusal::SwitchedOff);
     };
     let mut word = [0u8; 8];
     read_exact(block.pid(), address, &mut word)?;
     if u64::from_ne_bytes(word) == value {
         Ok(())
     } else {
-        Err(Refusal::WrongProcess)
+        Err(CopyRefusal::WrongProcess)
     }
 }
 
 /// Fills `to` from `address` of process `pid`.
-pub fn read_exact(pid: u32, address: u64, to: &mut [u8]) -> Result<(), Refusal> {
+pub fn read_exact(pid: u32, address: u64, to: &mut [u8]) -> Result<(), CopyRefusal> {
     let mut done = 0;
     while done < to.len() {
         let rest = &mut to[done..];
@@ -132,8 +132,8 @@ pub fn pull_contiguous(
     view: &View,
     position: usize,
     len: usize,
-) -> Result<(), Refusal> {
-    contiguous(Way::Read, pid, address, view, position, len)
+) -> Result<(), CopyRefusal> {
+    contiguous(CmaDirection::Read, pid, address, view, position, len)
 }
 
 /// Copies `len` bytes of `view` from `position` on to `address + position` of process `pid`.
@@ -143,18 +143,18 @@ pub fn push_contiguous(
     view: &View,
     position: usize,
     len: usize,
-) -> Result<(), Refusal> {
-    contiguous(Way::Write, pid, address, view, position, len)
+) -> Result<(), CopyRefusal> {
+    contiguous(CmaDirection::Write, pid, address, view, position, len)
 }
 
 fn contiguous(
-    way: Way,
+    way: CmaDirection,
     pid: u32,
     address: u64,
     view: &View,
     position: usize,
     len: usize,
-) -> Result<(), Refusal> {
+) -> Result<(), CopyRefusal> {
     let mut local = Vec::new();
     let (mut at, end) = (position, position + len);
     while at < end {
@@ -166,7 +166,13 @@ fn contiguous(
 }
 
 /// Copies the first `len` bytes of the pieces that the `count` entries at `table` of process `pid` list to `view`.
-pub fn pull_runs(pid: u32, table: u64, count: u64, view: &View, len: usize) -> Result<(), Refusal> {
+pub fn pull_runs(
+    pid: u32,
+    table: u64,
+    count: u64,
+    view: &View,
+    len: usize,
+) -> Result<(), CopyRefusal> {
     let entry = size_of::<RemoteRun>();
     let mut bytes = vec![0u8; VECTOR.min(count as usize) * entry];
     let mut local = Vec::new();
@@ -177,7 +183,7 @@ pub fn pull_runs(pid: u32, table: u64, count: u64, view: &View, len: usize) -> R
             let n = VECTOR.min((count - next) as usize);
             if n == 0 {
                 // The list is shorter than the message: nothing that a correct sender produces.
-                return Err(Refusal::WrongProcess);
+                return Err(CopyRefusal::WrongProcess);
             }
             read_exact(pid, table + next * entry as u64, &mut bytes[..n * entry])?;
             next += n as u64;

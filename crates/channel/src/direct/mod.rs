@@ -33,9 +33,9 @@ use mica_node::segment::{JobSegment, Limit, Means};
 
 pub use cma::RemoteRun;
 pub use exposure::{Backend, Exposed, Exposure};
-pub use mapped::{HelperThread, Kept, Unavailable, Usage};
-pub use options::Options;
-pub use reach::{Published, Reach, ReachError, Reached};
+pub use mapped::{HelperThread, SkipReason, Unavailable, Usage};
+pub use options::DirectOptions;
+pub use reach::{PeerAccess, PeerAccessError, PeerBuffer, PublishedBuffer};
 pub use window::Window;
 pub use xpmem::Device as XpmemDevice;
 
@@ -45,7 +45,7 @@ use xpmem::{Module, Xpmem};
 /// Why direct copy from a peer does not work.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum CopyRefusal {
     /// It was switched off by `MICA_DIRECT=off`.
     #[error("switched off by MICA_DIRECT=off")]
     SwitchedOff,
@@ -60,16 +60,16 @@ pub enum Refusal {
     WrongProcess,
 }
 
-impl Refusal {
+impl CopyRefusal {
     /// Whether the kernel will say the same the next time.
     fn is_final(&self) -> bool {
-        matches!(self, Refusal::Kernel { errno } if matches!(*errno, libc::EPERM | libc::ENOSYS))
+        matches!(self, CopyRefusal::Kernel { errno } if matches!(*errno, libc::EPERM | libc::ENOSYS))
     }
 }
 
 /// Where a sender's message lies in its own address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remote {
+pub enum SenderBuffer {
     /// In one piece at this address.
     Contiguous {
         /// The address.
@@ -85,19 +85,19 @@ pub enum Remote {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Peer {
+enum CmaPeer {
     Unknown,
     Usable,
-    Refused(Refusal),
+    Refused(CopyRefusal),
 }
 
 /// One rank's direct channel.
 #[derive(Debug)]
 pub struct Direct {
     segment: &'static JobSegment,
-    peers: Vec<Peer>,
+    peers: Vec<CmaPeer>,
     /// What is shared with whoever has asked for it.
-    reach: Reach,
+    reach: PeerAccess,
 }
 
 /// The word that peers read to find out whether they can.
@@ -120,7 +120,7 @@ impl Channel for Direct {
 impl Direct {
     /// The direct channel of rank `me` with the back ends that `options` allow. Publishes this rank's probe word, and
     /// allows the launcher and its descendants, which the other ranks are, to read this process where Yama asks for it.
-    pub fn new(segment: &'static JobSegment, me: u32, options: &Options) -> Direct {
+    pub fn new(segment: &'static JobSegment, me: u32, options: &DirectOptions) -> Direct {
         let xpmem = if options.xpmem {
             Module::open()
                 .and_then(|module| Xpmem::new(Arc::new(module)))
@@ -138,7 +138,7 @@ impl Direct {
     pub fn with_xpmem(
         segment: &'static JobSegment,
         me: u32,
-        options: &Options,
+        options: &DirectOptions,
         device: Arc<dyn XpmemDevice>,
     ) -> std::io::Result<Direct> {
         let xpmem = Xpmem::new(device)?;
@@ -148,7 +148,7 @@ impl Direct {
     fn build(
         segment: &'static JobSegment,
         me: u32,
-        options: &Options,
+        options: &DirectOptions,
         xpmem: Result<Xpmem, String>,
     ) -> Direct {
         let start = if options.cma {
@@ -158,9 +158,9 @@ impl Direct {
                 .block(me)
                 .publish_probe((&raw const PROBE).addr() as u64, value);
             cma::allow_readers(segment.launcher_pid());
-            Peer::Unknown
+            CmaPeer::Unknown
         } else {
-            Peer::Refused(Refusal::SwitchedOff)
+            CmaPeer::Refused(CopyRefusal::SwitchedOff)
         };
         if let Ok(xpmem) = &xpmem {
             segment.block(me).publish_xpmem(xpmem.segment());
@@ -183,29 +183,29 @@ impl Direct {
         Direct {
             segment,
             peers: vec![start; segment.job_size() as usize],
-            reach: Reach::new(segment, me, options, mapped, xpmem),
+            reach: PeerAccess::new(segment, me, options, mapped, xpmem),
         }
     }
 
     /// What reaches peers' buffers without this channel: for collectives. All of one channel are one, and share with it
     /// which buffers are moved and mapped.
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> PeerAccess {
         self.reach.clone()
     }
 
     /// Whether `peer`'s memory can be read; probes it the first time.
     #[inline]
     pub fn is_usable(&mut self, peer: u32) -> bool {
-        if self.peers[peer as usize] == Peer::Unknown {
+        if self.peers[peer as usize] == CmaPeer::Unknown {
             self.peers[peer as usize] = match cma::probe(self.segment.block(peer)) {
-                Ok(()) => Peer::Usable,
+                Ok(()) => CmaPeer::Usable,
                 Err(why) => {
                     self.reach.note_refusal(peer, &why);
-                    Peer::Refused(why)
+                    CmaPeer::Refused(why)
                 }
             };
         }
-        self.peers[peer as usize] == Peer::Usable
+        self.peers[peer as usize] == CmaPeer::Usable
     }
 
     /// Process number of `peer`.
@@ -214,9 +214,9 @@ impl Direct {
     }
 
     /// Why `peer`'s memory cannot be read, if that was found out.
-    pub fn refusal(&self, peer: u32) -> Option<&Refusal> {
+    pub fn refusal(&self, peer: u32) -> Option<&CopyRefusal> {
         match &self.peers[peer as usize] {
-            Peer::Refused(why) => Some(why),
+            CmaPeer::Refused(why) => Some(why),
             _ => None,
         }
     }
@@ -232,10 +232,10 @@ impl Direct {
     pub fn pull(
         &mut self,
         peer: u32,
-        remote: Remote,
+        remote: SenderBuffer,
         view: &View,
         len: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CopyRefusal> {
         assert!(
             len <= view.len(),
             "{len} bytes do not fit a view of {}",
@@ -243,8 +243,10 @@ impl Direct {
         );
         let pid = self.segment.block(peer).pid();
         let result = match remote {
-            Remote::Contiguous { address } => cma::pull_contiguous(pid, address, view, 0, len),
-            Remote::Runs { table, count } => cma::pull_runs(pid, table, count, view, len),
+            SenderBuffer::Contiguous { address } => {
+                cma::pull_contiguous(pid, address, view, 0, len)
+            }
+            SenderBuffer::Runs { table, count } => cma::pull_runs(pid, table, count, view, len),
         };
         self.remember(peer, result)
     }
@@ -264,7 +266,7 @@ impl Direct {
         view: &View,
         position: usize,
         len: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CopyRefusal> {
         check_range(view, position, len);
         let pid = self.segment.block(peer).pid();
         let result = cma::pull_contiguous(pid, address, view, position, len);
@@ -287,7 +289,7 @@ impl Direct {
         view: &View,
         position: usize,
         len: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), CopyRefusal> {
         check_range(view, position, len);
         let pid = self.segment.block(peer).pid();
         let result = cma::push_contiguous(pid, address, view, position, len);
@@ -295,12 +297,12 @@ impl Direct {
     }
 
     /// Notes a refusal that will not change.
-    fn remember(&mut self, peer: u32, result: Result<(), Refusal>) -> Result<(), Refusal> {
+    fn remember(&mut self, peer: u32, result: Result<(), CopyRefusal>) -> Result<(), CopyRefusal> {
         if let Err(why) = &result
             && why.is_final()
         {
             self.reach.note_refusal(peer, why);
-            self.peers[peer as usize] = Peer::Refused(why.clone());
+            self.peers[peer as usize] = CmaPeer::Refused(why.clone());
         }
         result
     }
@@ -339,16 +341,16 @@ impl Direct {
     }
 
     /// What each back end can do in this process, for people.
-    pub fn status(&self) -> Vec<Status> {
+    pub fn status(&self) -> Vec<BackendStatus> {
         let refused = self.peers.iter().find_map(|peer| match peer {
-            Peer::Refused(why) => Some(why.to_string()),
+            CmaPeer::Refused(why) => Some(why.to_string()),
             _ => None,
         });
         let cma = match refused {
             Some(why) => Err(why),
             None => Ok(format!(
                 "{} of {} peers probed",
-                self.peers.iter().filter(|p| **p == Peer::Usable).count(),
+                self.peers.iter().filter(|p| **p == CmaPeer::Usable).count(),
                 self.peers.len()
             )),
         };
@@ -366,15 +368,15 @@ impl Direct {
         let xpmem = self.reach.attached();
         let xpmem = xpmem.map(|attached| format!("{attached} attachments made"));
         vec![
-            Status {
+            BackendStatus {
                 backend: Backend::Cma,
                 state: cma,
             },
-            Status {
+            BackendStatus {
                 backend: Backend::Mapped,
                 state: mapped.map_err(Clone::clone),
             },
-            Status {
+            BackendStatus {
                 backend: Backend::Xpmem,
                 state: xpmem,
             },
@@ -387,7 +389,7 @@ const OFF: &str = "switched off by MICA_DIRECT or MICA_MAPPED";
 
 /// What a back end can do in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
+pub struct BackendStatus {
     /// Which.
     pub backend: Backend,
     /// What it has done so far, or why it cannot be used.

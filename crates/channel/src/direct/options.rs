@@ -4,7 +4,7 @@ use mica_node::tunables::{self, BadValue};
 
 /// What the tunables say of the direct channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct DirectOptions {
     /// `process_vm_readv` and `process_vm_writev` are allowed.
     pub cma: bool,
     /// Buffers may be moved to the job segment's file.
@@ -21,16 +21,16 @@ pub struct Options {
     pub mapped_max: usize,
 }
 
-impl Options {
+impl DirectOptions {
     /// What the environment says. `MICA_DIRECT=mapped` and `=xpmem` leave CMA on, for what these cannot reach (the ends of
     /// buffers, scattered messages, buffers that are new): only `off` is without.
     ///
     /// # Errors
     /// When a tunable's value does not fit.
-    pub fn in_force() -> Result<Options, BadValue> {
+    pub fn in_force() -> Result<DirectOptions, BadValue> {
         let choice = tunables::DIRECT.choice()?;
         let migrated = tunables::MAPPED.choice()?;
-        Ok(Options {
+        Ok(DirectOptions {
             cma: choice != "off",
             mapped: matches!(choice, "auto" | "mapped") && migrated != "off",
             mapped_all: migrated == "all",
@@ -42,7 +42,7 @@ impl Options {
     }
 
     /// No back end at all.
-    pub const OFF: Options = Options {
+    pub const OFF: DirectOptions = DirectOptions {
         cma: false,
         mapped: false,
         mapped_all: false,
@@ -53,8 +53,8 @@ impl Options {
     };
 
     /// CMA alone.
-    pub const CMA: Options = Options {
+    pub const CMA: DirectOptions = DirectOptions {
         cma: true,
-        ..Options::OFF
+        ..DirectOptions::OFF
     };
 }

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::mapped::{PeerSlots, Registry};
 use super::xpmem::Xpmem;
-use super::{Backend, Exposed, Exposure, Options, Refusal, Window, check_range, cma};
+use super::{Backend, CopyRefusal, DirectOptions, Exposed, Exposure, Window, check_range, cma};
 use crate::memory::{Region, View};
 use mica_node::segment::{Abilities, JobSegment, Limit, Means, SLOT_SPAN, SLOTS};
 
@@ -40,18 +40,18 @@ const _: () = assert!(SLOTS <= 1 << 8 && SLOT_SPAN < 1 << 52);
 /// A peer's memory could not be read or written after all. Part of the bytes may have been copied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot reach the memory of rank {peer}: {refusal}")]
-pub struct ReachError {
+pub struct PeerAccessError {
     /// Rank of the peer in the job.
     pub peer: u32,
     /// Why.
-    pub refusal: Refusal,
+    pub refusal: CopyRefusal,
 }
 
-impl ReachError {
+impl PeerAccessError {
     /// The kernel's error number: ESRCH if the peer has died, EFAULT if its memory is not there.
     pub fn errno(&self) -> Option<i32> {
         match self.refusal {
-            Refusal::Kernel { errno } => Some(errno),
+            CopyRefusal::Kernel { errno } => Some(errno),
             _ => None,
         }
     }
@@ -59,15 +59,15 @@ impl ReachError {
 
 /// A rank's access to its peers' buffers, and theirs to its own. Cheap to clone; all clones are one.
 #[derive(Debug, Clone)]
-pub struct Reach {
-    shared: Arc<Shared>,
+pub struct PeerAccess {
+    shared: Arc<PeerAccessInner>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PeerAccessInner {
     segment: &'static JobSegment,
     me: u32,
-    options: Options,
+    options: DirectOptions,
     page: u64,
     /// My own moved buffers, or why there are none.
     mapped: Result<Registry, String>,
@@ -89,17 +89,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Reach {
+impl PeerAccess {
     pub(super) fn new(
         segment: &'static JobSegment,
         me: u32,
-        options: &Options,
+        options: &DirectOptions,
         mapped: Result<Registry, String>,
         xpmem: Result<Xpmem, String>,
-    ) -> Reach {
+    ) -> PeerAccess {
         let start = if options.cma { UNKNOWN } else { REFUSED };
-        Reach {
-            shared: Arc::new(Shared {
+        PeerAccess {
+            shared: Arc::new(PeerAccessInner {
                 segment,
                 me,
                 options: *options,
@@ -141,15 +141,15 @@ impl Reach {
 
     /// Notes, for this rank and in hang reports, that the kernel does not copy between `peer` and
     /// this rank.
-    pub(super) fn note_refusal(&self, peer: u32, refusal: &Refusal) {
+    pub(super) fn note_refusal(&self, peer: u32, refusal: &CopyRefusal) {
         let limit = match *refusal {
             // The peer's own doing, who says so.
-            Refusal::SwitchedOff => return,
-            Refusal::Kernel { errno } => Limit::Kernel {
+            CopyRefusal::SwitchedOff => return,
+            CopyRefusal::Kernel { errno } => Limit::Kernel {
                 errno: errno.unsigned_abs(),
                 peer,
             },
-            Refusal::WrongProcess => Limit::WrongProcess { peer },
+            CopyRefusal::WrongProcess => Limit::WrongProcess { peer },
         };
         self.shared.cma_was_refused.store(true, Ordering::Relaxed);
         let block = self.shared.segment.block(self.shared.me);
@@ -184,7 +184,7 @@ impl Reach {
     ///
     /// Costs nothing with XPMEM or CMA alone. With `mapped`, asks the kernel where the buffer lies (0.35 us), and blocks while its
     /// pages are moved, the once that this happens.
-    pub fn expose(&self, address: usize, len: usize) -> Published {
+    pub fn expose(&self, address: usize, len: usize) -> PublishedBuffer {
         let exposed = (len > 0).then(|| self.exposed(address, len)).flatten();
         self.publish(address, len, exposed)
     }
@@ -192,7 +192,7 @@ impl Reach {
     /// As [`expose`](Self::expose), of all memory from the first byte of `view` to the last, gaps included. Position 0 is the
     /// lowest byte, [`View::span`] says where it lies; a peer must know the layout to find the view's bytes there, and
     /// must not store to the gaps.
-    pub fn expose_span(&self, view: &View) -> Published {
+    pub fn expose_span(&self, view: &View) -> PublishedBuffer {
         let (address, len) = view.span();
         self.expose(address, len)
     }
@@ -200,7 +200,7 @@ impl Reach {
     /// As [`expose`](Self::expose) for a buffer that was exposed before and could be reached whole by windows, without asking the
     /// kernel whether it still lies there. A peer may open it, but must not load or store before
     /// [`confirm`](Self::confirm) has said yes; if it says no, expose it anew and tell the peers. `None` for a buffer that is not known.
-    pub fn recall(&self, address: usize, len: usize) -> Option<Published> {
+    pub fn recall(&self, address: usize, len: usize) -> Option<PublishedBuffer> {
         let exposed = if self.shared.xpmem.is_ok() {
             self.exposed(address, len)?
         } else {
@@ -211,7 +211,7 @@ impl Reach {
 
     /// Whether a buffer that was [recalled](Self::recall) lies where it was. One short system call; none with XPMEM, which goes by
     /// addresses. What was [exposed](Self::expose) lies where it does.
-    pub fn confirm(&self, address: usize, len: usize, published: &Published) -> bool {
+    pub fn confirm(&self, address: usize, len: usize, published: &PublishedBuffer) -> bool {
         match &published.exposed {
             Some(exposed) if exposed.exposure.backend == Backend::Mapped => {
                 self.confirms(address, len, exposed)
@@ -225,8 +225,8 @@ impl Reach {
     ///
     /// The same words of the same peer with the same length always mean the same: what was opened once may be kept instead of
     /// opened again, but is to be used only while the peer exposes the buffer by these words.
-    pub fn open(&self, peer: u32, words: [u64; 2], len: usize) -> Option<Reached> {
-        let mut reached = Reached {
+    pub fn open(&self, peer: u32, words: [u64; 2], len: usize) -> Option<PeerBuffer> {
+        let mut reached = PeerBuffer {
             peer,
             process: 0,
             address: words[1],
@@ -252,14 +252,14 @@ impl Reach {
         Some(reached)
     }
 
-    fn publish(&self, address: usize, len: usize, exposed: Option<Exposed>) -> Published {
+    fn publish(&self, address: usize, len: usize, exposed: Option<Exposed>) -> PublishedBuffer {
         let words = exposed.as_ref().map_or([0, 0], |exposed| {
             let words = to_words(&exposed.exposure, address);
             let read = read_words(words, len, self.shared.page);
             debug_assert_eq!(read, Some(exposed.exposure), "{words:x?} of {len} bytes");
             words
         });
-        Published { exposed, words }
+        PublishedBuffer { exposed, words }
     }
 
     /// See [`Direct::expose`](super::Direct::expose).
@@ -318,14 +318,14 @@ impl Reach {
     pub(super) fn remember(
         &self,
         peer: u32,
-        result: Result<(), Refusal>,
-    ) -> Result<(), ReachError> {
+        result: Result<(), CopyRefusal>,
+    ) -> Result<(), PeerAccessError> {
         result.map_err(|refusal| {
             if refusal.is_final() {
                 self.shared.cma[peer as usize].store(REFUSED, Ordering::Relaxed);
                 self.note_refusal(peer, &refusal);
             }
-            ReachError { peer, refusal }
+            PeerAccessError { peer, refusal }
         })
     }
 }
@@ -370,12 +370,12 @@ pub(super) fn read_words(words: [u64; 2], len: usize, page: u64) -> Option<Expos
 /// A buffer of this rank that peers may reach as long as this lives.
 #[derive(Debug)]
 #[must_use = "peers may reach the buffer only as long as this lives"]
-pub struct Published {
+pub struct PublishedBuffer {
     exposed: Option<Exposed>,
     words: [u64; 2],
 }
 
-impl Published {
+impl PublishedBuffer {
     /// What to tell the peers.
     pub fn words(&self) -> [u64; 2] {
         self.words
@@ -394,17 +394,17 @@ impl Published {
 /// That of a [`Window`]: what is touched, and when, is as MPI's rules and the messages or stamps between the ranks say; the
 /// peer exposes the buffer meanwhile; no view that is given lies in the bytes of the peer's buffer that are copied.
 #[derive(Debug, Clone)]
-pub struct Reached {
+pub struct PeerBuffer {
     peer: u32,
     process: u32,
     address: u64,
     len: usize,
     window: Option<Window>,
     /// For what the window does not reach.
-    kernel: Option<Reach>,
+    kernel: Option<PeerAccess>,
 }
 
-impl Reached {
+impl PeerBuffer {
     /// Copies `len` bytes at `position` of the peer's buffer to my `view` from `view_position` on.
     ///
     /// # Errors
@@ -419,7 +419,7 @@ impl Reached {
         view: &View,
         view_position: usize,
         len: usize,
-    ) -> Result<(), ReachError> {
+    ) -> Result<(), PeerAccessError> {
         self.copy::<true>(position, view, view_position, len)
     }
 
@@ -438,7 +438,7 @@ impl Reached {
         view: &View,
         view_position: usize,
         len: usize,
-    ) -> Result<(), ReachError> {
+    ) -> Result<(), PeerAccessError> {
         self.copy::<false>(position, view, view_position, len)
     }
 
@@ -484,7 +484,7 @@ impl Reached {
         view: &View,
         view_position: usize,
         len: usize,
-    ) -> Result<(), ReachError> {
+    ) -> Result<(), PeerAccessError> {
         self.check(position, len);
         check_range(view, view_position, len);
         let range = position..position + len;
@@ -513,7 +513,7 @@ impl Reached {
         rest: &Range<usize>,
         view: &View,
         view_position: usize,
-    ) -> Result<(), ReachError> {
+    ) -> Result<(), PeerAccessError> {
         let reach = self.kernel.as_ref().expect("there is no window on this");
         // Where the first byte of the view would lie in the peer.
         let origin = self

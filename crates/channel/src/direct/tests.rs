@@ -3,10 +3,10 @@
 use super::*;
 use crate::memory::{Block, Shape};
 use mica_node::segment::{JobSpec, SLOT_SPAN, SLOTS};
-use mica_node::topology::Place;
+use mica_node::topology::CorePlace;
 
 fn segment() -> &'static JobSegment {
-    let spec = JobSpec::on_one_node(&[Place::UNKNOWN], 2, &[]);
+    let spec = JobSpec::on_one_node(&[CorePlace::UNKNOWN], 2, &[]);
     let segment: &'static JobSegment =
         Box::leak(Box::new(JobSegment::create(&spec).expect("segment")));
     segment.claim(0).expect("free");
@@ -15,7 +15,7 @@ fn segment() -> &'static JobSegment {
 
 #[test]
 fn contiguous_and_listed_bytes_are_pulled() {
-    let mut direct = Direct::new(segment(), 0, &Options::CMA);
+    let mut direct = Direct::new(segment(), 0, &DirectOptions::CMA);
     assert!(direct.is_usable(0), "{:?}", direct.refusal(0));
     let source: Vec<u8> = (0..100_000u32).map(|i| (i * 13) as u8).collect();
     let to = Block::allocate(source.len())
@@ -25,7 +25,7 @@ fn contiguous_and_listed_bytes_are_pulled() {
         });
     let address = source.as_ptr().addr() as u64;
     direct
-        .pull(0, Remote::Contiguous { address }, &to, source.len())
+        .pull(0, SenderBuffer::Contiguous { address }, &to, source.len())
         .expect("readable");
     let mut got = vec![0; source.len()];
     to.pack(0, &mut got);
@@ -39,7 +39,7 @@ fn contiguous_and_listed_bytes_are_pulled() {
             bytes: 1,
         })
         .collect();
-    let remote = Remote::Runs {
+    let remote = SenderBuffer::Runs {
         table: runs.as_ptr().addr() as u64,
         count: runs.len() as u64,
     };
@@ -51,21 +51,21 @@ fn contiguous_and_listed_bytes_are_pulled() {
 
 #[test]
 fn switched_off_means_refused() {
-    let mut direct = Direct::new(segment(), 0, &Options::OFF);
+    let mut direct = Direct::new(segment(), 0, &DirectOptions::OFF);
     assert!(!direct.is_usable(0));
-    assert_eq!(direct.refusal(0), Some(&Refusal::SwitchedOff));
+    assert_eq!(direct.refusal(0), Some(&CopyRefusal::SwitchedOff));
 }
 
 #[test]
 fn an_unreadable_address_is_an_error() {
-    let mut direct = Direct::new(segment(), 0, &Options::CMA);
+    let mut direct = Direct::new(segment(), 0, &DirectOptions::CMA);
     let to = Block::allocate(8)
         .expect("memory")
         .view(Shape::Contiguous { bytes: 8 });
-    let result = direct.pull(0, Remote::Contiguous { address: 8 }, &to, 8);
+    let result = direct.pull(0, SenderBuffer::Contiguous { address: 8 }, &to, 8);
     assert_eq!(
         result,
-        Err(Refusal::Kernel {
+        Err(CopyRefusal::Kernel {
             errno: libc::EFAULT
         })
     );
@@ -73,7 +73,7 @@ fn an_unreadable_address_is_an_error() {
 
 #[test]
 fn ranges_are_pulled_and_pushed_at_their_position() {
-    let mut direct = Direct::new(segment(), 0, &Options::CMA);
+    let mut direct = Direct::new(segment(), 0, &DirectOptions::CMA);
     assert!(direct.is_usable(0), "{:?}", direct.refusal(0));
     let bytes = 10_000;
     let shape = Shape::Contiguous { bytes };
@@ -102,7 +102,7 @@ fn ranges_are_pulled_and_pushed_at_their_position() {
 #[test]
 #[should_panic(expected = "are not within a view")]
 fn a_range_beyond_the_view_is_refused() {
-    let mut direct = Direct::new(segment(), 0, &Options::CMA);
+    let mut direct = Direct::new(segment(), 0, &DirectOptions::CMA);
     let view = Block::allocate(8)
         .expect("memory")
         .view(Shape::Contiguous { bytes: 8 });
@@ -111,7 +111,7 @@ fn a_range_beyond_the_view_is_refused() {
 
 #[test]
 fn a_reach_remembers_what_will_not_change() {
-    let reach = Direct::new(segment(), 0, &Options::CMA).reach();
+    let reach = Direct::new(segment(), 0, &DirectOptions::CMA).reach();
     let bytes = [1u8, 2, 3];
     let address = bytes.as_ptr().expose_provenance();
     let published = reach.expose(address, bytes.len());
@@ -121,9 +121,9 @@ fn a_reach_remembers_what_will_not_change() {
         (libc::ESRCH, true),
         (libc::EPERM, false),
     ] {
-        let refusal = Refusal::Kernel { errno };
+        let refusal = CopyRefusal::Kernel { errno };
         let error = reach.remember(0, Err(refusal.clone())).expect_err("one");
-        assert_eq!(error, ReachError { peer: 0, refusal });
+        assert_eq!(error, PeerAccessError { peer: 0, refusal });
         assert_eq!(error.errno(), Some(errno));
         assert_eq!(reach.cma_works(0), works, "after {errno}");
         let reached = reach.open(0, published.words(), bytes.len());

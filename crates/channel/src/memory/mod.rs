@@ -17,6 +17,6 @@ mod region;
 mod view;
 
 pub use heap::give_back;
-pub use layout::{Layout, LayoutError};
-pub use region::{At, Block, OutOfMemory, Region, combine, copy_bytes, fill};
-pub use view::{Run, Runs, Shape, View};
+pub use layout::{TypeLayout, TypeLayoutError};
+pub use region::{Block, OutOfMemory, Region, RegionOffset, combine, copy_bytes, fill};
+pub use view::{ByteRun, ByteRuns, Shape, View};

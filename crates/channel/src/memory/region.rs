@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::view::{Shape, View};
-use mica_node::area::{Area, INLINE, Inline, TURNS};
+use mica_node::area::{INLINE, Inline, MappedCollectiveArea, TURNS};
 
 /// Blocks start on a cache line.
 const LINE: usize = 64;
@@ -29,7 +29,7 @@ enum Memory {
         allocation: Allocation,
     },
     /// Held to keep it mapped.
-    Area(#[expect(dead_code)] Arc<Area>),
+    Area(#[expect(dead_code)] Arc<MappedCollectiveArea>),
     /// Unmapped when this is dropped.
     Mapped(#[expect(dead_code)] Box<dyn Debug + Send + Sync>),
 }
@@ -84,13 +84,13 @@ impl Block {
     }
 
     /// The cells of an area, one after the other.
-    pub(crate) fn cells_of(area: &Arc<Area>) -> Arc<Block> {
+    pub(crate) fn cells_of(area: &Arc<MappedCollectiveArea>) -> Arc<Block> {
         let cells = area.members().len() * TURNS;
         Block::in_area(area, area.cell(0, 0), cells * area.cell_bytes())
     }
 
     /// From the data of an area's first line to the end of that of its last.
-    pub(crate) fn lines_of(area: &Arc<Area>) -> Arc<Block> {
+    pub(crate) fn lines_of(area: &Arc<MappedCollectiveArea>) -> Arc<Block> {
         let data = |turn, member| {
             let data = area.line(turn, member).with_data_mut(<*mut Inline>::cast);
             NonNull::new(data).expect("lines lie in memory")
@@ -100,7 +100,7 @@ impl Block {
         Block::in_area(area, first, bytes)
     }
 
-    fn in_area(area: &Arc<Area>, first: NonNull<u8>, bytes: usize) -> Arc<Block> {
+    fn in_area(area: &Arc<MappedCollectiveArea>, first: NonNull<u8>, bytes: usize) -> Arc<Block> {
         Arc::new(Block {
             memory: Memory::Area(Arc::clone(area)),
             start: first.as_ptr().expose_provenance(),
@@ -248,8 +248,8 @@ impl Region {
 
     /// The place `offset` bytes from here.
     #[inline(always)]
-    pub fn at(&self, offset: usize) -> At<'_> {
-        At {
+    pub fn at(&self, offset: usize) -> RegionOffset<'_> {
+        RegionOffset {
             region: self,
             offset,
         }
@@ -315,12 +315,12 @@ impl Region {
 /// A place so many bytes into a region. Counts no reference, where a region that lies in a block does: between stores to lines that
 /// other processors have, a locked instruction waits for all of them.
 #[derive(Clone, Copy, Debug)]
-pub struct At<'a> {
+pub struct RegionOffset<'a> {
     region: &'a Region,
     offset: usize,
 }
 
-impl At<'_> {
+impl RegionOffset<'_> {
     #[inline(always)]
     fn checked(self, bytes: usize) -> *mut u8 {
         self.region.check(self.offset as isize, bytes);
@@ -329,7 +329,7 @@ impl At<'_> {
 
     /// Copies `bytes` bytes from here to another place; the two may overlap.
     #[inline]
-    pub fn copy_to(self, to: At<'_>, bytes: usize) {
+    pub fn copy_to(self, to: RegionOffset<'_>, bytes: usize) {
         let (from, to) = (self.checked(bytes), to.checked(bytes));
         match bytes {
             0 => {}

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::layout::{Layout, LayoutError, copy};
+use super::layout::{TypeLayout, TypeLayoutError, copy};
 use super::region::{Block, Region, copy_any, copy_small};
 
 /// Order and extent of a message's bytes relative to a region's address.
@@ -18,7 +18,7 @@ pub enum Shape {
     /// `count` elements of a layout, one extent apart.
     Typed {
         /// One element.
-        layout: Arc<Layout>,
+        layout: Arc<TypeLayout>,
         /// Number of elements.
         count: usize,
     },
@@ -27,7 +27,7 @@ pub enum Shape {
 impl Shape {
     /// `count` elements of `layout`; contiguous if they are, starting at the origin. Fails if the elements reach
     /// further than an address can.
-    pub fn of(layout: &Arc<Layout>, count: usize) -> Result<Shape, LayoutError> {
+    pub fn of(layout: &Arc<TypeLayout>, count: usize) -> Result<Shape, TypeLayoutError> {
         let bytes = layout.packed(count)?;
         match layout.dense_at(count) {
             Some(0) => Ok(Shape::Contiguous { bytes }),
@@ -81,7 +81,7 @@ pub struct View {
 
 /// Consecutive bytes in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct ByteRun {
     /// Address of the first byte.
     pub address: usize,
     /// Number of bytes, not 0.
@@ -279,15 +279,15 @@ impl View {
     }
 
     /// The message's bytes from `position` on as stretches of memory, in order; neighbours that touch are one.
-    pub fn runs(&self, position: usize) -> Runs<'_> {
-        Runs {
+    pub fn runs(&self, position: usize) -> ByteRuns<'_> {
+        ByteRuns {
             view: self,
             position,
         }
     }
 
     /// At most `limit` runs from `position` on.
-    pub fn iovecs(&self, position: usize, limit: usize) -> Vec<Run> {
+    pub fn iovecs(&self, position: usize, limit: usize) -> Vec<ByteRun> {
         let mut runs = Vec::with_capacity(limit.min(self.run_count_hint()));
         runs.extend(self.runs(position).take(limit));
         runs
@@ -369,18 +369,18 @@ impl View {
 
 /// The runs of a view from a position on; see [`View::runs`].
 #[derive(Clone, Debug)]
-pub struct Runs<'a> {
+pub struct ByteRuns<'a> {
     view: &'a View,
     position: usize,
 }
 
-impl Runs<'_> {
+impl ByteRuns<'_> {
     /// Position in the message where the next run starts.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    fn seek(&self) -> Option<Run> {
+    fn seek(&self) -> Option<ByteRun> {
         let left = self
             .view
             .len
@@ -393,21 +393,21 @@ impl Runs<'_> {
                 (at, left.min(len as usize))
             }
         };
-        Some(Run {
+        Some(ByteRun {
             address: self.view.address.wrapping_add_signed(at as isize),
             len,
         })
     }
 }
 
-impl Iterator for Runs<'_> {
-    type Item = Run;
+impl Iterator for ByteRuns<'_> {
+    type Item = ByteRun;
 
-    fn next(&mut self) -> Option<Run> {
+    fn next(&mut self) -> Option<ByteRun> {
         let mut run = match self.view.as_contiguous() {
             Some((address, len)) => {
                 let left = len.checked_sub(self.position).filter(|&left| left > 0)?;
-                Run {
+                ByteRun {
                     address: address.wrapping_add(self.position),
                     len: left,
                 }

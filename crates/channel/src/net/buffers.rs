@@ -11,7 +11,7 @@ use crate::memory::{Block, Region};
 
 /// What an operation was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum OperationPurpose {
     /// A receive into this buffer.
     Receive(u32),
     /// A send from this buffer.
@@ -23,25 +23,25 @@ pub(super) enum Work {
 /// An operation's context: room that the provider may use while the operation is under way, and what it was for.
 #[derive(Debug)]
 #[repr(C)]
-struct Context {
+struct OperationContext {
     room: UnsafeCell<fi::fi_context2>,
-    work: Work,
+    work: OperationPurpose,
 }
 
 /// The contexts of as many operations. They never move.
 #[derive(Debug)]
-pub(super) struct Contexts(Box<[Context]>);
+pub(super) struct OperationContexts(Box<[OperationContext]>);
 
 // SAFETY: the rooms are touched by the library alone.
-unsafe impl Send for Contexts {}
+unsafe impl Send for OperationContexts {}
 
-impl Contexts {
-    pub fn new(count: u32, work: impl Fn(u32) -> Work) -> Contexts {
-        let context = |i| Context {
+impl OperationContexts {
+    pub fn new(count: u32, work: impl Fn(u32) -> OperationPurpose) -> OperationContexts {
+        let context = |i| OperationContext {
             room: UnsafeCell::default(),
             work: work(i),
         };
-        Contexts((0..count).map(context).collect())
+        OperationContexts((0..count).map(context).collect())
     }
 
     /// The context of operation `index`.
@@ -53,25 +53,25 @@ impl Contexts {
     ///
     /// # Safety
     /// `context` is null or came from [`at`](Self::at), of contexts that are still there.
-    pub unsafe fn work(context: *mut c_void) -> Option<Work> {
+    pub unsafe fn work(context: *mut c_void) -> Option<OperationPurpose> {
         // SAFETY: the caller's promise; `work` is never changed.
-        unsafe { context.cast::<Context>().as_ref() }.map(|c| c.work)
+        unsafe { context.cast::<OperationContext>().as_ref() }.map(|c| c.work)
     }
 }
 
 /// Buffers to send from, of one size: so many, and as many again whenever [`grow`](Self::grow) is called.
 #[derive(Debug)]
-pub(super) struct Pools {
-    list: Vec<Buffers>,
+pub(super) struct SendPools {
+    list: Vec<RegisteredBuffers>,
     each: u32,
     bytes: usize,
 }
 
-impl Pools {
+impl SendPools {
     /// # Errors
     /// As of [`Buffers::new`].
-    pub fn new(endpoint: &Endpoint, each: u32, bytes: usize) -> Result<Pools, NetError> {
-        let mut pools = Pools {
+    pub fn new(endpoint: &Endpoint, each: u32, bytes: usize) -> Result<SendPools, NetError> {
+        let mut pools = SendPools {
             list: Vec::new(),
             each,
             bytes,
@@ -87,15 +87,15 @@ impl Pools {
     pub fn grow(&mut self, endpoint: &Endpoint) -> Result<(), NetError> {
         let first = self.list.len() as u32 * self.each;
         let key = 16 + self.list.len() as u64;
-        let work = |i| Work::Send(first + i);
-        let pool = Buffers::new(endpoint, self.each, self.bytes, key, work)?;
+        let work = |i| OperationPurpose::Send(first + i);
+        let pool = RegisteredBuffers::new(endpoint, self.each, self.bytes, key, work)?;
         self.list.push(pool);
         Ok(())
     }
 
     /// The pool of buffer `index`, and its index there.
     #[inline]
-    pub fn of(&self, index: u32) -> (&Buffers, u32) {
+    pub fn of(&self, index: u32) -> (&RegisteredBuffers, u32) {
         (&self.list[(index / self.each) as usize], index % self.each)
     }
 
@@ -120,7 +120,7 @@ impl Pools {
 
     /// Never frees the memory.
     pub fn abandon(&self) {
-        self.list.iter().for_each(Buffers::abandon);
+        self.list.iter().for_each(RegisteredBuffers::abandon);
     }
 }
 
@@ -129,18 +129,18 @@ const ACCESS: u64 = fi::FI_SEND | fi::FI_RECV | fi::FI_READ | fi::FI_WRITE;
 
 /// So many buffers of one size, registered where the provider asks for it.
 #[derive(Debug)]
-pub(super) struct Buffers {
+pub(super) struct RegisteredBuffers {
     region: Region,
     stride: usize,
-    pub contexts: Contexts,
+    pub contexts: OperationContexts,
     mr: *mut fi::fid_mr,
     description: *mut c_void,
 }
 
 // SAFETY: as of the endpoint, whose registration this is.
-unsafe impl Send for Buffers {}
+unsafe impl Send for RegisteredBuffers {}
 
-impl Buffers {
+impl RegisteredBuffers {
     /// `count` buffers of `bytes` bytes each. A registration, if the provider needs one, gets `key`.
     ///
     /// # Errors
@@ -150,14 +150,14 @@ impl Buffers {
         count: u32,
         bytes: usize,
         key: u64,
-        work: impl Fn(u32) -> Work,
-    ) -> Result<Buffers, NetError> {
+        work: impl Fn(u32) -> OperationPurpose,
+    ) -> Result<RegisteredBuffers, NetError> {
         let stride = bytes.next_multiple_of(64);
         let region = Block::allocate(stride * count as usize)?;
-        let mut buffers = Buffers {
+        let mut buffers = RegisteredBuffers {
             region,
             stride,
-            contexts: Contexts::new(count, work),
+            contexts: OperationContexts::new(count, work),
             mr: ptr::null_mut(),
             description: ptr::null_mut(),
         };

@@ -11,7 +11,7 @@ use crate::Capabilities;
 
 /// What the user, or the job, asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wish {
+pub struct ProviderRequest {
     /// A provider by its name, whole (`tcp;ofi_rxm`) or its first part (`tcp`); `None`: the best.
     pub provider: Option<String>,
     /// A domain (`eth0`, `mlx5_0`) or address; `None`: the best.
@@ -20,7 +20,7 @@ pub struct Wish {
     pub all_on_one_machine: bool,
 }
 
-impl fmt::Display for Wish {
+impl fmt::Display for ProviderRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.provider {
             Some(name) => write!(f, "provider {name} (MICA_NET_PROVIDER)")?,
@@ -63,7 +63,7 @@ impl fmt::Display for Address {
 
 /// One way out of this machine that the library offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Offer {
+pub struct ProviderOffer {
     /// Provider, with its layers: `tcp;ofi_rxm`.
     pub provider: String,
     /// The interface.
@@ -80,7 +80,7 @@ pub struct Offer {
     pub speed: Option<u64>,
 }
 
-impl Offer {
+impl ProviderOffer {
     /// The provider's first part: what drives the hardware.
     fn core(&self) -> &str {
         self.provider.split(';').next().unwrap_or("")
@@ -107,7 +107,7 @@ impl Offer {
 
 /// What became of an offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum OfferVerdict {
     /// This is the one.
     Chosen,
     /// It would do, but another is better; why.
@@ -116,11 +116,11 @@ pub enum Verdict {
     Unfit(String),
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for OfferVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Verdict::Chosen => f.write_str("chosen"),
-            Verdict::Second(why) | Verdict::Unfit(why) => f.write_str(why),
+            OfferVerdict::Chosen => f.write_str("chosen"),
+            OfferVerdict::Second(why) | OfferVerdict::Unfit(why) => f.write_str(why),
         }
     }
 }
@@ -148,23 +148,23 @@ fn preference(provider: &str) -> usize {
 }
 
 /// The verdict on each of `offers`, in their order. At most one is chosen; of equals the first.
-pub fn choose(offers: &[Offer], wish: &Wish) -> Vec<Verdict> {
+pub fn choose(offers: &[ProviderOffer], wish: &ProviderRequest) -> Vec<OfferVerdict> {
     let unfit: Vec<Option<String>> = offers.iter().map(|offer| unfit(offer, wish)).collect();
     let best = (0..offers.len())
         .filter(|&i| unfit[i].is_none())
         .min_by_key(|&i| rank(&offers[i], wish));
     let verdict = |(i, unfit): (usize, Option<String>)| match (unfit, best) {
-        (Some(why), _) => Verdict::Unfit(why),
+        (Some(why), _) => OfferVerdict::Unfit(why),
         (None, Some(best)) if best != i => {
-            Verdict::Second(difference(&offers[i], &offers[best], wish))
+            OfferVerdict::Second(difference(&offers[i], &offers[best], wish))
         }
-        (None, _) => Verdict::Chosen,
+        (None, _) => OfferVerdict::Chosen,
     };
     unfit.into_iter().enumerate().map(verdict).collect()
 }
 
 /// Why `offer` does not do at all.
-fn unfit(offer: &Offer, wish: &Wish) -> Option<String> {
+fn unfit(offer: &ProviderOffer, wish: &ProviderRequest) -> Option<String> {
     let core = offer.core();
     if matches!(core, "shm" | "sm2") || offer.address == Address::Text {
         return Some("reaches this machine only, where shared memory is faster".to_owned());
@@ -203,7 +203,7 @@ fn unfit(offer: &Offer, wish: &Wish) -> Option<String> {
 /// What is compared, in this order; the least is the best. [`difference`] says which it was.
 type Rank = (usize, bool, usize, bool, bool, std::cmp::Reverse<u64>, bool);
 
-fn rank(offer: &Offer, wish: &Wish) -> Rank {
+fn rank(offer: &ProviderOffer, wish: &ProviderRequest) -> Rank {
     // psm3 also works through the kernel's UDP sockets: no better than through its TCP.
     let borrowed = offer.plain && !offer.is_sockets();
     let sockets = offer.is_sockets() || borrowed;
@@ -225,7 +225,7 @@ fn rank(offer: &Offer, wish: &Wish) -> Rank {
 }
 
 /// Why `offer` comes after `best`.
-fn difference(offer: &Offer, best: &Offer, wish: &Wish) -> String {
+fn difference(offer: &ProviderOffer, best: &ProviderOffer, wish: &ProviderRequest) -> String {
     let (ours, theirs) = (rank(offer, wish), rank(best, wish));
     if ours.0 == theirs.0 && ours.1 != theirs.1 {
         return "loopback is nearer, and all ranks are on this machine".to_owned();
@@ -259,7 +259,7 @@ mod tests {
         .union(Capabilities::READ)
         .union(Capabilities::ATOMIC_ADD);
 
-    fn offer(provider: &str, domain: &str, address: &str) -> Offer {
+    fn offer(provider: &str, domain: &str, address: &str) -> ProviderOffer {
         let address = if let Ok(v4) = address.parse() {
             Address::V4(v4)
         } else if let Ok(v6) = address.parse() {
@@ -269,7 +269,7 @@ mod tests {
         } else {
             Address::Native(address.parse().expect("a format"))
         };
-        Offer {
+        ProviderOffer {
             provider: provider.to_owned(),
             domain: domain.to_owned(),
             fabric: "fabric".to_owned(),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     /// What Debian's libfabric 1.17 offers on a machine with one network card.
-    fn debian() -> Vec<Offer> {
+    fn debian() -> Vec<ProviderOffer> {
         vec![
             offer("sockets", "eth0", "192.0.2.2"),
             offer("tcp;ofi_rxm", "eth0", "fe80::1"),
@@ -295,17 +295,20 @@ mod tests {
         ]
     }
 
-    fn wish() -> Wish {
-        Wish::default()
+    fn wish() -> ProviderRequest {
+        ProviderRequest::default()
     }
 
     /// Provider and domain of the chosen one, with its address.
-    fn chosen(offers: &[Offer], wish: &Wish) -> Option<String> {
+    fn chosen(offers: &[ProviderOffer], wish: &ProviderRequest) -> Option<String> {
         let verdicts = choose(offers, wish);
         assert_eq!(verdicts.len(), offers.len());
-        let chosen = verdicts.iter().filter(|v| **v == Verdict::Chosen).count();
+        let chosen = verdicts
+            .iter()
+            .filter(|v| **v == OfferVerdict::Chosen)
+            .count();
         assert!(chosen <= 1);
-        let at = verdicts.iter().position(|v| *v == Verdict::Chosen)?;
+        let at = verdicts.iter().position(|v| *v == OfferVerdict::Chosen)?;
         let offer = &offers[at];
         Some(format!(
             "{} {} {}",
@@ -313,7 +316,7 @@ mod tests {
         ))
     }
 
-    fn words(offers: &[Offer], wish: &Wish, at: usize) -> String {
+    fn words(offers: &[ProviderOffer], wish: &ProviderRequest, at: usize) -> String {
         choose(offers, wish)[at].to_string()
     }
 
@@ -380,7 +383,7 @@ mod tests {
 
     #[test]
     fn loopback_is_for_jobs_on_one_machine_or_for_who_names_it() {
-        let together = Wish {
+        let together = ProviderRequest {
             all_on_one_machine: true,
             ..wish()
         };
@@ -389,7 +392,7 @@ mod tests {
             "tcp;ofi_rxm lo 127.0.0.1"
         );
         assert!(words(&debian(), &together, 3).starts_with("loopback is nearer"));
-        let named = Wish {
+        let named = ProviderRequest {
             interface: Some("lo".to_owned()),
             ..wish()
         };
@@ -420,7 +423,7 @@ mod tests {
             ("verbs", None),
             ("tcp;ofi_rxd", None),
         ] {
-            let wish = Wish {
+            let wish = ProviderRequest {
                 provider: Some(name.to_owned()),
                 ..wish()
             };
@@ -433,7 +436,7 @@ mod tests {
             offer("tcp;ofi_rxm", "eth0", "10.0.0.1"),
             offer("tcp", "eth0", "10.0.0.1"),
         ];
-        let wish = Wish {
+        let wish = ProviderRequest {
             provider: Some("tcp".to_owned()),
             ..wish()
         };
@@ -449,7 +452,7 @@ mod tests {
             ("eth0", Some("net eth0 192.0.2.2")),
             ("eth1", None),
         ] {
-            let wish = Wish {
+            let wish = ProviderRequest {
                 interface: Some(name.to_owned()),
                 ..wish()
             };
@@ -494,7 +497,7 @@ mod tests {
             wish().to_string(),
             "any provider, any interface that leads off this machine"
         );
-        let wish = Wish {
+        let wish = ProviderRequest {
             provider: Some("verbs".to_owned()),
             interface: Some("lo".to_owned()),
             all_on_one_machine: true,

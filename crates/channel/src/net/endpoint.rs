@@ -10,7 +10,7 @@ use std::ptr;
 
 use super::bindings as fi;
 use super::error::NetError;
-use super::library::{Info, Library};
+use super::library::{FabricInfo, Libfabric};
 
 /// Calls an entry of an object's table.
 macro_rules! call {
@@ -34,7 +34,7 @@ struct ErrorEntry {
 
 /// A failed operation.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(super) struct OperationFailure {
     /// The operation's context; null if the provider does not say.
     pub context: *mut c_void,
     /// libfabric's error number, positive.
@@ -53,8 +53,8 @@ pub(super) struct Endpoint {
     fabric: *mut fi::fid_fabric,
     /// Readable when the completion queue may have something; if the provider has such a thing.
     descriptor: Option<RawFd>,
-    pub info: Info,
-    pub library: Library,
+    pub info: FabricInfo,
+    pub library: Libfabric,
     pub provider: String,
 }
 
@@ -66,7 +66,11 @@ impl Endpoint {
     ///
     /// # Errors
     /// The call that failed.
-    pub fn open(library: Library, info: Info, completions: usize) -> Result<Endpoint, NetError> {
+    pub fn open(
+        library: Libfabric,
+        info: FabricInfo,
+        completions: usize,
+    ) -> Result<Endpoint, NetError> {
         let provider = info.provider();
         let fabric = library.open_fabric(&info)?;
         let mut this = Endpoint {
@@ -210,7 +214,7 @@ impl Endpoint {
 
     /// The failed operation that the queue has, if it has one.
     #[cold]
-    pub fn read_failure(&self) -> Option<Failure> {
+    pub fn read_failure(&self) -> Option<OperationFailure> {
         let mut place = ErrorEntry {
             entry: fi::fi_cq_err_entry::default(),
             room: [0; ROOM],
@@ -243,7 +247,7 @@ impl Endpoint {
                     }
                 }
             }
-            Some(Failure {
+            Some(OperationFailure {
                 context: e.op_context,
                 code: e.err as isize,
                 words,

@@ -52,7 +52,7 @@ pub enum NetError {
     },
     /// A peer is lost.
     #[error("{0}")]
-    Lost(Lost),
+    Lost(LostPeer),
     /// The provider lacks an operation.
     #[error("the network provider {provider} has no {operation}")]
     Unsupported {
@@ -77,7 +77,7 @@ pub enum NetError {
 /// A peer who does not answer any more.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("rank {peer} is lost: {detail}")]
-pub struct Lost {
+pub struct LostPeer {
     /// Its job rank.
     pub peer: u32,
     /// The operation that failed and the provider's words.

@@ -40,7 +40,7 @@ type Version = unsafe extern "C" fn() -> u32;
 
 /// The library's functions.
 #[derive(Clone)]
-pub(super) struct Library {
+pub(super) struct Libfabric {
     file: String,
     version: u32,
     get_info: GetInfo,
@@ -50,18 +50,18 @@ pub(super) struct Library {
     strerror: StrError,
 }
 
-impl fmt::Debug for Library {
+impl fmt::Debug for Libfabric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "libfabric {} at {}", self.version(), self.file)
     }
 }
 
-impl Library {
+impl Libfabric {
     /// Loads `file`, or libfabric.so.1 as the dynamic linker finds it.
     ///
     /// # Errors
     /// When there is none, or it is too old.
-    pub fn load(file: Option<&str>) -> Result<Library, NetError> {
+    pub fn load(file: Option<&str>) -> Result<Libfabric, NetError> {
         let file = file.unwrap_or(DEFAULT).to_owned();
         let failed = |why: String| NetError::Library {
             file: file.clone(),
@@ -87,7 +87,7 @@ impl Library {
         let library = unsafe {
             use std::mem::transmute;
             let version = transmute::<*mut c_void, Version>(symbol(c"fi_version")?);
-            Library {
+            Libfabric {
                 file: file.clone(),
                 version: version(),
                 get_info: transmute::<*mut c_void, GetInfo>(symbol(c"fi_getinfo")?),
@@ -143,7 +143,7 @@ impl Library {
     ///
     /// # Errors
     /// When the library fails otherwise.
-    pub fn get_info(&self, hints: &Info) -> Result<Vec<Info>, NetError> {
+    pub fn get_info(&self, hints: &FabricInfo) -> Result<Vec<FabricInfo>, NetError> {
         let mut list = std::ptr::null_mut();
         let version = WANTED.min(self.version);
         // SAFETY: valid hints, which the library copies from, and a place for its answer.
@@ -168,7 +168,7 @@ impl Library {
         while !next.is_null() {
             // SAFETY: an entry of the list, which is freed as a whole below; the copy is ours.
             unsafe {
-                infos.push(Info::own(self, (self.dup_info)(next))?);
+                infos.push(FabricInfo::own(self, (self.dup_info)(next))?);
                 next = (*next).next;
             }
         }
@@ -181,7 +181,7 @@ impl Library {
     ///
     /// # Errors
     /// When the library cannot.
-    pub fn open_fabric(&self, info: &Info) -> Result<*mut fi::fid_fabric, NetError> {
+    pub fn open_fabric(&self, info: &FabricInfo) -> Result<*mut fi::fid_fabric, NetError> {
         let mut fabric = std::ptr::null_mut();
         // SAFETY: the attributes of an info of this library, and a place for the answer.
         let code = unsafe {
@@ -211,33 +211,33 @@ fn linker_says() -> String {
 
 /// One `fi_info` with all its parts, allocated by the library.
 #[derive(Debug)]
-pub(super) struct Info {
+pub(super) struct FabricInfo {
     raw: std::ptr::NonNull<fi::fi_info>,
-    library: Library,
+    library: Libfabric,
 }
 
 // SAFETY: an info is plain memory that this value alone owns.
-unsafe impl Send for Info {}
+unsafe impl Send for FabricInfo {}
 
-impl Info {
+impl FabricInfo {
     /// An empty one, for hints.
     ///
     /// # Errors
     /// When there is no memory.
-    pub fn empty(library: &Library) -> Result<Info, NetError> {
+    pub fn empty(library: &Libfabric) -> Result<FabricInfo, NetError> {
         // SAFETY: null asks for a new one.
         let raw = unsafe { (library.dup_info)(std::ptr::null()) };
         // SAFETY: it is ours.
-        unsafe { Info::own(library, raw) }
+        unsafe { FabricInfo::own(library, raw) }
     }
 
     /// # Safety
     /// `raw` is null or an info of the library that nobody else owns.
-    unsafe fn own(library: &Library, raw: *mut fi::fi_info) -> Result<Info, NetError> {
+    unsafe fn own(library: &Libfabric, raw: *mut fi::fi_info) -> Result<FabricInfo, NetError> {
         let Some(raw) = std::ptr::NonNull::new(raw) else {
             return Err(library.error("fi_dupinfo", "every provider", -(libc::ENOMEM as isize)));
         };
-        Ok(Info {
+        Ok(FabricInfo {
             raw,
             library: library.clone(),
         })
@@ -329,7 +329,7 @@ impl Info {
     }
 }
 
-impl Drop for Info {
+impl Drop for FabricInfo {
     fn drop(&mut self) {
         // SAFETY: ours alone.
         unsafe { (self.library.free_info)(self.raw.as_ptr()) };

@@ -3,14 +3,14 @@
 use std::ffi::c_void;
 
 use super::bindings as fi;
-use super::buffers::{Contexts, Work};
-use super::endpoint::Failure;
+use super::buffers::{OperationContexts, OperationPurpose};
+use super::endpoint::OperationFailure;
 use super::error::NetError;
-use super::wire::{self, Malformed};
-use super::{Arrival, Net, SENDS};
+use super::wire::{self, WireError};
+use super::{ArrivedPacket, Net, SENDS};
 use crate::memory::View;
 use crate::shm::Packet;
-use crate::{ChannelError, Messages};
+use crate::{ChannelError, PacketSource};
 
 /// Longest message that is put together on the stack for the provider to copy.
 pub(super) const INJECT: usize = 256;
@@ -159,16 +159,16 @@ impl Net {
         if count > 0 {
             for entry in &entries[..count as usize] {
                 // SAFETY: a context that we gave to the operation.
-                let work = unsafe { Contexts::work(entry.op_context) };
+                let work = unsafe { OperationContexts::work(entry.op_context) };
                 match work {
-                    Some(Work::Receive(buffer)) => self.has_received(buffer, entry.len),
-                    Some(Work::Send(buffer)) => self.has_left(buffer),
-                    Some(Work::Part(part)) => self.part_has_ended(part, Ok(())),
+                    Some(OperationPurpose::Receive(buffer)) => self.has_received(buffer, entry.len),
+                    Some(OperationPurpose::Send(buffer)) => self.has_left(buffer),
+                    Some(OperationPurpose::Part(part)) => self.part_has_ended(part, Ok(())),
                     None => {}
                 }
             }
         } else if count != -fi::FI_EAGAIN {
-            self.look_at_failures(count);
+            self.poll_failures(count);
         }
         // What has just come goes first: receives are posted in time all the same.
         if !self.unposted.is_empty() && (count <= 0 || self.unposted.len() >= REPOST) {
@@ -206,7 +206,7 @@ impl Net {
     }
 
     #[cold]
-    fn look_at_failures(&mut self, code: isize) {
+    fn poll_failures(&mut self, code: isize) {
         if code == -fi::FI_EAVAIL {
             while let Some(failure) = self.endpoint.read_failure() {
                 self.has_failed(failure);
@@ -223,10 +223,10 @@ impl Net {
         }
     }
 
-    fn has_failed(&mut self, failure: Failure) {
+    fn has_failed(&mut self, failure: OperationFailure) {
         // SAFETY: a context that we gave to the operation.
-        match unsafe { Contexts::work(failure.context) } {
-            Some(Work::Receive(buffer)) => {
+        match unsafe { OperationContexts::work(failure.context) } {
+            Some(OperationPurpose::Receive(buffer)) => {
                 if failure.code == fi::FI_ETRUNC {
                     self.dropped.malformed += 1;
                 } else {
@@ -234,14 +234,14 @@ impl Net {
                 }
                 self.unposted.push(buffer);
             }
-            Some(Work::Send(buffer)) => {
+            Some(OperationPurpose::Send(buffer)) => {
                 self.has_left(buffer);
                 // The peer will miss it, and whatever the reason: its next message could not be delivered either.
                 let peer = self.send_to[buffer as usize];
                 let words = failure.words;
                 self.lose(peer, format!("sending to it failed: {words}"));
             }
-            Some(Work::Part(part)) => self.part_has_ended(part, Err(failure)),
+            Some(OperationPurpose::Part(part)) => self.part_has_ended(part, Err(failure)),
             None => self.dropped.failed += 1,
         }
     }
@@ -252,7 +252,7 @@ impl Net {
         let bytes = unsafe { self.receives.filled(buffer, len.min(self.receives.bytes())) };
         let message = match wire::read(bytes, self.cookie) {
             Ok(message) if self.peers.reaches(message.source) => message,
-            Err(Malformed::Cookie) => {
+            Err(WireError::Cookie) => {
                 self.dropped.foreign += 1;
                 return self.unposted.push(buffer);
             }
@@ -261,7 +261,7 @@ impl Net {
                 return self.unposted.push(buffer);
             }
         };
-        let arrival = Arrival {
+        let arrival = ArrivedPacket {
             source: message.source,
             packet: message.packet,
             buffer,
@@ -404,7 +404,7 @@ impl Net {
     }
 }
 
-impl Messages for Net {
+impl PacketSource for Net {
     /// The next packet; looks at the completion queue if none is here.
     #[inline]
     fn peek(&mut self) -> Option<(u32, Packet)> {

@@ -8,7 +8,7 @@
 //!   (or the provider does, if they are short); a receiver has a ring of buffers posted, and a packet stays in its buffer until it
 //!   is consumed. Packets of a pair stay in order.
 //! - **Long messages** are read from the sender's memory: it [exposes](Net::expose) it and sends key and address, the receiver
-//!   [starts reads](Net::start_read) and hears of their [ends](Net::next_end).
+//!   [starts reads](Net::start_read) and hears of their [completions](Net::next_completion).
 //! - **One-sided operations** are [`RemoteMemory`](crate::RemoteMemory)'s.
 //!
 //! Nothing here blocks. Progress is made by looks at the completion queue, and by nothing else: [`Net::look`], or
@@ -41,26 +41,26 @@ mod windows;
 #[doc(hidden)]
 pub mod wire;
 
-pub use error::{Lost, NetError};
-pub use options::Options;
+pub use error::{LostPeer, NetError};
+pub use options::NetOptions;
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::shm::Packet;
-use crate::transport::Wait;
+use crate::transport::WaitMode;
 use crate::{Capabilities, Channel};
 use bindings as fi;
-use buffers::{Buffers, Pools, Work};
-use choice::{Offer, Verdict};
+use buffers::{OperationPurpose, RegisteredBuffers, SendPools};
+use choice::{OfferVerdict, ProviderOffer};
 use endpoint::Endpoint;
-use library::Library;
-use offers::Survey;
+use library::Libfabric;
+use offers::ProviderSurvey;
 use order::Order;
-use peers::Peers;
-use registration::Cache;
-use remote::Remote;
-use watch::Watch;
+use peers::NetPeers;
+use registration::RegistrationCache;
+use remote::RmaOperations;
+use watch::PeerInspection;
 
 /// Receives that are posted at a time.
 const RECEIVES: u32 = 64;
@@ -78,32 +78,32 @@ const REGISTRATIONS: usize = 64;
 #[derive(Debug)]
 pub struct Net {
     endpoint: Endpoint,
-    offer: Offer,
+    offer: ProviderOffer,
     capabilities: Capabilities,
     address: Vec<u8>,
     payload_max: usize,
     me: u32,
     cookie: u64,
-    peers: Peers,
-    receives: Buffers,
+    peers: NetPeers,
+    receives: RegisteredBuffers,
     /// Buffers that wait to be posted again.
     unposted: Vec<u32>,
-    sends: Pools,
+    sends: SendPools,
     /// By buffer: whom it was sent to.
     send_to: Vec<u32>,
     free_sends: Vec<u32>,
     /// Longest message that the provider takes without an end to wait for.
     inject_max: usize,
-    order: Order<Arrival>,
-    ready: VecDeque<Arrival>,
-    remote: Remote,
-    watch: Watch,
-    registrations: Cache<*mut fi::fid_mr>,
+    order: Order<ArrivedPacket>,
+    ready: VecDeque<ArrivedPacket>,
+    remote: RmaOperations,
+    watch: PeerInspection,
+    registrations: RegistrationCache<*mut fi::fid_mr>,
     /// Key of the next registration, where we choose it.
     next_key: u64,
     /// Looks at the completion queue so far.
     looks: u64,
-    dropped: Dropped,
+    dropped: DroppedCounts,
 }
 
 // SAFETY: raw pointers are to registrations of the endpoint, which may change threads (see `Endpoint`).
@@ -111,7 +111,7 @@ unsafe impl Send for Net {}
 
 /// A packet that is here.
 #[derive(Debug, Clone, Copy)]
-struct Arrival {
+struct ArrivedPacket {
     source: u32,
     /// `None`: blank, nothing to deliver; its buffer has been posted again.
     packet: Option<Packet>,
@@ -120,7 +120,7 @@ struct Arrival {
 
 /// What came and was dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Dropped {
+pub struct DroppedCounts {
     /// Messages with another job's cookie.
     pub foreign: u64,
     /// Messages whose bytes make no sense: too short, too long, of no rank of this job, or out of their place.
@@ -131,11 +131,11 @@ pub struct Dropped {
 
 /// What the library offers on this machine, for people.
 #[derive(Debug, Clone)]
-pub struct Offers {
+pub struct ProviderOffers {
     /// The library: its version and its file.
     pub library: (String, String),
     /// What it offers, with the verdict on each.
-    pub offers: Vec<(Offer, Verdict)>,
+    pub offers: Vec<(ProviderOffer, OfferVerdict)>,
 }
 
 impl Channel for Net {
@@ -153,10 +153,10 @@ impl Net {
     ///
     /// # Errors
     /// When the library cannot be loaded, or fails.
-    pub fn offers(options: &Options) -> Result<Offers, NetError> {
-        let library = Library::load(options.library.as_deref())?;
-        let survey = Survey::make(&library, &options.wish)?;
-        Ok(Offers {
+    pub fn offers(options: &NetOptions) -> Result<ProviderOffers, NetError> {
+        let library = Libfabric::load(options.library.as_deref())?;
+        let survey = ProviderSurvey::make(&library, &options.wish)?;
+        Ok(ProviderOffers {
             library: (library.version(), library.file().to_owned()),
             offers: survey.offers.into_iter().zip(survey.verdicts).collect(),
         })
@@ -166,9 +166,9 @@ impl Net {
     ///
     /// # Errors
     /// When there is no library, nothing that fits `options`, no memory, or the provider fails.
-    pub fn open(options: &Options) -> Result<Net, NetError> {
-        let library = Library::load(options.library.as_deref())?;
-        let survey = Survey::make(&library, &options.wish)?;
+    pub fn open(options: &NetOptions) -> Result<Net, NetError> {
+        let library = Libfabric::load(options.library.as_deref())?;
+        let survey = ProviderSurvey::make(&library, &options.wish)?;
         let (info, offer) = survey.chosen(&library, &options.wish)?;
         let completions = RECEIVES + SENDS + remote::PARTS;
         let mut endpoint = Endpoint::open(library, info, completions as usize)?;
@@ -178,10 +178,11 @@ impl Net {
         let room = longest.saturating_sub(wire::HEAD + crate::shm::INLINE);
         let payload_max = options.payload_max_by(&endpoint.provider).min(room);
         let bytes = payload_max + wire::HEAD + crate::shm::INLINE;
-        let receives = Buffers::new(&endpoint, RECEIVES, bytes, 1, Work::Receive)?;
-        let sends = Pools::new(&endpoint, SENDS, bytes)?;
-        let remote = Remote::new(&endpoint, 3)?;
-        let contact = wire::Contact {
+        let receives =
+            RegisteredBuffers::new(&endpoint, RECEIVES, bytes, 1, OperationPurpose::Receive)?;
+        let sends = SendPools::new(&endpoint, SENDS, bytes)?;
+        let remote = RmaOperations::new(&endpoint, 3)?;
+        let contact = wire::WireAddress {
             provider: endpoint.provider.clone(),
             payload_max: payload_max as u32,
             address: endpoint.name()?,
@@ -194,7 +195,7 @@ impl Net {
             payload_max,
             me: u32::MAX,
             cookie: 0,
-            peers: Peers::none(),
+            peers: NetPeers::none(),
             unposted: (0..RECEIVES).rev().collect(),
             receives,
             sends,
@@ -204,11 +205,11 @@ impl Net {
             order: Order::new(0),
             ready: VecDeque::new(),
             remote,
-            watch: Watch::new(0),
-            registrations: Cache::new(if pins { 0 } else { REGISTRATIONS }),
+            watch: PeerInspection::new(0),
+            registrations: RegistrationCache::new(if pins { 0 } else { REGISTRATIONS }),
             next_key: FIRST_KEY,
             looks: 0,
-            dropped: Dropped::default(),
+            dropped: DroppedCounts::default(),
             endpoint,
         };
         net.post_receives();
@@ -231,7 +232,7 @@ impl Net {
         cookie: u64,
         addresses: &[Option<Vec<u8>>],
     ) -> Result<(), NetError> {
-        let own = wire::Contact::from_bytes(&self.address).expect("we wrote it");
+        let own = wire::WireAddress::from_bytes(&self.address).expect("we wrote it");
         let mut peers = Vec::with_capacity(addresses.len());
         for (peer, address) in (0u32..).zip(addresses) {
             let Some(address) = address else {
@@ -239,7 +240,7 @@ impl Net {
                 continue;
             };
             let unreachable = |why| NetError::Unreachable { peer, why };
-            let contact = wire::Contact::from_bytes(address).map_err(unreachable)?;
+            let contact = wire::WireAddress::from_bytes(address).map_err(unreachable)?;
             if contact.provider != own.provider {
                 return Err(unreachable(format!(
                     "it uses the provider {}, this rank {}; name one for both in MICA_NET_PROVIDER",
@@ -264,8 +265,8 @@ impl Net {
         self.me = me;
         self.cookie = cookie;
         self.order = Order::new(peers.len());
-        self.watch = Watch::new(peers.len());
-        self.peers = Peers::new(peers);
+        self.watch = PeerInspection::new(peers.len());
+        self.peers = NetPeers::new(peers);
         Ok(())
     }
 
@@ -280,7 +281,7 @@ impl Net {
     }
 
     /// What was chosen.
-    pub fn offer(&self) -> &Offer {
+    pub fn offer(&self) -> &ProviderOffer {
         &self.offer
     }
 
@@ -290,25 +291,25 @@ impl Net {
     }
 
     /// What came and was dropped, so far.
-    pub fn dropped(&self) -> Dropped {
+    pub fn dropped(&self) -> DroppedCounts {
         self.dropped
     }
 
     /// How to wait until there is something to do. Everything that is here must have been taken: packets and ends.
-    pub fn prepare_to_wait(&mut self) -> Wait {
+    pub fn prepare_to_wait(&mut self) -> WaitMode {
         if self.is_waiting_for_peers() {
             self.inspect_in_time();
         }
         if !self.ready.is_empty() || self.remote.has_ends() || self.peers.has_losses() {
-            return Wait::Ready;
+            return WaitMode::Ready;
         }
         if self.peers.is_any_stuck() || self.remote.is_stuck() || !self.unposted.is_empty() {
-            return Wait::Poll;
+            return WaitMode::Poll;
         }
         match self.endpoint.descriptor() {
-            None => Wait::Poll,
-            Some(_) if !self.endpoint.may_wait() => Wait::Ready,
-            Some(descriptor) => Wait::Descriptor(descriptor),
+            None => WaitMode::Poll,
+            Some(_) if !self.endpoint.may_wait() => WaitMode::Ready,
+            Some(descriptor) => WaitMode::Descriptor(descriptor),
         }
     }
 
@@ -319,7 +320,7 @@ impl Net {
     }
 
     /// The next peer that was found to be lost; each once.
-    pub fn take_loss(&mut self) -> Option<Lost> {
+    pub fn take_loss(&mut self) -> Option<LostPeer> {
         self.peers.take_loss()
     }
 }

@@ -4,9 +4,9 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 use super::bindings as fi;
-use super::choice::{self, Address, Offer, Verdict, Wish};
+use super::choice::{self, Address, OfferVerdict, ProviderOffer, ProviderRequest};
 use super::error::NetError;
-use super::library::{Info, Library};
+use super::library::{FabricInfo, Libfabric};
 use crate::Capabilities;
 
 /// Modes of memory registration that we can live with; a provider names those that it needs.
@@ -18,26 +18,26 @@ const MR_MODES: u64 = fi::FI_MR_LOCAL
 
 /// What the library offers, with the verdict on each.
 #[derive(Debug)]
-pub(super) struct Survey {
-    pub offers: Vec<Offer>,
-    pub verdicts: Vec<Verdict>,
-    infos: Vec<Info>,
+pub(super) struct ProviderSurvey {
+    pub offers: Vec<ProviderOffer>,
+    pub verdicts: Vec<OfferVerdict>,
+    infos: Vec<FabricInfo>,
 }
 
-impl Survey {
+impl ProviderSurvey {
     /// Asks the library for everything that could carry the job, and chooses.
     ///
     /// # Errors
     /// When the library fails.
-    pub fn make(library: &Library, wish: &Wish) -> Result<Survey, NetError> {
+    pub fn make(library: &Libfabric, wish: &ProviderRequest) -> Result<ProviderSurvey, NetError> {
         // A provider that is not asked for is not woken up: some take long to find that their hardware is not there.
         let mut infos = list(library, wish.provider.as_deref())?;
         if infos.is_empty() && wish.provider.is_some() {
             infos = list(library, None)?;
         }
-        let offers: Vec<Offer> = infos.iter().map(offer).collect();
+        let offers: Vec<ProviderOffer> = infos.iter().map(offer).collect();
         let verdicts = choice::choose(&offers, wish);
-        Ok(Survey {
+        Ok(ProviderSurvey {
             offers,
             verdicts,
             infos,
@@ -48,8 +48,16 @@ impl Survey {
     ///
     /// # Errors
     /// When nothing fits: what was asked for and what was found.
-    pub fn chosen(mut self, library: &Library, wish: &Wish) -> Result<(Info, Offer), NetError> {
-        match self.verdicts.iter().position(|v| *v == Verdict::Chosen) {
+    pub fn chosen(
+        mut self,
+        library: &Libfabric,
+        wish: &ProviderRequest,
+    ) -> Result<(FabricInfo, ProviderOffer), NetError> {
+        match self
+            .verdicts
+            .iter()
+            .position(|v| *v == OfferVerdict::Chosen)
+        {
             Some(at) => Ok((self.infos.swap_remove(at), self.offers.swap_remove(at))),
             None => Err(NetError::NoProvider {
                 asked: wish.to_string(),
@@ -83,8 +91,8 @@ impl Survey {
 }
 
 /// Everything with reliable datagrams in order, each way out once, with the most that it can do.
-fn list(library: &Library, provider: Option<&str>) -> Result<Vec<Info>, NetError> {
-    let mut infos: Vec<Info> = Vec::new();
+fn list(library: &Libfabric, provider: Option<&str>) -> Result<Vec<FabricInfo>, NetError> {
+    let mut infos: Vec<FabricInfo> = Vec::new();
     for capabilities in [
         fi::FI_MSG | fi::FI_RMA | fi::FI_ATOMIC,
         fi::FI_MSG | fi::FI_RMA,
@@ -104,8 +112,12 @@ fn list(library: &Library, provider: Option<&str>) -> Result<Vec<Info>, NetError
     Ok(infos)
 }
 
-fn hints(library: &Library, capabilities: u64, provider: Option<&str>) -> Result<Info, NetError> {
-    let mut hints = Info::empty(library)?;
+fn hints(
+    library: &Libfabric,
+    capabilities: u64,
+    provider: Option<&str>,
+) -> Result<FabricInfo, NetError> {
+    let mut hints = FabricInfo::empty(library)?;
     hints.get_mut().caps = capabilities;
     // Every context that we pass has room for the provider.
     hints.get_mut().mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
@@ -126,7 +138,7 @@ fn hints(library: &Library, capabilities: u64, provider: Option<&str>) -> Result
     Ok(hints)
 }
 
-fn offer(info: &Info) -> Offer {
+fn offer(info: &FabricInfo) -> ProviderOffer {
     let caps = info.get().caps;
     let mut capabilities = Capabilities::empty();
     if caps & fi::FI_MSG != 0 {
@@ -139,7 +151,7 @@ fn offer(info: &Info) -> Offer {
         capabilities |=
             Capabilities::ATOMIC_ADD | Capabilities::ATOMIC_CAS | Capabilities::ATOMIC_SWAP;
     }
-    Offer {
+    ProviderOffer {
         provider: info.provider(),
         domain: info.domain_name(),
         fabric: info.fabric_name(),

@@ -1,14 +1,14 @@
 //! What the tunables ask of the network.
 
-use super::choice::Wish;
+use super::choice::ProviderRequest;
 use super::wire;
 use mica_node::tunables::{self, BadValue};
 
 /// What the net channel is opened with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
+pub struct NetOptions {
     /// Which of the fabrics that the library offers.
-    pub wish: Wish,
+    pub wish: ProviderRequest,
     /// The library's file (`MICA_NET_LIBRARY`); `None`: libfabric.so.1 as the dynamic linker finds it.
     pub library: Option<String>,
     /// Largest payload of a packet in bytes (`MICA_NET_EAGER_MAX`); `None`: what the provider sends in one piece. The smallest
@@ -26,7 +26,7 @@ const RXM_PIECE: usize = 16 << 10;
 /// Largest payload where the provider has no such limit: above, a read costs less than two copies (docs/design/net.md).
 const PIECE: usize = 64 << 10;
 
-impl Options {
+impl NetOptions {
     /// Largest payload of a packet that goes by `provider`, as far as nothing else limits it.
     pub fn payload_max_by(&self, provider: &str) -> usize {
         self.payload_max
@@ -41,7 +41,7 @@ impl Options {
     ///
     /// # Errors
     /// When a tunable's value does not fit.
-    pub fn in_force(all_on_one_machine: bool) -> Result<Options, BadValue> {
+    pub fn in_force(all_on_one_machine: bool) -> Result<NetOptions, BadValue> {
         let named = |tunable: &tunables::Tunable| {
             tunable.check()?;
             Ok(Some(tunable.text()).filter(|text| text != "auto"))
@@ -54,8 +54,8 @@ impl Options {
                 expected: "a number of bytes from 256 to 4M, or auto".to_owned(),
             });
         }
-        Ok(Options {
-            wish: Wish {
+        Ok(NetOptions {
+            wish: ProviderRequest {
                 provider: named(&tunables::NET_PROVIDER)?,
                 interface: named(&tunables::NET_INTERFACE)?,
                 all_on_one_machine,
@@ -80,11 +80,11 @@ mod tests {
             return;
         }
         for all_on_one_machine in [false, true] {
-            let wish = Wish {
+            let wish = ProviderRequest {
                 all_on_one_machine,
-                ..Wish::default()
+                ..ProviderRequest::default()
             };
-            let options = Options::in_force(all_on_one_machine).unwrap();
+            let options = NetOptions::in_force(all_on_one_machine).unwrap();
             assert_eq!(
                 (options.wish, options.library, options.payload_max),
                 (wish, None, None)

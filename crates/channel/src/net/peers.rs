@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use super::error::{Lost, NetError};
+use super::error::{LostPeer, NetError};
 
 /// One peer.
 #[derive(Debug)]
-pub(super) struct Peer {
+pub(super) struct NetPeer {
     /// The provider's number for its address.
     pub number: u64,
     /// The provider's address.
@@ -21,10 +21,10 @@ pub(super) struct Peer {
     pub motion: u32,
     /// At which look the provider had no room for it, if the last attempt ended so.
     stuck: Option<u64>,
-    lost: Option<Lost>,
+    lost: Option<LostPeer>,
 }
 
-impl Peer {
+impl NetPeer {
     /// Whether the provider had no room for it when last asked.
     pub fn is_stuck(&self) -> bool {
         self.stuck.is_some()
@@ -33,23 +33,23 @@ impl Peer {
 
 /// All peers, by job rank.
 #[derive(Debug)]
-pub(super) struct Peers {
-    list: Vec<Option<Peer>>,
+pub(super) struct NetPeers {
+    list: Vec<Option<NetPeer>>,
     stuck: usize,
     /// Sum of what is in flight to peers that are not lost.
     in_flight: u32,
     /// To be told.
-    losses: VecDeque<Lost>,
+    losses: VecDeque<LostPeer>,
 }
 
-impl Peers {
-    pub fn none() -> Peers {
-        Peers::new(Vec::new())
+impl NetPeers {
+    pub fn none() -> NetPeers {
+        NetPeers::new(Vec::new())
     }
 
     /// From number and address of each rank that is reached.
-    pub fn new(addresses: Vec<Option<(u64, Vec<u8>)>>) -> Peers {
-        let peer = |(number, address)| Peer {
+    pub fn new(addresses: Vec<Option<(u64, Vec<u8>)>>) -> NetPeers {
+        let peer = |(number, address)| NetPeer {
             number,
             address,
             sent: 0,
@@ -59,7 +59,7 @@ impl Peers {
             stuck: None,
             lost: None,
         };
-        Peers {
+        NetPeers {
             list: addresses.into_iter().map(|a| a.map(peer)).collect(),
             stuck: 0,
             in_flight: 0,
@@ -81,7 +81,7 @@ impl Peers {
     /// # Errors
     /// Why it is not.
     #[inline]
-    pub fn usable(&mut self, peer: u32) -> Result<&mut Peer, NetError> {
+    pub fn usable(&mut self, peer: u32) -> Result<&mut NetPeer, NetError> {
         match self.list.get_mut(peer as usize) {
             Some(Some(found)) => match &found.lost {
                 None => Ok(found),
@@ -91,12 +91,12 @@ impl Peers {
         }
     }
 
-    pub fn get(&self, peer: u32) -> Option<&Peer> {
+    pub fn get(&self, peer: u32) -> Option<&NetPeer> {
         self.list.get(peer as usize)?.as_ref()
     }
 
     /// The error of all that has to do with `peer`, if it is lost.
-    pub fn loss(&self, peer: u32) -> Option<&Lost> {
+    pub fn loss(&self, peer: u32) -> Option<&LostPeer> {
         self.get(peer)?.lost.as_ref()
     }
 
@@ -168,7 +168,7 @@ impl Peers {
     #[cold]
     pub fn lose(&mut self, peer: u32, detail: String) -> NetError {
         self.clear_stuck(peer);
-        let lost = Lost { peer, detail };
+        let lost = LostPeer { peer, detail };
         if let Some(Some(found)) = self.list.get_mut(peer as usize)
             && found.lost.is_none()
         {
@@ -184,7 +184,7 @@ impl Peers {
         !self.losses.is_empty()
     }
 
-    pub fn take_loss(&mut self) -> Option<Lost> {
+    pub fn take_loss(&mut self) -> Option<LostPeer> {
         self.losses.pop_front()
     }
 }
@@ -201,8 +201,8 @@ fn not_reached(peer: u32) -> NetError {
 mod tests {
     use super::*;
 
-    fn three() -> Peers {
-        Peers::new(vec![Some((7, vec![1])), None, Some((8, vec![2]))])
+    fn three() -> NetPeers {
+        NetPeers::new(vec![Some((7, vec![1])), None, Some((8, vec![2]))])
     }
 
     #[test]

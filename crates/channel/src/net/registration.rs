@@ -21,7 +21,7 @@ pub(super) trait Registrar {
 }
 
 #[derive(Debug)]
-struct Entry<H> {
+struct RegistrationEntry<H> {
     id: u64,
     start: usize,
     len: usize,
@@ -34,7 +34,7 @@ struct Entry<H> {
 
 /// A use of a registration; to be [given back](Cache::release).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Use<H> {
+pub(super) struct RegistrationUse<H> {
     pub id: u64,
     pub handle: H,
     /// First byte of the registered range.
@@ -42,17 +42,17 @@ pub(super) struct Use<H> {
 }
 
 #[derive(Debug)]
-pub(super) struct Cache<H> {
-    entries: Vec<Entry<H>>,
+pub(super) struct RegistrationCache<H> {
+    entries: Vec<RegistrationEntry<H>>,
     /// So many are kept without users.
     limit: usize,
     clock: u64,
 }
 
-impl<H: Copy> Cache<H> {
+impl<H: Copy> RegistrationCache<H> {
     /// Keeps at most `limit` registrations that nobody uses.
-    pub fn new(limit: usize) -> Cache<H> {
-        Cache {
+    pub fn new(limit: usize) -> RegistrationCache<H> {
+        RegistrationCache {
             entries: Vec::new(),
             limit,
             clock: 0,
@@ -69,10 +69,10 @@ impl<H: Copy> Cache<H> {
         start: usize,
         len: usize,
         access: u64,
-    ) -> Result<Use<H>, NetError> {
+    ) -> Result<RegistrationUse<H>, NetError> {
         self.clock += 1;
         let clock = self.clock;
-        let covers = |e: &&mut Entry<H>| {
+        let covers = |e: &&mut RegistrationEntry<H>| {
             e.access & access == access
                 && e.start <= start
                 && len <= e.len.saturating_sub(start - e.start)
@@ -82,7 +82,7 @@ impl<H: Copy> Cache<H> {
             entry.used = clock;
             return Ok(entry.lend());
         }
-        let entry = Entry {
+        let entry = RegistrationEntry {
             id: clock,
             start,
             len,
@@ -122,9 +122,9 @@ impl<H: Copy> Cache<H> {
     }
 }
 
-impl<H: Copy> Entry<H> {
-    fn lend(&self) -> Use<H> {
-        Use {
+impl<H: Copy> RegistrationEntry<H> {
+    fn lend(&self) -> RegistrationUse<H> {
+        RegistrationUse {
             id: self.id,
             handle: self.handle,
             start: self.start,
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn ranges_within_a_registration_share_it() {
-        let (clerk, mut cache) = (Clerk::default(), Cache::new(4));
+        let (clerk, mut cache) = (Clerk::default(), RegistrationCache::new(4));
         let whole = cache.acquire(&clerk, 1000, 100, 3).unwrap();
         let part = cache.acquire(&clerk, 1050, 50, 1).unwrap();
         assert_eq!((part.handle, part.start), (whole.handle, 1000));
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn so_many_are_kept_and_those_in_use() {
-        let (clerk, mut cache) = (Clerk::default(), Cache::new(2));
+        let (clerk, mut cache) = (Clerk::default(), RegistrationCache::new(2));
         let uses: Vec<_> = (0..5)
             .map(|i| cache.acquire(&clerk, i * 100, 10, 1).unwrap())
             .collect();
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn nothing_outlives_its_users_where_nothing_is_kept() {
-        let (clerk, mut cache) = (Clerk::default(), Cache::new(0));
+        let (clerk, mut cache) = (Clerk::default(), RegistrationCache::new(0));
         let one = cache.acquire(&clerk, 0, 100, 1).unwrap();
         let two = cache.acquire(&clerk, 10, 10, 1).unwrap();
         assert_eq!(one.handle, two.handle);
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_refusal_leaves_nothing() {
-        let (clerk, mut cache) = (Clerk::default(), Cache::new(2));
+        let (clerk, mut cache) = (Clerk::default(), RegistrationCache::new(2));
         assert!(cache.acquire(&clerk, 0, 13, 1).is_err());
         assert!(cache.entries.is_empty());
     }

@@ -8,13 +8,13 @@ use std::ffi::c_void;
 
 use super::Net;
 use super::bindings as fi;
-use super::buffers::{Buffers, Contexts, Work};
-use super::endpoint::{Endpoint, Failure};
+use super::buffers::{OperationContexts, OperationPurpose, RegisteredBuffers};
+use super::endpoint::{Endpoint, OperationFailure};
 use super::error::NetError;
 use super::messages::is_loss;
-use super::registration::{Registrar, Use};
+use super::registration::{Registrar, RegistrationUse};
 use crate::memory::View;
-use crate::transport::{End, Exposed};
+use crate::transport::{ReadableRegion, TransportCompletion};
 use crate::{Capabilities, ChannelError, RemoteRegion};
 
 /// Parts that are under way at a time.
@@ -38,26 +38,26 @@ pub(super) const SWAP: fi::fi_op = fi::FI_ATOMIC_WRITE;
 pub(super) const CAS: fi::fi_op = fi::FI_CSWAP;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum RmaAction {
     Get,
     Put,
     Atomic(fi::fi_datatype, fi::fi_op),
 }
 
-impl Action {
+impl RmaAction {
     fn name(self) -> &'static str {
         match self {
-            Action::Get => "reading its memory",
-            Action::Put => "writing its memory",
-            Action::Atomic(..) => "an atomic operation on its memory",
+            RmaAction::Get => "reading its memory",
+            RmaAction::Put => "writing its memory",
+            RmaAction::Atomic(..) => "an atomic operation on its memory",
         }
     }
 }
 
 /// An operation under way.
 #[derive(Debug)]
-pub(super) struct Transfer {
-    pub(super) action: Action,
+pub(super) struct RmaTransfer {
+    pub(super) action: RmaAction,
     pub(super) token: u64,
     /// When it was started, among all operations.
     pub(super) serial: u64,
@@ -68,7 +68,7 @@ pub(super) struct Transfer {
     pub(super) local: usize,
     pub(super) len: usize,
     /// The local side's registration, where the provider asks for one.
-    pub(super) registration: Option<Use<*mut fi::fid_mr>>,
+    pub(super) registration: Option<RegistrationUse<*mut fi::fid_mr>>,
     /// Operand and what is compared with.
     pub(super) operands: [u64; 2],
     /// Bytes that parts have been made of.
@@ -79,7 +79,7 @@ pub(super) struct Transfer {
 
 /// Waits for the operations on one peer that were started before it.
 #[derive(Debug)]
-struct Flush {
+struct RmaFlush {
     token: u64,
     peer: u32,
     serial: u64,
@@ -87,37 +87,37 @@ struct Flush {
 
 /// A rank's operations.
 #[derive(Debug)]
-pub(super) struct Remote {
-    contexts: Contexts,
+pub(super) struct RmaOperations {
+    contexts: OperationContexts,
     /// By part: its operation.
     of_part: Vec<usize>,
     free_parts: Vec<u32>,
     /// By part: the words of its atomic operation.
-    words: Buffers,
-    transfers: Vec<Option<Transfer>>,
+    words: RegisteredBuffers,
+    transfers: Vec<Option<RmaTransfer>>,
     free_transfers: Vec<usize>,
     /// Operations of which parts have not been taken yet.
     unposted: VecDeque<usize>,
-    flushes: Vec<Flush>,
-    ends: VecDeque<End>,
+    flushes: Vec<RmaFlush>,
+    ends: VecDeque<TransportCompletion>,
     serial: u64,
     /// Longest part.
     part_max: usize,
     /// What is registered for peers, by key and address.
-    pub(super) registered: Vec<Exposed>,
+    pub(super) registered: Vec<ReadableRegion>,
 }
 
-impl Remote {
+impl RmaOperations {
     /// # Errors
     /// When there is no memory.
-    pub fn new(endpoint: &Endpoint, key: u64) -> Result<Remote, NetError> {
+    pub fn new(endpoint: &Endpoint, key: u64) -> Result<RmaOperations, NetError> {
         // SAFETY: allocated with the info.
         let part_max = unsafe { (*endpoint.info.get().ep_attr).max_msg_size };
-        Ok(Remote {
-            contexts: Contexts::new(PARTS, Work::Part),
+        Ok(RmaOperations {
+            contexts: OperationContexts::new(PARTS, OperationPurpose::Part),
             of_part: vec![usize::MAX; PARTS as usize],
             free_parts: (0..PARTS).rev().collect(),
-            words: Buffers::new(endpoint, PARTS, WORDS * 8, key, Work::Part)?,
+            words: RegisteredBuffers::new(endpoint, PARTS, WORDS * 8, key, OperationPurpose::Part)?,
             transfers: Vec::new(),
             free_transfers: Vec::new(),
             unposted: VecDeque::new(),
@@ -163,7 +163,7 @@ impl Remote {
         self.words.start(part).cast::<u64>().wrapping_add(index)
     }
 
-    fn add(&mut self, transfer: Transfer) -> usize {
+    fn add(&mut self, transfer: RmaTransfer) -> usize {
         match self.free_transfers.pop() {
             Some(at) => {
                 self.transfers[at] = Some(transfer);
@@ -177,13 +177,13 @@ impl Remote {
     }
 
     fn end(&mut self, token: u64, result: Result<u64, NetError>) {
-        self.ends.push_back(End { token, result });
+        self.ends.push_back(TransportCompletion { token, result });
     }
 
     /// Ends with `token` when all that was started on `peer` before has ended.
     pub fn flush(&mut self, peer: u32, token: u64) {
         let serial = self.serial + 1;
-        self.flushes.push(Flush {
+        self.flushes.push(RmaFlush {
             token,
             peer,
             serial,
@@ -195,7 +195,7 @@ impl Remote {
     fn settle_flushes(&mut self) {
         let mut at = 0;
         while at < self.flushes.len() {
-            let Flush {
+            let RmaFlush {
                 token,
                 peer,
                 serial,
@@ -272,7 +272,7 @@ impl Net {
     ///
     /// # Errors
     /// When the provider refuses, or cannot read.
-    pub fn expose(&mut self, address: usize, len: usize) -> Result<Exposed, NetError> {
+    pub fn expose(&mut self, address: usize, len: usize) -> Result<ReadableRegion, NetError> {
         self.open_memory(address, len, READABLE)
     }
 
@@ -281,10 +281,13 @@ impl Net {
         address: usize,
         len: usize,
         access: u64,
-    ) -> Result<Exposed, NetError> {
+    ) -> Result<ReadableRegion, NetError> {
         self.need(Capabilities::READ, "remote memory access")?;
         if len == 0 {
-            return Ok(Exposed::new(RemoteRegion { key: 0, address: 0 }, None));
+            return Ok(ReadableRegion::new(
+                RemoteRegion { key: 0, address: 0 },
+                None,
+            ));
         }
         let used = self.acquire(address, len, access)?;
         let by_address = self.endpoint.info.mr_mode() & fi::FI_MR_VIRT_ADDR != 0;
@@ -298,7 +301,7 @@ impl Net {
             key: unsafe { (*used.handle).key },
             address: named as u64,
         };
-        Ok(Exposed::new(region, Some(used.id)))
+        Ok(ReadableRegion::new(region, Some(used.id)))
     }
 
     fn acquire(
@@ -306,7 +309,7 @@ impl Net {
         address: usize,
         len: usize,
         access: u64,
-    ) -> Result<Use<*mut fi::fid_mr>, NetError> {
+    ) -> Result<RegistrationUse<*mut fi::fid_mr>, NetError> {
         self.next_key += 1;
         let register = Register(&self.endpoint, &self.next_key);
         self.registrations.acquire(&register, address, len, access)
@@ -318,14 +321,14 @@ impl Net {
     }
 
     /// Gives exposed memory back. The peer must have done with it.
-    pub fn conceal(&mut self, exposed: Exposed) {
+    pub fn conceal(&mut self, exposed: ReadableRegion) {
         if let Some(id) = exposed.id() {
             self.release(id);
         }
     }
 
     /// Starts to read `len` bytes of `peer`'s exposed memory to the start of `view`, which lies in one piece. Several reads
-    /// may be under way. [`next_end`](Self::next_end) has the end. False when there is no room: nothing was started.
+    /// may be under way. [`next_completion`](Self::next_completion) has the end. False when there is no room: nothing was started.
     ///
     /// # Errors
     /// When the peer is lost, the provider cannot read, or `view` is shorter than `len` or scattered.
@@ -342,12 +345,12 @@ impl Net {
             key,
             address: remote_address,
         };
-        self.start_copy(Action::Get, peer, from, view, len, token)
+        self.start_copy(RmaAction::Get, peer, from, view, len, token)
     }
 
     /// The next operation that has ended. Does not look.
     #[inline]
-    pub fn next_end(&mut self) -> Option<End> {
+    pub fn next_completion(&mut self) -> Option<TransportCompletion> {
         self.remote.ends.pop_front()
     }
 
@@ -363,7 +366,7 @@ impl Net {
 
     pub(super) fn start_copy(
         &mut self,
-        action: Action,
+        action: RmaAction,
         peer: u32,
         remote: RemoteRegion,
         view: &View,
@@ -395,7 +398,7 @@ impl Net {
         } else {
             None
         };
-        self.start(Transfer {
+        self.start(RmaTransfer {
             action,
             token,
             serial: 0,
@@ -418,7 +421,7 @@ impl Net {
     }
 
     /// Starts an operation, for which a part is free. False if the provider has no room for the first part.
-    pub(super) fn start(&mut self, mut transfer: Transfer) -> Result<bool, ChannelError> {
+    pub(super) fn start(&mut self, mut transfer: RmaTransfer) -> Result<bool, ChannelError> {
         self.remote.serial += 1;
         transfer.serial = self.remote.serial;
         let (peer, action) = (transfer.peer, transfer.action);
@@ -473,9 +476,9 @@ impl Net {
         // end, the words have their own; 3. the part's own context.
         let code = unsafe {
             match transfer.action {
-                Action::Get => endpoint.read(local, len, description, number, remote, context),
-                Action::Put => endpoint.write(local, len, description, number, remote, context),
-                Action::Atomic(datatype, op) => {
+                RmaAction::Get => endpoint.read(local, len, description, number, remote, context),
+                RmaAction::Put => endpoint.write(local, len, description, number, remote, context),
+                RmaAction::Atomic(datatype, op) => {
                     let words = self.remote.word(part, 0);
                     words.write(transfer.operands[0]);
                     words.add(1).write(transfer.operands[1]);
@@ -556,7 +559,7 @@ impl Net {
     }
 
     /// A part has ended.
-    pub(super) fn part_has_ended(&mut self, part: u32, result: Result<(), Failure>) {
+    pub(super) fn part_has_ended(&mut self, part: u32, result: Result<(), OperationFailure>) {
         let at = self.remote.of_part[part as usize];
         self.remote.of_part[part as usize] = usize::MAX;
         self.remote.free_parts.push(part);
@@ -566,7 +569,7 @@ impl Net {
         };
         transfer.under_way -= 1;
         self.peers.moves(transfer.peer);
-        if let (Action::Atomic(datatype, _), Ok(())) = (transfer.action, &result) {
+        if let (RmaAction::Atomic(datatype, _), Ok(())) = (transfer.action, &result) {
             // SAFETY: the part's own word, which the library has done with.
             let found = unsafe { value.read() };
             // A narrow result fills the first four bytes.

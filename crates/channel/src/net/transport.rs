@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Lost, Net};
+use super::{LostPeer, Net};
 use crate::memory::View;
 use crate::shm::Packet;
-use crate::transport::{End, Exposed, Transport, Wait};
+use crate::transport::{ReadableRegion, Transport, TransportCompletion, WaitMode};
 use crate::{ChannelError, RemoteRegion};
 
 impl Transport for Net {
@@ -31,7 +31,7 @@ impl Transport for Net {
         Net::has_room(self, peer, payload)
     }
 
-    fn look(&mut self) {
+    fn poll(&mut self) {
         Net::look(self);
     }
 
@@ -59,11 +59,11 @@ impl Transport for Net {
         Net::is_drained(self)
     }
 
-    fn expose(&mut self, address: usize, len: usize) -> Result<Exposed, ChannelError> {
+    fn expose(&mut self, address: usize, len: usize) -> Result<ReadableRegion, ChannelError> {
         Ok(Net::expose(self, address, len)?)
     }
 
-    fn conceal(&mut self, exposed: Exposed) {
+    fn conceal(&mut self, exposed: ReadableRegion) {
         Net::conceal(self, exposed);
     }
 
@@ -78,15 +78,15 @@ impl Transport for Net {
         Net::start_read(self, peer, from.address, from.key, view, len, token)
     }
 
-    fn next_end(&mut self) -> Option<End> {
-        Net::next_end(self)
+    fn next_completion(&mut self) -> Option<TransportCompletion> {
+        Net::next_completion(self)
     }
 
-    fn take_loss(&mut self) -> Option<Lost> {
+    fn take_loss(&mut self) -> Option<LostPeer> {
         Net::take_loss(self)
     }
 
-    fn prepare_to_wait(&mut self) -> Wait {
+    fn prepare_to_wait(&mut self) -> WaitMode {
         Net::prepare_to_wait(self)
     }
 

@@ -19,24 +19,24 @@ const GLANCE: u64 = 256;
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
 /// Inspections without motion before a peer is asked.
-const PATIENCE: u32 = 3;
+const QUIET_INSPECTIONS: u32 = 3;
 
 /// Most inspections between two questions; they come at twice the distance each time.
 const RARE: u32 = 320;
 
 /// A question that is under way.
 #[derive(Debug)]
-struct Knock {
+struct Probe {
     peer: u32,
     socket: OwnedFd,
 }
 
 /// What the inspections know.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct PeerInspection {
     next: Instant,
     peers: Vec<Quiet>,
-    knocks: Vec<Knock>,
+    probes: Vec<Probe>,
 }
 
 /// How long a peer has been quiet.
@@ -49,17 +49,17 @@ struct Quiet {
     ask_at: u32,
 }
 
-impl Watch {
-    pub fn new(peers: usize) -> Watch {
+impl PeerInspection {
+    pub fn new(peers: usize) -> PeerInspection {
         let quiet = Quiet {
             motion: 0,
             inspections: 0,
-            ask_at: PATIENCE,
+            ask_at: QUIET_INSPECTIONS,
         };
-        Watch {
+        PeerInspection {
             next: Instant::now() + PERIOD,
             peers: vec![quiet; peers],
-            knocks: Vec::new(),
+            probes: Vec::new(),
         }
     }
 }
@@ -70,7 +70,7 @@ impl Net {
         self.peers.is_any_stuck()
             || self.peers.in_flight() > 0
             || self.remote.has_transfers()
-            || !self.watch.knocks.is_empty()
+            || !self.watch.probes.is_empty()
     }
 
     /// To be called with every look: inspects when it is time.
@@ -105,7 +105,7 @@ impl Net {
                 *quiet = Quiet {
                     motion,
                     inspections: 0,
-                    ask_at: PATIENCE,
+                    ask_at: QUIET_INSPECTIONS,
                 };
                 continue;
             }
@@ -113,14 +113,14 @@ impl Net {
             if quiet.inspections >= quiet.ask_at {
                 quiet.inspections = 0;
                 quiet.ask_at = (quiet.ask_at * 2).min(RARE);
-                self.knock(peer);
+                self.probe_by_connecting(peer);
             }
         }
     }
 
     /// Begins to ask a peer whether it is there.
-    fn knock(&mut self, peer: u32) {
-        let known = self.watch.knocks.iter().any(|k| k.peer == peer);
+    fn probe_by_connecting(&mut self, peer: u32) {
+        let known = self.watch.probes.iter().any(|k| k.peer == peer);
         let Some(found) = self.peers.get(peer) else {
             return;
         };
@@ -128,7 +128,7 @@ impl Net {
             return;
         }
         match connect(&found.address) {
-            Ok(socket) => self.watch.knocks.push(Knock { peer, socket }),
+            Ok(socket) => self.watch.probes.push(Probe { peer, socket }),
             Err(code) => self.answered(peer, code),
         }
     }
@@ -136,11 +136,11 @@ impl Net {
     /// Takes in the answers that have come.
     fn hear_answers(&mut self) {
         let mut at = 0;
-        while at < self.watch.knocks.len() {
-            match answer(&self.watch.knocks[at].socket) {
+        while at < self.watch.probes.len() {
+            match answer(&self.watch.probes[at].socket) {
                 None => at += 1,
                 Some(code) => {
-                    let knock = self.watch.knocks.swap_remove(at);
+                    let knock = self.watch.probes.swap_remove(at);
                     self.answered(knock.peer, code);
                 }
             }

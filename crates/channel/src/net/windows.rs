@@ -2,9 +2,9 @@
 
 use super::Net;
 use super::bindings as fi;
-use super::remote::{ADD, Action, CAS, OPEN, SWAP, Transfer};
+use super::remote::{ADD, CAS, OPEN, RmaAction, RmaTransfer, SWAP};
 use crate::memory::View;
-use crate::transport::{End, Exposed};
+use crate::transport::{ReadableRegion, TransportCompletion};
 use crate::{Capabilities, ChannelError, RemoteMemory, RemoteRegion, Width};
 
 impl Net {
@@ -33,8 +33,8 @@ impl Net {
         if !self.has_room_for_part(peer) {
             return Ok(false);
         }
-        self.start(Transfer {
-            action: Action::Atomic(datatype, op),
+        self.start(RmaTransfer {
+            action: RmaAction::Atomic(datatype, op),
             token,
             serial: 0,
             peer,
@@ -60,7 +60,7 @@ impl RemoteMemory for Net {
     }
 
     fn unregister(&mut self, region: RemoteRegion) {
-        let found = |e: &Exposed| RemoteRegion::from(e) == region;
+        let found = |e: &ReadableRegion| RemoteRegion::from(e) == region;
         if let Some(at) = self.remote.registered.iter().position(found) {
             let exposed = self.remote.registered.swap_remove(at);
             self.conceal(exposed);
@@ -75,7 +75,7 @@ impl RemoteMemory for Net {
         len: usize,
         token: u64,
     ) -> Result<bool, ChannelError> {
-        self.start_copy(Action::Put, peer, to, view, len, token)
+        self.start_copy(RmaAction::Put, peer, to, view, len, token)
     }
 
     fn get(
@@ -86,7 +86,7 @@ impl RemoteMemory for Net {
         len: usize,
         token: u64,
     ) -> Result<bool, ChannelError> {
-        self.start_copy(Action::Get, peer, from, view, len, token)
+        self.start_copy(RmaAction::Get, peer, from, view, len, token)
     }
 
     fn fetch_add(
@@ -138,7 +138,7 @@ impl RemoteMemory for Net {
         self.remote.flush(peer, token);
     }
 
-    fn next_end(&mut self) -> Option<End> {
-        Net::next_end(self)
+    fn next_completion(&mut self) -> Option<TransportCompletion> {
+        Net::next_completion(self)
     }
 }

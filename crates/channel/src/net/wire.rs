@@ -28,7 +28,7 @@ const BLANK: u8 = 0x80;
 
 /// A message as it was received, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct WireMessage {
     /// Job rank of the sender.
     pub source: u32,
     /// Its number among the sender's messages to this rank.
@@ -39,7 +39,7 @@ pub struct Message {
 
 /// Why bytes that came are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Malformed {
+pub enum WireError {
     /// They belong to another job.
     Cookie,
     /// They are no message.
@@ -85,16 +85,16 @@ pub fn write_head(
 ///
 /// # Errors
 /// When it is of another job, or the lengths that it names are not those of `from`.
-pub fn read(from: &[u8], cookie: u64) -> Result<Message, Malformed> {
-    let (head, rest) = from.split_at_checked(HEAD).ok_or(Malformed::Bytes)?;
+pub fn read(from: &[u8], cookie: u64) -> Result<WireMessage, WireError> {
+    let (head, rest) = from.split_at_checked(HEAD).ok_or(WireError::Bytes)?;
     let four = |at: usize| [head[at], head[at + 1], head[at + 2], head[at + 3]];
     let eight = |at: usize| {
         u64::from(u32::from_le_bytes(four(at))) | u64::from(u32::from_le_bytes(four(at + 4))) << 32
     };
     if eight(0) != cookie {
-        return Err(Malformed::Cookie);
+        return Err(WireError::Cookie);
     }
-    let mut message = Message {
+    let mut message = WireMessage {
         source: u32::from_le_bytes(four(8)),
         number: u32::from_le_bytes(four(12)),
         packet: None,
@@ -103,13 +103,13 @@ pub fn read(from: &[u8], cookie: u64) -> Result<Message, Malformed> {
         return if rest.is_empty() {
             Ok(message)
         } else {
-            Err(Malformed::Bytes)
+            Err(WireError::Bytes)
         };
     }
     let inline_len = usize::from(head[33]);
     let payload = u32::from_le_bytes(four(28));
     if inline_len > INLINE || rest.len() != inline_len + payload as usize {
-        return Err(Malformed::Bytes);
+        return Err(WireError::Bytes);
     }
     let mut packet = Packet {
         context: eight(16),
@@ -130,7 +130,7 @@ const VERSION: u8 = 1;
 
 /// A rank's address, as it is told the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contact {
+pub struct WireAddress {
     /// The provider's name.
     pub provider: String,
     /// Largest payload that it takes.
@@ -139,7 +139,7 @@ pub struct Contact {
     pub address: Vec<u8>,
 }
 
-impl Contact {
+impl WireAddress {
     /// As bytes: version, payload, length of the name, name, address.
     ///
     /// # Panics
@@ -158,7 +158,7 @@ impl Contact {
     ///
     /// # Errors
     /// Why the bytes are none, in words.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Contact, String> {
+    pub fn from_bytes(bytes: &[u8]) -> Result<WireAddress, String> {
         let [version, p0, p1, p2, p3, name, rest @ ..] = bytes else {
             return Err(format!("its address has only {} bytes", bytes.len()));
         };
@@ -171,7 +171,7 @@ impl Contact {
             .split_at_checked(usize::from(*name))
             .ok_or("its address is cut off")?;
         let provider = std::str::from_utf8(name).map_err(|_| "its provider's name is no text")?;
-        Ok(Contact {
+        Ok(WireAddress {
             provider: provider.to_owned(),
             payload_max: u32::from_le_bytes([*p0, *p1, *p2, *p3]),
             address: address.to_owned(),
@@ -215,7 +215,7 @@ mod tests {
         }
         let mut bytes = [0; HEAD];
         assert_eq!(write_head(&mut bytes, 7, 3, 4, None), HEAD);
-        let blank = Message {
+        let blank = WireMessage {
             source: 3,
             number: 4,
             packet: None,
@@ -243,15 +243,15 @@ mod tests {
     fn what_is_not_ours_is_told_apart() {
         let mut bytes = [0; HEAD + INLINE];
         let n = write_head(&mut bytes, 7, 3, 0, Some(&packet(8, 5)));
-        assert_eq!(read(&bytes[..n + 5], 8), Err(Malformed::Cookie));
+        assert_eq!(read(&bytes[..n + 5], 8), Err(WireError::Cookie));
         for wrong in [n, n + 4, n + 6, HEAD, HEAD - 1, 0] {
-            assert_eq!(read(&bytes[..wrong], 7), Err(Malformed::Bytes), "{wrong}");
+            assert_eq!(read(&bytes[..wrong], 7), Err(WireError::Bytes), "{wrong}");
         }
         bytes[33] = INLINE as u8 + 1;
         bytes[28..32].fill(0);
-        assert_eq!(read(&bytes, 7), Err(Malformed::Bytes));
+        assert_eq!(read(&bytes, 7), Err(WireError::Bytes));
         bytes[33] = BLANK;
-        assert_eq!(read(&bytes, 7), Err(Malformed::Bytes));
+        assert_eq!(read(&bytes, 7), Err(WireError::Bytes));
     }
 
     proptest! {
@@ -260,14 +260,14 @@ mod tests {
             if ours && bytes.len() >= 8 {
                 bytes[..8].copy_from_slice(&7u64.to_le_bytes());
             }
-            if let Ok(Message { packet: Some(p), .. }) = read(&bytes, 7) {
+            if let Ok(WireMessage { packet: Some(p), .. }) = read(&bytes, 7) {
                 prop_assert_eq!(bytes.len(), head_bytes(&p) + p.payload as usize);
             }
         }
 
         #[test]
         fn any_contact_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-            if let Ok(contact) = Contact::from_bytes(&bytes) {
+            if let Ok(contact) = WireAddress::from_bytes(&bytes) {
                 prop_assert_eq!(contact.to_bytes(), bytes);
             }
         }
@@ -275,17 +275,21 @@ mod tests {
 
     #[test]
     fn contacts_survive_the_way() {
-        let contact = Contact {
+        let contact = WireAddress {
             provider: "tcp;ofi_rxm".to_owned(),
             payload_max: 65536,
             address: vec![2, 0, 1, 2, 127, 0, 0, 1],
         };
-        assert_eq!(Contact::from_bytes(&contact.to_bytes()), Ok(contact));
+        assert_eq!(WireAddress::from_bytes(&contact.to_bytes()), Ok(contact));
         assert!(
-            Contact::from_bytes(&[2, 0, 0, 0, 0, 0])
+            WireAddress::from_bytes(&[2, 0, 0, 0, 0, 0])
                 .unwrap_err()
                 .contains("version 2")
         );
-        assert!(Contact::from_bytes(&[1]).unwrap_err().contains("1 bytes"));
+        assert!(
+            WireAddress::from_bytes(&[1])
+                .unwrap_err()
+                .contains("1 bytes")
+        );
     }
 }

@@ -9,7 +9,7 @@
 //! [`Helper::claim`].
 
 use super::fork;
-use super::job::Job;
+use super::job::OffloadJob;
 use mica_node::segment::JobSegment;
 use mica_node::topology::{self, CpuSet};
 use std::collections::VecDeque;
@@ -19,7 +19,7 @@ use std::thread::JoinHandle;
 /// How a helper works on a job.
 pub(super) trait Worker: Send + 'static {
     /// Works until the job has no chunk that nobody has taken.
-    fn take_chunks(&mut self, job: &Arc<Job>);
+    fn take_chunks(&mut self, job: &Arc<OffloadJob>);
 
     /// Waits for all that this worker has taken and not settled.
     fn finish(&mut self);
@@ -28,7 +28,7 @@ pub(super) trait Worker: Send + 'static {
 /// A helper thread and its queue.
 #[derive(Debug)]
 pub(super) struct Helper {
-    shared: Arc<Shared>,
+    shared: Arc<HelperShared>,
     thread: Option<JoinHandle<()>>,
     segment: &'static JobSegment,
     limit: u32,
@@ -36,22 +36,22 @@ pub(super) struct Helper {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct HelperShared {
     segment: &'static JobSegment,
-    state: Mutex<State>,
+    state: Mutex<HelperState>,
     wake: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    jobs: VecDeque<Arc<Job>>,
+struct HelperState {
+    jobs: VecDeque<Arc<OffloadJob>>,
     /// The helper holds a token: it looks at the queue again before it sleeps.
     is_active: bool,
     quit: bool,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl HelperShared {
+    fn lock(&self) -> MutexGuard<'_, HelperState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -60,7 +60,7 @@ impl Helper {
     /// A helper that may work while fewer than `limit` others of the node do. Its thread is not started.
     pub(super) fn new(segment: &'static JobSegment, limit: u32) -> Helper {
         Helper {
-            shared: Arc::new(Shared {
+            shared: Arc::new(HelperShared {
                 segment,
                 state: Mutex::default(),
                 wake: Condvar::new(),
@@ -91,7 +91,11 @@ impl Helper {
 
     /// Gives a job to the helper, started if need be with the worker that `worker` makes. False when there is no token for it or
     /// no thread: the job is not queued then.
-    pub(super) fn give<W: Worker>(&mut self, job: &Arc<Job>, worker: impl FnOnce() -> W) -> bool {
+    pub(super) fn give<W: Worker>(
+        &mut self,
+        job: &Arc<OffloadJob>,
+        worker: impl FnOnce() -> W,
+    ) -> bool {
         if self.limit == 0 || (self.thread.is_none() && !self.spawn(worker)) {
             return false;
         }
@@ -135,7 +139,7 @@ impl Drop for Helper {
 }
 
 /// The thread's life.
-fn serve<W: Worker>(shared: &Shared, mut worker: W) {
+fn serve<W: Worker>(shared: &HelperShared, mut worker: W) {
     let mut state = shared.lock();
     loop {
         if let Some(job) = state.jobs.pop_front() {

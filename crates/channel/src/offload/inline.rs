@@ -1,9 +1,9 @@
 //! `inline`: no engine at all. The rank copies a chunk at each look, so that a long copy is spread over its calls and
 //! other messages get on in between.
 
-use super::job::Job;
+use super::job::OffloadJob;
 use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities};
-use crate::Cost;
+use crate::EngineCost;
 use std::sync::Arc;
 
 /// The engine that copies in its caller's calls.
@@ -30,8 +30,8 @@ impl CopyEngine for InlineEngine {
         EngineCapabilities::OWN_MEMORY | EngineCapabilities::PEER_MEMORY
     }
 
-    fn cost(&self) -> Cost {
-        Cost {
+    fn cost(&self) -> EngineCost {
+        EngineCost {
             start_ns: 100.0,
             byte_ns: 0.09,
             copies: 1,
@@ -45,19 +45,19 @@ impl CopyEngine for InlineEngine {
 
 /// Starts a job that its caller drives. Copies nothing before the first look.
 pub(super) fn start_inline(job: CopyJob) -> Cookie {
-    Cookie::new(Job::new(job, None), Arc::new(ByCaller))
+    Cookie::new(OffloadJob::new(job, None), Arc::new(ByCaller))
 }
 
 impl Driver for ByCaller {
-    fn look(&self, job: &Arc<Job>) {
+    fn look(&self, job: &Arc<OffloadJob>) {
         job.copy_chunk();
     }
 
-    fn assist(&self, job: &Arc<Job>) -> bool {
+    fn assist(&self, job: &Arc<OffloadJob>) -> bool {
         job.copy_chunk()
     }
 
-    fn is_self_driven(&self, _job: &Job) -> bool {
+    fn is_self_driven(&self, _job: &OffloadJob) -> bool {
         false
     }
 }

@@ -9,7 +9,7 @@
 //! **Chunks.** Each of `CHUNK` bytes, taken through [`ChunkedJob`] by the helper thread, by the rank that waits, or for the device. A
 //! chunk that fails leaves its error number, abandons what nobody has taken, and settles like any other.
 
-use super::peer::{Direction, PeerMemory};
+use super::peer::{PeerCopyDirection, PeerMemory};
 use super::{CopyError, fork};
 use crate::memory::View;
 use mica_node::claims::ChunkedJob;
@@ -24,12 +24,12 @@ pub(super) const CHUNK: usize = 128 << 10;
 /// Bytes to copy: `icopy` (chai-2009, Table 5.1), `iread` or `iwrite` (Table 5.2), depending on where the two sides lie.
 #[derive(Debug, Clone)]
 pub struct CopyJob {
-    sides: Sides,
+    sides: JobSides,
     bytes: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Sides {
+enum JobSides {
     /// Both in this address space: own buffers, or a window onto a peer's memory.
     Own {
         from: View,
@@ -52,7 +52,7 @@ impl CopyJob {
     /// # Panics
     /// If one of them is shorter than `bytes`.
     pub fn copy(from: View, to: View, bytes: usize) -> CopyJob {
-        CopyJob::new(from.len().min(to.len()), bytes, Sides::Own { from, to })
+        CopyJob::new(from.len().min(to.len()), bytes, JobSides::Own { from, to })
     }
 
     /// Copies the first `bytes` bytes of a peer's memory `from` to `to`. If the peer's memory is shorter the job fails.
@@ -60,7 +60,7 @@ impl CopyJob {
     /// # Panics
     /// If `to` is shorter than `bytes`.
     pub fn read(from: PeerMemory, to: View, bytes: usize) -> CopyJob {
-        CopyJob::new(to.len(), bytes, Sides::Read { from, to })
+        CopyJob::new(to.len(), bytes, JobSides::Read { from, to })
     }
 
     /// Copies the first `bytes` bytes of `from` to a peer's memory `to`. If the peer's memory is shorter the job fails.
@@ -68,11 +68,11 @@ impl CopyJob {
     /// # Panics
     /// If `from` is shorter than `bytes`.
     pub fn write(from: View, to: PeerMemory, bytes: usize) -> CopyJob {
-        CopyJob::new(from.len(), bytes, Sides::Write { from, to })
+        CopyJob::new(from.len(), bytes, JobSides::Write { from, to })
     }
 
     /// A job whose sides in this process have `own` bytes. What a peer says of its memory is no invariant of ours.
-    fn new(own: usize, bytes: usize, sides: Sides) -> CopyJob {
+    fn new(own: usize, bytes: usize, sides: JobSides) -> CopyJob {
         assert!(bytes <= own, "a copy of {bytes} bytes of a view of {own}");
         CopyJob { sides, bytes }
     }
@@ -84,26 +84,30 @@ impl CopyJob {
 
     /// True when both sides lie in this process's address space, where a device can reach them.
     pub fn is_own_memory(&self) -> bool {
-        matches!(self.sides, Sides::Own { .. })
+        matches!(self.sides, JobSides::Own { .. })
     }
 
     /// Copies one part by the CPU.
     fn copy_part(&self, part: Range<usize>) -> Result<(), i32> {
         let (at, bytes) = (part.start, part.len());
         match &self.sides {
-            Sides::Own { from, to } => {
+            JobSides::Own { from, to } => {
                 copy_own(from, to, at, bytes);
                 Ok(())
             }
-            Sides::Read { from, to } => from.transfer(Direction::FromPeer, at, to.runs(at), bytes),
-            Sides::Write { from, to } => to.transfer(Direction::ToPeer, at, from.runs(at), bytes),
+            JobSides::Read { from, to } => {
+                from.transfer(PeerCopyDirection::FromPeer, at, to.runs(at), bytes)
+            }
+            JobSides::Write { from, to } => {
+                to.transfer(PeerCopyDirection::ToPeer, at, from.runs(at), bytes)
+            }
         }
     }
 
     /// The first stretch of `part` that is contiguous on both sides: source and destination address, and length. `None`
     /// unless both sides are own memory.
     pub(super) fn stretch(&self, part: Range<usize>) -> Option<(usize, usize, usize)> {
-        let Sides::Own { from, to } = &self.sides else {
+        let JobSides::Own { from, to } = &self.sides else {
             return None;
         };
         let (source, target) = (from.runs(part.start).next()?, to.runs(part.start).next()?);
@@ -142,14 +146,14 @@ fn copy_own(from: &View, to: &View, at: usize, bytes: usize) {
 }
 
 /// A job under way, shared by its cookie and by whoever works on it.
-pub(super) struct Job {
+pub(super) struct OffloadJob {
     pub(super) plan: CopyJob,
     chunks: ChunkedJob,
     /// Process (in generations of forks) whose memory it is.
     generation: u32,
 }
 
-impl std::fmt::Debug for Job {
+impl std::fmt::Debug for OffloadJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Job")
             .field("plan", &self.plan)
@@ -161,10 +165,10 @@ impl std::fmt::Debug for Job {
 /// A claimed chunk: the positions in the message that it covers.
 pub(super) type Chunk = Range<usize>;
 
-impl Job {
-    pub(super) fn new(plan: CopyJob, notify: Option<Notify>) -> Arc<Job> {
+impl OffloadJob {
+    pub(super) fn new(plan: CopyJob, notify: Option<Notify>) -> Arc<OffloadJob> {
         let chunks = u32::try_from(plan.bytes.div_ceil(CHUNK)).expect("fewer than 2^32 chunks");
-        Arc::new(Job {
+        Arc::new(OffloadJob {
             plan,
             chunks: ChunkedJob::new(chunks, notify),
             generation: fork::generation(),
@@ -224,9 +228,9 @@ impl Job {
             errno,
             bytes: self.plan.bytes,
             pid: match &self.plan.sides {
-                Sides::Own { .. } => None,
-                Sides::Read { from, .. } => Some(from.pid()),
-                Sides::Write { to, .. } => Some(to.pid()),
+                JobSides::Own { .. } => None,
+                JobSides::Read { from, .. } => Some(from.pid()),
+                JobSides::Write { to, .. } => Some(to.pid()),
             },
         }))
     }

@@ -39,11 +39,11 @@ pub use helper::spawn_helper;
 pub use inline::InlineEngine;
 pub use job::{CopyJob, Notify};
 pub use peer::PeerMemory;
-pub use recommended::{EngineKind, Facts, Setup, open, recommended};
+pub use recommended::{EngineFacts, EngineKind, Setup, open, recommended};
 pub use thread::ThreadEngine;
 
-use crate::Cost;
-use job::Job;
+use crate::EngineCost;
+use job::OffloadJob;
 use std::sync::Arc;
 
 bitflags::bitflags! {
@@ -89,7 +89,7 @@ pub enum CopyError {
 
 /// How far a job is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Progress {
+pub enum JobProgress {
     /// Bytes are still missing.
     Pending,
     /// All bytes are in place.
@@ -107,7 +107,7 @@ pub trait CopyEngine: Send + std::fmt::Debug {
     fn capabilities(&self) -> EngineCapabilities;
 
     /// What a job costs the caller's core, as far as it is known without calibration.
-    fn cost(&self) -> Cost;
+    fn cost(&self) -> EngineCost;
 
     /// Starts a job and returns at once. Nothing is refused; see the module's head.
     #[must_use = "a job is stopped when its cookie is dropped"]
@@ -129,32 +129,32 @@ pub trait CopyEngine: Send + std::fmt::Debug {
 /// How an engine gets on with a job when the job's owner looks at it.
 trait Driver: Send + Sync + std::fmt::Debug {
     /// Does a bounded piece of work, if the job would not get on otherwise.
-    fn look(&self, job: &Arc<Job>);
+    fn look(&self, job: &Arc<OffloadJob>);
 
     /// Does a bounded piece of work on behalf of an owner who has nothing else to do. False if there was none: the rest is
     /// with somebody who finishes it without the owner.
-    fn assist(&self, job: &Arc<Job>) -> bool;
+    fn assist(&self, job: &Arc<OffloadJob>) -> bool;
 
     /// True if the job gets on, and its end is told, without the owner's looks.
-    fn is_self_driven(&self, job: &Job) -> bool;
+    fn is_self_driven(&self, job: &OffloadJob) -> bool;
 }
 
 /// A started job. Whoever has it owns the job: dropping it stops the job where it is, and blocks until the chunks that
 /// are being copied at that moment (at most a few, of some 10 us each) are through.
 #[derive(Debug)]
 pub struct Cookie {
-    job: Arc<Job>,
+    job: Arc<OffloadJob>,
     driver: Arc<dyn Driver>,
 }
 
 impl Cookie {
-    fn new(job: Arc<Job>, driver: Arc<dyn Driver>) -> Cookie {
+    fn new(job: Arc<OffloadJob>, driver: Arc<dyn Driver>) -> Cookie {
         Cookie { job, driver }
     }
 
     /// Looks how far the job is. Never blocks; where nobody else drives the job, copies one chunk (128 KiB) or feeds the
     /// device.
-    pub fn check(&self) -> Progress {
+    pub fn check(&self) -> JobProgress {
         if !self.job.is_ours() {
             return self.forked();
         }
@@ -165,7 +165,7 @@ impl Cookie {
     }
 
     /// As [`check`](Cookie::check), for a caller who has nothing else to do: takes a chunk off the helper's hands and copies it.
-    pub fn assist(&self) -> Progress {
+    pub fn assist(&self) -> JobProgress {
         if !self.job.is_ours() {
             return self.forked();
         }
@@ -192,7 +192,7 @@ impl Cookie {
             }
         }
         match self.forked() {
-            Progress::Failed(error) => Err(error),
+            JobProgress::Failed(error) => Err(error),
             _ => unreachable!("a forked job is failed"),
         }
     }
@@ -209,19 +209,19 @@ impl Cookie {
         self.job.plan.bytes()
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> JobProgress {
         match self.job.outcome() {
-            None => Progress::Pending,
-            Some(Ok(())) => Progress::Done,
-            Some(Err(error)) => Progress::Failed(error),
+            None => JobProgress::Pending,
+            Some(Ok(())) => JobProgress::Done,
+            Some(Err(error)) => JobProgress::Failed(error),
         }
     }
 
     #[cold]
-    fn forked(&self) -> Progress {
+    fn forked(&self) -> JobProgress {
         // A job that was over before the fork has left its bytes in the child, too.
         match self.progress() {
-            Progress::Pending => Progress::Failed(CopyError::Forked {
+            JobProgress::Pending => JobProgress::Failed(CopyError::Forked {
                 bytes: self.bytes(),
             }),
             over => over,

@@ -4,7 +4,7 @@
 //! error number. Whether the kernel allows it at all, and whether a process number means the same process on both sides,
 //! is found out once for each peer by the direct channel's probe; a job should be made for peers that passed it.
 
-use crate::memory::Run;
+use crate::memory::ByteRun;
 
 /// Pieces a call takes on each side (UIO_MAXIOV).
 const VECTOR: usize = 1024;
@@ -13,7 +13,7 @@ const VECTOR: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerMemory {
     pid: u32,
-    runs: Vec<Run>,
+    runs: Vec<ByteRun>,
     /// Position in the message of each run's first byte.
     starts: Vec<usize>,
     len: usize,
@@ -21,7 +21,7 @@ pub struct PeerMemory {
 
 /// Which way the bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum PeerCopyDirection {
     FromPeer,
     ToPeer,
 }
@@ -29,7 +29,7 @@ pub(super) enum Direction {
 impl PeerMemory {
     /// `bytes` bytes at `address` of process `pid`.
     pub fn contiguous(pid: u32, address: u64, bytes: usize) -> PeerMemory {
-        let run = Run {
+        let run = ByteRun {
             address: address as usize,
             len: bytes,
         };
@@ -37,7 +37,7 @@ impl PeerMemory {
     }
 
     /// The runs of process `pid`, in the order of the message.
-    pub fn scattered(pid: u32, runs: Vec<Run>) -> PeerMemory {
+    pub fn scattered(pid: u32, runs: Vec<ByteRun>) -> PeerMemory {
         let mut len = 0usize;
         let starts = runs
             .iter()
@@ -68,16 +68,16 @@ impl PeerMemory {
         let mut list = Vec::new();
         list.try_reserve_exact(bytes).map_err(|_| libc::ENOMEM)?;
         list.resize(bytes, 0u8);
-        let to = Run {
+        let to = ByteRun {
             address: list.as_mut_ptr().expose_provenance(),
             len: bytes,
         };
         let peer = PeerMemory::contiguous(pid, table, bytes);
-        peer.transfer(Direction::FromPeer, 0, std::iter::once(to), bytes)?;
+        peer.transfer(PeerCopyDirection::FromPeer, 0, std::iter::once(to), bytes)?;
         let word = |entry: &[u8], at: usize| {
             u64::from_ne_bytes(entry[at..at + 8].try_into().expect("8 bytes")) as usize
         };
-        let runs = list.chunks_exact(16).map(|entry| Run {
+        let runs = list.chunks_exact(16).map(|entry| ByteRun {
             address: word(entry, 0),
             len: word(entry, 8),
         });
@@ -100,7 +100,7 @@ impl PeerMemory {
     }
 
     /// The stretches from `position` on.
-    fn runs(&self, position: usize) -> impl Iterator<Item = Run> + '_ {
+    fn runs(&self, position: usize) -> impl Iterator<Item = ByteRun> + '_ {
         // The last run that starts at or before the position holds it; runs of no bytes are skipped.
         let first = self.starts.partition_point(|&start| start <= position);
         let first = first.saturating_sub(1);
@@ -114,7 +114,7 @@ impl PeerMemory {
                     0
                 };
                 let len = run.len.checked_sub(skip).filter(|&len| len > 0)?;
-                Some(Run {
+                Some(ByteRun {
                     address: run.address.wrapping_add(skip),
                     len,
                 })
@@ -128,9 +128,9 @@ impl PeerMemory {
     /// The error number of the call; some of the bytes may have been moved.
     pub(super) fn transfer(
         &self,
-        direction: Direction,
+        direction: PeerCopyDirection,
         position: usize,
-        own: impl Iterator<Item = Run>,
+        own: impl Iterator<Item = ByteRun>,
         bytes: usize,
     ) -> Result<(), i32> {
         let (mut own, mut peer) = (
@@ -156,7 +156,7 @@ impl PeerMemory {
     /// One call; returns how many bytes it moved, not 0.
     fn call(
         &self,
-        direction: Direction,
+        direction: PeerCopyDirection,
         own: &[libc::iovec],
         peer: &[libc::iovec],
     ) -> Result<usize, i32> {
@@ -167,7 +167,7 @@ impl PeerMemory {
             // exclusive buffer); the kernel checks the peer's.
             let n = unsafe {
                 match direction {
-                    Direction::FromPeer => libc::process_vm_readv(
+                    PeerCopyDirection::FromPeer => libc::process_vm_readv(
                         pid,
                         own.as_ptr(),
                         own_count,
@@ -175,7 +175,7 @@ impl PeerMemory {
                         peer_count,
                         0,
                     ),
-                    Direction::ToPeer => libc::process_vm_writev(
+                    PeerCopyDirection::ToPeer => libc::process_vm_writev(
                         pid,
                         own.as_ptr(),
                         own_count,
@@ -208,7 +208,7 @@ struct Pieces<I> {
     vector: Vec<libc::iovec>,
 }
 
-impl<I: Iterator<Item = Run>> Pieces<I> {
+impl<I: Iterator<Item = ByteRun>> Pieces<I> {
     fn new(runs: I, bytes: usize) -> Pieces<I> {
         Pieces {
             runs,

@@ -19,7 +19,7 @@ pub enum EngineKind {
 
 /// What the choice depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts {
+pub struct EngineFacts {
     /// Ranks on the node.
     pub ranks: u32,
     /// Cores that they may use.
@@ -28,7 +28,7 @@ pub struct Facts {
     pub dsa: bool,
 }
 
-impl Facts {
+impl EngineFacts {
     /// Cores that no rank needs.
     pub fn free_cores(&self) -> u32 {
         self.cores.saturating_sub(self.ranks)
@@ -38,7 +38,7 @@ impl Facts {
 /// The engine for `request`, the text of `MICA_COPY_ENGINE`, and how many helpers may be at work on the node at once.
 /// `auto` takes the device if there is one, a helper thread if there is a core for it, and nothing otherwise. Who asks
 /// for a thread gets at least one. `None` if the text names no engine.
-pub fn recommended(request: &str, facts: &Facts) -> Option<(EngineKind, u32)> {
+pub fn recommended(request: &str, facts: &EngineFacts) -> Option<(EngineKind, u32)> {
     let kind = match request {
         "auto" if facts.dsa => EngineKind::Dsa,
         "auto" if facts.free_cores() > 0 => EngineKind::Thread,
@@ -89,7 +89,7 @@ pub fn open(
     segment: &'static JobSegment,
     notify: Option<Notify>,
 ) -> Result<Box<dyn CopyEngine>, NoDevice> {
-    let facts = |dsa| Facts {
+    let facts = |dsa| EngineFacts {
         ranks: segment.ranks(),
         cores: segment.available_cores(),
         dsa,
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn choose(request: &str, ranks: u32, cores: u32, dsa: bool) -> (EngineKind, u32) {
-        recommended(request, &Facts { ranks, cores, dsa }).expect("a known engine")
+        recommended(request, &EngineFacts { ranks, cores, dsa }).expect("a known engine")
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(choose("inline", 1, 64, true), (EngineKind::Inline, 0));
         assert_eq!(choose("dsa", 1, 64, false), (EngineKind::Dsa, 0));
         assert_eq!(choose("dsa+thread", 2, 2, true), (EngineKind::DsaThread, 1));
-        let facts = Facts {
+        let facts = EngineFacts {
             ranks: 1,
             cores: 1,
             dsa: false,
@@ -148,12 +148,13 @@ mod tests {
 
     #[test]
     fn every_choice_of_the_tunable_names_an_engine() {
-        let mica_node::tunables::Kind::Choice(words) = mica_node::tunables::COPY_ENGINE.kind else {
+        let mica_node::tunables::TunableKind::Choice(words) = mica_node::tunables::COPY_ENGINE.kind
+        else {
             panic!("a choice");
         };
         for word in words {
             let (ranks, cores, dsa) = (1, 2, true);
-            let chosen = recommended(word, &Facts { ranks, cores, dsa });
+            let chosen = recommended(word, &EngineFacts { ranks, cores, dsa });
             assert!(chosen.is_some(), "{word}");
         }
     }

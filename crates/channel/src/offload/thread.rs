@@ -2,9 +2,9 @@
 
 use super::helper::{Helper, Worker};
 use super::inline::ByCaller;
-use super::job::Job;
+use super::job::OffloadJob;
 use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, Notify, Setup};
-use crate::Cost;
+use crate::EngineCost;
 use std::sync::Arc;
 
 /// The engine that has a helper thread copy.
@@ -37,8 +37,8 @@ impl CopyEngine for ThreadEngine {
             | EngineCapabilities::SELF_DRIVEN
     }
 
-    fn cost(&self) -> Cost {
-        Cost {
+    fn cost(&self) -> EngineCost {
+        EngineCost {
             // Waking the helper; its copying is not the caller's.
             start_ns: 3000.0,
             byte_ns: 0.0,
@@ -48,7 +48,7 @@ impl CopyEngine for ThreadEngine {
 
     fn start(&mut self, job: CopyJob) -> Cookie {
         self.helper.claim();
-        let job = Job::new(job, self.notify());
+        let job = OffloadJob::new(job, self.notify());
         if job.has_unclaimed() && self.helper.give(&job, || ByCpu) {
             Cookie::new(job, Arc::new(ByHelper))
         } else {
@@ -65,7 +65,7 @@ impl CopyEngine for ThreadEngine {
 struct ByCpu;
 
 impl Worker for ByCpu {
-    fn take_chunks(&mut self, job: &Arc<Job>) {
+    fn take_chunks(&mut self, job: &Arc<OffloadJob>) {
         while job.copy_chunk() {}
     }
 
@@ -77,13 +77,13 @@ impl Worker for ByCpu {
 pub(super) struct ByHelper;
 
 impl Driver for ByHelper {
-    fn look(&self, _job: &Arc<Job>) {}
+    fn look(&self, _job: &Arc<OffloadJob>) {}
 
-    fn assist(&self, job: &Arc<Job>) -> bool {
+    fn assist(&self, job: &Arc<OffloadJob>) -> bool {
         job.copy_chunk()
     }
 
-    fn is_self_driven(&self, _job: &Job) -> bool {
+    fn is_self_driven(&self, _job: &OffloadJob) -> bool {
         true
     }
 }

@@ -22,9 +22,9 @@ mod tests;
 pub use mica_node::ring::{INLINE, PAYLOAD_MAX, Packet};
 
 use crate::memory::View;
-use crate::{Capabilities, Channel, ChannelError, Messages};
-use advanced::Advanced;
-use basic::Basic;
+use crate::{Capabilities, Channel, ChannelError, PacketSource};
+use advanced::AdvancedShm;
+use basic::BasicShm;
 use mica_node::doorbell::Knocks;
 use mica_node::park::Fencing;
 use mica_node::segment::JobSegment;
@@ -45,9 +45,9 @@ pub fn inline_packet(kind: u8, context: u64, tag: i32, view: &View) -> Packet {
 /// One rank's end of the shared-memory channel.
 #[derive(Debug)]
 pub struct Shm {
-    advanced: Advanced,
+    advanced: AdvancedShm,
     /// Set if any peers have FIFOs; `advanced` stays empty for those.
-    basic: Option<Box<Basic>>,
+    basic: Option<Box<BasicShm>>,
     /// Who has something for this rank: each sender knocks before its first message.
     knocks: Knocks<'static>,
     segment: &'static JobSegment,
@@ -79,12 +79,12 @@ impl Shm {
         on: bool,
     ) -> Result<Shm, ChannelError> {
         let basic = if on && segment.geometry().has_fifos() {
-            Some(Box::new(Basic::open(segment, me, fencing)?))
+            Some(Box::new(BasicShm::open(segment, me, fencing)?))
         } else {
             None
         };
         Ok(Shm {
-            advanced: Advanced::new(segment, me, fencing),
+            advanced: AdvancedShm::new(segment, me, fencing),
             basic,
             knocks: segment.knocks(me),
             segment,
@@ -110,7 +110,7 @@ impl Shm {
     }
 
     /// The FIFOs to `peer` and others, if `peer` has one.
-    fn fifo_to(&mut self, peer: u32) -> Option<&mut Basic> {
+    fn fifo_to(&mut self, peer: u32) -> Option<&mut BasicShm> {
         self.basic
             .as_deref_mut()
             .filter(|basic| basic.has_outlet(peer))
@@ -286,10 +286,10 @@ impl Shm {
     }
 
     /// The FIFOs of those who have knocked and were heard by [`Shm::peek`]; `None` under the advanced design.
-    pub fn fifos(&mut self) -> Option<&mut dyn Messages> {
+    pub fn fifos(&mut self) -> Option<&mut dyn PacketSource> {
         self.basic
             .as_deref_mut()
-            .map(|basic| basic as &mut dyn Messages)
+            .map(|basic| basic as &mut dyn PacketSource)
     }
 
     /// True when a look at the rings or at the FIFOs would find something. For the last look before parking.
@@ -342,7 +342,7 @@ impl Shm {
     }
 
     #[cold]
-    fn basic(&self) -> &Basic {
+    fn basic(&self) -> &BasicShm {
         self.basic.as_ref().expect("a packet came by some way")
     }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::memory::{Block, Shape};
 use mica_node::segment::{JobSpec, PAGE};
-use mica_node::topology::Place;
+use mica_node::topology::CorePlace;
 use mica_node::tunables::SegmentShape;
 
 const ADVANCED: SegmentShape = SegmentShape {
@@ -28,7 +28,7 @@ const MIXED: SegmentShape = SegmentShape {
 };
 
 fn segment(shape: SegmentShape, ranks: usize) -> &'static JobSegment {
-    let places = vec![Place::UNKNOWN; ranks];
+    let places = vec![CorePlace::UNKNOWN; ranks];
     let spec = JobSpec::on_one_node(&places, 2, &[]);
     let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
     Box::leak(Box::new(segment))

@@ -7,7 +7,7 @@ use crate::kit::{
     AFTER, MIB, Memory, PAGE, Peer, Scenario, auto, expose_moved, file_bytes, finish, is_moved,
     job, need_mapped, owner, skip, start, succeeds_in_child,
 };
-use mica_channel::direct::{Direct, Kept};
+use mica_channel::direct::{Direct, SkipReason};
 use mica_node::segment::JobSegment;
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -188,7 +188,7 @@ fn own_mappings() {
         }
     }
     let usage = direct.usage().unwrap();
-    assert!(usage.kept.contains(&(Kept::Foreign, 3)), "{usage:?}");
+    assert!(usage.kept.contains(&(SkipReason::Foreign, 3)), "{usage:?}");
     assert_eq!(count_threads(), 1, "no helper without a migration");
     // As it was.
     assert_eq!(advise(memory, libc::MADV_DONTNEED), 0);
@@ -381,7 +381,10 @@ fn advised_before() {
     }
     let usage = direct.usage().unwrap();
     assert!(
-        usage.kept.iter().any(|(why, _)| *why == Kept::Advised),
+        usage
+            .kept
+            .iter()
+            .any(|(why, _)| *why == SkipReason::Advised),
         "{usage:?}"
     );
     assert!(succeeds_in_child(|| is_zero(pages)), "as advised");

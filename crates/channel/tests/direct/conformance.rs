@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::kit::{self, MIB, Memory, PAGE, Peer, Scenario, job, skip};
 use crate::mock::{Mock, Shared};
-use mica_channel::direct::{Backend, Direct, Exposed, Options};
+use mica_channel::direct::{Backend, Direct, DirectOptions, Exposed};
 use mica_channel::memory::Block;
 use mica_channel::memory::Shape;
 
@@ -28,14 +28,14 @@ const ROOM: usize = 6 * MIB;
 fn cma() -> Ends {
     let segment = job(3);
     segment.claim(0).expect("free");
-    let mut direct = Direct::new(segment, 0, &Options::CMA);
+    let mut direct = Direct::new(segment, 0, &DirectOptions::CMA);
     if !direct.is_usable(0) {
         skip(&format!("{:?}", direct.refusal(0)));
     }
     let peers = [1, 2].map(|rank| {
         Peer::fork(|| {
             segment.claim(rank).expect("free");
-            let mut direct = Direct::new(segment, rank, &Options::CMA);
+            let mut direct = Direct::new(segment, rank, &DirectOptions::CMA);
             if !direct.is_usable(0) {
                 skip(&format!("{:?}", direct.refusal(0)));
             }
@@ -67,7 +67,8 @@ fn xpmem() -> Ends {
     let shared = Shared::new(ROOM);
     let end = move |rank| {
         let device = Arc::new(Mock::new(shared));
-        Direct::with_xpmem(segment, rank, &Options::CMA, device).expect("the mock makes segments")
+        Direct::with_xpmem(segment, rank, &DirectOptions::CMA, device)
+            .expect("the mock makes segments")
     };
     let direct = end(0);
     let peers = [1, 2].map(|rank| {
@@ -161,8 +162,8 @@ fn attachments() {
     segment.claim(0).expect("free");
     let shared = Shared::new(16 * MIB);
     let device = Arc::new(Mock::new(shared));
-    let mut direct =
-        Direct::with_xpmem(segment, 0, &Options::CMA, Arc::clone(&device) as _).expect("mock");
+    let mut direct = Direct::with_xpmem(segment, 0, &DirectOptions::CMA, Arc::clone(&device) as _)
+        .expect("mock");
     assert!(direct.usage().is_none());
     let mine = Block::allocate(PAGE)
         .unwrap()

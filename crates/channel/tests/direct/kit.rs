@@ -4,11 +4,11 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use mica_channel::direct::{Backend, Direct, Exposed, Exposure, Options};
+use mica_channel::direct::{Backend, Direct, DirectOptions, Exposed, Exposure};
 use mica_channel::memory::{Block, Shape, View};
-use mica_node::maps::Maps;
+use mica_node::maps::ProcMap;
 use mica_node::segment::{JobSegment, JobSpec};
-use mica_node::topology::Place;
+use mica_node::topology::CorePlace;
 
 pub type Scenario = (&'static str, fn());
 
@@ -76,26 +76,26 @@ pub fn succeeds_in_child(body: impl FnOnce()) -> bool {
 
 /// A job of `ranks` ranks, known to this process and those it forks from now on.
 pub fn job(ranks: usize) -> &'static JobSegment {
-    let places = vec![Place::UNKNOWN; ranks];
+    let places = vec![CorePlace::UNKNOWN; ranks];
     let spec = JobSpec::on_one_node(&places, 2, &[]);
     Box::leak(Box::new(JobSegment::create(&spec).expect("segment")))
 }
 
 /// Options with `mapped` on, for all memory.
-pub fn mapped() -> Options {
-    Options {
+pub fn mapped() -> DirectOptions {
+    DirectOptions {
         mapped: true,
         mapped_all: true,
         mapped_after: AFTER,
         mapped_min: PAGE,
         mapped_max: 1 << 30,
-        ..Options::CMA
+        ..DirectOptions::CMA
     }
 }
 
 /// As by default: not what the program has mapped itself.
-pub fn auto() -> Options {
-    Options {
+pub fn auto() -> DirectOptions {
+    DirectOptions {
         mapped_all: false,
         ..mapped()
     }
@@ -103,7 +103,7 @@ pub fn auto() -> Options {
 
 /// Ends the scenario where `mapped` cannot work here.
 pub fn need_mapped() {
-    if let Err(why) = Maps::open() {
+    if let Err(why) = ProcMap::open() {
         skip(&format!("PROCMAP_QUERY: {why}"));
     }
 }

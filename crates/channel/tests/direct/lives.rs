@@ -289,7 +289,7 @@ fn donor_in_use() {
         usage
             .kept
             .iter()
-            .any(|(why, _)| *why == mica_channel::direct::Kept::Overlap)
+            .any(|(why, _)| *why == mica_channel::direct::SkipReason::Overlap)
     );
     drop((low, high));
     // Refusals make the next attempt later, not impossible.

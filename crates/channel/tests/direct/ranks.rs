@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::kit::{self, MIB, Memory, PAGE, finish, job, mapped, need_mapped, skip, start};
 use crate::mock::{Mock, Shared};
-use mica_channel::direct::{Direct, Options, Published, Reach};
+use mica_channel::direct::{Direct, DirectOptions, PeerAccess, PublishedBuffer};
 use mica_node::segment::JobSegment;
 
 /// Bytes of memory that a rank has for buffers.
@@ -40,7 +40,7 @@ pub struct Rank {
     pub rank: u32,
     pub ranks: u32,
     pub means: Means,
-    pub reach: Reach,
+    pub reach: PeerAccess,
     pub direct: Direct,
     /// Memory for buffers, [`ROOM`] bytes.
     pub memory: Memory,
@@ -68,10 +68,10 @@ impl Rank {
     ) -> Rank {
         segment.claim(rank).expect("free");
         let direct = match (means, shared) {
-            (Means::Cma, _) => Direct::new(segment, rank, &Options::CMA),
+            (Means::Cma, _) => Direct::new(segment, rank, &DirectOptions::CMA),
             (Means::Xpmem, Some(shared)) => {
                 let device = Arc::new(Mock::new(shared));
-                Direct::with_xpmem(segment, rank, &Options::CMA, device).expect("the mock")
+                Direct::with_xpmem(segment, rank, &DirectOptions::CMA, device).expect("the mock")
             }
             _ => Direct::new(segment, rank, &mapped()),
         };
@@ -128,7 +128,7 @@ impl Rank {
     }
 
     /// Exposes a buffer as often as it takes to have it moved, and tells the others.
-    pub fn publish(&self, buffer: Memory) -> Published {
+    pub fn publish(&self, buffer: Memory) -> PublishedBuffer {
         let mut published = self.reach.expose(buffer.at, buffer.len);
         for _ in 0..kit::AFTER {
             // Again only once the last one is gone: what is exposed is not moved.
@@ -140,7 +140,7 @@ impl Rank {
     }
 
     /// Tells the others of an exposure.
-    pub fn announce(&self, published: &Published, len: usize) {
+    pub fn announce(&self, published: &PublishedBuffer, len: usize) {
         let words = published.words();
         self.tell(0, words[0]);
         self.tell(1, words[1]);

@@ -2,8 +2,8 @@
 
 use crate::kit::{self, MIB, Memory, PAGE, Scenario, pattern};
 use crate::ranks::{Means, Rank, run};
-use mica_channel::direct::{Direct, Options, Reached};
-use mica_channel::memory::{Block, Layout, Region, Shape, View};
+use mica_channel::direct::{Direct, DirectOptions, PeerBuffer};
+use mica_channel::memory::{Block, Region, Shape, TypeLayout, View};
 use std::sync::Arc;
 
 pub const SCENARIOS: &[Scenario] = &[
@@ -69,7 +69,7 @@ fn own(len: usize) -> (Region, View) {
 
 /// Room for at least `len` bytes of a message that lie in pieces of 3 bytes, 5 apart, the last ones first.
 fn scattered(len: usize) -> View {
-    let byte = Layout::basic(1, 1).expect("a byte");
+    let byte = TypeLayout::basic(1, 1).expect("a byte");
     let count = len.div_ceil(3).max(1);
     let layout = byte.hvector(count as u64, 3, -5).expect("a vector");
     let lowest = layout.true_lb();
@@ -89,7 +89,7 @@ fn expected(seed: u8, from: usize, len: usize) -> Vec<u8> {
 }
 
 /// Reads a peer's buffer, which has the pattern `seed`, in all ways.
-fn read(reached: &Reached, len: usize, seed: u8) {
+fn read(reached: &PeerBuffer, len: usize, seed: u8) {
     for (from, n) in parts(len) {
         let right = expected(seed, from, n);
         let (block, view) = own(n + 3);
@@ -113,7 +113,7 @@ fn read(reached: &Reached, len: usize, seed: u8) {
                 place.read_bytes(&mut got);
                 assert_eq!(got, right);
                 // Every second pair of bytes, copied from one layout to another.
-                let pairs = Layout::basic(2, 1).unwrap().resized(0, 4).unwrap();
+                let pairs = TypeLayout::basic(2, 1).unwrap().resized(0, 4).unwrap();
                 let shape = Shape::of(&Arc::new(pairs), n / 4).unwrap();
                 let there = place.view(shape);
                 let here = scattered(there.len());
@@ -135,7 +135,7 @@ fn share(len: usize, rank: u32, ranks: u32) -> std::ops::Range<usize> {
 }
 
 /// Writes this rank's share of a peer's buffer, in two parts, of which one comes from pieces.
-fn write(reached: &Reached, len: usize, rank: &Rank, seed: u8) {
+fn write(reached: &PeerBuffer, len: usize, rank: &Rank, seed: u8) {
     let share = share(len, rank.rank, rank.ranks);
     let middle = share.start + share.len() / 3;
     let (_, plain) = own(middle - share.start + 1);
@@ -161,7 +161,7 @@ fn conforms(rank: &mut Rank) {
             let of = |rank: u32| seed.wrapping_add(rank as u8);
             buffer.fill(of(rank.rank));
             rank.barrier();
-            let peers: Vec<Reached> = rank
+            let peers: Vec<PeerBuffer> = rank
                 .peers()
                 .map(|peer| {
                     let (words, told, whole) = rank.announced(peer);
@@ -229,7 +229,7 @@ fn many(rank: &mut Rank) {
         let published_input = rank.publish(input);
         let published_output = rank.reach.expose(output.at, len);
         rank.barrier();
-        let inputs: Vec<Reached> = (0..rank.ranks)
+        let inputs: Vec<PeerBuffer> = (0..rank.ranks)
             .map(|peer| {
                 let (words, len, _) = rank.announced(peer);
                 rank.reach.open(peer, words, len).expect("in reach")
@@ -238,7 +238,7 @@ fn many(rank: &mut Rank) {
         rank.barrier();
         rank.announce(&published_output, len);
         rank.barrier();
-        let outputs: Vec<Reached> = (0..rank.ranks)
+        let outputs: Vec<PeerBuffer> = (0..rank.ranks)
             .map(|peer| {
                 let (words, len, _) = rank.announced(peer);
                 rank.reach.open(peer, words, len).expect("in reach")
@@ -353,7 +353,7 @@ fn spans(rank: &mut Rank) {
     let memory = rank.memory.part(4 * MIB, MIB);
     memory.fill(50 + rank.rank as u8);
     // Its lowest byte lies below its address.
-    let layout = Layout::basic(1, 1).unwrap();
+    let layout = TypeLayout::basic(1, 1).unwrap();
     let layout = layout
         .hindexed((0..blocks).map(|i| (block, (i as i64 - 100) * stride)))
         .unwrap();
@@ -522,7 +522,7 @@ fn regions_last(rank: &mut Rank) {
     let peer = 1 - rank.rank;
     let (words, len, _) = rank.announced(peer);
     // A channel that is gone by the time.
-    let other = Direct::new(rank.segment, rank.rank, &Options::CMA).reach();
+    let other = Direct::new(rank.segment, rank.rank, &DirectOptions::CMA).reach();
     assert!(!other.can_load_store() && rank.reach.can_load_store());
     let reached = other.open(peer, words, len).expect("in reach");
     let region = reached.region(10, 100).expect("a window");
@@ -609,7 +609,7 @@ fn errors(rank: &mut Rank) {
 fn nothing() {
     let segment = kit::job(1);
     segment.claim(0).unwrap();
-    let reach = Direct::new(segment, 0, &Options::OFF).reach();
+    let reach = Direct::new(segment, 0, &DirectOptions::OFF).reach();
     let buffer = Memory::map(PAGE);
     assert!(!reach.can_load_store() && !reach.cma_works(0) && !reach.cma_works(7));
     let published = reach.expose(buffer.at, PAGE);

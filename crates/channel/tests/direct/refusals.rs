@@ -4,7 +4,7 @@ use crate::kit::{
     AFTER, MIB, Memory, PAGE, Peer, Scenario, expose_moved, file_bytes, is_moved, job, mapped,
     need_mapped, owner, skip, succeeds_in_child,
 };
-use mica_channel::direct::{Backend, Direct, HelperThread, Kept, Options};
+use mica_channel::direct::{Backend, Direct, DirectOptions, HelperThread, SkipReason};
 
 pub const SCENARIOS: &[Scenario] = &[
     ("the_stack_stays", stack),
@@ -24,7 +24,7 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 #[track_caller]
-fn stays(direct: &mut Direct, memory: Memory, why: Kept) {
+fn stays(direct: &mut Direct, memory: Memory, why: SkipReason) {
     for _ in 0..=AFTER {
         assert!(!is_moved(direct, memory));
     }
@@ -42,7 +42,7 @@ fn stack() {
         at: array.as_mut_ptr().expose_provenance(),
         len: array.len(),
     };
-    stays(&mut direct, memory, Kept::Thread);
+    stays(&mut direct, memory, SkipReason::Thread);
     // A thread's stack is memory as any, but for its own frames.
     std::thread::scope(|s| {
         s.spawn(|| {
@@ -54,7 +54,7 @@ fn stack() {
                     at,
                     len: array.len(),
                 },
-                Kept::Thread,
+                SkipReason::Thread,
             );
         });
     });
@@ -69,15 +69,15 @@ fn files() {
     stays(
         &mut direct,
         Memory::map_as(0, 8 * PAGE, both, libc::MAP_PRIVATE, fd),
-        Kept::Kind,
+        SkipReason::Kind,
     );
     let shared = Memory::map_as(0, 8 * PAGE, both, libc::MAP_SHARED, -1);
-    stays(&mut direct, shared, Kept::Kind);
+    stays(&mut direct, shared, SkipReason::Kind);
     let constant = Memory::map_as(0, 8 * PAGE, libc::PROT_READ, libc::MAP_PRIVATE, -1);
-    stays(&mut direct, constant, Kept::Kind);
+    stays(&mut direct, constant, SkipReason::Kind);
     let holed = Memory::map(8 * PAGE);
     holed.part(4 * PAGE, PAGE).unmap();
-    stays(&mut direct, holed, Kept::Kind);
+    stays(&mut direct, holed, SkipReason::Kind);
 }
 
 fn locked() {
@@ -89,7 +89,7 @@ fn locked() {
         skip(&format!("mlock: {}", std::io::Error::last_os_error()));
     }
     let buffer = Memory::map(8 * PAGE);
-    stays(&mut direct, buffer, Kept::Pinned);
+    stays(&mut direct, buffer, SkipReason::Pinned);
 }
 
 fn arenas() {
@@ -105,7 +105,7 @@ fn arenas() {
                     at,
                     len: block.len(),
                 },
-                Kept::Arena,
+                SkipReason::Arena,
             );
         });
     });
@@ -121,7 +121,7 @@ fn areas() {
         len: 2 * PAGE,
     };
     cells.fill(3);
-    stays(&mut direct, cells, Kept::Kind);
+    stays(&mut direct, cells, SkipReason::Kind);
     // What looks for memory to give back finds none of its own there.
     let moved = Memory::map(MIB);
     drop(expose_moved(&mut direct, moved));
@@ -133,7 +133,7 @@ fn short() {
     need_mapped();
     let segment = job(1);
     segment.claim(0).unwrap();
-    let options = Options {
+    let options = DirectOptions {
         mapped_min: 8 * PAGE,
         ..mapped()
     };
@@ -154,15 +154,15 @@ fn limit() {
     need_mapped();
     let segment = job(1);
     segment.claim(0).unwrap();
-    let options = Options {
+    let options = DirectOptions {
         mapped_max: MIB,
         ..mapped()
     };
     let mut direct = Direct::new(segment, 0, &options);
-    stays(&mut direct, Memory::map(MIB + PAGE), Kept::TooMuch);
+    stays(&mut direct, Memory::map(MIB + PAGE), SkipReason::TooMuch);
     let fits = Memory::map(MIB);
     drop(expose_moved(&mut direct, fits));
-    stays(&mut direct, Memory::map(4 * PAGE), Kept::TooMuch);
+    stays(&mut direct, Memory::map(4 * PAGE), SkipReason::TooMuch);
     fits.unmap();
     let buffer = Memory::map(4 * PAGE);
     assert!((0..100).any(|_| is_moved(&mut direct, buffer)));
@@ -177,7 +177,7 @@ fn slots() {
         drop(expose_moved(&mut direct, buffer(i)));
     }
     assert_eq!(direct.usage().unwrap().slots, 256);
-    stays(&mut direct, buffer(256), Kept::NoSlot);
+    stays(&mut direct, buffer(256), SkipReason::NoSlot);
     buffer(17).unmap();
     drop(expose_moved(&mut direct, buffer(257)));
     assert_eq!(direct.usage().unwrap().slots, 256);
@@ -194,8 +194,8 @@ fn lent() {
     let held = direct.expose(receiving.at, receiving.len).unwrap();
     assert_eq!(held.exposure().backend(), Backend::Cma);
     let other = memory.part(2 * PAGE + 50, 3 * PAGE);
-    stays(&mut direct, other, Kept::Busy);
-    stays(&mut direct, receiving, Kept::Busy);
+    stays(&mut direct, other, SkipReason::Busy);
+    stays(&mut direct, receiving, SkipReason::Busy);
     drop(held);
     let exposed = expose_moved(&mut direct, other);
     other.fill(2);
@@ -221,7 +221,7 @@ fn sealed() {
         skip(&format!("mseal: {}", std::io::Error::last_os_error()));
     }
     let before = file_bytes(segment);
-    stays(&mut direct, buffer, Kept::Kernel);
+    stays(&mut direct, buffer, SkipReason::Kernel);
     assert_eq!(file_bytes(segment), before);
     buffer.check(1);
 }
@@ -251,7 +251,7 @@ fn ends_stay() {
     }
     // A peer may be pushing to them: what shares their pages stays.
     let neighbour = memory.part(PAGE, 3 * PAGE + 50);
-    stays(&mut direct, neighbour, Kept::Busy);
+    stays(&mut direct, neighbour, SkipReason::Busy);
     drop(exposed);
     drop(expose_moved(&mut direct, neighbour));
     memory.check(1);
@@ -260,7 +260,7 @@ fn ends_stay() {
 fn off() {
     let segment = job(1);
     segment.claim(0).unwrap();
-    let mut direct = Direct::new(segment, 0, &Options::CMA);
+    let mut direct = Direct::new(segment, 0, &DirectOptions::CMA);
     let memory = Memory::map(MIB);
     assert!((0..100).all(|_| !is_moved(&mut direct, memory)));
     assert!(direct.usage().is_none());
@@ -271,7 +271,7 @@ fn off() {
         .unwrap()
         .state;
     assert!(state.unwrap_err().contains("MICA_DIRECT"));
-    let mut nothing = Direct::new(segment, 0, &Options::OFF);
+    let mut nothing = Direct::new(segment, 0, &DirectOptions::OFF);
     assert!(nothing.expose(memory.at, memory.len).is_none());
 }
 

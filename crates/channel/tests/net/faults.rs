@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::kit::*;
 use mica_channel::net::{Net, NetError};
-use mica_channel::transport::Wait;
+use mica_channel::transport::WaitMode;
 
 /// Set for the child of a test: what it is to do.
 const ROLE: &str = "MICA_TEST_NET_ROLE";
@@ -269,12 +269,12 @@ fn read_from_the_dead(provider: &str) {
     for _ in 0..1000 {
         nets[0].look();
     }
-    assert_eq!(nets[0].next_end(), None);
+    assert_eq!(nets[0].next_completion(), None);
     other.kill();
     let mut ended = [false; 3];
     while ended != [true; 3] {
         nets[0].look();
-        while let Some(end) = nets[0].next_end() {
+        while let Some(end) = nets[0].next_completion() {
             let error = end.result.expect_err("nobody answered");
             println!("{error}");
             assert_is_rank_1(&error);
@@ -310,7 +310,7 @@ fn a_rank_that_sleeps_while_it_sends_is_woken_by_the_death_of_its_peer() {
     let dog = Watchdog::new();
     while nets[0].take_loss().is_none() {
         dog.check("the loss");
-        if let Wait::Descriptor(fd) = nets[0].prepare_to_wait() {
+        if let WaitMode::Descriptor(fd) = nets[0].prepare_to_wait() {
             let mut poll = libc::pollfd {
                 fd,
                 events: libc::POLLIN,
@@ -380,7 +380,7 @@ fn packets_of_another_job_are_dropped() {
         assert_eq!(receive(&mut nets, 0).1, packet(number, 0));
     }
     until(&mut nets, "the strangers' packets", |nets| {
-        assert_eq!(mica_channel::Messages::peek(&mut nets[0]), None);
+        assert_eq!(mica_channel::PacketSource::peek(&mut nets[0]), None);
         (nets[0].dropped().foreign == 100).then_some(())
     });
 }
@@ -391,14 +391,14 @@ fn packets_of_no_rank_of_the_job_are_dropped() {
     stranger(&mut nets, COOKIE, 9);
     send(&mut nets, 2, 0, &packet(0, 0), None);
     until(&mut nets, "the stranger's packet", |nets| {
-        assert_eq!(mica_channel::Messages::peek(&mut nets[0]), None);
+        assert_eq!(mica_channel::PacketSource::peek(&mut nets[0]), None);
         (nets[0].dropped().malformed == 1).then_some(())
     });
 }
 
 #[test]
 fn packets_that_are_longer_than_any_are_dropped() {
-    let short = mica_channel::net::Options {
+    let short = mica_channel::net::NetOptions {
         payload_max: Some(1000),
         ..options("tcp")
     };
@@ -422,14 +422,14 @@ fn packets_that_are_longer_than_any_are_dropped() {
         send(&mut nets, 1, 0, &packet(number, 60_000), Some(&payload));
     }
     until(&mut nets, "the long packets", |nets| {
-        assert_eq!(mica_channel::Messages::peek(&mut nets[0]), None);
+        assert_eq!(mica_channel::PacketSource::peek(&mut nets[0]), None);
         (nets[0].dropped().malformed == 100).then_some(())
     });
 }
 
 #[test]
 fn the_smallest_payload_among_the_ranks_holds() {
-    let small = mica_channel::net::Options {
+    let small = mica_channel::net::NetOptions {
         payload_max: Some(1000),
         ..options("tcp")
     };

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use mica_channel::memory::{Block, Region, Shape, View};
-use mica_channel::net::choice::Wish;
-use mica_channel::net::{Net, NetError, Offers, Options};
+use mica_channel::net::choice::ProviderRequest;
+use mica_channel::net::{Net, NetError, NetOptions, ProviderOffers};
 use mica_channel::shm::Packet;
-use mica_channel::{ChannelError, Messages};
+use mica_channel::{ChannelError, PacketSource};
 
 /// The job's cookie in these tests.
 pub const COOKIE: u64 = 0x5eed_0123_4567_89ab;
@@ -16,9 +16,9 @@ pub const COOKIE: u64 = 0x5eed_0123_4567_89ab;
 const PATIENCE: Duration = Duration::from_secs(50);
 
 /// Options for loopback with `provider`.
-pub fn options(provider: &str) -> Options {
-    Options {
-        wish: Wish {
+pub fn options(provider: &str) -> NetOptions {
+    NetOptions {
+        wish: ProviderRequest {
             provider: Some(provider.to_owned()),
             interface: Some("127.0.0.1".to_owned()),
             all_on_one_machine: true,
@@ -30,7 +30,7 @@ pub fn options(provider: &str) -> Options {
 
 /// The provider that works on sockets without ofi_rxm: `net` in libfabric 1.16 and 1.17, `tcp` later.
 pub fn native() -> &'static str {
-    let has_net = |offers: Offers| offers.offers.iter().any(|(o, _)| o.provider == "net");
+    let has_net = |offers: ProviderOffers| offers.offers.iter().any(|(o, _)| o.provider == "net");
     match Net::offers(&options("net")) {
         Ok(offers) if !has_net(offers.clone()) => "tcp",
         _ => "net",
@@ -38,7 +38,7 @@ pub fn native() -> &'static str {
 }
 
 /// `None`, with the reason printed, only if libfabric is not installed.
-pub fn open(options: &Options) -> Option<Net> {
+pub fn open(options: &NetOptions) -> Option<Net> {
     match Net::open(options) {
         Ok(net) => Some(net),
         Err(NetError::Library { file, why }) if options.library.is_none() => {
@@ -61,7 +61,7 @@ pub fn connect(nets: &mut [Net]) {
 }
 
 /// The ends of `ranks` ranks, connected.
-pub fn job_with(ranks: usize, options: &Options) -> Option<Vec<Net>> {
+pub fn job_with(ranks: usize, options: &NetOptions) -> Option<Vec<Net>> {
     let mut nets = Vec::new();
     for _ in 0..ranks {
         nets.push(open(options)?);
@@ -170,7 +170,7 @@ pub fn take(net: &mut Net) -> Option<(u32, Packet, Vec<u8>)> {
 
 /// The end of the operation with `token`, the only one under way.
 pub fn end_of(nets: &mut [Net], at: usize, token: u64) -> Result<u64, NetError> {
-    let end = until(nets, "an operation", |nets| nets[at].next_end());
+    let end = until(nets, "an operation", |nets| nets[at].next_completion());
     assert_eq!(end.token, token);
     end.result
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::kit::*;
 use mica_channel::net::Net;
-use mica_channel::{Capabilities, Channel, Messages};
+use mica_channel::{Capabilities, Channel, PacketSource};
 
 /// Sizes around every limit that there is: of inline areas, of what the provider copies, of its own buffers, of ours.
 fn size(number: u64, most: usize) -> usize {

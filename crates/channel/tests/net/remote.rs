@@ -95,7 +95,7 @@ fn many_reads_both_ways_at_once_and_messages_between_them() {
                 sent[me] += 1;
             }
             nets[me].look();
-            while let Some(end) = nets[me].next_end() {
+            while let Some(end) = nets[me].next_completion() {
                 assert_eq!(end.result, Ok(0));
                 let i = end.token as usize;
                 let (from, len) = part(i);
@@ -110,7 +110,7 @@ fn many_reads_both_ways_at_once_and_messages_between_them() {
         }
         dog.check("the reads");
     }
-    assert!(nets[0].next_end().is_none() && nets[1].next_end().is_none());
+    assert!(nets[0].next_completion().is_none() && nets[1].next_completion().is_none());
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn atomic_operations_lose_nothing() {
                 started[me] += 1;
             }
             nets[me].look();
-            while let Some(end) = nets[me].next_end() {
+            while let Some(end) = nets[me].next_completion() {
                 sums.push(end.result.unwrap());
                 ended[me] += 1;
             }
@@ -315,7 +315,7 @@ fn a_flush_ends_after_all_that_was_started_before_it() {
     let Some(mut nets) = job(2) else { return };
     nets[0].flush(1, 1000);
     assert_eq!(
-        nets[0].next_end().map(|e| e.token),
+        nets[0].next_completion().map(|e| e.token),
         Some(1000),
         "of nothing"
     );
@@ -333,7 +333,7 @@ fn a_flush_ends_after_all_that_was_started_before_it() {
     nets[0].flush(1, 1000);
     let mut order = Vec::new();
     until(&mut nets, "the flush", |nets| {
-        while let Some(end) = nets[0].next_end() {
+        while let Some(end) = nets[0].next_completion() {
             assert!(end.result.is_ok());
             order.push(end.token);
         }

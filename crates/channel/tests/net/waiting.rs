@@ -2,7 +2,7 @@
 
 use super::kit::*;
 use mica_channel::net::Net;
-use mica_channel::transport::Wait;
+use mica_channel::transport::WaitMode;
 
 /// Waits for the descriptor; true if it became readable.
 fn sleep(descriptor: i32, milliseconds: i32) -> bool {
@@ -20,7 +20,7 @@ fn settle(net: &mut Net) -> i32 {
     let dog = Watchdog::new();
     loop {
         net.look();
-        if let Wait::Descriptor(descriptor) = net.prepare_to_wait() {
+        if let WaitMode::Descriptor(descriptor) = net.prepare_to_wait() {
             return descriptor;
         }
         dog.check("settling");
@@ -45,9 +45,9 @@ fn a_packet_wakes_who_waits_for_the_descriptor() {
                 }
                 dog.check("the packet");
                 match receiver.prepare_to_wait() {
-                    Wait::Ready => {}
-                    Wait::Poll => std::thread::yield_now(),
-                    Wait::Descriptor(descriptor) => {
+                    WaitMode::Ready => {}
+                    WaitMode::Poll => std::thread::yield_now(),
+                    WaitMode::Descriptor(descriptor) => {
                         assert!(sleep(descriptor, 20_000), "packet {number} wakes nobody");
                     }
                 }
@@ -91,11 +91,11 @@ fn who_has_something_is_not_to_wait() {
     let Some(mut nets) = job(2) else { return };
     send(&mut nets, 0, 1, &packet(0, 0), None);
     until(&mut nets, "a packet", |nets| {
-        mica_channel::Messages::peek(&mut nets[1])
+        mica_channel::PacketSource::peek(&mut nets[1])
     });
-    assert_eq!(nets[1].prepare_to_wait(), Wait::Ready);
+    assert_eq!(nets[1].prepare_to_wait(), WaitMode::Ready);
     let (_, view) = buffer(0);
     assert!(nets[0].start_read(1, 0, 0, &view, 0, 5).unwrap());
-    assert_eq!(nets[0].prepare_to_wait(), Wait::Ready);
-    assert_eq!(nets[0].next_end().map(|end| end.token), Some(5));
+    assert_eq!(nets[0].prepare_to_wait(), WaitMode::Ready);
+    assert_eq!(nets[0].next_completion().map(|end| end.token), Some(5));
 }

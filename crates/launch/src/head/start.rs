@@ -3,11 +3,11 @@
 use mica_node::topology::SYNTHETIC_VARIABLE;
 
 use super::*;
-use crate::plan::{Grant, Plan};
+use crate::plan::{Grant, NodePlan};
 
-impl Head<'_> {
+impl Controller<'_> {
     /// Starts the remote shells.
-    pub(super) fn start(&mut self, nodes: &Nodes) -> Result<(), HeadError> {
+    pub(super) fn start(&mut self, nodes: &JobNodes) -> Result<(), ControllerError> {
         let addresses = self.door.addresses();
         let addresses = addresses.map_err(doing("cannot find out the port for agents"))?;
         let agent = |node| Agent {
@@ -27,8 +27,8 @@ impl Head<'_> {
             }
             let name = start.command[0].to_string_lossy().into_owned();
             let hosts = self.names(&start.nodes);
-            let shell = Shell::start(start, self.door.secret());
-            let shell = shell.map_err(|source| HeadError::Shell {
+            let shell = RemoteShell::start(start, self.door.secret());
+            let shell = shell.map_err(|source| ControllerError::Shell {
                 program: name,
                 hosts,
                 source,
@@ -51,20 +51,20 @@ impl Head<'_> {
         };
         let awaited = |node: &usize| self.nodes[*node].is_awaited();
         // Slurm numbers hosts in its own order.
-        let by_name = slurm.filter(|_| self.launcher == Launcher::Srun);
+        let by_name = slurm.filter(|_| self.launcher == AgentLauncher::Srun);
         let by_name = by_name.and_then(|name| self.nodes.iter().position(|n| n.host == name));
         let number = node.and_then(|node| usize::try_from(node).ok());
         let number = by_name.or(number).filter(|&node| node < self.nodes.len());
         let Some(number) = number.filter(awaited).filter(|_| self.ending.is_none()) else {
             return;
         };
-        self.nodes[number].state = State::Running(link);
+        self.nodes[number].state = AgentState::Running(link);
         self.nodes[number].machine = machine;
         self.nodes[number].came = true;
         for message in messages {
             self.on_message(number, message);
         }
-        if !self.nodes.iter().any(Node::is_awaited) {
+        if !self.nodes.iter().any(AgentNode::is_awaited) {
             self.start_by = None;
             self.door.close();
             self.send_plans();
@@ -80,7 +80,7 @@ impl Head<'_> {
         for number in 0..self.nodes.len() {
             let node = &self.nodes[number];
             let mut job = NodeJob::part(self.options, node.members.clone());
-            let shares = |other: &&Node| other.machine == node.machine;
+            let shares = |other: &&AgentNode| other.machine == node.machine;
             let before = self.nodes[..number].iter().filter(shares);
             job.machine_first = before.map(|other| other.members.len() as u32).sum();
             let all = self.nodes.iter().filter(shares);
@@ -98,7 +98,7 @@ impl Head<'_> {
                 // An address is this machine's; the others' is the one by which they have come.
                 (Some(name), _) if name.parse::<std::net::IpAddr>().is_ok() => Some(String::new()),
                 (Some(name), _) => Some(name.clone()),
-                (None, Launcher::Fork) => Some(String::new()),
+                (None, AgentLauncher::Fork) => Some(String::new()),
                 (None, _) => None,
             };
             self.tell(number, &Down::Plan(Box::new(job)));
@@ -119,7 +119,7 @@ impl Head<'_> {
         let ranks = here.iter().flat_map(|&node| &self.nodes[node].members);
         let job = NodeJob::part(self.options, ranks.copied().collect());
         // What is wrong with it, agents say.
-        let Ok(plan) = Plan::new(&job) else {
+        let Ok(plan) = NodePlan::new(&job) else {
             return Vec::new();
         };
         let mut first = 0;
@@ -182,7 +182,7 @@ impl Head<'_> {
                 time.as_secs_f64()
             ));
             let shells = self.shells.iter().filter(|s| s.nodes.contains(&node));
-            text.extend(shells.map(Shell::describe));
+            text.extend(shells.map(RemoteShell::describe));
         }
         self.fail_to_start(&text);
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::*;
 use crate::input::Input;
-use crate::wire::Target;
+use crate::wire::OutputTarget;
 
 /// What was polled, in order: where each kind begins among the descriptors.
 struct Polled {
@@ -23,7 +23,7 @@ struct Polled {
     ready: Vec<bool>,
 }
 
-impl Job<'_> {
+impl Supervisor<'_> {
     /// Waits for one of the descriptors and serves those that are ready.
     pub(super) fn wait_for_event(&mut self) -> Result<(), LaunchError> {
         // A rank finds its output closed when nobody reads it any more.
@@ -72,7 +72,7 @@ impl Job<'_> {
         let mut reads = vec![self.signals.as_fd()];
         reads.extend(alive.iter().map(|&index| ranks.process_fd(index)));
         let first_stream = reads.len();
-        let room = |stream: &Stream| master.has_room(ranks.unwritten[stream.id as usize]);
+        let room = |stream: &RankStream| master.has_room(ranks.unwritten[stream.id as usize]);
         let streams = ranks.streams.iter().enumerate();
         let streams: Vec<usize> = streams.filter(|(_, s)| room(s)).map(|(at, _)| at).collect();
         reads.extend(streams.iter().map(|&at| ranks.streams[at].as_fd()));
@@ -156,7 +156,7 @@ impl Job<'_> {
     fn drain(&mut self, ended: &[usize]) {
         let (master, ranks) = (&mut self.master, &mut self.ranks);
         let mut unwritten = std::mem::take(&mut ranks.unwritten);
-        let mut sink = |target: Target, text: Vec<u8>, id: u32| {
+        let mut sink = |target: OutputTarget, text: Vec<u8>, id: u32| {
             master.write(target, text, id, &mut unwritten);
             master.has_room(unwritten[id as usize])
         };
@@ -171,14 +171,14 @@ impl Job<'_> {
             Master::Head(ref uplink) if !uplink.orders.is_empty() => Some(Instant::now()),
             Master::Head(_) => Some(Instant::now() + BEAT),
         };
-        let parts = self.ranks.streams.iter().filter_map(Stream::deadline);
+        let parts = self.ranks.streams.iter().filter_map(RankStream::deadline);
         let deadlines = [
             self.kill_at,
             self.give_up_at,
             self.timeout_at,
             self.report_at,
             self.recheck.map(|(at, _)| at),
-            self.left.as_ref().map(Left::next_look),
+            self.left.as_ref().map(DepartedRanks::next_look),
             beat,
             parts.min(),
         ];

@@ -8,8 +8,8 @@ use mica_node::process::{Signals, signal, stop_self, wait_ready};
 use super::LaunchError;
 use super::doing;
 use crate::link::{BEAT, Link};
-use crate::options::Options;
-use crate::output::{self, Target};
+use crate::options::JobOptions;
+use crate::output::{self, OutputTarget};
 use crate::wire::{Down, Up};
 use crate::writer::Writer;
 
@@ -22,15 +22,15 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Whom the ranks are run for.
 pub enum Master<'a> {
     /// For the user who started this process.
-    User(Box<User<'a>>),
+    User(Box<InvokingUser<'a>>),
     /// For another mpiexec.
     Head(Box<Uplink>),
 }
 
 /// The user who started this process.
-pub struct User<'a> {
+pub struct InvokingUser<'a> {
     /// What they asked for.
-    pub options: &'a Options,
+    pub options: &'a JobOptions,
     /// The way to their terminal, or wherever output goes.
     pub writer: Writer,
 }
@@ -44,7 +44,7 @@ pub struct Uplink {
     /// Bytes of output that the head has not written yet.
     pub unwritten: usize,
     /// The head said that nobody reads these outputs any more.
-    pub closed: Vec<Target>,
+    pub closed: Vec<OutputTarget>,
     /// The head said that it will be silent.
     pub paused: bool,
     /// The head said that the job is over.
@@ -94,7 +94,7 @@ impl Master<'_> {
     }
 
     /// Takes output of ranks on its way. `unwritten` counts what is on the way from the stream with number `id`.
-    pub fn write(&mut self, target: Target, text: Vec<u8>, id: u32, unwritten: &mut [usize]) {
+    pub fn write(&mut self, target: OutputTarget, text: Vec<u8>, id: u32, unwritten: &mut [usize]) {
         if text.is_empty() {
             return;
         }
@@ -121,7 +121,7 @@ impl Master<'_> {
     }
 
     /// Whether nobody reads this output any more.
-    pub fn is_closed(&self, target: Target) -> bool {
+    pub fn is_closed(&self, target: OutputTarget) -> bool {
         match self {
             Master::User(user) => user.writer.is_closed(target),
             Master::Head(uplink) => uplink.closed.contains(&target),
@@ -131,7 +131,7 @@ impl Master<'_> {
 
 /// What ended the wait for output to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
+pub enum OutputSettled {
     /// All is written, or nobody reads it.
     Written,
     /// This signal came.
@@ -147,23 +147,23 @@ pub fn settle(
     signals: &Signals,
     impatient: bool,
     deadline: Option<Instant>,
-) -> Result<Settled, LaunchError> {
+) -> Result<OutputSettled, LaunchError> {
     let farewell = impatient.then(|| Instant::now() + FAREWELL);
     loop {
         writer.written();
         if writer.is_idle() {
-            return Ok(Settled::Written);
+            return Ok(OutputSettled::Written);
         }
         let until = [farewell, deadline].into_iter().flatten().min();
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
         if left == Some(Duration::ZERO) {
-            return Ok(Settled::TimedOut);
+            return Ok(OutputSettled::TimedOut);
         }
         wait_ready(&[writer.as_fd(), signals.as_fd()], &[], left).map_err(doing("poll"))?;
         while let Some(number) = signals.next() {
             match number {
                 signal::SIGINT | signal::SIGTERM | signal::SIGHUP => {
-                    return Ok(Settled::Signalled(number));
+                    return Ok(OutputSettled::Signalled(number));
                 }
                 signal::SIGTSTP => stop_self(),
                 _ => {}

@@ -6,7 +6,7 @@
 
 use super::*;
 
-impl Parser {
+impl OptionParser {
     /// Reads the sections of a file.
     pub(super) fn read_config_file(&mut self, option: &str, path: &Path) -> Result<(), UsageError> {
         let fault = |what: String| UsageError::ConfigFile {
@@ -37,9 +37,9 @@ impl Parser {
 
     /// One section of the file.
     fn line(&mut self, words: &[OsString]) -> Result<(), UsageError> {
-        self.section = Section::new();
+        self.section = ProgramSection::new();
         let command = self.leading_options(words)?;
-        if command.is_empty() && self.section != Section::new() {
+        if command.is_empty() && self.section != ProgramSection::new() {
             return Err(UsageError::NoProgram(
                 " in a line with options of one program",
             ));

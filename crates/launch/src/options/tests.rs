@@ -4,14 +4,14 @@ use super::*;
 use crate::binding::Bind;
 use mica_node::topology::{BindTo, MapBy};
 
-fn run(line: &str) -> Options {
+fn run(line: &str) -> JobOptions {
     match parse_line(line).unwrap() {
-        Request::Run(options) => *options,
+        CommandRequest::Run(options) => *options,
         other => panic!("{line}: {other:?}"),
     }
 }
 
-fn parse_line(line: &str) -> Result<Request, UsageError> {
+fn parse_line(line: &str) -> Result<CommandRequest, UsageError> {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     parse(&words)
 }
@@ -68,11 +68,11 @@ fn sections() {
     assert_eq!(options.sections[1].directory, Some(PathBuf::from("/")));
     assert_eq!(
         options.sections[2],
-        Section {
+        ProgramSection {
             ranks: 1,
             counted: false,
             command: vec!["c".into()],
-            ..Section::default()
+            ..ProgramSection::default()
         }
     );
     assert_eq!(options.environment, [("B".into(), "2".into())]);
@@ -115,7 +115,7 @@ fn hosts_and_how_to_reach_them() {
     assert_eq!(options.host_file, Some(PathBuf::from("/hosts")));
     assert_eq!(
         (options.per_host, options.launcher),
-        (Some(3), Some(Launcher::Fork))
+        (Some(3), Some(AgentLauncher::Fork))
     );
     assert_eq!(options.interface.as_deref(), Some("lo"));
     assert_eq!(options.host_timeout, Duration::from_millis(2500));
@@ -123,7 +123,7 @@ fn hosts_and_how_to_reach_them() {
         assert!(run(&format!("{name} x p")).host_file.is_some());
     }
     let words = ["-launcher-exec", "ip netns exec", "p"].map(OsString::from);
-    let Ok(Request::Run(options)) = parse(&words) else {
+    let Ok(CommandRequest::Run(options)) = parse(&words) else {
         panic!("a job");
     };
     assert_eq!(options.launcher_exec.unwrap(), ["ip", "netns", "exec"]);
@@ -139,7 +139,7 @@ fn an_agents_command_line() {
         };
         let words: Vec<OsString> = agent.arguments().into_iter().map(OsString::from).collect();
         match parse(&words) {
-            Ok(Request::Agent(read)) => assert_eq!(read, agent),
+            Ok(CommandRequest::Agent(read)) => assert_eq!(read, agent),
             other => panic!("{other:?}"),
         }
     }
@@ -172,9 +172,12 @@ fn wrong_lines_are_named() {
 
 #[test]
 fn help_and_version() {
-    assert!(matches!(parse_line("--help"), Ok(Request::Help)));
-    assert!(matches!(parse_line("-n 2 -h"), Ok(Request::Help)));
-    assert!(matches!(parse_line("--version"), Ok(Request::Version)));
+    assert!(matches!(parse_line("--help"), Ok(CommandRequest::Help)));
+    assert!(matches!(parse_line("-n 2 -h"), Ok(CommandRequest::Help)));
+    assert!(matches!(
+        parse_line("--version"),
+        Ok(CommandRequest::Version)
+    ));
     for spec in options() {
         assert!(help().contains(&help::usage(spec)), "{}", spec.names[0]);
     }
@@ -317,7 +320,7 @@ fn variables_of_hydra() {
             found.map(|(_, value)| OsString::from(value))
         };
         match parse_with(&words, &variable) {
-            Ok(Request::Run(options)) => Ok(*options),
+            Ok(CommandRequest::Run(options)) => Ok(*options),
             Ok(other) => panic!("{other:?}"),
             Err(error) => Err(error.to_string()),
         }
@@ -343,7 +346,10 @@ fn variables_of_hydra() {
         Some(PathBuf::from("/h"))
     );
     assert_eq!(one("HYDRA_IFACE", "ib0").interface.as_deref(), Some("ib0"));
-    assert_eq!(one("HYDRA_LAUNCHER", "fork").launcher, Some(Launcher::Fork));
+    assert_eq!(
+        one("HYDRA_LAUNCHER", "fork").launcher,
+        Some(AgentLauncher::Fork)
+    );
     assert_eq!(
         one("HYDRA_LAUNCHER_EXEC", "/x/ssh").launcher_exec.unwrap(),
         ["/x/ssh"]
@@ -363,7 +369,7 @@ fn variables_of_hydra() {
     let default = one("MPIEXEC_PREFIX_DEFAULT", "").output;
     assert_eq!(
         (default.out.label, default.err.label),
-        (Pattern::parse("%d> "), Pattern::parse("%d(err)> "))
+        (NamePattern::parse("%d> "), NamePattern::parse("%d(err)> "))
     );
     let both = with(
         "a",
@@ -372,7 +378,7 @@ fn variables_of_hydra() {
             ("MPIEXEC_PREFIX_STDOUT", "%d:"),
         ],
     );
-    assert_eq!(both.unwrap().output.out.label, Pattern::parse("%d:"));
+    assert_eq!(both.unwrap().output.out.label, NamePattern::parse("%d:"));
     let wrong = with("a", &[("HYDRA_LAUNCHER", "rsh")]).unwrap_err();
     assert!(
         wrong.contains("HYDRA_LAUNCHER: \"rsh\" is not one of ssh"),
@@ -392,7 +398,7 @@ fn programs_from_a_file() {
         std::fs::write(&path, text).unwrap();
         let line = format!("{before} -configfile {}", path.display());
         parse_line(&line).map(|request| match request {
-            Request::Run(options) => *options,
+            CommandRequest::Run(options) => *options,
             other => panic!("{other:?}"),
         })
     };

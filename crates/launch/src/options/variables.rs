@@ -9,7 +9,7 @@ struct Variable {
     names: &'static [&'static str],
     /// What it does, for the manual.
     help: &'static str,
-    apply: fn(&mut Parser, &str, &OsStr) -> Result<(), UsageError>,
+    apply: fn(&mut OptionParser, &str, &OsStr) -> Result<(), UsageError>,
 }
 
 /// The table.
@@ -119,7 +119,7 @@ const VARIABLES: &[Variable] = &[
 
 /// Applies an option for a variable. What is wrong is said of the variable.
 fn give(
-    parser: &mut Parser,
+    parser: &mut OptionParser,
     name: &str,
     option: &str,
     value: Option<&OsStr>,
@@ -132,7 +132,7 @@ fn give(
 
 /// Applies the variables that are set. One that is empty counts as not set, but for
 /// `MPIEXEC_PREFIX_DEFAULT`, for which it is enough to be there.
-pub(super) fn apply(parser: &mut Parser, variables: Variables<'_>) -> Result<(), UsageError> {
+pub(super) fn apply(parser: &mut OptionParser, variables: Variables<'_>) -> Result<(), UsageError> {
     for variable in VARIABLES {
         let set = variable.names.iter().find_map(|&name| {
             let value = variables(name)?;

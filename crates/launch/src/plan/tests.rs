@@ -1,21 +1,21 @@
 use super::*;
-use crate::options::{Request, parse};
+use crate::options::{CommandRequest, parse};
 
 fn options(line: &str) -> NodeJob {
     let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
     match parse(&words).unwrap() {
-        Request::Run(options) => NodeJob::all_here(&options),
+        CommandRequest::Run(options) => NodeJob::all_here(&options),
         other => panic!("{other:?}"),
     }
 }
 
-fn on<'a>(machine: &Machine, job: &'a NodeJob) -> Plan<'a> {
+fn on<'a>(machine: &Machine, job: &'a NodeJob) -> NodePlan<'a> {
     with(machine, job, &Circumstances::default())
 }
 
-fn with<'a>(machine: &Machine, job: &'a NodeJob, now: &Circumstances) -> Plan<'a> {
+fn with<'a>(machine: &Machine, job: &'a NodeJob, now: &Circumstances) -> NodePlan<'a> {
     let decision = decide(machine, job, now).unwrap();
-    Plan::of(machine, job, decision, Reservation::default())
+    NodePlan::of(machine, job, decision, Reservation::default())
 }
 
 /// Processors of each rank, or why they are not bound.
@@ -218,7 +218,7 @@ fn a_head_plans_for_nodes_on_its_machine() {
     part.machine_first = 2;
     part.grant = Some(Grant::Bound(vec!["1".to_owned(), "3".to_owned()]));
     let decision = granted(&machine, &part, part.grant.as_ref().unwrap()).unwrap();
-    let plan = Plan::of(&machine, &part, decision, Reservation::default());
+    let plan = NodePlan::of(&machine, &part, decision, Reservation::default());
     let cores: Vec<u32> = plan.ranks.iter().map(|r| r.slot.place.core).collect();
     assert_eq!(cores, [1, 3]);
     let crowded = Circumstances {

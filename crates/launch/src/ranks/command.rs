@@ -19,13 +19,13 @@ use super::*;
 use crate::environment;
 use crate::foreign::{find_program, open_mpi_library};
 use crate::output::is_left_to_ranks;
-use crate::redirect::Outlet;
+use crate::redirect::StreamOutlet;
 use crate::tool;
 
 /// What tells ranks which interface to use among hosts.
 const INTERFACE_VARIABLE: &str = "MICA_NET_INTERFACE";
 
-impl Ranks<'_> {
+impl RankProcesses<'_> {
     /// The command of a rank, and its end of the connection to the process manager.
     pub(super) fn command(
         &mut self,
@@ -118,7 +118,7 @@ impl Ranks<'_> {
         index: usize,
         files: &mut Redirect,
         connect: Connect,
-    ) -> Result<Vec<Stream>, LaunchError> {
+    ) -> Result<Vec<RankStream>, LaunchError> {
         let rules = &self.job.output;
         let rank = self.job.pattern_rank(self.plan.ranks[index].rank);
         let directory = self.job.directory.as_ref().map(PathBuf::from);
@@ -130,8 +130,8 @@ impl Ranks<'_> {
         let is_joined = is_one && out.is_bare_pipe() && err.is_bare_pipe();
         let failed = || doing("cannot make pipes for a rank's output");
         let mut streams = Vec::new();
-        let mut connect = |outlet: Outlet| -> Result<Stdio, LaunchError> {
-            let Outlet::Pipe(pipe) = outlet else {
+        let mut connect = |outlet: StreamOutlet| -> Result<Stdio, LaunchError> {
+            let StreamOutlet::Pipe(pipe) = outlet else {
                 return outlet.stdio().map_err(failed());
             };
             let (read, write) = io::pipe().map_err(failed())?;
@@ -141,7 +141,7 @@ impl Ranks<'_> {
             Ok(write.into())
         };
         if is_joined {
-            let Outlet::Pipe(pipe) = out else {
+            let StreamOutlet::Pipe(pipe) = out else {
                 unreachable!("both are pipes")
             };
             let (read, write) = io::pipe().map_err(failed())?;
@@ -162,7 +162,9 @@ impl Ranks<'_> {
         match connect {
             Connect::Pipes => [true; 2],
             Connect::Inherit if self.job.size == 1 => [false; 2],
-            Connect::Inherit => [Target::Out, Target::Err].map(|target| !is_left_to_ranks(target)),
+            Connect::Inherit => {
+                [OutputTarget::Out, OutputTarget::Err].map(|target| !is_left_to_ranks(target))
+            }
         }
     }
 

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::contestant::{MICA, variant_name};
-use super::data::{At, Data, Key};
-use super::results::{self, Row, quotient};
+use super::data::{FigureKey, FigureTable, KeyValue};
+use super::results::{self, ResultRow, quotient};
 use super::stats::three_digits;
 use super::suite::{Bar, Suite, Than};
 
@@ -27,7 +27,7 @@ pub struct Judged {
 }
 
 /// Judges these bars, each size a row.
-pub fn judge(bars: &[&Bar], suite: &Suite, data: &Data, rows: &[Row]) -> Vec<Judged> {
+pub fn judge(bars: &[&Bar], suite: &Suite, data: &FigureTable, rows: &[ResultRow]) -> Vec<Judged> {
     let mut judged = Vec::new();
     for &bar in bars {
         let sizes: Vec<Option<u64>> = match bar.bytes.is_empty() {
@@ -44,7 +44,7 @@ pub fn judge(bars: &[&Bar], suite: &Suite, data: &Data, rows: &[Row]) -> Vec<Jud
 }
 
 /// Which figures a bar means: what is `None` may be anything.
-struct Wanted<'a> {
+struct FigureFilter<'a> {
     program: &'a str,
     measure: &'a str,
     bytes: Option<u64>,
@@ -52,10 +52,10 @@ struct Wanted<'a> {
     at: &'a std::collections::BTreeMap<String, toml::Value>,
 }
 
-impl Wanted<'_> {
+impl FigureFilter<'_> {
     /// The one row that fits.
-    fn find<'r>(&self, rows: &'r [Row]) -> Result<&'r Row, String> {
-        let fits = |key: &Key| {
+    fn find<'r>(&self, rows: &'r [ResultRow]) -> Result<&'r ResultRow, String> {
+        let fits = |key: &FigureKey| {
             key.program == self.program
                 && key.measure == self.measure
                 && self.bytes.is_none_or(|bytes| bytes == key.bytes)
@@ -63,9 +63,9 @@ impl Wanted<'_> {
                 && self
                     .at
                     .iter()
-                    .all(|(name, value)| key.at(name) == Some(&At::from(value)))
+                    .all(|(name, value)| key.at(name) == Some(&KeyValue::from(value)))
         };
-        let found: Vec<&Row> = rows.iter().filter(|row| fits(&row.key)).collect();
+        let found: Vec<&ResultRow> = rows.iter().filter(|row| fits(&row.key)).collect();
         match found[..] {
             [row] => Ok(row),
             [] => Err("not measured".to_owned()),
@@ -77,7 +77,13 @@ impl Wanted<'_> {
     }
 }
 
-fn one(bar: &Bar, bytes: Option<u64>, suite: &Suite, data: &Data, rows: &[Row]) -> Judged {
+fn one(
+    bar: &Bar,
+    bytes: Option<u64>,
+    suite: &Suite,
+    data: &FigureTable,
+    rows: &[ResultRow],
+) -> Judged {
     let limit = match (bar.at_most, bar.at_least) {
         (Some(most), _) => format!("at most {}", three_digits(most)),
         (_, least) => format!("at least {}", three_digits(least.unwrap_or_default())),
@@ -94,7 +100,7 @@ fn one(bar: &Bar, bytes: Option<u64>, suite: &Suite, data: &Data, rows: &[Row]) 
         pass: None,
         note: String::new(),
     };
-    let wanted = Wanted {
+    let wanted = FigureFilter {
         program: &bar.program,
         measure: &bar.measure,
         bytes,
@@ -110,16 +116,16 @@ fn one(bar: &Bar, bytes: Option<u64>, suite: &Suite, data: &Data, rows: &[Row]) 
 fn fill(
     judged: &mut Judged,
     bar: &Bar,
-    wanted: &Wanted<'_>,
+    wanted: &FigureFilter<'_>,
     suite: &Suite,
-    data: &Data,
-    rows: &[Row],
+    data: &FigureTable,
+    rows: &[ResultRow],
 ) -> Result<(), String> {
     let row = wanted.find(rows)?;
     judged.place = row.key.place();
     judged.unit = row.unit.clone();
     let who = bar.variant.as_deref().map_or(MICA.to_owned(), variant_name);
-    let median = |row: &Row, name: &str| row.contestants.get(name).map(|stats| stats.median);
+    let median = |row: &ResultRow, name: &str| row.contestants.get(name).map(|stats| stats.median);
     judged.value = median(row, &who);
     if judged.value.is_none() {
         return Err(format!("no figure of {who}"));
@@ -169,8 +175,8 @@ fn fill(
 }
 
 /// The figure that `own` compares with: what `than` does not say is as in the bar.
-fn other<'a>(wanted: &Wanted<'a>, than: &'a Than) -> Wanted<'a> {
-    Wanted {
+fn other<'a>(wanted: &FigureFilter<'a>, than: &'a Than) -> FigureFilter<'a> {
+    FigureFilter {
         program: than.program.as_deref().unwrap_or(wanted.program),
         measure: than.measure.as_deref().unwrap_or(wanted.measure),
         bytes: than.bytes.or(wanted.bytes),
@@ -183,19 +189,19 @@ fn other<'a>(wanted: &Wanted<'a>, than: &'a Than) -> Wanted<'a> {
 mod tests {
     use super::*;
     use crate::bench::results::{rows, tests as made};
-    use crate::bench::rounds::{FLOOR, Run};
+    use crate::bench::rounds::{BenchRun, FLOOR};
 
-    fn judged(bar: &str, runs: &[Run]) -> Judged {
+    fn judged(bar: &str, runs: &[BenchRun]) -> Judged {
         let mut suite = made::suite();
         let text = format!("text = \"t\"\nprogram = \"p\"\n{bar}");
         suite.bars = vec![toml::from_str(&text).unwrap()];
-        let data = Data::of(runs, &suite);
+        let data = FigureTable::of(runs, &suite);
         let names = ["mica", "mica+v", "x", "y"].map(str::to_owned);
         let bars: Vec<&Bar> = suite.bars.iter().collect();
         judge(&bars, &suite, &data, &rows(&data, &suite, &names)).remove(0)
     }
 
-    fn runs() -> Vec<Run> {
+    fn runs() -> Vec<BenchRun> {
         let mut runs = vec![
             made::run(0, "mica", "time", 8, 1.0, "us"),
             made::run(0, "mica+v", "time", 8, 0.8, "us"),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::contestant::Contestant;
-use super::execute::{Executor, Job, tail};
+use super::execute::{BenchCommand, Executor, tail};
 use super::suite::Program;
 
 const FLAGS: [&str; 3] = ["-std=gnu11", "-O2", "-pthread"];
@@ -61,7 +61,7 @@ impl Builder<'_> {
     ) -> Result<String, String> {
         let source = written(executor.scratch(), "version.c", VERSION)?;
         let program = self.compile(executor, Some(contestant), &source, &[])?;
-        let done = executor.run(&Job {
+        let done = executor.run(&BenchCommand {
             command: &[program.display().to_string()],
             env: &contestant.environment(),
             cpus: None,
@@ -104,7 +104,7 @@ impl Builder<'_> {
         command.push(source.display().to_string());
         command.extend(flags.iter().cloned());
         command.push("-lm".to_owned());
-        let done = executor.run(&Job {
+        let done = executor.run(&BenchCommand {
             command: &command,
             env: &env,
             cpus: None,

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::build::Builder;
 use super::contestant::{Contestant, Cores};
-use super::execute::{Executor, Job, tail};
+use super::execute::{BenchCommand, Executor, tail};
 use super::suite::CacheWalk;
 
 /// What cachegrind simulates on every machine, so that figures compare: 48 KiB and 1 MiB, a core of today.
@@ -36,7 +36,7 @@ pub struct Misses {
 
 /// Who counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Counter {
+pub enum MissCounter {
     /// With the kernel's share, or without it where the system allows no more.
     Perf {
         kernel: bool,
@@ -46,13 +46,13 @@ pub enum Counter {
 
 /// First and last level.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Counts(f64, f64);
+struct LevelMisses(f64, f64);
 
-impl Counter {
+impl MissCounter {
     /// The best that this machine has.
-    pub fn find(executor: &mut Executor) -> Result<Counter, String> {
+    pub fn find(executor: &mut Executor) -> Result<MissCounter, String> {
         for kernel in [true, false] {
-            let counter = Counter::Perf { kernel };
+            let counter = MissCounter::Perf { kernel };
             if counter
                 .count(executor, &[words(&["true"])], &BTreeMap::new())
                 .is_ok()
@@ -63,7 +63,7 @@ impl Counter {
         let command = words(&["valgrind", "--version"]);
         let done = executor.run(&job(&command, &BTreeMap::new()));
         match done.end.complaint() {
-            None => Ok(Counter::Cachegrind),
+            None => Ok(MissCounter::Cachegrind),
             Some(_) => Err(
                 "cache misses need processor counters (perf) or valgrind; there is neither"
                     .to_owned(),
@@ -73,9 +73,9 @@ impl Counter {
 
     fn name(self) -> String {
         match self {
-            Counter::Perf { kernel: true } => "perf, with the kernel".to_owned(),
-            Counter::Perf { kernel: false } => "perf, without the kernel".to_owned(),
-            Counter::Cachegrind => "cachegrind, without the kernel".to_owned(),
+            MissCounter::Perf { kernel: true } => "perf, with the kernel".to_owned(),
+            MissCounter::Perf { kernel: false } => "perf, without the kernel".to_owned(),
+            MissCounter::Cachegrind => "cachegrind, without the kernel".to_owned(),
         }
     }
 
@@ -121,14 +121,14 @@ impl Counter {
         executor: &mut Executor,
         parts: &[Vec<String>],
         env: &BTreeMap<String, String>,
-    ) -> Result<Counts, String> {
+    ) -> Result<LevelMisses, String> {
         let folder = executor.scratch().join("misses");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let out = folder.join("count").display().to_string();
         let mut command = Vec::new();
         match self {
-            Counter::Perf { kernel } => {
+            MissCounter::Perf { kernel } => {
                 let level = if kernel { "" } else { ":u" };
                 let events = format!("L1-dcache-load-misses{level},cache-misses{level}");
                 command.extend(words(&[
@@ -136,7 +136,7 @@ impl Counter {
                 ]));
                 command.extend(parts.concat());
             }
-            Counter::Cachegrind => {
+            MissCounter::Cachegrind => {
                 let file = format!("--cachegrind-out-file={out}.%p");
                 let valgrind = [
                     "valgrind",
@@ -157,15 +157,15 @@ impl Counter {
             let command = command.join(" ");
             return Err(format!("`{command}`: {complaint}\n{}", tail(&done, 8)));
         }
-        let mut sum = Counts::default();
+        let mut sum = LevelMisses::default();
         let mut files = 0;
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             let text = fs::read_to_string(entry.path()).unwrap_or_default();
             let counts = match self {
-                Counter::Perf { .. } => from_perf(&text)?,
-                Counter::Cachegrind => from_cachegrind(&text)?,
+                MissCounter::Perf { .. } => from_perf(&text)?,
+                MissCounter::Cachegrind => from_cachegrind(&text)?,
             };
-            sum = Counts(sum.0 + counts.0, sum.1 + counts.1);
+            sum = LevelMisses(sum.0 + counts.0, sum.1 + counts.1);
             files += 1;
         }
         match files {
@@ -175,8 +175,8 @@ impl Counter {
     }
 }
 
-fn job<'a>(command: &'a [String], env: &'a BTreeMap<String, String>) -> Job<'a> {
-    Job {
+fn job<'a>(command: &'a [String], env: &'a BTreeMap<String, String>) -> BenchCommand<'a> {
+    BenchCommand {
         command,
         env,
         cpus: None,
@@ -189,7 +189,7 @@ fn words(list: &[&str]) -> Vec<String> {
 }
 
 /// `perf stat -x,`: lines `value,unit,event,...`; a counter that is not there has text for a value.
-fn from_perf(text: &str) -> Result<Counts, String> {
+fn from_perf(text: &str) -> Result<LevelMisses, String> {
     let value = |event: &str| {
         let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
         let line = lines.find(|fields| fields.get(2).is_some_and(|name| name.starts_with(event)));
@@ -198,14 +198,14 @@ fn from_perf(text: &str) -> Result<Counts, String> {
             .parse::<f64>()
             .map_err(|_| format!("perf says '{}' of {event}", line[0]))
     };
-    Ok(Counts(
+    Ok(LevelMisses(
         value("L1-dcache-load-misses")?,
         value("cache-misses")?,
     ))
 }
 
 /// The `summary:` line, in the order that `events:` gives.
-fn from_cachegrind(text: &str) -> Result<Counts, String> {
+fn from_cachegrind(text: &str) -> Result<LevelMisses, String> {
     let line = |label: &str| {
         let mut lines = text.lines().filter_map(|line| line.strip_prefix(label));
         let line = lines
@@ -220,7 +220,7 @@ fn from_cachegrind(text: &str) -> Result<Counts, String> {
         value.ok_or_else(|| format!("cachegrind's file has no {event}"))
     };
     let first = value("D1mr")? + value("D1mw")?;
-    Ok(Counts(first, value("DLmr")? + value("DLmw")?))
+    Ok(LevelMisses(first, value("DLmr")? + value("DLmw")?))
 }
 
 #[cfg(test)]
@@ -231,14 +231,14 @@ mod tests {
     fn counters_are_read() {
         let file = "desc: I1 cache: 32768 B\nevents: Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw\nfn=x\n1 2 3\n\
             summary: 100 9 9 50 7 3 40 5 2\n";
-        assert_eq!(from_cachegrind(file).unwrap(), Counts(12.0, 5.0));
+        assert_eq!(from_cachegrind(file).unwrap(), LevelMisses(12.0, 5.0));
         assert!(
             from_cachegrind("events: Ir\n")
                 .unwrap_err()
                 .contains("summary:")
         );
         let perf = "# started\n\n1200,,L1-dcache-load-misses:u,99,100.00,,\n34,,cache-misses:u,99,100.00,,\n";
-        assert_eq!(from_perf(perf).unwrap(), Counts(1200.0, 34.0));
+        assert_eq!(from_perf(perf).unwrap(), LevelMisses(1200.0, 34.0));
         let none = "<not supported>,,L1-dcache-load-misses,0,100.00,,\n";
         assert!(from_perf(none).unwrap_err().contains("not supported"));
     }

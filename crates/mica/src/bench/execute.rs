@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use mica_node::process::{self, ChildSetup, Exit, Keeper, Process, Signals, signal};
+use mica_node::process::{self, ChildProcess, ChildSetup, Exit, Keeper, Signals, signal};
 use mica_node::topology::CpuSet;
 
 /// How long a command that was asked to end may take for it.
@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(3);
 const LEFT_LIMIT: Duration = Duration::from_secs(30);
 
 /// What to run.
-pub struct Job<'a> {
+pub struct BenchCommand<'a> {
     pub command: &'a [String],
     pub env: &'a BTreeMap<String, String>,
     pub cpus: Option<&'a CpuSet>,
@@ -30,8 +30,8 @@ pub struct Job<'a> {
 }
 
 /// What came of it.
-pub struct Done {
-    pub end: End,
+pub struct CommandOutcome {
+    pub end: CommandEnd,
     pub seconds: f64,
     pub stdout: String,
     pub stderr: String,
@@ -39,7 +39,7 @@ pub struct Done {
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq)]
-pub enum End {
+pub enum CommandEnd {
     Exited(Exit),
     /// It was killed after this many seconds.
     TimedOut(u64),
@@ -49,16 +49,18 @@ pub enum End {
     Failed(String),
 }
 
-impl End {
+impl CommandEnd {
     /// What went wrong, if anything.
     pub fn complaint(&self) -> Option<String> {
         match self {
-            End::Exited(Exit::Code(0)) => None,
-            End::Exited(Exit::Code(code)) => Some(format!("exit code {code}")),
-            End::Exited(Exit::Signal { number, .. }) => Some(format!("killed by signal {number}")),
-            End::TimedOut(seconds) => Some(format!("no end after {seconds} s; killed")),
-            End::Interrupted => Some("interrupted".to_owned()),
-            End::Failed(error) => Some(error.clone()),
+            CommandEnd::Exited(Exit::Code(0)) => None,
+            CommandEnd::Exited(Exit::Code(code)) => Some(format!("exit code {code}")),
+            CommandEnd::Exited(Exit::Signal { number, .. }) => {
+                Some(format!("killed by signal {number}"))
+            }
+            CommandEnd::TimedOut(seconds) => Some(format!("no end after {seconds} s; killed")),
+            CommandEnd::Interrupted => Some("interrupted".to_owned()),
+            CommandEnd::Failed(error) => Some(error.clone()),
         }
     }
 }
@@ -100,14 +102,14 @@ impl Executor {
     }
 
     /// Runs one command to its end.
-    pub fn run(&mut self, job: &Job<'_>) -> Done {
+    pub fn run(&mut self, job: &BenchCommand<'_>) -> CommandOutcome {
         let start = Instant::now();
         let (out, err) = (self.scratch.join("stdout"), self.scratch.join("stderr"));
         let end = match self.start(job, &out, &err) {
             Ok(process) => self.wait(process, job.limit),
-            Err(error) => End::Failed(format!("{}: {error}", job.command[0])),
+            Err(error) => CommandEnd::Failed(format!("{}: {error}", job.command[0])),
         };
-        Done {
+        CommandOutcome {
             end,
             seconds: start.elapsed().as_secs_f64(),
             stdout: lossy(&out),
@@ -115,7 +117,7 @@ impl Executor {
         }
     }
 
-    fn start(&self, job: &Job<'_>, out: &Path, err: &Path) -> io::Result<Process> {
+    fn start(&self, job: &BenchCommand<'_>, out: &Path, err: &Path) -> io::Result<ChildProcess> {
         let (out, err) = (File::create(out)?, File::create(err)?);
         let mut command = Command::new(&job.command[0]);
         command
@@ -129,10 +131,10 @@ impl Executor {
             keeper: self.keeper.as_ref(),
             ..ChildSetup::default()
         };
-        Process::spawn(&mut command, setup)
+        ChildProcess::spawn(&mut command, setup)
     }
 
-    fn wait(&mut self, process: Process, limit: Duration) -> End {
+    fn wait(&mut self, process: ChildProcess, limit: Duration) -> CommandEnd {
         let (end, ended) = self.wait_until(&process, limit);
         if !ended {
             let _ = process.signal_group(signal::SIGTERM);
@@ -149,25 +151,25 @@ impl Executor {
     }
 
     /// How it ended or what ended the wait, and whether it is reaped.
-    fn wait_until(&self, process: &Process, limit: Duration) -> (End, bool) {
+    fn wait_until(&self, process: &ChildProcess, limit: Duration) -> (CommandEnd, bool) {
         let deadline = Instant::now() + limit;
         loop {
             match process.try_wait() {
-                Ok(Some(exit)) => return (End::Exited(exit), true),
+                Ok(Some(exit)) => return (CommandEnd::Exited(exit), true),
                 Ok(None) => {}
-                Err(error) => return (End::Failed(format!("waiting: {error}")), false),
+                Err(error) => return (CommandEnd::Failed(format!("waiting: {error}")), false),
             }
             if self.signals.as_ref().is_some_and(|s| s.next().is_some()) {
-                return (End::Interrupted, false);
+                return (CommandEnd::Interrupted, false);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return (End::TimedOut(limit.as_secs()), false);
+                return (CommandEnd::TimedOut(limit.as_secs()), false);
             }
             let signals = self.signals.iter().map(|signals| signals.as_fd());
             let fds: Vec<_> = [process.as_fd()].into_iter().chain(signals).collect();
             if let Err(error) = process::wait_readable(&fds, Some(left)) {
-                return (End::Failed(format!("waiting: {error}")), false);
+                return (CommandEnd::Failed(format!("waiting: {error}")), false);
             }
         }
     }
@@ -183,7 +185,7 @@ impl Drop for Executor {
 }
 
 /// Waits for the end, at most so long. `None` also for a process that is no child any more: there is nothing to wait for.
-fn reap(process: &Process, limit: Option<Duration>) -> Option<Exit> {
+fn reap(process: &ChildProcess, limit: Option<Duration>) -> Option<Exit> {
     let deadline = limit.map(|limit| Instant::now() + limit);
     loop {
         if let Some(exit) = process.try_wait().ok()? {
@@ -202,7 +204,7 @@ fn lossy(path: &Path) -> String {
 }
 
 /// The last lines of what a command said, stderr after stdout.
-pub fn tail(done: &Done, lines: usize) -> String {
+pub fn tail(done: &CommandOutcome, lines: usize) -> String {
     let text = format!("{}\n{}", done.stdout.trim_end(), done.stderr.trim_end());
     let all: Vec<&str> = text
         .lines()

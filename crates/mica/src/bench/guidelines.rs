@@ -7,10 +7,10 @@
 
 use serde::Serialize;
 
-use super::data::{Key, size};
-use super::results::Row;
+use super::data::{FigureKey, size};
+use super::results::ResultRow;
 use super::stats::{Stats, three_digits};
-use super::suite::{Better, Guideline, Scale, Set, Suite, Term};
+use super::suite::{Better, Guideline, Set, Suite, Term, TermScale};
 
 /// What the guideline about sizes is called.
 const MONOTONE: &str = "no slower for less data than for more";
@@ -44,21 +44,21 @@ pub struct Violation {
     /// The contestant's median.
     pub value: f64,
     /// What it is compared with: the sum of these medians.
-    pub terms: Vec<Part>,
+    pub terms: Vec<ViolationPart>,
     pub reference: f64,
     pub ratio: f64,
 }
 
 /// One figure of a violation's other side.
 #[derive(Debug, Serialize)]
-pub struct Part {
+pub struct ViolationPart {
     pub measure: String,
     pub bytes: u64,
     pub value: f64,
 }
 
 /// Judges all guidelines of the suite for these contestants.
-pub fn judge(suite: &Suite, rows: &[Row], contestants: &[String]) -> Findings {
+pub fn judge(suite: &Suite, rows: &[ResultRow], contestants: &[String]) -> Findings {
     let Some(judging) = &suite.judging else {
         return Findings::default();
     };
@@ -81,12 +81,12 @@ pub fn judge(suite: &Suite, rows: &[Row], contestants: &[String]) -> Findings {
 /// The times of one contestant in the programs of one set.
 struct Own<'a> {
     contestant: &'a str,
-    rows: Vec<(&'a Row, &'a Stats)>,
+    rows: Vec<(&'a ResultRow, &'a Stats)>,
 }
 
 impl<'a> Own<'a> {
-    fn of(rows: &'a [Row], set: &Set, contestant: &'a str) -> Own<'a> {
-        let here = |row: &&Row| set.programs.contains(&row.key.program);
+    fn of(rows: &'a [ResultRow], set: &Set, contestant: &'a str) -> Own<'a> {
+        let here = |row: &&ResultRow| set.programs.contains(&row.key.program);
         let times = rows
             .iter()
             .filter(|row| here(row) && row.better == Better::Lower);
@@ -99,8 +99,12 @@ impl<'a> Own<'a> {
     }
 
     /// Figures of a measure with the ranks and further keys of another figure.
-    fn like(&self, key: &'a Key, measure: &'a str) -> impl Iterator<Item = (&'a Row, &'a Stats)> {
-        let fits = move |other: &Key| {
+    fn like(
+        &self,
+        key: &'a FigureKey,
+        measure: &'a str,
+    ) -> impl Iterator<Item = (&'a ResultRow, &'a Stats)> {
+        let fits = move |other: &FigureKey| {
             other.measure == measure && other.ranks == key.ranks && other.at == key.at
         };
         let all = self.rows.iter().copied();
@@ -108,11 +112,11 @@ impl<'a> Own<'a> {
     }
 
     /// The figure of a term, of the smallest size that is large enough.
-    fn term(&self, key: &'a Key, term: &'a Term) -> Option<(&'a Row, &'a Stats)> {
+    fn term(&self, key: &'a FigureKey, term: &'a Term) -> Option<(&'a ResultRow, &'a Stats)> {
         let least = match term.bytes {
-            Scale::Same => key.bytes,
-            Scale::TimesRanks => key.bytes * u64::from(key.ranks),
-            Scale::OverRanks => key.bytes.div_ceil(u64::from(key.ranks)),
+            TermScale::Same => key.bytes,
+            TermScale::TimesRanks => key.bytes * u64::from(key.ranks),
+            TermScale::OverRanks => key.bytes.div_ceil(u64::from(key.ranks)),
         };
         let enough = self
             .like(key, &term.measure)
@@ -149,8 +153,8 @@ impl<'a> Own<'a> {
     fn compare(
         &self,
         guideline: &str,
-        (row, stats): (&Row, &Stats),
-        terms: &[(&Row, &Stats)],
+        (row, stats): (&ResultRow, &Stats),
+        terms: &[(&ResultRow, &Stats)],
         findings: &mut Findings,
     ) {
         let reference: f64 = terms.iter().map(|(_, stats)| stats.median).sum();
@@ -162,7 +166,7 @@ impl<'a> Own<'a> {
             return;
         }
         tally.violated += 1;
-        let part = |(row, stats): &(&Row, &Stats)| Part {
+        let part = |(row, stats): &(&ResultRow, &Stats)| ViolationPart {
             measure: row.key.measure.clone(),
             bytes: row.key.bytes,
             value: stats.median,
@@ -222,7 +226,7 @@ impl Findings {
 impl Violation {
     /// The other side with its figures.
     pub fn sum(&self) -> String {
-        let part = |part: &Part| {
+        let part = |part: &ViolationPart| {
             let value = three_digits(part.value);
             format!("{} {}: {value}", part.measure, size(part.bytes))
         };
@@ -234,9 +238,9 @@ impl Violation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::data::Data;
+    use crate::bench::data::FigureTable;
     use crate::bench::results::{rows, tests::run};
-    use crate::bench::rounds::Run;
+    use crate::bench::rounds::BenchRun;
 
     const SUITE: &str = r#"
         [[program]]
@@ -266,15 +270,15 @@ mod tests {
         than = [{ measure = "gather" }, { measure = "bcast", bytes = "times-ranks" }]
     "#;
 
-    fn judged(runs: &[Run]) -> Findings {
+    fn judged(runs: &[BenchRun]) -> Findings {
         let suite: Suite = toml::from_str(SUITE).unwrap();
         let names = ["mica", "x"].map(str::to_owned);
-        let rows = rows(&Data::of(runs, &suite), &suite, &names);
+        let rows = rows(&FigureTable::of(runs, &suite), &suite, &names);
         judge(&suite, &rows, &names)
     }
 
     /// One round of "x": (measure, bytes, microseconds).
-    fn figures(list: &[(&str, u64, f64)]) -> Vec<Run> {
+    fn figures(list: &[(&str, u64, f64)]) -> Vec<BenchRun> {
         let one =
             |(measure, bytes, value): &(&str, u64, f64)| run(0, "x", measure, *bytes, *value, "us");
         list.iter().map(one).collect()

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// What is known of this machine.
 #[derive(Debug, Clone, Serialize)]
-pub struct Host {
+pub struct HostFacts {
     pub date: String,
     pub host: String,
     pub processor: String,
@@ -38,9 +38,9 @@ pub struct Host {
     pub versions: BTreeMap<String, String>,
 }
 
-impl Host {
+impl HostFacts {
     /// Looks at this machine.
-    pub fn gather(tree: Option<&Path>) -> Host {
+    pub fn gather(tree: Option<&Path>) -> HostFacts {
         let machine = Machine::load().ok();
         let of = |count: fn(&Machine) -> usize| machine.as_ref().map_or(0, count);
         let caches = machine.iter().flat_map(Machine::caches);
@@ -49,7 +49,7 @@ impl Host {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
-        Host {
+        HostFacts {
             date: date_and_time(now()),
             host: mica_node::process::host_name(),
             processor: cpuinfo("model name").unwrap_or_else(|| "unknown".to_owned()),
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn the_machine_is_described() {
-        let host = Host::gather(None);
+        let host = HostFacts::gather(None);
         assert!(host.cores >= 1 && host.processing_units >= 1);
         assert!(!host.kernel.is_empty() && host.line().contains(&host.kernel));
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::plot::escape;
-use super::report::Report;
+use super::report::BenchReport;
 
 const STYLE: &str = "
 body { font: 15px/1.5 system-ui, Helvetica, Arial, sans-serif; color: #111; background: #fff; margin: 2rem auto;
@@ -21,7 +21,7 @@ pre { white-space: pre-wrap; font-size: 12px; }
 ";
 
 /// The page.
-pub fn page(report: &Report) -> String {
+pub fn page(report: &BenchReport) -> String {
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -65,7 +65,7 @@ pub fn page(report: &Report) -> String {
     html
 }
 
-fn table(html: &mut String, cells: &super::report::Cells) {
+fn table(html: &mut String, cells: &super::report::TableCells) {
     let _ = writeln!(
         html,
         "<h2>{}</h2>\n<p class=\"note\">{}</p>\n<div class=\"table\"><table><tr>",

@@ -37,7 +37,7 @@ use self::suite::{ALL, BARS, Suite, Variant};
 
 /// What `mica bench` is told.
 #[derive(Args, Clone)]
-pub struct Options {
+pub struct BenchOptions {
     /// Sets and programs to run (--list shows them); the set 'bars' unless given.
     #[arg(value_name = "SET|PROGRAM")]
     what: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Options {
 }
 
 /// Runs the command. The exit code is 1 if anything failed or was left out; a bar that is missed is a result.
-pub fn main(options: Options) -> ExitCode {
+pub fn main(options: BenchOptions) -> ExitCode {
     match run(options) {
         Ok(code) => code,
         Err(error) => {
@@ -90,7 +90,7 @@ pub fn main(options: Options) -> ExitCode {
     }
 }
 
-fn run(mut options: Options) -> Result<ExitCode, String> {
+fn run(mut options: BenchOptions) -> Result<ExitCode, String> {
     let places = Places::find(options.suite.as_deref(), options.peers_dir.as_deref())?;
     let suite = Suite::read(&places.suite)?;
     if options.list {

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::data::{At, Key, size};
-use super::results::Row;
+use super::data::{FigureKey, KeyValue, size};
+use super::results::ResultRow;
 use super::stats::{Stats, three_digits};
 use super::suite::{Better, Suite};
 
@@ -19,10 +19,10 @@ pub struct Plot {
     /// What is on the y axis, and which direction is better.
     pub note: String,
     axis: String,
-    series: Vec<Series>,
+    series: Vec<PlotSeries>,
 }
 
-struct Series {
+struct PlotSeries {
     name: String,
     points: Vec<(f64, Stats)>,
 }
@@ -39,8 +39,8 @@ const NAME_HEIGHT: f64 = 16.0;
 const LEAST_POINTS: usize = 3;
 
 /// All plots that these rows give.
-pub fn plots(rows: &[Row], suite: &Suite) -> Vec<Plot> {
-    let mut families: Vec<((&str, &str), Vec<&Row>)> = Vec::new();
+pub fn plots(rows: &[ResultRow], suite: &Suite) -> Vec<Plot> {
+    let mut families: Vec<((&str, &str), Vec<&ResultRow>)> = Vec::new();
     for row in rows {
         let family = (row.key.program.as_str(), row.key.measure.as_str());
         match families.iter_mut().find(|(known, _)| *known == family) {
@@ -53,20 +53,20 @@ pub fn plots(rows: &[Row], suite: &Suite) -> Vec<Plot> {
 }
 
 /// The plots of one measure of one program: one for each choice of what is not on the x axis.
-fn family(rows: &[&Row], suite: &Suite) -> Vec<Plot> {
+fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<Plot> {
     let first = rows[0];
     let measure = suite.measure(&first.key.measure);
     let Some(axis) = measure.axis.clone().or_else(|| varying(rows)) else {
         return Vec::new();
     };
-    let mut groups: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Vec<&ResultRow>> = BTreeMap::new();
     for row in rows {
         groups.entry(rest(&row.key, &axis)).or_default().push(row);
     }
     let enough = groups
         .into_iter()
         .filter(|(_, rows)| distinct(rows, &axis) >= LEAST_POINTS);
-    let plot = |(rest, rows): (String, Vec<&Row>)| {
+    let plot = |(rest, rows): (String, Vec<&ResultRow>)| {
         let what = measure
             .title
             .clone()
@@ -93,7 +93,7 @@ fn family(rows: &[&Row], suite: &Suite) -> Vec<Plot> {
 }
 
 /// What varies most: sizes, then ranks, then a further key that is a number.
-fn varying(rows: &[&Row]) -> Option<String> {
+fn varying(rows: &[&ResultRow]) -> Option<String> {
     let keys = rows[0].key.at.iter().map(|(name, _)| name.clone());
     let axes = ["bytes".to_owned(), "ranks".to_owned()]
         .into_iter()
@@ -108,26 +108,26 @@ fn varying(rows: &[&Row]) -> Option<String> {
     best.map(|(_, axis)| axis)
 }
 
-fn distinct(rows: &[&Row], axis: &str) -> usize {
+fn distinct(rows: &[&ResultRow], axis: &str) -> usize {
     let values = rows.iter().filter_map(|row| x_of(&row.key, axis));
     values.map(f64::to_bits).collect::<BTreeSet<_>>().len()
 }
 
 /// Where a figure is on the axis. Zero has no place on a logarithmic one.
-fn x_of(key: &Key, axis: &str) -> Option<f64> {
+fn x_of(key: &FigureKey, axis: &str) -> Option<f64> {
     let x = match axis {
         "bytes" => key.bytes as f64,
         "ranks" => f64::from(key.ranks),
         name => match key.at(name)? {
-            At::Number(number) => *number as f64,
-            At::Text(_) => return None,
+            KeyValue::Number(number) => *number as f64,
+            KeyValue::Text(_) => return None,
         },
     };
     (x > 0.0).then_some(x)
 }
 
 /// What else says which figure it is.
-fn rest(key: &Key, axis: &str) -> String {
+fn rest(key: &FigureKey, axis: &str) -> String {
     let mut parts = Vec::new();
     if axis != "ranks" {
         parts.push(format!("{} ranks", key.ranks));
@@ -154,7 +154,7 @@ fn file_name(text: &str) -> String {
 }
 
 /// The floor first, so that it is behind; Mica last, so that it is in front.
-fn series(rows: &[&Row], axis: &str) -> Vec<Series> {
+fn series(rows: &[&ResultRow], axis: &str) -> Vec<PlotSeries> {
     let mut lines: BTreeMap<&str, Vec<(f64, Stats)>> = BTreeMap::new();
     for row in rows {
         let Some(x) = x_of(&row.key, axis) else {
@@ -172,12 +172,12 @@ fn series(rows: &[&Row], axis: &str) -> Vec<Series> {
             lines.entry(name).or_default().push((x, stats));
         }
     }
-    let mut series: Vec<Series> = lines
+    let mut series: Vec<PlotSeries> = lines
         .into_iter()
         .map(|(name, mut points)| {
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
             let name = name.to_owned();
-            Series { name, points }
+            PlotSeries { name, points }
         })
         .collect();
     series.sort_by_key(|s| {
@@ -206,14 +206,14 @@ fn colour(name: &str) -> &'static str {
 }
 
 /// A logarithmic axis onto a range of pixels.
-struct Scale {
+struct LogScale {
     low: f64,
     high: f64,
     from: f64,
     to: f64,
 }
 
-impl Scale {
+impl LogScale {
     fn at(&self, value: f64) -> f64 {
         let span = (self.high / self.low).ln().max(1e-9);
         self.from + (value / self.low).ln() / span * (self.to - self.from)
@@ -224,7 +224,7 @@ impl Plot {
     /// The picture.
     pub fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|s| &s.points);
-        let x = Scale {
+        let x = LogScale {
             low: points().map(|p| p.0).fold(f64::INFINITY, f64::min),
             high: points().map(|p| p.0).fold(0.0, f64::max),
             from: LEFT + 8.0,
@@ -232,7 +232,7 @@ impl Plot {
         };
         let lowest = points().map(|p| p.1.q1).fold(f64::INFINITY, f64::min);
         let highest = points().map(|p| p.1.q3).fold(0.0, f64::max);
-        let y = Scale {
+        let y = LogScale {
             low: lowest / 1.15,
             high: highest * 1.15,
             from: HEIGHT - BOTTOM,
@@ -255,7 +255,7 @@ impl Plot {
         svg + "</svg>\n"
     }
 
-    fn axes(&self, svg: &mut String, x: &Scale, y: &Scale) {
+    fn axes(&self, svg: &mut String, x: &LogScale, y: &LogScale) {
         let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
         for value in ticks(y.low, y.high) {
             let at = y.at(value);
@@ -317,7 +317,7 @@ impl Plot {
     }
 
     /// Names at the ends of the lines, moved apart where lines end close to each other.
-    fn names(&self, svg: &mut String, y: &Scale) {
+    fn names(&self, svg: &mut String, y: &LogScale) {
         let ends = self.series.iter().filter_map(|series| {
             let last = series.points.last()?;
             Some((y.at(last.1.median), series.name.as_str()))
@@ -347,8 +347,8 @@ impl Plot {
     }
 }
 
-impl Series {
-    fn draw(&self, svg: &mut String, x: &Scale, y: &Scale, axis: &str) {
+impl PlotSeries {
+    fn draw(&self, svg: &mut String, x: &LogScale, y: &LogScale, axis: &str) {
         let colour = colour(&self.name);
         let line = |value: fn(&Stats) -> f64| {
             let at = move |(place, stats): &(f64, Stats)| {
@@ -434,7 +434,7 @@ pub fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::data::Data;
+    use crate::bench::data::FigureTable;
     use crate::bench::results::{rows, tests as made};
     use crate::bench::rounds::FLOOR;
 
@@ -459,7 +459,7 @@ mod tests {
         runs.push(made::run(0, FLOOR, "copy", 8, 1.0, "us"));
         let suite = made::suite();
         let rows = rows(
-            &Data::of(&runs, &suite),
+            &FigureTable::of(&runs, &suite),
             &suite,
             &["mica".into(), "x".into()],
         );

@@ -4,18 +4,18 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::rounds::Run;
+use super::rounds::BenchRun;
 use super::stats::three_digits;
 
 /// Shown on stderr; stdout is for results.
-pub struct Progress {
+pub struct BenchProgress {
     bar: Option<ProgressBar>,
     round: String,
 }
 
-impl Progress {
+impl BenchProgress {
     /// Of so many steps.
-    pub fn new(steps: usize) -> Progress {
+    pub fn new(steps: usize) -> BenchProgress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template(
                 "{bar:30} {pos}/{len}  {elapsed} gone, {eta} to go  {wide_msg}",
@@ -24,7 +24,7 @@ impl Progress {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        Progress {
+        BenchProgress {
             bar,
             round: String::new(),
         }
@@ -46,7 +46,7 @@ impl Progress {
     }
 
     /// A run has ended.
-    pub fn done(&self, run: &Run) {
+    pub fn done(&self, run: &BenchRun) {
         let who = format!("{} {} ({} ranks)", run.contestant, run.program, run.ranks);
         if let Some(error) = &run.error {
             let output = run.output.as_deref().unwrap_or_default();

@@ -8,26 +8,26 @@ use serde::Serialize;
 use super::bars::Judged;
 use super::cache::Misses;
 use super::guidelines::{Findings, Violation};
-use super::host::Host;
+use super::host::HostFacts;
 use super::plot::Plot;
-use super::results::{Failure, Row};
+use super::results::{ResultRow, RunFailure};
 use super::stats::{Stats, three_digits};
 
 /// All that a report shows.
 #[derive(Serialize)]
-pub struct Report {
+pub struct BenchReport {
     pub command: String,
     pub title: String,
     pub rounds: usize,
     pub contestants: Vec<String>,
-    pub host: Host,
-    pub rows: Vec<Row>,
+    pub host: HostFacts,
+    pub rows: Vec<ResultRow>,
     pub bars: Vec<Judged>,
     pub guidelines: Findings,
     pub misses: Vec<Misses>,
     #[serde(skip)]
     pub hardware: Vec<(String, String, Stats)>,
-    pub failures: Vec<Failure>,
+    pub failures: Vec<RunFailure>,
     /// Contestants that could not take part, programs that could not be compiled.
     pub left_out: Vec<String>,
     #[serde(skip)]
@@ -35,16 +35,16 @@ pub struct Report {
 }
 
 /// A table as plain cells: what every form of the report is made from.
-pub struct Cells {
+pub struct TableCells {
     pub title: String,
     pub note: String,
     pub header: Vec<String>,
     pub rows: Vec<Vec<String>>,
 }
 
-impl Report {
+impl BenchReport {
     /// The tables that are not empty. `spread` adds minimum, quartiles and maximum to the medians.
-    pub fn tables(&self, spread: bool) -> Vec<Cells> {
+    pub fn tables(&self, spread: bool) -> Vec<TableCells> {
         let mut programs: Vec<&str> = Vec::new();
         for row in &self.rows {
             if !programs.contains(&row.key.program.as_str()) {
@@ -60,7 +60,7 @@ impl Report {
         tables
     }
 
-    fn bars(&self) -> Cells {
+    fn bars(&self) -> TableCells {
         let row = |bar: &Judged| {
             let verdict = match bar.pass {
                 Some(true) => "reached".to_owned(),
@@ -78,7 +78,7 @@ impl Report {
                 verdict,
             ]
         };
-        Cells {
+        TableCells {
             title: "Bars".to_owned(),
             note: "Mica's median, what it is compared with, and the quotient of the two."
                 .to_owned(),
@@ -97,7 +97,7 @@ impl Report {
     }
 
     /// The figures of one program, with a column for each contestant that has any.
-    fn figures(&self, program: &str, spread: bool) -> Cells {
+    fn figures(&self, program: &str, spread: bool) -> TableCells {
         let rows = || self.rows.iter().filter(|row| row.key.program == program);
         let failed = |name: &String, ranks: u32| {
             let mut failures = self.failures.iter();
@@ -115,7 +115,7 @@ impl Report {
             "best peer",
             "mica / best peer",
         ]));
-        let row = |row: &Row| {
+        let row = |row: &ResultRow| {
             let mut cells = vec![row.key.measure.clone(), row.key.place(), row.unit.clone()];
             for name in &contestants {
                 cells.push(match row.contestants.get(*name) {
@@ -146,7 +146,7 @@ impl Report {
             }
             false => "Medians of the rounds.",
         };
-        Cells {
+        TableCells {
             title: program.to_owned(),
             note: of.to_owned(),
             header,
@@ -155,7 +155,7 @@ impl Report {
     }
 
     /// How every contestant does by every guideline.
-    fn guidelines(&self) -> Cells {
+    fn guidelines(&self) -> TableCells {
         let mut header = words(&["guideline"]);
         header.extend(self.contestants.iter().cloned());
         let row = |guideline: &str| {
@@ -164,7 +164,7 @@ impl Report {
             [guideline.to_owned()].into_iter().chain(verdicts).collect()
         };
         let names = self.guidelines.names();
-        Cells {
+        TableCells {
             title: "Guidelines".to_owned(),
             note: format!(
                 "What a library should not contradict itself by; how many sizes and numbers of ranks were judged. \
@@ -176,7 +176,7 @@ impl Report {
         }
     }
 
-    fn violations(&self) -> Cells {
+    fn violations(&self) -> TableCells {
         let row = |violation: &Violation| {
             vec![
                 violation.contestant.clone(),
@@ -188,7 +188,7 @@ impl Report {
                 three_digits(violation.ratio),
             ]
         };
-        Cells {
+        TableCells {
             title: "Guidelines: violations".to_owned(),
             note: "A size that was not measured is stood for by the next larger one.".to_owned(),
             header: words(&[
@@ -204,7 +204,7 @@ impl Report {
         }
     }
 
-    fn cache(&self) -> Cells {
+    fn cache(&self) -> TableCells {
         let row = |misses: &Misses| {
             vec![
                 misses.name.clone(),
@@ -215,7 +215,7 @@ impl Report {
                 misses.by.clone(),
             ]
         };
-        Cells {
+        TableCells {
             title: "Cache misses per message".to_owned(),
             note: "Data misses of sender and receiver together; start and end of the job are not in it.".to_owned(),
             header: words(&[
@@ -230,11 +230,11 @@ impl Report {
         }
     }
 
-    fn floor(&self, spread: bool) -> Cells {
+    fn floor(&self, spread: bool) -> TableCells {
         let row = |(name, unit, stats): &(String, String, Stats)| {
             vec![name.clone(), unit.clone(), shown(stats, spread)]
         };
-        Cells {
+        TableCells {
             title: "The hardware's floor".to_owned(),
             note: "Without MPI, in every round.".to_owned(),
             header: words(&["measure", "unit", "value"]),

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::contestant::MICA;
-use super::data::{Data, Key, size};
-use super::rounds::{FLOOR, Run};
+use super::data::{FigureKey, FigureTable, size};
+use super::rounds::{BenchRun, FLOOR};
 use super::stats::Stats;
 use super::suite::{Better, Suite};
 
 /// One line of the table.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct ResultRow {
     #[serde(flatten)]
-    pub key: Key,
+    pub key: FigureKey,
     pub unit: String,
     pub better: Better,
     pub contestants: BTreeMap<String, Stats>,
@@ -41,7 +41,7 @@ pub struct Bound {
 
 /// A kind of run that failed, and how often.
 #[derive(Debug, Clone, Serialize)]
-pub struct Failure {
+pub struct RunFailure {
     pub contestant: String,
     pub program: String,
     pub ranks: u32,
@@ -51,12 +51,12 @@ pub struct Failure {
 }
 
 /// All lines, in the order of the suite.
-pub fn rows(data: &Data, suite: &Suite, contestants: &[String]) -> Vec<Row> {
-    let mut rows: Vec<Row> = data
+pub fn rows(data: &FigureTable, suite: &Suite, contestants: &[String]) -> Vec<ResultRow> {
+    let mut rows: Vec<ResultRow> = data
         .keys()
         .map(|key| row(data, suite, contestants, key))
         .collect();
-    let position = |row: &Row| {
+    let position = |row: &ResultRow| {
         suite
             .programs
             .iter()
@@ -66,7 +66,7 @@ pub fn rows(data: &Data, suite: &Suite, contestants: &[String]) -> Vec<Row> {
     rows
 }
 
-fn row(data: &Data, suite: &Suite, contestants: &[String], key: &Key) -> Row {
+fn row(data: &FigureTable, suite: &Suite, contestants: &[String], key: &FigureKey) -> ResultRow {
     let unit = data.unit(key).to_owned();
     let better = suite.better(&key.measure, &unit);
     let stats = contestants
@@ -77,7 +77,7 @@ fn row(data: &Data, suite: &Suite, contestants: &[String], key: &Key) -> Row {
     let best_peer = best_peer(&stats, better);
     let mica = stats.get(MICA).map(|stats| stats.median);
     let peer = best_peer.as_ref().map(|name| stats[name].median);
-    Row {
+    ResultRow {
         ratio: quotient(mica, peer),
         ratio_by_round: best_peer
             .as_ref()
@@ -111,7 +111,7 @@ fn best_peer(stats: &BTreeMap<String, Stats>, better: Better) -> Option<String> 
 }
 
 /// Ratios of the rounds in which both have a value.
-fn by_round(data: &Data, a: &str, b: &str, key: &Key) -> Option<Stats> {
+fn by_round(data: &FigureTable, a: &str, b: &str, key: &FigureKey) -> Option<Stats> {
     let others: BTreeMap<usize, f64> = data.values(b, key).iter().copied().collect();
     let ratio = |(round, value): &(usize, f64)| quotient(Some(*value), others.get(round).copied());
     let ratios: Vec<f64> = data.values(a, key).iter().filter_map(ratio).collect();
@@ -119,7 +119,7 @@ fn by_round(data: &Data, a: &str, b: &str, key: &Key) -> Option<Stats> {
 }
 
 /// The floor of a figure, by the first rule that fits and has been measured.
-pub fn floor(data: &Data, suite: &Suite, key: &Key, unit: &str) -> Option<Bound> {
+pub fn floor(data: &FigureTable, suite: &Suite, key: &FigureKey, unit: &str) -> Option<Bound> {
     let mut rules = suite.floors.iter().filter(|rule| {
         rule.measure == key.measure
             && rule
@@ -153,8 +153,8 @@ fn convert(value: f64, from: &str, bytes: u64, unit: &str) -> Option<f64> {
 }
 
 /// What failed, each kind once.
-pub fn failures(runs: &[Run]) -> Vec<Failure> {
-    let mut found: Vec<Failure> = Vec::new();
+pub fn failures(runs: &[BenchRun]) -> Vec<RunFailure> {
+    let mut found: Vec<RunFailure> = Vec::new();
     for run in runs {
         let Some(error) = &run.error else { continue };
         let same = found.iter_mut().find(|other| {
@@ -163,7 +163,7 @@ pub fn failures(runs: &[Run]) -> Vec<Failure> {
         });
         match same {
             Some(failure) => failure.rounds.push(run.round + 1),
-            None => found.push(Failure {
+            None => found.push(RunFailure {
                 contestant: run.contestant.clone(),
                 program: run.program.clone(),
                 ranks: run.ranks,
@@ -177,7 +177,11 @@ pub fn failures(runs: &[Run]) -> Vec<Failure> {
 }
 
 /// The hardware's own figures, as they were measured.
-pub fn hardware(data: &Data, runs: &[Run], suite: &Suite) -> Vec<(String, String, Stats)> {
+pub fn hardware(
+    data: &FigureTable,
+    runs: &[BenchRun],
+    suite: &Suite,
+) -> Vec<(String, String, Stats)> {
     let mut list = Vec::new();
     let mut measures: Vec<&str> = Vec::new();
     let of_floor = runs.iter().filter(|run| run.contestant == FLOOR);
@@ -204,8 +208,15 @@ pub mod tests {
     use crate::bench::figure::Figure;
 
     /// A run that gave one figure.
-    pub fn run(round: usize, who: &str, measure: &str, bytes: u64, value: f64, unit: &str) -> Run {
-        Run {
+    pub fn run(
+        round: usize,
+        who: &str,
+        measure: &str,
+        bytes: u64,
+        value: f64,
+        unit: &str,
+    ) -> BenchRun {
+        BenchRun {
             round,
             program: if who == FLOOR { "floor" } else { "p" }.to_owned(),
             ranks: 2,
@@ -267,7 +278,7 @@ pub mod tests {
         // A variant is no peer, however good.
         runs.push(run(0, "mica+v", "time", 8, 0.1, "us"));
         let suite = suite();
-        let data = Data::of(&runs, &suite);
+        let data = FigureTable::of(&runs, &suite);
         let names = ["mica", "x", "y", "mica+v"].map(str::to_owned);
         let rows = rows(&data, &suite, &names);
         assert_eq!(rows.len(), 2, "{rows:?}");

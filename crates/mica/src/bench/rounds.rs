@@ -10,18 +10,18 @@ use std::time::Duration;
 use mica_node::topology::CpuSet;
 use serde::Serialize;
 
-use super::contestant::{Contestant, Cores, Launch, confine};
-use super::execute::{End, Executor, Job, tail};
+use super::contestant::{Contestant, Cores, LaunchCommand, confine};
+use super::execute::{BenchCommand, CommandEnd, Executor, tail};
 use super::figure::{self, Figure};
 use super::hosts::{Hosts, processors};
-use super::progress::Progress;
+use super::progress::BenchProgress;
 use super::suite::{Program, parse_cpus};
 
 /// The contestant whose figures are the hardware's.
 pub const FLOOR: &str = "floor";
 
 /// What there is to run in every round, compiled.
-pub struct Entry<'a> {
+pub struct RoundEntry<'a> {
     pub program: &'a Program,
     pub ranks: u32,
     /// The value of the program's sweep.
@@ -32,7 +32,7 @@ pub struct Entry<'a> {
 
 /// One run of one program by one contestant: what `raw.json` holds.
 #[derive(Debug, Clone, Serialize)]
-pub struct Run {
+pub struct BenchRun {
     pub round: usize,
     pub program: String,
     pub ranks: u32,
@@ -55,7 +55,7 @@ pub struct Rounds<'a> {
     /// For programs on two hosts.
     pub hosts: Option<Hosts>,
     pub floors: Vec<(&'a Program, String)>,
-    pub entries: Vec<Entry<'a>>,
+    pub entries: Vec<RoundEntry<'a>>,
     pub contestants: &'a [Contestant],
     pub allowed: CpuSet,
     /// How many ranks can run at once.
@@ -77,7 +77,11 @@ impl Rounds<'_> {
     }
 
     /// Runs all rounds; the second is true if the user cut it short.
-    pub fn run(&self, executor: &mut Executor, progress: &mut Progress) -> (Vec<Run>, bool) {
+    pub fn run(
+        &self,
+        executor: &mut Executor,
+        progress: &mut BenchProgress,
+    ) -> (Vec<BenchRun>, bool) {
         let mut runs = Vec::new();
         for round in 0..self.rounds {
             progress.round(round, self.rounds);
@@ -94,8 +98,8 @@ impl Rounds<'_> {
     }
 
     /// All runs of a round, in order.
-    fn starts(&self, round: usize) -> Vec<Start<'_>> {
-        let floors = self.floors.iter().map(|(program, binary)| Start {
+    fn starts(&self, round: usize) -> Vec<RunStart<'_>> {
+        let floors = self.floors.iter().map(|(program, binary)| RunStart {
             program,
             ranks: 1,
             swept: None,
@@ -105,7 +109,7 @@ impl Rounds<'_> {
             cpus: None,
             name: FLOOR,
         });
-        let mut starts: Vec<Start<'_>> = floors.collect();
+        let mut starts: Vec<RunStart<'_>> = floors.collect();
         for entry in &self.entries {
             for index in order(round, self.contestants.len()) {
                 if let Some(binary) = entry.binaries.get(&index) {
@@ -129,10 +133,10 @@ impl Rounds<'_> {
     /// How a program starts, and what its job is confined to: on two hosts if it wants them, else here.
     fn launch(
         &self,
-        entry: &Entry<'_>,
+        entry: &RoundEntry<'_>,
         contestant: &Contestant,
         words: Vec<String>,
-    ) -> (Launch, Option<Result<CpuSet, String>>) {
+    ) -> (LaunchCommand, Option<Result<CpuSet, String>>) {
         let program = entry.program;
         if let Some(hosts) = self.hosts.as_ref().filter(|_| program.on_hosts()) {
             let cpus = processors(&self.allowed, &program.nodes, program.share_cores);
@@ -168,14 +172,14 @@ impl Rounds<'_> {
 
     fn start<'a>(
         &'a self,
-        entry: &'a Entry<'_>,
+        entry: &'a RoundEntry<'_>,
         contestant: &'a Contestant,
         binary: &str,
-    ) -> Start<'a> {
+    ) -> RunStart<'a> {
         let program = entry.program;
         let words = words(binary, program.arguments(self.quick));
         let (launch, cpus) = self.launch(entry, contestant, words);
-        let Launch {
+        let LaunchCommand {
             command,
             env,
             binding,
@@ -190,7 +194,7 @@ impl Rounds<'_> {
         if let (Some(sweep), Some(value)) = (&program.sweep, entry.swept) {
             environment.insert(sweep.variable.clone(), value.to_string());
         }
-        Start {
+        RunStart {
             program,
             ranks: entry.ranks,
             swept: entry.swept,
@@ -204,7 +208,7 @@ impl Rounds<'_> {
 }
 
 /// How a run is started.
-struct Start<'a> {
+struct RunStart<'a> {
     program: &'a Program,
     ranks: u32,
     swept: Option<i64>,
@@ -216,19 +220,19 @@ struct Start<'a> {
     name: &'a str,
 }
 
-impl Start<'_> {
+impl RunStart<'_> {
     /// One run; `None` if the user wants to stop.
-    fn run(self, round: usize, executor: &mut Executor) -> Option<Run> {
+    fn run(self, round: usize, executor: &mut Executor) -> Option<BenchRun> {
         let done = match &self.cpus {
             Some(Err(error)) => Err(error.clone()),
-            cpus => Ok(executor.run(&Job {
+            cpus => Ok(executor.run(&BenchCommand {
                 command: &self.command,
                 env: &self.environment,
                 cpus: cpus.as_ref().and_then(|cpus| cpus.as_ref().ok()),
                 limit: Duration::from_secs(self.program.timeout),
             })),
         };
-        let mut run = Run {
+        let mut run = BenchRun {
             round,
             program: self.program.name.clone(),
             ranks: self.ranks,
@@ -245,7 +249,7 @@ impl Start<'_> {
         run.environment.remove("PATH");
         match done {
             Err(error) => run.error = Some(error),
-            Ok(done) if done.end == End::Interrupted => return None,
+            Ok(done) if done.end == CommandEnd::Interrupted => return None,
             Ok(done) => {
                 run.seconds = done.seconds;
                 let figures = figure::parse(&done.stdout);

@@ -8,29 +8,29 @@ use std::process::ExitCode;
 use mica_node::topology;
 use serde_json::json;
 
-use super::Options;
+use super::BenchOptions;
 use super::bars;
 use super::build::Builder;
-use super::cache::{Counter, Misses};
+use super::cache::{MissCounter, Misses};
 use super::contestant::{self, Contestant, MICA};
-use super::data::Data;
+use super::data::FigureTable;
 use super::execute::Executor;
 use super::guidelines;
-use super::host::{self, Host};
+use super::host::{self, HostFacts};
 use super::hosts::Hosts;
 use super::html;
 use super::place::Places;
 use super::plot;
-use super::progress::Progress;
-use super::report::Report;
+use super::progress::BenchProgress;
+use super::report::BenchReport;
 use super::results;
-use super::rounds::{Entry, Rounds, Run};
+use super::rounds::{BenchRun, RoundEntry, Rounds};
 use super::suite::{Program, Suite};
 
 /// Runs what was asked for and writes the results. The first error is one of the caller (an unknown name, a folder
 /// that cannot be written); what goes wrong with a contestant is part of the results.
 pub fn run(
-    options: &Options,
+    options: &BenchOptions,
     places: &Places,
     suite: &Suite,
     mut executor: Executor,
@@ -51,7 +51,7 @@ pub fn run(
         work: &places.work,
         sources: &suite.sources,
     };
-    let mut host = Host::gather(places.tree.as_deref());
+    let mut host = HostFacts::gather(places.tree.as_deref());
     contestants.retain(|contestant| {
         let version = match contestant::refused(contestant, &mut executor) {
             Some(complaint) => Err(complaint),
@@ -99,7 +99,7 @@ pub fn run(
             rounds.steps(),
             host.load_before
         ));
-        let mut progress = Progress::new(rounds.steps());
+        let mut progress = BenchProgress::new(rounds.steps());
         let (runs, interrupted) = rounds.run(&mut executor, &mut progress);
         progress.finish();
         (runs, Vec::new(), interrupted)
@@ -107,7 +107,7 @@ pub fn run(
     host.load_after = host::load();
 
     let names: Vec<String> = contestants.iter().map(|c| c.name.clone()).collect();
-    let data = Data::of(&runs, suite);
+    let data = FigureTable::of(&runs, suite);
     let rows = results::rows(&data, suite, &names);
     let bars = match options.cache_misses {
         true => Vec::new(),
@@ -116,7 +116,7 @@ pub fn run(
     if interrupted {
         left_out.push("interrupted: the rounds are not complete".to_owned());
     }
-    let report = Report {
+    let report = BenchReport {
         command: std::env::args()
             .skip(1)
             .fold("mica".to_owned(), |line, word| line + " " + &word),
@@ -164,7 +164,7 @@ pub fn run(
 /// The variants of the command line, and those of the suite that these programs need.
 fn add_variants(
     contestants: &mut Vec<Contestant>,
-    options: &Options,
+    options: &BenchOptions,
     suite: &Suite,
     programs: &[&Program],
 ) {
@@ -192,7 +192,7 @@ fn add_variants(
 
 /// Compiles everything. A program that one contestant cannot compile is left out for that contestant.
 fn prepare<'a>(
-    options: &Options,
+    options: &BenchOptions,
     suite: &'a Suite,
     programs: &[&'a Program],
     contestants: &'a [Contestant],
@@ -255,7 +255,7 @@ fn prepare<'a>(
         for ranks in program.counts() {
             for &swept in &values {
                 let binaries = binaries.clone();
-                entries.push(Entry {
+                entries.push(RoundEntry {
                     program,
                     ranks,
                     swept,
@@ -291,7 +291,7 @@ fn misses(
         let all = all.join(", ");
         return Err(format!("--cache-misses has no '{name}'; there are: {all}"));
     }
-    let counter = Counter::find(executor)?;
+    let counter = MissCounter::find(executor)?;
     let mut found = Vec::new();
     let cores = topology::available_cores();
     for walk in suite
@@ -314,7 +314,7 @@ fn misses(
     Ok(found)
 }
 
-fn rounds(options: &Options) -> usize {
+fn rounds(options: &BenchOptions) -> usize {
     if options.quick {
         1
     } else {
@@ -323,7 +323,7 @@ fn rounds(options: &Options) -> usize {
 }
 
 /// A set's own title if it is the only thing asked for.
-fn title(options: &Options, suite: &Suite) -> String {
+fn title(options: &BenchOptions, suite: &Suite) -> String {
     let set = suite
         .sets
         .iter()
@@ -345,7 +345,7 @@ fn unused(folder: &Path, name: &str) -> PathBuf {
     free.next().expect("numbers do not end")
 }
 
-fn write(out: &Path, report: &Report, runs: &[Run]) -> Result<(), String> {
+fn write(out: &Path, report: &BenchReport, runs: &[BenchRun]) -> Result<(), String> {
     let put = |name: &str, text: String| {
         let path = out.join(name);
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))

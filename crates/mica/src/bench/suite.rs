@@ -225,13 +225,13 @@ pub struct Guideline {
 pub struct Term {
     pub measure: String,
     #[serde(default)]
-    pub bytes: Scale,
+    pub bytes: TermScale,
 }
 
 /// How many bytes an operation has when the guideline's first one has some.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scale {
+pub enum TermScale {
     /// As many.
     #[default]
     Same,

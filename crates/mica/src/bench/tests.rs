@@ -12,10 +12,10 @@ use super::*;
 #[derive(Parser)]
 struct Line {
     #[command(flatten)]
-    options: Options,
+    options: BenchOptions,
 }
 
-fn options(words: &[&str]) -> Options {
+fn options(words: &[&str]) -> BenchOptions {
     let words = [&["bench"], words].concat();
     Line::try_parse_from(words).unwrap().options
 }

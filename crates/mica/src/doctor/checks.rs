@@ -2,23 +2,23 @@
 
 use mica_node::topology::readable_bytes;
 
-use super::facts::{Facts, Limit};
+use super::facts::{DoctorFacts, Limit};
 use super::{Finding, Weight};
 
 /// A check: its name, and what it finds. Nothing found means that all is well, in the words given.
 struct Check {
     name: &'static str,
     well: &'static str,
-    look: fn(&Facts, &mut Found),
+    look: fn(&DoctorFacts, &mut CheckFindings),
 }
 
 /// What a check has found until now.
-struct Found {
+struct CheckFindings {
     check: &'static str,
     findings: Vec<Finding>,
 }
 
-impl Found {
+impl CheckFindings {
     fn add(&mut self, weight: Weight, found: impl Into<String>, remedy: impl Into<String>) {
         let remedy = remedy.into();
         self.findings.push(Finding {
@@ -43,9 +43,9 @@ impl Found {
 pub const COUNT: usize = CHECKS.len();
 
 /// Every check, in the order of the report.
-pub fn all(facts: &Facts) -> Vec<Finding> {
+pub fn all(facts: &DoctorFacts) -> Vec<Finding> {
     let run = |check: &Check| {
-        let mut found = Found {
+        let mut found = CheckFindings {
             check: check.name,
             findings: Vec::new(),
         };

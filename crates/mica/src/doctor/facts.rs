@@ -5,9 +5,9 @@ use std::fs;
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
-use mica_node::maps::Maps;
+use mica_node::maps::ProcMap;
 use mica_node::park;
-use mica_node::process::{self, Resource};
+use mica_node::process::{self, LimitResource};
 use mica_node::topology::{self, Machine};
 use mica_policy::tuning;
 
@@ -22,7 +22,7 @@ pub type Limit = (Option<u64>, Option<u64>);
 
 /// Facts about this machine, this process and its environment.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub struct DoctorFacts {
     /// The library beside this command.
     pub library: Option<PathBuf>,
     /// The folder of this command.
@@ -88,9 +88,9 @@ const RANK_VARIABLES: [&str; 6] = [
     "PMIX_NAMESPACE",
 ];
 
-impl Facts {
+impl DoctorFacts {
     /// Looks at the system.
-    pub fn gather() -> Facts {
+    pub fn gather() -> DoctorFacts {
         // Libraries that are asked here make files.
         process::outlive_file_size_limit();
         let own = std::env::current_exe().ok();
@@ -106,7 +106,7 @@ impl Facts {
         };
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let prefix = crate::explain::prefix();
-        Facts {
+        DoctorFacts {
             library: info::library().path,
             own_bin,
             in_path: ["mpiexec", "mpicc", "ssh"]
@@ -131,13 +131,13 @@ impl Facts {
             cma: process::cma_between_ranks()
                 .err()
                 .map(|refusal| (refusal.reason, refusal.remedy)),
-            procmap_query: Maps::open().err().map(text),
+            procmap_query: ProcMap::open().err().map(text),
             membarrier: park::membarrier_available(),
-            file_size: limit(Resource::FileSize),
-            address_space: limit(Resource::AddressSpace),
-            descriptors: limit(Resource::Descriptors),
-            locked_memory: limit(Resource::LockedMemory),
-            processes: limit(Resource::Processes),
+            file_size: limit(LimitResource::FileSize),
+            address_space: limit(LimitResource::AddressSpace),
+            descriptors: limit(LimitResource::Descriptors),
+            locked_memory: limit(LimitResource::LockedMemory),
+            processes: limit(LimitResource::Processes),
             cores: machine.as_ref().map_or(0, Machine::cores),
             units: machine.as_ref().map_or(0, |machine| machine.units().len()),
             all_cores: machine.as_ref().map_or(0, Machine::all_cores),

@@ -38,20 +38,20 @@ pub struct Finding {
 
 /// All findings, and whether none of them hinders.
 #[derive(Serialize)]
-pub struct Report {
+pub struct DoctorReport {
     pub healthy: bool,
     pub findings: Vec<Finding>,
 }
 
-impl Report {
+impl DoctorReport {
     /// Looks at this machine.
-    pub fn gather() -> Report {
-        Report::of(checks::all(&facts::Facts::gather()))
+    pub fn gather() -> DoctorReport {
+        DoctorReport::of(checks::all(&facts::DoctorFacts::gather()))
     }
 
-    fn of(findings: Vec<Finding>) -> Report {
+    fn of(findings: Vec<Finding>) -> DoctorReport {
         let hinders = |finding: &Finding| finding.weight == Weight::Hinders;
-        Report {
+        DoctorReport {
             healthy: !findings.iter().any(hinders),
             findings,
         }
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn the_report_says_what_hinders_first() {
         let all = [Weight::Fine, Weight::Note, Weight::Hinders].map(finding);
-        let report = Report::of(all.to_vec());
+        let report = DoctorReport::of(all.to_vec());
         assert!(!report.healthy);
         let text = report.render(false);
         let at = |word: &str| text.find(word).unwrap_or_else(|| panic!("{word}: {text}"));
@@ -128,12 +128,12 @@ mod tests {
             text.ends_with("1 thing hinders MPI here (1 checks are well).\n"),
             "{text}"
         );
-        assert!(Report::of(vec![finding(Weight::Note)]).healthy);
+        assert!(DoctorReport::of(vec![finding(Weight::Note)]).healthy);
     }
 
     #[test]
     fn this_machine_is_looked_at() {
-        let report = Report::gather();
+        let report = DoctorReport::gather();
         assert!(
             report.findings.len() >= checks::COUNT,
             "each check has something to say"

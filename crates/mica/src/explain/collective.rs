@@ -12,8 +12,8 @@ use mica_node::topology::{
 };
 use mica_node::{area, process, tunables};
 use mica_policy::collective::{
-    Choices, Collective, CollectiveCosts, Decision, Exclusion, Family, Forced, Question, Reach,
-    Setting, choose,
+    AlgorithmDecision, AlgorithmExclusion, AlgorithmFamily, Choices, Collective, CollectiveCall,
+    CollectiveCosts, ForcedAlgorithms, GroupSetting, Reachability, choose,
 };
 use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, Source};
@@ -22,7 +22,7 @@ use super::{prefix, time};
 
 /// Who takes part in the collective that is asked about.
 #[derive(Args, Default)]
-pub struct Ranks {
+pub struct CollectiveRanks {
     /// Ranks on the node. Default: one for each core that this job may use, but at least 2.
     #[arg(short = 'n', value_name = "RANKS", value_parser = count, requires = "explain")]
     ranks: Option<usize>,
@@ -35,7 +35,7 @@ pub struct Ranks {
     /// How ranks get at one another's buffers: unknown until they have told of them, by windows, by the kernel (cma), or none.
     /// Default: as far as it is known on this machine.
     #[arg(long, value_parser = reach, requires = "explain")]
-    reach: Option<Reach>,
+    reach: Option<Reachability>,
 }
 
 fn count(text: &str) -> Result<usize, String> {
@@ -45,11 +45,11 @@ fn count(text: &str) -> Result<usize, String> {
     }
 }
 
-fn reach(text: &str) -> Result<Reach, String> {
-    Reach::parse(text).ok_or_else(|| "expected unknown, windows, cma or none".to_owned())
+fn reach(text: &str) -> Result<Reachability, String> {
+    Reachability::parse(text).ok_or_else(|| "expected unknown, windows, cma or none".to_owned())
 }
 
-impl Ranks {
+impl CollectiveRanks {
     /// The options that were given.
     pub fn given(&self) -> Vec<&'static str> {
         let given = [
@@ -86,7 +86,7 @@ impl Ranks {
             None => worst_level(&Machine::load()?, ranks),
         };
         let bound = tunables::COLL_AREA.number()?;
-        let question = Question {
+        let question = CollectiveCall {
             collective,
             bytes,
             commutes: !self.non_commutative,
@@ -94,24 +94,29 @@ impl Ranks {
                 Some(reach) => reach,
                 None => reach_here()?,
             },
-            setting: Setting {
+            setting: GroupSetting {
                 ranks,
                 level,
                 cores: self.cores.unwrap_or_else(available_cores).min(ranks),
                 area_cell: area::cell_bytes(ranks, bound).filter(|_| bound > 0),
             },
         };
-        Ok(render(&question, costs, &Forced::in_force()?, &source))
+        Ok(render(
+            &question,
+            costs,
+            &ForcedAlgorithms::in_force()?,
+            &source,
+        ))
     }
 }
 
 /// What ranks know of their reach before they have told of their buffers.
-fn reach_here() -> Result<Reach, tunables::BadValue> {
+fn reach_here() -> Result<Reachability, tunables::BadValue> {
     Ok(match tunables::DIRECT.choice()? {
-        "off" => Reach::None,
-        "cma" if process::cma_between_ranks().is_ok() => Reach::Cma,
-        "cma" => Reach::None,
-        _ => Reach::Unknown,
+        "off" => Reachability::None,
+        "cma" if process::cma_between_ranks().is_ok() => Reachability::Cma,
+        "cma" => Reachability::None,
+        _ => Reachability::Unknown,
     })
 }
 
@@ -127,9 +132,14 @@ fn worst_level(machine: &Machine, ranks: usize) -> Level {
     levels.max().unwrap_or(Level::SharedCache)
 }
 
-fn render(question: &Question, costs: CollectiveCosts, forced: &Forced, source: &Source) -> String {
+fn render(
+    question: &CollectiveCall,
+    costs: CollectiveCosts,
+    forced: &ForcedAlgorithms,
+    source: &Source,
+) -> String {
     let decision = choose(&costs, question, forced);
-    let Question {
+    let CollectiveCall {
         collective,
         commutes,
         reach,
@@ -166,10 +176,10 @@ fn render(question: &Question, costs: CollectiveCosts, forced: &Forced, source: 
         let from = format!("from {from}");
         let _ = writeln!(text, "  {from:<18} {}", algorithm.name());
     }
-    if decision.algorithm.family() == Family::Direct && reach == Reach::Unknown {
+    if decision.algorithm.family() == AlgorithmFamily::Direct && reach == Reachability::Unknown {
         let _ = writeln!(text, "\nOnce the ranks have told of their buffers");
-        for reach in [Reach::Windows, Reach::Cma, Reach::None] {
-            let then = choices.once_told(collective, question.bytes, commutes, reach);
+        for reach in [Reachability::Windows, Reachability::Cma, Reachability::None] {
+            let then = choices.once_reachable(collective, question.bytes, commutes, reach);
             let _ = writeln!(text, "  {:<18} {}", reach.name(), then.name());
         }
     }
@@ -177,12 +187,12 @@ fn render(question: &Question, costs: CollectiveCosts, forced: &Forced, source: 
 }
 
 fn families() -> String {
-    Family::ALL.map(Family::name).join("|")
+    AlgorithmFamily::ALL.map(AlgorithmFamily::name).join("|")
 }
 
 /// The call and who takes part.
-fn describe(question: &Question) -> String {
-    let Question {
+fn describe(question: &CollectiveCall) -> String {
+    let CollectiveCall {
         collective,
         bytes,
         setting,
@@ -218,16 +228,16 @@ fn describe(question: &Question) -> String {
         None => "none (MICA_COLL_AREA is too small)".to_owned(),
     };
     let reach = match question.reach {
-        Reach::Unknown => "unknown until they are told of; judged as windows",
-        Reach::Windows => "by load and store (windows)",
-        Reach::Cma => "by the kernel (cma)",
-        Reach::None => "not within reach",
+        Reachability::Unknown => "unknown until they are told of; judged as windows",
+        Reachability::Windows => "by load and store (windows)",
+        Reachability::Cma => "by the kernel (cma)",
+        Reachability::None => "not within reach",
     };
     let _ = writeln!(text, "Shared area {area}\nBuffers     {reach}");
     text
 }
 
-fn estimates(question: &Question, decision: &Decision) -> String {
+fn estimates(question: &CollectiveCall, decision: &AlgorithmDecision) -> String {
     let variable = question.collective.tunable().env;
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -239,7 +249,7 @@ fn estimates(question: &Question, decision: &Decision) -> String {
         let remark = match estimate.ruled_out {
             _ if chosen => "chosen".to_owned(),
             // The line above the table has said so.
-            Some(Exclusion::Forced { .. }) | None => String::new(),
+            Some(AlgorithmExclusion::Forced { .. }) | None => String::new(),
             Some(why) => why.to_string(),
         };
         table.add_row([
@@ -261,13 +271,13 @@ mod tests {
     use super::*;
     use mica_policy::collective::Algorithm;
 
-    fn question(collective: Collective, bytes: usize, ranks: usize) -> Question {
-        Question {
+    fn question(collective: Collective, bytes: usize, ranks: usize) -> CollectiveCall {
+        CollectiveCall {
             collective,
             bytes,
             commutes: true,
-            reach: Reach::Unknown,
-            setting: Setting {
+            reach: Reachability::Unknown,
+            setting: GroupSetting {
                 ranks,
                 level: Level::SharedCache,
                 cores: 2,
@@ -276,7 +286,7 @@ mod tests {
         }
     }
 
-    fn answer(question: &Question, forced: Forced) -> String {
+    fn answer(question: &CollectiveCall, forced: ForcedAlgorithms) -> String {
         render(
             question,
             CollectiveCosts::default(),
@@ -288,7 +298,10 @@ mod tests {
     #[test]
     fn an_answer_has_every_algorithm_with_its_time_and_what_forces_it() {
         for collective in Collective::ALL {
-            let text = answer(&question(collective, 64 << 10, 8), Forced::default());
+            let text = answer(
+                &question(collective, 64 << 10, 8),
+                ForcedAlgorithms::default(),
+            );
             for algorithm in collective.algorithms() {
                 let force = format!("{}={}", collective.tunable().env, algorithm.name());
                 let row = text.lines().find(|line| line.contains(&force));
@@ -308,7 +321,7 @@ mod tests {
         }
         let text = answer(
             &question(Collective::Allreduce, 1 << 20, 8),
-            Forced::default(),
+            ForcedAlgorithms::default(),
         );
         for part in [
             "(1 MiB), the vector",
@@ -321,18 +334,18 @@ mod tests {
         assert!(!text.contains("judged as 1048576"), "{text}");
         let text = answer(
             &question(Collective::Bcast, 1_000_000, 8),
-            Forced::default(),
+            ForcedAlgorithms::default(),
         );
         assert!(text.contains("judged as 917504 bytes"), "{text}");
     }
 
     #[test]
     fn what_is_ruled_out_forced_or_refused_is_told() {
-        let far = Question {
-            reach: Reach::None,
+        let far = CollectiveCall {
+            reach: Reachability::None,
             ..question(Collective::Allreduce, 64 << 10, 2)
         };
-        let direct = Forced::default().with(Collective::Allreduce, Algorithm::Direct);
+        let direct = ForcedAlgorithms::default().with(Collective::Allreduce, Algorithm::Direct);
         let text = answer(&far, direct);
         for part in [
             "MICA_COLL_ALLREDUCE=direct is not heeded: ranks cannot get at",
@@ -342,13 +355,16 @@ mod tests {
             assert!(text.contains(part), "{part}: {text}");
         }
         let near = question(Collective::Allreduce, 64 << 10, 8);
-        let text = answer(&near, Forced::default().with_family(Family::Messages));
+        let text = answer(
+            &near,
+            ForcedAlgorithms::default().with_family(AlgorithmFamily::Messages),
+        );
         assert!(text.contains("forced by MICA_COLL)"), "{text}");
-        let ordered = Question {
+        let ordered = CollectiveCall {
             commutes: false,
             ..question(Collective::ReduceScatter, 64, 8)
         };
-        let text = answer(&ordered, Forced::default());
+        let text = answer(&ordered, ForcedAlgorithms::default());
         for part in ["does not commute", "changes the order of operands"] {
             assert!(text.contains(part), "{part}: {text}");
         }

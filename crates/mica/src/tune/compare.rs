@@ -15,16 +15,18 @@ use std::time::{Duration, Instant};
 
 use mica_node::topology::{Level, available_cores};
 use mica_policy::collective::{
-    Algorithm, Collective, CollectiveCosts, Forced, Question, Reach, pick,
+    Algorithm, Collective, CollectiveCall, CollectiveCosts, ForcedAlgorithms, Reachability, pick,
 };
 use mica_policy::costs::level_name;
 use mica_policy::tuning::{CollectiveTuning, LevelTuning, Tuning};
-use mica_policy::{Cost, Costs, Message, Situation, Thresholds, Way, Ways, choose};
+use mica_policy::{
+    MessagePath, MessagePaths, OutgoingMessage, PathCost, PathCosts, Situation, Thresholds, choose,
+};
 
 use super::plan::{Pair, Sample};
 use super::run::{Calls, Installation};
 use super::steps;
-use super::verify::{Arena, Parts, Trial, Verdict, Verified, median, verify};
+use super::verify::{Arena, Parts, Trial, TrialVerdict, Verified, median, verify};
 
 /// How much time there is.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +62,7 @@ impl Effort {
 }
 
 /// One run: nanoseconds of a probe by these figures, or why there are none.
-pub trait Runs {
+pub trait ProbeRuns {
     /// A message between a pair.
     fn message(&self, pair: Pair, sample: &Sample, tuning: Option<&Tuning>) -> Option<f64>;
     /// A call of a collective.
@@ -89,7 +91,7 @@ impl Jobs<'_> {
     }
 }
 
-impl Runs for Jobs<'_> {
+impl ProbeRuns for Jobs<'_> {
     fn message(&self, pair: Pair, sample: &Sample, tuning: Option<&Tuning>) -> Option<f64> {
         let file = self.file(tuning)?;
         let run = self
@@ -124,7 +126,7 @@ fn trial(rounds: usize, run: impl Fn(bool) -> Option<f64>) -> Option<Trial> {
 }
 
 /// A row of the table: what was compared, both choices and what came of it.
-pub struct Row {
+pub struct ComparisonRow {
     what: String,
     shipped: &'static str,
     tuned: &'static str,
@@ -157,19 +159,19 @@ fn thinned<T: Copy, K: PartialEq>(differing: &[(usize, T, K)]) -> Vec<T> {
     kept
 }
 
-struct Messages<'a> {
-    runs: &'a dyn Runs,
+struct MessageProbes<'a> {
+    runs: &'a dyn ProbeRuns,
     effort: Effort,
     until: Instant,
     pair: Pair,
     /// The costs that were measured at this level.
-    parts: Vec<(Way, Cost)>,
+    parts: Vec<(MessagePath, PathCost)>,
     tuning: &'a Tuning,
     situation: Situation,
     samples: Vec<Sample>,
 }
 
-impl Messages<'_> {
+impl MessageProbes<'_> {
     /// The shipped figures with a subset of the measured ones.
     fn subset(&self, parts: Parts) -> Tuning {
         let kept = self.parts.iter().enumerate();
@@ -185,24 +187,27 @@ impl Messages<'_> {
 
     /// Where each sample goes by these costs, as the library decides it: eager by thresholds,
     /// otherwise by the least cost.
-    fn ways(&self, costs: &Costs) -> Vec<Way> {
+    fn ways(&self, costs: &PathCosts) -> Vec<MessagePath> {
         let thresholds = Thresholds::derive(costs, &self.situation);
         let asked = Situation {
-            available: self.situation.available.intersection(Ways::RENDEZVOUS),
+            available: self
+                .situation
+                .available
+                .intersection(MessagePaths::RENDEZVOUS),
             ..self.situation
         };
         let way = |sample: &Sample| {
             let len = sample.len as usize;
-            let message = Message {
+            let message = OutgoingMessage {
                 pieces: sample.len.checked_div(sample.block).unwrap_or(1) as usize,
-                ..Message::contiguous(len)
+                ..OutgoingMessage::contiguous(len)
             };
             if len <= self.situation.limits.inline {
-                Way::Inline
+                MessagePath::Inline
             } else if len <= thresholds.ring_max {
-                Way::Ring
+                MessagePath::Ring
             } else if len <= thresholds.eager_max {
-                Way::Cells
+                MessagePath::Cells
             } else {
                 choose(&message, &asked, costs)
             }
@@ -211,16 +216,16 @@ impl Messages<'_> {
     }
 }
 
-impl Arena for Messages<'_> {
+impl Arena for MessageProbes<'_> {
     type Probe = Sample;
-    type Choice = Way;
+    type Choice = MessagePath;
 
     fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    fn differing(&self, parts: Parts) -> Vec<(Sample, Way)> {
-        let shipped = self.ways(&Costs::default());
+    fn differing(&self, parts: Parts) -> Vec<(Sample, MessagePath)> {
+        let shipped = self.ways(&PathCosts::default());
         let tuned = self.ways(&self.subset(parts).applied());
         let pairs = self.samples.iter().zip(shipped.into_iter().zip(tuned));
         let differing: Vec<_> = pairs
@@ -246,12 +251,12 @@ impl Arena for Messages<'_> {
 /// What is kept of the costs of messages: those of each level by which it gains. Adds what was
 /// compared to `rows`, and answers the gain besides.
 pub fn messages(
-    runs: &dyn Runs,
+    runs: &dyn ProbeRuns,
     effort: Effort,
     pairs: &[Pair],
     tuning: &Tuning,
-    rows: &mut Vec<Row>,
-) -> (Vec<(Level, Way, Cost)>, f64) {
+    rows: &mut Vec<ComparisonRow>,
+) -> (Vec<(Level, MessagePath, PathCost)>, f64) {
     let begin = Instant::now();
     let mut kept = Vec::new();
     let mut gain = 0.0;
@@ -260,8 +265,9 @@ pub fn messages(
             .costs
             .iter()
             .filter(|(level, ..)| *level == pair.level);
-        let parts: Vec<(Way, Cost)> = of_level.map(|&(_, way, cost)| (way, cost)).collect();
-        let measured: Ways = parts.iter().map(|(way, _)| *way).collect();
+        let parts: Vec<(MessagePath, PathCost)> =
+            of_level.map(|&(_, way, cost)| (way, cost)).collect();
+        let measured: MessagePaths = parts.iter().map(|(way, _)| *way).collect();
         let blocks = [64, 256, 1 << 10, 4 << 10];
         let in_pieces = blocks.map(|block| Sample {
             len: 1 << 20,
@@ -269,22 +275,22 @@ pub fn messages(
         });
         let whole = lengths(16 << 20).map(|len| Sample { len, block: 0 });
         let share = (n + 1) as u32;
-        let mut arena = Messages {
+        let mut arena = MessageProbes {
             runs,
             effort,
             until: begin + effort.patience / 2 * share / pairs.len() as u32,
             pair,
-            situation: Situation::waiting(pair.level, measured.union(Ways::SHARED_MEMORY)),
+            situation: Situation::waiting(pair.level, measured.union(MessagePaths::SHARED_MEMORY)),
             parts,
             tuning,
             samples: whole.chain(in_pieces).collect(),
         };
         let found = verify(&mut arena);
-        let shipped = arena.ways(&Costs::default());
+        let shipped = arena.ways(&PathCosts::default());
         let chosen = arena.differing(found.kept);
         for (sample, way, trial) in found.trials {
             let at = arena.samples.iter().position(|s| *s == sample);
-            rows.push(Row {
+            rows.push(ComparisonRow {
                 what: format!("{}, {}", level_name(pair.level), words(&sample)),
                 shipped: at.map_or("", |at| shipped[at].name()),
                 tuned: way.name(),
@@ -308,7 +314,7 @@ fn words(sample: &Sample) -> String {
 
 /// A figure of the collectives' sections.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum StepFigure {
     Switch(f64),
     Reduce(f64),
     Round(f64),
@@ -316,7 +322,7 @@ enum Step {
 }
 
 /// The figures of these sections, one by one.
-fn figures(tuning: &CollectiveTuning) -> Vec<Step> {
+fn figures(tuning: &CollectiveTuning) -> Vec<StepFigure> {
     let of_level = |&(level, measured): &(Level, LevelTuning)| {
         let none = LevelTuning::default();
         let sync_ns = measured.sync_ns;
@@ -329,26 +335,26 @@ fn figures(tuning: &CollectiveTuning) -> Vec<Step> {
         ]
         .into_iter()
         .filter(move |one| *one != none)
-        .map(move |one| Step::Level(level, one))
+        .map(move |one| StepFigure::Level(level, one))
     };
     let general = [
-        tuning.switch_ns.map(Step::Switch),
-        tuning.reduce_byte_ns.map(Step::Reduce),
-        tuning.round_ns.map(Step::Round),
+        tuning.switch_ns.map(StepFigure::Switch),
+        tuning.reduce_byte_ns.map(StepFigure::Reduce),
+        tuning.round_ns.map(StepFigure::Round),
     ];
     let levels = tuning.levels.iter().flat_map(of_level);
     general.into_iter().flatten().chain(levels).collect()
 }
 
 /// The sections that have these figures.
-fn sections(steps: impl Iterator<Item = Step>) -> CollectiveTuning {
+fn sections(steps: impl Iterator<Item = StepFigure>) -> CollectiveTuning {
     let mut tuning = CollectiveTuning::default();
     for step in steps {
         match step {
-            Step::Switch(ns) => tuning.switch_ns = Some(ns),
-            Step::Reduce(ns) => tuning.reduce_byte_ns = Some(ns),
-            Step::Round(ns) => tuning.round_ns = Some(ns),
-            Step::Level(level, one) => {
+            StepFigure::Switch(ns) => tuning.switch_ns = Some(ns),
+            StepFigure::Reduce(ns) => tuning.reduce_byte_ns = Some(ns),
+            StepFigure::Round(ns) => tuning.round_ns = Some(ns),
+            StepFigure::Level(level, one) => {
                 let at = tuning.levels.iter().position(|(of, _)| *of == level);
                 let at = at.unwrap_or_else(|| {
                     tuning.levels.push((level, LevelTuning::default()));
@@ -364,19 +370,19 @@ fn sections(steps: impl Iterator<Item = Step>) -> CollectiveTuning {
     tuning
 }
 
-struct Collectives<'a> {
-    runs: &'a dyn Runs,
+struct CollectiveProbes<'a> {
+    runs: &'a dyn ProbeRuns,
     effort: Effort,
     until: Instant,
     /// What was kept of messages, and its gain: the first part, if there is anything.
-    messages: &'a [(Level, Way, Cost)],
+    messages: &'a [(Level, MessagePath, PathCost)],
     gain: f64,
-    figures: Vec<Step>,
+    figures: Vec<StepFigure>,
     tuning: &'a Tuning,
-    calls: Vec<(Calls, Question)>,
+    calls: Vec<(Calls, CollectiveCall)>,
 }
 
-impl Collectives<'_> {
+impl CollectiveProbes<'_> {
     fn has_messages(&self) -> usize {
         usize::from(!self.messages.is_empty())
     }
@@ -397,7 +403,7 @@ impl Collectives<'_> {
     }
 
     fn algorithms(&self, costs: &CollectiveCosts) -> Vec<Algorithm> {
-        let forced = Forced::default();
+        let forced = ForcedAlgorithms::default();
         let questions = self.calls.iter();
         questions
             .map(|(_, question)| pick(costs, question, &forced))
@@ -405,7 +411,7 @@ impl Collectives<'_> {
     }
 }
 
-impl Arena for Collectives<'_> {
+impl Arena for CollectiveProbes<'_> {
     type Probe = usize;
     type Choice = Algorithm;
 
@@ -443,7 +449,7 @@ impl Arena for Collectives<'_> {
 
 /// The calls that are compared: each collective between two ranks at each level, and among twice
 /// as many ranks as there are cores.
-fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, Question)> {
+fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, CollectiveCall)> {
     let mut found = Vec::new();
     let many = 2 * cores.min(8);
     let places = pairs.iter().map(|&pair| (Some(pair), 2));
@@ -459,7 +465,7 @@ fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, Question)> {
                 let calls = Calls::as_chosen(pair, collective, bytes, ranks);
                 let cores = cores.min(ranks);
                 let question = steps::question(collective, bytes, level, ranks, cores);
-                debug_assert_eq!(question.reach, Reach::Windows);
+                debug_assert_eq!(question.reach, Reachability::Windows);
                 found.push((calls, question));
             }
         }
@@ -469,14 +475,14 @@ fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, Question)> {
 
 /// What is kept of all figures, where `messages` with their `gain` were kept of those of messages.
 pub fn collectives(
-    runs: &dyn Runs,
+    runs: &dyn ProbeRuns,
     effort: Effort,
     pairs: &[Pair],
     tuning: &Tuning,
-    (messages, gain): (&[(Level, Way, Cost)], f64),
-    rows: &mut Vec<Row>,
+    (messages, gain): (&[(Level, MessagePath, PathCost)], f64),
+    rows: &mut Vec<ComparisonRow>,
 ) -> Tuning {
-    let mut arena = Collectives {
+    let mut arena = CollectiveProbes {
         runs,
         effort,
         until: Instant::now() + effort.patience / 2,
@@ -490,7 +496,7 @@ pub fn collectives(
     let shipped = arena.algorithms(&CollectiveCosts::default());
     let chosen = arena.differing(kept);
     for (at, algorithm, trial) in trials {
-        rows.push(Row {
+        rows.push(ComparisonRow {
             what: arena.calls[at].0.words(),
             shipped: shipped[at].name(),
             tuned: algorithm.name(),
@@ -511,7 +517,7 @@ pub fn collectives(
 }
 
 /// What was compared, as a table.
-pub fn table(rows: &[Row]) -> String {
+pub fn table(rows: &[ComparisonRow]) -> String {
     if rows.is_empty() {
         return " What was measured chooses everywhere as the shipped figures do.".to_owned();
     }
@@ -541,9 +547,9 @@ pub fn table(rows: &[Row]) -> String {
 fn outcome(trial: &Trial, is_kept: bool) -> String {
     let percent = 100.0 * (1.0 - trial.ratio()).abs();
     let verdict = match trial.verdict() {
-        Verdict::Better => format!("{percent:.0} % faster"),
-        Verdict::Worse => format!("{percent:.0} % slower"),
-        Verdict::Same => "no faster beyond noise".to_owned(),
+        TrialVerdict::Better => format!("{percent:.0} % faster"),
+        TrialVerdict::Worse => format!("{percent:.0} % slower"),
+        TrialVerdict::Same => "no faster beyond noise".to_owned(),
     };
     match is_kept {
         true => format!("{verdict}: kept"),

@@ -3,7 +3,7 @@
 //! Errors count in proportion to the time (each point weighs 1/t²), since sizes span five orders of magnitude. The fit has
 //! as few spans as keep every point within [`GOOD`] of its time, at most [`SPANS`]; a span begins at a measured size.
 
-use mica_policy::costs::{SPANS, Span};
+use mica_policy::costs::{CostSpan, SPANS};
 
 /// A measured size.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -160,7 +160,9 @@ fn through(x: f64, y: f64, points: &[Point]) -> f64 {
 }
 
 fn predict(start_ns: f64, prices: &[(u64, f64)], len: u64) -> f64 {
-    let spans = prices.iter().map(|&(from, byte_ns)| Span { from, byte_ns });
+    let spans = prices
+        .iter()
+        .map(|&(from, byte_ns)| CostSpan { from, byte_ns });
     let mut ns = start_ns;
     for (at, span) in spans.enumerate() {
         let end = prices.get(at + 1).map_or(u64::MAX, |next| next.0);
@@ -172,7 +174,7 @@ fn predict(start_ns: f64, prices: &[(u64, f64)], len: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_policy::Cost;
+    use mica_policy::PathCost;
 
     fn points(of: impl Fn(u64) -> f64, lens: &[u64]) -> Vec<Point> {
         let point = |&len: &u64| Point {
@@ -204,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_cache_that_is_too_small_is_a_span() {
-        let cost = Cost::new(300.0, &[(0, 0.02), (64 << 10, 0.2)]);
+        let cost = PathCost::new(300.0, &[(0, 0.02), (64 << 10, 0.2)]);
         let fit = fit(&points(|len| cost.ns(len as usize, 1), &LENS), 0.0).unwrap();
         assert_eq!(fit.prices.len(), 2, "{fit:?}");
         assert_eq!(fit.prices[1].0, 64 << 10);

@@ -30,16 +30,16 @@ use mica_node::topology::{Level, Machine};
 use mica_policy::collective::CollectiveCosts;
 use mica_policy::costs::level_name;
 use mica_policy::tuning::{self, CollectiveTuning, Tuning};
-use mica_policy::{Cost, Costs, Situation, Thresholds, Way, Ways};
+use mica_policy::{MessagePath, MessagePaths, PathCost, PathCosts, Situation, Thresholds};
 
 use crate::explain::{prefix, threshold_rows, time};
 use fit::{Fit, Point};
-use plan::{Pair, Sample, Series};
+use plan::{Pair, Sample, SampleSeries};
 use run::{Installation, RunError};
 
 /// How to tune.
 #[derive(Args)]
-pub struct Options {
+pub struct TuneOptions {
     /// Measure and show, but write nothing.
     #[arg(long)]
     dry_run: bool,
@@ -64,14 +64,14 @@ const NOISY: f64 = 0.25;
 const POOR: f64 = 0.3;
 
 /// What came of one series.
-struct Outcome {
+struct SeriesOutcome {
     level: Level,
-    way: Way,
+    way: MessagePath,
     result: Result<Measured, String>,
 }
 
 struct Measured {
-    cost: Cost,
+    cost: PathCost,
     /// See [`Fit::error`].
     error: f64,
     /// Messages that varied by more than [`NOISY`], and all.
@@ -79,7 +79,7 @@ struct Measured {
 }
 
 /// Tunes this machine. Answers what there is to tell.
-pub fn tune(options: &Options) -> Result<String, Box<dyn Error>> {
+pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     let machine = Machine::load()?;
     if machine.is_synthetic() {
         return Err(
@@ -168,8 +168,8 @@ fn keep(
     quick: bool,
     pairs: &[Pair],
     tuning: &Tuning,
-) -> Result<(Tuning, Vec<compare::Row>), Box<dyn Error>> {
-    let folder = Scratch::new()?;
+) -> Result<(Tuning, Vec<compare::ComparisonRow>), Box<dyn Error>> {
+    let folder = ScratchFolder::new()?;
     let effort = compare::Effort::new(quick);
     let jobs = compare::Jobs {
         installation,
@@ -183,20 +183,20 @@ fn keep(
 }
 
 /// A folder that is removed at the end.
-struct Scratch(PathBuf);
+struct ScratchFolder(PathBuf);
 
-impl Scratch {
-    fn new() -> Result<Scratch, Box<dyn Error>> {
+impl ScratchFolder {
+    fn new() -> Result<ScratchFolder, Box<dyn Error>> {
         let name = format!("mica-tune-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         match fs::create_dir(&folder) {
-            Ok(()) => Ok(Scratch(folder)),
+            Ok(()) => Ok(ScratchFolder(folder)),
             Err(error) => Err(format!("{}: {error}", folder.display()).into()),
         }
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFolder {
     fn drop(&mut self) {
         // What cannot be removed stays in the folder for such things.
         let _ = fs::remove_dir_all(&self.0);
@@ -252,8 +252,8 @@ fn measure(
     installation: &Installation,
     pairs: &[Pair],
     quick: bool,
-    before: &Costs,
-) -> Vec<Outcome> {
+    before: &PathCosts,
+) -> Vec<SeriesOutcome> {
     let all = plan::series(quick);
     let start = Instant::now();
     // All of it ends within two minutes, however many levels there are and however noisy they are.
@@ -290,7 +290,7 @@ fn measure(
             }
             // A series that ended early is done all the same.
             bar.set_position(done + series.samples.len() as u64);
-            outcomes.push(Outcome {
+            outcomes.push(SeriesOutcome {
                 level: pair.level,
                 way: series.way,
                 result,
@@ -302,7 +302,7 @@ fn measure(
 }
 
 /// Finds out with one message, of a length that the way carries if any, whether the way is there.
-fn probe(installation: &Installation, pair: Pair, series: &Series) -> Result<(), String> {
+fn probe(installation: &Installation, pair: Pair, series: &SampleSeries) -> Result<(), String> {
     let typical = |sample: &&Sample| sample.block == 0 && sample.len <= 1 << 20;
     match series.samples.iter().rfind(typical) {
         Some(sample) => match installation.run(pair, series, sample, 0.005) {
@@ -315,8 +315,8 @@ fn probe(installation: &Installation, pair: Pair, series: &Series) -> Result<(),
 
 fn measure_one(
     level: Level,
-    series: &Series,
-    costs: &Costs,
+    series: &SampleSeries,
+    costs: &PathCosts,
     mut run: impl FnMut(&Sample) -> Result<Point, RunError>,
 ) -> Result<Measured, String> {
     let mut points = Vec::new();
@@ -354,31 +354,35 @@ fn calm(mut measure: impl FnMut() -> Result<Point, RunError>) -> Result<Point, R
 }
 
 /// What a way takes to start at least: what it begins with takes that.
-fn least_start(level: Level, way: Way, costs: &Costs) -> f64 {
+fn least_start(level: Level, way: MessagePath, costs: &PathCosts) -> f64 {
     let beginning = match way {
-        Way::Inline => return 0.0,
+        MessagePath::Inline => return 0.0,
         // The head, or the request, goes like a short message.
-        Way::Ring | Way::Cells | Way::Pull | Way::Mapped | Way::Offload => Way::Inline,
-        Way::Streamed => Way::Cells,
-        Way::Cooperate => Way::Pull,
-        Way::MappedCooperate => Way::Mapped,
+        MessagePath::Ring
+        | MessagePath::Cells
+        | MessagePath::Pull
+        | MessagePath::Mapped
+        | MessagePath::Offload => MessagePath::Inline,
+        MessagePath::Streamed => MessagePath::Cells,
+        MessagePath::Cooperate => MessagePath::Pull,
+        MessagePath::MappedCooperate => MessagePath::Mapped,
     };
     costs.of(level, beginning).start_ns
 }
 
 /// The cost that the points of a way come to, with a start of `least` at least, and how far it is from one of them at most.
 fn cost(
-    way: Way,
+    way: MessagePath,
     points: &[(Sample, Point)],
-    before: &Cost,
+    before: &PathCost,
     least: f64,
-) -> Result<(Cost, f64), String> {
+) -> Result<(PathCost, f64), String> {
     let contiguous: Vec<Point> = points
         .iter()
         .filter(|(sample, _)| sample.block == 0)
         .map(|(_, point)| *point)
         .collect();
-    let fit = if way == Way::Inline {
+    let fit = if way == MessagePath::Inline {
         // The slot is one cache line, full or not: only the start is there to be measured.
         start_only(&contiguous, before)
     } else {
@@ -389,7 +393,8 @@ fn cost(
         .iter()
         .map(|&(from, ns)| (from, rounded(ns)))
         .collect();
-    let mut cost = Cost::new(rounded(fit.start_ns), &prices).shares(before.sender, before.receiver);
+    let mut cost =
+        PathCost::new(rounded(fit.start_ns), &prices).shares(before.sender, before.receiver);
     cost.piece_ns = before.piece_ns;
     if let Some((sample, point)) = points.iter().find(|(sample, _)| sample.block > 0)
         && let Some(whole) = contiguous.iter().find(|whole| whole.len == sample.len)
@@ -404,7 +409,7 @@ fn cost(
     }
 }
 
-fn start_only(points: &[Point], before: &Cost) -> Fit {
+fn start_only(points: &[Point], before: &PathCost) -> Fit {
     let byte_ns = before.spans[0].byte_ns;
     let mut starts: Vec<f64> = points
         .iter()
@@ -428,14 +433,14 @@ fn rounded(ns: f64) -> f64 {
     format!("{ns:.3e}").parse().unwrap_or(ns)
 }
 
-fn table(outcomes: &[Outcome], before: &Costs) -> String {
+fn table(outcomes: &[SeriesOutcome], before: &PathCosts) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header([
         " level", "way", "start", "(before)", "ns/byte", "(before)", "ns/piece", "(before)",
         "off by",
     ]);
-    for Outcome { level, way, result } in outcomes {
+    for SeriesOutcome { level, way, result } in outcomes {
         let old = before.of(*level, *way);
         let name = format!(" {}", level_name(*level));
         match result {
@@ -467,8 +472,8 @@ fn table(outcomes: &[Outcome], before: &Costs) -> String {
 }
 
 /// `0.0225, 0.043 from 4 MiB`.
-fn prices(cost: &Cost) -> String {
-    let price = |span: &mica_policy::Span| match span.from {
+fn prices(cost: &PathCost) -> String {
+    let price = |span: &mica_policy::CostSpan| match span.from {
         0 => format!("{}", span.byte_ns),
         from => {
             let from = mica_node::topology::readable_bytes(from);
@@ -479,15 +484,15 @@ fn prices(cost: &Cost) -> String {
 }
 
 /// The thresholds of each level that was measured, of the ways that were there.
-fn thresholds(outcomes: &[Outcome], before: &Costs, after: &Costs) -> String {
+fn thresholds(outcomes: &[SeriesOutcome], before: &PathCosts, after: &PathCosts) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_header([" level", "threshold", "bytes", "(before)"]);
     for same_level in outcomes.chunk_by(|a, b| a.level == b.level) {
         let level = same_level[0].level;
         let there = same_level.iter().filter(|outcome| outcome.result.is_ok());
-        let available: Ways = there.map(|outcome| outcome.way).collect();
-        let situation = Situation::waiting(level, available.union(Ways::SHARED_MEMORY));
+        let available: MessagePaths = there.map(|outcome| outcome.way).collect();
+        let situation = Situation::waiting(level, available.union(MessagePaths::SHARED_MEMORY));
         let new = threshold_rows(&Thresholds::derive(after, &situation));
         let old = threshold_rows(&Thresholds::derive(before, &situation));
         for ((name, new), (_, old)) in new.into_iter().zip(old) {
@@ -498,14 +503,14 @@ fn thresholds(outcomes: &[Outcome], before: &Costs, after: &Costs) -> String {
 }
 
 /// Messages that varied by more than [`NOISY`], and all.
-fn noise(outcomes: &[Outcome]) -> (usize, usize) {
+fn noise(outcomes: &[SeriesOutcome]) -> (usize, usize) {
     let measured = outcomes.iter().filter_map(|o| o.result.as_ref().ok());
     measured.fold((0, 0), |(noisy, all), measured| {
         (noisy + measured.noisy.0, all + measured.noisy.1)
     })
 }
 
-fn warnings(outcomes: &[Outcome]) -> Vec<String> {
+fn warnings(outcomes: &[SeriesOutcome]) -> Vec<String> {
     let mut warnings = Vec::new();
     let measured = || {
         outcomes
@@ -520,7 +525,7 @@ fn warnings(outcomes: &[Outcome]) -> Vec<String> {
             100.0 * NOISY
         ));
     }
-    for (Outcome { level, way, .. }, Measured { error, .. }) in measured() {
+    for (SeriesOutcome { level, way, .. }, Measured { error, .. }) in measured() {
         if *error > POOR {
             warnings.push(format!(
                 "{}, {}: the fit is off by {:.0} % at one size.",

@@ -1,7 +1,7 @@
 //! What is measured: for each level that the machine has a pair of cores, for each way a series of messages.
 
 use mica_node::topology::{BindTo, Level, Machine, MapBy, level_between, map};
-use mica_policy::Way;
+use mica_policy::MessagePath;
 
 /// Two cores at a level: how `mpiexec` is told to take them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +50,9 @@ impl Sample {
 
 /// Messages that all go one way.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Series {
+pub struct SampleSeries {
     /// The way.
-    pub way: Way,
+    pub way: MessagePath,
     /// What makes them go there.
     pub environment: Vec<(&'static str, &'static str)>,
     /// The rows of `MICA_STATS` that count them.
@@ -69,7 +69,7 @@ const PIECES: Sample = Sample {
 
 /// The series of the ways, `quick` or thorough. A copy engine has none: its use is to copy while the ranks compute, and in a
 /// ping-pong they wait.
-pub fn series(quick: bool) -> Vec<Series> {
+pub fn series(quick: bool) -> Vec<SampleSeries> {
     let longest = if quick { 16 << 20 } else { 64 << 20 };
     let long = || {
         let lens = (10..=26).step_by(2).map(|bits| 1u64 << bits);
@@ -77,7 +77,7 @@ pub fn series(quick: bool) -> Vec<Series> {
         samples.push(PIECES);
         samples
     };
-    let asked = |way, word, direct, counted_as| Series {
+    let asked = |way, word, direct, counted_as| SampleSeries {
         way,
         environment: vec![
             ("MICA_WAY", word),
@@ -94,20 +94,20 @@ pub fn series(quick: bool) -> Vec<Series> {
         samples: long(),
     };
     vec![
-        Series {
-            way: Way::Inline,
+        SampleSeries {
+            way: MessagePath::Inline,
             environment: Vec::new(),
             counted_as: &["inline"],
             samples: contiguous([8, 24, 40]),
         },
-        Series {
-            way: Way::Ring,
+        SampleSeries {
+            way: MessagePath::Ring,
             environment: vec![("MICA_RING_MAX", "8K")],
             counted_as: &["ring"],
             samples: contiguous([64, 256, 1 << 10, 2 << 10, 4 << 10, 8 << 10]),
         },
-        Series {
-            way: Way::Cells,
+        SampleSeries {
+            way: MessagePath::Cells,
             environment: vec![
                 ("MICA_WAY", "cells"),
                 ("MICA_RING_MAX", "0"),
@@ -117,8 +117,8 @@ pub fn series(quick: bool) -> Vec<Series> {
             counted_as: &["cells"],
             samples: long(),
         },
-        Series {
-            way: Way::Streamed,
+        SampleSeries {
+            way: MessagePath::Streamed,
             environment: vec![
                 ("MICA_WAY", "cells"),
                 ("MICA_RING_MAX", "0"),
@@ -128,11 +128,11 @@ pub fn series(quick: bool) -> Vec<Series> {
             counted_as: &["cells"],
             samples: long(),
         },
-        asked(Way::Pull, "pull", "cma", &["direct"]),
-        asked(Way::Cooperate, "cooperate", "cma", &["direct"]),
-        asked(Way::Mapped, "mapped", "auto", &["mapped"]),
+        asked(MessagePath::Pull, "pull", "cma", &["direct"]),
+        asked(MessagePath::Cooperate, "cooperate", "cma", &["direct"]),
+        asked(MessagePath::Mapped, "mapped", "auto", &["mapped"]),
         asked(
-            Way::MappedCooperate,
+            MessagePath::MappedCooperate,
             "mapped-cooperate",
             "auto",
             &["mapped"],
@@ -177,12 +177,12 @@ mod tests {
     #[test]
     fn what_forces_a_way_is_a_tunable_with_a_value_that_fits() {
         let series = series(false);
-        let ways: Vec<Way> = series.iter().map(|series| series.way).collect();
-        assert_eq!(ways, Way::ALL[..Way::Offload as usize]);
+        let ways: Vec<MessagePath> = series.iter().map(|series| series.way).collect();
+        assert_eq!(ways, MessagePath::ALL[..MessagePath::Offload as usize]);
         for (name, value) in series.iter().flat_map(|series| &series.environment) {
             let tunable = tunables::all().iter().find(|t| t.env == *name);
             let tunable = tunable.unwrap_or_else(|| panic!("{name}"));
-            if let tunables::Kind::Choice(words) = tunable.kind {
+            if let tunables::TunableKind::Choice(words) = tunable.kind {
                 assert!(words.contains(value), "{name}={value}");
             } else {
                 assert!(tunables::parse_bytes(value).is_some(), "{name}={value}");

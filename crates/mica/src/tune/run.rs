@@ -10,7 +10,7 @@ use mica_policy::costs::level_name;
 use serde::Deserialize;
 
 use super::fit::Point;
-use super::plan::{Pair, Sample, Series};
+use super::plan::{Pair, Sample, SampleSeries};
 
 /// The installation whose programs are run.
 #[derive(Debug)]
@@ -167,7 +167,7 @@ struct CallsLine {
 
 /// What `calibrate` prints.
 #[derive(Deserialize)]
-struct Line {
+struct CalibrateLine {
     bytes: u64,
     block: u64,
     value: f64,
@@ -198,7 +198,7 @@ impl Installation {
     pub fn run(
         &self,
         pair: Pair,
-        series: &Series,
+        series: &SampleSeries,
         sample: &Sample,
         seconds: f64,
     ) -> Result<Point, RunError> {
@@ -352,19 +352,19 @@ fn calls_point(output: &str, stderr: &str, calls: &Calls) -> Result<Point, RunEr
 }
 
 /// A row of the table of `MICA_STATS`.
-struct Row<'a> {
+struct StatsRow<'a> {
     name: &'a str,
     messages: f64,
     bytes: f64,
 }
 
 /// The rows about messages in what a job says at its end.
-fn rows(table: &str) -> impl Iterator<Item = Row<'_>> {
+fn rows(table: &str) -> impl Iterator<Item = StatsRow<'_>> {
     table.lines().filter_map(|line| {
         let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
         let name = words.next()?;
         let messages: u64 = words.next()?.parse().ok()?;
-        Some(Row {
+        Some(StatsRow {
             name,
             messages: messages as f64,
             bytes: words.next()?.parse().ok()?,
@@ -378,7 +378,8 @@ fn point(output: &str, sample: &Sample) -> Result<Point, RunError> {
         line: output.trim().to_owned(),
         reason,
     };
-    let read: Line = serde_json::from_str(output).map_err(|error| wrong(error.to_string()))?;
+    let read: CalibrateLine =
+        serde_json::from_str(output).map_err(|error| wrong(error.to_string()))?;
     if (sample.len, sample.block) != (read.bytes, read.block) {
         return Err(wrong("another message than the one asked for".to_owned()));
     }

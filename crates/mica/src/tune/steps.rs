@@ -15,11 +15,11 @@ use mica_node::topology::{Level, available_cores};
 use mica_node::{area, tunables};
 use mica_policy::collective::formulas::load;
 use mica_policy::collective::{
-    Algorithm, Collective, CollectiveCosts, LevelCosts, Question, Reach, Setting,
+    Algorithm, Collective, CollectiveCall, CollectiveCosts, GroupSetting, LevelCosts, Reachability,
 };
 use mica_policy::costs::level_name;
 use mica_policy::tuning::{CollectiveTuning, LevelTuning};
-use mica_policy::{Cost, Costs};
+use mica_policy::{PathCost, PathCosts};
 
 use super::fit::{self, Point};
 use super::plan::Pair;
@@ -27,7 +27,7 @@ use super::run::{Calls, Installation, RunError};
 use super::{NOISY, rounded};
 
 /// What came of one figure.
-pub struct Figure {
+pub struct StepOutcome {
     /// Where; `None`: wherever.
     pub level: Option<Level>,
     /// Its name in the tuning file.
@@ -44,9 +44,9 @@ pub fn measure(
     pairs: &[Pair],
     quick: bool,
     before: &CollectiveCosts,
-    messages: &Costs,
+    messages: &PathCosts,
     run: &dyn Fn(&Calls) -> Result<Point, RunError>,
-) -> (CollectiveTuning, Vec<Figure>) {
+) -> (CollectiveTuning, Vec<StepOutcome>) {
     let mut costs = before.clone();
     costs.messages = messages.clone();
     let mut steps = Steps {
@@ -74,7 +74,7 @@ struct Steps<'a> {
     run: &'a dyn Fn(&Calls) -> Result<Point, RunError>,
     /// With the figures measured so far.
     costs: CollectiveCosts,
-    figures: Vec<Figure>,
+    figures: Vec<StepOutcome>,
 }
 
 /// The default of `MICA_COLL_AREA`, which holds in the jobs that measure.
@@ -83,7 +83,7 @@ fn cell_bytes(ranks: usize) -> Option<usize> {
 }
 
 /// Nanoseconds that `algorithm` takes by the formulas.
-fn predicted(costs: &CollectiveCosts, question: &Question, algorithm: Algorithm) -> f64 {
+fn predicted(costs: &CollectiveCosts, question: &CollectiveCall, algorithm: Algorithm) -> f64 {
     let setting = &question.setting;
     load(costs, question, algorithm).ns(setting.ranks, setting.cores, costs.switch_ns)
 }
@@ -95,13 +95,13 @@ pub fn question(
     level: Level,
     ranks: usize,
     cores: usize,
-) -> Question {
-    Question {
+) -> CollectiveCall {
+    CollectiveCall {
         collective,
         bytes,
         commutes: true,
-        reach: Reach::Windows,
-        setting: Setting {
+        reach: Reachability::Windows,
+        setting: GroupSetting {
             ranks,
             level,
             cores,
@@ -125,12 +125,12 @@ impl Steps<'_> {
         self.costs.set(level, now);
 
         let found = self.copy(pair, quick);
-        let words = |copy: &Cost| format!("{} a byte", super::prices(copy));
+        let words = |copy: &PathCost| format!("{} a byte", super::prices(copy));
         let was = match &now.copy {
             Some(copy) => words(copy),
             None => "as through cells".to_owned(),
         };
-        self.figures.push(Figure {
+        self.figures.push(StepOutcome {
             level: Some(level),
             name: "copy",
             result: match &found {
@@ -169,7 +169,7 @@ impl Steps<'_> {
     }
 
     /// What a byte costs into the area or out of it.
-    fn copy(&self, pair: Pair, quick: bool) -> Result<(Cost, bool), String> {
+    fn copy(&self, pair: Pair, quick: bool) -> Result<(PathCost, bool), String> {
         let longest = if quick { 4 << 20 } else { 64 << 20 };
         let piece = cell_bytes(2).ok_or("no area has cells")? / 2;
         let sync_ns = self.costs.of(pair.level).sync_ns;
@@ -195,7 +195,7 @@ impl Steps<'_> {
             .iter()
             .map(|&(from, ns)| (from, rounded(ns)))
             .collect();
-        let copy = Cost::new(0.0, &prices);
+        let copy = PathCost::new(0.0, &prices);
         match copy.flaw() {
             Some(flaw) => Err(flaw),
             None => Ok((copy, noisy)),
@@ -224,7 +224,7 @@ impl Steps<'_> {
         let found = self.call(&Calls::local(pair, bytes));
         let found = found.map(|point| (rounded(point.ns / bytes as f64), point.spread > NOISY));
         let measured = found.as_ref().ok().map(|(ns, _)| *ns);
-        self.figures.push(Figure {
+        self.figures.push(StepOutcome {
             level: None,
             name: "reduce_byte_ns",
             result: found.map(|(ns, noisy)| (format!("{ns} ns a byte"), noisy)),
@@ -260,7 +260,7 @@ impl Steps<'_> {
         before: String,
     ) -> Option<f64> {
         let measured = found.as_ref().ok().map(|(ns, _)| *ns);
-        self.figures.push(Figure {
+        self.figures.push(StepOutcome {
             level,
             name,
             result: found.map(|(ns, noisy)| (super::time(ns), noisy)),
@@ -275,7 +275,7 @@ impl Steps<'_> {
 }
 
 /// The figures as a table.
-pub fn table(figures: &[Figure]) -> String {
+pub fn table(figures: &[StepOutcome]) -> String {
     let mut table = comfy_table::Table::new();
     table.load_preset(comfy_table::presets::NOTHING);
     table.set_header([" level", "step of collectives", "", "(before)", ""]);
@@ -346,7 +346,7 @@ mod tests {
             LevelCosts {
                 sync_ns: 77.0,
                 expose_ns: 333.0,
-                copy: Some(Cost::new(0.0, &[(0, 0.05), (4 << 20, 0.08)])),
+                copy: Some(PathCost::new(0.0, &[(0, 0.05), (4 << 20, 0.08)])),
             },
         );
         for quick in [true, false] {

@@ -1,13 +1,13 @@
 use super::*;
 
-fn series(way: Way) -> Series {
+fn series(way: MessagePath) -> SampleSeries {
     let mut all = plan::series(true).into_iter();
     all.find(|series| series.way == way)
         .expect("every way has a series")
 }
 
 /// What would be measured if `cost` were the truth.
-fn points(series: &Series, cost: &Cost) -> Vec<(Sample, Point)> {
+fn points(series: &SampleSeries, cost: &PathCost) -> Vec<(Sample, Point)> {
     let point = |sample: &Sample| {
         let pieces = sample.len.checked_div(sample.block).unwrap_or(1);
         let point = Point {
@@ -22,10 +22,13 @@ fn points(series: &Series, cost: &Cost) -> Vec<(Sample, Point)> {
 
 #[test]
 fn what_is_true_is_found() {
-    for way in Way::ALL.into_iter().filter(|&way| way != Way::Offload) {
+    for way in MessagePath::ALL
+        .into_iter()
+        .filter(|&way| way != MessagePath::Offload)
+    {
         let series = series(way);
-        let before = *Costs::default().of(Level::Package, way);
-        let truth = Cost {
+        let before = *PathCosts::default().of(Level::Package, way);
+        let truth = PathCost {
             start_ns: 2.0 * before.start_ns,
             ..before
         };
@@ -55,21 +58,24 @@ fn what_is_true_is_found() {
 
 #[test]
 fn pieces_below_the_noise_cost_nothing() {
-    let series = series(Way::Pull);
-    let before = *Costs::default().of(Level::Node, Way::Pull);
-    let truth = Cost::new(1000.0, &[(0, 0.1)]);
+    let series = series(MessagePath::Pull);
+    let before = *PathCosts::default().of(Level::Node, MessagePath::Pull);
+    let truth = PathCost::new(1000.0, &[(0, 0.1)]);
     let mut points = points(&series, &truth);
     points.last_mut().unwrap().1.ns *= 0.99;
     assert_eq!(
-        cost(Way::Pull, &points, &before, 0.0).unwrap().0.piece_ns,
+        cost(MessagePath::Pull, &points, &before, 0.0)
+            .unwrap()
+            .0
+            .piece_ns,
         0.0
     );
 }
 
 #[test]
 fn times_that_fall_are_refused() {
-    let series = series(Way::Pull);
-    let before = *Costs::default().of(Level::Node, Way::Pull);
+    let series = series(MessagePath::Pull);
+    let before = *PathCosts::default().of(Level::Node, MessagePath::Pull);
     let mut points = points(&series, &before);
     let times: Vec<f64> = points
         .iter()
@@ -80,16 +86,16 @@ fn times_that_fall_are_refused() {
     for ((_, point), ns) in points.iter_mut().zip(times) {
         point.ns = ns;
     }
-    let error = cost(Way::Pull, &points, &before, 0.0).unwrap_err();
+    let error = cost(MessagePath::Pull, &points, &before, 0.0).unwrap_err();
     assert!(error.contains("less time"), "{error}");
 }
 
-fn outcome(way: Way, noisy: usize, error: f64) -> Outcome {
-    Outcome {
+fn outcome(way: MessagePath, noisy: usize, error: f64) -> SeriesOutcome {
+    SeriesOutcome {
         level: Level::SharedCache,
         way,
         result: Ok(Measured {
-            cost: Cost::new(1234.0, &[(0, 0.5), (4096, 0.75)]).pieces(6.0),
+            cost: PathCost::new(1234.0, &[(0, 0.5), (4096, 0.75)]).pieces(6.0),
             error,
             noisy: (noisy, 10),
         }),
@@ -98,13 +104,13 @@ fn outcome(way: Way, noisy: usize, error: f64) -> Outcome {
 
 #[test]
 fn tables_have_what_was_measured_and_why_not() {
-    let refused = Outcome {
+    let refused = SeriesOutcome {
         level: Level::SharedCache,
-        way: Way::Mapped,
+        way: MessagePath::Mapped,
         result: Err("not available here: the messages went by cells".to_owned()),
     };
-    let outcomes = [outcome(Way::Pull, 0, 0.05), refused];
-    let before = Costs::default();
+    let outcomes = [outcome(MessagePath::Pull, 0, 0.05), refused];
+    let before = PathCosts::default();
     let text = table(&outcomes, &before);
     for part in [
         "pull",
@@ -120,8 +126,8 @@ fn tables_have_what_was_measured_and_why_not() {
     let mut after = before.clone();
     after.set(
         Level::SharedCache,
-        Way::Pull,
-        Cost::new(500.0, &[(0, 0.001)]),
+        MessagePath::Pull,
+        PathCost::new(500.0, &[(0, 0.001)]),
     );
     let text = thresholds(&outcomes, &before, &after);
     assert!(
@@ -132,8 +138,8 @@ fn tables_have_what_was_measured_and_why_not() {
 
 #[test]
 fn noise_and_poor_fits_are_told() {
-    assert!(warnings(&[outcome(Way::Pull, 1, 0.1)]).is_empty());
-    let found = warnings(&[outcome(Way::Pull, 4, 0.5)]);
+    assert!(warnings(&[outcome(MessagePath::Pull, 1, 0.1)]).is_empty());
+    let found = warnings(&[outcome(MessagePath::Pull, 4, 0.5)]);
     assert_eq!(found.len(), 2);
     assert!(
         found[0].contains("4 of 10") && found[1].contains("50 %"),
@@ -147,7 +153,11 @@ fn a_file_is_written_whole_and_read_again() {
     let file = folder.join("a/b/machine.toml");
     let tuning = Tuning {
         machine: Identity::read(),
-        costs: vec![(Level::Node, Way::Pull, Cost::new(1.5, &[(0, 0.1)]))],
+        costs: vec![(
+            Level::Node,
+            MessagePath::Pull,
+            PathCost::new(1.5, &[(0, 0.1)]),
+        )],
         ..Tuning::default()
     };
     write(&file, &tuning).unwrap();
@@ -189,28 +199,31 @@ fn a_noisy_message_gets_a_second_chance() {
         assert_eq!((found.unwrap().spread, times), (kept, asked));
     }
     assert_eq!(
-        noise(&[outcome(Way::Pull, 4, 0.1), outcome(Way::Ring, 1, 0.1)]),
+        noise(&[
+            outcome(MessagePath::Pull, 4, 0.1),
+            outcome(MessagePath::Ring, 1, 0.1)
+        ]),
         (5, 20)
     );
 }
 
 #[test]
 fn no_way_starts_before_what_it_begins_with() {
-    let costs = Costs::default();
+    let costs = PathCosts::default();
     for level in mica_policy::costs::LEVELS {
-        for way in Way::ALL {
+        for way in MessagePath::ALL {
             let least = least_start(level, way, &costs);
             assert!(least <= costs.of(level, way).start_ns, "{level:?} {way:?}");
-            assert_eq!(least == 0.0, way == Way::Inline);
+            assert_eq!(least == 0.0, way == MessagePath::Inline);
         }
     }
 }
 
 #[test]
 fn messages_that_went_another_way_do_not_count() {
-    let series = series(Way::Cooperate);
-    let costs = Costs::default();
-    let truth = *costs.of(Level::Node, Way::Cooperate);
+    let series = series(MessagePath::Cooperate);
+    let costs = PathCosts::default();
+    let truth = *costs.of(Level::Node, MessagePath::Cooperate);
     let known = points(&series, &truth);
     let run = |from: u64| {
         measure_one(Level::Node, &series, &costs, |sample| {

@@ -20,7 +20,7 @@ pub const MARGIN: f64 = 0.03;
 
 /// What the rounds say of a choice beside the shipped one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TrialVerdict {
     /// It is faster.
     Better,
     /// It is neither shown to be faster nor to be slower.
@@ -72,15 +72,15 @@ impl Trial {
 
     /// Faster or slower only if the median of the rounds says so by more than [`MARGIN`], and
     /// three quarters of the rounds as well as the medians of either side agree in the direction.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> TrialVerdict {
         let [low, middle, high] = quartiles(&self.ratios());
         let medians = median(&self.tuned) / median(&self.shipped);
         if middle < 1.0 - MARGIN && high < 1.0 && medians < 1.0 {
-            Verdict::Better
+            TrialVerdict::Better
         } else if middle > 1.0 + MARGIN && low > 1.0 && medians > 1.0 {
-            Verdict::Worse
+            TrialVerdict::Worse
         } else {
-            Verdict::Same
+            TrialVerdict::Same
         }
     }
 
@@ -88,8 +88,8 @@ impl Trial {
     /// a loss of the same factor cancel.
     fn gain(&self) -> f64 {
         match self.verdict() {
-            Verdict::Better => -self.ratio().ln(),
-            Verdict::Same | Verdict::Worse => 0.0,
+            TrialVerdict::Better => -self.ratio().ln(),
+            TrialVerdict::Same | TrialVerdict::Worse => 0.0,
         }
     }
 }
@@ -103,9 +103,9 @@ pub const PARTS_MAX: usize = 13;
 /// What is decided about.
 pub trait Arena {
     /// Something whose choice is compared: a message, a call.
-    type Probe: Key;
+    type Probe: ProbeKey;
     /// What is chosen for it.
-    type Choice: Key;
+    type Choice: ProbeKey;
 
     /// Number of the candidate's parts.
     fn parts(&self) -> usize;
@@ -137,8 +137,8 @@ pub struct Verified<P, C> {
 }
 
 /// What names a probe or a choice.
-pub trait Key: Copy + Eq + Hash {}
-impl<T: Copy + Eq + Hash> Key for T {}
+pub trait ProbeKey: Copy + Eq + Hash {}
+impl<T: Copy + Eq + Hash> ProbeKey for T {}
 
 /// What was measured of each choice; `None`: it could not be.
 type Known<P, C> = HashMap<(P, C), Option<Trial>>;
@@ -212,12 +212,12 @@ pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
 fn out(trial: &Option<Trial>) -> bool {
     match trial {
         None => true,
-        Some(trial) => trial.verdict() == Verdict::Worse,
+        Some(trial) => trial.verdict() == TrialVerdict::Worse,
     }
 }
 
 /// The most promising subset that is not out: by what it gains, then the one with fewer parts.
-fn best<'a, P: Key, C: Key>(
+fn best<'a, P: ProbeKey, C: ProbeKey>(
     subsets: &'a [Subset<P, C>],
     known: &Known<P, C>,
 ) -> Option<&'a Subset<P, C>> {
@@ -237,7 +237,7 @@ fn best<'a, P: Key, C: Key>(
     best.map(|(subset, _)| subset)
 }
 
-impl<P: Key, C: Key> Subset<P, C> {
+impl<P: ProbeKey, C: ProbeKey> Subset<P, C> {
     fn standing(&self, known: &Known<P, C>) -> Standing {
         let mut standing = Standing {
             gain: self.bonus,
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_ratio_needs_most_rounds_on_its_side() {
-        use Verdict::{Better, Same, Worse};
+        use TrialVerdict::{Better, Same, Worse};
         let even = [100.0; 5];
         for (tuned, verdict) in [
             ([80.0, 82.0, 79.0, 81.0, 80.0], Better),

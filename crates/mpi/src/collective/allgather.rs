@@ -3,16 +3,16 @@
 
 use mica_channel::memory::View;
 
-use super::place::{Blocks, Packed, Place};
+use super::place::{Blocks, Packed, RankPlace};
 use super::schedule::Schedule;
-use super::thresholds::Thresholds;
+use super::thresholds::MessageThresholds;
 use crate::error::Result;
 
 /// The schedule of an allgather into `receive`. In place, `send` is absent and each rank's block is
 /// already there.
 pub fn build(
-    me: Place,
-    thresholds: &Thresholds,
+    me: RankPlace,
+    thresholds: &MessageThresholds,
     send: Option<View>,
     receive: &Blocks,
 ) -> Result<Schedule> {
@@ -30,7 +30,7 @@ pub fn build(
 
 /// The schedule of an allgather around a ring, with a block of any length for each rank: each rank
 /// passes on what it received last.
-pub fn ring(me: Place, send: Option<View>, blocks: &[View]) -> Schedule {
+pub fn ring(me: RankPlace, send: Option<View>, blocks: &[View]) -> Schedule {
     let mut schedule = Schedule::new();
     if let Some(own) = send {
         schedule.round().copy(own, blocks[me.rank].clone());
@@ -48,7 +48,7 @@ pub fn ring(me: Place, send: Option<View>, blocks: &[View]) -> Schedule {
     schedule
 }
 
-fn recursive_doubling(me: Place, send: Option<View>, receive: &Blocks) -> Result<Schedule> {
+fn recursive_doubling(me: RankPlace, send: Option<View>, receive: &Blocks) -> Result<Schedule> {
     let mut schedule = Schedule::new();
     if let Some(own) = send {
         schedule.round().copy(own, receive.view(me.rank, 1)?);
@@ -68,7 +68,7 @@ fn recursive_doubling(me: Place, send: Option<View>, receive: &Blocks) -> Result
 
 /// Block `i` of the staging memory is that of the `i`th rank after this one; its known prefix
 /// doubles in each round.
-fn bruck(me: Place, send: Option<View>, receive: &Blocks, block: usize) -> Result<Schedule> {
+fn bruck(me: RankPlace, send: Option<View>, receive: &Blocks, block: usize) -> Result<Schedule> {
     let staging = Packed::allocate(me.size, block)?;
     let mut schedule = Schedule::new();
     let own = send.map_or_else(|| receive.view(me.rank, 1), Ok)?;

@@ -2,17 +2,17 @@
 //! and allgathered (Rabenseifner). Both keep rank order, and all ranks compute every element from
 //! the same operands in the same order, so all get the same bits.
 
-use super::place::{Elements, Halves, Part, Place};
+use super::place::{Elements, Halves, HalvingPart, RankPlace};
 use super::reduction::{Fold, Reduction};
 use super::schedule::Schedule;
 use super::split;
-use super::thresholds::Thresholds;
+use super::thresholds::MessageThresholds;
 use crate::error::Result;
 
 /// The schedule of an allreduce. In place, `send` is absent and `receive` holds the operand.
 pub fn build(
-    me: Place,
-    thresholds: &Thresholds,
+    me: RankPlace,
+    thresholds: &MessageThresholds,
     reduction: &Reduction,
     send: Option<&Elements>,
     receive: &Elements,
@@ -23,8 +23,8 @@ pub fn build(
     }
     let halves = Halves::of(me.size, None);
     let (number, joined) = match halves.part(me.rank) {
-        Part::Active { number, joined } => (number, joined),
-        Part::Passive { speaker } => {
+        HalvingPart::Active { number, joined } => (number, joined),
+        HalvingPart::Passive { speaker } => {
             let own = send.unwrap_or(receive);
             let mut schedule = Schedule::new();
             schedule.round().send(speaker, own.view(0, count)?);
@@ -52,7 +52,7 @@ pub fn build(
 
 /// A rank that takes part in the power-of-two part.
 struct Active {
-    me: Place,
+    me: RankPlace,
     halves: Halves,
     number: usize,
     joined: Option<usize>,

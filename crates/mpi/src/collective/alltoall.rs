@@ -4,15 +4,15 @@
 
 use mica_channel::memory::View;
 
-use super::place::{Blocks, Packed, Place};
+use super::place::{Blocks, Packed, RankPlace};
 use super::schedule::Schedule;
-use super::thresholds::Thresholds;
+use super::thresholds::MessageThresholds;
 use crate::error::Result;
 
 /// The schedule of an all-to-all. In place, `send` is absent and `receive` holds what is sent.
 pub fn build(
-    me: Place,
-    thresholds: &Thresholds,
+    me: RankPlace,
+    thresholds: &MessageThresholds,
     send: Option<&Blocks>,
     receive: &Blocks,
 ) -> Result<Schedule> {
@@ -36,7 +36,12 @@ pub fn build(
 
 /// The schedule of a direct exchange: `send[i]` goes to rank `i`, `receive[i]` comes from it.
 /// Blocks may differ in length.
-pub fn exchange(me: Place, thresholds: &Thresholds, send: &[View], receive: &[View]) -> Schedule {
+pub fn exchange(
+    me: RankPlace,
+    thresholds: &MessageThresholds,
+    send: &[View],
+    receive: &[View],
+) -> Schedule {
     let mut schedule = Schedule::new();
     schedule
         .round()
@@ -62,7 +67,7 @@ pub fn exchange(me: Place, thresholds: &Thresholds, send: &[View], receive: &[Vi
 /// The schedule of an exchange in place: `blocks[i]` is sent to rank `i` and replaced by what comes
 /// from there. In round `r` the partners are those whose ranks add up to `r` modulo the number of
 /// ranks, so that each pair meets once.
-pub fn swap(me: Place, blocks: &[View]) -> Result<Schedule> {
+pub fn swap(me: RankPlace, blocks: &[View]) -> Result<Schedule> {
     let mut schedule = Schedule::new();
     let longest = blocks.iter().map(View::len).max().unwrap_or(0);
     if longest == 0 {
@@ -88,7 +93,7 @@ pub fn swap(me: Place, blocks: &[View]) -> Result<Schedule> {
 /// Block `i` of the staging memory is on its way to the `i`th rank after the one where it started.
 /// In round `k` all blocks whose `i` has bit `k` travel `2^k` ranks on, so each arrives when the
 /// bits of its distance are done.
-fn bruck(me: Place, send: &Blocks, receive: &Blocks, block: usize) -> Result<Schedule> {
+fn bruck(me: RankPlace, send: &Blocks, receive: &Blocks, block: usize) -> Result<Schedule> {
     let moving = Packed::allocate(me.size, block)?;
     let outgoing = Packed::allocate(me.size, block)?;
     let incoming = Packed::allocate(me.size, block)?;

@@ -10,23 +10,23 @@ use crate::error::{Error, Result};
 
 /// A buffer argument: an address, a count that was checked, a committed datatype.
 #[derive(Clone, Debug)]
-pub struct Buffer {
+pub struct BufferArgument {
     pub(super) elements: Elements,
     pub(super) count: usize,
 }
 
-impl Buffer {
+impl BufferArgument {
     /// `count` elements (the argument called `argument`) of `datatype` at `region`.
     pub fn new(
         region: Region,
         argument: &'static str,
         count: i64,
         datatype: &Datatype,
-    ) -> Result<Buffer> {
+    ) -> Result<BufferArgument> {
         let count = checked_count(argument, count)?;
         // Refuses a size that no address can span.
         datatype.shape(count as i64)?;
-        Ok(Buffer {
+        Ok(BufferArgument {
             elements: Elements::new(region, datatype),
             count,
         })

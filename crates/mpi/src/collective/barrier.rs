@@ -4,11 +4,11 @@
 
 use mica_channel::memory::Region;
 
-use super::place::{Place, bytes_at};
+use super::place::{RankPlace, bytes_at};
 use super::schedule::Schedule;
 
 /// The schedule of a barrier.
-pub fn build(me: Place) -> Schedule {
+pub fn build(me: RankPlace) -> Schedule {
     let nothing = bytes_at(&Region::null(), 0, 0);
     let mut schedule = Schedule::new();
     let mut distance = 1;

@@ -4,13 +4,18 @@
 
 use mica_channel::memory::{Block, Region, View};
 
-use super::place::{Place, Tree, bytes_at};
+use super::place::{BinomialTree, RankPlace, bytes_at};
 use super::schedule::Schedule;
-use super::thresholds::Thresholds;
+use super::thresholds::MessageThresholds;
 use crate::error::Result;
 
 /// The schedule of a broadcast of `message` from `root`.
-pub fn build(me: Place, thresholds: &Thresholds, message: View, root: usize) -> Result<Schedule> {
+pub fn build(
+    me: RankPlace,
+    thresholds: &MessageThresholds,
+    message: View,
+    root: usize,
+) -> Result<Schedule> {
     if me.size == 1 || message.is_empty() {
         Ok(Schedule::new())
     } else if message.len() < thresholds.bcast_scatter || me.size == 2 {
@@ -20,9 +25,9 @@ pub fn build(me: Place, thresholds: &Thresholds, message: View, root: usize) -> 
     }
 }
 
-fn binomial(me: Place, message: View, root: usize) -> Schedule {
+fn binomial(me: RankPlace, message: View, root: usize) -> Schedule {
     let actual = |v: usize| (v + root) % me.size;
-    let tree = Tree::binomial(me.relative(root), me.size);
+    let tree = BinomialTree::binomial(me.relative(root), me.size);
     let mut schedule = Schedule::new();
     if let Some(parent) = tree.parent {
         schedule.round().receive(actual(parent), message.clone());
@@ -34,7 +39,7 @@ fn binomial(me: Place, message: View, root: usize) -> Schedule {
     schedule
 }
 
-fn scatter_ring(me: Place, message: View, root: usize) -> Result<Schedule> {
+fn scatter_ring(me: RankPlace, message: View, root: usize) -> Result<Schedule> {
     let mut schedule = Schedule::new();
     // The pieces are ranges of bytes as they travel; data with gaps is packed once and unpacked
     // once.
@@ -64,7 +69,7 @@ fn scatter_ring(me: Place, message: View, root: usize) -> Result<Schedule> {
     Ok(schedule)
 }
 
-fn pieces(me: Place, schedule: &mut Schedule, data: &Region, bytes: usize, root: usize) {
+fn pieces(me: RankPlace, schedule: &mut Schedule, data: &Region, bytes: usize, root: usize) {
     let (v, size) = (me.relative(root), me.size);
     let actual = |v: usize| (v + root) % size;
     let piece = bytes.div_ceil(size);
@@ -73,7 +78,7 @@ fn pieces(me: Place, schedule: &mut Schedule, data: &Region, bytes: usize, root:
         bytes_at(data, start, ((first + n) * piece).min(bytes) - start)
     };
 
-    let tree = Tree::binomial(v, size);
+    let tree = BinomialTree::binomial(v, size);
     if let Some(parent) = tree.parent {
         let part = range(v, tree.span);
         if !part.is_empty() {
@@ -90,7 +95,7 @@ fn pieces(me: Place, schedule: &mut Schedule, data: &Region, bytes: usize, root:
 
     // Around the ring, except for the pieces that the tree already brought.
     let next = (v + 1) % size;
-    let next_span = Tree::binomial(next, size).span;
+    let next_span = BinomialTree::binomial(next, size).span;
     let holds = |v: usize, span: usize, i: usize| i >= v && i < v + span;
     for step in 0..size - 1 {
         let round = schedule.round();

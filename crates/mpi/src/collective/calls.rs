@@ -13,16 +13,16 @@
 
 use mica_channel::memory::{Region, View};
 
-use super::arguments::{BlockList, Buffer, checked_count, in_place_away_from_root};
-use super::inter::{self, Root, Sides};
-use super::layout::Layout;
-use super::node::{Parts, Plan, What, plan};
+use super::arguments::{BlockList, BufferArgument, checked_count, in_place_away_from_root};
+use super::inter::{self, InterSides, Root};
+use super::layout::RanksByNode;
+use super::node::{CollectiveOperation, CollectivePlan, Parts, plan};
 use super::overlap::{self, Aside, refused};
-use super::place::{Elements, Place};
+use super::place::{Elements, RankPlace};
 use super::reduction::Reduction;
-use super::scan::Kind;
+use super::scan::ScanKind;
 use super::schedule::Schedule;
-use super::thresholds::{Thresholds, TwoLevel};
+use super::thresholds::{MessageThresholds, TwoLevel};
 use super::two_level;
 use crate::comm::Comm;
 use crate::constants as c;
@@ -30,44 +30,46 @@ use crate::datatype::Datatype;
 use crate::error::{Error, Result};
 use crate::op::Op;
 
-const LIMITS: Thresholds = Thresholds::DEFAULT;
+const LIMITS: MessageThresholds = MessageThresholds::DEFAULT;
 
 /// `MPI_Barrier`, `MPI_Ibarrier`, `MPI_Barrier_init`.
-pub fn barrier(comm: &Comm) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
+pub fn barrier(comm: &Comm) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
         return Ok(inter::barrier(sides).into());
     }
     if let Some((layout, limits)) = spread(comm)? {
-        return two_level::barrier(layout, limits).map(Plan::Rounds);
+        return two_level::barrier(layout, limits).map(CollectivePlan::Rounds);
     }
-    plan(comm, What::Barrier)
+    plan(comm, CollectiveOperation::Barrier)
 }
 
 /// `MPI_Bcast`, `MPI_Ibcast`, `MPI_Bcast_init`.
-pub fn bcast(comm: &Comm, buffer: &Buffer, root: i32) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
+pub fn bcast(comm: &Comm, buffer: &BufferArgument, root: i32) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
         let schedule = inter::bcast(sides, &LIMITS, buffer.view()?, sides.root(root)?);
-        return schedule.map(Plan::Rounds);
+        return schedule.map(CollectivePlan::Rounds);
     }
     let me = place(comm);
     let root = rooted(me, root)?;
     if let Some((layout, limits)) = spread(comm)? {
-        return two_level::bcast(layout, limits, buffer.view()?, root).map(Plan::Rounds);
+        return two_level::bcast(layout, limits, buffer.view()?, root).map(CollectivePlan::Rounds);
     }
     let view = buffer.view()?;
-    plan(comm, What::Bcast { view, root })
+    plan(comm, CollectiveOperation::Bcast { view, root })
 }
 
 /// `MPI_Gather`, `MPI_Igather`, `MPI_Gather_init`.
 pub fn gather(
     comm: &Comm,
-    send: Option<&Buffer>,
-    receive: Option<&Buffer>,
+    send: Option<&BufferArgument>,
+    receive: Option<&BufferArgument>,
     root: i32,
-) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
+) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
         let root = sides.root(root)?;
-        let send = needed_for(root, send)?.map(Buffer::view).transpose()?;
+        let send = needed_for(root, send)?
+            .map(BufferArgument::view)
+            .transpose()?;
         let blocks = receive.map(|b| b.blocks(sides.remote)?.each(sides.remote));
         return Ok(inter::gather(sides, send, blocks.transpose()?, root).into());
     }
@@ -80,10 +82,11 @@ pub fn gather(
         let (send, aside) = (send.copied(1)?, receive.aside(me.size)?);
         return refused(error, gather(comm, Some(&send), Some(&aside), root as i32));
     }
-    let send = send.map(Buffer::view).transpose()?;
+    let send = send.map(BufferArgument::view).transpose()?;
     let blocks = receive.map(|b| b.blocks(me.size)).transpose()?;
     if let Some((layout, limits)) = spread(comm)? {
-        return two_level::gather(layout, limits, send, blocks.as_ref(), root).map(Plan::Rounds);
+        return two_level::gather(layout, limits, send, blocks.as_ref(), root)
+            .map(CollectivePlan::Rounds);
     }
     let bytes = match (&send, &blocks) {
         (_, Some(blocks)) => Some(blocks.bytes()),
@@ -92,7 +95,7 @@ pub fn gather(
     let parts = blocks.map(|blocks| Parts::Even(blocks, me.size));
     plan(
         comm,
-        What::Gather {
+        CollectiveOperation::Gather {
             send,
             parts,
             root,
@@ -104,13 +107,15 @@ pub fn gather(
 /// `MPI_Gatherv`, `MPI_Igatherv`, `MPI_Gatherv_init`.
 pub fn gatherv(
     comm: &Comm,
-    send: Option<&Buffer>,
+    send: Option<&BufferArgument>,
     receive: Option<BlockList>,
     root: i32,
-) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
+) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
         let root = sides.root(root)?;
-        let send = needed_for(root, send)?.map(Buffer::view).transpose()?;
+        let send = needed_for(root, send)?
+            .map(BufferArgument::view)
+            .transpose()?;
         return Ok(inter::gather(sides, send, receive.map(|r| r.views), root).into());
     }
     let me = place(comm);
@@ -122,11 +127,11 @@ pub fn gatherv(
         let (send, aside) = (send.copied(1)?, receive.aside(1)?);
         return refused(error, gatherv(comm, Some(&send), Some(aside), root as i32));
     }
-    let send = send.map(Buffer::view).transpose()?;
+    let send = send.map(BufferArgument::view).transpose()?;
     let parts = receive.map(|r| Parts::Each(r.views));
     plan(
         comm,
-        What::Gather {
+        CollectiveOperation::Gather {
             send,
             parts,
             root,
@@ -138,14 +143,16 @@ pub fn gatherv(
 /// `MPI_Scatter`, `MPI_Iscatter`, `MPI_Scatter_init`.
 pub fn scatter(
     comm: &Comm,
-    send: Option<&Buffer>,
-    receive: Option<&Buffer>,
+    send: Option<&BufferArgument>,
+    receive: Option<&BufferArgument>,
     root: i32,
-) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
+) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
         let root = sides.root(root)?;
         let blocks = send.map(|b| b.blocks(sides.remote)?.each(sides.remote));
-        let receive = needed_for(root, receive)?.map(Buffer::view).transpose()?;
+        let receive = needed_for(root, receive)?
+            .map(BufferArgument::view)
+            .transpose()?;
         return Ok(inter::scatter(sides, blocks.transpose()?, receive, root).into());
     }
     let me = place(comm);
@@ -158,10 +165,10 @@ pub fn scatter(
         return refused(error, scatter(comm, Some(&send), Some(&aside), root as i32));
     }
     let blocks = send.map(|b| b.blocks(me.size)).transpose()?;
-    let receive = receive.map(Buffer::view).transpose()?;
+    let receive = receive.map(BufferArgument::view).transpose()?;
     if let Some((layout, limits)) = spread(comm)? {
         return two_level::scatter(layout, limits, blocks.as_ref(), receive, root)
-            .map(Plan::Rounds);
+            .map(CollectivePlan::Rounds);
     }
     let bytes = match (&receive, &blocks) {
         (_, Some(blocks)) => Some(blocks.bytes()),
@@ -170,7 +177,7 @@ pub fn scatter(
     let parts = blocks.map(|blocks| Parts::Even(blocks, me.size));
     plan(
         comm,
-        What::Scatter {
+        CollectiveOperation::Scatter {
             parts,
             receive,
             root,
@@ -183,12 +190,14 @@ pub fn scatter(
 pub fn scatterv(
     comm: &Comm,
     send: Option<BlockList>,
-    receive: Option<&Buffer>,
+    receive: Option<&BufferArgument>,
     root: i32,
-) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
+) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
         let root = sides.root(root)?;
-        let receive = needed_for(root, receive)?.map(Buffer::view).transpose()?;
+        let receive = needed_for(root, receive)?
+            .map(BufferArgument::view)
+            .transpose()?;
         return Ok(inter::scatter(sides, send.map(|s| s.views), receive, root).into());
     }
     let me = place(comm);
@@ -200,11 +209,11 @@ pub fn scatterv(
         let (send, aside) = (list.copied(1)?, receive.aside(1)?);
         return refused(error, scatterv(comm, Some(send), Some(&aside), root as i32));
     }
-    let receive = receive.map(Buffer::view).transpose()?;
+    let receive = receive.map(BufferArgument::view).transpose()?;
     let parts = send.map(|s| Parts::Each(s.views));
     plan(
         comm,
-        What::Scatter {
+        CollectiveOperation::Scatter {
             parts,
             receive,
             root,
@@ -214,8 +223,12 @@ pub fn scatterv(
 }
 
 /// `MPI_Allgather`, `MPI_Iallgather`, `MPI_Allgather_init`.
-pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
+pub fn allgather(
+    comm: &Comm,
+    send: Option<&BufferArgument>,
+    receive: &BufferArgument,
+) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
         let blocks = receive.blocks(sides.remote)?.each(sides.remote)?;
         return Ok(inter::allgather(sides, needed(send)?.view()?, &blocks).into());
     }
@@ -226,18 +239,23 @@ pub fn allgather(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result
         let (send, aside) = (send.copied(1)?, receive.aside(me.size)?);
         return refused(error, allgather(comm, Some(&send), &aside));
     }
-    let send = send.map(Buffer::view).transpose()?;
+    let send = send.map(BufferArgument::view).transpose()?;
     let blocks = receive.blocks(me.size)?;
     if let Some((layout, limits)) = spread(comm)? {
-        return two_level::allgather_blocks(layout, limits, send, &blocks).map(Plan::Rounds);
+        return two_level::allgather_blocks(layout, limits, send, &blocks)
+            .map(CollectivePlan::Rounds);
     }
     let parts = Parts::Even(blocks, me.size);
-    plan(comm, What::Allgather { send, parts })
+    plan(comm, CollectiveOperation::Allgather { send, parts })
 }
 
 /// `MPI_Allgatherv`, `MPI_Iallgatherv`, `MPI_Allgatherv_init`.
-pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: BlockList) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
+pub fn allgatherv(
+    comm: &Comm,
+    send: Option<&BufferArgument>,
+    receive: BlockList,
+) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
         let send = needed(send)?.view()?;
         return Ok(inter::allgather(sides, send, &receive.views).into());
     }
@@ -247,18 +265,23 @@ pub fn allgatherv(comm: &Comm, send: Option<&Buffer>, receive: BlockList) -> Res
         let (send, aside) = (send.copied(1)?, receive.aside(1)?);
         return refused(error, allgatherv(comm, Some(&send), aside));
     }
-    let send = send.map(Buffer::view).transpose()?;
+    let send = send.map(BufferArgument::view).transpose()?;
     if let Some((layout, limits)) = spread(comm)? {
-        return two_level::allgather(layout, limits, send, &receive.views).map(Plan::Rounds);
+        return two_level::allgather(layout, limits, send, &receive.views)
+            .map(CollectivePlan::Rounds);
     }
     let parts = Parts::Each(receive.views);
-    plan(comm, What::Allgather { send, parts })
+    plan(comm, CollectiveOperation::Allgather { send, parts })
 }
 
 /// `MPI_Alltoall`, `MPI_Ialltoall`, `MPI_Alltoall_init`.
-pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
-        let each = |buffer: &Buffer| buffer.blocks(sides.remote)?.each(sides.remote);
+pub fn alltoall(
+    comm: &Comm,
+    send: Option<&BufferArgument>,
+    receive: &BufferArgument,
+) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
+        let each = |buffer: &BufferArgument| buffer.blocks(sides.remote)?.each(sides.remote);
         let (send, receive) = (each(needed(send)?)?, each(receive)?);
         return Ok(inter::alltoall(sides, &LIMITS, &send, &receive).into());
     }
@@ -272,18 +295,23 @@ pub fn alltoall(comm: &Comm, send: Option<&Buffer>, receive: &Buffer) -> Result<
     let send = send.map(|b| b.blocks(me.size)).transpose()?;
     let blocks = receive.blocks(me.size)?;
     if let Some((layout, limits)) = spread(comm)? {
-        return two_level::alltoall(layout, limits, send.as_ref(), &blocks).map(Plan::Rounds);
+        return two_level::alltoall(layout, limits, send.as_ref(), &blocks)
+            .map(CollectivePlan::Rounds);
     }
     let (send, receive) = (
         send.map(|send| Parts::Even(send, me.size)),
         Parts::Even(blocks, me.size),
     );
-    plan(comm, What::Alltoall { send, receive })
+    plan(comm, CollectiveOperation::Alltoall { send, receive })
 }
 
 /// `MPI_Alltoallv`, `MPI_Alltoallw` and their non-blocking and persistent forms.
-pub fn alltoallv(comm: &Comm, send: Option<BlockList>, receive: BlockList) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
+pub fn alltoallv(
+    comm: &Comm,
+    send: Option<BlockList>,
+    receive: BlockList,
+) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
         let send = needed(send)?.views;
         return Ok(inter::alltoall(sides, &LIMITS, &send, &receive.views).into());
     }
@@ -299,7 +327,7 @@ pub fn alltoallv(comm: &Comm, send: Option<BlockList>, receive: BlockList) -> Re
     }
     let send = send.map(|send| Parts::Each(send.views));
     let receive = Parts::Each(receive.views);
-    plan(comm, What::Alltoall { send, receive })
+    plan(comm, CollectiveOperation::Alltoall { send, receive })
 }
 
 /// `MPI_Reduce`, `MPI_Ireduce`, `MPI_Reduce_init`.
@@ -311,8 +339,8 @@ pub fn reduce(
     datatype: &Datatype,
     op: &Op,
     root: i32,
-) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
+) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
         let root = sides.root(root)?;
         if root == Root::Beside {
             return Ok(Schedule::new().into());
@@ -321,7 +349,8 @@ pub fn reduce(
         let send = needed_for(root, send)?.map(|r| Elements::new(r, datatype));
         let receive = receive.map(|r| Elements::new(r, datatype));
         let (send, receive) = (send.as_ref(), receive.as_ref());
-        return inter::reduce(sides, &LIMITS, &reduction, send, receive, root).map(Plan::Rounds);
+        return inter::reduce(sides, &LIMITS, &reduction, send, receive, root)
+            .map(CollectivePlan::Rounds);
     }
     let me = place(comm);
     let root = rooted(me, root)?;
@@ -340,11 +369,11 @@ pub fn reduce(
     if let Some((layout, limits)) = spread(comm)? {
         let (send, receive) = (send.as_ref(), receive.as_ref());
         return two_level::reduce(layout, limits, &reduction, send, receive, root)
-            .map(Plan::Rounds);
+            .map(CollectivePlan::Rounds);
     }
     plan(
         comm,
-        What::Reduce {
+        CollectiveOperation::Reduce {
             reduction,
             send,
             result: receive.filter(|_| me.rank == root),
@@ -361,13 +390,14 @@ pub fn allreduce(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<Plan> {
-    if let Some(sides) = Sides::of(comm) {
+) -> Result<CollectivePlan> {
+    if let Some(sides) = InterSides::of(comm) {
         let reduction = reduction("count", count, datatype, op)?;
         reduction.check_apart(send.as_ref(), &receive, reduction.count)?;
         let send = Elements::new(needed(send)?, datatype);
         let receive = Elements::new(receive, datatype);
-        return inter::allreduce(sides, &LIMITS, &reduction, &send, &receive).map(Plan::Rounds);
+        return inter::allreduce(sides, &LIMITS, &reduction, &send, &receive)
+            .map(CollectivePlan::Rounds);
     }
     let reduction = reduction("count", count, datatype, op)?;
     if let Err(error) = reduction.check_apart(send.as_ref(), &receive, reduction.count) {
@@ -379,11 +409,11 @@ pub fn allreduce(
     let receive = Elements::new(receive, datatype);
     if let Some((layout, limits)) = spread(comm)? {
         return two_level::allreduce(layout, limits, &reduction, send.as_ref(), &receive)
-            .map(Plan::Rounds);
+            .map(CollectivePlan::Rounds);
     }
     plan(
         comm,
-        What::Reduce {
+        CollectiveOperation::Reduce {
             reduction,
             send,
             result: Some(receive),
@@ -400,7 +430,7 @@ pub fn reduce_scatter(
     counts: &[i64],
     datatype: &Datatype,
     op: &Op,
-) -> Result<Plan> {
+) -> Result<CollectivePlan> {
     let mut total = 0_i64;
     let mut blocks = Vec::with_capacity(counts.len());
     for &count in counts {
@@ -431,7 +461,7 @@ pub fn reduce_scatter_block(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<Plan> {
+) -> Result<CollectivePlan> {
     let block = checked_count("recvcount", count)?;
     let total = count.checked_mul(comm.size() as i64).ok_or_else(|| {
         Error::argument(
@@ -457,7 +487,7 @@ fn scatter_reduced(
     receive: Region,
     blocks: &[usize],
     reduction: Reduction,
-) -> Result<Plan> {
+) -> Result<CollectivePlan> {
     if !comm.is_inter()
         && let Err(error) = reduction.check_apart(send.as_ref(), &receive, blocks[comm.rank()])
     {
@@ -466,20 +496,20 @@ fn scatter_reduced(
         return refused(error, scatter_reduced(comm, send, aside, blocks, reduction));
     }
     let receive = Elements::new(receive, &reduction.datatype);
-    if let Some(sides) = Sides::of(comm) {
+    if let Some(sides) = InterSides::of(comm) {
         let send = Elements::new(needed(send)?, &reduction.datatype);
         return inter::reduce_scatter(sides, &LIMITS, &reduction, blocks, &send, &receive)
-            .map(Plan::Rounds);
+            .map(CollectivePlan::Rounds);
     }
     let send = send.map(|r| Elements::new(r, &reduction.datatype));
     if let Some((layout, limits)) = spread(comm)? {
         let send = send.as_ref();
         return two_level::reduce_scatter(layout, limits, &reduction, blocks, send, &receive)
-            .map(Plan::Rounds);
+            .map(CollectivePlan::Rounds);
     }
     plan(
         comm,
-        What::ReduceScatter {
+        CollectiveOperation::ReduceScatter {
             reduction,
             send,
             counts: blocks.into(),
@@ -496,8 +526,16 @@ pub fn scan(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<Plan> {
-    prefix(comm, Kind::Inclusive, send, receive, count, datatype, op)
+) -> Result<CollectivePlan> {
+    prefix(
+        comm,
+        ScanKind::Inclusive,
+        send,
+        receive,
+        count,
+        datatype,
+        op,
+    )
 }
 
 /// `MPI_Exscan`, `MPI_Iexscan`, `MPI_Exscan_init`.
@@ -508,19 +546,27 @@ pub fn exscan(
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<Plan> {
-    prefix(comm, Kind::Exclusive, send, receive, count, datatype, op)
+) -> Result<CollectivePlan> {
+    prefix(
+        comm,
+        ScanKind::Exclusive,
+        send,
+        receive,
+        count,
+        datatype,
+        op,
+    )
 }
 
 fn prefix(
     comm: &Comm,
-    kind: Kind,
+    kind: ScanKind,
     send: Option<Region>,
     receive: Region,
     count: i64,
     datatype: &Datatype,
     op: &Op,
-) -> Result<Plan> {
+) -> Result<CollectivePlan> {
     comm.must_be_intra()?;
     let reduction = reduction("count", count, datatype, op)?;
     if let Err(error) = reduction.check_apart(send.as_ref(), &receive, reduction.count) {
@@ -530,18 +576,18 @@ fn prefix(
     }
     plan(
         comm,
-        What::Scan {
+        CollectiveOperation::Scan {
             reduction,
             send: send.map(|r| Elements::new(r, datatype)),
             result: Elements::new(receive, datatype),
-            exclusive: kind == Kind::Exclusive,
+            exclusive: kind == ScanKind::Exclusive,
         },
     )
 }
 
 /// This rank's place in an intracommunicator. (An intercommunicator's calls branch off before.)
-fn place(comm: &Comm) -> Place {
-    Place {
+fn place(comm: &Comm) -> RankPlace {
+    RankPlace {
         rank: comm.rank(),
         size: comm.size(),
     }
@@ -549,7 +595,7 @@ fn place(comm: &Comm) -> Place {
 
 /// How an intracommunicator's ranks are spread over nodes and when two levels pay; `None` if it is on one node.
 #[inline]
-fn spread(comm: &Comm) -> Result<Option<(&Layout, &'static TwoLevel)>> {
+fn spread(comm: &Comm) -> Result<Option<(&RanksByNode, &'static TwoLevel)>> {
     let (Some(layout), Some(limits)) = (comm.layout(), TwoLevel::in_force()) else {
         return Ok(None);
     };
@@ -575,7 +621,7 @@ fn needed_for<T>(root: Root, buffer: Option<T>) -> Result<Option<T>> {
     }
 }
 
-fn rooted(me: Place, root: i32) -> Result<usize> {
+fn rooted(me: RankPlace, root: i32) -> Result<usize> {
     usize::try_from(root)
         .ok()
         .filter(|&r| r < me.size)
@@ -590,7 +636,7 @@ fn rooted(me: Place, root: i32) -> Result<usize> {
 }
 
 /// Only the root may leave out its own buffer.
-fn root_only(me: Place, root: usize, given: bool) -> Result<()> {
+fn root_only(me: RankPlace, root: usize, given: bool) -> Result<()> {
     if given || me.rank == root {
         Ok(())
     } else {

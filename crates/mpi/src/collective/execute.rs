@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use mica_protocol::{Local as Work, Prepare, SendId, Stage, Step};
+use mica_protocol::{Prepare, ScheduleStage, ScheduleStep, SendId, StageWork as Work};
 
-use super::Label;
-use super::node::team::Ticket;
-use super::node::{Call, Plan, What, plan};
-use super::schedule::{Local, Round, Transfer};
+use super::CallLabel;
+use super::node::team::OperationTicket;
+use super::node::{CollectiveOperation, CollectivePlan, NodeCall, plan};
+use super::schedule::{Round, RoundTransfer, RoundWork};
 use crate::comm::{Comm, exchange};
 use crate::error::Result;
 use crate::late;
@@ -21,12 +21,12 @@ use crate::request::Request;
 /// # Errors
 /// `MPI_ERR_TRUNCATE` when ranks disagree on the amount of data; those of the operator;
 /// `MPI_ERR_NO_MEM`.
-pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
+pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
     let _visit = late::arrive(comm);
     let schedule = match plan {
-        Plan::Call(call) => return call.run_here(call.reserve(), comm.context()),
-        Plan::Rounds(schedule) => schedule,
-        Plan::Refused(refused) => {
+        CollectivePlan::Call(call) => return call.run_here(call.reserve(), comm.context()),
+        CollectivePlan::Rounds(schedule) => schedule,
+        CollectivePlan::Refused(refused) => {
             if !comm.errhandler().is_fatal() {
                 run(comm, &refused.plan)?;
             }
@@ -35,7 +35,7 @@ pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
     };
     if comm.is_inter() {
         // Point-to-point ranks name the other group only; the engine knows both.
-        let outcome = start(comm, plan.clone(), Label::UNSAID)?.wait()?;
+        let outcome = start(comm, plan.clone(), CallLabel::UNSAID)?.wait()?;
         return outcome.error.map_or(Ok(()), Err);
     }
     let tag = comm.next_collective_tag();
@@ -43,7 +43,7 @@ pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
         .rounds
         .iter()
         .filter_map(|round| round.call.as_ref());
-    let tickets: Vec<Ticket> = calls.map(Call::reserve).collect();
+    let tickets: Vec<OperationTicket> = calls.map(NodeCall::reserve).collect();
     let mut tickets = tickets.into_iter();
     for round in &schedule.rounds {
         transfer(comm, round, tag)?;
@@ -64,8 +64,8 @@ pub fn run(comm: &Comm, plan: &Plan) -> Result<()> {
 /// # Errors
 /// When another process has called a collective instead.
 pub fn finalize(world: &Comm) -> Result<()> {
-    match plan(world, What::Finalize)? {
-        Plan::Call(call) => call.run_here(call.reserve(), world.context()),
+    match plan(world, CollectiveOperation::Finalize)? {
+        CollectivePlan::Call(call) => call.run_here(call.reserve(), world.context()),
         _ => exchange::barrier(world),
     }
 }
@@ -75,8 +75,8 @@ pub fn finalize(world: &Comm) -> Result<()> {
 ///
 /// # Errors
 /// When the process has no engine.
-pub fn start(comm: &Comm, plan: Plan, label: Label) -> Result<Request> {
-    if let Plan::Refused(refused) = plan {
+pub fn start(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Request> {
+    if let CollectivePlan::Refused(refused) = plan {
         if !comm.errhandler().is_fatal() {
             // The call gives no request, but the others count on this rank.
             start(comm, refused.plan, label)?.abandon()?;
@@ -91,14 +91,14 @@ pub fn start(comm: &Comm, plan: Plan, label: Label) -> Result<Request> {
 ///
 /// # Errors
 /// When memory for it cannot be had.
-pub fn persistent(comm: &Comm, plan: Plan, label: Label) -> Result<Request> {
+pub fn persistent(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result<Request> {
     // On the communicator's area, starts would have to come in the same order everywhere.
     let plan = match plan {
-        Plan::Refused(refused) => return Err(refused.error),
-        Plan::Rounds(schedule) => Plan::Rounds(schedule.by_messages(comm)?),
-        Plan::Call(call) => match call.apart(comm)? {
-            Some(call) => Plan::Call(call),
-            None => Plan::Rounds(call.by_messages(comm)?),
+        CollectivePlan::Refused(refused) => return Err(refused.error),
+        CollectivePlan::Rounds(schedule) => CollectivePlan::Rounds(schedule.by_messages(comm)?),
+        CollectivePlan::Call(call) => match call.apart(comm)? {
+            Some(call) => CollectivePlan::Call(call),
+            None => CollectivePlan::Rounds(call.by_messages(comm)?),
         },
     };
     let stages = stages(comm, plan.labelled(label));
@@ -110,7 +110,7 @@ pub fn persistent(comm: &Comm, plan: Plan, label: Label) -> Result<Request> {
     }))
 }
 
-fn begin(comm: &Comm, tag: i32, stages: Arc<[Stage]>, label: Label) -> Result<Request> {
+fn begin(comm: &Comm, tag: i32, stages: Arc<[ScheduleStage]>, label: CallLabel) -> Result<Request> {
     let _visit = late::arrive(comm);
     let context = comm.context() | 1;
     let engine = process::engine()?;
@@ -119,30 +119,30 @@ fn begin(comm: &Comm, tag: i32, stages: Arc<[Stage]>, label: Label) -> Result<Re
 }
 
 /// The schedule in the engine's terms.
-fn stages(comm: &Comm, plan: Plan) -> Arc<[Stage]> {
-    let task = |call: Call| Some(Arc::new(call) as Arc<dyn Prepare>);
+fn stages(comm: &Comm, plan: CollectivePlan) -> Arc<[ScheduleStage]> {
+    let task = |call: NodeCall| Some(Arc::new(call) as Arc<dyn Prepare>);
     let schedule = match plan {
-        Plan::Rounds(schedule) => schedule,
-        Plan::Refused(refused) => return stages(comm, refused.plan),
-        Plan::Call(call) => {
-            let stage = Stage {
+        CollectivePlan::Rounds(schedule) => schedule,
+        CollectivePlan::Refused(refused) => return stages(comm, refused.plan),
+        CollectivePlan::Call(call) => {
+            let stage = ScheduleStage {
                 task: task(call),
-                ..Stage::default()
+                ..ScheduleStage::default()
             };
             return [stage].into();
         }
     };
     let step = |transfer| match transfer {
-        Transfer::Send { to, view } => Step::Send {
+        RoundTransfer::Send { to, view } => ScheduleStep::Send {
             peer: comm.schedule_peer(to),
             view,
         },
-        Transfer::Receive { from, view } => Step::Receive {
+        RoundTransfer::Receive { from, view } => ScheduleStep::Receive {
             peer: comm.schedule_peer(from),
             view,
         },
     };
-    let stage = |round: Round| Stage {
+    let stage = |round: Round| ScheduleStage {
         steps: round.transfers.into_iter().map(step).collect(),
         task: round.call.and_then(task),
         local: round
@@ -154,20 +154,20 @@ fn stages(comm: &Comm, plan: Plan) -> Arc<[Stage]> {
     schedule.rounds.into_iter().map(stage).collect()
 }
 
-impl Work for Local {
+impl Work for RoundWork {
     fn run(&self) -> std::result::Result<(), i32> {
         self.perform().map_err(|error| error.code())
     }
 }
 
-impl Local {
+impl RoundWork {
     fn perform(&self) -> Result<()> {
         match self {
-            Local::Copy { from, to } => {
+            RoundWork::Copy { from, to } => {
                 to.copy_from(from);
                 Ok(())
             }
-            Local::Reduce {
+            RoundWork::Reduce {
                 op,
                 input,
                 inout,
@@ -183,19 +183,19 @@ fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
     let plane = Plane::Collective;
     match round.transfers.as_slice() {
         [] => Ok(()),
-        [Transfer::Send { to, view }] => {
+        [RoundTransfer::Send { to, view }] => {
             pt2pt::send(comm, plane, Mode::Standard, view, *to as i32, tag)
         }
-        [Transfer::Receive { from, view }] => {
+        [RoundTransfer::Receive { from, view }] => {
             pt2pt::recv(comm, plane, view, *from as i32, tag).map(drop)
         }
         [
-            Transfer::Send { to, view: out },
-            Transfer::Receive { from, view: into },
+            RoundTransfer::Send { to, view: out },
+            RoundTransfer::Receive { from, view: into },
         ]
         | [
-            Transfer::Receive { from, view: into },
-            Transfer::Send { to, view: out },
+            RoundTransfer::Receive { from, view: into },
+            RoundTransfer::Send { to, view: out },
         ] => {
             let sent = pt2pt::start_send(comm, plane, Mode::Standard, out, *to as i32, tag)?;
             let received = pt2pt::recv(comm, plane, into, *from as i32, tag);
@@ -206,12 +206,12 @@ fn transfer(comm: &Comm, round: &Round, tag: i32) -> Result<()> {
         many => {
             let mut requests = Vec::with_capacity(many.len());
             for t in many {
-                if let Transfer::Receive { from, view } = t {
+                if let RoundTransfer::Receive { from, view } = t {
                     requests.push(pt2pt::irecv(comm, plane, view, *from as i32, tag)?);
                 }
             }
             for t in many {
-                if let Transfer::Send { to, view } = t {
+                if let RoundTransfer::Send { to, view } = t {
                     let to = *to as i32;
                     requests.push(pt2pt::isend(comm, plane, Mode::Standard, view, to, tag)?);
                 }

@@ -4,15 +4,15 @@
 
 use mica_channel::memory::View;
 
-use super::place::{Blocks, Packed, Place, Tree};
+use super::place::{BinomialTree, Blocks, Packed, RankPlace};
 use super::schedule::Schedule;
-use super::thresholds::Thresholds;
+use super::thresholds::MessageThresholds;
 use crate::error::Result;
 
 /// The schedule of a gather. `send` is absent in place (at the root), `receive` away from the root.
 pub fn gather(
-    me: Place,
-    thresholds: &Thresholds,
+    me: RankPlace,
+    thresholds: &MessageThresholds,
     send: Option<View>,
     receive: Option<&Blocks>,
     root: usize,
@@ -27,7 +27,7 @@ pub fn gather(
     }
     let v = me.relative(root);
     let actual = |v: usize| (v + root) % me.size;
-    let tree = Tree::binomial(v, me.size);
+    let tree = BinomialTree::binomial(v, me.size);
     let mut schedule = Schedule::new();
     let Some(parent) = tree.parent else {
         let receive = receive.expect("the root receives");
@@ -77,7 +77,7 @@ pub fn gather(
 /// The schedule of a gather in which the root receives from everybody into `blocks` (its own,
 /// v-forms too).
 pub fn gather_linear(
-    me: Place,
+    me: RankPlace,
     send: Option<View>,
     blocks: Option<Vec<View>>,
     root: usize,
@@ -103,8 +103,8 @@ pub fn gather_linear(
 /// The schedule of a scatter. `receive` is absent in place (at the root), `send` away from the
 /// root.
 pub fn scatter(
-    me: Place,
-    thresholds: &Thresholds,
+    me: RankPlace,
+    thresholds: &MessageThresholds,
     send: Option<&Blocks>,
     receive: Option<View>,
     root: usize,
@@ -119,7 +119,7 @@ pub fn scatter(
     }
     let v = me.relative(root);
     let actual = |v: usize| (v + root) % me.size;
-    let tree = Tree::binomial(v, me.size);
+    let tree = BinomialTree::binomial(v, me.size);
     let mut schedule = Schedule::new();
     let Some(parent) = tree.parent else {
         let send = send.expect("the root sends");
@@ -170,7 +170,7 @@ pub fn scatter(
 /// The schedule of a scatter in which the root sends to everybody from `blocks` (its own, v-forms
 /// too).
 pub fn scatter_linear(
-    me: Place,
+    me: RankPlace,
     blocks: Option<Vec<View>>,
     receive: Option<View>,
     root: usize,

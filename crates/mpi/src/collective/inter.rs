@@ -10,10 +10,10 @@
 
 use mica_channel::memory::View;
 
-use super::place::{Elements, Place};
+use super::place::{Elements, RankPlace};
 use super::reduction::Reduction;
-use super::schedule::{Schedule, Transfer};
-use super::thresholds::Thresholds;
+use super::schedule::{RoundTransfer, Schedule};
+use super::thresholds::MessageThresholds;
 use super::{barrier as ba, bcast as bc, reduce as re};
 use crate::comm::Comm;
 use crate::constants as c;
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 
 /// Where a schedule's process is in an intercommunicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sides {
+pub struct InterSides {
     /// Its rank in its group.
     pub rank: usize,
     /// Size of its group.
@@ -43,10 +43,10 @@ pub enum Root {
     Remote(usize),
 }
 
-impl Sides {
+impl InterSides {
     /// This process's; `None` on an intracommunicator.
-    pub(super) fn of(comm: &Comm) -> Option<Sides> {
-        comm.is_inter().then(|| Sides {
+    pub(super) fn of(comm: &Comm) -> Option<InterSides> {
+        comm.is_inter().then(|| InterSides {
             rank: comm.rank(),
             local: comm.size(),
             remote: comm.remote_or_local_size(),
@@ -71,8 +71,8 @@ impl Sides {
     }
 
     /// This process among those of its own group.
-    fn place(self) -> Place {
-        Place {
+    fn place(self) -> RankPlace {
+        RankPlace {
             rank: self.rank,
             size: self.local,
         }
@@ -89,7 +89,8 @@ fn renumbered(mut schedule: Schedule, number: impl Fn(usize) -> usize) -> Schedu
     for round in &mut schedule.rounds {
         for transfer in &mut round.transfers {
             match transfer {
-                Transfer::Send { to: peer, .. } | Transfer::Receive { from: peer, .. } => {
+                RoundTransfer::Send { to: peer, .. }
+                | RoundTransfer::Receive { from: peer, .. } => {
                     *peer = number(*peer);
                 }
             }
@@ -99,9 +100,9 @@ fn renumbered(mut schedule: Schedule, number: impl Fn(usize) -> usize) -> Schedu
 }
 
 /// The schedule of a barrier: of all processes, counted from the lower group on.
-pub fn barrier(me: Sides) -> Schedule {
+pub fn barrier(me: InterSides) -> Schedule {
     let size = me.local + me.remote;
-    let all = |rank| ba::build(Place { rank, size });
+    let all = |rank| ba::build(RankPlace { rank, size });
     if me.lower {
         all(me.rank)
     } else {
@@ -118,11 +119,16 @@ pub fn barrier(me: Sides) -> Schedule {
 }
 
 /// The schedule of a broadcast: among the root, as number 0, and the other group.
-pub fn bcast(me: Sides, thresholds: &Thresholds, message: View, root: Root) -> Result<Schedule> {
+pub fn bcast(
+    me: InterSides,
+    thresholds: &MessageThresholds,
+    message: View,
+    root: Root,
+) -> Result<Schedule> {
     match root {
         Root::Beside => Ok(Schedule::new()),
         Root::Here => {
-            let place = Place {
+            let place = RankPlace {
                 rank: 0,
                 size: me.remote + 1,
             };
@@ -130,7 +136,7 @@ pub fn bcast(me: Sides, thresholds: &Thresholds, message: View, root: Root) -> R
             Ok(renumbered(schedule, |n| me.other(n - 1)))
         }
         Root::Remote(root) => {
-            let place = Place {
+            let place = RankPlace {
                 rank: me.rank + 1,
                 size: me.local + 1,
             };
@@ -144,7 +150,12 @@ pub fn bcast(me: Sides, thresholds: &Thresholds, message: View, root: Root) -> R
 
 /// The schedule of a gather, v-forms too: the root receives `blocks[i]` from rank `i` of the other
 /// group, whose processes `send`.
-pub fn gather(me: Sides, send: Option<View>, blocks: Option<Vec<View>>, root: Root) -> Schedule {
+pub fn gather(
+    me: InterSides,
+    send: Option<View>,
+    blocks: Option<Vec<View>>,
+    root: Root,
+) -> Schedule {
     let mut schedule = Schedule::new();
     let round = schedule.round();
     match root {
@@ -168,7 +179,7 @@ pub fn gather(me: Sides, send: Option<View>, blocks: Option<Vec<View>>, root: Ro
 /// The schedule of a scatter, v-forms too: the root sends `blocks[i]` to rank `i` of the other
 /// group, whose processes `receive`.
 pub fn scatter(
-    me: Sides,
+    me: InterSides,
     blocks: Option<Vec<View>>,
     receive: Option<View>,
     root: Root,
@@ -195,7 +206,7 @@ pub fn scatter(
 
 /// The schedule of an allgather, the v-form too: `blocks[i]` comes from rank `i` of the other
 /// group. Each process receives its share of them, which then go around.
-pub fn allgather(me: Sides, send: View, blocks: &[View]) -> Schedule {
+pub fn allgather(me: InterSides, send: View, blocks: &[View]) -> Schedule {
     let share = |rank: usize| {
         let taken = move |&(i, _): &(usize, &View)| i * me.local / me.remote == rank;
         blocks
@@ -227,7 +238,12 @@ pub fn allgather(me: Sides, send: View, blocks: &[View]) -> Schedule {
 
 /// The schedule of an all-to-all, the v- and w-forms too: `send[i]` goes to rank `i` of the other
 /// group, `receive[i]` comes from it.
-pub fn alltoall(me: Sides, thresholds: &Thresholds, send: &[View], receive: &[View]) -> Schedule {
+pub fn alltoall(
+    me: InterSides,
+    thresholds: &MessageThresholds,
+    send: &[View],
+    receive: &[View],
+) -> Schedule {
     let window = thresholds.alltoall_window.max(1);
     let mut schedule = Schedule::new();
     // Both groups count modulo the size of the larger one, so that a message has the same distance
@@ -256,8 +272,8 @@ pub fn alltoall(me: Sides, thresholds: &Thresholds, send: &[View], receive: &[Vi
 /// The operands of this group, reduced at its first process: the schedule so far, and where the
 /// result is there.
 fn reduced(
-    me: Sides,
-    thresholds: &Thresholds,
+    me: InterSides,
+    thresholds: &MessageThresholds,
     reduction: &Reduction,
     send: &Elements,
 ) -> Result<(Schedule, Option<Elements>)> {
@@ -274,8 +290,8 @@ fn reduced(
 
 /// The schedule of a reduce: the root receives what the other group has reduced.
 pub fn reduce(
-    me: Sides,
-    thresholds: &Thresholds,
+    me: InterSides,
+    thresholds: &MessageThresholds,
     reduction: &Reduction,
     send: Option<&Elements>,
     receive: Option<&Elements>,
@@ -306,8 +322,8 @@ pub fn reduce(
 
 /// The schedule of an allreduce: each group gets what the other one has reduced.
 pub fn allreduce(
-    me: Sides,
-    thresholds: &Thresholds,
+    me: InterSides,
+    thresholds: &MessageThresholds,
     reduction: &Reduction,
     send: &Elements,
     receive: &Elements,
@@ -332,8 +348,8 @@ pub fn allreduce(
 /// The schedule of a reduce-scatter: rank `i` gets `counts[i]` elements, after those of the ranks
 /// before it, of what the other group has reduced. The sum of the counts is that of both groups.
 pub fn reduce_scatter(
-    me: Sides,
-    thresholds: &Thresholds,
+    me: InterSides,
+    thresholds: &MessageThresholds,
     reduction: &Reduction,
     counts: &[usize],
     send: &Elements,

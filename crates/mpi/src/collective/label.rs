@@ -82,7 +82,7 @@ const NAMES: [&str; 22] = [
 /// How the program called it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Form {
+pub enum CallForm {
     /// `MPI_X`.
     Blocking,
     /// `MPI_Ix`.
@@ -95,15 +95,15 @@ const FORMS: u8 = 3;
 
 /// Function and form in one number; 0: not said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Label(u8);
+pub struct CallLabel(u8);
 
-impl Label {
+impl CallLabel {
     /// The name is not known, or does not matter.
-    pub const UNSAID: Label = Label(0);
+    pub const UNSAID: CallLabel = CallLabel(0);
 
     /// The label of a call.
-    pub const fn new(function: Function, form: Form) -> Label {
-        Label(1 + function as u8 * FORMS + form as u8)
+    pub const fn new(function: Function, form: CallForm) -> CallLabel {
+        CallLabel(1 + function as u8 * FORMS + form as u8)
     }
 
     /// The number that other ranks are told.
@@ -113,10 +113,10 @@ impl Label {
     }
 
     /// The label with this number; [`UNSAID`](Self::UNSAID) if there is none.
-    pub const fn from_number(number: u8) -> Label {
+    pub const fn from_number(number: u8) -> CallLabel {
         match number <= NAMES.len() as u8 * FORMS {
-            true => Label(number),
-            false => Label::UNSAID,
+            true => CallLabel(number),
+            false => CallLabel::UNSAID,
         }
     }
 
@@ -132,7 +132,7 @@ impl Label {
     }
 }
 
-impl fmt::Display for Label {
+impl fmt::Display for CallLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name().as_deref().unwrap_or("a collective"))
     }
@@ -144,29 +144,32 @@ mod tests {
 
     #[test]
     fn labels_name_functions_as_the_standard_does() {
-        let name = |function, form| Label::new(function, form).to_string();
-        assert_eq!(name(Function::Barrier, Form::Blocking), "MPI_Barrier");
-        assert_eq!(name(Function::Allreduce, Form::Immediate), "MPI_Iallreduce");
+        let name = |function, form| CallLabel::new(function, form).to_string();
+        assert_eq!(name(Function::Barrier, CallForm::Blocking), "MPI_Barrier");
         assert_eq!(
-            name(Function::ReduceScatterBlock, Form::Immediate),
+            name(Function::Allreduce, CallForm::Immediate),
+            "MPI_Iallreduce"
+        );
+        assert_eq!(
+            name(Function::ReduceScatterBlock, CallForm::Immediate),
             "MPI_Ireduce_scatter_block"
         );
         assert_eq!(
-            name(Function::Gatherv, Form::Persistent),
+            name(Function::Gatherv, CallForm::Persistent),
             "MPI_Gatherv_init"
         );
         assert_eq!(
-            name(Function::NeighborAlltoallv, Form::Immediate),
+            name(Function::NeighborAlltoallv, CallForm::Immediate),
             "MPI_Ineighbor_alltoallv"
         );
-        assert_eq!(Label::UNSAID.name(), None);
+        assert_eq!(CallLabel::UNSAID.name(), None);
     }
 
     #[test]
     fn a_label_survives_as_a_number() {
         for number in 0..=u8::MAX {
-            let label = Label::from_number(number);
-            assert!(label.number() == number || label == Label::UNSAID);
+            let label = CallLabel::from_number(number);
+            assert!(label.number() == number || label == CallLabel::UNSAID);
             assert_eq!(label.name().is_some(), (1..=66).contains(&number));
         }
     }

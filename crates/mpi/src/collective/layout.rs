@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::node::Local;
+use super::node::NodeContext;
 
 /// Ranks by node. Nodes are numbered from 0 in the order of their first ranks, members of a node by rank; so all ranks
 /// number alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct RanksByNode {
     rank: usize,
     /// The members of each node, ascending.
     nodes: Vec<Vec<usize>>,
@@ -17,13 +17,13 @@ pub struct Layout {
     equal: Option<usize>,
     busiest: usize,
     /// The memory that this node's members share, once that is known.
-    local: OnceLock<Arc<Local>>,
+    local: OnceLock<Arc<NodeContext>>,
 }
 
-impl Layout {
+impl RanksByNode {
     /// The layout as `rank` sees it, where `names[r]` tells rank `r`'s node from others; `None` if all ranks are on one
     /// node.
-    pub fn new(rank: usize, names: impl IntoIterator<Item = u32>) -> Option<Layout> {
+    pub fn new(rank: usize, names: impl IntoIterator<Item = u32>) -> Option<RanksByNode> {
         let mut numbers = std::collections::HashMap::new();
         let mut nodes: Vec<Vec<usize>> = Vec::new();
         let mut seats = Vec::new();
@@ -47,7 +47,7 @@ impl Layout {
         let first = nodes[0].len();
         let equal = nodes.iter().all(|n| n.len() == first).then_some(first);
         let crossing = nodes.iter().map(|n| n.len() * (seats.len() - n.len()));
-        Some(Layout {
+        Some(RanksByNode {
             rank,
             busiest: crossing.max().unwrap_or(0),
             nodes,
@@ -115,12 +115,12 @@ impl Layout {
     }
 
     /// Lets the steps within this node use the memory that its members share.
-    pub(super) fn share(&self, local: &Arc<Local>) {
+    pub(super) fn share(&self, local: &Arc<NodeContext>) {
         self.local.get_or_init(|| Arc::clone(local));
     }
 
     /// The memory that this node's members share; `None`: steps within the node go by messages.
-    pub(super) fn local(&self) -> Option<&Arc<Local>> {
+    pub(super) fn local(&self) -> Option<&Arc<NodeContext>> {
         self.local.get()
     }
 
@@ -134,8 +134,8 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn of(names: &[u32]) -> Option<Layout> {
-        Layout::new(names.len() - 1, names.iter().copied())
+    fn of(names: &[u32]) -> Option<RanksByNode> {
+        RanksByNode::new(names.len() - 1, names.iter().copied())
     }
 
     #[test]

@@ -58,14 +58,14 @@ mod split;
 mod thresholds;
 pub mod two_level;
 
-pub use arguments::{BlockList, Buffer};
+pub use arguments::{BlockList, BufferArgument};
 pub use calls::{
     allgather, allgatherv, allreduce, alltoall, alltoallv, barrier, bcast, exscan, gather, gatherv,
     reduce, reduce_scatter, reduce_scatter_block, scan, scatter, scatterv,
 };
-pub use label::{Form, Function, Label};
-pub use layout::Layout;
-pub use node::Plan;
-pub use place::{Blocks, Elements, Place};
+pub use label::{CallForm, CallLabel, Function};
+pub use layout::RanksByNode;
+pub use node::CollectivePlan;
+pub use place::{Blocks, Elements, RankPlace};
 pub use reduction::Reduction;
-pub use thresholds::{Force, Thresholds, TwoLevel, Way};
+pub use thresholds::{Force, MessageThresholds, NodeTreatment, TwoLevel};

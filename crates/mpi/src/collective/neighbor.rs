@@ -7,7 +7,7 @@
 
 use mica_channel::memory::View;
 
-use super::arguments::{BlockList, Buffer};
+use super::arguments::{BlockList, BufferArgument};
 use super::overlap;
 use super::schedule::Schedule;
 use crate::comm::Comm;
@@ -19,7 +19,7 @@ use crate::topology::Neighborhood;
 ///
 /// # Errors
 /// `MPI_ERR_TOPOLOGY`, `MPI_ERR_BUFFER`, `MPI_ERR_COUNT`.
-pub fn allgather(comm: &Comm, send: &Buffer, receive: &Buffer) -> Result<Schedule> {
+pub fn allgather(comm: &Comm, send: &BufferArgument, receive: &BufferArgument) -> Result<Schedule> {
     let around = comm.neighborhood()?;
     let views = receive.blocks(around.sources.len())?;
     let views = views.each(around.sources.len())?;
@@ -32,7 +32,7 @@ pub fn allgather(comm: &Comm, send: &Buffer, receive: &Buffer) -> Result<Schedul
 ///
 /// # Errors
 /// `MPI_ERR_TOPOLOGY`.
-pub fn allgatherv(comm: &Comm, send: &Buffer, receive: &BlockList) -> Result<Schedule> {
+pub fn allgatherv(comm: &Comm, send: &BufferArgument, receive: &BlockList) -> Result<Schedule> {
     let around = comm.neighborhood()?;
     let send = vec![send.view()?; around.destinations.len()];
     check_apart(&around, &send, &receive.views)?;
@@ -43,7 +43,7 @@ pub fn allgatherv(comm: &Comm, send: &Buffer, receive: &BlockList) -> Result<Sch
 ///
 /// # Errors
 /// As [`allgather`].
-pub fn alltoall(comm: &Comm, send: &Buffer, receive: &Buffer) -> Result<Schedule> {
+pub fn alltoall(comm: &Comm, send: &BufferArgument, receive: &BufferArgument) -> Result<Schedule> {
     let around = comm.neighborhood()?;
     let (to, from) = (around.destinations.len(), around.sources.len());
     let send = send.blocks(to)?.each(to)?;
@@ -108,7 +108,7 @@ pub fn exchange(me: usize, around: &Neighborhood, send: &[View], receive: &[View
 
 #[cfg(test)]
 mod tests {
-    use super::super::schedule::{Local, Transfer};
+    use super::super::schedule::{RoundTransfer, RoundWork};
     use super::*;
     use crate::topology::{Cart, Topology};
     use mica_channel::memory::{Block, Region, Shape};
@@ -153,7 +153,7 @@ mod tests {
             let schedule = exchange(rank, around, &send.views(), &receive.views());
             assert_eq!(schedule.rounds.len(), 1);
             for transfer in &schedule.rounds[0].transfers {
-                if let Transfer::Send { to, view } = transfer {
+                if let RoundTransfer::Send { to, view } = transfer {
                     let wire = wires.entry((rank, *to)).or_default();
                     wire.push_back(view.clone());
                 }
@@ -162,13 +162,13 @@ mod tests {
         }
         for (rank, (schedule, _)) in ranks.iter().enumerate() {
             for transfer in &schedule.rounds[0].transfers {
-                if let Transfer::Receive { from, view } = transfer {
+                if let RoundTransfer::Receive { from, view } = transfer {
                     let sent = wires.get_mut(&(*from, rank)).and_then(VecDeque::pop_front);
                     view.copy_from(&sent.expect("a message was sent"));
                 }
             }
             for local in &schedule.rounds[0].local {
-                let Local::Copy { from, to } = local else {
+                let RoundWork::Copy { from, to } = local else {
                     panic!("nothing is reduced here")
                 };
                 to.copy_from(from);

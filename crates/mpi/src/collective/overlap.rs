@@ -15,8 +15,8 @@ use std::ops::Range;
 
 use mica_channel::memory::{Block, Region, Shape, View};
 
-use super::arguments::{BlockList, Buffer};
-use super::node::{Plan, Refused};
+use super::arguments::{BlockList, BufferArgument};
+use super::node::{CollectivePlan, RefusedCall};
 use super::place::Elements;
 use crate::constants as c;
 use crate::datatype::Datatype;
@@ -48,8 +48,8 @@ pub(super) fn check(send: &[View], receive: &[View]) -> Result<()> {
 /// That one; when a buffer reaches further than an address can.
 #[inline]
 pub(super) fn check_buffers(
-    (send, sent): (&Buffer, usize),
-    (receive, received): (&Buffer, usize),
+    (send, sent): (&BufferArgument, usize),
+    (receive, received): (&BufferArgument, usize),
 ) -> Result<()> {
     match send.elements.may_share(&receive.elements) {
         true => check(&[send.whole(sent)?], &[receive.whole(received)?]),
@@ -141,16 +141,16 @@ pub(super) trait Aside: Sized {
     fn copied(&self, blocks: usize) -> Result<Self>;
 }
 
-impl Aside for Buffer {
-    fn aside(&self, blocks: usize) -> Result<Buffer> {
+impl Aside for BufferArgument {
+    fn aside(&self, blocks: usize) -> Result<BufferArgument> {
         let count = self.count.saturating_mul(blocks);
-        Ok(Buffer {
+        Ok(BufferArgument {
             elements: Elements::temporary(self.elements.datatype(), count)?,
             count: self.count,
         })
     }
 
-    fn copied(&self, blocks: usize) -> Result<Buffer> {
+    fn copied(&self, blocks: usize) -> Result<BufferArgument> {
         let copy = self.aside(blocks)?;
         copy.whole(blocks)?.copy_from(&self.whole(blocks)?);
         Ok(copy)
@@ -177,9 +177,12 @@ impl Aside for BlockList {
 }
 
 /// Takes part by `plan`, if there is one, and ends with `error`.
-pub(super) fn refused(error: Error, plan: Result<Plan>) -> Result<Plan> {
+pub(super) fn refused(error: Error, plan: Result<CollectivePlan>) -> Result<CollectivePlan> {
     match plan {
-        Ok(plan) => Ok(Plan::Refused(Box::new(Refused { plan, error }))),
+        Ok(plan) => Ok(CollectivePlan::Refused(Box::new(RefusedCall {
+            plan,
+            error,
+        }))),
         Err(_) => Err(error),
     }
 }
@@ -187,7 +190,7 @@ pub(super) fn refused(error: Error, plan: Result<Plan>) -> Result<Plan> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_channel::memory::Layout;
+    use mica_channel::memory::TypeLayout;
     use std::sync::Arc;
 
     fn bytes(region: &Region, at: isize, bytes: usize) -> View {
@@ -196,7 +199,7 @@ mod tests {
 
     /// `count` pieces of 4 bytes, 8 apart.
     fn column(region: &Region, at: isize, count: u64) -> View {
-        let int = Layout::basic(4, 4).unwrap();
+        let int = TypeLayout::basic(4, 4).unwrap();
         let pieces = Arc::new(int.hvector(count, 1, 8).unwrap());
         region.offset(at).view(Shape::of(&pieces, 1).unwrap())
     }

@@ -8,14 +8,14 @@ use crate::error::{Error, Result};
 
 /// The rank that a schedule is for, and the number of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RankPlace {
     /// This rank.
     pub rank: usize,
     /// Number of ranks.
     pub size: usize,
 }
 
-impl Place {
+impl RankPlace {
     /// The rank `distance` further on in the ring of ranks.
     pub(super) fn after(self, distance: usize) -> usize {
         (self.rank + distance) % self.size
@@ -35,15 +35,15 @@ impl Place {
 /// A node of the binomial tree over `0..size` with root 0. The subtree of `v` is `v..v + span`, so
 /// data of a subtree is contiguous when it is ordered by rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Tree {
+pub(super) struct BinomialTree {
     pub parent: Option<usize>,
     pub span: usize,
     /// Children and their spans, the largest subtree first.
     pub children: Vec<(usize, usize)>,
 }
 
-impl Tree {
-    pub(super) fn binomial(v: usize, size: usize) -> Tree {
+impl BinomialTree {
+    pub(super) fn binomial(v: usize, size: usize) -> BinomialTree {
         let reach = if v == 0 {
             size.next_power_of_two()
         } else {
@@ -58,7 +58,7 @@ impl Tree {
             }
             bit /= 2;
         }
-        Tree {
+        BinomialTree {
             parent: (v > 0).then(|| v - reach),
             span: span_of(v, reach),
             children,
@@ -80,7 +80,7 @@ pub(super) struct Halves {
 
 /// What a rank does before and after the power-of-two part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum HalvingPart {
     /// It is active under this number; `joined` is the passive neighbour that it speaks for.
     Active {
         number: usize,
@@ -112,21 +112,21 @@ impl Halves {
         }
     }
 
-    pub(super) fn part(&self, rank: usize) -> Part {
+    pub(super) fn part(&self, rank: usize) -> HalvingPart {
         if rank >= 2 * self.surplus {
-            return Part::Active {
+            return HalvingPart::Active {
                 number: rank - self.surplus,
                 joined: None,
             };
         }
         let speaker = self.rank(rank / 2);
         if speaker == rank {
-            Part::Active {
+            HalvingPart::Active {
                 number: rank / 2,
                 joined: Some(rank ^ 1),
             }
         } else {
-            Part::Passive { speaker }
+            HalvingPart::Passive { speaker }
         }
     }
 
@@ -280,12 +280,12 @@ mod tests {
         for size in 1..40 {
             let mut reached = vec![0; size];
             for v in 0..size {
-                let tree = Tree::binomial(v, size);
+                let tree = BinomialTree::binomial(v, size);
                 let below: usize = tree.children.iter().map(|&(_, span)| span).sum();
                 assert_eq!(tree.span, below + 1);
                 for (child, span) in tree.children {
                     reached[child] += 1;
-                    let other = Tree::binomial(child, size);
+                    let other = BinomialTree::binomial(child, size);
                     assert_eq!((other.parent, other.span), (Some(v), span));
                 }
             }
@@ -303,7 +303,7 @@ mod tests {
                 for number in 0..halves.active {
                     assert_eq!(halves.first(number), covered.len());
                     let rank = halves.rank(number);
-                    let Part::Active {
+                    let HalvingPart::Active {
                         number: same,
                         joined,
                     } = halves.part(rank)
@@ -312,7 +312,7 @@ mod tests {
                     };
                     assert_eq!(same, number);
                     if let Some(other) = joined {
-                        assert_eq!(halves.part(other), Part::Passive { speaker: rank });
+                        assert_eq!(halves.part(other), HalvingPart::Passive { speaker: rank });
                         covered.push(rank.min(other));
                         covered.push(rank.max(other));
                     } else {
@@ -321,7 +321,7 @@ mod tests {
                 }
                 assert_eq!(covered, (0..size).collect::<Vec<_>>());
                 if let Some(root) = keep {
-                    assert!(matches!(halves.part(root), Part::Active { .. }));
+                    assert!(matches!(halves.part(root), HalvingPart::Active { .. }));
                 }
             }
         }

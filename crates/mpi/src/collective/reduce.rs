@@ -2,17 +2,17 @@
 //! gathered at the root (Rabenseifner). Operators that do not commute use a tree rooted at rank 0,
 //! whose subtrees are ranges of ranks in order, and rank 0 hands the result to the root.
 
-use super::place::{Elements, Halves, Part, Place, Tree};
+use super::place::{BinomialTree, Elements, Halves, HalvingPart, RankPlace};
 use super::reduction::{Fold, Reduction};
 use super::schedule::Schedule;
 use super::split;
-use super::thresholds::Thresholds;
+use super::thresholds::MessageThresholds;
 use crate::error::Result;
 
 /// The schedule of a reduce. `send` is absent in place (at the root), `receive` away from the root.
 pub fn build(
-    me: Place,
-    thresholds: &Thresholds,
+    me: RankPlace,
+    thresholds: &MessageThresholds,
     reduction: &Reduction,
     send: Option<&Elements>,
     receive: Option<&Elements>,
@@ -31,7 +31,7 @@ pub fn build(
 }
 
 fn tree(
-    me: Place,
+    me: RankPlace,
     reduction: &Reduction,
     send: Option<&Elements>,
     receive: Option<&Elements>,
@@ -44,7 +44,7 @@ fn tree(
         0
     };
     let actual = |v: usize| (v + top) % me.size;
-    let tree = Tree::binomial(me.relative(top), me.size);
+    let tree = BinomialTree::binomial(me.relative(top), me.size);
     let mut schedule = Schedule::new();
 
     let own = send.or(receive).expect("every rank has an operand").clone();
@@ -82,7 +82,7 @@ fn tree(
 }
 
 fn halving(
-    me: Place,
+    me: RankPlace,
     reduction: &Reduction,
     send: Option<&Elements>,
     receive: Option<&Elements>,
@@ -92,8 +92,8 @@ fn halving(
     let halves = Halves::of(me.size, Some(root));
     let mut schedule = Schedule::new();
     let (number, joined) = match halves.part(me.rank) {
-        Part::Active { number, joined } => (number, joined),
-        Part::Passive { speaker } => {
+        HalvingPart::Active { number, joined } => (number, joined),
+        HalvingPart::Passive { speaker } => {
             let own = send.or(receive).expect("every rank has an operand");
             schedule.round().send(speaker, own.view(0, count)?);
             return Ok(schedule);
@@ -127,7 +127,7 @@ fn halving(
 
     // Backwards: of two partners the one that resembles the root (in this bit; they agree with it
     // in all higher ones) collects what both have.
-    let Part::Active { number: target, .. } = halves.part(root) else {
+    let HalvingPart::Active { number: target, .. } = halves.part(root) else {
         unreachable!("the root is kept active")
     };
     for step in steps.iter().rev() {

@@ -2,18 +2,18 @@
 //! exchange for long ones (both for operators that commute). Otherwise every rank collects the
 //! operands of its block and folds them in rank order.
 
-use super::place::{Elements, Halves, Part, Place};
+use super::place::{Elements, Halves, HalvingPart, RankPlace};
 use super::reduction::{Fold, Reduction};
 use super::schedule::Schedule;
-use super::thresholds::Thresholds;
+use super::thresholds::MessageThresholds;
 use crate::error::Result;
 
 /// The schedule of a reduce-scatter: rank `i` gets the `counts[i]` elements after those of the
 /// ranks before it. In place, `send` is absent, `receive` holds the whole operand and gets the
 /// block at its start.
 pub fn build(
-    me: Place,
-    thresholds: &Thresholds,
+    me: RankPlace,
+    thresholds: &MessageThresholds,
     reduction: &Reduction,
     counts: &[usize],
     send: Option<&Elements>,
@@ -26,7 +26,7 @@ pub fn build(
     for count in counts {
         first.push(first[first.len() - 1] + count);
     }
-    let task = Task {
+    let task = HalvingTask {
         me,
         reduction,
         first,
@@ -42,8 +42,8 @@ pub fn build(
     }
 }
 
-struct Task<'a> {
-    me: Place,
+struct HalvingTask<'a> {
+    me: RankPlace,
     reduction: &'a Reduction,
     /// First element of each rank's block, and the end of the last one.
     first: Vec<usize>,
@@ -51,7 +51,7 @@ struct Task<'a> {
     receive: &'a Elements,
 }
 
-impl Task<'_> {
+impl HalvingTask<'_> {
     fn count(&self, rank: usize) -> usize {
         self.first[rank + 1] - self.first[rank]
     }
@@ -130,8 +130,8 @@ impl Task<'_> {
         let mut schedule = Schedule::new();
         let own = self.count(me.rank);
         let (number, joined) = match halves.part(me.rank) {
-            Part::Active { number, joined } => (number, joined),
-            Part::Passive { speaker } => {
+            HalvingPart::Active { number, joined } => (number, joined),
+            HalvingPart::Passive { speaker } => {
                 schedule
                     .round()
                     .send(speaker, self.operand(0).view(0, count)?);

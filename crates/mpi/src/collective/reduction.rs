@@ -4,7 +4,7 @@ use mica_channel::memory::Region;
 
 use super::overlap;
 use super::place::Elements;
-use super::schedule::{Local, Round};
+use super::schedule::{Round, RoundWork};
 use crate::datatype::Datatype;
 use crate::error::Result;
 use crate::op::Op;
@@ -66,7 +66,7 @@ impl Reduction {
         count: usize,
     ) {
         if count > 0 {
-            round.local.push(Local::Reduce {
+            round.local.push(RoundWork::Reduce {
                 op: self.op.clone(),
                 input: input.region(0),
                 inout: inout.region(0),

@@ -2,14 +2,14 @@
 //! the reduction of its group so far (`group`) and of the ranks up to itself (`prefix`), and
 //! extends the latter by groups to its left.
 
-use super::place::{Elements, Place};
+use super::place::{Elements, RankPlace};
 use super::reduction::{Fold, Reduction};
 use super::schedule::Schedule;
 use crate::error::Result;
 
 /// Whether a rank's own operand is part of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ScanKind {
     /// `MPI_Scan`.
     Inclusive,
     /// `MPI_Exscan`; the result of rank 0 is undefined, its receive buffer stays as it is.
@@ -18,8 +18,8 @@ pub enum Kind {
 
 /// The schedule of a scan. In place, `send` is absent and `receive` holds the operand.
 pub fn build(
-    me: Place,
-    kind: Kind,
+    me: RankPlace,
+    kind: ScanKind,
     reduction: &Reduction,
     send: Option<&Elements>,
     receive: &Elements,
@@ -30,13 +30,13 @@ pub fn build(
         return Ok(schedule);
     }
     let (own, mut prefix_known) = match (kind, send) {
-        (Kind::Inclusive, Some(send)) => {
+        (ScanKind::Inclusive, Some(send)) => {
             schedule
                 .round()
                 .copy(send.view(0, count)?, receive.view(0, count)?);
             (send.clone(), true)
         }
-        (Kind::Exclusive, Some(send)) => (send.clone(), false),
+        (ScanKind::Exclusive, Some(send)) => (send.clone(), false),
         (_, None) if me.size == 1 => return Ok(schedule),
         (_, None) => {
             // The receive buffer becomes the prefix: the group starts from a copy.
@@ -44,7 +44,7 @@ pub fn build(
             schedule
                 .round()
                 .copy(receive.view(0, count)?, copy.view(0, count)?);
-            (copy, kind == Kind::Inclusive)
+            (copy, kind == ScanKind::Inclusive)
         }
     };
     let mut group = Fold::new(reduction, own, send.is_none(), None);

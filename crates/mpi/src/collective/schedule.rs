@@ -4,8 +4,8 @@
 //! description serves a blocking call (run to the end) and non-blocking and persistent ones (advanced
 //! from any MPI call).
 
-use super::Label;
-use super::node::Call;
+use super::CallLabel;
+use super::node::NodeCall;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::op::Op;
@@ -13,7 +13,7 @@ use mica_channel::memory::{Region, View};
 
 /// One message of a round. Ranks are those of the communicator (for the group of the collective).
 #[derive(Debug, Clone)]
-pub enum Transfer {
+pub enum RoundTransfer {
     /// Send `view` to rank `to`.
     Send {
         /// Destination rank.
@@ -32,7 +32,7 @@ pub enum Transfer {
 
 /// Local work at the end of a round, done in the order given.
 #[derive(Debug, Clone)]
-pub enum Local {
+pub enum RoundWork {
     /// Copy the bytes of one view to another; the type signatures match.
     Copy {
         /// Source.
@@ -59,11 +59,11 @@ pub enum Local {
 #[derive(Debug, Clone, Default)]
 pub struct Round {
     /// Messages of the round.
-    pub transfers: Vec<Transfer>,
+    pub transfers: Vec<RoundTransfer>,
     /// A collective on the shared area of this node's ranks.
-    pub call: Option<Call>,
+    pub call: Option<NodeCall>,
     /// Local work after them.
-    pub local: Vec<Local>,
+    pub local: Vec<RoundWork>,
 }
 
 /// What one rank does in a collective.
@@ -76,19 +76,19 @@ pub struct Schedule {
 impl Round {
     /// Adds a message to rank `to`.
     pub fn send(&mut self, to: usize, view: View) -> &mut Round {
-        self.transfers.push(Transfer::Send { to, view });
+        self.transfers.push(RoundTransfer::Send { to, view });
         self
     }
 
     /// Adds a message from rank `from`.
     pub fn receive(&mut self, from: usize, view: View) -> &mut Round {
-        self.transfers.push(Transfer::Receive { from, view });
+        self.transfers.push(RoundTransfer::Receive { from, view });
         self
     }
 
     /// Adds a copy to the local work.
     pub fn copy(&mut self, from: View, to: View) -> &mut Round {
-        self.local.push(Local::Copy { from, to });
+        self.local.push(RoundWork::Copy { from, to });
         self
     }
 }
@@ -115,7 +115,7 @@ impl Schedule {
     }
 
     /// Appends a collective on the shared area of this node's ranks.
-    pub(super) fn call(&mut self, call: Call) {
+    pub(super) fn call(&mut self, call: NodeCall) {
         let is_free = |round: &Round| {
             round.transfers.is_empty() && round.call.is_none() && round.local.is_empty()
         };
@@ -126,7 +126,7 @@ impl Schedule {
     }
 
     /// Names the function that the program called, for the collectives on the shared area.
-    pub(super) fn label(&mut self, label: Label) {
+    pub(super) fn label(&mut self, label: CallLabel) {
         for call in self.rounds.iter_mut().filter_map(|r| r.call.as_mut()) {
             call.set_label(label);
         }
@@ -136,8 +136,8 @@ impl Schedule {
     pub fn join(&mut self, part: Schedule, ranks: &[usize]) {
         for mut round in part.rounds {
             for transfer in &mut round.transfers {
-                let (Transfer::Send { to: peer, .. } | Transfer::Receive { from: peer, .. }) =
-                    transfer;
+                let (RoundTransfer::Send { to: peer, .. }
+                | RoundTransfer::Receive { from: peer, .. }) = transfer;
                 *peer = ranks[*peer];
             }
             if round.transfers.is_empty() && round.call.is_none() && !self.rounds.is_empty() {

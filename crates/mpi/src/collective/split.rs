@@ -13,7 +13,7 @@ use super::schedule::Schedule;
 use crate::error::Result;
 
 /// One step of the halving, for its inverse.
-pub(super) struct Step {
+pub(super) struct HalvingStep {
     pub bit: usize,
     /// The partner's rank.
     pub partner: usize,
@@ -32,7 +32,7 @@ pub(super) fn reduce_scatter(
     number: usize,
     vector: &Elements,
     staging: &Elements,
-) -> Result<Vec<Step>> {
+) -> Result<Vec<HalvingStep>> {
     let mut steps = Vec::new();
     let mut range = 0..reduction.count;
     let mut bit = 1;
@@ -59,7 +59,7 @@ pub(super) fn reduce_scatter(
             reduction.apply(round, staging, &value, kept.len());
         }
         range = kept.clone();
-        steps.push(Step {
+        steps.push(HalvingStep {
             bit,
             partner,
             kept,

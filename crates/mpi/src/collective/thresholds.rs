@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 use mica_node::tunables;
 use mica_policy::collective::Algorithm;
 
-use super::layout::Layout;
+use super::layout::RanksByNode;
 
 /// Sizes at which collectives change their algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
+pub struct MessageThresholds {
     /// Broadcast: from this many bytes on, scatter and allgather instead of a tree.
     pub bcast_scatter: usize,
     /// Gather and scatter: from this many bytes per rank on, the root exchanges with each rank
@@ -36,9 +36,9 @@ pub struct Thresholds {
     pub reduce_scatter_pairwise: usize,
 }
 
-impl Thresholds {
+impl MessageThresholds {
     /// What collectives use.
-    pub const DEFAULT: Thresholds = Thresholds {
+    pub const DEFAULT: MessageThresholds = MessageThresholds {
         bcast_scatter: 64 << 10,
         gather_linear: 2 << 10,
         allgather_ring: 64 << 10,
@@ -50,7 +50,7 @@ impl Thresholds {
     };
 
     /// Between nodes, where a message costs 10 to 20 us and a byte 0.5 to 1 ns: more rounds pay later.
-    pub const NETWORK: Thresholds = Thresholds {
+    pub const NETWORK: MessageThresholds = MessageThresholds {
         bcast_scatter: 128 << 10,
         gather_linear: 8 << 10,
         allgather_ring: 128 << 10,
@@ -62,7 +62,7 @@ impl Thresholds {
     };
 
     /// Those that lead to this algorithm of messages, wherever it is possible.
-    pub fn of(algorithm: Algorithm) -> Thresholds {
+    pub fn of(algorithm: Algorithm) -> MessageThresholds {
         let from = |longer: Algorithm| match algorithm == longer {
             true => 0,
             false => usize::MAX,
@@ -71,7 +71,7 @@ impl Thresholds {
             Algorithm::Bruck => usize::MAX,
             _ => 0,
         };
-        Thresholds {
+        MessageThresholds {
             bcast_scatter: from(Algorithm::ScatterRing),
             gather_linear: from(Algorithm::Linear),
             allgather_ring: from(Algorithm::Ring),
@@ -79,7 +79,7 @@ impl Thresholds {
             alltoall_bruck_ranks: 0,
             reduce_split: from(Algorithm::Halving),
             reduce_scatter_pairwise: from(Algorithm::Pairwise),
-            ..Thresholds::DEFAULT
+            ..MessageThresholds::DEFAULT
         }
     }
 
@@ -91,7 +91,7 @@ impl Thresholds {
 
 /// How a collective treats the nodes of its communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum NodeTreatment {
     /// All ranks alike.
     Flat,
     /// Within nodes to their leaders, between leaders, and back.
@@ -134,9 +134,9 @@ pub struct TwoLevel {
     /// What is asked for.
     pub force: Force,
     /// Within a node.
-    pub inside: Thresholds,
+    pub inside: MessageThresholds,
     /// Between nodes, and for flat algorithms.
-    pub across: Thresholds,
+    pub across: MessageThresholds,
     /// Allreduce: columns from this many bytes on ...
     pub allreduce_columns: usize,
     /// ... where each rank's part of the vector has at least so many.
@@ -157,8 +157,8 @@ impl TwoLevel {
     /// What `MICA_COLL_TWO_LEVEL=auto` means.
     pub const DEFAULT: TwoLevel = TwoLevel {
         force: Force::Nothing,
-        inside: Thresholds::DEFAULT,
-        across: Thresholds::NETWORK,
+        inside: MessageThresholds::DEFAULT,
+        across: MessageThresholds::NETWORK,
         allreduce_columns: 512 << 10,
         allreduce_part: 16 << 10,
         gather_leaders: 8 << 10,
@@ -184,94 +184,98 @@ impl TwoLevel {
     }
 
     /// Barrier and broadcast: a message to each other node is the least there can be.
-    pub fn always(&self, layout: &Layout) -> Way {
+    pub fn always(&self, layout: &RanksByNode) -> NodeTreatment {
         if layout.is_flat() {
-            Way::Flat
+            NodeTreatment::Flat
         } else {
-            Way::Leaders
+            NodeTreatment::Leaders
         }
     }
 
     /// Reduce and reduce-scatter: nodes combine their operands before these travel. An operator that does not commute
     /// needs ranks in blocks.
-    pub fn reduce(&self, layout: &Layout, commutes: bool) -> Way {
+    pub fn reduce(&self, layout: &RanksByNode, commutes: bool) -> NodeTreatment {
         if commutes || layout.in_blocks() {
             self.always(layout)
         } else {
-            Way::Flat
+            NodeTreatment::Flat
         }
     }
 
     /// Allreduce of a vector of `bytes`.
-    pub fn allreduce(&self, layout: &Layout, commutes: bool, bytes: usize) -> Way {
+    pub fn allreduce(&self, layout: &RanksByNode, commutes: bool, bytes: usize) -> NodeTreatment {
         let long = |ranks| bytes >= self.allreduce_columns && bytes / ranks >= self.allreduce_part;
         match self.reduce(layout, commutes) {
-            Way::Flat => Way::Flat,
-            _ if layout.equal().is_some_and(long) => self.asked(layout, Way::Columns),
-            _ => self.asked(layout, Way::Leaders),
+            NodeTreatment::Flat => NodeTreatment::Flat,
+            _ if layout.equal().is_some_and(long) => self.asked(layout, NodeTreatment::Columns),
+            _ => self.asked(layout, NodeTreatment::Leaders),
         }
     }
 
     /// Gather and scatter of blocks of `block` bytes.
-    pub fn gather(&self, layout: &Layout, block: usize) -> Way {
+    pub fn gather(&self, layout: &RanksByNode, block: usize) -> NodeTreatment {
         if self.force != Force::Nothing || block < self.gather_leaders {
             self.always(layout)
         } else {
-            Way::Flat
+            NodeTreatment::Flat
         }
     }
 
     /// Allgather of `bytes` in all.
-    pub fn allgather(&self, layout: &Layout, bytes: usize) -> Way {
+    pub fn allgather(&self, layout: &RanksByNode, bytes: usize) -> NodeTreatment {
         match (self.always(layout), layout.equal()) {
-            (Way::Flat, _) => Way::Flat,
-            _ if bytes < self.allgather_leaders => self.asked(layout, Way::Leaders),
-            (_, Some(_)) => self.asked(layout, Way::Columns),
-            (_, None) => self.asked(layout, Way::Flat),
+            (NodeTreatment::Flat, _) => NodeTreatment::Flat,
+            _ if bytes < self.allgather_leaders => self.asked(layout, NodeTreatment::Leaders),
+            (_, Some(_)) => self.asked(layout, NodeTreatment::Columns),
+            (_, None) => self.asked(layout, NodeTreatment::Flat),
         }
     }
 
     /// All-to-all of blocks of `block` bytes.
-    pub fn alltoall(&self, layout: &Layout, block: usize) -> Way {
+    pub fn alltoall(&self, layout: &RanksByNode, block: usize) -> NodeTreatment {
         let crossing = layout.busiest();
         let few = crossing <= self.alltoall_leader_blocks
             && crossing.saturating_mul(block) <= self.alltoall_leaders;
         match (self.always(layout), layout.equal()) {
-            (Way::Flat, _) => Way::Flat,
-            (_, Some(_)) if block < self.alltoall_columns => self.asked(layout, Way::Columns),
-            (_, None) if few => self.asked(layout, Way::Leaders),
-            _ => self.asked(layout, Way::Flat),
+            (NodeTreatment::Flat, _) => NodeTreatment::Flat,
+            (_, Some(_)) if block < self.alltoall_columns => {
+                self.asked(layout, NodeTreatment::Columns)
+            }
+            (_, None) if few => self.asked(layout, NodeTreatment::Leaders),
+            _ => self.asked(layout, NodeTreatment::Flat),
         }
     }
 
     /// What is asked for, where it is possible, instead of what pays.
-    fn asked(&self, layout: &Layout, pays: Way) -> Way {
+    fn asked(&self, layout: &RanksByNode, pays: NodeTreatment) -> NodeTreatment {
         let equal = layout.equal().is_some();
         match (self.force, pays) {
             (Force::Nothing, _) => pays,
-            (Force::Leaders, _) => Way::Leaders,
-            (Force::Columns, _) | (Force::TwoLevel, Way::Flat) if equal => Way::Columns,
-            (Force::Columns | Force::TwoLevel, Way::Flat) => Way::Leaders,
+            (Force::Leaders, _) => NodeTreatment::Leaders,
+            (Force::Columns, _) | (Force::TwoLevel, NodeTreatment::Flat) if equal => {
+                NodeTreatment::Columns
+            }
+            (Force::Columns | Force::TwoLevel, NodeTreatment::Flat) => NodeTreatment::Leaders,
             (Force::Columns | Force::TwoLevel, _) => pays,
         }
     }
 }
 
-impl Default for Thresholds {
-    fn default() -> Thresholds {
-        Thresholds::DEFAULT
+impl Default for MessageThresholds {
+    fn default() -> MessageThresholds {
+        MessageThresholds::DEFAULT
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_node::tunables::Kind;
+    use mica_node::tunables::TunableKind;
 
     /// What is declared is what is read: each word asks for something, each for something else, and all can be asked for.
     #[test]
     fn the_tunable_has_the_words_that_are_read() {
-        let Kind::Choice(words) = tunables::COLL_TWO_LEVEL.kind else {
+        let TunableKind::Choice(words) = tunables::COLL_TWO_LEVEL.kind else {
             panic!("not a choice");
         };
         let mut asked: Vec<Option<Force>> = words

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::exchange::Party;
-use super::{COMMS, Comm, State};
+use super::{COMMS, Comm, CommState};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::group::Group;
@@ -244,8 +244,8 @@ impl Comm {
         COMMS.insert_with(|handle| self.alike(handle, context, state))
     }
 
-    pub(super) fn fresh_state(&self, spares: Range<u64>) -> State {
-        State {
+    pub(super) fn fresh_state(&self, spares: Range<u64>) -> CommState {
+        CommState {
             name: String::new(),
             errhandler: self.set_handler(),
             info: Info::default(),

@@ -6,9 +6,9 @@
 
 use super::create::{fresh_context, spares};
 use super::exchange::Party;
-use super::{COMMS, Comm, State};
+use super::{COMMS, Comm, CommState};
 use crate::constants as c;
-use crate::errhandler::{Errhandler, Family};
+use crate::errhandler::{Errhandler, HandlerFamily};
 use crate::error::{Error, Result};
 use crate::group::Group;
 use crate::info::Info;
@@ -42,7 +42,7 @@ impl Comm {
         hints: &Info,
         errhandler: Errhandler,
     ) -> Result<Option<Comm>> {
-        errhandler.check_family(Family::Comm)?;
+        errhandler.check_family(HandlerFamily::Comm)?;
         if stringtag.len() >= c::MAX_STRINGTAG_LEN {
             let value = format!("a string of {} bytes", stringtag.len());
             let reason = format!(
@@ -60,7 +60,7 @@ impl Comm {
             let reason = "this process is not a member of it";
             return Err(Error::argument(c::ERR_GROUP, "group", value, reason));
         };
-        let state = |spares| State {
+        let state = |spares| CommState {
             name: String::new(),
             errhandler: Some(errhandler.clone()),
             info: Info::default(),

@@ -9,7 +9,7 @@ use mica_channel::memory::{Block, Shape};
 
 use super::create::{Bid, bridge, fresh_context, spares, winners};
 use super::exchange::Party;
-use super::{COMMS, Comm, State};
+use super::{COMMS, Comm, CommState};
 use crate::constants as c;
 use crate::errhandler::Errhandler;
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ pub(super) struct Inter {
 }
 
 /// What a leader learned from the other one.
-struct Met {
+struct RemoteLeader {
     context: u64,
     lower: bool,
     remote: Group,
@@ -98,7 +98,11 @@ impl Comm {
     }
 
     /// Makes the inter-communicator: the leader gets to know the other group by `meet`, and tells its own.
-    fn introduce(&self, leader: usize, meet: impl FnOnce() -> Result<Met>) -> Result<Comm> {
+    fn introduce(
+        &self,
+        leader: usize,
+        meet: impl FnOnce() -> Result<RemoteLeader>,
+    ) -> Result<Comm> {
         let size = self.size();
         let order: Vec<usize> = (0..size).map(|i| (leader + i) % size).collect();
         let me = (self.rank() + size - leader) % size;
@@ -168,7 +172,7 @@ impl Comm {
     }
 
     /// The leaders exchange contexts and members; the lower side is that of the lower rank in the job.
-    fn meet(&self, peer_comm: &Comm, remote_leader: i32, tag: i32) -> Result<Met> {
+    fn meet(&self, peer_comm: &Comm, remote_leader: i32, tag: i32) -> Result<RemoteLeader> {
         let remote = rank_below(
             peer_comm.remote_or_local_size(),
             "remote_leader",
@@ -192,7 +196,7 @@ impl Comm {
             return Err(Error::argument(c::ERR_COMM, "local_comm", self, reason));
         }
         let context = if lower { context } else { theirs[0] };
-        Ok(Met {
+        Ok(RemoteLeader {
             context,
             lower,
             remote,
@@ -303,7 +307,7 @@ impl Comm {
     }
 
     /// A communicator of the same processes.
-    pub(super) fn alike(&self, handle: u32, context: u64, state: State) -> Comm {
+    pub(super) fn alike(&self, handle: u32, context: u64, state: CommState) -> Comm {
         let (me, group) = (self.me(), self.group().clone());
         match &self.0.inter {
             None => Comm::new(handle, context, group, me, state),
@@ -331,7 +335,7 @@ fn between(
     remote: Group,
     lower: bool,
     me: u32,
-    state: State,
+    state: CommState,
 ) -> Comm {
     let (first, second) = if lower {
         (&local, &remote)
@@ -339,7 +343,7 @@ fn between(
         (&remote, &local)
     };
     let union = Group::from_ranks(first.peers().chain(second.peers()).collect());
-    let hidden = State {
+    let hidden = CommState {
         name: String::new(),
         errhandler: None,
         info: Info::default(),

@@ -25,15 +25,15 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use crate::attribute::{AttributeSet, Owner};
+use crate::attribute::{AttributeOwner, AttributeSet};
 use crate::buffered;
-use crate::collective::Layout;
-use crate::collective::node::Local;
+use crate::collective::RanksByNode;
+use crate::collective::node::NodeContext;
 use crate::constants as c;
-use crate::errhandler::{Errhandler, Family};
+use crate::errhandler::{Errhandler, HandlerFamily};
 use crate::error::{Error, Result};
 use crate::group::{Group, Relation};
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::info::Info;
 use crate::process;
 use crate::sync::lock;
@@ -41,9 +41,9 @@ use crate::topology::Topology;
 
 /// A communicator. Cloning shares it.
 #[derive(Clone)]
-pub struct Comm(Arc<Inner>);
+pub struct Comm(Arc<CommInner>);
 
-struct Inner {
+struct CommInner {
     handle: u32,
     context: u64,
     rank: usize,
@@ -60,15 +60,15 @@ struct Inner {
     /// Set when the communicator is made, never changed.
     topology: OnceLock<Topology>,
     /// How the members are spread over nodes; `None` if they are all on one. Found out by the first collective.
-    layout: OnceLock<Option<Box<Layout>>>,
+    layout: OnceLock<Option<Box<RanksByNode>>>,
     /// The members on this node, and the memory that they share. Made by the first collective that could use it.
-    local: OnceLock<Arc<Local>>,
+    local: OnceLock<Arc<NodeContext>>,
     attributes: AttributeSet,
-    state: Mutex<State>,
+    state: Mutex<CommState>,
 }
 
 /// What changes during its life.
-struct State {
+struct CommState {
     name: String,
     /// `None` until one is set here, or on a communicator that this one was made of.
     errhandler: Option<Errhandler>,
@@ -87,7 +87,7 @@ const HINTS: [&str; 5] = [
     "mpi_assert_strict_start_ordering",
 ];
 
-static COMMS: Table<Comm> = Table::new(Kind::Comm);
+static COMMS: HandleTable<Comm> = HandleTable::new(HandleKind::Comm);
 
 /// Changes whenever a handle stops being valid; [`with`]'s caches hold for one generation.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
@@ -165,7 +165,7 @@ impl Comm {
 
     /// A predefined communicator.
     pub(crate) fn predefined(handle: u32, name: &str, context: u64, group: Group, me: u32) -> Comm {
-        let state = State {
+        let state = CommState {
             name: name.to_owned(),
             errhandler: None,
             info: Info::default(),
@@ -174,7 +174,7 @@ impl Comm {
         Comm::new(handle, context, group, me, state)
     }
 
-    fn new(handle: u32, context: u64, group: Group, me: u32, state: State) -> Comm {
+    fn new(handle: u32, context: u64, group: Group, me: u32, state: CommState) -> Comm {
         let peers = group.clone();
         Comm::assemble(handle, context, group, peers, None, me, state)
     }
@@ -186,7 +186,7 @@ impl Comm {
         peers: Group,
         inter: Option<inter::Inter>,
         me: u32,
-        state: State,
+        state: CommState,
     ) -> Comm {
         let rank = group
             .rank_of(me)
@@ -194,7 +194,7 @@ impl Comm {
         let (size, reach) = (group.size(), peers.size());
         let collectives = AtomicU32::new(0);
         let (attributes, state) = (AttributeSet::default(), Mutex::new(state));
-        Comm(Arc::new(Inner {
+        Comm(Arc::new(CommInner {
             handle,
             context,
             rank,
@@ -283,7 +283,7 @@ impl Comm {
 
     /// How the processes (an inter-communicator's local group) are spread over nodes; `None` if they are all on one.
     #[inline]
-    pub(crate) fn layout(&self) -> Option<&Layout> {
+    pub(crate) fn layout(&self) -> Option<&RanksByNode> {
         match self.0.layout.get() {
             Some(layout) => layout.as_deref(),
             None => self.find_layout(),
@@ -291,14 +291,14 @@ impl Comm {
     }
 
     #[cold]
-    fn find_layout(&self) -> Option<&Layout> {
+    fn find_layout(&self) -> Option<&RanksByNode> {
         let engine = process::engine().ok()?;
         let find = || {
             if engine.nodes() == 1 {
                 return None;
             }
             let nodes = self.0.group.peers().map(|peer| engine.node_of(peer));
-            Layout::new(self.0.rank, nodes).map(Box::new)
+            RanksByNode::new(self.0.rank, nodes).map(Box::new)
         };
         self.0.layout.get_or_init(find).as_deref()
     }
@@ -308,7 +308,7 @@ impl Comm {
     /// # Errors
     /// When this rank's part of the shared area cannot be had.
     #[inline]
-    pub(crate) fn local(&self) -> Result<&Arc<Local>> {
+    pub(crate) fn local(&self) -> Result<&Arc<NodeContext>> {
         match self.0.local.get() {
             Some(local) => Ok(local),
             None => self.find_local(),
@@ -317,14 +317,14 @@ impl Comm {
 
     /// The same, if it is known already.
     #[inline]
-    pub(crate) fn known_local(&self) -> Option<&Local> {
+    pub(crate) fn known_local(&self) -> Option<&NodeContext> {
         self.0.local.get().map(|local| &**local)
     }
 
     #[cold]
-    fn find_local(&self) -> Result<&Arc<Local>> {
+    fn find_local(&self) -> Result<&Arc<NodeContext>> {
         // One thread at a time calls collectives here, so nobody makes it twice.
-        let local = Arc::new(Local::of(self, Some(self.context()))?);
+        let local = Arc::new(NodeContext::of(self, Some(self.context()))?);
         Ok(self.0.local.get_or_init(|| local))
     }
 
@@ -402,7 +402,7 @@ impl Comm {
 
     /// `MPI_Comm_set_errhandler`.
     pub fn set_errhandler(&self, errhandler: Errhandler) -> Result<()> {
-        errhandler.check_family(Family::Comm)?;
+        errhandler.check_family(HandlerFamily::Comm)?;
         let old = lock(&self.0.state).errhandler.replace(errhandler);
         drop(old); // after the lock: the last reference frees what the user's closure holds
         Ok(())
@@ -428,7 +428,7 @@ impl Comm {
         predefined::refuse(keyval)?;
         self.0
             .attributes
-            .set(Owner::Comm, self.handle(), keyval, value)
+            .set(AttributeOwner::Comm, self.handle(), keyval, value)
     }
 
     /// `MPI_Comm_get_attr`.
@@ -436,7 +436,7 @@ impl Comm {
         match predefined::value(keyval) {
             Some(value) => Ok(value.map(AttributeValue::Predefined)),
             None => {
-                let value = self.0.attributes.get(Owner::Comm, keyval)?;
+                let value = self.0.attributes.get(AttributeOwner::Comm, keyval)?;
                 Ok(value.map(AttributeValue::User))
             }
         }
@@ -445,7 +445,9 @@ impl Comm {
     /// `MPI_Comm_delete_attr`.
     pub fn delete_attribute(&self, keyval: i32) -> Result<()> {
         predefined::refuse(keyval)?;
-        self.0.attributes.delete(Owner::Comm, self.handle(), keyval)
+        self.0
+            .attributes
+            .delete(AttributeOwner::Comm, self.handle(), keyval)
     }
 
     /// Deletes all attributes, the youngest first, with their callbacks.
@@ -461,7 +463,7 @@ impl Comm {
             return Err(Error::argument(c::ERR_COMM, "comm", &comm, reason));
         }
         comm.delete_attributes()?;
-        buffered::release(buffered::Owner::comm(&comm))?;
+        buffered::release(buffered::BufferOwner::comm(&comm))?;
         comm.discard();
         Ok(())
     }
@@ -499,7 +501,7 @@ impl fmt::Debug for Comm {
 fn no_comm(handle: u32) -> Error {
     let (value, reason) = match handle {
         c::COMM_NULL => ("MPI_COMM_NULL".to_owned(), "a communicator is needed"),
-        _ if Kind::Comm.owns(handle) => {
+        _ if HandleKind::Comm.owns(handle) => {
             (format!("{handle:#x}"), "this communicator has been freed")
         }
         _ => (

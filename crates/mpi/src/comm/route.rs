@@ -21,15 +21,15 @@ const CLAIMED: u32 = 1;
 
 #[derive(Debug)]
 #[repr(align(64))]
-struct Line {
+struct RouteLine {
     handle: AtomicU32,
     first: AtomicU32,
     reach: AtomicU32,
     context: AtomicU64,
 }
 
-static TABLE: [Line; LINES] = [const {
-    Line {
+static TABLE: [RouteLine; LINES] = [const {
+    RouteLine {
         handle: AtomicU32::new(FREE),
         first: AtomicU32::new(0),
         reach: AtomicU32::new(0),
@@ -46,7 +46,7 @@ pub struct Route {
 }
 
 #[inline(always)]
-fn line(handle: u32) -> &'static Line {
+fn line(handle: u32) -> &'static RouteLine {
     &TABLE[handle as usize % LINES]
 }
 

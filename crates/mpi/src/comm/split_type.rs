@@ -5,7 +5,7 @@
 //! shared by the ranks of a node. Instances of a resource are numbered on each node anew. A rank is restricted to an instance
 //! (a package, a core) if `mpiexec` bound it to processors inside.
 
-use mica_node::topology::{Place, UNKNOWN};
+use mica_node::topology::{CorePlace, UNKNOWN};
 
 use mica_protocol::Engine;
 
@@ -17,36 +17,36 @@ use crate::process;
 use crate::session::ProcessSet;
 
 /// A type of hardware resource.
-struct Resource {
+struct HardwareResource {
     /// Its name in MPI: scheme and type of hwloc, where hwloc has the type.
     name: &'static str,
     /// The instance in a place; [`UNKNOWN`] if the rank there is not restricted to one.
-    instance: fn(&Place) -> u32,
+    instance: fn(&CorePlace) -> u32,
 }
 
 /// From the whole to the parts.
-const RESOURCES: [Resource; 6] = [
-    Resource {
+const RESOURCES: [HardwareResource; 6] = [
+    HardwareResource {
         name: "hwloc://Machine",
         instance: |_| 0, // the only one on its node
     },
-    Resource {
+    HardwareResource {
         name: "hwloc://Package",
         instance: |place| place.package,
     },
-    Resource {
+    HardwareResource {
         name: "hwloc://NUMANode",
         instance: |place| place.numa,
     },
-    Resource {
+    HardwareResource {
         name: "mica://SharedCache",
         instance: |place| place.shared_cache,
     },
-    Resource {
+    HardwareResource {
         name: "hwloc://Core",
         instance: |place| place.core,
     },
-    Resource {
+    HardwareResource {
         name: "hwloc://PU",
         instance: |place| place.processing_unit,
     },
@@ -70,7 +70,7 @@ fn color(instance: u32, node: u32, nodes: u32) -> i32 {
 }
 
 /// The color of the calling rank.
-fn own_color(engine: &Engine, resource: &Resource) -> i32 {
+fn own_color(engine: &Engine, resource: &HardwareResource) -> i32 {
     let rank = engine.rank();
     let instance = (resource.instance)(&engine.place(rank));
     color(instance, engine.node_of(rank), engine.nodes())
@@ -80,8 +80,8 @@ fn own_color(engine: &Engine, resource: &Resource) -> i32 {
 /// otherwise one by which their `places` differ.
 fn dividing_resource(
     nodes: impl IntoIterator<Item = u32>,
-    places: impl FnOnce() -> Vec<Place>,
-) -> Option<&'static Resource> {
+    places: impl FnOnce() -> Vec<CorePlace>,
+) -> Option<&'static HardwareResource> {
     let mut nodes = nodes.into_iter();
     let first = nodes.next();
     if nodes.any(|node| Some(node) != first) {
@@ -168,8 +168,8 @@ impl Comm {
 mod tests {
     use super::*;
 
-    fn place(package: u32, core: u32) -> Place {
-        Place {
+    fn place(package: u32, core: u32) -> CorePlace {
+        CorePlace {
             core,
             shared_cache: package,
             package,
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    fn divider(places: &[Place]) -> Option<&'static str> {
+    fn divider(places: &[CorePlace]) -> Option<&'static str> {
         let nodes = vec![3; places.len()];
         dividing_resource(nodes, || places.to_vec()).map(|resource| resource.name)
     }
@@ -190,8 +190,8 @@ mod tests {
         assert_eq!(divider(&[c, d]), Some("hwloc://Core"));
         assert_eq!(divider(&[a, a]), None);
         assert_eq!(divider(&[a]), None);
-        assert_eq!(divider(&[Place::UNKNOWN, Place::UNKNOWN]), None);
-        assert_eq!(divider(&[a, Place::UNKNOWN]), Some("hwloc://Package"));
+        assert_eq!(divider(&[CorePlace::UNKNOWN, CorePlace::UNKNOWN]), None);
+        assert_eq!(divider(&[a, CorePlace::UNKNOWN]), Some("hwloc://Package"));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Parts of multi-dimensional arrays: subarrays and distributed arrays (MPI 5.0, 5.1.3 and 5.1.4).
 
-use mica_channel::memory::Layout;
+use mica_channel::memory::TypeLayout;
 
 use super::Datatype;
-use super::contents::Arguments;
+use super::contents::TypeArguments;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -73,7 +73,7 @@ impl Portion {
     }
 
     /// These indexes of an array whose elements are `body`, `stride` bytes apart.
-    fn of(&self, body: &Layout, stride: i64) -> Result<Layout> {
+    fn of(&self, body: &TypeLayout, stride: i64) -> Result<TypeLayout> {
         let bytes = |index: u64| {
             i64::try_from(index)
                 .ok()
@@ -85,7 +85,7 @@ impl Portion {
                 .hvector(self.full, 1, bytes(self.period)?)?;
         let last = body.hvector(self.rest, 1, stride)?;
         let last_at = bytes(self.start + self.full * self.period)?;
-        Ok(Layout::structure([
+        Ok(TypeLayout::structure([
             (1, bytes(self.start)?, &blocks),
             (1, last_at, &last),
         ])?)
@@ -98,9 +98,9 @@ fn array(
     sizes: &[i64],
     portions: &[Portion],
     old: &Datatype,
-) -> Result<(Layout, u64)> {
+) -> Result<(TypeLayout, u64)> {
     let mut stride = old.extent();
-    let mut layout = Layout::clone(old.layout());
+    let mut layout = TypeLayout::clone(old.layout());
     let mut elements: u64 = 1;
     for &i in order {
         layout = portions[i].of(&layout, stride)?;
@@ -142,7 +142,7 @@ impl Datatype {
         }
         let fastest = fastest_first(order, sizes.len())?;
         let (layout, elements) = array(&fastest, sizes, &portions, old)?;
-        let arguments = Arguments::array(
+        let arguments = TypeArguments::array(
             c::COMBINER_SUBARRAY,
             &[sizes.len() as i64],
             &[sizes, subsizes, starts],
@@ -225,7 +225,7 @@ impl Datatype {
         ]
         .concat();
         let before = [size.into(), rank.into(), ndims as i64];
-        let arguments = Arguments::array(c::COMBINER_DARRAY, &before, &[gsizes], &after, old);
+        let arguments = TypeArguments::array(c::COMBINER_DARRAY, &before, &[gsizes], &after, old);
         Ok(Datatype::derived(
             arguments,
             layout,

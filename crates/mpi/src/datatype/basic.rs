@@ -5,7 +5,7 @@
 /// Fortran's types are gfortran's: `INTEGER`, `LOGICAL` and `REAL` have four bytes, `DOUBLE PRECISION` eight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // the names say it
-pub enum Basic {
+pub enum BasicType {
     I8,
     I16,
     I32,
@@ -57,10 +57,10 @@ pub enum Basic {
     TwoInteger,
 }
 
-impl Basic {
+impl BasicType {
     /// Size in bytes, without padding.
     pub const fn size(self) -> u64 {
-        use Basic::*;
+        use BasicType::*;
         match self {
             I8 | U8 | Bool | Logical8 | Byte | Char | Packed => 1,
             I16 | U16 | Half | Logical16 => 2,
@@ -78,7 +78,7 @@ impl Basic {
 
     /// Alignment in C.
     pub const fn align(self) -> u64 {
-        use Basic::*;
+        use BasicType::*;
         match self {
             ComplexHalf => 2,
             ComplexF32 => 4,
@@ -106,8 +106,8 @@ impl Basic {
     }
 
     /// Types of the two fields of a pair.
-    pub const fn pair(self) -> Option<(Basic, Basic)> {
-        use Basic::*;
+    pub const fn pair(self) -> Option<(BasicType, BasicType)> {
+        use BasicType::*;
         Some(match self {
             FloatInt => (F32, I32),
             DoubleInt => (F64, I32),
@@ -130,8 +130,8 @@ impl Basic {
     }
 
     /// The parts of a complex number.
-    pub const fn component(self) -> Option<Basic> {
-        use Basic::*;
+    pub const fn component(self) -> Option<BasicType> {
+        use BasicType::*;
         Some(match self {
             ComplexHalf => Half,
             ComplexF32 => F32,
@@ -145,7 +145,7 @@ impl Basic {
 
 #[cfg(test)]
 mod tests {
-    use super::Basic::{self, *};
+    use super::BasicType::{self, *};
 
     #[test]
     fn pairs_are_laid_out_as_c_structs() {
@@ -175,7 +175,7 @@ mod tests {
             ComplexLongDouble,
             ComplexQuad,
         ] {
-            let part: Basic = basic.component().unwrap();
+            let part: BasicType = basic.component().unwrap();
             assert_eq!(
                 (basic.size(), basic.align()),
                 (2 * part.size(), part.size())

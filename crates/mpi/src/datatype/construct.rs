@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::Layout;
+use mica_channel::memory::TypeLayout;
 
-use super::contents::Arguments;
+use super::contents::TypeArguments;
 use super::signature::Signature;
-use super::{Core, Datatype, check_count};
+use super::{Datatype, TypeCore, check_count};
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -51,12 +51,12 @@ fn in_bytes(displacements: &[i64], old: &Datatype) -> Result<Vec<i64>> {
 
 impl Datatype {
     pub(super) fn derived(
-        arguments: Arguments,
-        layout: Layout,
+        arguments: TypeArguments,
+        layout: TypeLayout,
         signature: Arc<Signature>,
     ) -> Datatype {
         let layout = Arc::new(layout);
-        Datatype::new(Core {
+        Datatype::new(TypeCore {
             arguments,
             layout,
             signature,
@@ -83,7 +83,8 @@ impl Datatype {
     /// `MPI_Type_contiguous`.
     pub fn contiguous(count: i64, old: &Datatype) -> Result<Datatype> {
         let n = check_count(count, "count")?;
-        let arguments = Arguments::new(c::COMBINER_CONTIGUOUS, &[&[count]], &[], vec![old.clone()]);
+        let arguments =
+            TypeArguments::new(c::COMBINER_CONTIGUOUS, &[&[count]], &[], vec![old.clone()]);
         Ok(Datatype::derived(
             arguments,
             old.layout().contiguous(n)?,
@@ -98,14 +99,14 @@ impl Datatype {
             Error::argument(c::ERR_ARG, "stride", stride, reason)
         })?;
         let counts = [count, blocklength, stride];
-        let arguments = Arguments::new(c::COMBINER_VECTOR, &[&counts], &[], vec![old.clone()]);
+        let arguments = TypeArguments::new(c::COMBINER_VECTOR, &[&counts], &[], vec![old.clone()]);
         Datatype::strided(arguments, count, blocklength, bytes, old)
     }
 
     /// `MPI_Type_create_hvector`: `stride` in bytes.
     pub fn hvector(count: i64, blocklength: i64, stride: i64, old: &Datatype) -> Result<Datatype> {
         let counts = [count, blocklength];
-        let arguments = Arguments::new(
+        let arguments = TypeArguments::new(
             c::COMBINER_HVECTOR,
             &[&counts],
             &[stride],
@@ -115,7 +116,7 @@ impl Datatype {
     }
 
     fn strided(
-        arguments: Arguments,
+        arguments: TypeArguments,
         count: i64,
         blocklength: i64,
         stride: i64,
@@ -134,7 +135,7 @@ impl Datatype {
     pub fn indexed(lengths: &[i64], displacements: &[i64], old: &Datatype) -> Result<Datatype> {
         let count = [lengths.len() as i64];
         let counts = [&count[..], lengths, displacements];
-        let arguments = Arguments::new(c::COMBINER_INDEXED, &counts, &[], vec![old.clone()]);
+        let arguments = TypeArguments::new(c::COMBINER_INDEXED, &counts, &[], vec![old.clone()]);
         Datatype::blocks(arguments, lengths, &in_bytes(displacements, old)?, old)
     }
 
@@ -142,7 +143,7 @@ impl Datatype {
     pub fn hindexed(lengths: &[i64], displacements: &[i64], old: &Datatype) -> Result<Datatype> {
         let count = [lengths.len() as i64];
         let counts = [&count[..], lengths];
-        let arguments = Arguments::new(
+        let arguments = TypeArguments::new(
             c::COMBINER_HINDEXED,
             &counts,
             displacements,
@@ -152,7 +153,7 @@ impl Datatype {
     }
 
     fn blocks(
-        arguments: Arguments,
+        arguments: TypeArguments,
         lengths: &[i64],
         displacements: &[i64],
         old: &Datatype,
@@ -174,7 +175,8 @@ impl Datatype {
     pub fn indexed_block(length: i64, displacements: &[i64], old: &Datatype) -> Result<Datatype> {
         let head = [displacements.len() as i64, length];
         let counts = [&head[..], displacements];
-        let arguments = Arguments::new(c::COMBINER_INDEXED_BLOCK, &counts, &[], vec![old.clone()]);
+        let arguments =
+            TypeArguments::new(c::COMBINER_INDEXED_BLOCK, &counts, &[], vec![old.clone()]);
         Datatype::equal_blocks(arguments, length, &in_bytes(displacements, old)?, old)
     }
 
@@ -182,7 +184,7 @@ impl Datatype {
     pub fn hindexed_block(length: i64, displacements: &[i64], old: &Datatype) -> Result<Datatype> {
         let head = [displacements.len() as i64, length];
         let old_types = vec![old.clone()];
-        let arguments = Arguments::new(
+        let arguments = TypeArguments::new(
             c::COMBINER_HINDEXED_BLOCK,
             &[&head],
             displacements,
@@ -192,7 +194,7 @@ impl Datatype {
     }
 
     fn equal_blocks(
-        arguments: Arguments,
+        arguments: TypeArguments,
         length: i64,
         displacements: &[i64],
         old: &Datatype,
@@ -213,21 +215,24 @@ impl Datatype {
     ) -> Result<Datatype> {
         check_lengths(lengths)?;
         let fields = lengths.iter().zip(displacements).zip(types);
-        let layout =
-            Layout::structure(fields.map(|((&n, &at), field)| (n as u64, at, &**field.layout())))?;
+        let layout = TypeLayout::structure(
+            fields.map(|((&n, &at), field)| (n as u64, at, &**field.layout())),
+        )?;
         let parts = lengths.iter().zip(types);
         let signature = Signature::sequence(
             parts.map(|(&n, field)| (n as u64, Arc::clone(&field.0.core.signature))),
         )?;
         let count = [lengths.len() as i64];
         let counts = [&count[..], lengths];
-        let arguments = Arguments::new(c::COMBINER_STRUCT, &counts, displacements, types.to_vec());
+        let arguments =
+            TypeArguments::new(c::COMBINER_STRUCT, &counts, displacements, types.to_vec());
         Ok(Datatype::derived(arguments, layout, signature))
     }
 
     /// `MPI_Type_create_resized`.
     pub fn resized(old: &Datatype, lb: i64, extent: i64) -> Result<Datatype> {
-        let arguments = Arguments::new(c::COMBINER_RESIZED, &[], &[lb, extent], vec![old.clone()]);
+        let arguments =
+            TypeArguments::new(c::COMBINER_RESIZED, &[], &[lb, extent], vec![old.clone()]);
         Ok(Datatype::derived(
             arguments,
             old.layout().resized(lb, extent)?,
@@ -239,8 +244,8 @@ impl Datatype {
     pub fn dup(old: &Datatype) -> Result<Datatype> {
         let core = &old.0.core;
         let attributes = old.attributes().duplicate(old.handle(), c::DATATYPE_NULL)?;
-        let core = Core {
-            arguments: Arguments::new(c::COMBINER_DUP, &[], &[], vec![old.clone()]),
+        let core = TypeCore {
+            arguments: TypeArguments::new(c::COMBINER_DUP, &[], &[], vec![old.clone()]),
             layout: Arc::clone(&core.layout),
             signature: Arc::clone(&core.signature),
             basic: core.basic,

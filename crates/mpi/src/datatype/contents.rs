@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 
 /// The arguments of the call that made a datatype.
 #[derive(Debug)]
-pub(super) struct Arguments {
+pub(super) struct TypeArguments {
     combiner: i32,
     integers: Vec<i64>,
     addresses: Vec<i64>,
@@ -22,7 +22,7 @@ pub(super) struct Arguments {
 
 /// The numbers of arguments of each kind, and which call made the datatype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Envelope {
+pub struct TypeEnvelope {
     /// How many `int`.
     pub integers: usize,
     /// How many `MPI_Aint`.
@@ -37,7 +37,7 @@ pub struct Envelope {
 
 /// The arguments themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contents {
+pub struct TypeContents {
     /// Those of type `int`.
     pub integers: Vec<i64>,
     /// Those of type `MPI_Aint`.
@@ -54,10 +54,10 @@ fn small(values: &[&[i64]]) -> bool {
         .all(|list| list.iter().all(|&value| i32::try_from(value).is_ok()))
 }
 
-impl Arguments {
+impl TypeArguments {
     /// Of a predefined, named datatype.
-    pub fn named() -> Arguments {
-        Arguments::new(c::COMBINER_NAMED, &[], &[], Vec::new())
+    pub fn named() -> TypeArguments {
+        TypeArguments::new(c::COMBINER_NAMED, &[], &[], Vec::new())
     }
 
     /// Counts that are `int` or `MPI_Count`, displacements that are `MPI_Aint` or `MPI_Count`, and datatypes.
@@ -66,8 +66,8 @@ impl Arguments {
         counts: &[&[i64]],
         displacements: &[i64],
         datatypes: Vec<Datatype>,
-    ) -> Arguments {
-        let mut arguments = Arguments {
+    ) -> TypeArguments {
+        let mut arguments = TypeArguments {
             combiner,
             integers: Vec::new(),
             addresses: Vec::new(),
@@ -91,13 +91,13 @@ impl Arguments {
         sizes: &[&[i64]],
         after: &[i64],
         old: &Datatype,
-    ) -> Arguments {
+    ) -> TypeArguments {
         let (integers, counts) = if small(sizes) {
             ([before, &sizes.concat(), after].concat(), Vec::new())
         } else {
             ([before, after].concat(), sizes.concat())
         };
-        Arguments {
+        TypeArguments {
             combiner,
             integers,
             addresses: Vec::new(),
@@ -109,15 +109,15 @@ impl Arguments {
 
 impl Datatype {
     /// Which call made this datatype, with how many arguments.
-    pub fn envelope(&self) -> Envelope {
-        let Arguments {
+    pub fn envelope(&self) -> TypeEnvelope {
+        let TypeArguments {
             combiner,
             integers,
             addresses,
             counts,
             datatypes,
         } = &self.0.core.arguments;
-        Envelope {
+        TypeEnvelope {
             integers: integers.len(),
             addresses: addresses.len(),
             counts: counts.len(),
@@ -127,8 +127,8 @@ impl Datatype {
     }
 
     /// The arguments of that call. Derived datatypes among them get new handles, which the caller frees.
-    pub fn contents(&self) -> Result<Contents> {
-        let Arguments {
+    pub fn contents(&self) -> Result<TypeContents> {
+        let TypeArguments {
             combiner,
             integers,
             addresses,
@@ -145,7 +145,7 @@ impl Datatype {
             ));
         }
         let handles: Result<Vec<u32>> = datatypes.iter().map(Datatype::another_handle).collect();
-        Ok(Contents {
+        Ok(TypeContents {
             integers: integers.clone(),
             addresses: addresses.clone(),
             counts: counts.clone(),

@@ -7,7 +7,7 @@ use mica_channel::memory::Region;
 use rustc_apfloat::ieee::{Quad, X87DoubleExtended};
 use rustc_apfloat::{Float, FloatConvert};
 
-use super::basic::Basic;
+use super::basic::BasicType;
 use super::pack::window;
 use super::{Datatype, check_count};
 use crate::constants as c;
@@ -115,12 +115,12 @@ pub fn unpack_external(
 fn along(
     datatype: &Datatype,
     count: i64,
-    mut portion: impl FnMut(Entry, usize, usize, usize) -> Result<()>,
+    mut portion: impl FnMut(ExternalEntry, usize, usize, usize) -> Result<()>,
 ) -> Result<()> {
     let signature = datatype.0.core.signature.repeat(count as u64)?;
     let (mut native_at, mut external_at) = (0, 0);
     signature.runs(&mut |basic, external, count| {
-        let entry = Entry {
+        let entry = ExternalEntry {
             basic,
             native: basic.size() as usize,
             external: external as usize,
@@ -139,13 +139,13 @@ fn along(
 
 /// A basic entry and its sizes.
 #[derive(Clone, Copy)]
-struct Entry {
-    basic: Basic,
+struct ExternalEntry {
+    basic: BasicType,
     native: usize,
     external: usize,
 }
 
-impl Entry {
+impl ExternalEntry {
     fn encode(self, native: &[u8], external: &mut [u8]) -> Result<()> {
         if let Some(part) = self.parts() {
             let (n, e) = (part.native, part.external);
@@ -184,7 +184,7 @@ impl Entry {
         let mut value = u128::from_be_bytes(bytes);
         if self.is_extended() {
             value = extended_of(value);
-        } else if self.basic == Basic::I64 && self.external < self.native {
+        } else if self.basic == BasicType::I64 && self.external < self.native {
             let unused = 128 - 8 * self.external;
             value = (((value << unused) as i128) >> unused) as u128;
         }
@@ -192,9 +192,9 @@ impl Entry {
         Ok(())
     }
 
-    fn parts(self) -> Option<Entry> {
+    fn parts(self) -> Option<ExternalEntry> {
         let basic = self.basic.component()?;
-        Some(Entry {
+        Some(ExternalEntry {
             basic,
             native: self.native / 2,
             external: self.external / 2,
@@ -203,7 +203,7 @@ impl Entry {
 
     /// Whether this is the x87's format, which the outside world does not have.
     fn is_extended(self) -> bool {
-        self.basic == Basic::LongDouble && cfg!(target_arch = "x86_64")
+        self.basic == BasicType::LongDouble && cfg!(target_arch = "x86_64")
     }
 
     #[cold]

@@ -3,30 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use mica_channel::memory::Layout;
+use mica_channel::memory::TypeLayout;
 
-use super::basic::Basic;
-use super::contents::Arguments;
+use super::basic::BasicType;
+use super::contents::TypeArguments;
 use super::signature::Signature;
-use super::{Core, Datatype};
+use super::{Datatype, TypeCore};
 use crate::constants as c;
 use crate::error::{Error, Result};
 use crate::sync::lock;
 
 /// (type, complex type, decimal digits, decimal exponent range) of gfortran's reals.
-const REALS: [(Basic, Basic, i32, i32); 3] = [
-    (Basic::F32, Basic::ComplexF32, 6, 37),
-    (Basic::F64, Basic::ComplexF64, 15, 307),
-    (Basic::Quad, Basic::ComplexQuad, 33, 4931),
+const REALS: [(BasicType, BasicType, i32, i32); 3] = [
+    (BasicType::F32, BasicType::ComplexF32, 6, 37),
+    (BasicType::F64, BasicType::ComplexF64, 15, 307),
+    (BasicType::Quad, BasicType::ComplexQuad, 33, 4931),
 ];
 
 /// (type, decimal digits) of its integers.
-const INTEGERS: [(Basic, i32); 5] = [
-    (Basic::I8, 2),
-    (Basic::I16, 4),
-    (Basic::I32, 9),
-    (Basic::I64, 18),
-    (Basic::I128, 38),
+const INTEGERS: [(BasicType, i32); 5] = [
+    (BasicType::I8, 2),
+    (BasicType::I16, 4),
+    (BasicType::I32, 9),
+    (BasicType::I64, 18),
+    (BasicType::I128, 38),
 ];
 
 type Key = (i32, i32, i32);
@@ -35,16 +35,16 @@ type Key = (i32, i32, i32);
 static MADE: Mutex<BTreeMap<Key, Datatype>> = Mutex::new(BTreeMap::new());
 
 /// The datatype of this combiner and arguments, of `basic` elements; made on first use and never freed.
-fn unnamed(combiner: i32, p: i32, r: i32, basic: Basic) -> Result<Datatype> {
+fn unnamed(combiner: i32, p: i32, r: i32, basic: BasicType) -> Result<Datatype> {
     let mut made = lock(&MADE);
     let datatype = made.entry((combiner, p, r)).or_insert_with(|| {
         let integers: &[i64] = match combiner {
             c::COMBINER_F90_INTEGER => &[r.into()],
             _ => &[p.into(), r.into()],
         };
-        let layout: Layout = Datatype::layout_of(basic);
-        Datatype::new(Core {
-            arguments: Arguments::new(combiner, &[integers], &[], Vec::new()),
+        let layout: TypeLayout = Datatype::layout_of(basic);
+        Datatype::new(TypeCore {
+            arguments: TypeArguments::new(combiner, &[integers], &[], Vec::new()),
             layout: Arc::new(layout),
             signature: Signature::basic(basic, None),
             basic: Some(basic),
@@ -55,7 +55,7 @@ fn unnamed(combiner: i32, p: i32, r: i32, basic: Basic) -> Result<Datatype> {
     Ok(datatype.clone())
 }
 
-fn real(p: i32, r: i32) -> Result<(Basic, Basic)> {
+fn real(p: i32, r: i32) -> Result<(BasicType, BasicType)> {
     if p == c::UNDEFINED && r == c::UNDEFINED {
         let reason = "precision and range cannot both be undefined";
         return Err(Error::argument(c::ERR_ARG, "p", "MPI_UNDEFINED", reason));

@@ -21,54 +21,54 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 
-use mica_channel::memory::{Layout, LayoutError, Shape};
+use mica_channel::memory::{Shape, TypeLayout, TypeLayoutError};
 
 use crate::attribute::AttributeSet;
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 use crate::sync::lock;
 
 pub use mica_channel::memory::{Region, View};
 
-pub use basic::Basic;
-pub use contents::{Contents, Envelope};
+pub use basic::BasicType;
+pub use contents::{TypeContents, TypeEnvelope};
 pub use external::{external_size, pack_external, unpack_external};
 pub use f90::match_size;
 pub use pack::{pack, pack_size, unpack};
 
-use contents::Arguments;
-use predefined::{DENSE, FIRST, PREDEFINED, Predefined, RANGE};
+use contents::TypeArguments;
+use predefined::{DENSE, FIRST, PREDEFINED, PredefinedType, RANGE};
 use signature::Signature;
 
 /// A datatype. Clones name the same object.
 #[derive(Clone, Debug)]
-pub struct Datatype(Shared);
+pub struct Datatype(TypeHandle);
 
 /// Predefined datatypes live for ever: nobody counts who uses them, as every call does.
 #[derive(Clone, Debug)]
-enum Shared {
-    Forever(&'static Inner),
-    Counted(Arc<Inner>),
+enum TypeHandle {
+    Forever(&'static TypeInner),
+    Counted(Arc<TypeInner>),
 }
 
-impl Deref for Shared {
-    type Target = Inner;
+impl Deref for TypeHandle {
+    type Target = TypeInner;
 
     #[inline]
-    fn deref(&self) -> &Inner {
+    fn deref(&self) -> &TypeInner {
         match self {
-            Shared::Forever(inner) => inner,
-            Shared::Counted(inner) => inner,
+            TypeHandle::Forever(inner) => inner,
+            TypeHandle::Counted(inner) => inner,
         }
     }
 }
 
 #[derive(Debug)]
-struct Inner {
+struct TypeInner {
     /// 0 while the datatype has no handle.
     handle: AtomicU32,
-    core: Arc<Core>,
+    core: Arc<TypeCore>,
     committed: AtomicBool,
     name: Mutex<String>,
     attributes: AttributeSet,
@@ -76,16 +76,16 @@ struct Inner {
 
 /// What the constructor fixed; shared by the handles that `MPI_Type_get_contents` gives out.
 #[derive(Debug)]
-struct Core {
-    arguments: Arguments,
-    layout: Arc<Layout>,
+struct TypeCore {
+    arguments: TypeArguments,
+    layout: Arc<TypeLayout>,
     signature: Arc<Signature>,
-    basic: Option<Basic>,
+    basic: Option<BasicType>,
     /// Predefined, with or without a name: never freed, always committed.
     permanent: bool,
 }
 
-static TABLE: Table<Datatype> = Table::new(Kind::Datatype);
+static TABLE: HandleTable<Datatype> = HandleTable::new(HandleKind::Datatype);
 
 /// The predefined datatypes by handle.
 static NAMED: LazyLock<Vec<Option<Datatype>>> = LazyLock::new(|| {
@@ -108,7 +108,7 @@ pub fn shape_of(handle: u32, address: usize, count: i64) -> Result<Shape> {
 
 /// What a predefined datatype is made of.
 #[inline]
-pub(crate) fn basic_of(handle: u32) -> Option<Basic> {
+pub(crate) fn basic_of(handle: u32) -> Option<BasicType> {
     let datatype = NAMED.get(handle.wrapping_sub(FIRST) as usize)?;
     datatype.as_ref()?.basic()
 }
@@ -180,8 +180,8 @@ fn show(handle: u32) -> String {
     }
 }
 
-impl From<LayoutError> for Error {
-    fn from(error: LayoutError) -> Error {
+impl From<TypeLayoutError> for Error {
+    fn from(error: TypeLayoutError) -> Error {
         Error::other(c::ERR_ARG, error.to_string())
     }
 }
@@ -225,16 +225,16 @@ impl Datatype {
         NAMED.get(handle.wrapping_sub(FIRST) as usize)?.clone()
     }
 
-    fn from_predefined(entry: &Predefined) -> Datatype {
-        let &Predefined {
+    fn from_predefined(entry: &PredefinedType) -> Datatype {
+        let &PredefinedType {
             handle,
             name,
             basic,
             external,
         } = entry;
         let layout = Datatype::layout_of(basic);
-        let core = Core {
-            arguments: Arguments::named(),
+        let core = TypeCore {
+            arguments: TypeArguments::named(),
             layout: Arc::new(layout),
             signature: Signature::basic(basic, external),
             basic: Some(basic),
@@ -246,9 +246,9 @@ impl Datatype {
         datatype
     }
 
-    fn layout_of(basic: Basic) -> Layout {
+    fn layout_of(basic: BasicType) -> TypeLayout {
         const FITS: &str = "a predefined datatype is small";
-        let field = |basic: Basic| Layout::basic(basic.size(), basic.align()).expect(FITS);
+        let field = |basic: BasicType| TypeLayout::basic(basic.size(), basic.align()).expect(FITS);
         match basic.pair() {
             None => field(basic),
             Some((value, index)) => {
@@ -256,19 +256,19 @@ impl Datatype {
                     (1, 0, &field(value)),
                     (1, basic.index_at() as i64, &field(index)),
                 ];
-                Layout::structure(fields).expect(FITS)
+                TypeLayout::structure(fields).expect(FITS)
             }
         }
     }
 
     /// A datatype without a handle yet; a permanent one is committed.
-    fn new(core: Core) -> Datatype {
+    fn new(core: TypeCore) -> Datatype {
         let committed = core.permanent;
         Datatype::with_core(Arc::new(core), committed, AttributeSet::default())
     }
 
-    fn with_core(core: Arc<Core>, committed: bool, attributes: AttributeSet) -> Datatype {
-        Datatype(Shared::Counted(Arc::new(Inner {
+    fn with_core(core: Arc<TypeCore>, committed: bool, attributes: AttributeSet) -> Datatype {
+        Datatype(TypeHandle::Counted(Arc::new(TypeInner {
             handle: AtomicU32::new(0),
             core,
             committed: AtomicBool::new(committed),
@@ -280,7 +280,7 @@ impl Datatype {
     /// The same, never to be forgotten.
     fn forever(self) -> Datatype {
         match self.0 {
-            Shared::Counted(inner) => Datatype(Shared::Forever(Box::leak(Box::new(inner)))),
+            TypeHandle::Counted(inner) => Datatype(TypeHandle::Forever(Box::leak(Box::new(inner)))),
             forever => Datatype(forever),
         }
     }
@@ -361,7 +361,7 @@ impl Datatype {
 
     /// The machine type of a predefined datatype or of a duplicate of one: what operators work on.
     #[inline]
-    pub fn basic(&self) -> Option<Basic> {
+    pub fn basic(&self) -> Option<BasicType> {
         self.0.core.basic
     }
 
@@ -393,7 +393,7 @@ impl Datatype {
 
     /// The compiled byte layout of one element.
     #[inline]
-    pub fn layout(&self) -> &Arc<Layout> {
+    pub fn layout(&self) -> &Arc<TypeLayout> {
         &self.0.core.layout
     }
 

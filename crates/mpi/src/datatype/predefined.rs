@@ -1,21 +1,21 @@
 //! The predefined datatypes: one table from the ABI's handles to what they mean (MPI 5.0, annex A.1).
 
-use super::basic::Basic::{self, *};
+use super::basic::BasicType::{self, *};
 use crate::constants as c;
 
 /// A predefined datatype.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Predefined {
+pub(super) struct PredefinedType {
     pub handle: u32,
     /// Where the standard has two names for a type, the one that is not called a synonym (MPI 5.0, table 3.2).
     pub name: &'static str,
-    pub basic: Basic,
+    pub basic: BasicType,
     /// Bytes in the external32 representation, where they differ from those in memory (MPI 5.0, 14.5.2).
     pub external: Option<u64>,
 }
 
-const fn plain(handle: u32, name: &'static str, basic: Basic) -> Predefined {
-    Predefined {
+const fn plain(handle: u32, name: &'static str, basic: BasicType) -> PredefinedType {
+    PredefinedType {
         handle,
         name,
         basic,
@@ -24,8 +24,8 @@ const fn plain(handle: u32, name: &'static str, basic: Basic) -> Predefined {
 }
 
 /// A type whose external32 size is not that of this machine.
-const fn other(handle: u32, name: &'static str, basic: Basic, external: u64) -> Predefined {
-    Predefined {
+const fn other(handle: u32, name: &'static str, basic: BasicType, external: u64) -> PredefinedType {
+    PredefinedType {
         handle,
         name,
         basic,
@@ -33,7 +33,7 @@ const fn other(handle: u32, name: &'static str, basic: Basic, external: u64) -> 
     }
 }
 
-pub(super) const PREDEFINED: &[Predefined] = &[
+pub(super) const PREDEFINED: &[PredefinedType] = &[
     plain(c::AINT, "MPI_AINT", I64),
     plain(c::COUNT, "MPI_COUNT", I64),
     plain(c::OFFSET, "MPI_OFFSET", I64),
@@ -124,7 +124,7 @@ pub(super) static DENSE: [u8; RANGE] = {
     let mut sizes = [0; RANGE];
     let mut i = 0;
     while i < PREDEFINED.len() {
-        let Predefined { handle, basic, .. } = PREDEFINED[i];
+        let PredefinedType { handle, basic, .. } = PREDEFINED[i];
         if basic.size() == basic.extent() {
             sizes[(handle - FIRST) as usize] = basic.size() as u8;
         }

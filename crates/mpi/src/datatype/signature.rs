@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::basic::Basic;
+use super::basic::BasicType;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
@@ -15,12 +15,12 @@ pub(super) struct Signature {
     pub external: u64,
     /// Number of basic elements.
     pub elements: u64,
-    kind: Kind,
+    kind: SignatureNode,
 }
 
 #[derive(Debug)]
-enum Kind {
-    Basic(Basic),
+enum SignatureNode {
+    Basic(BasicType),
     Repeat(u64, Arc<Signature>),
     Sequence(Box<[Arc<Signature>]>),
 }
@@ -36,7 +36,7 @@ fn overflow(count: u64) -> Error {
 
 impl Signature {
     /// One basic element of `external` bytes in external32. A pair is two.
-    pub fn basic(basic: Basic, external: Option<u64>) -> Arc<Signature> {
+    pub fn basic(basic: BasicType, external: Option<u64>) -> Arc<Signature> {
         if let Some((value, index)) = basic.pair() {
             let index = Signature::basic(index, None);
             let value = Signature::basic(value, external.map(|bytes| bytes - index.external));
@@ -48,7 +48,7 @@ impl Signature {
             bytes,
             external,
             elements: 1,
-            kind: Kind::Basic(basic),
+            kind: SignatureNode::Basic(basic),
         })
     }
 
@@ -58,7 +58,7 @@ impl Signature {
             return Ok(Arc::clone(self));
         }
         let (times, body) = match &self.kind {
-            Kind::Repeat(inner, body) => (
+            SignatureNode::Repeat(inner, body) => (
                 count.checked_mul(*inner).ok_or_else(|| overflow(count))?,
                 body,
             ),
@@ -74,7 +74,7 @@ impl Signature {
             bytes: product(self.bytes)?,
             external: product(self.external)?,
             elements: product(self.elements)?,
-            kind: Kind::Repeat(times, Arc::clone(body)),
+            kind: SignatureNode::Repeat(times, Arc::clone(body)),
         }))
     }
 
@@ -115,7 +115,7 @@ impl Signature {
             bytes: parts.iter().map(|part| part.bytes).sum(),
             external: parts.iter().map(|part| part.external).sum(),
             elements: parts.iter().map(|part| part.elements).sum(),
-            kind: Kind::Sequence(parts.into()),
+            kind: SignatureNode::Sequence(parts.into()),
         })
     }
 
@@ -129,9 +129,9 @@ impl Signature {
         let whole = whole.checked_mul(self.elements)?;
         let partial = match &self.kind {
             _ if rest == 0 => 0,
-            Kind::Basic(_) => return None,
-            Kind::Repeat(_, body) => body.elements_in(rest)?,
-            Kind::Sequence(parts) => {
+            SignatureNode::Basic(_) => return None,
+            SignatureNode::Repeat(_, body) => body.elements_in(rest)?,
+            SignatureNode::Sequence(parts) => {
                 let mut elements = 0;
                 for part in parts {
                     if rest <= part.bytes {
@@ -156,9 +156,9 @@ impl Signature {
         let whole = whole.checked_mul(self.bytes)?;
         let partial = match &self.kind {
             _ if rest == 0 => 0,
-            Kind::Basic(_) => 0, // has one element, so there is no rest
-            Kind::Repeat(_, body) => body.bytes_of(rest)?,
-            Kind::Sequence(parts) => {
+            SignatureNode::Basic(_) => 0, // has one element, so there is no rest
+            SignatureNode::Repeat(_, body) => body.bytes_of(rest)?,
+            SignatureNode::Sequence(parts) => {
                 let mut bytes = 0;
                 for part in parts {
                     if rest <= part.elements {
@@ -176,14 +176,14 @@ impl Signature {
 
     /// Calls `run(basic, bytes of one in external32, how many)` for the entries in order, like neighbours together
     /// where that is cheap.
-    pub fn runs(&self, run: &mut impl FnMut(Basic, u64, u64) -> Result<()>) -> Result<()> {
+    pub fn runs(&self, run: &mut impl FnMut(BasicType, u64, u64) -> Result<()>) -> Result<()> {
         match &self.kind {
-            Kind::Basic(basic) => run(*basic, self.external, 1),
-            Kind::Repeat(count, body) => match &body.kind {
-                Kind::Basic(basic) => run(*basic, body.external, *count),
+            SignatureNode::Basic(basic) => run(*basic, self.external, 1),
+            SignatureNode::Repeat(count, body) => match &body.kind {
+                SignatureNode::Basic(basic) => run(*basic, body.external, *count),
                 _ => (0..*count).try_for_each(|_| body.runs(run)),
             },
-            Kind::Sequence(parts) => parts.iter().try_for_each(|part| part.runs(run)),
+            SignatureNode::Sequence(parts) => parts.iter().try_for_each(|part| part.runs(run)),
         }
     }
 }
@@ -194,9 +194,9 @@ mod tests {
 
     #[test]
     fn counts_elements_and_bytes_both_ways() {
-        let double = Signature::basic(Basic::F64, None);
-        let int = Signature::basic(Basic::I32, None);
-        let pair = Signature::basic(Basic::DoubleInt, None);
+        let double = Signature::basic(BasicType::F64, None);
+        let int = Signature::basic(BasicType::I32, None);
+        let pair = Signature::basic(BasicType::DoubleInt, None);
         let mixed = Signature::sequence([(2, double), (0, Arc::clone(&pair)), (3, int), (2, pair)])
             .unwrap();
         assert_eq!((mixed.bytes, mixed.elements), (16 + 12 + 24, 9));
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn repeats_merge_and_overflow_is_an_error() {
-        let int = Signature::basic(Basic::I32, None);
+        let int = Signature::basic(BasicType::I32, None);
         let many = int.repeat(3).unwrap().repeat(5).unwrap();
         let mut seen = Vec::new();
         many.runs(&mut |basic, _, count| {
@@ -220,7 +220,7 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        assert_eq!(seen, [(Basic::I32, 15)]);
+        assert_eq!(seen, [(BasicType::I32, 15)]);
         assert!(many.repeat(1 << 60).is_err());
         assert_eq!(int.repeat(0).unwrap().elements_in(0), Some(0));
         assert_eq!(int.repeat(0).unwrap().elements_in(4), None);

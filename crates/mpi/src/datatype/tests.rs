@@ -196,7 +196,7 @@ fn a_name_is_cut_at_the_limit() {
     assert_eq!(datatype.name(), "é".repeat(63));
     assert_eq!(
         (datatype.basic(), datatype.committed()),
-        (Some(Basic::I32), true)
+        (Some(BasicType::I32), true)
     );
 }
 
@@ -281,7 +281,7 @@ fn distributed_arrays_number_processes_by_rows() {
 #[test]
 fn parameterized_types_are_one_object_for_one_argument() {
     let real = Datatype::f90_real(12, c::UNDEFINED).unwrap();
-    assert_eq!(real.basic(), Some(Basic::F64));
+    assert_eq!(real.basic(), Some(BasicType::F64));
     assert_eq!(
         real.handle(),
         Datatype::f90_real(12, c::UNDEFINED).unwrap().handle()
@@ -295,11 +295,11 @@ fn parameterized_types_are_one_object_for_one_argument() {
     assert!(Datatype::resolve_committed(real.handle()).is_ok());
     assert_eq!(
         Datatype::f90_complex(c::UNDEFINED, 37).unwrap().basic(),
-        Some(Basic::ComplexF32)
+        Some(BasicType::ComplexF32)
     );
     assert_eq!(
         Datatype::f90_real(30, 400).unwrap().basic(),
-        Some(Basic::Quad)
+        Some(BasicType::Quad)
     );
     assert_eq!(Datatype::f90_integer(10).unwrap().size(), 8);
     assert_eq!(class(Datatype::f90_integer(39)), c::ERR_ARG);

@@ -5,14 +5,14 @@
 //! without a counter takes that of the rarest one over, with its count as the error of its own. So a rank that came last in
 //! more than one of [`LATEST`] calls always has a counter, and count less error is a number of times that it surely did.
 
-use mica_node::late::{LATEST, Last};
+use mica_node::late::{LATEST, LastArrival};
 
 /// Ranks that came last.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Frequent(Vec<Counter>);
+pub(super) struct Frequent(Vec<LateCounter>);
 
 #[derive(Debug, Clone, Copy)]
-struct Counter {
+struct LateCounter {
     rank: u32,
     count: u64,
     error: u64,
@@ -27,7 +27,7 @@ impl Frequent {
             counter.wait_ns += wait_ns;
             return;
         }
-        let mut fresh = Counter {
+        let mut fresh = LateCounter {
             rank,
             count: 1,
             error: 0,
@@ -38,7 +38,7 @@ impl Frequent {
             return;
         }
         // Of several the one of the highest rank, so that the same calls give the same counters.
-        let order = |counter: &&mut Counter| (counter.count, std::cmp::Reverse(counter.rank));
+        let order = |counter: &&mut LateCounter| (counter.count, std::cmp::Reverse(counter.rank));
         if let Some(rarest) = self.0.iter_mut().min_by_key(order) {
             fresh.error = rarest.count;
             fresh.count += rarest.count;
@@ -47,11 +47,11 @@ impl Frequent {
     }
 
     /// Those that surely came last so often, the most frequent first.
-    pub fn list(&self) -> Vec<Last> {
-        let mut list: Vec<Last> = self
+    pub fn list(&self) -> Vec<LastArrival> {
+        let mut list: Vec<LastArrival> = self
             .0
             .iter()
-            .map(|counter| Last {
+            .map(|counter| LastArrival {
                 rank: counter.rank,
                 times: counter.count - counter.error,
                 wait_ns: counter.wait_ns,
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(ranks: impl IntoIterator<Item = u32>) -> Vec<Last> {
+    fn of(ranks: impl IntoIterator<Item = u32>) -> Vec<LastArrival> {
         let mut frequent = Frequent::default();
         for rank in ranks {
             frequent.count(rank, 10);

@@ -30,22 +30,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 pub use mica_node::late::CallSite;
-use mica_node::late::Table as Report;
+use mica_node::late::LateRecord as Report;
 use mica_node::segment::monotonic_ns;
 use mica_node::tunables::LATE;
 use mica_protocol::Engine;
 
 use crate::comm::Comm;
 use crate::sync::lock;
-use table::{Key, Outcome, Table};
+use table::{CallOutcome, LateKey, LateTable};
 use time::Time;
 
 static ON: AtomicBool = AtomicBool::new(false);
-static TABLE: Mutex<Table> = Mutex::new(Table::new());
+static TABLE: Mutex<LateTable> = Mutex::new(LateTable::new());
 static FINDER: OnceLock<Finder> = OnceLock::new();
 
 thread_local! {
-    static CURRENT: RefCell<Option<Arc<Arrival>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Arc<ArrivalCount>>> = const { RefCell::new(None) };
 }
 
 /// A call of the library by the program.
@@ -97,7 +97,7 @@ pub fn arrive(comm: &Comm) -> Option<Visit> {
 
 /// The collective that this thread is in, if that is counted: for the operations that begin within it.
 #[inline(always)]
-pub fn current() -> Option<Arc<Arrival>> {
+pub fn current() -> Option<Arc<ArrivalCount>> {
     if is_on() {
         CURRENT.with_borrow(Clone::clone)
     } else {
@@ -118,7 +118,7 @@ impl Visit {
         CURRENT.with_borrow_mut(|current| match current {
             Some(_) => None,
             None => {
-                *current = Some(Arc::new(Arrival::new(comm)));
+                *current = Some(Arc::new(ArrivalCount::new(comm)));
                 Some(Visit {
                     _not_send: PhantomData,
                 })
@@ -135,28 +135,28 @@ impl Drop for Visit {
 
 /// A rank's part in a collective. It is counted when it is dropped.
 #[derive(Debug)]
-pub struct Arrival {
-    key: Key,
+pub struct ArrivalCount {
+    key: LateKey,
     own: Time,
     /// The latest that is known of, this one or another.
     last: Mutex<Time>,
 }
 
-impl Arrival {
-    fn new(comm: &Comm) -> Arrival {
+impl ArrivalCount {
+    fn new(comm: &Comm) -> ArrivalCount {
         // First of all: to find the site takes a microsecond.
         let ns = monotonic_ns();
-        let key = Key {
+        let key = LateKey {
             caller: find(),
             ranks: comm.size() as u32,
         };
         let rank = comm.me();
-        Arrival::at(key, Time { ns, rank })
+        ArrivalCount::at(key, Time { ns, rank })
     }
 
-    fn at(key: Key, own: Time) -> Arrival {
+    fn at(key: LateKey, own: Time) -> ArrivalCount {
         let last = Mutex::new(own);
-        Arrival { key, own, last }
+        ArrivalCount { key, own, last }
     }
 
     /// What peers on this node are to see of this rank: who came last as far as it knows, and when.
@@ -172,17 +172,17 @@ impl Arrival {
         }
     }
 
-    fn outcome(&self, now_ns: u64) -> Outcome {
+    fn outcome(&self, now_ns: u64) -> CallOutcome {
         let last = *lock(&self.last);
         let wait_ns = last.ns.saturating_sub(self.own.ns);
-        Outcome {
+        CallOutcome {
             inside_ns: now_ns.saturating_sub(self.own.ns),
             waited: (wait_ns > 0).then_some((last.rank, wait_ns)),
         }
     }
 }
 
-impl Drop for Arrival {
+impl Drop for ArrivalCount {
     fn drop(&mut self) {
         let outcome = self.outcome(monotonic_ns());
         lock(&TABLE).count(self.key, &outcome);
@@ -227,12 +227,12 @@ mod tests {
     use crate::constants as c;
     use crate::group::Group;
 
-    fn arrival(rank: u32, ns: u64) -> Arrival {
-        let key = Key {
+    fn arrival(rank: u32, ns: u64) -> ArrivalCount {
+        let key = LateKey {
             caller: Caller::default(),
             ranks: 4,
         };
-        Arrival::at(key, Time { ns, rank })
+        ArrivalCount::at(key, Time { ns, rank })
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
         for (rank, ns) in [(12, 32_000), (10, 16_000), (13, 64_000), (11, 48_000)] {
             one.saw(arrival(rank, ns).word());
         }
-        let outcome = Outcome {
+        let outcome = CallOutcome {
             inside_ns: 54_000,
             waited: Some((13, 48_000)),
         };

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use mica_node::late::{CallSite, Counts, SITES, Site, Table as Report};
+use mica_node::late::{CallSite, LateRecord as Report, SITES, Site, SiteCounts};
 
 use super::Caller;
 use super::frequent::Frequent;
@@ -16,21 +16,21 @@ const ENTRIES: usize = 4096;
 
 /// What is told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Key {
+pub(super) struct LateKey {
     pub caller: Caller,
     pub ranks: u32,
 }
 
 /// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(super) struct CallOutcome {
     pub inside_ns: u64,
     /// Who came last, by number in the job, and how long after this rank; none if nobody was seen to come later.
     pub waited: Option<(u32, u64)>,
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct LateEntry {
     calls: u64,
     waited: u64,
     wait_ns: u64,
@@ -40,21 +40,21 @@ struct Entry {
 }
 
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct LateTable {
     /// `None` before the first call: a static cannot hold an empty one.
-    entries: Option<HashMap<Key, Entry>>,
+    entries: Option<HashMap<LateKey, LateEntry>>,
     calls_left_out: u64,
 }
 
-impl Table {
-    pub const fn new() -> Table {
-        Table {
+impl LateTable {
+    pub const fn new() -> LateTable {
+        LateTable {
             entries: None,
             calls_left_out: 0,
         }
     }
 
-    pub fn count(&mut self, key: Key, outcome: &Outcome) {
+    pub fn count(&mut self, key: LateKey, outcome: &CallOutcome) {
         let entries = self.entries.get_or_insert_default();
         if entries.len() >= ENTRIES && !entries.contains_key(&key) {
             self.calls_left_out += 1;
@@ -73,15 +73,15 @@ impl Table {
 
     /// The sites with the most waiting, then those with the most time inside; the same for the same calls.
     pub fn report(&self, name: impl Fn(u64) -> CallSite) -> Report {
-        let mut entries: Vec<(&Key, &Entry)> = self.entries.iter().flatten().collect();
+        let mut entries: Vec<(&LateKey, &LateEntry)> = self.entries.iter().flatten().collect();
         entries.sort_by_key(|(key, entry)| (Reverse((entry.wait_ns, entry.inside_ns)), **key));
         let (told, left_out) = entries.split_at(entries.len().min(SITES));
         let left_out: u64 = left_out.iter().map(|(_, entry)| entry.calls).sum();
-        let site = |(key, entry): &(&Key, &Entry)| Site {
+        let site = |(key, entry): &(&LateKey, &LateEntry)| Site {
             place: name(key.caller.site),
             collective: function(&name(key.caller.entry).symbol),
             ranks: key.ranks,
-            counts: Counts {
+            counts: SiteCounts {
                 calls: entry.calls,
                 waited: entry.waited,
                 wait_ns: entry.wait_ns,
@@ -108,10 +108,10 @@ pub(super) fn function(symbol: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_node::late::Last;
+    use mica_node::late::LastArrival;
 
-    fn key(site: u64) -> Key {
-        Key {
+    fn key(site: u64) -> LateKey {
+        LateKey {
             caller: Caller { site, entry: 9 },
             ranks: 4,
         }
@@ -127,9 +127,9 @@ mod tests {
 
     #[test]
     fn calls_add_up() {
-        let mut table = Table::new();
+        let mut table = LateTable::new();
         for (inside_ns, waited) in [(100, Some((2, 70))), (50, None), (300, Some((2, 250)))] {
-            table.count(key(7), &Outcome { inside_ns, waited });
+            table.count(key(7), &CallOutcome { inside_ns, waited });
         }
         let report = table.report(named);
         assert_eq!(report.calls_left_out, 0);
@@ -140,12 +140,12 @@ mod tests {
             (&*site.place.symbol, &*site.collective, site.ranks),
             ("f7", "f9", 4)
         );
-        let last = Last {
+        let last = LastArrival {
             rank: 2,
             times: 2,
             wait_ns: 320,
         };
-        let counts = Counts {
+        let counts = SiteCounts {
             calls: 3,
             waited: 2,
             wait_ns: 320,
@@ -165,30 +165,30 @@ mod tests {
 
     #[test]
     fn functions_and_sizes_are_told_apart() {
-        let mut table = Table::new();
-        let alone = Outcome {
+        let mut table = LateTable::new();
+        let alone = CallOutcome {
             inside_ns: 1,
             waited: None,
         };
         table.count(key(1), &alone);
         table.count(
-            Key {
+            LateKey {
                 caller: Caller { site: 1, entry: 8 },
                 ranks: 4,
             },
             &alone,
         );
-        table.count(Key { ranks: 2, ..key(1) }, &alone);
+        table.count(LateKey { ranks: 2, ..key(1) }, &alone);
         assert_eq!(table.report(named).sites.len(), 3);
     }
 
     #[test]
     fn the_sites_with_the_most_waiting_are_told_of() {
-        let mut table = Table::new();
+        let mut table = LateTable::new();
         let sites = SITES as u64 + 10;
         for site in 0..sites {
             let waited = Some((0, site * 10));
-            let outcome = Outcome {
+            let outcome = CallOutcome {
                 inside_ns: 1000,
                 waited,
             };
@@ -203,8 +203,8 @@ mod tests {
 
     #[test]
     fn memory_is_bounded() {
-        let mut table = Table::new();
-        let outcome = Outcome {
+        let mut table = LateTable::new();
+        let outcome = CallOutcome {
             inside_ns: 1,
             waited: None,
         };

@@ -15,7 +15,7 @@ use mica_channel::memory::{Region, combine, copy_bytes};
 use crate::constants as c;
 use crate::datatype::Datatype;
 use crate::error::{Error, Result};
-use crate::handle::{Kind, Table};
+use crate::handle::{HandleKind, HandleTable};
 
 /// A user's operator: addresses of the input and the inout vector, number of elements, datatype
 /// handle.
@@ -24,18 +24,18 @@ pub type Function = dyn Fn(usize, usize, i64, u32) + Send + Sync;
 /// A reduction operator. Cloning shares it; an operation that uses it keeps it alive when its
 /// handle is freed.
 #[derive(Clone, Debug)]
-pub struct Op(Form);
+pub struct Op(OpForm);
 
 #[derive(Clone, Debug)]
-enum Form {
-    Predefined(Predefined),
-    User(Arc<User>),
+enum OpForm {
+    Predefined(PredefinedOp),
+    User(Arc<UserOp>),
 }
 
 /// The operators of the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // MPI's names
-pub enum Predefined {
+pub enum PredefinedOp {
     Sum,
     Min,
     Max,
@@ -52,85 +52,85 @@ pub enum Predefined {
     NoOp,
 }
 
-struct User {
+struct UserOp {
     commutative: bool,
     function: Arc<Function>,
 }
 
-static OPS: Table<Op> = Table::new(Kind::Op);
+static OPS: HandleTable<Op> = HandleTable::new(HandleKind::Op);
 
-impl Predefined {
+impl PredefinedOp {
     /// All of them.
-    pub const ALL: [Predefined; 14] = [
-        Predefined::Sum,
-        Predefined::Min,
-        Predefined::Max,
-        Predefined::Prod,
-        Predefined::Band,
-        Predefined::Bor,
-        Predefined::Bxor,
-        Predefined::Land,
-        Predefined::Lor,
-        Predefined::Lxor,
-        Predefined::Minloc,
-        Predefined::Maxloc,
-        Predefined::Replace,
-        Predefined::NoOp,
+    pub const ALL: [PredefinedOp; 14] = [
+        PredefinedOp::Sum,
+        PredefinedOp::Min,
+        PredefinedOp::Max,
+        PredefinedOp::Prod,
+        PredefinedOp::Band,
+        PredefinedOp::Bor,
+        PredefinedOp::Bxor,
+        PredefinedOp::Land,
+        PredefinedOp::Lor,
+        PredefinedOp::Lxor,
+        PredefinedOp::Minloc,
+        PredefinedOp::Maxloc,
+        PredefinedOp::Replace,
+        PredefinedOp::NoOp,
     ];
 
     /// The handle and the name.
     const fn names(self) -> (u32, &'static str) {
         match self {
-            Predefined::Sum => (c::SUM, "MPI_SUM"),
-            Predefined::Min => (c::MIN, "MPI_MIN"),
-            Predefined::Max => (c::MAX, "MPI_MAX"),
-            Predefined::Prod => (c::PROD, "MPI_PROD"),
-            Predefined::Band => (c::BAND, "MPI_BAND"),
-            Predefined::Bor => (c::BOR, "MPI_BOR"),
-            Predefined::Bxor => (c::BXOR, "MPI_BXOR"),
-            Predefined::Land => (c::LAND, "MPI_LAND"),
-            Predefined::Lor => (c::LOR, "MPI_LOR"),
-            Predefined::Lxor => (c::LXOR, "MPI_LXOR"),
-            Predefined::Minloc => (c::MINLOC, "MPI_MINLOC"),
-            Predefined::Maxloc => (c::MAXLOC, "MPI_MAXLOC"),
-            Predefined::Replace => (c::REPLACE, "MPI_REPLACE"),
-            Predefined::NoOp => (c::NO_OP, "MPI_NO_OP"),
+            PredefinedOp::Sum => (c::SUM, "MPI_SUM"),
+            PredefinedOp::Min => (c::MIN, "MPI_MIN"),
+            PredefinedOp::Max => (c::MAX, "MPI_MAX"),
+            PredefinedOp::Prod => (c::PROD, "MPI_PROD"),
+            PredefinedOp::Band => (c::BAND, "MPI_BAND"),
+            PredefinedOp::Bor => (c::BOR, "MPI_BOR"),
+            PredefinedOp::Bxor => (c::BXOR, "MPI_BXOR"),
+            PredefinedOp::Land => (c::LAND, "MPI_LAND"),
+            PredefinedOp::Lor => (c::LOR, "MPI_LOR"),
+            PredefinedOp::Lxor => (c::LXOR, "MPI_LXOR"),
+            PredefinedOp::Minloc => (c::MINLOC, "MPI_MINLOC"),
+            PredefinedOp::Maxloc => (c::MAXLOC, "MPI_MAXLOC"),
+            PredefinedOp::Replace => (c::REPLACE, "MPI_REPLACE"),
+            PredefinedOp::NoOp => (c::NO_OP, "MPI_NO_OP"),
         }
     }
 
     #[inline]
-    fn of(handle: u32) -> Option<Predefined> {
+    fn of(handle: u32) -> Option<PredefinedOp> {
         *BY_HANDLE.get(handle.wrapping_sub(c::OP_NULL) as usize)?
     }
 
     /// Whether this operator is for one-sided communication only (MPI 5.0, 12.3.4).
     const fn one_sided_only(self) -> bool {
-        matches!(self, Predefined::Replace | Predefined::NoOp)
+        matches!(self, PredefinedOp::Replace | PredefinedOp::NoOp)
     }
 }
 
 /// The predefined operators by handle, counted from the null handle.
-static BY_HANDLE: [Option<Predefined>; 32] = {
+static BY_HANDLE: [Option<PredefinedOp>; 32] = {
     let mut table = [None; 32];
     let mut i = 0;
-    while i < Predefined::ALL.len() {
-        let op = Predefined::ALL[i];
+    while i < PredefinedOp::ALL.len() {
+        let op = PredefinedOp::ALL[i];
         table[(op.names().0 - c::OP_NULL) as usize] = Some(op);
         i += 1;
     }
     table
 };
 
-impl From<Predefined> for Op {
-    fn from(op: Predefined) -> Op {
-        Op(Form::Predefined(op))
+impl From<PredefinedOp> for Op {
+    fn from(op: PredefinedOp) -> Op {
+        Op(OpForm::Predefined(op))
     }
 }
 
 impl Op {
     /// An operator of the user's, without a handle.
     pub fn user(commutative: bool, function: Arc<Function>) -> Op {
-        Op(Form::User(Arc::new(User {
+        Op(OpForm::User(Arc::new(UserOp {
             commutative,
             function,
         })))
@@ -146,7 +146,7 @@ impl Op {
 
     /// The operator that `handle` names.
     pub fn resolve(handle: u32) -> Result<Op> {
-        if let Some(op) = Predefined::of(handle) {
+        if let Some(op) = PredefinedOp::of(handle) {
             return Ok(op.into());
         }
         OPS.get(handle).ok_or_else(|| refused(handle))
@@ -154,7 +154,7 @@ impl Op {
 
     /// Ends the life of a user's handle (`MPI_Op_free`).
     pub fn free(handle: u32) -> Result<()> {
-        if let Some(op) = Predefined::of(handle) {
+        if let Some(op) = PredefinedOp::of(handle) {
             let (_, name) = op.names();
             return Err(Error::argument(
                 c::ERR_OP,
@@ -169,15 +169,15 @@ impl Op {
     /// Whether the operands may be swapped. Those of `MPI_REPLACE` and `MPI_NO_OP` may not.
     pub fn is_commutative(&self) -> bool {
         match &self.0 {
-            Form::Predefined(op) => !op.one_sided_only(),
-            Form::User(user) => user.commutative,
+            OpForm::Predefined(op) => !op.one_sided_only(),
+            OpForm::User(user) => user.commutative,
         }
     }
 
     /// Whether reductions may use this operator on this type: predefined operators want predefined
     /// types of the right sort, the user's take any.
     pub fn check(&self, datatype: &Datatype) -> Result<()> {
-        let Form::Predefined(op) = &self.0 else {
+        let OpForm::Predefined(op) = &self.0 else {
             return Ok(());
         };
         let (_, name) = op.names();
@@ -198,7 +198,7 @@ impl Op {
     /// The inner loop of the predefined operator `handle` on the predefined type `datatype`, if they go together.
     #[inline]
     pub fn kernel_of(handle: u32, datatype: u32) -> Option<kernel::Kernel> {
-        let op = Predefined::of(handle).filter(|op| !op.one_sided_only())?;
+        let op = PredefinedOp::of(handle).filter(|op| !op.one_sided_only())?;
         table::kernel(op, crate::datatype::basic_of(datatype)?)
     }
 
@@ -214,19 +214,19 @@ impl Op {
             return Ok(());
         }
         match &self.0 {
-            Form::User(user) => {
+            OpForm::User(user) => {
                 let (input, inout) = (input.address(), inout.address());
                 datatype.with_handle(|handle| (user.function)(input, inout, count as i64, handle))
             }
-            Form::Predefined(Predefined::NoOp) => Ok(()),
-            Form::Predefined(op) => {
+            OpForm::Predefined(PredefinedOp::NoOp) => Ok(()),
+            OpForm::Predefined(op) => {
                 let basic = datatype.basic().ok_or_else(|| mismatch(*op, datatype))?;
                 // The caller's memory need not hold the padding after the last element.
                 let used = basic
                     .pair()
                     .map_or(basic.size(), |(_, index)| basic.index_at() + index.size());
                 let bytes = basic.extent() as usize * (count - 1) + used as usize;
-                if *op == Predefined::Replace {
+                if *op == PredefinedOp::Replace {
                     copy_bytes(input, inout, bytes);
                     return Ok(());
                 }
@@ -275,7 +275,7 @@ fn refused(handle: u32) -> Error {
 }
 
 #[cold]
-fn mismatch(op: Predefined, datatype: &Datatype) -> Error {
+fn mismatch(op: PredefinedOp, datatype: &Datatype) -> Error {
     let (_, name) = op.names();
     Error::argument(
         c::ERR_OP,
@@ -285,7 +285,7 @@ fn mismatch(op: Predefined, datatype: &Datatype) -> Error {
     )
 }
 
-impl fmt::Debug for User {
+impl fmt::Debug for UserOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("User")
             .field("commutative", &self.commutative)

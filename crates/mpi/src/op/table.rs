@@ -3,10 +3,10 @@
 
 use std::ffi::c_char;
 
-use super::Predefined::{self, *};
+use super::PredefinedOp::{self, *};
 use super::kernel::{Kernel, complex_kernel, pair_kernel, scalar_kernel};
 use super::soft::{F16, F128, LongDouble};
-use crate::datatype::Basic;
+use crate::datatype::BasicType;
 
 /// The kernel of a predefined operator on a machine type; `None` where the standard has none.
 ///
@@ -15,7 +15,7 @@ use crate::datatype::Basic;
 /// too. It has no operator for `MPI_CHAR` and Fortran's `CHARACTER`, which MPICH and Intel MPI take
 /// as C's `char`, and programs rely on that; `MPI_WCHAR` they refuse. Signed integers wrap on
 /// overflow.
-pub(super) fn kernel(op: Predefined, basic: Basic) -> Option<Kernel> {
+pub(super) fn kernel(op: PredefinedOp, basic: BasicType) -> Option<Kernel> {
     macro_rules! integer {
         ($type:ty) => {
             Some(match op {
@@ -61,12 +61,12 @@ pub(super) fn kernel(op: Predefined, basic: Basic) -> Option<Kernel> {
     }
     /// Operators on truth values: anything but 0 is true, the result is 0 or 1.
     trait Logical {
-        fn kernel(op: Predefined) -> Option<Kernel>;
+        fn kernel(op: PredefinedOp) -> Option<Kernel>;
     }
     macro_rules! logical {
         ($($type:ty)*) => {$(
             impl Logical for $type {
-                fn kernel(op: Predefined) -> Option<Kernel> {
+                fn kernel(op: PredefinedOp) -> Option<Kernel> {
                     Some(match op {
                         Land => scalar_kernel!($type, |x, y| ((x != 0) & (y != 0)) as $type),
                         Lor => scalar_kernel!($type, |x, y| ((x != 0) | (y != 0)) as $type),
@@ -78,50 +78,50 @@ pub(super) fn kernel(op: Predefined, basic: Basic) -> Option<Kernel> {
         )*};
     }
     logical!(i8 i16 i32 i64 i128 u8 u16 u32 u64 u128);
-    fn logical<T: Logical>(op: Predefined) -> Option<Kernel> {
+    fn logical<T: Logical>(op: PredefinedOp) -> Option<Kernel> {
         T::kernel(op)
     }
 
     match basic {
-        Basic::I8 => integer!(i8),
-        Basic::I16 => integer!(i16),
-        Basic::I32 => integer!(i32),
-        Basic::I64 => integer!(i64),
-        Basic::I128 => integer!(i128),
-        Basic::U8 => integer!(u8),
-        Basic::U16 => integer!(u16),
-        Basic::U32 => integer!(u32),
-        Basic::U64 => integer!(u64),
-        Basic::Half => float!(F16),
-        Basic::F32 => float!(f32),
-        Basic::F64 => float!(f64),
-        Basic::LongDouble => float!(LongDouble),
-        Basic::Quad => float!(F128),
-        Basic::ComplexHalf => complex!(F16),
-        Basic::ComplexF32 => complex!(f32),
-        Basic::ComplexF64 => complex!(f64),
-        Basic::ComplexLongDouble => complex!(LongDouble),
-        Basic::ComplexQuad => complex!(F128),
-        Basic::Bool | Basic::Logical8 => logical::<u8>(op),
-        Basic::Logical16 => logical::<u16>(op),
-        Basic::Logical32 => logical::<u32>(op),
-        Basic::Logical64 => logical::<u64>(op),
-        Basic::Logical128 => logical::<u128>(op),
-        Basic::Byte => Some(match op {
+        BasicType::I8 => integer!(i8),
+        BasicType::I16 => integer!(i16),
+        BasicType::I32 => integer!(i32),
+        BasicType::I64 => integer!(i64),
+        BasicType::I128 => integer!(i128),
+        BasicType::U8 => integer!(u8),
+        BasicType::U16 => integer!(u16),
+        BasicType::U32 => integer!(u32),
+        BasicType::U64 => integer!(u64),
+        BasicType::Half => float!(F16),
+        BasicType::F32 => float!(f32),
+        BasicType::F64 => float!(f64),
+        BasicType::LongDouble => float!(LongDouble),
+        BasicType::Quad => float!(F128),
+        BasicType::ComplexHalf => complex!(F16),
+        BasicType::ComplexF32 => complex!(f32),
+        BasicType::ComplexF64 => complex!(f64),
+        BasicType::ComplexLongDouble => complex!(LongDouble),
+        BasicType::ComplexQuad => complex!(F128),
+        BasicType::Bool | BasicType::Logical8 => logical::<u8>(op),
+        BasicType::Logical16 => logical::<u16>(op),
+        BasicType::Logical32 => logical::<u32>(op),
+        BasicType::Logical64 => logical::<u64>(op),
+        BasicType::Logical128 => logical::<u128>(op),
+        BasicType::Byte => Some(match op {
             Band => scalar_kernel!(u8, |x, y| x & y),
             Bor => scalar_kernel!(u8, |x, y| x | y),
             Bxor => scalar_kernel!(u8, |x, y| x ^ y),
             _ => return None,
         }),
-        Basic::Char => integer!(c_char),
-        Basic::WideChar | Basic::Packed => None,
-        Basic::FloatInt => pair!(f32, i32),
-        Basic::DoubleInt => pair!(f64, i32),
-        Basic::LongInt => pair!(i64, i32),
-        Basic::TwoInt | Basic::TwoInteger => pair!(i32, i32),
-        Basic::ShortInt => pair!(i16, i32),
-        Basic::LongDoubleInt => pair!(LongDouble, i32),
-        Basic::TwoReal => pair!(f32, f32),
-        Basic::TwoDouble => pair!(f64, f64),
+        BasicType::Char => integer!(c_char),
+        BasicType::WideChar | BasicType::Packed => None,
+        BasicType::FloatInt => pair!(f32, i32),
+        BasicType::DoubleInt => pair!(f64, i32),
+        BasicType::LongInt => pair!(i64, i32),
+        BasicType::TwoInt | BasicType::TwoInteger => pair!(i32, i32),
+        BasicType::ShortInt => pair!(i16, i32),
+        BasicType::LongDoubleInt => pair!(LongDouble, i32),
+        BasicType::TwoReal => pair!(f32, f32),
+        BasicType::TwoDouble => pair!(f64, f64),
     }
 }

@@ -1,13 +1,13 @@
 //! The wait and test families: of one request, of all, of any and of some (MPI 5.0, 3.7.3 to 3.7.6).
 
-use mica_protocol::{Poll, State, WaitList};
+use mica_protocol::{EngineState, Poll, WaitList};
 
-use super::{Outcome, Request, SENT_HANDLE, forget, list_all, plain};
+use super::{Request, RequestOutcome, SENT_HANDLE, forget, list_all, plain};
 use crate::error::Result;
 use crate::process;
 
 /// Takes the handle back, unless the request is persistent, and gives the outcome as the program may see it.
-fn finish(handle: u32, outcome: Outcome) -> Outcome {
+fn finish(handle: u32, outcome: RequestOutcome) -> RequestOutcome {
     if !outcome.keep {
         forget(handle);
     }
@@ -18,9 +18,9 @@ fn finish(handle: u32, outcome: Outcome) -> Outcome {
 ///
 /// # Errors
 /// `MPI_ERR_REQUEST`; `MPI_ERR_NO_MEM`. The operation's own error is in the outcome.
-pub fn wait(handle: u32) -> Result<Outcome> {
+pub fn wait(handle: u32) -> Result<RequestOutcome> {
     let Some(request) = Request::resolve(handle)? else {
-        return Ok(Outcome::EMPTY);
+        return Ok(RequestOutcome::EMPTY);
     };
     Ok(finish(handle, request.wait()?))
 }
@@ -29,7 +29,7 @@ pub fn wait(handle: u32) -> Result<Outcome> {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn test(handle: u32) -> Result<Option<Outcome>> {
+pub fn test(handle: u32) -> Result<Option<RequestOutcome>> {
     Ok(get(handle, true)?.map(|outcome| finish(handle, outcome)))
 }
 
@@ -37,12 +37,12 @@ pub fn test(handle: u32) -> Result<Option<Outcome>> {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn status(handle: u32) -> Result<Option<Outcome>> {
-    Ok(get(handle, false)?.map(Outcome::settled))
+pub fn status(handle: u32) -> Result<Option<RequestOutcome>> {
+    Ok(get(handle, false)?.map(RequestOutcome::settled))
 }
 
 #[inline]
-fn get(handle: u32, take: bool) -> Result<Option<Outcome>> {
+fn get(handle: u32, take: bool) -> Result<Option<RequestOutcome>> {
     match plain::is_incomplete(handle)? {
         true => Ok(None),
         false => get_any(handle, take),
@@ -50,16 +50,16 @@ fn get(handle: u32, take: bool) -> Result<Option<Outcome>> {
 }
 
 /// The same of a request of any kind.
-fn get_any(handle: u32, take: bool) -> Result<Option<Outcome>> {
+fn get_any(handle: u32, take: bool) -> Result<Option<RequestOutcome>> {
     if handle == SENT_HANDLE {
         // No poll: what completed in the call that began it says nothing of waiting.
-        return Ok(Some(Outcome::SENT));
+        return Ok(Some(RequestOutcome::SENT));
     }
     let poll = process::begin_poll();
     let Some(request) = Request::resolve(handle)? else {
-        return Ok(Some(Outcome::EMPTY));
+        return Ok(Some(RequestOutcome::EMPTY));
     };
-    let question = |state: &mut State, arrived: &mut bool| {
+    let question = |state: &mut EngineState, arrived: &mut bool| {
         if let Some(outcome) = request.poll(state, take) {
             return Ok(Some(outcome));
         }
@@ -81,10 +81,10 @@ fn resolve_all(handles: &[u32]) -> Result<Vec<Option<Request>>> {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn wait_all(handles: &[u32]) -> Result<Vec<Outcome>> {
+pub fn wait_all(handles: &[u32]) -> Result<Vec<RequestOutcome>> {
     let requests = resolve_all(handles)?;
     let outcome = |(i, &handle): (usize, &u32)| match &requests[i] {
-        None => Ok(Outcome::EMPTY),
+        None => Ok(RequestOutcome::EMPTY),
         Some(request) => Ok(finish(handle, request.wait_among(&requests[i + 1..])?)),
     };
     handles.iter().enumerate().map(outcome).collect()
@@ -94,17 +94,17 @@ pub fn wait_all(handles: &[u32]) -> Result<Vec<Outcome>> {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn test_all(handles: &[u32]) -> Result<Option<Vec<Outcome>>> {
+pub fn test_all(handles: &[u32]) -> Result<Option<Vec<RequestOutcome>>> {
     let poll = process::begin_poll();
     let requests = resolve_all(handles)?;
-    let question = |state: &mut State, arrived: &mut bool| {
+    let question = |state: &mut EngineState, arrived: &mut bool| {
         *arrived = state.progress()?;
-        let all = |state: &mut State, take: bool| -> Option<Vec<Outcome>> {
+        let all = |state: &mut EngineState, take: bool| -> Option<Vec<RequestOutcome>> {
             requests
                 .iter()
                 .map(|r| {
                     r.as_ref()
-                        .map_or(Some(Outcome::EMPTY), |r| r.poll(state, take))
+                        .map_or(Some(RequestOutcome::EMPTY), |r| r.poll(state, take))
                 })
                 .collect()
         };
@@ -125,7 +125,7 @@ pub fn test_all(handles: &[u32]) -> Result<Option<Vec<Outcome>>> {
 }
 
 /// The first complete request, in turn.
-fn any(requests: &[Option<Request>], state: &mut State) -> Option<(usize, Outcome)> {
+fn any(requests: &[Option<Request>], state: &mut EngineState) -> Option<(usize, RequestOutcome)> {
     requests
         .iter()
         .enumerate()
@@ -133,8 +133,11 @@ fn any(requests: &[Option<Request>], state: &mut State) -> Option<(usize, Outcom
 }
 
 /// All requests that are complete; `None` if none is.
-fn some(requests: &[Option<Request>], state: &mut State) -> Option<Vec<(usize, Outcome)>> {
-    let done: Vec<(usize, Outcome)> = requests
+fn some(
+    requests: &[Option<Request>],
+    state: &mut EngineState,
+) -> Option<Vec<(usize, RequestOutcome)>> {
+    let done: Vec<(usize, RequestOutcome)> = requests
         .iter()
         .enumerate()
         .filter_map(|(i, r)| Some((i, r.as_ref()?.poll(state, true)?)))
@@ -144,13 +147,13 @@ fn some(requests: &[Option<Request>], state: &mut State) -> Option<Vec<(usize, O
 
 fn drive_any<R>(
     requests: &[Option<Request>],
-    pick: impl Fn(&[Option<Request>], &mut State) -> Option<R>,
+    pick: impl Fn(&[Option<Request>], &mut EngineState) -> Option<R>,
 ) -> Result<Option<R>> {
     if none_active(requests) {
         return Ok(None);
     }
     let engine = process::engine()?;
-    let waiting = |state: &State, list: &mut WaitList| {
+    let waiting = |state: &EngineState, list: &mut WaitList| {
         list_all(requests.iter().flatten(), state, list);
     };
     Ok(Some(engine.drive(waiting, |state| pick(requests, state))?))
@@ -159,13 +162,13 @@ fn drive_any<R>(
 fn test_any_with<R>(
     poll: Poll<'_>,
     requests: &[Option<Request>],
-    pick: impl Fn(&[Option<Request>], &mut State) -> Option<R>,
+    pick: impl Fn(&[Option<Request>], &mut EngineState) -> Option<R>,
 ) -> Result<Option<R>> {
-    let question = |state: &mut State, arrived: &mut bool| {
+    let question = |state: &mut EngineState, arrived: &mut bool| {
         *arrived = state.progress()?;
         Ok(pick(requests, state))
     };
-    let about = |state: &State, list: &mut WaitList| {
+    let about = |state: &EngineState, list: &mut WaitList| {
         list_all(requests.iter().flatten(), state, list);
     };
     Ok(poll.ask(question, about)?)
@@ -173,7 +176,7 @@ fn test_any_with<R>(
 
 /// What a call on several requests found: nothing to wait for, nothing complete yet, or what completed.
 #[derive(Debug, Clone)]
-pub enum Found<T> {
+pub enum FoundRequests<T> {
     /// All handles are `MPI_REQUEST_NULL`.
     NoneActive,
     /// Nothing is complete.
@@ -182,20 +185,23 @@ pub enum Found<T> {
     Complete(T),
 }
 
-fn found_one(handles: &[u32], found: Option<(usize, Outcome)>) -> Found<(usize, Outcome)> {
+fn found_one(
+    handles: &[u32],
+    found: Option<(usize, RequestOutcome)>,
+) -> FoundRequests<(usize, RequestOutcome)> {
     match found {
-        None => Found::NotYet,
-        Some((i, outcome)) => Found::Complete((i, finish(handles[i], outcome))),
+        None => FoundRequests::NotYet,
+        Some((i, outcome)) => FoundRequests::Complete((i, finish(handles[i], outcome))),
     }
 }
 
 fn found_some(
     handles: &[u32],
-    found: Option<Vec<(usize, Outcome)>>,
-) -> Found<Vec<(usize, Outcome)>> {
+    found: Option<Vec<(usize, RequestOutcome)>>,
+) -> FoundRequests<Vec<(usize, RequestOutcome)>> {
     match found {
-        None => Found::NotYet,
-        Some(done) => Found::Complete(
+        None => FoundRequests::NotYet,
+        Some(done) => FoundRequests::Complete(
             done.into_iter()
                 .map(|(i, outcome)| (i, finish(handles[i], outcome)))
                 .collect(),
@@ -211,10 +217,10 @@ fn none_active(requests: &[Option<Request>]) -> bool {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn wait_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
+pub fn wait_any(handles: &[u32]) -> Result<FoundRequests<(usize, RequestOutcome)>> {
     let requests = resolve_all(handles)?;
     if none_active(&requests) {
-        return Ok(Found::NoneActive);
+        return Ok(FoundRequests::NoneActive);
     }
     Ok(found_one(handles, drive_any(&requests, any)?))
 }
@@ -223,11 +229,11 @@ pub fn wait_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn test_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
+pub fn test_any(handles: &[u32]) -> Result<FoundRequests<(usize, RequestOutcome)>> {
     let poll = process::begin_poll();
     let requests = resolve_all(handles)?;
     if none_active(&requests) {
-        return Ok(Found::NoneActive);
+        return Ok(FoundRequests::NoneActive);
     }
     Ok(found_one(handles, test_any_with(poll?, &requests, any)?))
 }
@@ -236,10 +242,10 @@ pub fn test_any(handles: &[u32]) -> Result<Found<(usize, Outcome)>> {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn wait_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
+pub fn wait_some(handles: &[u32]) -> Result<FoundRequests<Vec<(usize, RequestOutcome)>>> {
     let requests = resolve_all(handles)?;
     if none_active(&requests) {
-        return Ok(Found::NoneActive);
+        return Ok(FoundRequests::NoneActive);
     }
     Ok(found_some(handles, drive_any(&requests, some)?))
 }
@@ -248,11 +254,11 @@ pub fn wait_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
 ///
 /// # Errors
 /// As [`wait`].
-pub fn test_some(handles: &[u32]) -> Result<Found<Vec<(usize, Outcome)>>> {
+pub fn test_some(handles: &[u32]) -> Result<FoundRequests<Vec<(usize, RequestOutcome)>>> {
     let poll = process::begin_poll();
     let requests = resolve_all(handles)?;
     if none_active(&requests) {
-        return Ok(Found::NoneActive);
+        return Ok(FoundRequests::NoneActive);
     }
     Ok(found_some(handles, test_any_with(poll?, &requests, some)?))
 }

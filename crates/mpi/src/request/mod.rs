@@ -8,20 +8,21 @@ use std::fmt::{self, Debug};
 use std::sync::{Arc, Mutex};
 
 use mica_protocol::{
-    Failure, OneThreadAtATime, Pending, RecvId, ScheduleId, SendId, State, WaitKind, WaitList,
+    EngineState, OneThreadAtATime, Pending, RecvId, ScheduleFailure, ScheduleId, SendId, WaitKind,
+    WaitList,
 };
 
-use crate::collective::Label;
+use crate::collective::CallLabel;
 use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::handle::{self, Table};
+use crate::handle::{self, HandleTable};
 use crate::process;
 use crate::pt2pt::{self, Status};
 use crate::sync::lock;
 
 pub use complete::{
-    Found, status, test, test_all, test_any, test_some, wait, wait_all, wait_any, wait_some,
+    FoundRequests, status, test, test_all, test_any, test_some, wait, wait_all, wait_any, wait_some,
 };
 pub use plain::{wait_plain, wait_plain_among};
 
@@ -29,17 +30,17 @@ pub use plain::{wait_plain, wait_plain_among};
 #[derive(Debug, Clone)]
 pub struct Request {
     comm: Option<Comm>,
-    work: Work,
+    work: RequestWork,
 }
 
 #[derive(Debug, Clone)]
-enum Work {
+enum RequestWork {
     /// A send that was complete when its call returned.
     Sent,
     Send(SendId),
     Receive(RecvId),
     Done(Status),
-    Schedule(ScheduleId, Label),
+    Schedule(ScheduleId, CallLabel),
     Persistent(Arc<Persistent>),
     Custom(Arc<dyn Operation>),
 }
@@ -50,7 +51,7 @@ pub trait Operation: Any + Send + Sync + Debug {
     fn name(&self) -> &'static str;
 
     /// Its end, if it has come. `take`: the request is used up then (or inactive, if persistent). Runs inside the engine.
-    fn poll(&self, state: &mut State, take: bool) -> Option<(Status, Option<Error>)>;
+    fn poll(&self, state: &mut EngineState, take: bool) -> Option<(Status, Option<Error>)>;
 
     /// Called after [`Operation::poll`] has given its end to the program, outside the engine: may call the program. `taken`:
     /// the request is used up; otherwise the program only asked (`MPI_Request_get_status`).
@@ -95,7 +96,7 @@ impl Debug for Persistent {
 
 /// How a request ended.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct RequestOutcome {
     /// Its status.
     pub status: Status,
     /// Its error, if it failed.
@@ -110,8 +111,8 @@ pub struct Outcome {
     after: Option<(Arc<dyn Operation>, bool)>,
 }
 
-impl Outcome {
-    const EMPTY: Outcome = Outcome {
+impl RequestOutcome {
+    const EMPTY: RequestOutcome = RequestOutcome {
         status: Status::EMPTY,
         error: None,
         comm: 0,
@@ -121,13 +122,13 @@ impl Outcome {
     };
 
     /// Of a send that was complete when its call returned.
-    const SENT: Outcome = Outcome {
+    const SENT: RequestOutcome = RequestOutcome {
         keep: false,
-        ..Outcome::EMPTY
+        ..RequestOutcome::EMPTY
     };
 
     /// To be called outside the engine before the outcome is given away.
-    fn settled(mut self) -> Outcome {
+    fn settled(mut self) -> RequestOutcome {
         if let Some((operation, taken)) = self.after.take() {
             let (status, error) = operation.complete(self.status, taken);
             self.status = status;
@@ -137,10 +138,10 @@ impl Outcome {
     }
 }
 
-static REQUESTS: Table<Request> = Table::new(handle::Kind::Request);
+static REQUESTS: HandleTable<Request> = HandleTable::new(handle::HandleKind::Request);
 
 /// The handle that all sends share which were complete when their call returned: nothing needs to be remembered of them.
-pub(crate) const SENT_HANDLE: u32 = handle::Kind::Request.reserved_handle();
+pub(crate) const SENT_HANDLE: u32 = handle::HandleKind::Request.reserved_handle();
 
 /// Does without the lock of the handles: the program has promised to keep its threads apart.
 pub(crate) fn elide_table_lock(promise: OneThreadAtATime) {
@@ -156,20 +157,20 @@ impl Request {
     /// A send that is complete already.
     pub const SENT: Request = Request {
         comm: None,
-        work: Work::Sent,
+        work: RequestWork::Sent,
     };
 
     pub(crate) fn send(comm: &Comm, id: SendId) -> Request {
         Request {
             comm: Some(comm.clone()),
-            work: Work::Send(id),
+            work: RequestWork::Send(id),
         }
     }
 
     pub(crate) fn receive(comm: &Comm, id: RecvId) -> Request {
         Request {
             comm: Some(comm.clone()),
-            work: Work::Receive(id),
+            work: RequestWork::Receive(id),
         }
     }
 
@@ -177,14 +178,14 @@ impl Request {
     pub(crate) const fn done(status: Status) -> Request {
         Request {
             comm: None,
-            work: Work::Done(status),
+            work: RequestWork::Done(status),
         }
     }
 
-    pub(crate) fn schedule(comm: &Comm, id: ScheduleId, label: Label) -> Request {
+    pub(crate) fn schedule(comm: &Comm, id: ScheduleId, label: CallLabel) -> Request {
         Request {
             comm: Some(comm.clone()),
-            work: Work::Schedule(id, label),
+            work: RequestWork::Schedule(id, label),
         }
     }
 
@@ -192,7 +193,7 @@ impl Request {
     pub fn custom(comm: Option<&Comm>, operation: Arc<dyn Operation>) -> Request {
         Request {
             comm: comm.cloned(),
-            work: Work::Custom(operation),
+            work: RequestWork::Custom(operation),
         }
     }
 
@@ -207,7 +208,7 @@ impl Request {
         };
         Request {
             comm: Some(comm.clone()),
-            work: Work::Persistent(Arc::new(persistent)),
+            work: RequestWork::Persistent(Arc::new(persistent)),
         }
     }
 
@@ -218,7 +219,7 @@ impl Request {
     #[inline(always)]
     pub fn register(self) -> Result<u32> {
         match self.work {
-            Work::Sent => Ok(SENT_HANDLE),
+            RequestWork::Sent => Ok(SENT_HANDLE),
             _ => REQUESTS.try_insert(self).or_else(without_handle),
         }
     }
@@ -242,20 +243,20 @@ impl Request {
     fn resolve_active(handle: u32) -> Result<Option<Request>> {
         Ok(
             Request::resolve(handle)?.filter(|request| match &request.work {
-                Work::Persistent(persistent) => lock(&persistent.active).is_some(),
+                RequestWork::Persistent(persistent) => lock(&persistent.active).is_some(),
                 _ => true,
             }),
         )
     }
 
     /// Its end, if it has come. `take`: the engine forgets the operation then.
-    pub(crate) fn poll(&self, state: &mut State, take: bool) -> Option<Outcome> {
+    pub(crate) fn poll(&self, state: &mut EngineState, take: bool) -> Option<RequestOutcome> {
         let comm = self.comm.as_ref();
         let mut after = None;
         let (status, error) = match &self.work {
-            Work::Sent => (Status::EMPTY, None),
-            Work::Done(status) => (*status, None),
-            Work::Send(id) => {
+            RequestWork::Sent => (Status::EMPTY, None),
+            RequestWork::Done(status) => (*status, None),
+            RequestWork::Send(id) => {
                 let sent = if take {
                     state.take_send(*id)
                 } else {
@@ -266,7 +267,7 @@ impl Request {
                 }
                 (Status::EMPTY, None)
             }
-            Work::Receive(id) => {
+            RequestWork::Receive(id) => {
                 let done = if take {
                     state.take_received(*id)
                 } else {
@@ -274,7 +275,7 @@ impl Request {
                 }?;
                 pt2pt::outcome(comm.expect("a receive has a communicator"), &done)
             }
-            Work::Schedule(id, _) => {
+            RequestWork::Schedule(id, _) => {
                 let end = if take {
                     state.take_schedule(*id)
                 } else {
@@ -285,29 +286,29 @@ impl Request {
                     end.err().map(|failure| failed(comm, failure)),
                 )
             }
-            Work::Persistent(persistent) => {
+            RequestWork::Persistent(persistent) => {
                 let mut active = lock(&persistent.active);
                 let Some(request) = active.as_ref() else {
-                    return Some(Outcome::EMPTY);
+                    return Some(RequestOutcome::EMPTY);
                 };
                 let outcome = request.poll(state, take)?;
                 if take {
                     *active = None;
                 }
-                return Some(Outcome {
+                return Some(RequestOutcome {
                     keep: true,
                     comm: comm.map_or(0, Comm::handle),
                     ..outcome
                 });
             }
-            Work::Custom(operation) => {
+            RequestWork::Custom(operation) => {
                 let end = operation.poll(state, take)?;
                 after = Some((operation.clone(), take));
                 end
             }
         };
         let comm = comm.map_or(0, Comm::handle);
-        Some(Outcome {
+        Some(RequestOutcome {
             status,
             error,
             comm,
@@ -318,21 +319,25 @@ impl Request {
     }
 
     /// What it is, for people, unless it is complete.
-    fn pending(&self, state: &State) -> Option<Pending> {
+    fn pending(&self, state: &EngineState) -> Option<Pending> {
         match &self.work {
-            Work::Sent | Work::Done(_) => None,
-            Work::Send(id) => (!state.is_sent(*id)).then(|| state.pending_send(*id)),
-            Work::Receive(id) => state
+            RequestWork::Sent | RequestWork::Done(_) => None,
+            RequestWork::Send(id) => (!state.is_sent(*id)).then(|| state.pending_send(*id)),
+            RequestWork::Receive(id) => state
                 .received(*id)
                 .is_none()
                 .then(|| state.pending_receive(*id)),
-            Work::Schedule(id, label) => state.schedule_end(*id).is_none().then(|| Pending {
-                context: self.comm.as_ref().map(Comm::context),
-                name: label.name().map(Into::into),
-                ..Pending::of(WaitKind::Collective)
-            }),
-            Work::Persistent(persistent) => lock(&persistent.active).as_ref()?.pending(state),
-            Work::Custom(operation) => Some(Pending {
+            RequestWork::Schedule(id, label) => {
+                state.schedule_end(*id).is_none().then(|| Pending {
+                    context: self.comm.as_ref().map(Comm::context),
+                    name: label.name().map(Into::into),
+                    ..Pending::of(WaitKind::Collective)
+                })
+            }
+            RequestWork::Persistent(persistent) => {
+                lock(&persistent.active).as_ref()?.pending(state)
+            }
+            RequestWork::Custom(operation) => Some(Pending {
                 context: self.comm.as_ref().map(Comm::context),
                 name: Some(operation.name().into()),
                 ..Pending::of(WaitKind::Requests)
@@ -344,17 +349,17 @@ impl Request {
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM` when progress fails.
-    pub fn wait(&self) -> Result<Outcome> {
+    pub fn wait(&self) -> Result<RequestOutcome> {
         self.wait_among(&[])
     }
 
     /// The same, where the program also waits for `others`.
-    fn wait_among(&self, others: &[Option<Request>]) -> Result<Outcome> {
-        if let Work::Sent = self.work {
-            return Ok(Outcome {
+    fn wait_among(&self, others: &[Option<Request>]) -> Result<RequestOutcome> {
+        if let RequestWork::Sent = self.work {
+            return Ok(RequestOutcome {
                 keep: false,
                 empty: false,
-                ..Outcome::EMPTY
+                ..RequestOutcome::EMPTY
             });
         }
         let engine = process::engine()?;
@@ -373,15 +378,18 @@ impl Request {
     /// Marks it for cancellation. Outside the engine.
     fn cancel(&self) -> Result<()> {
         match &self.work {
-            Work::Receive(id) => process::engine()?.enter(|state| state.cancel_receive(*id)),
-            Work::Custom(operation) => return operation.cancel(),
-            Work::Persistent(persistent) => {
+            RequestWork::Receive(id) => process::engine()?.enter(|state| state.cancel_receive(*id)),
+            RequestWork::Custom(operation) => return operation.cancel(),
+            RequestWork::Persistent(persistent) => {
                 let active = lock(&persistent.active).clone();
                 if let Some(request) = active {
                     return request.cancel();
                 }
             }
-            Work::Sent | Work::Done(_) | Work::Send(_) | Work::Schedule(..) => {}
+            RequestWork::Sent
+            | RequestWork::Done(_)
+            | RequestWork::Send(_)
+            | RequestWork::Schedule(..) => {}
         }
         Ok(())
     }
@@ -390,17 +398,17 @@ impl Request {
     pub(crate) fn abandon(&self) -> Result<bool> {
         let engine = process::engine()?;
         match &self.work {
-            Work::Send(id) => engine.enter(|state| state.abandon_send(*id)),
-            Work::Receive(id) => engine.enter(|state| state.abandon_receive(*id)),
-            Work::Schedule(id, _) => engine.enter(|state| state.abandon_schedule(*id)),
-            Work::Custom(operation) => return operation.abandon(),
-            Work::Persistent(persistent) => {
+            RequestWork::Send(id) => engine.enter(|state| state.abandon_send(*id)),
+            RequestWork::Receive(id) => engine.enter(|state| state.abandon_receive(*id)),
+            RequestWork::Schedule(id, _) => engine.enter(|state| state.abandon_schedule(*id)),
+            RequestWork::Custom(operation) => return operation.abandon(),
+            RequestWork::Persistent(persistent) => {
                 let active = lock(&persistent.active).take();
                 if let Some(request) = active {
                     return request.abandon();
                 }
             }
-            Work::Sent | Work::Done(_) => {}
+            RequestWork::Sent | RequestWork::Done(_) => {}
         }
         Ok(true)
     }
@@ -409,7 +417,7 @@ impl Request {
 /// Lists the requests that are not complete.
 fn list_all<'a>(
     requests: impl IntoIterator<Item = &'a Request>,
-    state: &State,
+    state: &EngineState,
     list: &mut WaitList,
 ) {
     for request in requests {
@@ -424,15 +432,19 @@ fn list_all<'a>(
 
 /// The error of a schedule that ended early.
 #[cold]
-fn failed(comm: Option<&Comm>, failure: Failure) -> Error {
+fn failed(comm: Option<&Comm>, failure: ScheduleFailure) -> Error {
     match (failure, comm) {
-        (Failure::Truncated(done), Some(comm)) => pt2pt::outcome(comm, &done)
+        (ScheduleFailure::Truncated(done), Some(comm)) => pt2pt::outcome(comm, &done)
             .1
             .expect("a truncated message is an error"),
-        (Failure::Truncated(_), None) => Error::other(c::ERR_TRUNCATE, "a message did not fit"),
-        (Failure::Local(code), _) => Error::other(code, "the local part of the operation failed"),
-        (Failure::Task(error), _) => Error::other(error.code, error.detail),
-        (Failure::Fault(fault), _) => fault.into(),
+        (ScheduleFailure::Truncated(_), None) => {
+            Error::other(c::ERR_TRUNCATE, "a message did not fit")
+        }
+        (ScheduleFailure::Local(code), _) => {
+            Error::other(code, "the local part of the operation failed")
+        }
+        (ScheduleFailure::Task(error), _) => Error::other(error.code, error.detail),
+        (ScheduleFailure::Fault(fault), _) => fault.into(),
     }
 }
 
@@ -442,7 +454,7 @@ fn failed(comm: Option<&Comm>, failure: Failure) -> Error {
 /// `MPI_ERR_REQUEST` when the request is not persistent, or active; those of the operation.
 pub fn start(handle: u32) -> Result<()> {
     let request = Request::resolve(handle)?.ok_or_else(null_request)?;
-    let Work::Persistent(persistent) = &request.work else {
+    let RequestWork::Persistent(persistent) = &request.work else {
         let reason = "only a persistent request can be started";
         return Err(Error::argument(
             c::ERR_REQUEST,
@@ -508,10 +520,12 @@ pub(crate) fn forget(handle: u32) {
 pub(crate) fn operation<T: Operation>(handle: u32) -> Result<Option<Arc<T>>> {
     let request = Request::resolve(handle)?.ok_or_else(null_request)?;
     let work = match &request.work {
-        Work::Persistent(persistent) => lock(&persistent.active).as_ref().map(|r| r.work.clone()),
+        RequestWork::Persistent(persistent) => {
+            lock(&persistent.active).as_ref().map(|r| r.work.clone())
+        }
         work => Some(work.clone()),
     };
-    let Some(Work::Custom(operation)) = work else {
+    let Some(RequestWork::Custom(operation)) = work else {
         return Ok(None);
     };
     let any: Arc<dyn Any + Send + Sync> = operation;

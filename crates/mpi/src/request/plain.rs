@@ -1,9 +1,9 @@
 //! The short way of completing a request, which most take: a send or receive that succeeds, waited
 //! for alone; and that of a test that finds one incomplete.
 
-use mica_protocol::{Completion, RecvId, SendId, State, WaitList};
+use mica_protocol::{EngineState, ReceiveCompletion, RecvId, SendId, WaitList};
 
-use super::{REQUESTS, SENT_HANDLE, Work, forget, list_all};
+use super::{REQUESTS, RequestWork, SENT_HANDLE, forget, list_all};
 use crate::error::Result;
 use crate::handle::Then;
 use crate::process;
@@ -49,9 +49,9 @@ fn wait_simple<I: Iterator<Item = u32>>(
 ) -> Result<Option<Status>> {
     // What is complete is used up at once.
     let found = REQUESTS.look_then(handle, |request| match &request.work {
-        Work::Done(status) => (Simple::Done(*status), Then::Remove),
-        Work::Send(id) => (Simple::Send(*id), Then::Keep),
-        Work::Receive(id) => (Simple::Receive(*id), Then::Keep),
+        RequestWork::Done(status) => (Simple::Done(*status), Then::Remove),
+        RequestWork::Send(id) => (Simple::Send(*id), Then::Keep),
+        RequestWork::Receive(id) => (Simple::Receive(*id), Then::Keep),
         _ => (Simple::Other, Then::Keep),
     });
     let simple = match found {
@@ -60,7 +60,7 @@ fn wait_simple<I: Iterator<Item = u32>>(
         None => return Ok(None),
     };
     let engine = process::engine()?;
-    let waiting = |state: &State, list: &mut WaitList| {
+    let waiting = |state: &EngineState, list: &mut WaitList| {
         let handles = std::iter::once(handle).chain(others());
         // The table's lock is not held while a request is asked: it may need others'.
         let all = handles.filter_map(|handle| REQUESTS.get(handle));
@@ -79,7 +79,7 @@ fn wait_simple<I: Iterator<Item = u32>>(
             Ok(Some(Status::EMPTY))
         }
         Simple::Receive(id) => {
-            let fits = |done: &Completion| !done.cancelled && done.sent <= done.capacity;
+            let fits = |done: &ReceiveCompletion| !done.cancelled && done.sent <= done.capacity;
             let done = engine.drive(waiting, |state| {
                 let done = state.received(id)?;
                 if fits(&done) {
@@ -105,26 +105,26 @@ fn wait_simple<I: Iterator<Item = u32>>(
 #[inline]
 pub(super) fn is_incomplete(handle: u32) -> Result<bool> {
     let simple = REQUESTS.look(handle, |request| match &request.work {
-        Work::Send(id) => Some(Simple::Send(*id)),
-        Work::Receive(id) => Some(Simple::Receive(*id)),
+        RequestWork::Send(id) => Some(Simple::Send(*id)),
+        RequestWork::Receive(id) => Some(Simple::Receive(*id)),
         _ => None,
     });
     let Some(Some(simple)) = simple else {
         return Ok(false);
     };
-    let is_complete = |state: &State| match simple {
+    let is_complete = |state: &EngineState| match simple {
         Simple::Send(id) => state.is_sent(id),
         Simple::Receive(id) => state.is_received(id),
         Simple::Done(_) | Simple::Other => false,
     };
-    let question = |state: &mut State, arrived: &mut bool| {
+    let question = |state: &mut EngineState, arrived: &mut bool| {
         if is_complete(state) {
             return Ok(Some(()));
         }
         *arrived = state.progress()?;
         Ok(is_complete(state).then_some(()))
     };
-    let about = |state: &State, list: &mut WaitList| match simple {
+    let about = |state: &EngineState, list: &mut WaitList| match simple {
         Simple::Send(id) => list.add(state.pending_send(id)),
         Simple::Receive(id) => list.add(state.pending_receive(id)),
         Simple::Done(_) | Simple::Other => {}

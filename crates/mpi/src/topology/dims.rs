@@ -45,7 +45,7 @@ pub fn create(nodes: i32, dims: &mut [i32]) -> Result<()> {
 
 /// `number` as a product of `count` factors, in decreasing order.
 fn balanced(number: u64, count: usize) -> Vec<u64> {
-    let mut search = Search {
+    let mut search = FactorSearch {
         divisors: divisors(number),
         primes: prime_factors(number),
         best: Vec::new(),
@@ -59,7 +59,7 @@ fn balanced(number: u64, count: usize) -> Vec<u64> {
 
 /// A search through the ways to write a number as a product, longest factor first, that leaves out what cannot be better
 /// than the best found.
-struct Search {
+struct FactorSearch {
     /// Of the number, in rising order.
     divisors: Vec<u64>,
     /// With repetitions, in rising order.
@@ -69,7 +69,7 @@ struct Search {
     spread: u64,
 }
 
-impl Search {
+impl FactorSearch {
     /// Tries all factors that may come next; `rest` is to be the product of `left` more.
     fn extend(&mut self, chosen: &mut Vec<u64>, rest: u64, left: usize) {
         let cap = chosen.last().copied().unwrap_or(rest);

@@ -12,7 +12,7 @@
 
 use std::cmp::Reverse;
 
-use mica_node::topology::{Place, UNKNOWN};
+use mica_node::topology::{CorePlace, UNKNOWN};
 
 use super::Cart;
 use crate::comm::Comm;
@@ -21,14 +21,14 @@ use crate::process;
 
 impl Comm {
     /// Where the first `ranks` ranks sit, as all processes know it alike.
-    pub(super) fn places(&self, ranks: usize) -> Result<Vec<Place>> {
+    pub(super) fn places(&self, ranks: usize) -> Result<Vec<CorePlace>> {
         let engine = process::engine()?;
         let place = |rank| match self.layout() {
             None => engine.place(self.peer(rank)),
             // The node as the largest part that there is.
-            Some(layout) => Place {
+            Some(layout) => CorePlace {
                 package: layout.node_of(rank) as u32,
-                ..Place::UNKNOWN
+                ..CorePlace::UNKNOWN
             },
         };
         Ok((0..ranks).map(place).collect())
@@ -39,12 +39,12 @@ impl Comm {
 const FAR: u64 = 4;
 
 /// The parts of the machine that a place lies in, the largest first.
-fn parts(place: &Place) -> [u32; FAR as usize] {
+fn parts(place: &CorePlace) -> [u32; FAR as usize] {
     [place.package, place.numa, place.shared_cache, place.core]
 }
 
 /// From 0 on the same core to [`FAR`].
-fn distance(a: &Place, b: &Place) -> u64 {
+fn distance(a: &CorePlace, b: &CorePlace) -> u64 {
     let (a, b) = (parts(a), parts(b));
     let shared = (0..a.len())
         .rev()
@@ -53,7 +53,7 @@ fn distance(a: &Place, b: &Place) -> u64 {
 }
 
 /// Whether some places lie apart from others.
-pub fn differ(places: impl IntoIterator<Item = Place>) -> bool {
+pub fn differ(places: impl IntoIterator<Item = CorePlace>) -> bool {
     let mut places = places.into_iter();
     let first = places.next();
     places.any(|place| first.is_some_and(|first| parts(&first) != parts(&place)))
@@ -82,7 +82,7 @@ impl Links {
     }
 
     /// How long all links are when node `i` sits at `places[order[i]]`.
-    fn length(&self, order: &[usize], places: &[Place]) -> u64 {
+    fn length(&self, order: &[usize], places: &[CorePlace]) -> u64 {
         let of = |from: usize| {
             let links = self.0[from].iter();
             links.map(move |&(to, weight)| {
@@ -93,7 +93,7 @@ impl Links {
     }
 
     /// `proposal` if it is better than no reordering.
-    fn choose(&self, proposal: Vec<usize>, places: &[Place]) -> Vec<usize> {
+    fn choose(&self, proposal: Vec<usize>, places: &[CorePlace]) -> Vec<usize> {
         let plain: Vec<usize> = (0..places.len()).collect();
         if self.length(&proposal, places) < self.length(&plain, places) {
             proposal
@@ -104,14 +104,14 @@ impl Links {
 }
 
 /// The processes sorted along the machine.
-fn along(places: &[Place]) -> Vec<usize> {
+fn along(places: &[CorePlace]) -> Vec<usize> {
     let mut slots: Vec<usize> = (0..places.len()).collect();
     slots.sort_by_key(|&i| (parts(&places[i]), places[i].processing_unit)); // stable: then by rank
     slots
 }
 
 /// The old rank of each rank of a grid, whose old ranks sit at `places`.
-pub fn grid(cart: &Cart, places: &[Place]) -> Vec<usize> {
+pub fn grid(cart: &Cart, places: &[CorePlace]) -> Vec<usize> {
     let slots = along(places);
     let whole = Brick {
         corner: vec![0; cart.dims().len()],
@@ -187,7 +187,7 @@ fn fill(
     cart: &Cart,
     brick: &Brick,
     slots: &[usize],
-    places: &[Place],
+    places: &[CorePlace],
     level: usize,
     order: &mut [usize],
 ) {
@@ -216,7 +216,7 @@ fn fill(
 }
 
 /// The old rank of each node of a graph, whose old ranks sit at `places`.
-pub fn graph(links: &Links, places: &[Place]) -> Vec<usize> {
+pub fn graph(links: &Links, places: &[CorePlace]) -> Vec<usize> {
     if !differ(places.iter().copied()) {
         return (0..places.len()).collect();
     }
@@ -243,8 +243,8 @@ pub fn graph(links: &Links, places: &[Place]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    fn place(core: u32, shared_cache: u32, package: u32) -> Place {
-        Place {
+    fn place(core: u32, shared_cache: u32, package: u32) -> CorePlace {
+        CorePlace {
             core,
             shared_cache,
             package,
@@ -254,7 +254,7 @@ mod tests {
     }
 
     /// `packages` of `caches` of `cores`, ranks spread round-robin over the packages.
-    fn machine(packages: u32, caches: u32, cores: u32) -> Vec<Place> {
+    fn machine(packages: u32, caches: u32, cores: u32) -> Vec<CorePlace> {
         let each = caches * cores;
         let rank = |r: u32| {
             let (package, core) = (r % packages, r % packages * each + r / packages);
@@ -277,7 +277,7 @@ mod tests {
     #[test]
     fn ranks_stay_where_nothing_is_known_or_all_is_alike() {
         let cart = grid_of(&[4, 3], true);
-        for place in [Place::UNKNOWN, place(0, 0, 0)] {
+        for place in [CorePlace::UNKNOWN, place(0, 0, 0)] {
             let places = vec![place; 12];
             assert!(grid(&cart, &places).into_iter().eq(0..12));
             assert!(graph(&Links::of_grid(&cart), &places).into_iter().eq(0..12));
@@ -287,11 +287,11 @@ mod tests {
     #[test]
     fn nodes_get_bricks() {
         // 4 x 4 cells on 4 nodes, ranks dealt round-robin: 2 x 2 cells a node.
-        let node = |r: u32| Place {
+        let node = |r: u32| CorePlace {
             package: r % 4,
-            ..Place::UNKNOWN
+            ..CorePlace::UNKNOWN
         };
-        let places: Vec<Place> = (0..16).map(node).collect();
+        let places: Vec<CorePlace> = (0..16).map(node).collect();
         let cart = grid_of(&[4, 4], false);
         let order = grid(&cart, &places);
         is_permutation(&order);
@@ -337,7 +337,7 @@ mod tests {
                 }
                 // Unequal parts, and a place that is not known.
                 places.truncate(places.len() - 1);
-                places[1] = Place::UNKNOWN;
+                places[1] = CorePlace::UNKNOWN;
             }
         }
     }
@@ -345,7 +345,7 @@ mod tests {
     #[test]
     fn pairs_of_a_graph_come_together() {
         // Node i talks to i + 4 only; ranks 0 to 3 sit in one package, 4 to 7 in the other.
-        let places: Vec<Place> = (0..8).map(|r| place(r, r / 4, r / 4)).collect();
+        let places: Vec<CorePlace> = (0..8).map(|r| place(r, r / 4, r / 4)).collect();
         let links = Links::new(8, (0..4).map(|i| (i, i + 4, 3)));
         let order = graph(&links, &places);
         is_permutation(&order);

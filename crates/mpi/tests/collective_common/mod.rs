@@ -8,9 +8,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use mica_channel::memory::{Block, Region, View, fill};
-use mica_mpi::collective::schedule::{Local, Schedule, Transfer};
+use mica_mpi::collective::schedule::{RoundTransfer, RoundWork, Schedule};
 use mica_mpi::collective::{
-    Blocks, Elements, Force, Layout, Place, Reduction, Thresholds, TwoLevel,
+    Blocks, Elements, Force, MessageThresholds, RankPlace, RanksByNode, Reduction, TwoLevel,
 };
 use mica_mpi::constants as c;
 use mica_mpi::datatype::Datatype;
@@ -59,7 +59,7 @@ pub fn simulate(schedules: &[Schedule], delivery: Delivery, reversed: bool) {
                 progress = true;
                 for transfer in &round.transfers {
                     match transfer {
-                        Transfer::Send { to, view } => {
+                        RoundTransfer::Send { to, view } => {
                             let bytes = (delivery == Delivery::Eager).then(|| pack(view));
                             ranks[me].untaken += usize::from(bytes.is_none());
                             let message = Message {
@@ -68,7 +68,7 @@ pub fn simulate(schedules: &[Schedule], delivery: Delivery, reversed: bool) {
                             };
                             wires.entry((me, *to)).or_default().push_back(message);
                         }
-                        Transfer::Receive { from, view } => {
+                        RoundTransfer::Receive { from, view } => {
                             ranks[me].receives.push((*from, view.clone()));
                         }
                     }
@@ -132,9 +132,9 @@ fn pack(view: &View) -> Vec<u8> {
     bytes
 }
 
-fn work(local: &Local) {
+fn work(local: &RoundWork) {
     match local {
-        Local::Copy { from, to } => {
+        RoundWork::Copy { from, to } => {
             assert_eq!(
                 from.len(),
                 to.len(),
@@ -142,7 +142,7 @@ fn work(local: &Local) {
             );
             to.copy_from(from);
         }
-        Local::Reduce {
+        RoundWork::Reduce {
             op,
             input,
             inout,
@@ -313,8 +313,8 @@ pub fn counts(size: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Thresholds that force the algorithms for short messages, those for long ones, and mixtures.
-pub fn thresholds() -> Vec<Thresholds> {
-    let short = Thresholds {
+pub fn thresholds() -> Vec<MessageThresholds> {
+    let short = MessageThresholds {
         bcast_scatter: usize::MAX,
         gather_linear: usize::MAX,
         allgather_ring: usize::MAX,
@@ -324,7 +324,7 @@ pub fn thresholds() -> Vec<Thresholds> {
         reduce_split: usize::MAX,
         reduce_scatter_pairwise: usize::MAX,
     };
-    let long = Thresholds {
+    let long = MessageThresholds {
         bcast_scatter: 0,
         gather_linear: 0,
         allgather_ring: 0,
@@ -337,18 +337,18 @@ pub fn thresholds() -> Vec<Thresholds> {
     vec![
         short,
         long,
-        Thresholds {
+        MessageThresholds {
             alltoall_window: usize::MAX,
             ..long
         },
-        Thresholds::DEFAULT,
+        MessageThresholds::DEFAULT,
     ]
 }
 
 /// Builds all ranks' schedules and runs them.
-pub fn run(size: usize, seed: usize, build: impl Fn(Place) -> mica_mpi::Result<Schedule>) {
+pub fn run(size: usize, seed: usize, build: impl Fn(RankPlace) -> mica_mpi::Result<Schedule>) {
     let schedules: Vec<Schedule> = (0..size)
-        .map(|rank| build(Place { rank, size }).expect("a schedule"))
+        .map(|rank| build(RankPlace { rank, size }).expect("a schedule"))
         .collect();
     let delivery = if seed.is_multiple_of(2) {
         Delivery::Eager
@@ -429,9 +429,9 @@ pub fn two_levels() -> Vec<TwoLevel> {
 pub fn run_on(
     names: &[u32],
     seed: usize,
-    build: impl Fn(&Layout) -> mica_mpi::Result<Schedule>,
+    build: impl Fn(&RanksByNode) -> mica_mpi::Result<Schedule>,
 ) -> Vec<Schedule> {
-    let layout = |rank| Layout::new(rank, names.iter().copied()).expect("several nodes");
+    let layout = |rank| RanksByNode::new(rank, names.iter().copied()).expect("several nodes");
     let schedules: Vec<Schedule> = (0..names.len())
         .map(|rank| build(&layout(rank)).expect("a schedule"))
         .collect();
@@ -445,7 +445,7 @@ pub fn network(names: &[u32], schedules: &[Schedule]) -> (usize, usize) {
     let (mut messages, mut bytes) = (0, 0);
     for (from, schedule) in schedules.iter().enumerate() {
         for transfer in schedule.rounds.iter().flat_map(|round| &round.transfers) {
-            if let Transfer::Send { to, view } = transfer
+            if let RoundTransfer::Send { to, view } = transfer
                 && names[from] != names[*to]
             {
                 messages += 1;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mica_channel::memory::View;
-use mica_mpi::collective::node::{Parts, What};
+use mica_mpi::collective::node::{CollectiveOperation, Parts};
 use mica_policy::collective::Collective;
 
 use crate::collective_common::{Kind, Memory, Operator, UNTOUCHED, value, values};
@@ -66,7 +66,7 @@ struct Expected {
 /// A collective that can be run, and its outcome checked.
 pub struct Case {
     pub spec: Spec,
-    pub parts: Vec<What>,
+    pub parts: Vec<CollectiveOperation>,
     expected: Vec<Expected>,
 }
 
@@ -167,7 +167,7 @@ impl Case {
             expected: Vec::new(),
         };
         match spec.collective {
-            Collective::Barrier => case.parts = vec![What::Barrier; spec.size],
+            Collective::Barrier => case.parts = vec![CollectiveOperation::Barrier; spec.size],
             Collective::Bcast => case.bcast(kit),
             Collective::Gather => case.gather(kit),
             Collective::Scatter => case.scatter(kit),
@@ -319,7 +319,7 @@ impl Case {
                     self.buffer(kit, "the message", &before, &message)
                 }
             };
-            self.parts.push(What::Bcast {
+            self.parts.push(CollectiveOperation::Bcast {
                 view: self.view(buffer),
                 root: spec.root,
             });
@@ -361,7 +361,7 @@ impl Case {
                 let buffer = self.buffer(kit, "the receive buffer", &before, &all);
                 self.parts_of(buffer, &starts, &lengths)
             });
-            self.parts.push(What::Gather {
+            self.parts.push(CollectiveOperation::Gather {
                 send,
                 parts,
                 root: spec.root,
@@ -385,7 +385,7 @@ impl Case {
                 let buffer = self.source(kit, &all);
                 self.parts_of(buffer, &starts, &lengths)
             });
-            self.parts.push(What::Scatter {
+            self.parts.push(CollectiveOperation::Scatter {
                 parts,
                 receive,
                 root: spec.root,
@@ -407,7 +407,8 @@ impl Case {
             let before = self.before(rank, &starts, &lengths, end);
             let buffer = self.buffer(kit, "the receive buffer", &before, &all);
             let parts = self.parts_of(buffer, &starts, &lengths);
-            self.parts.push(What::Allgather { send, parts });
+            self.parts
+                .push(CollectiveOperation::Allgather { send, parts });
         }
     }
 
@@ -446,7 +447,8 @@ impl Case {
             };
             let buffer = self.buffer(kit, "the receive buffer", &before, &want);
             let receive = self.parts_of(buffer, &starts, &received(rank));
-            self.parts.push(What::Alltoall { send, receive });
+            self.parts
+                .push(CollectiveOperation::Alltoall { send, receive });
         }
     }
 
@@ -478,7 +480,7 @@ impl Case {
                 };
                 self.buffer(kit, "the result", &before, &reduced)
             });
-            self.parts.push(What::Reduce {
+            self.parts.push(CollectiveOperation::Reduce {
                 reduction: operator.reduction(&kit.kinds[spec.kind], count),
                 send: send.map(|buffer| self.memory(buffer).elements()),
                 result: result.map(|buffer| self.memory(buffer).elements()),
@@ -506,7 +508,7 @@ impl Case {
                 false => vec![UNTOUCHED; counts[rank]],
             };
             let result = self.buffer_of(&kit.kinds[spec.kind], "the result", &before, want);
-            self.parts.push(What::ReduceScatter {
+            self.parts.push(CollectiveOperation::ReduceScatter {
                 reduction: operator.reduction(&kit.kinds[spec.kind], total),
                 send: send.map(|buffer| self.memory(buffer).elements()),
                 counts: Arc::clone(&counts),
@@ -539,7 +541,7 @@ impl Case {
             so_far = Some(with_own);
             let send = self.operand(kit, rank, count, false);
             let result = self.buffer(kit, "the result", &before, &want);
-            self.parts.push(What::Scan {
+            self.parts.push(CollectiveOperation::Scan {
                 reduction: operator.reduction(&kit.kinds[spec.kind], count),
                 send: send.map(|buffer| self.memory(buffer).elements()),
                 result: self.memory(result).elements(),

@@ -1,7 +1,7 @@
 //! Calls that do not go together: whoever can tell says so, and nobody writes where nothing is expected.
 
-use mica_mpi::collective::node::What;
-use mica_mpi::collective::node::direct::Direction;
+use mica_mpi::collective::node::CollectiveOperation;
+use mica_mpi::collective::node::direct::RootedDirection;
 use mica_mpi::constants as c;
 use mica_policy::collective::Collective;
 
@@ -29,7 +29,7 @@ fn spec(collective: Collective, size: usize, count: usize) -> Spec {
 
 /// All ways that there are to copy.
 fn ways() -> Vec<(Means, How)> {
-    use Direction::{Auto, Both, Pull, Push};
+    use RootedDirection::{Auto, Both, Pull, Push};
     let mut ways = vec![
         (Means::Nothing, CELLS),
         (Means::Nothing, How::Cells { base: 2 }),
@@ -85,7 +85,7 @@ fn different_calls_are_told_apart() {
 fn the_error_names_both_calls() {
     let kit = Kit::new();
     let mut parts = Case::new(&kit, spec(Collective::Allgather, 3, 4)).parts;
-    parts[1] = What::Barrier;
+    parts[1] = CollectiveOperation::Barrier;
     let operation = Operation::new(parts, CELLS, String::new());
     let results = ranks(3, Means::Nothing).run(&[operation], 1, 7).remove(0);
     let text = |rank: usize| {
@@ -130,7 +130,7 @@ fn a_message_that_is_too_long_is_the_error_of_its_receiver() {
                     _ => Memory::new(&kind, &vec![UNTOUCHED; long]),
                 };
                 let memories: Vec<Memory> = (0..size).map(memory).collect();
-                let part = |memory: &Memory| What::Bcast {
+                let part = |memory: &Memory| CollectiveOperation::Bcast {
                     view: memory.view(),
                     root: 0,
                 };
@@ -157,7 +157,12 @@ fn a_message_that_is_too_long_is_the_error_of_its_receiver() {
 }
 
 /// The calls that a rank may make, with their names.
-fn calls(kit: &Kit, size: usize, count: usize, root: usize) -> Vec<(&'static str, Vec<What>)> {
+fn calls(
+    kit: &Kit,
+    size: usize,
+    count: usize,
+    root: usize,
+) -> Vec<(&'static str, Vec<CollectiveOperation>)> {
     let make = |collective, uneven| {
         let spec = Spec {
             root,
@@ -360,7 +365,7 @@ fn different_lengths_are_refused() {
     let amounts = [(3, 4), (8, 30), (100, 101), (500, 3000), (4100, 4101)];
     let direct = How::Direct {
         by_address: true,
-        direction: Direction::Auto,
+        direction: RootedDirection::Auto,
     };
     for (means, how) in ways() {
         for size in [2, 4] {
@@ -415,7 +420,7 @@ fn a_team_survives_calls_that_do_not_go_together() {
     let ranks = ranks(3, Means::Cma);
     let direct = How::Direct {
         by_address: true,
-        direction: Direction::Auto,
+        direction: RootedDirection::Auto,
     };
     let case = |collective| Case::new(&kit, spec(collective, 3, 50));
     let (good, bad) = (case(Collective::Allreduce), case(Collective::Gather));

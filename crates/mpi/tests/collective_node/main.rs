@@ -10,8 +10,8 @@ mod rig;
 
 use cases::{Case, Kit, Spec, counts};
 use mica_channel::memory::{Shape, View};
-use mica_mpi::collective::node::direct::Direction;
-use mica_mpi::collective::node::{Parts, What};
+use mica_mpi::collective::node::direct::RootedDirection;
+use mica_mpi::collective::node::{CollectiveOperation, Parts};
 use mica_mpi::constants as c;
 use mica_policy::collective::Collective;
 use rig::{Form, How, Means, Operation, Random, Ranks};
@@ -105,7 +105,7 @@ fn long_sequences_of_direct_copies() {
 }
 
 fn how(random: &mut Random) -> How {
-    use Direction::{Auto, Both, Pull, Push};
+    use RootedDirection::{Auto, Both, Pull, Push};
     match random.one_in(5) {
         true => How::Cells { base: 0 },
         false => How::Direct {
@@ -164,7 +164,7 @@ fn every_collective_of_every_length() {
 /// Copies long enough to be shared out between the root and the others.
 #[test]
 fn long_direct_copies_go_every_way() {
-    use Direction::{Auto, Both, Pull, Push};
+    use RootedDirection::{Auto, Both, Pull, Push};
     let kit = Kit::new();
     let (size, mut seed) = (4, 0);
     for means in [Means::Cma, Means::Windows, Means::Mixed, Means::Refusing] {
@@ -250,7 +250,7 @@ fn buffers_that_move_keep_their_content() {
     }
     let how = How::Direct {
         by_address: true,
-        direction: Direction::Auto,
+        direction: RootedDirection::Auto,
     };
     for time in 0..4 {
         check(&ranks, &cases, &[how; 9], 3, time);
@@ -293,7 +293,7 @@ fn nowhere(bytes: usize) -> View {
 #[test]
 fn a_message_of_too_many_pieces_does_not_go_through_cells() {
     let ranks = Ranks::new(Form::flat(2, 256));
-    let bcast = |bytes| What::Bcast {
+    let bcast = |bytes| CollectiveOperation::Bcast {
         view: nowhere(bytes),
         root: 0,
     };
@@ -305,7 +305,7 @@ fn a_message_of_too_many_pieces_does_not_go_through_cells() {
 #[test]
 fn a_part_of_too_many_pieces_is_an_error_at_both_ends() {
     let ranks = Ranks::new(Form::flat(2, 256));
-    let gather = |send, parts| What::Gather {
+    let gather = |send, parts| CollectiveOperation::Gather {
         send: Some(nowhere(send)),
         parts,
         root: 0,

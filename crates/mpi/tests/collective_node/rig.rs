@@ -11,17 +11,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use mica_channel::area::{Area, TURNS};
-use mica_channel::direct::{Direct, Options, Usage, XpmemDevice};
-use mica_mpi::collective::node::What;
-use mica_mpi::collective::node::direct::Direction;
+use mica_channel::direct::{Direct, DirectOptions, Usage, XpmemDevice};
+use mica_mpi::collective::node::CollectiveOperation;
+use mica_mpi::collective::node::direct::RootedDirection;
 use mica_mpi::collective::node::perform::{self, perform};
-use mica_mpi::collective::node::shape::Tree;
-use mica_mpi::collective::node::team::{Team, Turn};
-use mica_mpi::collective::node::word::Kind;
+use mica_mpi::collective::node::shape::MemberTree;
+use mica_mpi::collective::node::team::{NodeGroup, OperationSlot};
+use mica_mpi::collective::node::word::OperationKind;
 use mica_mpi::error::Result;
 use mica_node::lock::ThreadMode;
 use mica_node::segment::{JobSegment, JobSpec};
-use mica_node::topology::Place;
+use mica_node::topology::CorePlace;
 use mica_node::tunables::{SegmentShape, segment_shape};
 
 /// Numbers that a seed gives.
@@ -110,7 +110,7 @@ thread_local! {
 /// A job for teams of `size` ranks, all of them this process, in whose areas cells have `cell` bytes.
 fn job(size: usize, cell: usize) -> &'static JobSegment {
     let make = || {
-        let places = vec![Place::UNKNOWN; size + 1];
+        let places = vec![CorePlace::UNKNOWN; size + 1];
         let shape = SegmentShape {
             cells: 8,
             area_bytes: (size * TURNS * cell) as u64,
@@ -131,21 +131,21 @@ static PROBE: AtomicU64 = AtomicU64::new(0x5eed_c0ff_ee00_1dea);
 
 /// Each member's channel.
 fn channels(segment: &'static JobSegment, size: usize, means: Means) -> Vec<Option<Direct>> {
-    let mapped = Options {
+    let mapped = DirectOptions {
         mapped: true,
         mapped_after: 1,
         mapped_min: 4096,
         mapped_max: 1 << 30,
-        ..Options::CMA
+        ..DirectOptions::CMA
     };
     let channel = |member: usize| {
         let rank = rank_of(member, size);
         let options = match means {
             Means::Nothing => return None,
-            Means::Off | Means::Refusing => Options::OFF,
-            Means::OneCannot if member + 1 == size => Options::OFF,
+            Means::Off | Means::Refusing => DirectOptions::OFF,
+            Means::OneCannot if member + 1 == size => DirectOptions::OFF,
             Means::Mapped => mapped,
-            _ => Options::CMA,
+            _ => DirectOptions::CMA,
         };
         let has_windows = match means {
             Means::Windows | Means::Refusing => true,
@@ -208,7 +208,7 @@ const IDLE: usize = 100_000;
 /// All ranks of a team.
 pub struct Ranks {
     pub form: Form,
-    teams: Vec<Rc<Team>>,
+    teams: Vec<Rc<NodeGroup>>,
     channels: Vec<Option<Direct>>,
 }
 
@@ -223,21 +223,21 @@ impl Ranks {
         let members: Vec<u32> = (0..form.size)
             .map(|member| rank_of(member, form.size))
             .collect();
-        let place = |rank: u32| Place {
+        let place = |rank: u32| CorePlace {
             package: rank / 6,
             shared_cache: rank / 3,
             core: rank,
-            ..Place::UNKNOWN
+            ..CorePlace::UNKNOWN
         };
-        let places: Vec<Place> = members.iter().map(|&rank| place(rank)).collect();
+        let places: Vec<CorePlace> = members.iter().map(|&rank| place(rank)).collect();
         let channels = channels(segment, form.size, form.means);
         let team = |(me, channel): (usize, &Option<Direct>)| {
             let area = Area::open(segment, context, &members, me);
             let area = area.expect("memory").expect("room");
             assert_eq!(area.cell_bytes(), form.cell);
-            let tree = form.fan.map(|fan| Tree::new(me, &places, fan));
+            let tree = form.fan.map(|fan| MemberTree::new(me, &places, fan));
             let reach = channel.as_ref().map(Direct::reach);
-            Rc::new(Team::new(
+            Rc::new(NodeGroup::new(
                 area,
                 reach,
                 tree,
@@ -263,7 +263,7 @@ impl Ranks {
     }
 
     /// Whether the operation's operands find room in cells.
-    pub fn fits(&self, what: &What) -> bool {
+    pub fn fits(&self, what: &CollectiveOperation) -> bool {
         what.fits(&self.teams[0])
     }
 
@@ -366,7 +366,7 @@ pub enum How {
     Direct {
         /// Copies by the kernel would do.
         by_address: bool,
-        direction: Direction,
+        direction: RootedDirection,
     },
 }
 
@@ -375,7 +375,7 @@ const MUCH: usize = 256;
 
 /// An operation with all ranks' buffers.
 pub struct Operation {
-    pub parts: Vec<What>,
+    pub parts: Vec<CollectiveOperation>,
     pub how: How,
     /// A rank that goes another way.
     odd: Option<(usize, How)>,
@@ -386,7 +386,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    pub fn new(parts: Vec<What>, how: How, name: String) -> Operation {
+    pub fn new(parts: Vec<CollectiveOperation>, how: How, name: String) -> Operation {
         Operation {
             parts,
             name,
@@ -405,7 +405,7 @@ impl Operation {
     }
 
     /// This rank's part.
-    fn begin(&self, team: &Rc<Team>, rank: usize) -> Task {
+    fn begin(&self, team: &Rc<NodeGroup>, rank: usize) -> Task {
         let how = match self.odd {
             Some((odd, how)) if odd == rank => how,
             _ => self.how,
@@ -417,28 +417,28 @@ impl Operation {
         // Where not all know the amounts, some offer what they have, and some do not.
         let offers = what.bytes().is_some() || what.longest() >= MUCH;
         let (by_address, is_direct, how) = match how {
-            How::Cells { base } => (false, false, perform::How::Cells { base }),
+            How::Cells { base } => (false, false, perform::PathChoice::Cells { base }),
             How::Direct {
                 by_address,
                 direction,
             } => {
-                let how = perform::How::Direct { direction, offers };
+                let how = perform::PathChoice::Direct { direction, offers };
                 (by_address, true, how)
             }
         };
-        let ticket = team.reserve(Kind::of(&what, is_direct), by_address);
+        let ticket = team.reserve(OperationKind::of(&what, is_direct), by_address);
         begun.set(begun.get() + 1);
         Box::pin(async move {
-            let turn = Turn::new(&team, ticket, waits);
+            let turn = OperationSlot::new(&team, ticket, waits);
             turn.begin(what.own_bytes(rank)).await;
             let result = perform(&turn, &what, how).await;
-            if matches!(what, What::Barrier) && result.is_ok() {
+            if matches!(what, CollectiveOperation::Barrier) && result.is_ok() {
                 assert_eq!(begun.get(), size, "rank {rank} has left the barrier");
             }
             turn.finish();
             result.map(|went| match went {
-                perform::Went::Cells => Went::Cells,
-                perform::Went::Mapped | perform::Went::ByAddress => Went::Direct,
+                perform::PathTaken::Cells => Went::Cells,
+                perform::PathTaken::Mapped | perform::PathTaken::ByAddress => Went::Direct,
             })
         })
     }

@@ -13,7 +13,7 @@
 //!
 //! Where one thread is inside the library at a time ([`ThreadMode::sole`]) updates are plain stores.
 
-use super::Mark;
+use super::FinishedMark;
 use crate::lock::ThreadMode;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -38,7 +38,7 @@ impl Completions {
 
     /// Completes operation `number`, once, and raises the member's own `mark`. If that has advanced: from where.
     #[inline(always)]
-    pub fn complete(&self, number: u64, mark: &Mark, mode: &ThreadMode) -> Option<u64> {
+    pub fn complete(&self, number: u64, mark: &FinishedMark, mode: &ThreadMode) -> Option<u64> {
         let (old, new) = match mode.sole() {
             Some(_section) => {
                 let old = self.completed.load(Ordering::Relaxed);
@@ -56,7 +56,7 @@ impl Completions {
 
     /// [`complete`](Self::complete) where other threads of this member may be at it, too: the count before and after.
     #[inline(never)]
-    fn complete_shared(&self, number: u64, mark: &Mark) -> (u64, u64) {
+    fn complete_shared(&self, number: u64, mark: &FinishedMark) -> (u64, u64) {
         let mut old = self.completed.load(Ordering::Relaxed);
         loop {
             let new = after_completing(old, number);
@@ -121,7 +121,7 @@ mod tests {
 
     /// The mark after each completion.
     fn marks(order: &[u64], mode: &ThreadMode) -> Vec<u64> {
-        let (account, mark) = (Completions::new(), Mark::new());
+        let (account, mark) = (Completions::new(), FinishedMark::new());
         let complete = |&number: &u64| {
             let before = mark.finished();
             let advanced = account.complete(number, &mark, mode);

@@ -13,12 +13,12 @@ const READY: u32 = 2;
 const REFUSED: u32 = 3;
 
 /// Looks at the state before a waiting member yields its core.
-const LOOKS: u32 = 100;
+const POLLS_BEFORE_YIELD: u32 = 100;
 
 /// The first line of an area; zeroed memory is the head of one that nobody has opened.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
-pub(super) struct Head {
+pub(super) struct AreaHead {
     state: AtomicU32,
     /// Members that have closed it, or were refused.
     left: AtomicU32,
@@ -48,7 +48,7 @@ impl Awaited {
     }
 }
 
-impl Head {
+impl AreaHead {
     /// Whether the area can be used: what `grant` says to the first member that asks, all others wait for and share.
     pub fn is_granted(&self, grant: impl FnOnce() -> bool) -> bool {
         let first =
@@ -67,7 +67,7 @@ impl Head {
             match self.state.load(Ordering::Acquire) {
                 READY => return true,
                 REFUSED => return false,
-                _ if looks < LOOKS => spin_loop(),
+                _ if looks < POLLS_BEFORE_YIELD => spin_loop(),
                 _ => yield_now(),
             }
             looks += 1;

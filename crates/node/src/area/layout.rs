@@ -1,29 +1,29 @@
 //! Where everything lies in an area: computed from the number of members and the bound, the same by all.
 
-use super::line::{Line, Mark};
+use super::line::{FinishedMark, FlagLine};
 use super::{CELL_MAX, CELL_MIN, TURNS};
 use crate::segment::{AREA_SPAN, PAGE};
 
 /// A member's lines, one a turn, and its mark.
-pub(super) const MEMBER_BYTES: usize = TURNS * size_of::<Line>() + size_of::<Mark>();
+pub(super) const MEMBER_BYTES: usize = TURNS * size_of::<FlagLine>() + size_of::<FinishedMark>();
 
 /// Sizes and offsets of an area: the head's page, the lines and marks of all members, the cells of all members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct AreaLayout {
     members: usize,
     /// A power of two, so that no cell shares a line with another, nor a page if it is longer than one.
     cell_bytes: usize,
 }
 
-impl Layout {
+impl AreaLayout {
     /// The layout for so many members whose cells have `bound` bytes together at most. `None` if that leaves too little for
     /// each.
-    pub fn new(members: usize, bound: u64) -> Option<Layout> {
+    pub fn new(members: usize, bound: u64) -> Option<AreaLayout> {
         let lines = (members.checked_mul(MEMBER_BYTES)?).checked_next_multiple_of(PAGE)?;
         let span = (AREA_SPAN as usize).checked_sub(PAGE + lines)?;
         let cells = usize::try_from(bound).unwrap_or(usize::MAX).min(span);
         let each = (cells / TURNS).checked_div(members)?.min(CELL_MAX);
-        (each >= CELL_MIN).then(|| Layout {
+        (each >= CELL_MIN).then(|| AreaLayout {
             members,
             cell_bytes: 1 << each.ilog2(),
         })
@@ -36,7 +36,7 @@ impl Layout {
     /// Offset of a line.
     #[inline(always)]
     pub fn line(&self, turn: usize, member: usize) -> usize {
-        self.lines(member) + turn * size_of::<Line>()
+        self.lines(member) + turn * size_of::<FlagLine>()
     }
 
     /// Offset of a mark.
@@ -81,7 +81,7 @@ mod tests {
     fn parts_do_not_overlap_and_stay_in_the_span() {
         for members in [1, 2, 3, 8, 31, 128, 1000, 8192] {
             for bound in [64 << 10, 4 << 20, u64::MAX] {
-                let Some(l) = Layout::new(members, bound) else {
+                let Some(l) = AreaLayout::new(members, bound) else {
                     assert!(bound / (TURNS as u64 * members as u64) < CELL_MIN as u64);
                     continue;
                 };
@@ -89,9 +89,9 @@ mod tests {
                 assert!((l.cell_bytes() * TURNS * members) as u64 <= bound);
                 let last = members - 1;
                 assert!(l.line(0, 0) >= PAGE && l.line(0, 0).is_multiple_of(128));
-                assert_eq!(l.mark(0), l.line(TURNS - 1, 0) + size_of::<Line>());
-                assert!(l.mark(0) + size_of::<Mark>() <= l.line(0, 1));
-                assert!(l.mark(last) + size_of::<Mark>() <= l.cell(0, 0));
+                assert_eq!(l.mark(0), l.line(TURNS - 1, 0) + size_of::<FlagLine>());
+                assert!(l.mark(0) + size_of::<FinishedMark>() <= l.line(0, 1));
+                assert!(l.mark(last) + size_of::<FinishedMark>() <= l.cell(0, 0));
                 assert!(l.cell(0, 0).is_multiple_of(PAGE));
                 assert_eq!(l.cell(TURNS - 1, 0) + l.cell_bytes(), l.cell(0, 1));
                 assert!(l.cell(TURNS - 1, last) + l.cell_bytes() <= l.bytes());
@@ -111,25 +111,27 @@ mod tests {
             (64, 16 * KIB, 4140 * KIB),
             (128, 8 * KIB, 4180 * KIB),
         ] {
-            let l = Layout::new(members, 4 << 20).expect("fits");
+            let l = AreaLayout::new(members, 4 << 20).expect("fits");
             assert_eq!((l.cell_bytes(), l.bytes()), (cell, bytes), "{members}");
         }
-        assert!(Layout::new(4096, 4 << 20).is_some() && Layout::new(4097, 4 << 20).is_none());
+        assert!(
+            AreaLayout::new(4096, 4 << 20).is_some() && AreaLayout::new(4097, 4 << 20).is_none()
+        );
     }
 
     #[test]
     fn what_is_too_small_is_refused() {
-        assert_eq!(Layout::new(2, 0), None);
+        assert_eq!(AreaLayout::new(2, 0), None);
         let least = (CELL_MIN * TURNS * 2) as u64;
-        assert_eq!(Layout::new(2, least - 1), None);
+        assert_eq!(AreaLayout::new(2, least - 1), None);
         assert_eq!(
-            Layout::new(2, least).map(|l| l.cell_bytes()),
+            AreaLayout::new(2, least).map(|l| l.cell_bytes()),
             Some(CELL_MIN)
         );
-        assert_eq!(Layout::new(0, 4 << 20), None);
-        assert_eq!(Layout::new(usize::MAX, u64::MAX), None);
+        assert_eq!(AreaLayout::new(0, 4 << 20), None);
+        assert_eq!(AreaLayout::new(usize::MAX, u64::MAX), None);
         assert_eq!(
-            Layout::new(2, 4 << 20).map(|l| l.cell_bytes()),
+            AreaLayout::new(2, 4 << 20).map(|l| l.cell_bytes()),
             Some(CELL_MAX)
         );
     }

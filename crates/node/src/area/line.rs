@@ -11,7 +11,7 @@ pub type Inline = [u64; INLINE / 8];
 /// One member's line of one turn. Written by that member only; zeroed memory is a line that nothing was published in.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct Line {
+pub struct FlagLine {
     stamp: AtomicU64,
     word: AtomicU64,
     data: UnsafeCell<Inline>,
@@ -23,20 +23,20 @@ pub struct Line {
 
 // SAFETY: `data` is written by the line's owner only, before it publishes a stamp, and read by whoever saw that stamp, until the
 // owner has learned that all have finished (module documentation). This type itself touches it through no shared reference.
-unsafe impl Sync for Line {}
+unsafe impl Sync for FlagLine {}
 
 #[cfg(not(loom))]
 const _: () = {
-    assert!(size_of::<Line>() == 128);
-    assert!(std::mem::offset_of!(Line, arrived) == 64);
-    assert!(size_of::<Mark>() == 128);
+    assert!(size_of::<FlagLine>() == 128);
+    assert!(std::mem::offset_of!(FlagLine, arrived) == 64);
+    assert!(size_of::<FinishedMark>() == 128);
 };
 
-impl Line {
+impl FlagLine {
     /// A line that nothing was published in.
     #[allow(clippy::new_without_default)] // loom's atomics have no const new, and nobody defaults a shared line
-    pub fn new() -> Line {
-        Line {
+    pub fn new() -> FlagLine {
+        FlagLine {
             stamp: AtomicU64::new(0),
             word: AtomicU64::new(0),
             data: UnsafeCell::new([0; INLINE / 8]),
@@ -116,15 +116,15 @@ impl Line {
 /// How many operations one member has finished: written by that member only, alone in its line.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub struct Mark {
+pub struct FinishedMark {
     finished: AtomicU64,
 }
 
-impl Mark {
+impl FinishedMark {
     /// The mark of a member that has finished nothing.
     #[allow(clippy::new_without_default)] // as for `Line`
-    pub fn new() -> Mark {
-        Mark {
+    pub fn new() -> FinishedMark {
+        FinishedMark {
             finished: AtomicU64::new(0),
         }
     }

@@ -34,13 +34,13 @@ mod tests;
 
 pub use budget::Budget;
 pub use completion::Completions;
-pub use line::{INLINE, Inline, Line, Mark};
+pub use line::{FinishedMark, FlagLine, INLINE, Inline};
 
 use crate::park::{Fencing, ParkingSpot};
 use crate::segment::JobSegment;
-use head::{Awaited, Head};
-use layout::Layout;
-use open::Mapping;
+use head::{AreaHead, Awaited};
+use layout::AreaLayout;
+use open::AreaMapping;
 use std::ptr::NonNull;
 
 /// Operations of one communicator whose lines and cells are apart.
@@ -55,14 +55,14 @@ pub const CELL_MAX: usize = 32 * 1024;
 /// Bytes of a cell in the area of so many members, whose cells have `bound` bytes together at most. `None` if that is too little for
 /// each to have one.
 pub fn cell_bytes(members: usize, bound: u64) -> Option<usize> {
-    Layout::new(members, bound).map(|layout| layout.cell_bytes())
+    AreaLayout::new(members, bound).map(|layout| layout.cell_bytes())
 }
 
 /// One member's view of an area, made by [`JobSegment::open_area`].
 #[derive(Debug)]
-pub struct Area {
-    mapping: Mapping,
-    layout: Layout,
+pub struct MappedCollectiveArea {
+    mapping: AreaMapping,
+    layout: AreaLayout,
     me: usize,
     fencing: Fencing,
     members: Box<[u32]>,
@@ -75,11 +75,11 @@ pub struct Area {
 
 // SAFETY: the mapping is shared memory that is only accessed through atomics, or under the protocol above; nothing is bound to
 // a thread.
-unsafe impl Send for Area {}
+unsafe impl Send for MappedCollectiveArea {}
 // SAFETY: as above.
-unsafe impl Sync for Area {}
+unsafe impl Sync for MappedCollectiveArea {}
 
-impl Area {
+impl MappedCollectiveArea {
     /// The members' ranks in the job, in the communicator's order: a member's number is its place here.
     #[inline]
     pub fn members(&self) -> &[u32] {
@@ -108,7 +108,7 @@ impl Area {
     /// # Panics
     /// If there is no such turn or member.
     #[inline(always)]
-    pub fn line(&self, turn: usize, member: usize) -> &Line {
+    pub fn line(&self, turn: usize, member: usize) -> &FlagLine {
         self.check(turn, member);
         // SAFETY: inside the mapping, of which head and lines are allocated; aligned; zeroed memory is a valid line, and all access
         // goes through its atomics and its cell.
@@ -120,7 +120,7 @@ impl Area {
     /// # Panics
     /// If there is no such member.
     #[inline(always)]
-    pub fn mark(&self, member: usize) -> &Mark {
+    pub fn mark(&self, member: usize) -> &FinishedMark {
         self.check(0, member);
         // SAFETY: as for the lines.
         unsafe { self.at(self.layout.mark(member)).cast().as_ref() }
@@ -143,7 +143,7 @@ impl Area {
     #[inline(always)]
     pub fn fetch(&self, turn: usize, bytes: usize) {
         let line = std::ptr::from_ref(self.line(turn, self.me)).cast();
-        crate::hint::fetch_for_writing(line, size_of::<Line>() / 2);
+        crate::hint::fetch_for_writing(line, size_of::<FlagLine>() / 2);
         crate::hint::fetch_for_writing(self.cell(turn, self.me).as_ptr(), bytes);
     }
 
@@ -162,7 +162,7 @@ impl Area {
 
     fn awaited(&self) -> &Awaited {
         // SAFETY: as for the lines: the second line of the head's page, which nothing else uses.
-        unsafe { self.at(size_of::<Head>()).cast().as_ref() }
+        unsafe { self.at(size_of::<AreaHead>()).cast().as_ref() }
     }
 
     /// Wakes a member if it sleeps, after something that it may wait for has been published.
@@ -192,7 +192,7 @@ impl Area {
         self.mapping.at(offset)
     }
 
-    fn head(&self) -> &Head {
+    fn head(&self) -> &AreaHead {
         self.mapping.head()
     }
 }

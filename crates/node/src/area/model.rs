@@ -8,20 +8,20 @@ use loom::sync::Arc;
 use loom::thread::spawn;
 
 /// One turn of an area: what members write, with a cell for each.
-struct Turn<const N: usize> {
-    lines: [Line; N],
+struct ModelTurn<const N: usize> {
+    lines: [FlagLine; N],
     cells: [UnsafeCell<u64>; N],
-    marks: [Mark; N],
+    marks: [FinishedMark; N],
 }
 // SAFETY: the protocol under test orders the accesses to the cells; loom reports it when it does not.
-unsafe impl<const N: usize> Sync for Turn<N> {}
+unsafe impl<const N: usize> Sync for ModelTurn<N> {}
 
-impl<const N: usize> Turn<N> {
-    fn new() -> Arc<Turn<N>> {
-        Arc::new(Turn {
-            lines: std::array::from_fn(|_| Line::new()),
+impl<const N: usize> ModelTurn<N> {
+    fn new() -> Arc<ModelTurn<N>> {
+        Arc::new(ModelTurn {
+            lines: std::array::from_fn(|_| FlagLine::new()),
             cells: std::array::from_fn(|_| UnsafeCell::new(0)),
-            marks: std::array::from_fn(|_| Mark::new()),
+            marks: std::array::from_fn(|_| FinishedMark::new()),
         })
     }
 
@@ -61,8 +61,8 @@ fn until(holds: impl Fn() -> bool) {
 #[test]
 fn all_see_what_the_others_wrote_and_a_turn_can_be_used_again() {
     loom::model(|| {
-        let turn = Turn::<2>::new();
-        let run = |turn: Arc<Turn<2>>, me: usize| {
+        let turn = ModelTurn::<2>::new();
+        let run = |turn: Arc<ModelTurn<2>>, me: usize| {
             for s in 1..=2 {
                 turn.write(me, s, 10 * s + me as u64);
                 let peer = 1 - me;
@@ -81,7 +81,7 @@ fn all_see_what_the_others_wrote_and_a_turn_can_be_used_again() {
 #[test]
 fn a_root_overwrites_only_what_all_have_read() {
     loom::model(|| {
-        let turn = Turn::<3>::new();
+        let turn = ModelTurn::<3>::new();
         let leaves = [1, 2].map(|me| {
             let turn = turn.clone();
             loom::thread::spawn(move || {
@@ -107,18 +107,18 @@ fn a_root_overwrites_only_what_all_have_read() {
 #[test]
 fn a_mark_covers_the_reads_of_all_threads() {
     loom::model(|| {
-        struct Shared {
+        struct SharedModel {
             account: Completions,
             mode: ThreadMode,
-            mark: Mark,
+            mark: FinishedMark,
             cells: [UnsafeCell<u64>; 2],
         }
         // SAFETY: the protocol under test orders the accesses to the cells; loom reports it when it does not.
-        unsafe impl Sync for Shared {}
-        let shared = Arc::new(Shared {
+        unsafe impl Sync for SharedModel {}
+        let shared = Arc::new(SharedModel {
             account: Completions::new(),
             mode: ThreadMode::new(),
-            mark: Mark::new(),
+            mark: FinishedMark::new(),
             cells: [UnsafeCell::new(1), UnsafeCell::new(2)],
         });
         let threads = [1, 2].map(|number: u64| {
@@ -146,7 +146,7 @@ fn a_mark_covers_the_reads_of_all_threads() {
 #[test]
 fn what_one_thread_has_learned_another_may_rely_on() {
     loom::model(|| {
-        let (account, mark) = (Arc::new(Completions::new()), Arc::new(Mark::new()));
+        let (account, mark) = (Arc::new(Completions::new()), Arc::new(FinishedMark::new()));
         let cell = Arc::new(UnsafeCell::new(1u64));
         let (theirs, read) = (mark.clone(), cell.clone());
         let peer = loom::thread::spawn(move || {
@@ -171,8 +171,8 @@ fn what_one_thread_has_learned_another_may_rely_on() {
 
 /// A head, and what stands for the memory that is allocated for the area.
 #[derive(Default)]
-struct Opened {
-    head: Head,
+struct OpenedModel {
+    head: AreaHead,
     /// How often `grant` was called.
     grants: AtomicU64,
     /// Written by `grant` before it answers.
@@ -204,7 +204,7 @@ impl Cell64 {
     }
 }
 
-impl Opened {
+impl OpenedModel {
     /// Asks as one member, when the first that asks is to get `answer`.
     fn ask(&self, answer: bool) -> bool {
         let granted = self.head.is_granted(|| {
@@ -223,7 +223,7 @@ impl Opened {
 fn one_member_decides_for_all_whether_an_area_is_granted() {
     for answer in [true, false] {
         loom::model(move || {
-            let opened = Arc::new(Opened::default());
+            let opened = Arc::new(OpenedModel::default());
             let [first, second] = [1, 2].map(|_| {
                 let opened = opened.clone();
                 spawn(move || opened.ask(answer))
@@ -240,7 +240,7 @@ fn one_member_decides_for_all_whether_an_area_is_granted() {
 #[test]
 fn a_refusal_is_shared_as_a_grant_is() {
     loom::model(|| {
-        let opened = Arc::new(Opened::default());
+        let opened = Arc::new(OpenedModel::default());
         let theirs = opened.clone();
         let peer = spawn(move || theirs.ask(false));
         let granted = opened.ask(true);
@@ -253,8 +253,8 @@ fn a_refusal_is_shared_as_a_grant_is() {
 #[test]
 fn the_last_member_to_leave_comes_after_all_that_the_others_did() {
     loom::model(|| {
-        let opened = Arc::new(Opened::default());
-        let run = |opened: &Opened, me: usize| {
+        let opened = Arc::new(OpenedModel::default());
+        let run = |opened: &OpenedModel, me: usize| {
             opened.parts[me].set(1);
             let is_last = opened.head.leave(3);
             if is_last {
@@ -282,17 +282,17 @@ fn the_last_member_to_leave_comes_after_all_that_the_others_did() {
 #[test]
 fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
     #[derive(Debug)]
-    struct Shared {
+    struct SharedModel {
         awaited: Awaited,
-        mark: Mark,
+        mark: FinishedMark,
         spot: ParkingSpot,
     }
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedModel {
             awaited: Awaited::default(),
-            mark: Mark::new(),
+            mark: FinishedMark::new(),
             spot: ParkingSpot::default(),
         });
         let waiters = [1, 2].map(|operation: u64| {

@@ -1,8 +1,8 @@
 //! Opening an area and closing it.
 
-use super::Area;
-use super::head::Head;
-use super::layout::{Layout, MEMBER_BYTES};
+use super::MappedCollectiveArea;
+use super::head::AreaHead;
+use super::layout::{AreaLayout, MEMBER_BYTES};
 use crate::segment::{JobSegment, PAGE, SegmentError};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -24,16 +24,16 @@ impl JobSegment {
         context: u64,
         members: &[u32],
         me: usize,
-    ) -> Result<Option<Area>, SegmentError> {
+    ) -> Result<Option<MappedCollectiveArea>, SegmentError> {
         assert!(me < members.len(), "no member {me} among {}", members.len());
         let budget = self.area_budget();
         let offset = self.geometry().area(self.job_size(), context);
-        let layout = Layout::new(members.len(), budget.bound());
+        let layout = AreaLayout::new(members.len(), budget.bound());
         let (Some(offset), Some(layout), true) = (offset, layout, self.has_slots()) else {
             return Ok(None);
         };
         self.allocate(offset as usize, PAGE)?;
-        let mapping = Mapping::new(self, offset, layout.bytes())?;
+        let mapping = AreaMapping::new(self, offset, layout.bytes())?;
         let granted = mapping.head().is_granted(|| {
             let taken = budget.take(layout.bytes());
             let lines = offset as usize + layout.lines(0);
@@ -50,7 +50,7 @@ impl JobSegment {
             }
             return Ok(None);
         }
-        let area = Area {
+        let area = MappedCollectiveArea {
             mapping,
             layout,
             me,
@@ -65,7 +65,7 @@ impl JobSegment {
     }
 }
 
-impl Area {
+impl MappedCollectiveArea {
     /// Puts memory behind this member's cells, and maps them and its lines: whoever writes a page first decides where it lies.
     fn touch_own_part(&self) -> Result<(), SegmentError> {
         let cells = self.layout.cell(0, self.me);
@@ -78,7 +78,7 @@ impl Area {
     }
 }
 
-impl Drop for Area {
+impl Drop for MappedCollectiveArea {
     fn drop(&mut self) {
         if self.head().leave(self.members.len()) {
             let bytes = self.layout.bytes();
@@ -92,14 +92,14 @@ impl Drop for Area {
 
 /// The part of the job's file that an area is, mapped.
 #[derive(Debug)]
-pub(super) struct Mapping {
+pub(super) struct AreaMapping {
     base: NonNull<u8>,
     bytes: usize,
 }
 
-impl Mapping {
+impl AreaMapping {
     /// Maps `bytes` bytes of the file, of which the first page is allocated.
-    fn new(segment: &JobSegment, offset: u64, bytes: usize) -> Result<Mapping, SegmentError> {
+    fn new(segment: &JobSegment, offset: u64, bytes: usize) -> Result<AreaMapping, SegmentError> {
         // SAFETY: a fresh mapping at an address of the kernel's choice; MAP_NORESERVE since memory is allocated apart.
         let base = unsafe {
             libc::mmap(
@@ -119,10 +119,10 @@ impl Mapping {
             });
         }
         let base = NonNull::new(base.cast()).expect("mmap does not return null");
-        Ok(Mapping { base, bytes })
+        Ok(AreaMapping { base, bytes })
     }
 
-    pub fn head(&self) -> &Head {
+    pub fn head(&self) -> &AreaHead {
         // SAFETY: the first page is allocated; zeroed memory is a valid head; all access goes through its atomics.
         unsafe { self.base.cast().as_ref() }
     }
@@ -150,7 +150,7 @@ impl Mapping {
     }
 }
 
-impl Drop for Mapping {
+impl Drop for AreaMapping {
     fn drop(&mut self) {
         // SAFETY: mapped with this length in `new`; references into it borrow the area that owns it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };

@@ -6,17 +6,17 @@ use crate::sync::Ordering;
 
 /// The only reader of a FIFO.
 #[derive(Debug)]
-pub struct Consumer<'a> {
+pub struct FifoConsumer<'a> {
     fifo: FifoStorage<'a>,
     /// Line of the next record.
     at: usize,
     total_out: u64,
 }
 
-impl<'a> Consumer<'a> {
+impl<'a> FifoConsumer<'a> {
     /// The consumer of a FIFO that nobody has read from yet.
-    pub fn new(fifo: FifoStorage<'a>) -> Consumer<'a> {
-        Consumer {
+    pub fn new(fifo: FifoStorage<'a>) -> FifoConsumer<'a> {
+        FifoConsumer {
             fifo,
             at: 0,
             total_out: 0,

@@ -22,8 +22,8 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use consumer::Consumer;
-pub use producer::Producer;
+pub use consumer::FifoConsumer;
+pub use producer::FifoProducer;
 
 use crate::ring::{LINE, Packet};
 use crate::sync::{AtomicU32, AtomicU64, UnsafeCell};

@@ -18,7 +18,7 @@ fn every_packet_arrives_once_and_whole() {
         let shared = Arc::new(boxed(4));
         let theirs = shared.clone();
         let sender = loom::thread::spawn(move || {
-            let mut p = Producer::new(storage(&theirs));
+            let mut p = FifoProducer::new(storage(&theirs));
             for i in 0..3u8 {
                 let mut packet = Packet::of_kind(i);
                 packet.payload = PAYLOAD as u32;
@@ -35,7 +35,7 @@ fn every_packet_arrives_once_and_whole() {
                 }
             }
         });
-        let mut c = Consumer::new(storage(&shared));
+        let mut c = FifoConsumer::new(storage(&shared));
         for i in 0..3u8 {
             let packet = loop {
                 if let Some(p) = c.peek() {

@@ -6,7 +6,7 @@ use crate::sync::Ordering;
 
 /// The only writer of a FIFO.
 #[derive(Debug)]
-pub struct Producer<'a> {
+pub struct FifoProducer<'a> {
     fifo: FifoStorage<'a>,
     /// Line of the next record.
     at: usize,
@@ -17,10 +17,10 @@ pub struct Producer<'a> {
     total_out_in_fact: u64,
 }
 
-impl<'a> Producer<'a> {
+impl<'a> FifoProducer<'a> {
     /// The producer of a FIFO that nobody has written to yet.
-    pub fn new(fifo: FifoStorage<'a>) -> Producer<'a> {
-        Producer {
+    pub fn new(fifo: FifoStorage<'a>) -> FifoProducer<'a> {
+        FifoProducer {
             fifo,
             at: 0,
             total_in: 0,

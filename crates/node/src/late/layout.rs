@@ -27,7 +27,7 @@
 //!
 //! Sites follow each other without gaps. Names that are too long lose their beginning (files) or their end.
 
-use super::{LATEST, Last, Site, Table};
+use super::{LATEST, LastArrival, LateRecord, Site};
 
 /// The first eight bytes.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"MICAlat\x01");
@@ -52,7 +52,7 @@ const _: () = assert!(
         <= 64 << 10
 );
 
-impl Table {
+impl LateRecord {
     /// The table's bytes. Sites beyond the first [`SITES`](super::SITES) only count as left out.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (told, left_out) = self.sites.split_at(self.sites.len().min(super::SITES));
@@ -69,8 +69,8 @@ impl Table {
     }
 
     /// The table that these bytes begin with. `None` if they do not hold one.
-    pub fn from_bytes(bytes: &[u8]) -> Option<Table> {
-        let mut bytes = Reader(bytes);
+    pub fn from_bytes(bytes: &[u8]) -> Option<LateRecord> {
+        let mut bytes = LateReader(bytes);
         if bytes.u64()? != MAGIC {
             return None;
         }
@@ -78,7 +78,7 @@ impl Table {
         let sites = bytes.u32()?;
         bytes.take::<4>()?;
         let sites = (0..sites).map(|_| Site::read(&mut bytes));
-        Some(Table {
+        Some(LateRecord {
             sites: sites.collect::<Option<_>>()?,
             calls_left_out,
         })
@@ -116,7 +116,7 @@ impl Site {
         }
     }
 
-    fn read(bytes: &mut Reader<'_>) -> Option<Site> {
+    fn read(bytes: &mut LateReader<'_>) -> Option<Site> {
         let mut site = Site::default();
         let Site { place, counts, .. } = &mut site;
         for number in [
@@ -135,7 +135,7 @@ impl Site {
         let [last, symbol, collective, _] = bytes.take::<4>()?;
         let object = u16::from_le_bytes(bytes.take()?);
         for _ in 0..last {
-            site.counts.last.push(Last {
+            site.counts.last.push(LastArrival {
                 rank: bytes.u32()?,
                 times: bytes.u64()?,
                 wait_ns: bytes.u64()?,
@@ -149,9 +149,9 @@ impl Site {
 }
 
 /// The bytes that are left to read.
-struct Reader<'a>(&'a [u8]);
+struct LateReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl LateReader<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
@@ -187,7 +187,7 @@ fn beginning(text: &str, max: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::late::{CallSite, Counts, SITES};
+    use crate::late::{CallSite, SITES, SiteCounts};
 
     fn site(number: u64, name: &str) -> Site {
         Site {
@@ -200,14 +200,14 @@ mod tests {
             },
             collective: "allreduce".to_owned(),
             ranks: 8,
-            counts: Counts {
+            counts: SiteCounts {
                 calls: 100 + number,
                 waited: 90,
                 wait_ns: 5_000_000,
                 longest_ns: 70_000,
                 inside_ns: 6_000_000,
                 last: (0..number as u32 % 9)
-                    .map(|rank| Last {
+                    .map(|rank| LastArrival {
                         rank,
                         times: 10,
                         wait_ns: 500,
@@ -219,28 +219,28 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let table = Table {
+        let table = LateRecord {
             sites: (0..20).map(|n| site(n, "tätig")).collect(),
             calls_left_out: 3,
         };
         let mut bytes = table.to_bytes();
         bytes.extend([0xff; 100]);
-        assert_eq!(Table::from_bytes(&bytes), Some(table));
-        let empty = Table::default();
+        assert_eq!(LateRecord::from_bytes(&bytes), Some(table));
+        let empty = LateRecord::default();
         assert_eq!(empty.to_bytes().len(), HEADER_BYTES);
-        assert_eq!(Table::from_bytes(&empty.to_bytes()), Some(empty));
+        assert_eq!(LateRecord::from_bytes(&empty.to_bytes()), Some(empty));
     }
 
     #[test]
     fn the_largest_table_fits_and_says_what_it_lacks() {
         let long = "ä".repeat(4000);
-        let table = Table {
+        let table = LateRecord {
             sites: (0..100).map(|_| site(8, &long)).collect(),
             calls_left_out: 1,
         };
         let bytes = table.to_bytes();
         assert!(bytes.len() <= 64 << 10, "{}", bytes.len());
-        let read = Table::from_bytes(&bytes).expect("a table");
+        let read = LateRecord::from_bytes(&bytes).expect("a table");
         assert_eq!(read.sites.len(), SITES);
         assert_eq!(read.calls_left_out, 1 + 36 * 108);
         assert!(read.sites[0].place.object.ends_with("ä/program"));
@@ -249,20 +249,20 @@ mod tests {
 
     #[test]
     fn what_is_no_table_is_refused() {
-        let bytes = Table {
+        let bytes = LateRecord {
             sites: vec![site(5, "main")],
             calls_left_out: 0,
         }
         .to_bytes();
         for length in 0..bytes.len() {
-            assert_eq!(Table::from_bytes(&bytes[..length]), None, "{length}");
+            assert_eq!(LateRecord::from_bytes(&bytes[..length]), None, "{length}");
         }
         let mut many = bytes.clone();
         many[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
-        assert_eq!(Table::from_bytes(&many), None);
+        assert_eq!(LateRecord::from_bytes(&many), None);
         let mut other = bytes.clone();
         other[7] = 2;
-        assert_eq!(Table::from_bytes(&other), None);
-        assert_eq!(Table::from_bytes(&[0; 4096]), None);
+        assert_eq!(LateRecord::from_bytes(&other), None);
+        assert_eq!(LateRecord::from_bytes(&[0; 4096]), None);
     }
 }

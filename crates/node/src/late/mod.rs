@@ -16,7 +16,7 @@ pub const SITES: usize = 64;
 
 /// What a rank has seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Table {
+pub struct LateRecord {
     /// The sites where most was waited, that with the most waiting first.
     pub sites: Vec<Site>,
     /// Calls at sites that are not in the table.
@@ -33,7 +33,7 @@ pub struct Site {
     /// Size of the communicators.
     pub ranks: u32,
     /// What was counted.
-    pub counts: Counts,
+    pub counts: SiteCounts,
 }
 
 /// Where a call was made: the same in all processes that run the same program, but for its address.
@@ -53,7 +53,7 @@ pub struct CallSite {
 
 /// What a rank counts at a site.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SiteCounts {
     /// Calls.
     pub calls: u64,
     /// Calls in which a rank was seen to come after this one.
@@ -66,12 +66,12 @@ pub struct Counts {
     pub inside_ns: u64,
     /// Who came last in those calls: the most frequent ones first, at most [`LATEST`]. Where there were more, the calls that
     /// nobody is listed for are those of the others.
-    pub last: Vec<Last>,
+    pub last: Vec<LastArrival>,
 }
 
 /// A rank that came last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Last {
+pub struct LastArrival {
     /// Its number in the job.
     pub rank: u32,
     /// So often, at least.

@@ -7,47 +7,47 @@ use std::io;
 use std::os::fd::RawFd;
 use std::time::Duration;
 
-use super::socket::Socket;
+use super::socket::BellSocket;
 use crate::futex::{self, FutexScope};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
 /// What else ends the waiting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Watch {
+pub struct BellWatch {
     /// A descriptor that becomes readable.
     pub descriptor: Option<RawFd>,
     /// So much time.
     pub limit: Option<Duration>,
 }
 
-impl Watch {
-    pub(super) fn shorter(self, limit: Option<Duration>) -> Watch {
+impl BellWatch {
+    pub(super) fn shorter(self, limit: Option<Duration>) -> BellWatch {
         let limit = match (self.limit, limit) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        Watch { limit, ..self }
+        BellWatch { limit, ..self }
     }
 }
 
 /// The bell of one process.
 #[derive(Debug)]
-pub struct Bell {
-    socket: Socket,
+pub struct WakeSocket {
+    socket: BellSocket,
     /// A thread has the watch.
     watched: AtomicBool,
     /// How often the watch was given up: what the other threads sleep on.
     handovers: AtomicU32,
 }
 
-impl Bell {
+impl WakeSocket {
     /// Makes a bell.
     ///
     /// # Errors
     /// When the system gives no socket, or none with a name of this kind.
-    pub fn new() -> io::Result<Bell> {
-        Ok(Bell {
-            socket: Socket::new()?,
+    pub fn new() -> io::Result<WakeSocket> {
+        Ok(WakeSocket {
+            socket: BellSocket::new()?,
             watched: AtomicBool::new(false),
             handovers: AtomicU32::new(0),
         })
@@ -91,7 +91,7 @@ impl Bell {
     }
 
     /// Waits for a ring or for what `watch` names; one that came before counts. By who has the watch.
-    pub(super) fn await_ring(&self, watch: Watch) {
+    pub(super) fn await_ring(&self, watch: BellWatch) {
         self.socket.await_ring(watch);
         // Whomever of this rank a ring was meant for: all look again when the watch is given up.
         self.socket.clear();

@@ -31,7 +31,7 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use bell::{Bell, Watch};
+pub use bell::{BellWatch, WakeSocket};
 pub use membarrier::{
     is_available as membarrier_available, register as membarrier_register, run as membarrier_run,
 };
@@ -170,13 +170,18 @@ impl ParkingSpot {
 
 impl ParkingSpot {
     /// Names the bell that wakers are to ring. To be called once, by the owner, before it first listens.
-    pub fn hang(&self, bell: &Bell) {
+    pub fn hang(&self, bell: &WakeSocket) {
         self.bell.store(bell.number(), Ordering::Relaxed);
     }
 
     /// Waits until [`ParkingSpot::wake`], or until what [`Watch`] names has something, unless `ready` says that there is something
     /// to do already (`None`). May return early. Several threads of the rank may call at once.
-    pub fn listen(&self, fencing: Fencing, bell: &Bell, ready: impl FnOnce() -> Option<Watch>) {
+    pub fn listen(
+        &self,
+        fencing: Fencing,
+        bell: &WakeSocket,
+        ready: impl FnOnce() -> Option<BellWatch>,
+    ) {
         // SYNC watch: before the announcement. Whoever gives the watch up takes all announcements so far back, and counts a
         // handover after that: who announced itself before it does not sleep, or is woken.
         let handovers = bell.handovers();

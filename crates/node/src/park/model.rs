@@ -59,7 +59,7 @@ fn the_watch_is_handed_over_without_a_loss() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(|| {
-        let bell = Bell::new().expect("a bell");
+        let bell = WakeSocket::new().expect("a bell");
         let shared = Arc::new((ParkingSpot::default(), AtomicU32::new(0), bell));
         shared.0.hang(&shared.2);
         let (busy, waits) = (shared.clone(), shared.clone());
@@ -70,7 +70,7 @@ fn the_watch_is_handed_over_without_a_loss() {
             let (spot, message, bell) = &*waits;
             while message.load(Ordering::Acquire) == 0 {
                 spot.listen(Fencing::Sender, bell, || {
-                    (message.load(Ordering::Acquire) == 0).then(Watch::default)
+                    (message.load(Ordering::Acquire) == 0).then(BellWatch::default)
                 });
             }
         });

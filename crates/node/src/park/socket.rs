@@ -6,11 +6,11 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-use super::bell::Watch;
+use super::bell::BellWatch;
 
 /// The socket of one bell.
 #[derive(Debug)]
-pub struct Socket {
+pub struct BellSocket {
     descriptor: OwnedFd,
     number: u32,
 }
@@ -46,12 +46,12 @@ fn socket() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-impl Socket {
+impl BellSocket {
     /// Makes a socket.
     ///
     /// # Errors
     /// When the system gives no socket, or none with a name of this kind.
-    pub fn new() -> io::Result<Socket> {
+    pub fn new() -> io::Result<BellSocket> {
         let socket = socket()?;
         let (mut name, _) = address(0);
         // SAFETY: the address is valid for the length given; a family alone asks the kernel to choose a name.
@@ -74,7 +74,7 @@ impl Socket {
             .ok()
             .filter(|_| len == length(1 + DIGITS))
             .ok_or_else(|| io::Error::other("the kernel chose a name of an unknown kind"))?;
-        Ok(Socket {
+        Ok(BellSocket {
             descriptor: socket,
             number,
         })
@@ -95,7 +95,7 @@ impl Socket {
     }
 
     /// Waits for a ring or for what `watch` names.
-    pub fn await_ring(&self, watch: Watch) {
+    pub fn await_ring(&self, watch: BellWatch) {
         let wanted = |fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
@@ -118,8 +118,8 @@ impl Socket {
 
 /// Rings bell `number`. One that rings already, or is not there any more, is left alone.
 pub fn ring(number: u32) {
-    static MOUTH: OnceLock<Option<OwnedFd>> = OnceLock::new();
-    let Some(mouth) = MOUTH.get_or_init(|| socket().ok()) else {
+    static SEND_SOCKET: OnceLock<Option<OwnedFd>> = OnceLock::new();
+    let Some(mouth) = SEND_SOCKET.get_or_init(|| socket().ok()) else {
         return;
     };
     let (address, len) = address(number);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::bell::Watch;
+use super::bell::BellWatch;
 use crate::sync::{AtomicU32, Ordering};
 
 loom::lazy_static! {
@@ -11,11 +11,11 @@ loom::lazy_static! {
 
 /// The socket of the bell.
 #[derive(Debug)]
-pub struct Socket;
+pub struct BellSocket;
 
-impl Socket {
-    pub fn new() -> io::Result<Socket> {
-        Ok(Socket)
+impl BellSocket {
+    pub fn new() -> io::Result<BellSocket> {
+        Ok(BellSocket)
     }
 
     pub fn number(&self) -> u32 {
@@ -27,7 +27,7 @@ impl Socket {
         RUNG.swap(0, Ordering::AcqRel);
     }
 
-    pub fn await_ring(&self, _watch: Watch) {
+    pub fn await_ring(&self, _watch: BellWatch) {
         while RUNG.load(Ordering::Acquire) == 0 {
             loom::thread::yield_now();
         }

@@ -55,7 +55,7 @@ fn wakes_are_never_lost() {
 
 #[test]
 fn a_ready_rank_does_not_listen() {
-    let (spot, bell) = (ParkingSpot::default(), Bell::new().expect("a socket"));
+    let (spot, bell) = (ParkingSpot::default(), WakeSocket::new().expect("a socket"));
     spot.hang(&bell);
     spot.listen(Fencing::Sender, &bell, || None);
 }
@@ -64,11 +64,11 @@ fn a_ready_rank_does_not_listen() {
 fn a_listener_is_woken_by_its_bell_and_by_what_it_watches() {
     membarrier_register();
     for fencing in [Fencing::Sender, Fencing::Parker] {
-        let bell = Bell::new().expect("a socket");
+        let bell = WakeSocket::new().expect("a socket");
         let spot = ParkingSpot::default();
         spot.hang(&bell);
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
-        let watch = Watch {
+        let watch = BellWatch {
             descriptor: Some(std::os::fd::AsRawFd::as_raw_fd(&reader)),
             limit: None,
         };
@@ -100,7 +100,7 @@ fn a_listener_is_woken_by_its_bell_and_by_what_it_watches() {
 
 #[test]
 fn all_threads_of_a_listening_rank_are_woken() {
-    let bell = Bell::new().expect("a socket");
+    let bell = WakeSocket::new().expect("a socket");
     let spot = ParkingSpot::default();
     spot.hang(&bell);
     let round = AtomicU32::new(0);
@@ -111,7 +111,7 @@ fn all_threads_of_a_listening_rank_are_woken() {
                 for wanted in 1..=500 {
                     while round.load(Ordering::Acquire) < wanted {
                         spot.listen(Fencing::Sender, &bell, || {
-                            (round.load(Ordering::Acquire) < wanted).then(Watch::default)
+                            (round.load(Ordering::Acquire) < wanted).then(BellWatch::default)
                         });
                     }
                     seen.fetch_add(1, Ordering::AcqRel);

@@ -111,7 +111,7 @@ fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// A rank's process group, as the keeper knows it.
-struct Group {
+struct KeptGroup {
     number: i32,
     /// The leader, which pins the number. `None` where it was gone already, or there was no descriptor left.
     leader: Option<OwnedFd>,
@@ -134,11 +134,11 @@ fn keep(socket: i32) -> ! {
     }
     // One descriptor for each rank.
     let _ = super::allow_many_descriptors();
-    let mut groups: Vec<Group> = Vec::new();
+    let mut groups: Vec<KeptGroup> = Vec::new();
     while let Some(message) = hear(socket) {
         match message {
             FAREWELL => exit(),
-            number if number > 0 => groups.push(Group {
+            number if number > 0 => groups.push(KeptGroup {
                 number,
                 leader: children::hold(number as u32).ok(),
             }),
@@ -167,7 +167,7 @@ fn hear(socket: i32) -> Option<i32> {
     }
 }
 
-fn end_group(group: &Group) {
+fn end_group(group: &KeptGroup) {
     if let Some(leader) = &group.leader {
         let sent = children::signal_group_of(leader.as_fd(), libc::SIGKILL);
         // A kernel before Linux 6.9 knows groups by number only.

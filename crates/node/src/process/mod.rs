@@ -28,7 +28,7 @@ pub use interfaces::{Interface, interfaces};
 pub use keeper::Keeper;
 pub use limits::allow_many_descriptors;
 pub use probe::{CmaRefusal, cma_between_ranks, memfd};
-pub use system::{Resource, limits, outlive_file_size_limit, pidfd};
+pub use system::{LimitResource, limits, outlive_file_size_limit, pidfd};
 pub use terminal::take_terminal_back;
 
 use std::io;
@@ -75,7 +75,7 @@ pub struct ChildSetup<'a> {
 
 /// A child process, held by a pidfd: a handle that can never come to mean another process.
 #[derive(Debug)]
-pub struct Process {
+pub struct ChildProcess {
     pid: u32,
     pidfd: OwnedFd,
     /// The write end of its standard input, if it was piped.
@@ -86,10 +86,10 @@ pub struct Process {
     pub stderr: Option<ChildStderr>,
 }
 
-impl Process {
+impl ChildProcess {
     /// Starts `command` in a process group of its own. The child is killed when the calling thread
     /// ends.
-    pub fn spawn(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<Process> {
+    pub fn spawn(command: &mut Command, setup: ChildSetup<'_>) -> io::Result<ChildProcess> {
         let inherit: Vec<i32> = setup.inherit.iter().map(|fd| fd.as_raw_fd()).collect();
         let keeper = setup.keeper.map(|keeper| keeper.as_fd().as_raw_fd());
         let cpus = setup.cpus.cloned();
@@ -116,7 +116,7 @@ impl Process {
                 return Err(error);
             }
         };
-        Ok(Process {
+        Ok(ChildProcess {
             pid,
             pidfd,
             stdin: child.stdin.take(),
@@ -159,7 +159,7 @@ impl Process {
     }
 }
 
-impl AsFd for Process {
+impl AsFd for ChildProcess {
     /// The pidfd: readable when the process has ended.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use std::process::Stdio;
 
-    fn wait(process: &Process) -> Exit {
+    fn wait(process: &ChildProcess) -> Exit {
         wait_readable(&[process.as_fd()], None).unwrap();
         process
             .try_wait()
@@ -255,9 +255,9 @@ mod tests {
 
     #[test]
     fn exit_codes_and_signals() {
-        let process = Process::spawn(&mut shell("exit 7"), ChildSetup::default()).unwrap();
+        let process = ChildProcess::spawn(&mut shell("exit 7"), ChildSetup::default()).unwrap();
         assert_eq!(wait(&process), Exit::Code(7));
-        let process = Process::spawn(&mut shell("kill -9 $$"), ChildSetup::default()).unwrap();
+        let process = ChildProcess::spawn(&mut shell("kill -9 $$"), ChildSetup::default()).unwrap();
         let killed = Exit::Signal {
             number: libc::SIGKILL,
             core_dumped: false,
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn a_running_process_has_not_ended_and_takes_signals() {
         let process =
-            Process::spawn(&mut shell("sleep 1000 & wait"), ChildSetup::default()).unwrap();
+            ChildProcess::spawn(&mut shell("sleep 1000 & wait"), ChildSetup::default()).unwrap();
         assert_eq!(process.try_wait().unwrap(), None);
         process.signal_group(libc::SIGKILL).unwrap();
         assert!(matches!(
@@ -296,7 +296,7 @@ mod tests {
             cpus: Some(&cpus),
             ..ChildSetup::default()
         };
-        let mut process = Process::spawn(&mut command, setup).unwrap();
+        let mut process = ChildProcess::spawn(&mut command, setup).unwrap();
         let text = std::io::read_to_string(process.stdout.take().unwrap()).unwrap();
         assert_eq!(wait(&process), Exit::Code(0));
         assert_eq!(text, format!("Cpus_allowed_list:\t{first}\ninherited\n"));
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there() {
         let error =
-            Process::spawn(&mut Command::new("/no/such"), ChildSetup::default()).unwrap_err();
+            ChildProcess::spawn(&mut Command::new("/no/such"), ChildSetup::default()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

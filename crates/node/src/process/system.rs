@@ -6,7 +6,7 @@ use super::check;
 
 /// A limit of setrlimit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
+pub enum LimitResource {
     /// Address space (`ulimit -v`).
     AddressSpace,
     /// Size of a file that is written, shared memory included (`ulimit -f`).
@@ -23,13 +23,13 @@ pub enum Resource {
 ///
 /// # Errors
 /// When the system refuses to tell.
-pub fn limits(resource: Resource) -> io::Result<(Option<u64>, Option<u64>)> {
+pub fn limits(resource: LimitResource) -> io::Result<(Option<u64>, Option<u64>)> {
     let number = match resource {
-        Resource::AddressSpace => libc::RLIMIT_AS,
-        Resource::FileSize => libc::RLIMIT_FSIZE,
-        Resource::Descriptors => libc::RLIMIT_NOFILE,
-        Resource::LockedMemory => libc::RLIMIT_MEMLOCK,
-        Resource::Processes => libc::RLIMIT_NPROC,
+        LimitResource::AddressSpace => libc::RLIMIT_AS,
+        LimitResource::FileSize => libc::RLIMIT_FSIZE,
+        LimitResource::Descriptors => libc::RLIMIT_NOFILE,
+        LimitResource::LockedMemory => libc::RLIMIT_MEMLOCK,
+        LimitResource::Processes => libc::RLIMIT_NPROC,
     };
     let mut limit = libc::rlimit {
         rlim_cur: 0,
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn limits_are_told() {
-        let (soft, hard) = limits(Resource::Descriptors).unwrap();
+        let (soft, hard) = limits(LimitResource::Descriptors).unwrap();
         assert!(soft.is_none_or(|soft| soft > 0));
         assert!(hard.is_none_or(|hard| soft.is_some_and(|soft| soft <= hard)));
     }

@@ -5,7 +5,7 @@ use crate::sync::Ordering;
 
 /// The only reader of a ring.
 #[derive(Debug)]
-pub struct Consumer<'a> {
+pub struct RingConsumer<'a> {
     ring: &'a RingStorage,
     slot: u32,
     arena: u32,
@@ -13,10 +13,10 @@ pub struct Consumer<'a> {
     arena_published: u32,
 }
 
-impl<'a> Consumer<'a> {
+impl<'a> RingConsumer<'a> {
     /// The consumer of a ring that nobody has read from yet.
-    pub fn new(ring: &'a RingStorage) -> Consumer<'a> {
-        Consumer {
+    pub fn new(ring: &'a RingStorage) -> RingConsumer<'a> {
+        RingConsumer {
             ring,
             slot: 0,
             arena: 0,

@@ -28,9 +28,9 @@ mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub use consumer::Consumer;
-pub use producer::Producer;
-pub use slot::{INLINE, Packet, Slot};
+pub use consumer::RingConsumer;
+pub use producer::RingProducer;
+pub use slot::{INLINE, Packet, RingSlot};
 
 use crate::sync::{AtomicU32, AtomicU64, UnsafeCell};
 
@@ -70,13 +70,13 @@ pub struct Credits(pub(crate) AtomicU64, pub(crate) AtomicU32);
 #[repr(C)]
 pub struct RingStorage {
     pub(crate) credits: Credits,
-    pub(crate) slots: [Slot; SLOTS],
+    pub(crate) slots: [RingSlot; SLOTS],
     pub(crate) arena: [ArenaLine; ARENA / LINE],
 }
 
 #[cfg(not(loom))]
 const _: () = {
-    assert!(size_of::<Slot>() == LINE);
+    assert!(size_of::<RingSlot>() == LINE);
     assert!(size_of::<RingStorage>() == LINE + SLOTS * LINE + ARENA);
     assert!(SLOTS.is_power_of_two() && ARENA.is_power_of_two());
     assert!(
@@ -104,7 +104,7 @@ impl RingStorage {
     pub fn boxed() -> Box<RingStorage> {
         Box::new(RingStorage {
             credits: Credits(AtomicU64::new(0), AtomicU32::new(0)),
-            slots: std::array::from_fn(|_| Slot::empty()),
+            slots: std::array::from_fn(|_| RingSlot::empty()),
             arena: std::array::from_fn(|_| ArenaLine(UnsafeCell::new([0; LINE]))),
         })
     }

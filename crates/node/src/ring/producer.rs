@@ -6,7 +6,7 @@ use crate::sync::Ordering;
 
 /// The only writer of a ring. Its own positions are private; nobody else reads them.
 #[derive(Debug)]
-pub struct Producer<'a> {
+pub struct RingProducer<'a> {
     ring: &'a RingStorage,
     slot: u32,
     arena: u32,
@@ -20,10 +20,10 @@ pub struct Producer<'a> {
     backed: u32,
 }
 
-impl<'a> Producer<'a> {
+impl<'a> RingProducer<'a> {
     /// The producer of a ring that nobody has written to yet.
-    pub fn new(ring: &'a RingStorage) -> Producer<'a> {
-        Producer {
+    pub fn new(ring: &'a RingStorage) -> RingProducer<'a> {
+        RingProducer {
             ring,
             slot: 0,
             arena: 0,
@@ -36,8 +36,8 @@ impl<'a> Producer<'a> {
     }
 
     /// The same, with memory behind the first `backed` slots only: [`back`](Self::back) gives it more.
-    pub fn with_backing(ring: &'a RingStorage, backed: usize) -> Producer<'a> {
-        let mut producer = Producer::new(ring);
+    pub fn with_backing(ring: &'a RingStorage, backed: usize) -> RingProducer<'a> {
+        let mut producer = RingProducer::new(ring);
         producer.back(backed);
         producer
     }

@@ -70,14 +70,14 @@ pub(crate) struct Body {
 /// `stamp` holds position + 1 (low half), kind, inline length and aux: one store publishes them with the body.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct Slot {
+pub struct RingSlot {
     pub(crate) stamp: AtomicU64,
     pub(crate) body: UnsafeCell<Body>,
 }
 
-impl Slot {
-    pub(crate) fn empty() -> Slot {
-        Slot {
+impl RingSlot {
+    pub(crate) fn empty() -> RingSlot {
+        RingSlot {
             stamp: AtomicU64::new(0),
             body: UnsafeCell::new(Body {
                 context: 0,

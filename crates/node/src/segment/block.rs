@@ -3,7 +3,7 @@
 use super::ability::AbilityLine;
 use super::report::AnswerLine;
 use crate::park::ParkingSpot;
-use crate::topology::Place;
+use crate::topology::CorePlace;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// State of a rank, as the launcher sees it.
@@ -128,7 +128,7 @@ pub(super) struct LifeLine {
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 pub(super) struct GivenLine {
-    pub place: Place,
+    pub place: CorePlace,
     pub appnum: u32,
     /// Number of the rank in the job.
     pub rank: u32,

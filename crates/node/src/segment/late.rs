@@ -7,7 +7,7 @@
 //! ```
 
 use super::{JobSegment, SegmentError};
-use crate::late::Table;
+use crate::late::LateRecord;
 use crate::sync::{AtomicU64, Ordering};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -21,7 +21,7 @@ impl JobSegment {
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub fn publish_late(&self, rank: u32, table: &Table) -> Result<(), SegmentError> {
+    pub fn publish_late(&self, rank: u32, table: &LateRecord) -> Result<(), SegmentError> {
         let bytes = table.to_bytes();
         let offset = self.geometry.late(self.index(rank));
         self.allocate(offset, size_of::<u64>() + bytes.len())?;
@@ -41,7 +41,7 @@ impl JobSegment {
     }
 
     /// What rank `rank` has left of late arrivals. `None` if it has not, or left something else.
-    pub fn late_table(&self, rank: u32) -> Option<Table> {
+    pub fn late_table(&self, rank: u32) -> Option<LateRecord> {
         // Not through the mapping: to look at a page that nobody has written would allocate it.
         let file = File::from(self.as_fd().try_clone_to_owned().ok()?);
         let offset = self.geometry.late(self.index(rank)) as u64;
@@ -55,6 +55,6 @@ impl JobSegment {
         let mut bytes = vec![0; length];
         let start = offset + size_of::<u64>() as u64;
         file.read_exact_at(&mut bytes, start).ok()?;
-        Table::from_bytes(&bytes)
+        LateRecord::from_bytes(&bytes)
     }
 }

@@ -32,11 +32,11 @@ use crate::doorbell::{self, Doorbell, Knocks};
 use crate::fifo::{FifoHead, FifoStorage};
 use crate::park::Fencing;
 use crate::ring::{LINE, RingStorage};
-use crate::split::Split;
+use crate::split::ChunkQueue;
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::tokens::Tokens;
-use crate::topology::Place;
-use spec::Members;
+use crate::topology::CorePlace;
+use spec::NodeMembers;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -88,7 +88,7 @@ pub struct JobSegment {
     base: NonNull<u8>,
     geometry: Geometry,
     has_slots: bool,
-    members: Members,
+    members: NodeMembers,
 }
 
 // SAFETY: the mapping is shared memory that is only accessed through atomics, or under the protocols of ring and cells.
@@ -210,7 +210,7 @@ impl JobSegment {
     }
 
     /// Place of rank `rank`.
-    pub fn place(&self, rank: u32) -> Place {
+    pub fn place(&self, rank: u32) -> CorePlace {
         self.block(rank).given.place
     }
 
@@ -389,7 +389,7 @@ impl JobSegment {
 
     /// The messages of rank `rank` that both sides copy. They must have been [allocated](JobSegment::allocate) by that rank
     /// before use.
-    pub fn splits(&self, rank: u32) -> &[Split] {
+    pub fn splits(&self, rank: u32) -> &[ChunkQueue] {
         // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid split; all access goes through its atomic.
         unsafe { std::slice::from_raw_parts(self.at(self.splits_offset(rank)).cast(), SPLITS) }
     }

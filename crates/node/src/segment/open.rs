@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 use super::block::GivenLine;
-use super::spec::{JobSpec, Members};
+use super::spec::{JobSpec, NodeMembers};
 use super::{Geometry, Header, JobSegment, MAGIC, PAGE, RankBlock, SegmentError};
 use crate::handover;
 use crate::tunables::{SegmentShape, segment_shape};
@@ -48,7 +48,7 @@ impl JobSegment {
             [] => (0..ranks).collect(),
             named => named.to_vec(),
         };
-        let members = Members::new(named, spec.job_size)
+        let members = NodeMembers::new(named, spec.job_size)
             .filter(|m| m.ranks.len() == spec.places.len())
             .ok_or(SegmentError::Members {
                 members: spec.members.len(),
@@ -131,7 +131,7 @@ impl JobSegment {
                 (*block.cast::<RankBlock>()).given.rank
             }
         });
-        let members = Members::new(ranks.collect(), header.job_size).ok_or(not_a_segment)?;
+        let members = NodeMembers::new(ranks.collect(), header.job_size).ok_or(not_a_segment)?;
         Ok(JobSegment {
             base,
             fd,

@@ -1,12 +1,12 @@
 //! What a segment is made for: the ranks of a job that are on its node.
 
-use crate::topology::Place;
+use crate::topology::CorePlace;
 
 /// What the launcher knows of a job when it creates a node's segment. Lists are by rank on the node.
 #[derive(Debug, Clone, Copy)]
 pub struct JobSpec<'a> {
     /// Where each rank runs; its length is the number of ranks on the node.
-    pub places: &'a [Place],
+    pub places: &'a [CorePlace],
     /// Cores that the job may use on this node.
     pub available_cores: u32,
     /// MPMD section of each rank; 0 for those that it does not reach.
@@ -20,7 +20,7 @@ pub struct JobSpec<'a> {
 impl<'a> JobSpec<'a> {
     /// A job that is on one node.
     pub fn on_one_node(
-        places: &'a [Place],
+        places: &'a [CorePlace],
         available_cores: u32,
         appnum: &'a [u32],
     ) -> JobSpec<'a> {
@@ -36,20 +36,20 @@ impl<'a> JobSpec<'a> {
 
 /// The job's ranks that are on a node: their order there is their number in the segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Members {
+pub(super) struct NodeMembers {
     pub ranks: Vec<u32>,
     /// The first is 0 and none is left out: a rank is its own number.
     are_all: bool,
 }
 
-impl Members {
-    pub fn new(ranks: Vec<u32>, job_size: u32) -> Option<Members> {
+impl NodeMembers {
+    pub fn new(ranks: Vec<u32>, job_size: u32) -> Option<NodeMembers> {
         let ordered = ranks.is_sorted_by(|a, b| a < b);
         let within = ranks.last().is_some_and(|&last| last < job_size);
         let are_all = ranks
             .last()
             .is_some_and(|&last| last as usize + 1 == ranks.len());
-        (ordered && within).then_some(Members { ranks, are_all })
+        (ordered && within).then_some(NodeMembers { ranks, are_all })
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use super::*;
 
 fn job(ranks: usize) -> JobSegment {
-    let places = vec![Place::UNKNOWN; ranks];
+    let places = vec![CorePlace::UNKNOWN; ranks];
     JobSegment::create(&JobSpec::on_one_node(&places, 2, &[])).expect("segment")
 }
 
@@ -54,7 +54,7 @@ fn a_process_that_has_died_is_missed() {
 
 #[test]
 fn a_node_of_several_is_addressed_by_the_jobs_ranks() {
-    let places = [Place::UNKNOWN; 3];
+    let places = [CorePlace::UNKNOWN; 3];
     let on = |members, job_size| {
         JobSegment::create(&JobSpec {
             members,
@@ -188,7 +188,7 @@ fn an_answer_that_is_too_long_is_cut_between_characters() {
 
 #[test]
 fn what_a_rank_tells_of_late_arrivals_is_read_by_others() {
-    use crate::late::{Site, Table};
+    use crate::late::{LateRecord, Site};
     let segment = job(3);
     let fd = segment.as_fd().try_clone_to_owned().expect("dup");
     let other = JobSegment::attach(fd).expect("attach");
@@ -199,7 +199,7 @@ fn what_a_rank_tells_of_late_arrivals_is_read_by_others() {
     let before = blocks();
     assert_eq!(segment.late_table(1), None, "nothing told yet");
     assert_eq!(blocks(), before, "to ask costs no memory");
-    let table = |names: &[&str]| Table {
+    let table = |names: &[&str]| LateRecord {
         sites: names
             .iter()
             .map(|name| Site {

@@ -35,7 +35,7 @@ const PIECE_MAX: u64 = 256 * 1024 / UNIT as u64;
 /// How far the two sides of one message have come. Alone in its cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct Split {
+pub struct ChunkQueue {
     /// Units taken from the front, low half; from the back, high half.
     taken: AtomicU64,
     /// By side: [`OPEN`], [`RIGHT`] or [`WRONG`].
@@ -48,18 +48,18 @@ const WRONG: u32 = 2;
 
 /// The end of a message from which a side takes its pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum CopyEnd {
     /// The receiver's.
     Front,
     /// The sender's.
     Back,
 }
 
-impl Split {
+impl ChunkQueue {
     /// A message of which nothing is taken.
     #[allow(clippy::new_without_default)] // loom's atomics have no const new, and nobody defaults a shared word
-    pub fn new() -> Split {
-        Split {
+    pub fn new() -> ChunkQueue {
+        ChunkQueue {
             taken: AtomicU64::new(0),
             answers: [AtomicU32::new(OPEN), AtomicU32::new(OPEN)],
         }
@@ -74,18 +74,18 @@ impl Split {
     }
 
     /// `side` answers whether its buffer lies where it said. Without effect if the other side has [given up](Self::give_up).
-    pub fn confirm(&self, side: End, is_right: bool) {
+    pub fn confirm(&self, side: CopyEnd, is_right: bool) {
         let answer = if is_right { RIGHT } else { WRONG };
         self.answer(side, answer);
     }
 
     /// Waits for the answer of `side` no longer: it counts as no, unless it is there. Answers whether it was yes.
-    pub fn give_up(&self, side: End) -> bool {
+    pub fn give_up(&self, side: CopyEnd) -> bool {
         self.answer(side, WRONG) == RIGHT
     }
 
     /// The answer of `side` that counts: this one, if it is the first.
-    fn answer(&self, side: End, answer: u32) -> u32 {
+    fn answer(&self, side: CopyEnd, answer: u32) -> u32 {
         let word = &self.answers[side as usize];
         // SYNC answer: pairs with the Acquire in `confirmed`, and with that of a later answer here. The buffer itself was
         // published by the packet that names it.
@@ -96,7 +96,7 @@ impl Split {
     }
 
     /// The answer of `side`, once it is there.
-    pub fn confirmed(&self, side: End) -> Option<bool> {
+    pub fn confirmed(&self, side: CopyEnd) -> Option<bool> {
         // SYNC answer
         match self.answers[side as usize].load(Ordering::Acquire) {
             OPEN => None,
@@ -105,7 +105,7 @@ impl Split {
     }
 
     /// Takes the next piece of a message of `len` bytes from `end`. Returns its bytes; `None` when nothing is left.
-    pub fn take(&self, end: End, len: usize) -> Option<Range<usize>> {
+    pub fn take(&self, end: CopyEnd, len: usize) -> Option<Range<usize>> {
         let units = len.div_ceil(UNIT) as u64;
         let mut taken = self.taken.load(Ordering::Relaxed);
         loop {
@@ -116,8 +116,8 @@ impl Split {
             }
             let piece = (left / 2).clamp(PIECE_MIN, PIECE_MAX).min(left);
             let (next, first) = match end {
-                End::Front => (taken + piece, front),
-                End::Back => (taken + (piece << 32), units - back - piece),
+                CopyEnd::Front => (taken + piece, front),
+                CopyEnd::Back => (taken + (piece << 32), units - back - piece),
             };
             match self.taken.compare_exchange_weak(
                 taken,
@@ -135,11 +135,11 @@ impl Split {
     }
 
     /// True when the other side has taken, or may have taken, some of the message.
-    pub fn is_shared_with(&self, other: End) -> bool {
+    pub fn is_shared_with(&self, other: CopyEnd) -> bool {
         let taken = self.taken.load(Ordering::Relaxed);
         match other {
-            End::Front => taken & 0xffff_ffff != 0,
-            End::Back => taken >> 32 != 0,
+            CopyEnd::Front => taken & 0xffff_ffff != 0,
+            CopyEnd::Back => taken >> 32 != 0,
         }
     }
 }

@@ -3,35 +3,35 @@ use super::*;
 #[test]
 fn one_side_alone_takes_all_in_order() {
     for len in [1, UNIT, UNIT + 1, 1_000_000, 8 << 20] {
-        for end in [End::Front, End::Back] {
-            let split = Split::new();
+        for end in [CopyEnd::Front, CopyEnd::Back] {
+            let split = ChunkQueue::new();
             let mut pieces: Vec<_> = std::iter::from_fn(|| split.take(end, len)).collect();
-            if end == End::Back {
+            if end == CopyEnd::Back {
                 pieces.reverse();
             }
             assert_eq!(pieces[0].start, 0);
             assert_eq!(pieces[pieces.len() - 1].end, len);
             assert!(pieces.windows(2).all(|p| p[0].end == p[1].start));
             let (this, other) = match end {
-                End::Front => (End::Front, End::Back),
-                End::Back => (End::Back, End::Front),
+                CopyEnd::Front => (CopyEnd::Front, CopyEnd::Back),
+                CopyEnd::Back => (CopyEnd::Back, CopyEnd::Front),
             };
             assert!(split.is_shared_with(this) && !split.is_shared_with(other));
         }
     }
-    assert_eq!(Split::new().take(End::Front, 0), None);
+    assert_eq!(ChunkQueue::new().take(CopyEnd::Front, 0), None);
 }
 
 #[test]
 fn two_sides_take_every_byte_once() {
     let len = if cfg!(miri) { 4 << 20 } else { 64 << 20 } + 17;
-    let split = Split::new();
+    let split = ChunkQueue::new();
     let both = std::thread::scope(|s| {
         let take = |end| {
             let split = &split;
             move || std::iter::from_fn(|| split.take(end, len)).collect::<Vec<_>>()
         };
-        let (a, b) = (s.spawn(take(End::Front)), s.spawn(take(End::Back)));
+        let (a, b) = (s.spawn(take(CopyEnd::Front)), s.spawn(take(CopyEnd::Back)));
         let mut all = a.join().expect("front");
         all.extend(b.join().expect("back"));
         all
@@ -45,26 +45,26 @@ fn two_sides_take_every_byte_once() {
 
 #[test]
 fn a_reset_starts_anew() {
-    let split = Split::new();
-    assert_eq!(split.take(End::Back, 100), Some(0..100));
-    assert_eq!(split.take(End::Front, 100), None);
-    assert_eq!(split.confirmed(End::Back), None);
-    split.confirm(End::Back, false);
-    assert_eq!(split.confirmed(End::Back), Some(false));
+    let split = ChunkQueue::new();
+    assert_eq!(split.take(CopyEnd::Back, 100), Some(0..100));
+    assert_eq!(split.take(CopyEnd::Front, 100), None);
+    assert_eq!(split.confirmed(CopyEnd::Back), None);
+    split.confirm(CopyEnd::Back, false);
+    assert_eq!(split.confirmed(CopyEnd::Back), Some(false));
     split.reset();
-    assert_eq!(split.confirmed(End::Back), None);
-    assert_eq!(split.take(End::Front, 100), Some(0..100));
-    split.confirm(End::Front, true);
-    assert_eq!(split.confirmed(End::Front), Some(true));
-    assert_eq!(split.confirmed(End::Back), None);
+    assert_eq!(split.confirmed(CopyEnd::Back), None);
+    assert_eq!(split.take(CopyEnd::Front, 100), Some(0..100));
+    split.confirm(CopyEnd::Front, true);
+    assert_eq!(split.confirmed(CopyEnd::Front), Some(true));
+    assert_eq!(split.confirmed(CopyEnd::Back), None);
 }
 
 #[test]
 fn who_gives_up_has_answered_no() {
-    let split = Split::new();
-    assert!(!split.give_up(End::Back));
-    split.confirm(End::Back, true);
-    assert_eq!(split.confirmed(End::Back), Some(false));
-    split.confirm(End::Front, true);
-    assert!(split.give_up(End::Front));
+    let split = ChunkQueue::new();
+    assert!(!split.give_up(CopyEnd::Back));
+    split.confirm(CopyEnd::Back, true);
+    assert_eq!(split.confirmed(CopyEnd::Back), Some(false));
+    split.confirm(CopyEnd::Front, true);
+    assert!(split.give_up(CopyEnd::Front));
 }

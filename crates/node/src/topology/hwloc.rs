@@ -7,7 +7,7 @@ use hwlocality::object::TopologyObject;
 use hwlocality::object::attributes::ObjectAttributes;
 use hwlocality::object::types::ObjectType;
 
-use super::{CpuSet, Place, UNKNOWN, affinity};
+use super::{CorePlace, CpuSet, UNKNOWN, affinity};
 
 /// Environment variable that replaces the machine by one described in hwloc's synthetic language,
 /// for example `pack:2 l3:2 core:2 pu:1`. For tests: ranks are placed, not really bound.
@@ -34,14 +34,14 @@ pub enum TopologyError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {
     /// Where it is.
-    pub place: Place,
+    pub place: CorePlace,
     /// The operating system's number for it.
     pub os_index: u32,
 }
 
 /// Caches of one level and size.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cache {
+pub struct CacheLevel {
     /// hwloc's name, for example `L2`.
     pub name: String,
     /// Size of one, in bytes.
@@ -181,7 +181,7 @@ impl Machine {
     }
 
     /// The data caches, innermost first, alike ones counted together.
-    pub fn caches(&self) -> Vec<Cache> {
+    pub fn caches(&self) -> Vec<CacheLevel> {
         const LEVELS: [ObjectType; 5] = [
             ObjectType::L1Cache,
             ObjectType::L2Cache,
@@ -189,17 +189,18 @@ impl Machine {
             ObjectType::L4Cache,
             ObjectType::L5Cache,
         ];
-        let mut caches: Vec<Cache> = Vec::new();
+        let mut caches: Vec<CacheLevel> = Vec::new();
         for level in LEVELS {
             for object in self.topology.objects_with_type(level) {
                 let name = short_name(level);
                 let bytes = cache_bytes(object);
                 let shared_by = object.cpuset().and_then(|set| set.weight()).unwrap_or(0);
-                let alike =
-                    |c: &&mut Cache| c.name == name && c.bytes == bytes && c.shared_by == shared_by;
+                let alike = |c: &&mut CacheLevel| {
+                    c.name == name && c.bytes == bytes && c.shared_by == shared_by
+                };
                 match caches.iter_mut().find(alike) {
                     Some(cache) => cache.count += 1,
-                    None => caches.push(Cache {
+                    None => caches.push(CacheLevel {
                         name,
                         bytes,
                         count: 1,
@@ -237,7 +238,7 @@ fn units(topology: &Topology, allowed: Option<&CpuSet>) -> Vec<Unit> {
                 _ => false,
             });
         Unit {
-            place: Place {
+            place: CorePlace {
                 core: index(
                     unit.first_ancestor_with_type(ObjectType::Core)
                         .or(Some(unit)),
@@ -317,7 +318,7 @@ mod tests {
         assert_eq!(machine.packages(), 8);
         assert_eq!((machine.cores(), machine.all_cores()), (48, 48));
         assert_eq!((machine.units().len(), machine.all_units()), (96, 96));
-        let l3: Vec<Cache> = machine.caches();
+        let l3: Vec<CacheLevel> = machine.caches();
         assert_eq!(
             (l3[0].name.as_str(), l3[0].count, l3[0].shared_by),
             ("L3", 8, 12)

@@ -9,7 +9,7 @@
 //! ([`BindTo`]).
 
 use super::hwloc::{Machine, Unit};
-use super::{CpuSet, Place};
+use super::{CorePlace, CpuSet};
 
 /// The order in which ranks take cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -55,7 +55,7 @@ impl MapBy {
     }
 
     /// The part of the machine that a place is in, at the level of this policy.
-    fn part(self, place: &Place) -> u32 {
+    fn part(self, place: &CorePlace) -> u32 {
         match self {
             MapBy::Core | MapBy::HwThread => 0,
             MapBy::Package => place.package,
@@ -131,9 +131,9 @@ impl BindTo {
 
 /// What one rank gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Slot {
+pub struct RankSlot {
     /// Where the rank is, as far as it is fixed.
-    pub place: Place,
+    pub place: CorePlace,
     /// The processors the rank is bound to; `None` if it is not bound.
     pub cpus: Option<CpuSet>,
 }
@@ -156,7 +156,7 @@ pub struct MapRequest<'a> {
 
 /// Gives each of `ranks` ranks its slot, one core wide. With more ranks than cores the cores are
 /// taken again from the start.
-pub fn map(machine: &Machine, ranks: usize, by: MapBy, bind: BindTo) -> Vec<Slot> {
+pub fn map(machine: &Machine, ranks: usize, by: MapBy, bind: BindTo) -> Vec<RankSlot> {
     map_wide(
         machine,
         &MapRequest {
@@ -171,7 +171,7 @@ pub fn map(machine: &Machine, ranks: usize, by: MapBy, bind: BindTo) -> Vec<Slot
 
 /// Gives each rank its slot. With more wanted than there is, elements are taken again from the
 /// start; a rank that wants more than all gets all.
-pub fn map_wide(machine: &Machine, request: &MapRequest<'_>) -> Vec<Slot> {
+pub fn map_wide(machine: &Machine, request: &MapRequest<'_>) -> Vec<RankSlot> {
     let allowed = |unit: &&Unit| {
         let within = request.within;
         within.is_none_or(|within| within.contains(unit.os_index))
@@ -180,8 +180,8 @@ pub fn map_wide(machine: &Machine, request: &MapRequest<'_>) -> Vec<Slot> {
     let ranks = request.widths.len();
     if request.bind == BindTo::None || units.is_empty() {
         let units = machine.units().iter();
-        let place = Place::common(units.map(|unit| &unit.place));
-        return vec![Slot { place, cpus: None }; ranks];
+        let place = CorePlace::common(units.map(|unit| &unit.place));
+        return vec![RankSlot { place, cpus: None }; ranks];
     }
     let elements = elements(&units, request);
     let taken = take(&elements, request);
@@ -199,9 +199,9 @@ pub fn map_wide(machine: &Machine, request: &MapRequest<'_>) -> Vec<Slot> {
 ///
 /// # Errors
 /// The first processor that this job may not use.
-pub fn map_user(machine: &Machine, ranks: usize, sets: &[CpuSet]) -> Result<Vec<Slot>, u32> {
+pub fn map_user(machine: &Machine, ranks: usize, sets: &[CpuSet]) -> Result<Vec<RankSlot>, u32> {
     let known = |cpu: u32| machine.units().iter().find(|unit| unit.os_index == cpu);
-    let slots: Result<Vec<Slot>, u32> = sets
+    let slots: Result<Vec<RankSlot>, u32> = sets
         .iter()
         .map(|set| {
             let units = set.iter().map(|cpu| known(cpu).copied().ok_or(cpu));
@@ -211,9 +211,9 @@ pub fn map_user(machine: &Machine, ranks: usize, sets: &[CpuSet]) -> Result<Vec<
     Ok(slots?.into_iter().cycle().take(ranks).collect())
 }
 
-fn slot_of(units: &[Unit]) -> Slot {
-    Slot {
-        place: Place::common(units.iter().map(|unit| &unit.place)),
+fn slot_of(units: &[Unit]) -> RankSlot {
+    RankSlot {
+        place: CorePlace::common(units.iter().map(|unit| &unit.place)),
         cpus: Some(CpuSet::from_cpus(units.iter().map(|unit| unit.os_index))),
     }
 }

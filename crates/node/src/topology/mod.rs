@@ -19,10 +19,10 @@ pub use cpus::{
 };
 #[cfg(feature = "hwloc")]
 pub use hwloc::{
-    Cache, Machine, NumaNode, SYNTHETIC_VARIABLE, TopologyError, Unit, readable_bytes,
+    CacheLevel, Machine, NumaNode, SYNTHETIC_VARIABLE, TopologyError, Unit, readable_bytes,
 };
 #[cfg(feature = "hwloc")]
-pub use mapping::{BindTo, MapBy, MapRequest, Slot, map, map_user, map_wide};
+pub use mapping::{BindTo, MapBy, MapRequest, RankSlot, map, map_user, map_wide};
 #[cfg(feature = "launcher")]
 pub use reserve::{Occupied, Reservation, occupied};
 pub use sysfs::{place_below, place_on};
@@ -70,7 +70,7 @@ impl Level {
 /// Lives in the job segment, hence `repr(C)`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct CorePlace {
     /// The core.
     pub core: u32,
     /// The outermost cache above the core.
@@ -83,11 +83,11 @@ pub struct Place {
     pub processing_unit: u32,
 }
 
-const _: () = assert!(size_of::<Place>() == 20 && align_of::<Place>() == 4);
+const _: () = assert!(size_of::<CorePlace>() == 20 && align_of::<CorePlace>() == 4);
 
-impl Place {
+impl CorePlace {
     /// A place of which nothing is known.
-    pub const UNKNOWN: Place = Place {
+    pub const UNKNOWN: CorePlace = CorePlace {
         core: UNKNOWN,
         shared_cache: UNKNOWN,
         package: UNKNOWN,
@@ -99,13 +99,13 @@ impl Place {
     ///
     /// This is the place of a rank that may run on any of them. On a machine with one package an
     /// unbound rank is still known to be in that package.
-    pub fn common<'a>(places: impl IntoIterator<Item = &'a Place>) -> Place {
+    pub fn common<'a>(places: impl IntoIterator<Item = &'a CorePlace>) -> CorePlace {
         let mut places = places.into_iter();
         let Some(&first) = places.next() else {
-            return Place::UNKNOWN;
+            return CorePlace::UNKNOWN;
         };
         let agree = |a: u32, b: u32| if a == b { a } else { UNKNOWN };
-        places.fold(first, |common, place| Place {
+        places.fold(first, |common, place| CorePlace {
             core: agree(common.core, place.core),
             shared_cache: agree(common.shared_cache, place.shared_cache),
             package: agree(common.package, place.package),
@@ -115,14 +115,14 @@ impl Place {
     }
 }
 
-impl Default for Place {
-    fn default() -> Place {
-        Place::UNKNOWN
+impl Default for CorePlace {
+    fn default() -> CorePlace {
+        CorePlace::UNKNOWN
     }
 }
 
 /// The level between two places of one node. What is not known counts as far: [`Level::Node`].
-pub fn level_between(a: &Place, b: &Place) -> Level {
+pub fn level_between(a: &CorePlace, b: &CorePlace) -> Level {
     let same = |x: u32, y: u32| x != UNKNOWN && x == y;
     if same(a.core, b.core) || same(a.shared_cache, b.shared_cache) {
         Level::SharedCache
@@ -137,8 +137,8 @@ pub fn level_between(a: &Place, b: &Place) -> Level {
 mod tests {
     use super::*;
 
-    fn place(core: u32, shared_cache: u32, package: u32) -> Place {
-        Place {
+    fn place(core: u32, shared_cache: u32, package: u32) -> CorePlace {
+        CorePlace {
             core,
             shared_cache,
             package,
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn unknown_places_are_never_near() {
-        let unknown = Place::UNKNOWN;
+        let unknown = CorePlace::UNKNOWN;
         assert_eq!(level_between(&unknown, &unknown), Level::Node);
         assert_eq!(level_between(&unknown, &place(0, 0, 0)), Level::Node);
         // Without any cache, the same core still counts as sharing one.
@@ -168,10 +168,10 @@ mod tests {
 
     #[test]
     fn common_place_keeps_what_all_agree_on() {
-        let common = Place::common(&[place(0, 0, 0), place(1, 0, 0), place(2, 1, 0)]);
+        let common = CorePlace::common(&[place(0, 0, 0), place(1, 0, 0), place(2, 1, 0)]);
         assert_eq!(common.core, UNKNOWN);
         assert_eq!(common.shared_cache, UNKNOWN);
         assert_eq!(common.package, 0);
-        assert_eq!(Place::common(&[]), Place::UNKNOWN);
+        assert_eq!(CorePlace::common(&[]), CorePlace::UNKNOWN);
     }
 }

@@ -41,15 +41,15 @@ pub struct Reservation {
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy)]
-enum Use {
+enum ReservedUse {
     Bound,
     Floating,
 }
 
-fn address(used: Use, cpu: u32) -> io::Result<SocketAddr> {
+fn address(used: ReservedUse, cpu: u32) -> io::Result<SocketAddr> {
     let word = match used {
-        Use::Bound => "cpu",
-        Use::Floating => "float",
+        ReservedUse::Bound => "cpu",
+        ReservedUse::Floating => "float",
     };
     SocketAddr::from_abstract_name(format!("mica-{word}-{cpu}"))
 }
@@ -68,8 +68,8 @@ pub fn occupied(cpus: &CpuSet) -> io::Result<Occupied> {
         CpuSet::from_cpus(cpus.iter().filter(is_held))
     };
     Ok(Occupied {
-        bound: held(Use::Bound),
-        floating: held(Use::Floating),
+        bound: held(ReservedUse::Bound),
+        floating: held(ReservedUse::Floating),
     })
 }
 
@@ -82,7 +82,7 @@ impl Reservation {
     pub fn bound(cpus: &CpuSet) -> io::Result<Option<Reservation>> {
         let mut held = Vec::new();
         for cpu in cpus.iter() {
-            match UnixDatagram::bind_addr(&address(Use::Bound, cpu)?) {
+            match UnixDatagram::bind_addr(&address(ReservedUse::Bound, cpu)?) {
                 Ok(socket) => held.push(socket),
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Ok(None),
                 Err(error) => return Err(error),
@@ -96,7 +96,7 @@ impl Reservation {
     pub fn floating(cpus: &CpuSet, count: usize) -> Reservation {
         let names = cpus
             .iter()
-            .filter_map(|cpu| address(Use::Floating, cpu).ok());
+            .filter_map(|cpu| address(ReservedUse::Floating, cpu).ok());
         let held = names.filter_map(|name| UnixDatagram::bind_addr(&name).ok());
         Reservation {
             _held: held.take(count).collect(),

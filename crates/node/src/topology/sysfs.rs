@@ -8,17 +8,17 @@
 use std::fs;
 use std::path::Path;
 
-use super::{CpuSet, Place, UNKNOWN};
+use super::{CorePlace, CpuSet, UNKNOWN};
 
 /// The place of a process that may run on these processors; a part is [`UNKNOWN`] if they are not all in it.
-pub fn place_on(cpus: &CpuSet) -> Place {
+pub fn place_on(cpus: &CpuSet) -> CorePlace {
     place_below(Path::new("/"), cpus)
 }
 
 /// The same with the kernel's files below `root`.
-pub fn place_below(root: &Path, cpus: &CpuSet) -> Place {
+pub fn place_below(root: &Path, cpus: &CpuSet) -> CorePlace {
     let Some(first) = cpus.iter().next() else {
-        return Place::UNKNOWN;
+        return CorePlace::UNKNOWN;
     };
     let system = root.join("sys/devices/system");
     let cpu = system.join(format!("cpu/cpu{first}"));
@@ -47,7 +47,7 @@ pub fn place_below(root: &Path, cpus: &CpuSet) -> Place {
         .filter_map(|(level, cache)| Some((level.trim().parse::<u32>().ok()?, cache)))
         .max_by_key(|(level, _)| *level);
     let cache = outermost.and_then(|(_, cache)| list(&cache.join("shared_cpu_list")));
-    Place {
+    CorePlace {
         core: lowest(either("core_cpus_list", "thread_siblings_list")),
         shared_cache: lowest(cache),
         package: package.unwrap_or(UNKNOWN),
@@ -117,7 +117,7 @@ mod tests {
             fs::write(path, text).expect("writable");
         }
 
-        fn place(&self, cpus: &[u32]) -> Place {
+        fn place(&self, cpus: &[u32]) -> CorePlace {
             place_below(&self.0, &CpuSet::from_cpus(cpus.iter().copied()))
         }
     }
@@ -131,7 +131,7 @@ mod tests {
     #[test]
     fn a_bound_process_knows_all_of_its_place() {
         let tree = Tree::two_packages("bound");
-        let expected = Place {
+        let expected = CorePlace {
             core: 3,
             shared_cache: 2,
             package: 1,
@@ -156,8 +156,8 @@ mod tests {
             ),
             (UNKNOWN, 0, 0, 0)
         );
-        assert_eq!(tree.place(&[0, 2]), Place::UNKNOWN);
-        assert_eq!(tree.place(&[]), Place::UNKNOWN);
+        assert_eq!(tree.place(&[0, 2]), CorePlace::UNKNOWN);
+        assert_eq!(tree.place(&[]), CorePlace::UNKNOWN);
     }
 
     #[test]
@@ -171,9 +171,9 @@ mod tests {
     #[test]
     fn a_machine_that_tells_nothing_has_unknown_places() {
         let place = place_below(Path::new("/proc/self/fdinfo"), &CpuSet::from_cpus([0]));
-        let only_unit = Place {
+        let only_unit = CorePlace {
             processing_unit: 0,
-            ..Place::UNKNOWN
+            ..CorePlace::UNKNOWN
         };
         assert_eq!(place, only_unit);
     }

@@ -3,19 +3,21 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::choose::{CLASSES, Forced, OCTAVES, class_of, pick, pick_once_told};
+use super::choose::{CLASSES, ForcedAlgorithms, OCTAVES, class_of, pick, pick_once_reachable};
 use super::costs::CollectiveCosts;
-use super::{ALGORITHMS, Algorithm, COLLECTIVES, Collective, Question, Reach, Setting};
+use super::{
+    ALGORITHMS, Algorithm, COLLECTIVES, Collective, CollectiveCall, GroupSetting, Reachability,
+};
 
 /// Nothing was chosen for this class yet.
 const OPEN: u8 = u8::MAX;
 const _: () = assert!(ALGORITHMS < OPEN as usize);
 
 /// Of one collective at one stage and an operator that commutes or not: the algorithm by class of lengths.
-struct Row([AtomicU8; CLASSES]);
+struct ChoiceRow([AtomicU8; CLASSES]);
 
 /// When is asked: with each reach before ranks have told of their buffers, and with each after that.
-const STAGES: usize = 2 * Reach::ALL.len();
+const STAGES: usize = 2 * Reachability::ALL.len();
 
 /// Rows: collectives, stages, and commuting or not.
 const ROWS: usize = COLLECTIVES * STAGES * 2;
@@ -24,9 +26,9 @@ const ROWS: usize = COLLECTIVES * STAGES * 2;
 /// the first one of a collective allocates a row of some hundred bytes; from then on a call costs two loads.
 pub struct Choices {
     costs: Arc<CollectiveCosts>,
-    forced: Forced,
-    setting: Setting,
-    rows: [OnceLock<Box<Row>>; ROWS],
+    forced: ForcedAlgorithms,
+    setting: GroupSetting,
+    rows: [OnceLock<Box<ChoiceRow>>; ROWS],
 }
 
 impl std::fmt::Debug for Choices {
@@ -39,7 +41,11 @@ impl std::fmt::Debug for Choices {
 
 impl Choices {
     /// Those of a communicator in this setting.
-    pub fn new(costs: Arc<CollectiveCosts>, forced: Forced, setting: Setting) -> Choices {
+    pub fn new(
+        costs: Arc<CollectiveCosts>,
+        forced: ForcedAlgorithms,
+        setting: GroupSetting,
+    ) -> Choices {
         Choices {
             costs,
             forced,
@@ -49,7 +55,7 @@ impl Choices {
     }
 
     /// What all of it is about.
-    pub fn setting(&self) -> &Setting {
+    pub fn setting(&self) -> &GroupSetting {
         &self.setting
     }
 
@@ -61,7 +67,7 @@ impl Choices {
         collective: Collective,
         bytes: usize,
         commutes: bool,
-        reach: Reach,
+        reach: Reachability,
     ) -> Algorithm {
         self.at_stage(false, collective, bytes, commutes, reach)
     }
@@ -69,12 +75,12 @@ impl Choices {
     /// Once the ranks of a direct call have told of their buffers and `reach` is known: [`Algorithm::Direct`] if it is still better
     /// than [`Algorithm::Shared`], else that.
     #[inline]
-    pub fn once_told(
+    pub fn once_reachable(
         &self,
         collective: Collective,
         bytes: usize,
         commutes: bool,
-        reach: Reach,
+        reach: Reachability,
     ) -> Algorithm {
         self.at_stage(true, collective, bytes, commutes, reach)
     }
@@ -86,9 +92,9 @@ impl Choices {
         collective: Collective,
         bytes: usize,
         commutes: bool,
-        reach: Reach,
+        reach: Reachability,
     ) -> Algorithm {
-        let stage = reach as usize + if told { Reach::ALL.len() } else { 0 };
+        let stage = reach as usize + if told { Reachability::ALL.len() } else { 0 };
         let row = (collective as usize * STAGES + stage) * 2 + usize::from(commutes);
         let class = class_of(bytes);
         if let Some(row) = self.rows[row].get() {
@@ -98,7 +104,7 @@ impl Choices {
                 return algorithm;
             }
         }
-        let question = Question {
+        let question = CollectiveCall {
             collective,
             bytes,
             commutes,
@@ -109,13 +115,13 @@ impl Choices {
     }
 
     #[cold]
-    fn find(&self, row: usize, class: usize, told: bool, question: &Question) -> Algorithm {
+    fn find(&self, row: usize, class: usize, told: bool, question: &CollectiveCall) -> Algorithm {
         let algorithm = match told {
-            true => pick_once_told(&self.costs, question, &self.forced),
+            true => pick_once_reachable(&self.costs, question, &self.forced),
             false => pick(&self.costs, question, &self.forced),
         };
-        let row =
-            self.rows[row].get_or_init(|| Box::new(Row([const { AtomicU8::new(OPEN) }; CLASSES])));
+        let row = self.rows[row]
+            .get_or_init(|| Box::new(ChoiceRow([const { AtomicU8::new(OPEN) }; CLASSES])));
         row.0[class].store(algorithm as u8, Ordering::Relaxed);
         algorithm
     }
@@ -125,7 +131,7 @@ impl Choices {
         &self,
         collective: Collective,
         commutes: bool,
-        reach: Reach,
+        reach: Reachability,
     ) -> Vec<(usize, Algorithm)> {
         let mut changes: Vec<(usize, Algorithm)> = Vec::new();
         for bytes in class_starts() {

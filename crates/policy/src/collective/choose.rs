@@ -10,11 +10,11 @@ use mica_node::tunables::{self, BadValue, Tunable};
 
 use super::costs::CollectiveCosts;
 use super::formulas::load;
-use super::{Algorithm, COLLECTIVES, Collective, Family, Question, Reach};
+use super::{Algorithm, AlgorithmFamily, COLLECTIVES, Collective, CollectiveCall, Reachability};
 
 /// Why an algorithm is out of the question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exclusion {
+pub enum AlgorithmExclusion {
     /// The communicator has no shared area, where ranks also tell of their buffers.
     NoArea,
     /// Some buffers cannot be got at.
@@ -42,54 +42,54 @@ pub enum Exclusion {
     },
 }
 
-impl fmt::Display for Exclusion {
+impl fmt::Display for AlgorithmExclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Exclusion::NoArea => write!(f, "the communicator has no shared area"),
-            Exclusion::NotReachable => {
+            AlgorithmExclusion::NoArea => write!(f, "the communicator has no shared area"),
+            AlgorithmExclusion::NotReachable => {
                 write!(f, "ranks cannot get at one another's buffers")
             }
-            Exclusion::NoData => write!(f, "there is nothing to copy"),
-            Exclusion::FewRanks { least, same } => {
+            AlgorithmExclusion::NoData => write!(f, "there is nothing to copy"),
+            AlgorithmExclusion::FewRanks { least, same } => {
                 write!(
                     f,
                     "with fewer than {least} ranks no better than {}",
                     same.name()
                 )
             }
-            Exclusion::TooShort { least } => {
+            AlgorithmExclusion::TooShort { least } => {
                 write!(
                     f,
                     "fewer than {least} bytes cannot be divided among the ranks"
                 )
             }
-            Exclusion::Reorders => {
+            AlgorithmExclusion::Reorders => {
                 write!(
                     f,
                     "the operator does not commute, and it changes the order of operands"
                 )
             }
-            Exclusion::Forced { by } => write!(f, "{by} forces another one"),
+            AlgorithmExclusion::Forced { by } => write!(f, "{by} forces another one"),
         }
     }
 }
 
 /// What the environment forces. [`Forced::default`] is nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Forced {
-    family: Option<Family>,
+pub struct ForcedAlgorithms {
+    family: Option<AlgorithmFamily>,
     algorithms: [Option<Algorithm>; COLLECTIVES],
 }
 
-impl Forced {
+impl ForcedAlgorithms {
     /// What `MICA_COLL` and the variables of the collectives say.
     ///
     /// # Errors
     /// When the value of one is none of its words.
-    pub fn in_force() -> Result<Forced, BadValue> {
-        let mut forced = Forced {
-            family: Family::parse(tunables::COLL.choice()?),
-            ..Forced::default()
+    pub fn in_force() -> Result<ForcedAlgorithms, BadValue> {
+        let mut forced = ForcedAlgorithms {
+            family: AlgorithmFamily::parse(tunables::COLL.choice()?),
+            ..ForcedAlgorithms::default()
         };
         for collective in Collective::ALL {
             let word = collective.tunable().choice()?;
@@ -100,8 +100,8 @@ impl Forced {
 
     /// This, with all collectives of a family.
     #[must_use]
-    pub fn with_family(self, family: Family) -> Forced {
-        Forced {
+    pub fn with_family(self, family: AlgorithmFamily) -> ForcedAlgorithms {
+        ForcedAlgorithms {
             family: Some(family),
             ..self
         }
@@ -109,20 +109,20 @@ impl Forced {
 
     /// This, with an algorithm for a collective. One that the collective does not have forces nothing.
     #[must_use]
-    pub fn with(mut self, collective: Collective, algorithm: Algorithm) -> Forced {
+    pub fn with(mut self, collective: Collective, algorithm: Algorithm) -> ForcedAlgorithms {
         let has = collective.algorithms().contains(&algorithm);
         self.algorithms[collective as usize] = has.then_some(algorithm);
         self
     }
 
     /// What is wanted of a collective, the more special first: the variable, and whether an algorithm is wanted by it.
-    fn wishes(&self, collective: Collective) -> [Option<Wish>; 2] {
+    fn wishes(&self, collective: Collective) -> [Option<ForcedValue>; 2] {
         [
-            self.algorithms[collective as usize].map(|algorithm| Wish {
+            self.algorithms[collective as usize].map(|algorithm| ForcedValue {
                 tunable: collective.tunable(),
                 word: algorithm.name(),
             }),
-            self.family.map(|family| Wish {
+            self.family.map(|family| ForcedValue {
                 tunable: &tunables::COLL,
                 word: family.name(),
             }),
@@ -132,12 +132,12 @@ impl Forced {
 
 /// A value other than `auto` of a variable.
 #[derive(Clone, Copy)]
-struct Wish {
+struct ForcedValue {
     tunable: &'static Tunable,
     word: &'static str,
 }
 
-impl Wish {
+impl ForcedValue {
     fn accepts(&self, algorithm: Algorithm) -> bool {
         self.word == algorithm.name() || self.word == algorithm.family().name()
     }
@@ -145,29 +145,29 @@ impl Wish {
 
 /// What was found about an algorithm.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
+pub struct AlgorithmEstimate {
     /// The algorithm.
     pub algorithm: Algorithm,
     /// Nanoseconds that it takes; `None` if it is not possible.
     pub nanoseconds: Option<f64>,
     /// Why it is out of the question, if it is.
-    pub ruled_out: Option<Exclusion>,
+    pub ruled_out: Option<AlgorithmExclusion>,
 }
 
 /// A wish that could not be granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ForcedRefusal {
     /// The variable.
     pub variable: &'static str,
     /// Its value.
     pub value: &'static str,
     /// Why not; `None`: the collective has no such algorithm.
-    pub why: Option<Exclusion>,
+    pub why: Option<AlgorithmExclusion>,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ForcedRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Refusal {
+        let ForcedRefusal {
             variable, value, ..
         } = self;
         match self.why {
@@ -182,7 +182,7 @@ impl fmt::Display for Refusal {
 
 /// A choice with all that led to it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decision {
+pub struct AlgorithmDecision {
     /// The algorithm.
     pub algorithm: Algorithm,
     /// What it takes.
@@ -190,11 +190,11 @@ pub struct Decision {
     /// The length that was judged: the shortest of its class.
     pub judged_bytes: usize,
     /// All algorithms of the collective, in the order of [`Collective::algorithms`].
-    pub estimates: Vec<Estimate>,
+    pub estimates: Vec<AlgorithmEstimate>,
     /// The variable that forced it.
     pub forced_by: Option<&'static str>,
     /// What was asked for and could not be.
-    pub refused: Vec<Refusal>,
+    pub refused: Vec<ForcedRefusal>,
 }
 
 /// Size classes of an octave.
@@ -232,31 +232,35 @@ pub fn judged(bytes: usize) -> usize {
 }
 
 /// Why an algorithm cannot be, if so.
-fn exclusion(question: &Question, algorithm: Algorithm) -> Option<Exclusion> {
+fn exclusion(question: &CollectiveCall, algorithm: Algorithm) -> Option<AlgorithmExclusion> {
     use Algorithm::{
         Binomial, Bruck, Direct, Exchange, Halving, Linear, Ring, ScatterRing, Shared,
     };
     use Collective::{Allgather, Allreduce, Alltoall, Gather, Reduce, ReduceScatter, Scatter};
     let setting = &question.setting;
-    let differs_from =
-        |least, same| (setting.ranks < least).then_some(Exclusion::FewRanks { least, same });
+    let differs_from = |least, same| {
+        (setting.ranks < least).then_some(AlgorithmExclusion::FewRanks { least, same })
+    };
     match (question.collective, algorithm) {
-        (_, Shared | Direct) if setting.area_cell.is_none() => Some(Exclusion::NoArea),
-        (_, Direct) if question.reach == Reach::None => Some(Exclusion::NotReachable),
-        (_, Direct) => (question.bytes == 0).then_some(Exclusion::NoData),
+        (_, Shared | Direct) if setting.area_cell.is_none() => Some(AlgorithmExclusion::NoArea),
+        (_, Direct) if question.reach == Reachability::None => {
+            Some(AlgorithmExclusion::NotReachable)
+        }
+        (_, Direct) => (question.bytes == 0).then_some(AlgorithmExclusion::NoData),
         (_, ScatterRing) => differs_from(3, Binomial),
         (Gather | Scatter, Binomial) => differs_from(3, Linear),
         (Allgather, Ring) => differs_from(3, Bruck),
         (Alltoall, Bruck) => differs_from(4, Exchange),
-        (ReduceScatter, Halving) => (!question.commutes).then_some(Exclusion::Reorders),
+        (ReduceScatter, Halving) => (!question.commutes).then_some(AlgorithmExclusion::Reorders),
         (Reduce | Allreduce, Halving) => {
             let same = match question.collective {
                 Reduce => Binomial,
                 _ => Algorithm::Doubling,
             };
             let least = setting.ranks;
-            differs_from(3, same)
-                .or_else(|| (question.bytes < least).then_some(Exclusion::TooShort { least }))
+            differs_from(3, same).or_else(|| {
+                (question.bytes < least).then_some(AlgorithmExclusion::TooShort { least })
+            })
         }
         _ => None,
     }
@@ -265,9 +269,9 @@ fn exclusion(question: &Question, algorithm: Algorithm) -> Option<Exclusion> {
 /// Why an algorithm cannot be, or what it takes.
 fn weigh(
     costs: &CollectiveCosts,
-    question: &Question,
+    question: &CollectiveCall,
     algorithm: Algorithm,
-) -> Result<f64, Exclusion> {
+) -> Result<f64, AlgorithmExclusion> {
     match exclusion(question, algorithm) {
         Some(why) => Err(why),
         None => {
@@ -279,8 +283,8 @@ fn weigh(
 }
 
 /// The question as it is judged.
-fn judged_question(question: &Question) -> Question {
-    Question {
+fn judged_question(question: &CollectiveCall) -> CollectiveCall {
+    CollectiveCall {
         bytes: judged(question.bytes),
         ..*question
     }
@@ -289,7 +293,7 @@ fn judged_question(question: &Question) -> Question {
 /// The least of the possible algorithms that `accepts` takes.
 fn least(
     costs: &CollectiveCosts,
-    question: &Question,
+    question: &CollectiveCall,
     accepts: impl Fn(Algorithm) -> bool,
 ) -> Option<(Algorithm, f64)> {
     let mut best: Option<(Algorithm, f64)> = None;
@@ -307,10 +311,10 @@ fn least(
 /// The algorithm, its time and the wish that was granted; of those that `accepts` takes.
 fn decide(
     costs: &CollectiveCosts,
-    question: &Question,
-    forced: &Forced,
+    question: &CollectiveCall,
+    forced: &ForcedAlgorithms,
     accepts: impl Fn(Algorithm) -> bool,
-) -> Option<(Algorithm, f64, Option<Wish>)> {
+) -> Option<(Algorithm, f64, Option<ForcedValue>)> {
     for wish in forced.wishes(question.collective).into_iter().flatten() {
         let both = |algorithm| accepts(algorithm) && wish.accepts(algorithm);
         if let Some((algorithm, ns)) = least(costs, question, both) {
@@ -324,41 +328,53 @@ fn decide(
 /// The same of all algorithms.
 fn decide_of_all(
     costs: &CollectiveCosts,
-    question: &Question,
-    forced: &Forced,
-) -> (Algorithm, f64, Option<Wish>) {
+    question: &CollectiveCall,
+    forced: &ForcedAlgorithms,
+) -> (Algorithm, f64, Option<ForcedValue>) {
     decide(costs, question, forced, |_| true).expect("messages carry every collective")
 }
 
 /// The algorithm of a call.
-pub fn pick(costs: &CollectiveCosts, question: &Question, forced: &Forced) -> Algorithm {
+pub fn pick(
+    costs: &CollectiveCosts,
+    question: &CollectiveCall,
+    forced: &ForcedAlgorithms,
+) -> Algorithm {
     decide_of_all(costs, &judged_question(question), forced).0
 }
 
 /// The algorithm of a call whose ranks have told of their buffers, so that `question.reach` is known: messages are out of the
 /// question by now, since all ranks have met in the area. [`Algorithm::Shared`] or [`Algorithm::Direct`].
-pub fn pick_once_told(costs: &CollectiveCosts, question: &Question, forced: &Forced) -> Algorithm {
-    let met = |algorithm: Algorithm| algorithm.family() != Family::Messages;
+pub fn pick_once_reachable(
+    costs: &CollectiveCosts,
+    question: &CollectiveCall,
+    forced: &ForcedAlgorithms,
+) -> Algorithm {
+    let met = |algorithm: Algorithm| algorithm.family() != AlgorithmFamily::Messages;
     let decision = decide(costs, &judged_question(question), forced, met);
     decision.map_or(Algorithm::Shared, |(algorithm, ..)| algorithm)
 }
 
 /// The algorithm of a call, as [`pick`] answers it, with the numbers for it and against the others.
-pub fn choose(costs: &CollectiveCosts, question: &Question, forced: &Forced) -> Decision {
+pub fn choose(
+    costs: &CollectiveCosts,
+    question: &CollectiveCall,
+    forced: &ForcedAlgorithms,
+) -> AlgorithmDecision {
     let question = judged_question(question);
     let (algorithm, nanoseconds, granted) = decide_of_all(costs, &question, forced);
     let estimates = question.collective.algorithms().iter().map(|&algorithm| {
         match weigh(costs, &question, algorithm) {
-            Err(why) => Estimate {
+            Err(why) => AlgorithmEstimate {
                 algorithm,
                 nanoseconds: None,
                 ruled_out: Some(why),
             },
-            Ok(ns) => Estimate {
+            Ok(ns) => AlgorithmEstimate {
                 algorithm,
                 nanoseconds: Some(ns),
                 ruled_out: granted.filter(|wish| !wish.accepts(algorithm)).map(|wish| {
-                    Exclusion::Forced {
+                    AlgorithmExclusion::Forced {
                         by: wish.tunable.env,
                     }
                 }),
@@ -372,13 +388,13 @@ pub fn choose(costs: &CollectiveCosts, question: &Question, forced: &Forced) -> 
         .map(|wish| {
             let mut wanted = question.collective.algorithms().iter();
             let wanted = wanted.find(|&&algorithm| wish.accepts(algorithm));
-            Refusal {
+            ForcedRefusal {
                 variable: wish.tunable.env,
                 value: wish.word,
                 why: wanted.and_then(|&algorithm| exclusion(&question, algorithm)),
             }
         });
-    Decision {
+    AlgorithmDecision {
         algorithm,
         nanoseconds,
         judged_bytes: question.bytes,

@@ -6,7 +6,7 @@
 
 use mica_node::topology::Level;
 
-use crate::costs::{Cost, Costs, Way, row};
+use crate::costs::{MessagePath, PathCost, PathCosts, row};
 
 /// What the steps of a collective cost among ranks at one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,14 +17,14 @@ pub struct LevelCosts {
     pub expose_ns: f64,
     /// A copy into a cell of the area, or out of one; its start is that of each chunk. `None`: the prices of
     /// [`Way::Cells`], whose two copies run at once.
-    pub copy: Option<Cost>,
+    pub copy: Option<PathCost>,
 }
 
 /// What collectives within a node are chosen by.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectiveCosts {
     /// What messages cost, single copies included.
-    pub messages: Costs,
+    pub messages: PathCosts,
     /// Nanoseconds to put another rank on a core that ranks share.
     pub switch_ns: f64,
     /// Nanoseconds to combine a byte of an operand that is in reach of the core with one of the result.
@@ -36,7 +36,7 @@ pub struct CollectiveCosts {
 
 impl CollectiveCosts {
     /// The shipped figures for what messages do not tell, beside these for messages.
-    pub fn new(messages: Costs) -> CollectiveCosts {
+    pub fn new(messages: PathCosts) -> CollectiveCosts {
         CollectiveCosts {
             messages,
             ..CollectiveCosts::default()
@@ -58,31 +58,36 @@ impl CollectiveCosts {
     pub fn copy_ns(&self, level: Level, bytes: usize, chunks: usize) -> f64 {
         match &self.of(level).copy {
             Some(cost) => cost.start_ns * chunks as f64 + cost.copy_ns(bytes, 1),
-            None => self.messages.of(level, Way::Cells).copy_ns(bytes, 1),
+            None => self
+                .messages
+                .of(level, MessagePath::Cells)
+                .copy_ns(bytes, 1),
         }
     }
 
     /// Nanoseconds to load `bytes` from another rank's buffer, or to store them there, once that is a window.
     pub fn load_ns(&self, level: Level, bytes: usize) -> f64 {
-        self.messages.of(level, Way::Mapped).copy_ns(bytes, 1)
+        self.messages
+            .of(level, MessagePath::Mapped)
+            .copy_ns(bytes, 1)
     }
 
     /// Nanoseconds to copy `bytes` from or to another rank's buffer by the kernel, in `calls` calls. A call takes what a pulled
     /// message takes to start, without its request and its answer.
     pub fn cma_ns(&self, level: Level, bytes: usize, calls: usize) -> f64 {
-        let pull = self.messages.of(level, Way::Pull);
-        let words = 2.0 * self.messages.of(level, Way::Inline).start_ns;
+        let pull = self.messages.of(level, MessagePath::Pull);
+        let words = 2.0 * self.messages.of(level, MessagePath::Inline).start_ns;
         (pull.start_ns - words).max(0.0) * calls as f64 + pull.copy_ns(bytes, 1)
     }
 
     /// The same where both ranks copy at once, by the kernel or by load and store.
     pub fn together_ns(&self, level: Level, bytes: usize, kernel: bool) -> f64 {
         if kernel {
-            let together = self.messages.of(level, Way::Cooperate);
+            let together = self.messages.of(level, MessagePath::Cooperate);
             self.cma_ns(level, 0, 1) + together.copy_ns(bytes, 1)
         } else {
             self.messages
-                .of(level, Way::MappedCooperate)
+                .of(level, MessagePath::MappedCooperate)
                 .copy_ns(bytes, 1)
         }
     }
@@ -135,7 +140,7 @@ impl Default for CollectiveCosts {
             copy: None,
         };
         CollectiveCosts {
-            messages: Costs::default(),
+            messages: PathCosts::default(),
             switch_ns: 700.0,
             reduce_byte_ns: 0.03,
             round_ns: 200.0,

@@ -15,11 +15,11 @@
 use mica_node::topology::Level;
 
 use super::costs::CollectiveCosts;
-use super::{Algorithm, Collective, Question, Reach};
+use super::{Algorithm, Collective, CollectiveCall, Reachability};
 
 mod messages;
 
-use messages::Messages;
+use messages::MessageFormulas;
 
 /// Children of a rank in a tree of the shared area: the default of `MICA_COLL_FAN`.
 const FAN: usize = 8;
@@ -68,26 +68,26 @@ impl Load {
 }
 
 /// What `algorithm` takes for this question, whether it is possible or not. The algorithm is one of the collective's.
-pub fn load(costs: &CollectiveCosts, question: &Question, algorithm: Algorithm) -> Load {
+pub fn load(costs: &CollectiveCosts, question: &CollectiveCall, algorithm: Algorithm) -> Load {
     if question.setting.ranks < 2 {
         return Load::NOTHING;
     }
     match algorithm {
-        Algorithm::Shared => Area::new(costs, question).load(question),
-        Algorithm::Direct => Buffers::new(costs, question).load(question),
-        _ => Messages::new(costs, question).load(question, algorithm),
+        Algorithm::Shared => AreaFormulas::new(costs, question).load(question),
+        Algorithm::Direct => DirectFormulas::new(costs, question).load(question),
+        _ => MessageFormulas::new(costs, question).load(question, algorithm),
     }
 }
 
 /// Words of ranks to one another by stamps: in an area's lines.
-struct Stamps {
+struct StampFormulas {
     ranks: usize,
     sync_ns: f64,
 }
 
-impl Stamps {
-    fn new(costs: &CollectiveCosts, question: &Question) -> Stamps {
-        Stamps {
+impl StampFormulas {
+    fn new(costs: &CollectiveCosts, question: &CollectiveCall) -> StampFormulas {
+        StampFormulas {
             ranks: question.setting.ranks,
             sync_ns: costs.of(question.setting.level).sync_ns,
         }
@@ -158,21 +158,21 @@ fn busy(chain_ns: f64, work_ns: f64) -> Load {
 }
 
 /// Through the shared area: in pieces of half a cell, each copied in, announced by a stamp, and copied out or reduced.
-struct Area<'a> {
+struct AreaFormulas<'a> {
     costs: &'a CollectiveCosts,
-    stamps: Stamps,
+    stamps: StampFormulas,
     level: Level,
     piece: usize,
     ranks: usize,
 }
 
-impl<'a> Area<'a> {
-    fn new(costs: &'a CollectiveCosts, question: &Question) -> Area<'a> {
+impl<'a> AreaFormulas<'a> {
+    fn new(costs: &'a CollectiveCosts, question: &CollectiveCall) -> AreaFormulas<'a> {
         let setting = &question.setting;
         let cell = setting.area_cell.unwrap_or(usize::MAX);
-        Area {
+        AreaFormulas {
             costs,
-            stamps: Stamps::new(costs, question),
+            stamps: StampFormulas::new(costs, question),
             level: setting.level,
             piece: (cell / 2).max(1),
             ranks: setting.ranks,
@@ -198,7 +198,7 @@ impl<'a> Area<'a> {
         operands as f64 * combine.max(self.copy(bytes))
     }
 
-    fn load(&self, question: &Question) -> Load {
+    fn load(&self, question: &CollectiveCall) -> Load {
         let (ranks, bytes) = (self.ranks, question.bytes);
         let others = ranks - 1;
         let of_others = bytes.saturating_mul(others);
@@ -262,16 +262,16 @@ impl<'a> Area<'a> {
     }
 
     /// The one that takes less time here.
-    fn shorter(&self, a: Load, b: Load, question: &Question) -> Load {
+    fn shorter(&self, a: Load, b: Load, question: &CollectiveCall) -> Load {
         let ns = |load: &Load| load.ns(self.ranks, question.setting.cores, self.costs.switch_ns);
         if ns(&a) <= ns(&b) { a } else { b }
     }
 }
 
 /// In the ranks' own buffers: told of once, then copied or reduced by all ranks at once, then everybody hears that it is done.
-struct Buffers<'a> {
+struct DirectFormulas<'a> {
     costs: &'a CollectiveCosts,
-    stamps: Stamps,
+    stamps: StampFormulas,
     level: Level,
     ranks: usize,
     cores: usize,
@@ -279,16 +279,16 @@ struct Buffers<'a> {
     expose_ns: f64,
 }
 
-impl<'a> Buffers<'a> {
-    fn new(costs: &'a CollectiveCosts, question: &Question) -> Buffers<'a> {
+impl<'a> DirectFormulas<'a> {
+    fn new(costs: &'a CollectiveCosts, question: &CollectiveCall) -> DirectFormulas<'a> {
         let setting = &question.setting;
-        Buffers {
+        DirectFormulas {
             costs,
-            stamps: Stamps::new(costs, question),
+            stamps: StampFormulas::new(costs, question),
             level: setting.level,
             ranks: setting.ranks,
             cores: setting.cores,
-            kernel: matches!(question.reach, Reach::Cma | Reach::None),
+            kernel: matches!(question.reach, Reachability::Cma | Reachability::None),
             expose_ns: costs.of(setting.level).expose_ns,
         }
     }
@@ -326,7 +326,7 @@ impl<'a> Buffers<'a> {
         operands as f64 * one
     }
 
-    fn load(&self, question: &Question) -> Load {
+    fn load(&self, question: &CollectiveCall) -> Load {
         let (ranks, bytes) = (self.ranks, question.bytes);
         let others = ranks - 1;
         let slice = bytes.div_ceil(ranks);

@@ -15,7 +15,10 @@ pub mod costs;
 pub mod formulas;
 
 pub use choices::Choices;
-pub use choose::{Decision, Estimate, Exclusion, Forced, Refusal, choose, pick, pick_once_told};
+pub use choose::{
+    AlgorithmDecision, AlgorithmEstimate, AlgorithmExclusion, ForcedAlgorithms, ForcedRefusal,
+    choose, pick, pick_once_reachable,
+};
 pub use costs::{CollectiveCosts, LevelCosts};
 
 use mica_node::topology::Level;
@@ -223,18 +226,18 @@ impl Algorithm {
     }
 
     /// What it moves bytes by.
-    pub const fn family(self) -> Family {
+    pub const fn family(self) -> AlgorithmFamily {
         match self {
-            Algorithm::Shared => Family::Shared,
-            Algorithm::Direct => Family::Direct,
-            _ => Family::Messages,
+            Algorithm::Shared => AlgorithmFamily::Shared,
+            Algorithm::Direct => AlgorithmFamily::Direct,
+            _ => AlgorithmFamily::Messages,
         }
     }
 }
 
 /// What an algorithm moves bytes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Family {
+pub enum AlgorithmFamily {
     /// Messages from rank to rank.
     Messages,
     /// The communicator's shared area: copied in, copied out.
@@ -243,22 +246,26 @@ pub enum Family {
     Direct,
 }
 
-impl Family {
+impl AlgorithmFamily {
     /// Every family.
-    pub const ALL: [Family; 3] = [Family::Messages, Family::Shared, Family::Direct];
+    pub const ALL: [AlgorithmFamily; 3] = [
+        AlgorithmFamily::Messages,
+        AlgorithmFamily::Shared,
+        AlgorithmFamily::Direct,
+    ];
 
     /// Its name in `MICA_COLL` and in tables.
     pub const fn name(self) -> &'static str {
         match self {
-            Family::Messages => "messages",
-            Family::Shared => "shared",
-            Family::Direct => "direct",
+            AlgorithmFamily::Messages => "messages",
+            AlgorithmFamily::Shared => "shared",
+            AlgorithmFamily::Direct => "direct",
         }
     }
 
     /// The family of this name.
-    pub fn parse(name: &str) -> Option<Family> {
-        Family::ALL.into_iter().find(|f| f.name() == name)
+    pub fn parse(name: &str) -> Option<AlgorithmFamily> {
+        AlgorithmFamily::ALL.into_iter().find(|f| f.name() == name)
     }
 }
 
@@ -266,7 +273,7 @@ impl Family {
 /// of their buffers, and then to all alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
-pub enum Reach {
+pub enum Reachability {
     /// Not known yet: judged as [`Reach::Windows`], since buffers only become windows where they are told of again and again.
     Unknown = 0,
     /// All by load and store.
@@ -277,29 +284,34 @@ pub enum Reach {
     None,
 }
 
-impl Reach {
+impl Reachability {
     /// Every reach.
-    pub const ALL: [Reach; 4] = [Reach::Unknown, Reach::Windows, Reach::Cma, Reach::None];
+    pub const ALL: [Reachability; 4] = [
+        Reachability::Unknown,
+        Reachability::Windows,
+        Reachability::Cma,
+        Reachability::None,
+    ];
 
     /// Its name on the command line and in tables.
     pub const fn name(self) -> &'static str {
         match self {
-            Reach::Unknown => "unknown",
-            Reach::Windows => "windows",
-            Reach::Cma => "cma",
-            Reach::None => "none",
+            Reachability::Unknown => "unknown",
+            Reachability::Windows => "windows",
+            Reachability::Cma => "cma",
+            Reachability::None => "none",
         }
     }
 
     /// The reach of this name.
-    pub fn parse(name: &str) -> Option<Reach> {
-        Reach::ALL.into_iter().find(|r| r.name() == name)
+    pub fn parse(name: &str) -> Option<Reachability> {
+        Reachability::ALL.into_iter().find(|r| r.name() == name)
     }
 }
 
 /// What is true of a communicator's ranks on one node for as long as it lives, and known to all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Setting {
+pub struct GroupSetting {
     /// Ranks of this communicator on the node.
     pub ranks: usize,
     /// How far apart the two that are furthest apart are.
@@ -312,7 +324,7 @@ pub struct Setting {
 
 /// A collective call, as all of its ranks know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Question {
+pub struct CollectiveCall {
     /// The operation.
     pub collective: Collective,
     /// Bytes: of the vector (bcast, reduce, allreduce, scan), of each pair's block (alltoall), of each rank's block (gather,
@@ -321,9 +333,9 @@ pub struct Question {
     /// The operator commutes; true for what does not reduce.
     pub commutes: bool,
     /// How the buffers can be got at.
-    pub reach: Reach,
+    pub reach: Reachability,
     /// Who takes part, and where.
-    pub setting: Setting,
+    pub setting: GroupSetting,
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use proptest::prelude::*;
 
 use super::choose::{CLASSES, class_of, judged};
 use super::*;
-use crate::costs::{Cost, Costs, LEVELS, Way};
+use crate::costs::{LEVELS, MessagePath, PathCost, PathCosts};
 
-fn setting(ranks: usize, cores: usize) -> Setting {
-    Setting {
+fn setting(ranks: usize, cores: usize) -> GroupSetting {
+    GroupSetting {
         ranks,
         level: Level::SharedCache,
         cores: cores.min(ranks),
@@ -15,21 +15,25 @@ fn setting(ranks: usize, cores: usize) -> Setting {
     }
 }
 
-fn question(collective: Collective, bytes: usize, setting: Setting) -> Question {
-    Question {
+fn question(collective: Collective, bytes: usize, setting: GroupSetting) -> CollectiveCall {
+    CollectiveCall {
         collective,
         bytes,
         commutes: true,
-        reach: Reach::Unknown,
+        reach: Reachability::Unknown,
         setting,
     }
 }
 
-fn shipped(question: &Question) -> Decision {
-    choose(&CollectiveCosts::default(), question, &Forced::default())
+fn shipped(question: &CollectiveCall) -> AlgorithmDecision {
+    choose(
+        &CollectiveCosts::default(),
+        question,
+        &ForcedAlgorithms::default(),
+    )
 }
 
-fn reason(decision: &Decision, algorithm: Algorithm) -> Option<Exclusion> {
+fn reason(decision: &AlgorithmDecision, algorithm: Algorithm) -> Option<AlgorithmExclusion> {
     let mut estimates = decision.estimates.iter();
     estimates.find(|e| e.algorithm == algorithm)?.ruled_out
 }
@@ -38,7 +42,7 @@ fn reason(decision: &Decision, algorithm: Algorithm) -> Option<Exclusion> {
 fn names_are_the_words_of_the_tunables() {
     for collective in Collective::ALL {
         assert_eq!(Collective::parse(collective.name()), Some(collective));
-        let tunables::Kind::Choice(words) = collective.tunable().kind else {
+        let tunables::TunableKind::Choice(words) = collective.tunable().kind else {
             panic!("{collective:?}: its tunable is a choice")
         };
         let names = collective.algorithms().iter().map(|a| a.name());
@@ -47,19 +51,19 @@ fn names_are_the_words_of_the_tunables() {
         let env = format!("MICA_COLL_{}", collective.name().to_uppercase());
         assert_eq!(collective.tunable().env, env);
         let first = collective.algorithms()[0];
-        assert_eq!(first.family(), Family::Messages, "{collective:?}");
+        assert_eq!(first.family(), AlgorithmFamily::Messages, "{collective:?}");
     }
-    let tunables::Kind::Choice(words) = tunables::COLL.kind else {
+    let tunables::TunableKind::Choice(words) = tunables::COLL.kind else {
         panic!("MICA_COLL is a choice")
     };
-    let names = Family::ALL.map(Family::name);
+    let names = AlgorithmFamily::ALL.map(AlgorithmFamily::name);
     assert_eq!(words, [&["auto"][..], &names[..]].concat());
     for (at, algorithm) in Algorithm::ALL.into_iter().enumerate() {
         assert_eq!(Algorithm::parse(algorithm.name()), Some(algorithm));
         assert_eq!(algorithm as usize, at);
     }
-    for reach in Reach::ALL {
-        assert_eq!(Reach::parse(reach.name()), Some(reach));
+    for reach in Reachability::ALL {
+        assert_eq!(Reachability::parse(reach.name()), Some(reach));
     }
 }
 
@@ -81,8 +85,8 @@ fn what_a_node_is_good_at() {
             }
         }
         // By the kernel of this machine two copies through the area cost less than one.
-        let kernel = Question {
-            reach: Reach::Cma,
+        let kernel = CollectiveCall {
+            reach: Reachability::Cma,
             ..question(Collective::Allreduce, 64 << 10, setting(ranks, cores))
         };
         assert_eq!(shipped(&kernel).algorithm, Shared, "{ranks}");
@@ -95,10 +99,10 @@ fn messages_change_over_where_they_did() {
     let changes = |collective, ranks| {
         let choices = Choices::new(
             Arc::new(CollectiveCosts::default()),
-            Forced::default().with_family(Family::Messages),
+            ForcedAlgorithms::default().with_family(AlgorithmFamily::Messages),
             setting(ranks, ranks),
         );
-        choices.changes(collective, true, Reach::Unknown)
+        choices.changes(collective, true, Reachability::Unknown)
     };
     let near = |collective, ranks: usize, algorithm, bytes: usize| {
         let changes = changes(collective, ranks);
@@ -122,25 +126,31 @@ fn messages_change_over_where_they_did() {
 #[test]
 fn what_cannot_be_is_told() {
     use Algorithm::{Binomial, Bruck, Direct, Halving, Linear, Ring, ScatterRing, Shared};
-    let alone = Setting {
+    let alone = GroupSetting {
         area_cell: None,
         ..setting(8, 8)
     };
     let decision = shipped(&question(Collective::Bcast, 1 << 20, alone));
-    assert_eq!(decision.algorithm.family(), Family::Messages);
+    assert_eq!(decision.algorithm.family(), AlgorithmFamily::Messages);
     for algorithm in [Shared, Direct] {
-        assert_eq!(reason(&decision, algorithm), Some(Exclusion::NoArea));
+        assert_eq!(
+            reason(&decision, algorithm),
+            Some(AlgorithmExclusion::NoArea)
+        );
     }
-    let far = Question {
-        reach: Reach::None,
+    let far = CollectiveCall {
+        reach: Reachability::None,
         ..question(Collective::Bcast, 1 << 20, setting(8, 8))
     };
     assert_eq!(
         reason(&shipped(&far), Direct),
-        Some(Exclusion::NotReachable)
+        Some(AlgorithmExclusion::NotReachable)
     );
     let empty = question(Collective::Bcast, 0, setting(8, 8));
-    assert_eq!(reason(&shipped(&empty), Direct), Some(Exclusion::NoData));
+    assert_eq!(
+        reason(&shipped(&empty), Direct),
+        Some(AlgorithmExclusion::NoData)
+    );
     for (collective, algorithm, ranks, same) in [
         (Collective::Bcast, ScatterRing, 2, Binomial),
         (Collective::Gather, Binomial, 2, Linear),
@@ -151,25 +161,25 @@ fn what_cannot_be_is_told() {
     ] {
         let of = |ranks| shipped(&question(collective, 1 << 10, setting(ranks, ranks)));
         let least = ranks + 1;
-        let why = Exclusion::FewRanks { least, same };
+        let why = AlgorithmExclusion::FewRanks { least, same };
         assert_eq!(reason(&of(ranks), algorithm), Some(why), "{collective:?}");
         assert_eq!(reason(&of(least), algorithm), None, "{collective:?}");
     }
     let short = question(Collective::Allreduce, 4, setting(8, 8));
-    let why = Exclusion::TooShort { least: 8 };
+    let why = AlgorithmExclusion::TooShort { least: 8 };
     assert_eq!(reason(&shipped(&short), Halving), Some(why));
-    let ordered = Question {
+    let ordered = CollectiveCall {
         commutes: false,
         ..question(Collective::ReduceScatter, 64, setting(8, 8))
     };
     assert_eq!(
         reason(&shipped(&ordered), Halving),
-        Some(Exclusion::Reorders)
+        Some(AlgorithmExclusion::Reorders)
     );
     for why in [
-        Exclusion::NoArea,
+        AlgorithmExclusion::NoArea,
         why,
-        Exclusion::Forced { by: "MICA_COLL" },
+        AlgorithmExclusion::Forced { by: "MICA_COLL" },
     ] {
         assert!(why.to_string().len() > 20, "{why}");
     }
@@ -179,8 +189,8 @@ fn what_cannot_be_is_told() {
 fn an_algorithm_is_forced_before_a_family() {
     let question = question(Collective::Allreduce, 8, setting(8, 8));
     let costs = CollectiveCosts::default();
-    let forced = Forced::default()
-        .with_family(Family::Messages)
+    let forced = ForcedAlgorithms::default()
+        .with_family(AlgorithmFamily::Messages)
         .with(Collective::Allreduce, Algorithm::Direct);
     let decision = choose(&costs, &question, &forced);
     assert_eq!(decision.algorithm, Algorithm::Direct);
@@ -188,27 +198,27 @@ fn an_algorithm_is_forced_before_a_family() {
     let by = "MICA_COLL_ALLREDUCE";
     assert_eq!(
         reason(&decision, Algorithm::Shared),
-        Some(Exclusion::Forced { by })
+        Some(AlgorithmExclusion::Forced { by })
     );
     // Where that is not possible the family's is next, and the reason is told.
-    let far = Question {
-        reach: Reach::None,
+    let far = CollectiveCall {
+        reach: Reachability::None,
         ..question
     };
     let decision = choose(&costs, &far, &forced);
     assert_eq!(decision.algorithm, Algorithm::Doubling);
     assert_eq!(decision.forced_by, Some("MICA_COLL"));
     let refusal = decision.refused[0];
-    assert_eq!(refusal.why, Some(Exclusion::NotReachable));
+    assert_eq!(refusal.why, Some(AlgorithmExclusion::NotReachable));
     let text = refusal.to_string();
     assert!(text.contains("MICA_COLL_ALLREDUCE=direct"), "{text}");
     // A barrier copies nothing: a family that it does not have is not heeded.
-    let barrier = Question {
+    let barrier = CollectiveCall {
         collective: Collective::Barrier,
         bytes: 0,
         ..question
     };
-    let forced = Forced::default().with_family(Family::Direct);
+    let forced = ForcedAlgorithms::default().with_family(AlgorithmFamily::Direct);
     let decision = choose(&costs, &barrier, &forced);
     assert_eq!(
         (decision.algorithm, decision.forced_by),
@@ -220,8 +230,8 @@ fn an_algorithm_is_forced_before_a_family() {
         "{text}"
     );
     // An algorithm of another collective forces nothing.
-    let none = Forced::default().with(Collective::Barrier, Algorithm::Ring);
-    assert_eq!(none, Forced::default());
+    let none = ForcedAlgorithms::default().with(Collective::Barrier, Algorithm::Ring);
+    assert_eq!(none, ForcedAlgorithms::default());
 }
 
 #[test]
@@ -273,7 +283,7 @@ fn flaws_are_named() {
         assert!(costs.flaw().unwrap().contains(word), "{word}");
     }
     let mut costs = CollectiveCosts::default();
-    let copy = Cost::new(-5.0, &[(0, 0.1)]);
+    let copy = PathCost::new(-5.0, &[(0, 0.1)]);
     costs.set(
         Level::Node,
         LevelCosts {
@@ -284,12 +294,12 @@ fn flaws_are_named() {
     assert!(costs.flaw().unwrap().contains("-5"));
     // Where the area was not measured, it costs what cells do, and then what was measured.
     let shipped = CollectiveCosts::default();
-    let cells = shipped.messages.of(Level::Node, Way::Cells);
+    let cells = shipped.messages.of(Level::Node, MessagePath::Cells);
     assert_eq!(
         shipped.copy_ns(Level::Node, 1000, 3),
         cells.copy_ns(1000, 1)
     );
-    let copy = Some(Cost::new(5.0, &[(0, 0.1)]));
+    let copy = Some(PathCost::new(5.0, &[(0, 0.1)]));
     costs.set(Level::Node, LevelCosts { copy, ..level });
     assert!((costs.copy_ns(Level::Node, 1000, 3) - 115.0).abs() < 1e-9);
 }
@@ -310,8 +320,8 @@ prop_compose! {
         cores in 1usize..200,
         level in prop::sample::select(&LEVELS[..]),
         area_cell in prop::option::of(1usize..1 << 20),
-    ) -> Setting {
-        Setting { ranks, level, cores: cores.min(ranks), area_cell }
+    ) -> GroupSetting {
+        GroupSetting { ranks, level, cores: cores.min(ranks), area_cell }
     }
 }
 
@@ -320,10 +330,10 @@ prop_compose! {
         collective in prop::sample::select(&Collective::ALL[..]),
         bytes in lengths(),
         commutes: bool,
-        reach in prop::sample::select(&Reach::ALL[..]),
+        reach in prop::sample::select(&Reachability::ALL[..]),
         setting in settings(),
-    ) -> Question {
-        Question { collective, bytes, commutes, reach, setting }
+    ) -> CollectiveCall {
+        CollectiveCall { collective, bytes, commutes, reach, setting }
     }
 }
 
@@ -335,15 +345,15 @@ prop_compose! {
         copy in prop::option::of((0.0..1e3f64, 0.0..2.0f64)),
         plain in (0.0..1e4f64, 0.0..1.0f64, 0.0..1e4f64),
     ) -> CollectiveCosts {
-        let mut messages = Costs::default();
-        let slots = LEVELS.into_iter().flat_map(|level| Way::ALL.map(|way| (level, way)));
+        let mut messages = PathCosts::default();
+        let slots = LEVELS.into_iter().flat_map(|level| MessagePath::ALL.map(|way| (level, way)));
         for ((level, way), (start, near, far, from)) in slots.zip(ways) {
-            messages.set(level, way, Cost::new(start, &[(0, near), (from, far)]));
+            messages.set(level, way, PathCost::new(start, &[(0, near), (from, far)]));
         }
         let mut costs = CollectiveCosts::new(messages);
         (costs.switch_ns, costs.reduce_byte_ns, costs.round_ns) = plain;
         for (level, (sync_ns, expose_ns)) in LEVELS.into_iter().zip(steps) {
-            let copy = copy.map(|(start, byte)| Cost::new(start, &[(0, byte)]));
+            let copy = copy.map(|(start, byte)| PathCost::new(start, &[(0, byte)]));
             costs.set(level, LevelCosts { sync_ns, expose_ns, copy });
         }
         costs
@@ -352,11 +362,11 @@ prop_compose! {
 
 prop_compose! {
     fn wishes()(
-        family in prop::option::of(prop::sample::select(&Family::ALL[..])),
+        family in prop::option::of(prop::sample::select(&AlgorithmFamily::ALL[..])),
         algorithm in prop::option::of(prop::sample::select(&Algorithm::ALL[..])),
         collective in prop::sample::select(&Collective::ALL[..]),
-    ) -> Forced {
-        let forced = family.map_or(Forced::default(), |f| Forced::default().with_family(f));
+    ) -> ForcedAlgorithms {
+        let forced = family.map_or(ForcedAlgorithms::default(), |f| ForcedAlgorithms::default().with_family(f));
         algorithm.map_or(forced, |a| forced.with(collective, a))
     }
 }
@@ -377,11 +387,11 @@ proptest! {
                 (Some(ns), None) => {
                     prop_assert!(ns >= 0.0 && decision.nanoseconds <= ns, "{:?}", decision);
                 }
-                (Some(_), Some(Exclusion::Forced { by })) => {
+                (Some(_), Some(AlgorithmExclusion::Forced { by })) => {
                     prop_assert_eq!(Some(by), decision.forced_by);
                 }
                 (None, Some(why)) => {
- let only_forced = matches!(why, Exclusion::Forced { .. });
+ let only_forced = matches!(why, AlgorithmExclusion::Forced { .. });
  prop_assert!(!only_forced);
  }
                 other => prop_assert!(false, "{:?}", other),
@@ -402,15 +412,15 @@ proptest! {
     ) {
         let choices = Choices::new(Arc::new(costs.clone()), forced, setting);
         for question in asked {
-            let question = Question { setting, ..question };
-            let Question { collective, bytes, commutes, reach, .. } = question;
+            let question = CollectiveCall { setting, ..question };
+            let CollectiveCall { collective, bytes, commutes, reach, .. } = question;
             let wanted = pick(&costs, &question, &forced);
-            let told = pick_once_told(&costs, &question, &forced);
-            prop_assert_ne!(told.family(), Family::Messages);
+            let told = pick_once_reachable(&costs, &question, &forced);
+            prop_assert_ne!(told.family(), AlgorithmFamily::Messages);
             // The first answer is found, the next one is remembered; neighbours of the length may share it.
             for _ in 0..2 {
                 prop_assert_eq!(choices.algorithm(collective, bytes, commutes, reach), wanted);
-                prop_assert_eq!(choices.once_told(collective, bytes, commutes, reach), told);
+                prop_assert_eq!(choices.once_reachable(collective, bytes, commutes, reach), told);
             }
             let changes = choices.changes(collective, commutes, reach);
             let stretch = changes.iter().rfind(|(from, _)| *from <= bytes);
@@ -454,7 +464,7 @@ proptest! {
         });
         let (short, long) = (question.bytes.min(longer), question.bytes.max(longer));
         let ns = |costs: &CollectiveCosts, bytes, algorithm| {
-            let question = Question { bytes, ..question };
+            let question = CollectiveCall { bytes, ..question };
             let load = formulas::load(costs, &question, algorithm);
             load.ns(question.setting.ranks, question.setting.cores, costs.switch_ns)
         };
@@ -474,7 +484,7 @@ proptest! {
         costs in any_costs(),
     ) {
         let algorithm = *at.get(question.collective.algorithms());
-        let forced = Forced::default().with(question.collective, algorithm);
+        let forced = ForcedAlgorithms::default().with(question.collective, algorithm);
         let decision = choose(&costs, &question, &forced);
         if decision.algorithm == algorithm && decision.refused.is_empty() {
             prop_assert_eq!(decision.forced_by, Some(question.collective.tunable().env));

@@ -5,10 +5,10 @@ use std::fmt;
 
 use mica_node::topology::Level;
 
-use super::parser::{Value, spans};
+use super::parser::{TuningValue, spans};
 use super::write_spans;
 use crate::collective::{CollectiveCosts, LevelCosts};
-use crate::costs::{Cost, Costs, level_name};
+use crate::costs::{PathCost, PathCosts, level_name};
 
 /// The keys of `[collective]`.
 pub(super) const KEYS: [&str; 3] = ["switch_ns", "reduce_byte_ns", "round_ns"];
@@ -37,12 +37,12 @@ pub struct LevelTuning {
     /// See [`LevelCosts::expose_ns`].
     pub expose_ns: Option<f64>,
     /// See [`LevelCosts::copy`].
-    pub copy: Option<Cost>,
+    pub copy: Option<PathCost>,
 }
 
 impl CollectiveTuning {
     /// The shipped figures beside `messages`, with the measured ones in their place.
-    pub(super) fn applied(&self, messages: Costs) -> CollectiveCosts {
+    pub(super) fn applied(&self, messages: PathCosts) -> CollectiveCosts {
         let mut costs = CollectiveCosts::new(messages);
         let replace = |figure: &mut f64, measured: Option<f64>| {
             if let Some(measured) = measured {
@@ -78,7 +78,7 @@ impl CollectiveTuning {
     }
 
     /// Takes what stands in `[collective]`.
-    pub(super) fn read(&mut self, values: &[(String, Value)]) -> Result<(), String> {
+    pub(super) fn read(&mut self, values: &[(String, TuningValue)]) -> Result<(), String> {
         let [switch_ns, reduce_byte_ns, round_ns] = numbers(values, KEYS)?;
         *self = CollectiveTuning {
             switch_ns,
@@ -93,16 +93,16 @@ impl CollectiveTuning {
     pub(super) fn read_level(
         &mut self,
         level: Level,
-        values: &[(String, Value)],
+        values: &[(String, TuningValue)],
     ) -> Result<(), String> {
         let [sync_ns, expose_ns, start] = numbers(values, LEVEL_KEYS)?;
         let listed = values
             .iter()
             .any(|(key, _)| key == "from" || key == "byte_ns");
         let copy = match start {
-            Some(start_ns) => Some(Cost {
+            Some(start_ns) => Some(PathCost {
                 spans: spans(values)?,
-                ..Cost::new(start_ns, &[(0, 0.0)])
+                ..PathCost::new(start_ns, &[(0, 0.0)])
             }),
             None if listed => return Err("no copy_start_ns in this section".to_owned()),
             None => None,
@@ -122,12 +122,12 @@ impl CollectiveTuning {
 
 /// The values of these keys as far as they are there: nanoseconds.
 fn numbers<const N: usize>(
-    values: &[(String, Value)],
+    values: &[(String, TuningValue)],
     keys: [&str; N],
 ) -> Result<[Option<f64>; N], String> {
     let mut found = [None; N];
     for (found, key) in found.iter_mut().zip(keys) {
-        if let Some((_, Value::Number(ns))) = values.iter().find(|(known, _)| known == key) {
+        if let Some((_, TuningValue::Number(ns))) = values.iter().find(|(known, _)| known == key) {
             if let Some(flaw) = crate::collective::costs::not_sane(key, *ns) {
                 return Err(flaw);
             }

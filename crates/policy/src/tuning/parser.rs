@@ -5,32 +5,32 @@ use mica_node::topology::Level;
 
 use super::collective::{KEYS, LEVEL_KEYS};
 use super::{Tuning, VERSION, parts};
-use crate::costs::{Cost, LEVELS, SPANS, Span, Way, level_from_name, level_name};
+use crate::costs::{CostSpan, LEVELS, MessagePath, PathCost, SPANS, level_from_name, level_name};
 
 /// A value in the file.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(super) enum TuningValue {
     Text(String),
     Number(f64),
     List(Vec<f64>),
 }
 
-impl Value {
+impl TuningValue {
     /// Reads a value and what may follow it: blanks and a comment.
-    fn parse(text: &str) -> Result<Value, String> {
+    fn parse(text: &str) -> Result<TuningValue, String> {
         let wrong = || format!("{text:?} is no string, number or list of numbers");
         let (value, rest) = if let Some(inner) = text.strip_prefix('"') {
             let (value, rest) = unquote(inner).ok_or_else(wrong)?;
-            (Value::Text(value), rest)
+            (TuningValue::Text(value), rest)
         } else if let Some(inner) = text.strip_prefix('[') {
             let (list, rest) = inner.split_once(']').ok_or_else(wrong)?;
             let list = list.trim().trim_end_matches(',');
             let numbers = list.split(',').map(number).collect::<Option<_>>();
-            (Value::List(numbers.ok_or_else(wrong)?), rest)
+            (TuningValue::List(numbers.ok_or_else(wrong)?), rest)
         } else {
             let end = text.find('#').unwrap_or(text.len());
             let value = number(&text[..end]).ok_or_else(wrong)?;
-            (Value::Number(value), &text[end..])
+            (TuningValue::Number(value), &text[end..])
         };
         let rest = rest.trim_start();
         if rest.is_empty() || rest.starts_with('#') {
@@ -69,10 +69,10 @@ fn unquote(text: &str) -> Option<(String, &str)> {
 }
 
 /// A section of the file with what has been read of it.
-enum Section {
+enum TuningSection {
     Top,
     Machine,
-    Cost(Level, Way),
+    Cost(Level, MessagePath),
     Collective,
     CollectiveLevel(Level),
 }
@@ -81,14 +81,14 @@ const COST_KEYS: [&str; 6] = [
     "start_ns", "from", "byte_ns", "piece_ns", "sender", "receiver",
 ];
 
-struct Parser {
+struct TuningParser {
     tuning: Tuning,
     versioned: bool,
-    section: Section,
+    section: TuningSection,
     /// The line of the section's head.
     opened: usize,
     /// The section's keys and values.
-    values: Vec<(String, Value)>,
+    values: Vec<(String, TuningValue)>,
 }
 
 /// Line and what is wrong there.
@@ -96,10 +96,10 @@ pub(super) type Wrong = (usize, String);
 
 /// Reads the text of a file.
 pub(super) fn run(text: &str) -> Result<Tuning, Wrong> {
-    let mut parser = Parser {
+    let mut parser = TuningParser {
         tuning: Tuning::default(),
         versioned: false,
-        section: Section::Top,
+        section: TuningSection::Top,
         opened: 1,
         values: Vec::new(),
     };
@@ -116,7 +116,7 @@ pub(super) fn run(text: &str) -> Result<Tuning, Wrong> {
     Ok(parser.tuning)
 }
 
-impl Parser {
+impl TuningParser {
     fn line(&mut self, at: usize, line: &str) -> Result<(), Wrong> {
         if let Some(rest) = line.strip_prefix('[') {
             self.close()?;
@@ -137,31 +137,32 @@ impl Parser {
         if self.values.iter().any(|(known, _)| known == key) {
             return Err((at, format!("{key} is given twice")));
         }
-        let value = Value::parse(value.trim()).map_err(|what| (at, format!("{key}: {what}")))?;
+        let value =
+            TuningValue::parse(value.trim()).map_err(|what| (at, format!("{key}: {what}")))?;
         self.key(key, &value).map_err(|what| (at, what))?;
         self.values.push((key.to_owned(), value));
         Ok(())
     }
 
-    fn head(&self, name: &str) -> Result<Section, String> {
+    fn head(&self, name: &str) -> Result<TuningSection, String> {
         if !self.versioned {
             return Err(format!("no line \"version = {VERSION}\" before [{name}]"));
         }
         if name == "machine" {
             return match self.tuning.machine == Identity::default() {
-                true => Ok(Section::Machine),
+                true => Ok(TuningSection::Machine),
                 false => Err("[machine] is given twice".to_owned()),
             };
         }
         if name == "collective" {
             return match self.tuning.collective.is_measured() {
-                false => Ok(Section::Collective),
+                false => Ok(TuningSection::Collective),
                 true => Err("[collective] is given twice".to_owned()),
             };
         }
         let wanted = || {
             let levels = LEVELS.map(level_name).join(", ");
-            let ways = Way::ALL.map(Way::name).join(", ");
+            let ways = MessagePath::ALL.map(MessagePath::name).join(", ");
             format!(
                 "[{name}] is not [machine], [collective], [collective.LEVEL] nor [LEVEL.WAY] with a level of {levels} and \
                  a way of {ways}"
@@ -172,23 +173,23 @@ impl Parser {
             let level = level_from_name(way).ok_or_else(wanted)?;
             let mut levels = self.tuning.collective.levels.iter();
             return match levels.any(|(known, _)| *known == level) {
-                false => Ok(Section::CollectiveLevel(level)),
+                false => Ok(TuningSection::CollectiveLevel(level)),
                 true => Err(format!("[{name}] is given twice")),
             };
         }
         let level = level_from_name(level).ok_or_else(wanted)?;
-        let way = Way::from_name(way).ok_or_else(wanted)?;
-        let known = |(l, w, _): &(Level, Way, Cost)| (*l, *w) == (level, way);
+        let way = MessagePath::from_name(way).ok_or_else(wanted)?;
+        let known = |(l, w, _): &(Level, MessagePath, PathCost)| (*l, *w) == (level, way);
         match self.tuning.costs.iter().any(known) {
             true => Err(format!("[{name}] is given twice")),
-            false => Ok(Section::Cost(level, way)),
+            false => Ok(TuningSection::Cost(level, way)),
         }
     }
 
     /// Checks a key of the section, and its value's kind.
-    fn key(&mut self, key: &str, value: &Value) -> Result<(), String> {
+    fn key(&mut self, key: &str, value: &TuningValue) -> Result<(), String> {
         let fits = match (&self.section, key, value) {
-            (Section::Top, "version", Value::Number(version)) => {
+            (TuningSection::Top, "version", TuningValue::Number(version)) => {
                 if *version != f64::from(VERSION) {
                     return Err(format!(
                         "version is {version}: this library reads version {VERSION}"
@@ -197,23 +198,25 @@ impl Parser {
                 self.versioned = true;
                 true
             }
-            (Section::Machine, key, Value::Text(_)) => parts(&Identity::default())
+            (TuningSection::Machine, key, TuningValue::Text(_)) => parts(&Identity::default())
                 .iter()
                 .any(|(part, _)| *part == key),
             (
-                Section::Cost(..) | Section::CollectiveLevel(_),
+                TuningSection::Cost(..) | TuningSection::CollectiveLevel(_),
                 "from" | "byte_ns",
-                Value::List(list),
+                TuningValue::List(list),
             ) => {
                 if list.len() > SPANS {
                     return Err(format!("{key} has {} values: at most {SPANS}", list.len()));
                 }
                 true
             }
-            (Section::Cost(..), "from" | "byte_ns", _) => false,
-            (Section::Cost(..), key, Value::Number(_)) => COST_KEYS.contains(&key),
-            (Section::Collective, key, Value::Number(_)) => KEYS.contains(&key),
-            (Section::CollectiveLevel(_), key, Value::Number(_)) => LEVEL_KEYS.contains(&key),
+            (TuningSection::Cost(..), "from" | "byte_ns", _) => false,
+            (TuningSection::Cost(..), key, TuningValue::Number(_)) => COST_KEYS.contains(&key),
+            (TuningSection::Collective, key, TuningValue::Number(_)) => KEYS.contains(&key),
+            (TuningSection::CollectiveLevel(_), key, TuningValue::Number(_)) => {
+                LEVEL_KEYS.contains(&key)
+            }
             _ => false,
         };
         if fits {
@@ -229,21 +232,23 @@ impl Parser {
     fn close(&mut self) -> Result<(), Wrong> {
         let values = std::mem::take(&mut self.values);
         let result = match self.section {
-            Section::Top => Ok(()),
-            Section::Machine => machine(&values).map(|machine| self.tuning.machine = machine),
-            Section::Cost(level, way) => {
+            TuningSection::Top => Ok(()),
+            TuningSection::Machine => machine(&values).map(|machine| self.tuning.machine = machine),
+            TuningSection::Cost(level, way) => {
                 cost(&values).map(|cost| self.tuning.costs.push((level, way, cost)))
             }
-            Section::Collective => self.tuning.collective.read(&values),
-            Section::CollectiveLevel(level) => self.tuning.collective.read_level(level, &values),
+            TuningSection::Collective => self.tuning.collective.read(&values),
+            TuningSection::CollectiveLevel(level) => {
+                self.tuning.collective.read_level(level, &values)
+            }
         };
         result.map_err(|what| (self.opened, what))
     }
 }
 
-fn machine(values: &[(String, Value)]) -> Result<Identity, String> {
+fn machine(values: &[(String, TuningValue)]) -> Result<Identity, String> {
     let text = |key: &str| match values.iter().find(|(known, _)| known == key) {
-        Some((_, Value::Text(text))) => Ok(text.clone()),
+        Some((_, TuningValue::Text(text))) => Ok(text.clone()),
         _ => Err(format!("no {key} in this section")),
     };
     let machine = Identity {
@@ -258,7 +263,7 @@ fn machine(values: &[(String, Value)]) -> Result<Identity, String> {
     }
 }
 
-fn cost(values: &[(String, Value)]) -> Result<Cost, String> {
+fn cost(values: &[(String, TuningValue)]) -> Result<PathCost, String> {
     let value = |key: &str| {
         let found = values.iter().find(|(known, _)| known == key);
         found
@@ -266,10 +271,10 @@ fn cost(values: &[(String, Value)]) -> Result<Cost, String> {
             .ok_or_else(|| format!("no {key} in this section"))
     };
     let number = |key: &str| match value(key)? {
-        Value::Number(number) => Ok(*number),
+        TuningValue::Number(number) => Ok(*number),
         _ => Err(format!("{key} is no number")),
     };
-    let cost = Cost {
+    let cost = PathCost {
         start_ns: number("start_ns")?,
         spans: spans(values)?,
         piece_ns: number("piece_ns")?,
@@ -283,9 +288,9 @@ fn cost(values: &[(String, Value)]) -> Result<Cost, String> {
 }
 
 /// The prices in a section.
-pub(super) fn spans(values: &[(String, Value)]) -> Result<[Span; SPANS], String> {
+pub(super) fn spans(values: &[(String, TuningValue)]) -> Result<[CostSpan; SPANS], String> {
     let list = |key: &str| match values.iter().find(|(known, _)| known == key) {
-        Some((_, Value::List(list))) => Ok(list),
+        Some((_, TuningValue::List(list))) => Ok(list),
         Some(_) => Err(format!("{key} is no list")),
         None => Err(format!("no {key} in this section")),
     };
@@ -302,9 +307,9 @@ pub(super) fn spans(values: &[(String, Value)]) -> Result<[Span; SPANS], String>
     if let Some(from) = from.iter().find(|&&from| !bytes(from)) {
         return Err(format!("from has {from}: expected a number of bytes"));
     }
-    let mut spans = Cost::new(0.0, &[(0, 0.0)]).spans;
+    let mut spans = PathCost::new(0.0, &[(0, 0.0)]).spans;
     for (span, (&from, &byte_ns)) in spans.iter_mut().zip(from.iter().zip(byte_ns)) {
-        *span = Span {
+        *span = CostSpan {
             from: from as u64,
             byte_ns,
         };

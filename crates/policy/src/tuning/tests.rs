@@ -28,16 +28,16 @@ fn a_file_is_read() {
         .replace("= 800", "=800 # start")
         .replace("[node.pull]", "[node.pull] # far");
     let tuning = parse(&text).unwrap();
-    let wanted = Cost::new(800.0, &[(0, 0.1), (4096, 0.2)])
+    let wanted = PathCost::new(800.0, &[(0, 0.1), (4096, 0.2)])
         .pieces(6.0)
         .shares(0.0, 1.0);
-    assert_eq!(tuning.costs, [(Level::Node, Way::Pull, wanted)]);
+    assert_eq!(tuning.costs, [(Level::Node, MessagePath::Pull, wanted)]);
     let costs = tuning.applied();
-    assert_eq!(*costs.of(Level::Node, Way::Pull), wanted);
-    let shipped = Costs::default();
+    assert_eq!(*costs.of(Level::Node, MessagePath::Pull), wanted);
+    let shipped = PathCosts::default();
     assert_eq!(
-        costs.of(Level::Node, Way::Cells),
-        shipped.of(Level::Node, Way::Cells)
+        costs.of(Level::Node, MessagePath::Cells),
+        shipped.of(Level::Node, MessagePath::Cells)
     );
 }
 
@@ -114,7 +114,10 @@ fn steps_of_collectives_are_read() {
     );
     let node = costs.of(Level::Node);
     assert_eq!((node.sync_ns, node.expose_ns), (90.0, 300.0));
-    assert_eq!(node.copy, Some(Cost::new(12.0, &[(0, 0.1), (4096, 0.2)])));
+    assert_eq!(
+        node.copy,
+        Some(PathCost::new(12.0, &[(0, 0.1), (4096, 0.2)]))
+    );
     assert_eq!(costs.of(Level::Package), shipped.of(Level::Package));
     assert_eq!(costs.flaw(), None);
 
@@ -271,7 +274,7 @@ prop_compose! {
         prices in prop::collection::vec((1u64..1 << 40, 0.0..10.0f64), 1..=SPANS),
         piece_ns in 0.0..1e3f64,
         shares in (0.0..=1.0f64, 0.0..=1.0f64),
-    ) -> Cost {
+    ) -> PathCost {
         let mut from = 0;
         let prices: Vec<(u64, f64)> = prices
             .into_iter()
@@ -281,7 +284,7 @@ prop_compose! {
                 (from, byte_ns)
             })
             .collect();
-        Cost::new(start_ns, &prices).pieces(piece_ns).shares(shares.0, shares.1)
+        PathCost::new(start_ns, &prices).pieces(piece_ns).shares(shares.0, shares.1)
     }
 }
 
@@ -311,7 +314,7 @@ proptest! {
     ) {
         let [processor, processors, caches, kernel] = words;
         let kernel = format!("6{kernel}");
-        let pairs = LEVELS.into_iter().flat_map(|level| Way::ALL.map(|way| (level, way)));
+        let pairs = LEVELS.into_iter().flat_map(|level| MessagePath::ALL.map(|way| (level, way)));
         let tuning = Tuning {
             machine: Identity { processor, processors, caches, kernel },
             costs: pairs.zip(costs).map(|((level, way), cost)| (level, way, cost)).collect(),

@@ -127,7 +127,7 @@ fn polls_that_end_unseen_are_no_computation() {
         thread.begin();
         thread.compute(200);
     }
-    assert_eq!(thread.history.patience_ns, PATIENCE_MIN_NS);
+    assert_eq!(thread.history.patience_ns, SPIN_LIMIT_MIN_NS);
 }
 
 #[test]
@@ -181,13 +181,13 @@ fn learns_that_a_program_polls_many_requests_before_it_computes() {
     thread.share(1000, round);
     let share = thread.share(10_000, round);
     assert!(share < 0.035, "{share}");
-    assert!(thread.history.patience_ns > PATIENCE_MIN_NS);
+    assert!(thread.history.patience_ns > SPIN_LIMIT_MIN_NS);
     // The same program then only waits, in a ring: the patience is unlearned.
     for _ in 0..1000 {
         thread.wait(5, 0);
         thread.compute(300);
     }
-    assert_eq!(thread.history.patience_ns, PATIENCE_MIN_NS);
+    assert_eq!(thread.history.patience_ns, SPIN_LIMIT_MIN_NS);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn a_ring_of_polling_ranks_keeps_the_least_patience() {
         assert!(first.is_some_and(|polls| polls <= 6), "{first:?}");
         thread.yields_of(5);
     }
-    assert_eq!(thread.history.patience_ns, PATIENCE_MIN_NS);
+    assert_eq!(thread.history.patience_ns, SPIN_LIMIT_MIN_NS);
 }
 
 #[test]

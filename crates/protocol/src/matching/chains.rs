@@ -5,15 +5,15 @@ pub const NIL: u32 = u32::MAX;
 
 /// A node's place in its chain.
 #[derive(Debug, Clone, Copy)]
-pub struct Link {
+pub struct ChainLink {
     pub prev: u32,
     pub next: u32,
     pub hash: u64,
 }
 
-impl Link {
-    pub fn new(hash: u64) -> Link {
-        Link {
+impl ChainLink {
+    pub fn new(hash: u64) -> ChainLink {
+        ChainLink {
             prev: NIL,
             next: NIL,
             hash,
@@ -49,7 +49,12 @@ impl Chains {
 
     /// Appends node `index`. `link` gives the link of any node.
     #[inline]
-    pub fn append<N>(&mut self, nodes: &mut N, index: u32, link: fn(&mut N, u32) -> &mut Link) {
+    pub fn append<N>(
+        &mut self,
+        nodes: &mut N,
+        index: u32,
+        link: fn(&mut N, u32) -> &mut ChainLink,
+    ) {
         if self.len >= self.ends.len() {
             self.grow(nodes, link);
         }
@@ -58,10 +63,10 @@ impl Chains {
     }
 
     #[inline]
-    fn link_last<N>(&mut self, nodes: &mut N, index: u32, link: fn(&mut N, u32) -> &mut Link) {
+    fn link_last<N>(&mut self, nodes: &mut N, index: u32, link: fn(&mut N, u32) -> &mut ChainLink) {
         let bucket = self.bucket(link(nodes, index).hash);
         let (_, tail) = self.ends[bucket];
-        *link(nodes, index) = Link {
+        *link(nodes, index) = ChainLink {
             prev: tail,
             next: NIL,
             ..*link(nodes, index)
@@ -76,8 +81,13 @@ impl Chains {
 
     /// Takes node `index` out.
     #[inline]
-    pub fn unlink<N>(&mut self, nodes: &mut N, index: u32, link: fn(&mut N, u32) -> &mut Link) {
-        let Link { prev, next, hash } = *link(nodes, index);
+    pub fn unlink<N>(
+        &mut self,
+        nodes: &mut N,
+        index: u32,
+        link: fn(&mut N, u32) -> &mut ChainLink,
+    ) {
+        let ChainLink { prev, next, hash } = *link(nodes, index);
         let bucket = self.bucket(hash);
         if prev == NIL {
             self.ends[bucket].0 = next;
@@ -94,7 +104,7 @@ impl Chains {
 
     /// Doubles the buckets. Nodes of one key stay in order, since they leave one chain in order and enter one.
     #[cold]
-    fn grow<N>(&mut self, nodes: &mut N, link: fn(&mut N, u32) -> &mut Link) {
+    fn grow<N>(&mut self, nodes: &mut N, link: fn(&mut N, u32) -> &mut ChainLink) {
         let old = std::mem::take(&mut self.ends);
         self.ends = vec![(NIL, NIL); old.len() * 2];
         for (head, _) in old {

@@ -9,12 +9,12 @@ mod chains;
 mod posted;
 mod unexpected;
 
-pub use posted::Posted;
-pub use unexpected::Unexpected;
+pub use posted::PostedQueue;
+pub use unexpected::UnexpectedQueue;
 
 /// What a message says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Envelope {
+pub struct MatchEnvelope {
     /// Context of the communicator and plane.
     pub context: u64,
     /// Job-wide rank of the sender.
@@ -25,7 +25,7 @@ pub struct Envelope {
 
 /// What a receive or probe asks for; `None` is a wildcard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pattern {
+pub struct MatchPattern {
     /// Context of the communicator and plane.
     pub context: u64,
     /// Job-wide rank of the sender.
@@ -34,10 +34,10 @@ pub struct Pattern {
     pub tag: Option<i32>,
 }
 
-impl Pattern {
+impl MatchPattern {
     /// Whether a message fits.
     #[inline]
-    pub fn matches(&self, envelope: &Envelope) -> bool {
+    pub fn matches(&self, envelope: &MatchEnvelope) -> bool {
         self.context == envelope.context
             && self.source.is_none_or(|s| s == envelope.source)
             && self.tag.is_none_or(|t| t == envelope.tag)
@@ -50,11 +50,11 @@ impl Pattern {
     }
 }
 
-impl Envelope {
+impl MatchEnvelope {
     /// The pattern of class `class` that this message fits.
     #[inline]
-    fn pattern(&self, class: Class) -> Pattern {
-        Pattern {
+    fn pattern(&self, class: Class) -> MatchPattern {
+        MatchPattern {
             context: self.context,
             source: (class & 1 == 0).then_some(self.source),
             tag: (class & 2 == 0).then_some(self.tag),
@@ -68,7 +68,7 @@ const CLASSES: usize = 4;
 
 /// A hash that spreads neighbouring sources and tags.
 #[inline]
-fn hash(pattern: &Pattern) -> u64 {
+fn hash(pattern: &MatchPattern) -> u64 {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
     let source = pattern.source.map_or(u64::MAX, u64::from);
     let tag = pattern.tag.map_or(1 << 40, |t| u64::from(t as u32));

@@ -1,34 +1,34 @@
 //! Receives that wait for a message.
 
-use super::chains::{Chains, Link, NIL};
-use super::{CLASSES, Envelope, Pattern, hash};
+use super::chains::{ChainLink, Chains, NIL};
+use super::{CLASSES, MatchEnvelope, MatchPattern, hash};
 use slab::Slab;
 
 #[derive(Debug)]
-struct Node<T> {
-    pattern: Pattern,
+struct PostedNode<T> {
+    pattern: MatchPattern,
     /// Order of posting.
     order: u64,
-    link: Link,
+    link: ChainLink,
     value: T,
 }
 
 /// The posted receives, each with a `T`.
 #[derive(Debug)]
-pub struct Posted<T> {
-    nodes: Slab<Node<T>>,
+pub struct PostedQueue<T> {
+    nodes: Slab<PostedNode<T>>,
     chains: Chains,
     in_class: [usize; CLASSES],
     next_order: u64,
 }
 
-fn link<T>(nodes: &mut Slab<Node<T>>, index: u32) -> &mut Link {
+fn link<T>(nodes: &mut Slab<PostedNode<T>>, index: u32) -> &mut ChainLink {
     &mut nodes[index as usize].link
 }
 
-impl<T> Default for Posted<T> {
-    fn default() -> Posted<T> {
-        Posted {
+impl<T> Default for PostedQueue<T> {
+    fn default() -> PostedQueue<T> {
+        PostedQueue {
             nodes: Slab::new(),
             chains: Chains::new(),
             in_class: [0; CLASSES],
@@ -37,7 +37,7 @@ impl<T> Default for Posted<T> {
     }
 }
 
-impl<T> Posted<T> {
+impl<T> PostedQueue<T> {
     /// True when nothing is posted.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -45,13 +45,13 @@ impl<T> Posted<T> {
     }
 
     /// Posts a receive; the ticket names it for [`Posted::remove`].
-    pub fn post(&mut self, pattern: Pattern, value: T) -> u32 {
+    pub fn post(&mut self, pattern: MatchPattern, value: T) -> u32 {
         let order = self.next_order;
         self.next_order += 1;
-        let node = Node {
+        let node = PostedNode {
             pattern,
             order,
-            link: Link::new(hash(&pattern)),
+            link: ChainLink::new(hash(&pattern)),
             value,
         };
         let index = self.nodes.insert(node) as u32;
@@ -62,7 +62,7 @@ impl<T> Posted<T> {
 
     /// Takes the receive that was posted first among those that `envelope` fits.
     #[inline]
-    pub fn take(&mut self, envelope: &Envelope) -> Option<T> {
+    pub fn take(&mut self, envelope: &MatchEnvelope) -> Option<T> {
         if self.nodes.is_empty() {
             return None;
         }

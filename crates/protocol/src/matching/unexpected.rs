@@ -1,15 +1,15 @@
 //! Messages that arrived before their receive.
 
-use super::chains::{Chains, Link, NIL};
-use super::{CLASSES, Class, Envelope, Pattern, hash};
+use super::chains::{ChainLink, Chains, NIL};
+use super::{CLASSES, Class, MatchEnvelope, MatchPattern, hash};
 use slab::Slab;
 
 #[derive(Debug)]
-struct Node<T> {
-    envelope: Envelope,
+struct UnexpectedNode<T> {
+    envelope: MatchEnvelope,
     /// Order of arrival.
     order: u64,
-    links: [Link; CLASSES],
+    links: [ChainLink; CLASSES],
     /// Bytes that it counts for.
     bytes: usize,
     value: T,
@@ -17,7 +17,7 @@ struct Node<T> {
 
 /// What is kept of one source's messages.
 #[derive(Debug, Clone, Copy, Default)]
-struct Kept {
+struct KeptBytes {
     messages: u32,
     bytes: u64,
 }
@@ -30,19 +30,19 @@ const SHORT: usize = 1024;
 
 /// The unexpected messages, each with a `T`.
 #[derive(Debug)]
-pub struct Unexpected<T> {
-    nodes: Slab<Node<T>>,
+pub struct UnexpectedQueue<T> {
+    nodes: Slab<UnexpectedNode<T>>,
     chains: [Chains; CLASSES],
     /// Classes that some receive has asked for; the others' chains are not kept.
     kept: [bool; CLASSES],
     next_order: u64,
     /// By source; as long as the greatest source that there ever was.
-    by_source: Vec<Kept>,
+    by_source: Vec<KeptBytes>,
     /// Bytes of all.
     bytes: u64,
 }
 
-type Links<T> = fn(&mut Slab<Node<T>>, u32) -> &mut Link;
+type Links<T> = fn(&mut Slab<UnexpectedNode<T>>, u32) -> &mut ChainLink;
 
 fn links<T>() -> [Links<T>; CLASSES] {
     [
@@ -53,9 +53,9 @@ fn links<T>() -> [Links<T>; CLASSES] {
     ]
 }
 
-impl<T> Default for Unexpected<T> {
-    fn default() -> Unexpected<T> {
-        Unexpected {
+impl<T> Default for UnexpectedQueue<T> {
+    fn default() -> UnexpectedQueue<T> {
+        UnexpectedQueue {
             nodes: Slab::new(),
             chains: std::array::from_fn(|_| Chains::new()),
             kept: [true, false, false, false],
@@ -66,7 +66,7 @@ impl<T> Default for Unexpected<T> {
     }
 }
 
-impl<T> Unexpected<T> {
+impl<T> UnexpectedQueue<T> {
     /// Number of messages.
     #[inline]
     pub fn len(&self) -> usize {
@@ -96,19 +96,19 @@ impl<T> Unexpected<T> {
 
     /// Keeps a message that just arrived, with `bytes` bytes of its own here; the ticket names it for
     /// [`Unexpected::get_mut`].
-    pub fn insert(&mut self, envelope: Envelope, bytes: usize, value: T) -> u32 {
+    pub fn insert(&mut self, envelope: MatchEnvelope, bytes: usize, value: T) -> u32 {
         let bytes = bytes + OVERHEAD;
         let order = self.next_order;
         self.next_order += 1;
         let source = envelope.source as usize;
         if source >= self.by_source.len() {
-            self.by_source.resize(source + 1, Kept::default());
+            self.by_source.resize(source + 1, KeptBytes::default());
         }
         self.by_source[source].messages += 1;
         self.by_source[source].bytes += bytes as u64;
         self.bytes += bytes as u64;
-        let links = std::array::from_fn(|class| Link::new(hash(&envelope.pattern(class))));
-        let index = self.nodes.insert(Node {
+        let links = std::array::from_fn(|class| ChainLink::new(hash(&envelope.pattern(class))));
+        let index = self.nodes.insert(UnexpectedNode {
             envelope,
             order,
             links,
@@ -124,7 +124,7 @@ impl<T> Unexpected<T> {
     }
 
     /// The first message that fits `pattern`.
-    pub fn find(&mut self, pattern: &Pattern) -> Option<u32> {
+    pub fn find(&mut self, pattern: &MatchPattern) -> Option<u32> {
         if self.nodes.is_empty() {
             return None;
         }
@@ -159,7 +159,7 @@ impl<T> Unexpected<T> {
     }
 
     /// The message with this ticket.
-    pub fn get(&self, ticket: u32) -> (&Envelope, &T) {
+    pub fn get(&self, ticket: u32) -> (&MatchEnvelope, &T) {
         let node = &self.nodes[ticket as usize];
         (&node.envelope, &node.value)
     }
@@ -170,7 +170,7 @@ impl<T> Unexpected<T> {
     }
 
     /// Takes the message with this ticket.
-    pub fn remove(&mut self, ticket: u32) -> (Envelope, T) {
+    pub fn remove(&mut self, ticket: u32) -> (MatchEnvelope, T) {
         for class in 0..CLASSES {
             if self.kept[class] {
                 self.chains[class].unlink(&mut self.nodes, ticket, links()[class]);

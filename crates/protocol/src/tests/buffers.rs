@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mica_channel::memory::{Layout, Region, Shape, View, fill};
+use mica_channel::memory::{Region, Shape, TypeLayout, View, fill};
 
 use super::scripted::memory;
 
@@ -33,7 +33,7 @@ impl Buffer {
         let (bytes, shape) = match scattered {
             false => (len, Shape::Contiguous { bytes: len }),
             true => {
-                let byte = Layout::basic(1, 1).expect("fits");
+                let byte = TypeLayout::basic(1, 1).expect("fits");
                 let layout = byte
                     .hvector(blocks as u64, BLOCK as u64, STRIDE as i64)
                     .expect("fits");

@@ -11,7 +11,7 @@ use super::random::Random;
 use super::rig::{assert_idle, over_fabric};
 use super::scripted::{Fabric, Script};
 use crate::engine::Engine;
-use crate::matching::Pattern;
+use crate::matching::MatchPattern;
 use crate::packet;
 use crate::send::SendId;
 use mica_policy::HoldPolicy;
@@ -115,7 +115,7 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
         let at = random.below(flows.len());
         flows[at].step(&engines, &fabric);
         let Flow { from, to, .. } = flows[at];
-        let pattern = Pattern {
+        let pattern = MatchPattern {
             context: 0,
             source: Some(from),
             tag: Some(0),
@@ -173,7 +173,7 @@ fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
     most
 }
 
-fn engines_but(engines: &[Engine], but: u32, f: impl Fn(&mut crate::State)) {
+fn engines_but(engines: &[Engine], but: u32, f: impl Fn(&mut crate::EngineState)) {
     let others = engines.iter().filter(|engine| engine.rank() != but);
     others.for_each(|engine| engine.enter(&f));
 }

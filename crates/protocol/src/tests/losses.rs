@@ -6,7 +6,7 @@ use super::buffers::Buffer;
 use super::rig::{HOLD, over_fabric};
 use super::scripted::{Fabric, Script};
 use crate::engine::Engine;
-use crate::matching::Pattern;
+use crate::matching::MatchPattern;
 use crate::{Fault, packet};
 
 /// More than any of these tests needs, and few seconds of them.
@@ -20,8 +20,8 @@ fn three_ranks(script: Script) -> (Vec<Engine>, Fabric) {
     (engines, fabric)
 }
 
-fn pattern(source: Option<u32>) -> Pattern {
-    Pattern {
+fn pattern(source: Option<u32>) -> MatchPattern {
+    MatchPattern {
         context: 0,
         source,
         tag: None,

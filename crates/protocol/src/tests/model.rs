@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::scripted::Head;
-use crate::matching::{Envelope, Pattern};
+use crate::matching::{MatchEnvelope, MatchPattern};
 
 /// Number of a message, in the order of sends.
 pub type Message = usize;
@@ -18,13 +18,13 @@ pub type Receive = usize;
 #[derive(Debug, Clone, Copy)]
 pub struct Sent {
     pub receiver: u32,
-    pub envelope: Envelope,
+    pub envelope: MatchEnvelope,
     pub len: usize,
 }
 
 #[derive(Debug, Default)]
 struct Queues {
-    posted: Vec<(Receive, Pattern)>,
+    posted: Vec<(Receive, MatchPattern)>,
     unexpected: Vec<Message>,
 }
 
@@ -52,7 +52,7 @@ impl Model {
     }
 
     /// A message has been sent. One to its own sender has arrived with that.
-    pub fn send(&mut self, receiver: u32, envelope: Envelope, len: usize) {
+    pub fn send(&mut self, receiver: u32, envelope: MatchEnvelope, len: usize) {
         let message = self.messages.len();
         let sent = Sent {
             receiver,
@@ -98,7 +98,7 @@ impl Model {
     }
 
     /// `rank` has posted a receive.
-    pub fn receive(&mut self, rank: u32, receive: Receive, pattern: Pattern) {
+    pub fn receive(&mut self, rank: u32, receive: Receive, pattern: MatchPattern) {
         match self.take(rank, &pattern) {
             Some(message) => {
                 self.matched.insert(receive, message);
@@ -108,14 +108,14 @@ impl Model {
     }
 
     /// The message that a probe of `rank` finds.
-    pub fn probe(&self, rank: u32, pattern: &Pattern) -> Option<Message> {
+    pub fn probe(&self, rank: u32, pattern: &MatchPattern) -> Option<Message> {
         let unexpected = &self.queues[rank as usize].unexpected;
         let fits = |m: &&Message| pattern.matches(&self.messages[**m].envelope);
         unexpected.iter().find(fits).copied()
     }
 
     /// The message that a matched probe of `rank` takes.
-    pub fn take(&mut self, rank: u32, pattern: &Pattern) -> Option<Message> {
+    pub fn take(&mut self, rank: u32, pattern: &MatchPattern) -> Option<Message> {
         let found = self.probe(rank, pattern)?;
         self.queues[rank as usize]
             .unexpected

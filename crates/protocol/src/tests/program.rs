@@ -13,8 +13,8 @@ use super::random::Random;
 use super::rig::assert_idle;
 use super::scripted::{Fabric, Head};
 use crate::engine::Engine;
-use crate::matching::{Envelope, Pattern};
-use crate::receive::{Completion, MessageId, RecvId};
+use crate::matching::{MatchEnvelope, MatchPattern};
+use crate::receive::{MessageId, ReceiveCompletion, RecvId};
 use crate::send::SendId;
 
 /// One call of a rank's program.
@@ -29,13 +29,13 @@ pub enum Call {
         scattered: bool,
     },
     Receive {
-        pattern: Pattern,
+        pattern: MatchPattern,
         capacity: usize,
         scattered: bool,
     },
-    Probe(Pattern),
+    Probe(MatchPattern),
     /// Takes a message, if there is one, and starts its receive some calls later.
-    MatchedProbe(Pattern),
+    MatchedProbe(MatchPattern),
     /// Cancels a receive, whichever this is of those under way.
     Cancel(usize),
 }
@@ -46,7 +46,7 @@ pub fn call(ranks: u32, lengths: &'static [usize]) -> impl Strategy<Value = (u32
     let pattern = || {
         let source = prop::option::weighted(0.7, 0..ranks);
         let tag = prop::option::weighted(0.7, 0i32..3);
-        (0u64..2, source, tag).prop_map(|(context, source, tag)| Pattern {
+        (0u64..2, source, tag).prop_map(|(context, source, tag)| MatchPattern {
             context: context * 2,
             source,
             tag,
@@ -166,7 +166,7 @@ impl<'a> Run<'a> {
         }
         if let Some(&message) = self.model.unexpected(rank).first() {
             let sent = self.model.messages[message];
-            let pattern = Pattern {
+            let pattern = MatchPattern {
                 context: sent.envelope.context,
                 source: Some(sent.envelope.source),
                 tag: None,
@@ -200,7 +200,7 @@ impl<'a> Run<'a> {
                 sync,
                 scattered,
             } => {
-                let envelope = Envelope {
+                let envelope = MatchEnvelope {
                     context,
                     source: rank,
                     tag,
@@ -239,24 +239,24 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn enter<R>(&self, rank: u32, f: impl FnOnce(&mut crate::State) -> R) -> R {
+    fn enter<R>(&self, rank: u32, f: impl FnOnce(&mut crate::EngineState) -> R) -> R {
         self.engines[rank as usize].enter(f)
     }
 
-    fn assert_found(&self, expected: Option<Message>, found: Option<(Envelope, usize)>) {
+    fn assert_found(&self, expected: Option<Message>, found: Option<(MatchEnvelope, usize)>) {
         let expected =
             expected.map(|m| (self.model.messages[m].envelope, self.model.messages[m].len));
         assert_eq!(found, expected, "a probe");
     }
 
-    fn send(&mut self, envelope: Envelope, to: u32, len: usize, sync: bool, scattered: bool) {
+    fn send(&mut self, envelope: MatchEnvelope, to: u32, len: usize, sync: bool, scattered: bool) {
         let (id, rank) = (self.model.messages.len(), envelope.source);
         let buffer = Buffer::of_message(id, len, scattered);
         if let Some(fabric) = self.fabric {
             let (region, bytes) = buffer.memory();
             fabric.add_buffer(rank, region, bytes);
         }
-        let Envelope { context, tag, .. } = envelope;
+        let MatchEnvelope { context, tag, .. } = envelope;
         let sent = self.enter(rank, |state| {
             state.send(to, context, tag, &buffer.view, sync)
         });
@@ -288,7 +288,7 @@ impl<'a> Run<'a> {
         buffer.reuse();
     }
 
-    fn receive(&mut self, rank: u32, pattern: Pattern, capacity: usize, scattered: bool) {
+    fn receive(&mut self, rank: u32, pattern: MatchPattern, capacity: usize, scattered: bool) {
         let buffer = Buffer::new(capacity, scattered);
         let id = self.enter(rank, |state| state.receive(pattern, &buffer.view));
         let receive = self.receives;
@@ -375,12 +375,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn assert_received(&self, receive: Receive, end: &Completion, buffer: &Buffer) {
+    fn assert_received(&self, receive: Receive, end: &ReceiveCompletion, buffer: &Buffer) {
         let message = self.model.matched.get(&receive);
         let &message =
             message.unwrap_or_else(|| panic!("receive {receive} has no message: {end:?}"));
         let sent = self.model.messages[message];
-        let expected = Completion {
+        let expected = ReceiveCompletion {
             envelope: sent.envelope,
             sent: sent.len,
             capacity: buffer.view.len(),

@@ -4,7 +4,7 @@ use super::buffers::Buffer;
 use super::rig::{HOLD, assert_idle, over_fabric};
 use super::scripted::{Fabric, Script};
 use crate::engine::Engine;
-use crate::matching::Pattern;
+use crate::matching::MatchPattern;
 use crate::packet;
 
 const LEN: usize = 1500;
@@ -18,7 +18,7 @@ fn exchange(script: Script, scattered: (bool, bool), capacity: usize) -> Fabric 
     let to = Buffer::new(capacity, scattered.1);
     let send = engines[0].enter(|state| state.send(1, 0, 5, &from.view, false));
     let send = send.expect("no fault").expect("it waits");
-    let pattern = Pattern {
+    let pattern = MatchPattern {
         context: 0,
         source: Some(0),
         tag: Some(5),

@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mica_bootstrap::Nodes;
-use mica_channel::direct::{Direct, Options};
+use mica_bootstrap::NodeMap;
+use mica_channel::direct::{Direct, DirectOptions};
 use mica_channel::shm::Shm;
 use mica_channel::transport::Transport;
 use mica_node::park::Fencing;
 use mica_node::segment::{JobSegment, JobSpec};
-use mica_node::topology::Place;
+use mica_node::topology::CorePlace;
 use mica_node::tunables::SegmentShape;
 use mica_policy::collective::CollectiveCosts;
 use mica_policy::{HoldPolicy, PollPolicy};
@@ -46,7 +46,7 @@ fn alone(size: u32, rank: u32) -> &'static JobSegment {
     SEGMENTS.with_borrow_mut(|segments| {
         *segments.entry((size, rank)).or_insert_with(|| {
             let spec = JobSpec {
-                places: &[Place::UNKNOWN],
+                places: &[CorePlace::UNKNOWN],
                 available_cores: 1,
                 appnum: &[],
                 job_size: size,
@@ -72,7 +72,7 @@ pub fn over_fabric(
             alone(size, rank),
             rank,
             Some(fabric.end(rank)),
-            &Options::OFF,
+            &DirectOptions::OFF,
             hold,
         )
     };
@@ -80,8 +80,8 @@ pub fn over_fabric(
 }
 
 /// Ranks that share one node's memory.
-pub fn over_shared_memory(size: u32, shape: SegmentShape, direct: &Options) -> Vec<Engine> {
-    let places = vec![Place::UNKNOWN; size as usize];
+pub fn over_shared_memory(size: u32, shape: SegmentShape, direct: &DirectOptions) -> Vec<Engine> {
+    let places = vec![CorePlace::UNKNOWN; size as usize];
     // As many cores as ranks: where these share cores, they do not cooperate.
     let spec = JobSpec::on_one_node(&places, size, &[]);
     let segment = JobSegment::create_shaped(&spec, shape).expect("segment");
@@ -103,7 +103,7 @@ fn engine(
     segment: &'static JobSegment,
     rank: u32,
     transport: Option<Box<super::scripted::Scripted>>,
-    direct: &Options,
+    direct: &DirectOptions,
     hold: HoldPolicy,
 ) -> Engine {
     let size = segment.job_size();
@@ -112,7 +112,7 @@ fn engine(
         segment,
         rank,
         launched: false,
-        nodes: Nodes {
+        nodes: NodeMap {
             of: (0..size).map(|r| if is_one_node { 0 } else { r }).collect(),
             names: (0..size).map(|n| format!("node{n}")).collect(),
             all_on_one_machine: true,

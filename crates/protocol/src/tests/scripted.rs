@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use mica_channel::memory::{Block, Region, Shape, View};
-use mica_channel::net::{Lost, NetError};
+use mica_channel::net::{LostPeer, NetError};
 use mica_channel::shm::{INLINE, Packet};
-use mica_channel::transport::{End, Exposed, Transport, Wait};
-use mica_channel::{Capabilities, Channel, ChannelError, Messages, RemoteRegion};
+use mica_channel::transport::{ReadableRegion, Transport, TransportCompletion, WaitMode};
+use mica_channel::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
 
 use super::random::Random;
-use crate::matching::Envelope;
+use crate::matching::MatchEnvelope;
 use crate::packet;
 
 /// What the fabric does by itself.
@@ -82,7 +82,7 @@ struct Read {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub receiver: u32,
-    pub envelope: Envelope,
+    pub envelope: MatchEnvelope,
     pub len: usize,
 }
 
@@ -93,10 +93,10 @@ struct Port {
     /// By receiver: a send has found no room since the last look.
     stuck: Vec<bool>,
     reads: Vec<Read>,
-    ends: VecDeque<End>,
+    ends: VecDeque<TransportCompletion>,
     /// By peer: this rank knows that it is lost.
     knows_lost: Vec<bool>,
-    losses: VecDeque<Lost>,
+    losses: VecDeque<LostPeer>,
     /// The program's buffers that it may send from.
     buffers: Vec<(Region, usize)>,
     exposed: HashMap<u64, Region>,
@@ -320,12 +320,14 @@ impl Inner {
             read.view.copy_from(&from.view(Shape::Contiguous { bytes }));
         }
         let token = read.token;
-        self.ports[reader].ends.push_back(End { token, result });
+        self.ports[reader]
+            .ends
+            .push_back(TransportCompletion { token, result });
     }
 }
 
-fn loss(peer: u32) -> Lost {
-    Lost {
+fn loss(peer: u32) -> LostPeer {
+    LostPeer {
         peer,
         detail: "by script".to_owned(),
     }
@@ -362,10 +364,10 @@ impl Channel for Scripted {
     }
 }
 
-impl Messages for Scripted {
+impl PacketSource for Scripted {
     fn peek(&mut self) -> Option<(u32, Packet)> {
         if self.waiting() == 0 {
-            self.look();
+            self.poll();
         }
         self.peek_found()
     }
@@ -427,7 +429,7 @@ impl Transport for Scripted {
             || !(is_stuck || inner.links[link].len() >= inner.script.link_room)
     }
 
-    fn look(&mut self) {
+    fn poll(&mut self) {
         self.fabric.lock().look(self.me);
     }
 
@@ -467,7 +469,7 @@ impl Transport for Scripted {
         };
         inner.heads.push(Head {
             receiver: self.me,
-            envelope: Envelope {
+            envelope: MatchEnvelope {
                 context: packet.context,
                 source,
                 tag: packet.tag,
@@ -481,7 +483,7 @@ impl Transport for Scripted {
         (0..inner.ranks).all(|to| inner.links[inner.link(self.me as usize, to)].is_empty())
     }
 
-    fn expose(&mut self, address: usize, len: usize) -> Result<Exposed, ChannelError> {
+    fn expose(&mut self, address: usize, len: usize) -> Result<ReadableRegion, ChannelError> {
         let mut inner = self.fabric.lock();
         let key = inner.next_key;
         inner.next_key += 1;
@@ -497,10 +499,10 @@ impl Transport for Scripted {
             address: address as u64,
         };
         port.exposed.insert(key, region);
-        Ok(Exposed::new(named, Some(key)))
+        Ok(ReadableRegion::new(named, Some(key)))
     }
 
-    fn conceal(&mut self, exposed: Exposed) {
+    fn conceal(&mut self, exposed: ReadableRegion) {
         let key = exposed.id().expect("exposed here");
         let had = self.port(|port| port.exposed.remove(&key));
         assert!(had.is_some(), "concealed once");
@@ -534,21 +536,21 @@ impl Transport for Scripted {
         Ok(true)
     }
 
-    fn next_end(&mut self) -> Option<End> {
+    fn next_completion(&mut self) -> Option<TransportCompletion> {
         self.port(|port| port.ends.pop_front())
     }
 
-    fn take_loss(&mut self) -> Option<Lost> {
+    fn take_loss(&mut self) -> Option<LostPeer> {
         self.port(|port| port.losses.pop_front())
     }
 
-    fn prepare_to_wait(&mut self) -> Wait {
+    fn prepare_to_wait(&mut self) -> WaitMode {
         let is_ready = self.port(|port| {
             !(port.inbox.is_empty() && port.ends.is_empty() && port.losses.is_empty())
         });
         match is_ready {
-            true => Wait::Ready,
-            false => Wait::Descriptor(self.pipe.as_raw_fd()),
+            true => WaitMode::Ready,
+            false => WaitMode::Descriptor(self.pipe.as_raw_fd()),
         }
     }
 

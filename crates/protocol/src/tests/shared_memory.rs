@@ -3,14 +3,14 @@
 //! Long messages go by the kernel's copy, by both sides at once, or through cells. Nobody can tell the order in which packets
 //! of different senders are taken in, so receives name their source here: then what matches what does not depend on it.
 
-use mica_channel::direct::Options;
+use mica_channel::direct::DirectOptions;
 use mica_node::tunables::SegmentShape;
 use proptest::prelude::*;
 
 use super::program::{Call, Run, call};
 use super::rig::{SHAPE, over_shared_memory};
-use crate::matching::Pattern;
-use crate::traffic::Way;
+use crate::matching::MatchPattern;
+use crate::traffic::TrafficClass;
 
 /// Around what fits a head, an arena, a cell and all cells, and long enough for both sides to copy.
 const LENGTHS: &[usize] = &[0, 8, 40, 41, 2000, 8192, 8193, 20_000, 70_000, 300_000];
@@ -45,7 +45,7 @@ proptest! {
         copies: bool,
         seed: u64,
     ) {
-        let direct = if copies { Options::CMA } else { Options::OFF };
+        let direct = if copies { DirectOptions::CMA } else { DirectOptions::OFF };
         let engines = over_shared_memory(3, shape, &direct);
         let calls: Vec<_> = calls.into_iter().filter(is_deterministic).collect();
         Run::new(&engines, None, seed).run(&calls);
@@ -55,10 +55,10 @@ proptest! {
 #[test]
 fn long_messages_go_by_the_kernel_where_it_copies_and_by_packets_elsewhere() {
     for (shape, direct, way) in [
-        (SHAPE, Options::CMA, Way::Direct),
-        (FIFOS, Options::CMA, Way::Direct),
-        (SHAPE, Options::OFF, Way::Cells),
-        (FIFOS, Options::OFF, Way::Ring),
+        (SHAPE, DirectOptions::CMA, TrafficClass::Direct),
+        (FIFOS, DirectOptions::CMA, TrafficClass::Direct),
+        (SHAPE, DirectOptions::OFF, TrafficClass::Cells),
+        (FIFOS, DirectOptions::OFF, TrafficClass::Ring),
     ] {
         let engines = over_shared_memory(2, shape, &direct);
         let send = Call::Send {
@@ -69,7 +69,7 @@ fn long_messages_go_by_the_kernel_where_it_copies_and_by_packets_elsewhere() {
             sync: false,
             scattered: false,
         };
-        let pattern = Pattern {
+        let pattern = MatchPattern {
             context: 0,
             source: Some(0),
             tag: None,

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::census::Place;
-use super::checks::Kept;
+use super::census::MigratedRange;
+use super::checks::SkipReason;
 use super::extents::without;
-use super::hooks::{InChild, Wish, copy_elsewhere};
-use super::owner::{Owner, meet};
+use super::hooks::{AdviceKind, InChild, copy_elsewhere};
+use super::owner::{MigratedBuffers, meet};
 use super::raw;
-use mica_node::maps::Area;
+use mica_node::maps::MappedArea;
 
 /// How a part of the file shall come to a child. By its place in the file: when that is unmapped, the advice is void.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ const REMEMBERED: usize = 64;
 /// Attempts that are refused: the sixteenth comes after a million uses.
 const REFUSALS: u32 = 16;
 
-impl Owner {
+impl MigratedBuffers {
     /// Whether some of `pages` may be migrated, as far as the last census knows.
     pub fn has_migrated(&self, pages: &Range<usize>) -> bool {
         let after = |address: usize| {
@@ -43,7 +43,7 @@ impl Owner {
     }
 
     /// The migrated areas in `pages`, as far as they lie in it.
-    fn migrated(&self, pages: &Range<usize>) -> Result<Vec<(Area, Place)>, i32> {
+    fn migrated(&self, pages: &Range<usize>) -> Result<Vec<(MappedArea, MigratedRange)>, i32> {
         let mut met = Vec::new();
         let complete = self.each_area_of(&self.maps, pages, |area| {
             let mut part = area.clone();
@@ -59,21 +59,25 @@ impl Owner {
     ///
     /// # Errors
     /// What `madvise` shall answer.
-    pub fn advised(&mut self, pages: &Range<usize>, wish: Wish) -> Result<Vec<Range<usize>>, i32> {
+    pub fn advised(
+        &mut self,
+        pages: &Range<usize>,
+        wish: AdviceKind,
+    ) -> Result<Vec<Range<usize>>, i32> {
         let met = self.migrated(pages)?;
         for (area, place) in &met {
             match wish {
-                Wish::Plain | Wish::Nothing => {}
-                Wish::Refused(errno) => return Err(errno),
-                Wish::Child(kind, on) => self.advise_child(place.file(), kind, on),
-                Wish::Fresh => {
+                AdviceKind::Plain | AdviceKind::Nothing => {}
+                AdviceKind::Refused(errno) => return Err(errno),
+                AdviceKind::Child(kind, on) => self.advise_child(place.file(), kind, on),
+                AdviceKind::Fresh => {
                     let at = area.addresses.start;
                     // SAFETY: the program says that it does not need what is there.
                     unsafe { raw::renew(at, area.addresses.len(), raw::protection(area))? };
                 }
             }
         }
-        if wish == Wish::Fresh && !met.is_empty() {
+        if wish == AdviceKind::Fresh && !met.is_empty() {
             if self.taken_back.len() >= REMEMBERED {
                 self.taken_back.remove(0);
             }
@@ -103,7 +107,7 @@ impl Owner {
     }
 
     /// Forgets advice on parts of the file that are mapped no more.
-    pub fn forget_advice(&mut self, census: &[Place]) {
+    pub fn forget_advice(&mut self, census: &[MigratedRange]) {
         if self.in_child.is_empty() {
             return;
         }
@@ -142,7 +146,7 @@ impl Owner {
     }
 
     /// Refuses pages that the program has taken back before.
-    pub fn check_taken_back(&mut self, pages: &Range<usize>) -> Result<(), Kept> {
+    pub fn check_taken_back(&mut self, pages: &Range<usize>) -> Result<(), SkipReason> {
         let Some(at) = self.taken_back.iter().position(|a| meet(&a.pages, pages)) else {
             return Ok(());
         };
@@ -150,7 +154,7 @@ impl Owner {
         if self.taken_back[at].refusals == 0 {
             self.taken_back.remove(at);
         }
-        Err(Kept::Advised)
+        Err(SkipReason::Advised)
     }
 
     /// `mremap` of pages of which some are migrated: a private copy with room for `new` bytes elsewhere.

@@ -10,21 +10,21 @@
 
 use std::ops::Range;
 
-use super::checks::{Kept, Process};
+use super::checks::{ProcessStatus, SkipReason};
 use super::extents::{gone, union, without};
-use super::owner::{Hint, Owner, Slot};
-use mica_node::maps::{Area, Maps};
+use super::owner::{FileSlot, Hint, MigratedBuffers};
+use mica_node::maps::{MappedArea, ProcMap};
 use mica_node::segment::{SLOT_SPAN, SLOTS};
 
 /// A part of this process's memory that lies in one of the rank's slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct MigratedRange {
     pub addresses: Range<usize>,
     pub slot: u32,
     pub offset: u64,
 }
 
-impl Place {
+impl MigratedRange {
     /// What is added to an address to get its offset in the file.
     pub fn anchor(&self) -> u64 {
         self.offset.wrapping_sub(self.addresses.start as u64)
@@ -35,16 +35,16 @@ impl Place {
     }
 }
 
-impl Owner {
+impl MigratedBuffers {
     /// The area as a part of one of my slots, if it is one.
-    pub fn place(&self, area: &Area) -> Option<Place> {
+    pub fn place(&self, area: &MappedArea) -> Option<MigratedRange> {
         if area.inode != self.inode || area.device != self.device || !area.shared {
             return None;
         }
         let first = self.segment.slot_offset(self.me, 0);
         let slot = area.offset.checked_sub(first)? / SLOT_SPAN;
         let last = (area.offset + area.addresses.len() as u64 - 1).checked_sub(first)? / SLOT_SPAN;
-        (slot < u64::from(SLOTS) && slot == last).then(|| Place {
+        (slot < u64::from(SLOTS) && slot == last).then(|| MigratedRange {
             addresses: area.addresses.clone(),
             slot: slot as u32,
             offset: area.offset,
@@ -52,7 +52,7 @@ impl Owner {
     }
 
     /// What lies at an address, if it is a part of my slots that can be loaded from and stored to.
-    pub fn place_at(&self, address: usize) -> Option<Place> {
+    pub fn place_at(&self, address: usize) -> Option<MigratedRange> {
         let area = self.maps.at(address).ok()??;
         if !(area.readable && area.writable) {
             return None;
@@ -61,16 +61,16 @@ impl Owner {
     }
 
     /// Calls `each` with every area of this process that is a part of my slots; false if the kernel did not tell of all.
-    pub fn each_area(&self, maps: &Maps, each: impl FnMut(&Area)) -> bool {
+    pub fn each_area(&self, maps: &ProcMap, each: impl FnMut(&MappedArea)) -> bool {
         self.each_area_of(maps, &(0..usize::MAX), each)
     }
 
     /// As [`each_area`](Self::each_area), of those that meet `addresses`.
     pub fn each_area_of(
         &self,
-        maps: &Maps,
+        maps: &ProcMap,
         addresses: &Range<usize>,
-        mut each: impl FnMut(&Area),
+        mut each: impl FnMut(&MappedArea),
     ) -> bool {
         let mut at = addresses.start;
         while at < addresses.end {
@@ -88,13 +88,13 @@ impl Owner {
         true
     }
 
-    pub fn sweep_in_process(&mut self) -> Result<Vec<Place>, Kept> {
-        let is_single = Process::now()?.is_single;
+    pub fn sweep_in_process(&mut self) -> Result<Vec<MigratedRange>, SkipReason> {
+        let is_single = ProcessStatus::now()?.is_single;
         self.sweep(is_single)
     }
 
     /// Finds out what lies in my slots, renews the hints, and gives memory back that is mapped no more.
-    pub fn sweep(&mut self, is_single: bool) -> Result<Vec<Place>, Kept> {
+    pub fn sweep(&mut self, is_single: bool) -> Result<Vec<MigratedRange>, SkipReason> {
         let mut census = self.census()?;
         if !is_single {
             let mut rounds = 8;
@@ -106,7 +106,7 @@ impl Owner {
                 census = again;
                 rounds -= 1;
                 if rounds == 0 {
-                    return Err(Kept::Busy);
+                    return Err(SkipReason::Busy);
                 }
             }
         }
@@ -115,12 +115,12 @@ impl Owner {
     }
 
     /// Takes a census for what is there.
-    fn settle(&mut self, census: &[Place]) {
+    fn settle(&mut self, census: &[MigratedRange]) {
         self.renew_hints(census);
         let used = census.iter().map(|place| place.slot as usize + 1).max();
         if let Some(used) = used.filter(|&used| used > self.slots.len()) {
             // A channel of this rank that was in this process before has left something.
-            self.slots.resize_with(used, Slot::default);
+            self.slots.resize_with(used, FileSlot::default);
         }
         for slot in 0..self.slots.len() as u32 {
             let now = extents(census, slot);
@@ -142,7 +142,7 @@ impl Owner {
         self.forget_advice(census);
     }
 
-    fn renew_hints(&mut self, census: &[Place]) {
+    fn renew_hints(&mut self, census: &[MigratedRange]) {
         self.hints.clear();
         for place in census {
             match self.hints.last_mut() {
@@ -167,10 +167,10 @@ impl Owner {
         });
     }
 
-    pub fn census(&self) -> Result<Vec<Place>, Kept> {
+    pub fn census(&self) -> Result<Vec<MigratedRange>, SkipReason> {
         let mut census = Vec::new();
         let complete = self.each_area(&self.maps, |area| census.extend(self.place(area)));
-        complete.then_some(census).ok_or(Kept::Kernel)
+        complete.then_some(census).ok_or(SkipReason::Kernel)
     }
 
     /// Whether some of what the last census found is not there any more, or cannot be given back yet: by a question for each area
@@ -208,9 +208,9 @@ impl Owner {
 }
 
 /// The parts of the file that are mapped of a slot, in order.
-pub(super) fn extents(census: &[Place], slot: u32) -> Vec<Range<u64>> {
+pub(super) fn extents(census: &[MigratedRange], slot: u32) -> Vec<Range<u64>> {
     let of_slot = census.iter().filter(|place| place.slot == slot);
-    let all: Vec<Range<u64>> = of_slot.map(Place::file).collect();
+    let all: Vec<Range<u64>> = of_slot.map(MigratedRange::file).collect();
     union(&all, &[])
 }
 
@@ -218,29 +218,29 @@ pub(super) fn extents(census: &[Place], slot: u32) -> Vec<Range<u64>> {
 mod tests {
     use super::super::raw;
     use super::*;
-    use crate::direct::Options;
+    use crate::direct::DirectOptions;
     use mica_node::segment::{JobSegment, JobSpec};
     use mica_node::topology;
 
     const PAGE: usize = 4096;
 
-    fn owner() -> Option<Owner> {
-        if let Err(why) = Maps::open() {
+    fn owner() -> Option<MigratedBuffers> {
+        if let Err(why) = ProcMap::open() {
             eprintln!("skipped: PROCMAP_QUERY: {why}");
             return None;
         }
-        let spec = JobSpec::on_one_node(&[topology::Place::UNKNOWN], 2, &[]);
+        let spec = JobSpec::on_one_node(&[topology::CorePlace::UNKNOWN], 2, &[]);
         let segment = Box::leak(Box::new(JobSegment::create(&spec).expect("segment")));
-        let options = Options {
+        let options = DirectOptions {
             mapped: true,
             mapped_max: 1 << 30,
-            ..Options::CMA
+            ..DirectOptions::CMA
         };
-        Some(Owner::new(segment, 0, &options).expect("available"))
+        Some(MigratedBuffers::new(segment, 0, &options).expect("available"))
     }
 
     /// Maps pages of slot 0, at an address of the kernel's choice.
-    fn map(owner: &Owner, pages: usize) -> usize {
+    fn map(owner: &MigratedBuffers, pages: usize) -> usize {
         use std::os::fd::AsRawFd;
         let offset = owner.segment.slot_offset(0, 0) + SLOT_SPAN / 2;
         // SAFETY: a fresh mapping.

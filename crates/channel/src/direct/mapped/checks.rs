@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::raw;
 use crate::direct::cma;
-use mica_node::maps::{Area, Maps};
+use mica_node::maps::{MappedArea, ProcMap};
 
 /// Why a buffer's pages stay where they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[non_exhaustive]
-pub enum Kept {
+pub enum SkipReason {
     /// Only private anonymous memory that can be read and written is moved.
     #[error("not private memory of no file")]
     Kind,
@@ -108,25 +108,25 @@ impl Drop for HelperThread {
 
 /// What `/proc/self/status` says.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Process {
+pub(super) struct ProcessStatus {
     /// No thread but the calling one touches users' memory.
     pub is_single: bool,
     /// Memory is locked, or pinned by a driver.
     pub has_pinned: bool,
 }
 
-impl Process {
-    pub fn now() -> Result<Process, Kept> {
-        let status = fs::read_to_string("/proc/self/status").map_err(|_| Kept::Kernel)?;
-        Process::parse(&status, HELPERS.load(Ordering::Relaxed)).ok_or(Kept::Kernel)
+impl ProcessStatus {
+    pub fn now() -> Result<ProcessStatus, SkipReason> {
+        let status = fs::read_to_string("/proc/self/status").map_err(|_| SkipReason::Kernel)?;
+        ProcessStatus::parse(&status, HELPERS.load(Ordering::Relaxed)).ok_or(SkipReason::Kernel)
     }
 
-    fn parse(status: &str, helpers: u32) -> Option<Process> {
+    fn parse(status: &str, helpers: u32) -> Option<ProcessStatus> {
         let value = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name))?;
             line.split_whitespace().next()?.parse::<u64>().ok()
         };
-        Some(Process {
+        Some(ProcessStatus {
             is_single: value("Threads:")?.saturating_sub(u64::from(helpers)) <= 1,
             has_pinned: value("VmLck:")? > 0 || value("VmPin:")? > 0,
         })
@@ -197,12 +197,12 @@ pub(super) fn holds_own_memory(pages: &Range<usize>) -> bool {
 }
 
 /// Whether an area that is not ours may be moved.
-pub(super) fn check_area(area: &Area, name: &[u8], page: usize) -> Result<(), Kept> {
+pub(super) fn check_area(area: &MappedArea, name: &[u8], page: usize) -> Result<(), SkipReason> {
     if name.starts_with(b"[stack") {
-        return Err(Kept::Thread);
+        return Err(SkipReason::Thread);
     }
     if area.page_bytes != page {
-        return Err(Kept::PageSize);
+        return Err(SkipReason::PageSize);
     }
     // `[heap]`, or a name that the program has given (PR_SET_VMA_ANON_NAME); no other special area.
     let plain = name.first().is_none_or(|&c| c == 0)
@@ -211,13 +211,13 @@ pub(super) fn check_area(area: &Area, name: &[u8], page: usize) -> Result<(), Ke
     if area.is_private_data() && plain {
         Ok(())
     } else {
-        Err(Kept::Kind)
+        Err(SkipReason::Kind)
     }
 }
 
 /// What files that are mapped say of what the process does, by device and inode.
 #[derive(Debug, Default)]
-pub(super) struct Files {
+pub(super) struct MappedFiles {
     known: HashMap<(u64, u64), Meaning>,
 }
 
@@ -241,12 +241,12 @@ impl Meaning {
     }
 }
 
-impl Files {
+impl MappedFiles {
     /// Whether the kernel may be writing to memory of the process by itself. Costs a question for each file area.
-    pub fn has_async_reads(&mut self, maps: &Maps) -> Result<bool, Kept> {
+    pub fn has_async_reads(&mut self, maps: &ProcMap) -> Result<bool, SkipReason> {
         let mut at = 0;
         let mut found = false;
-        while let Some(area) = maps.next_of_a_file(at).map_err(|_| Kept::Kernel)? {
+        while let Some(area) = maps.next_of_a_file(at).map_err(|_| SkipReason::Kernel)? {
             let key = (area.device, area.inode);
             let meaning = match self.known.get(&key) {
                 Some(known) => *known,
@@ -265,7 +265,7 @@ impl Files {
             match meaning {
                 Meaning::Nothing => {}
                 Meaning::AsyncReads => found = true,
-                Meaning::Device => return Err(Kept::Device),
+                Meaning::Device => return Err(SkipReason::Device),
             }
             at = area.addresses.end;
         }
@@ -279,18 +279,22 @@ const CLEARED: [i32; 3] = [libc::MADV_KEEPONFORK, libc::MADV_DOFORK, libc::MADV_
 /// Whether the program has given advice on an area that would be lost in moving. The kernel says so in `/proc/self/smaps` only, which
 /// takes as long as the process is large. So the advice is taken back for one page in the middle: where it was there, the page is
 /// an area of its own now. (One at an end may be joined to a neighbour.)
-pub(super) fn check_advice(maps: &Maps, area: &Area, page: usize) -> Result<(), Kept> {
+pub(super) fn check_advice(
+    maps: &ProcMap,
+    area: &MappedArea,
+    page: usize,
+) -> Result<(), SkipReason> {
     let Range { start, end } = area.addresses;
     if end - start <= 2 * page {
-        let flags = advice_of(start).ok_or(Kept::Kernel)?;
-        return flags.is_empty().then_some(()).ok_or(Kept::Advised);
+        let flags = advice_of(start).ok_or(SkipReason::Kernel)?;
+        return flags.is_empty().then_some(()).ok_or(SkipReason::Advised);
     }
     let at = start + (end - start) / page / 2 * page;
     for advice in CLEARED {
         // SAFETY: a page of the program's, none of whose bytes changes.
-        unsafe { raw::advise(at, page, advice) }.map_err(|_| Kept::Kernel)?;
+        unsafe { raw::advise(at, page, advice) }.map_err(|_| SkipReason::Kernel)?;
     }
-    let now = maps.at(at).map_err(|_| Kept::Kernel)?;
+    let now = maps.at(at).map_err(|_| SkipReason::Kernel)?;
     if now.is_none_or(|now| now.addresses != (at..at + page)) {
         return Ok(());
     }
@@ -298,7 +302,7 @@ pub(super) fn check_advice(maps: &Maps, area: &Area, page: usize) -> Result<(), 
         // SAFETY: as above.
         let _ = unsafe { raw::advise(at, page, advice) };
     }
-    Err(Kept::Advised)
+    Err(SkipReason::Advised)
 }
 
 /// The advice in force at an address, of the kinds that [`CLEARED`] undoes.
@@ -332,7 +336,7 @@ fn advice_of(address: usize) -> Option<Vec<i32>> {
 const ARENA_HEAP: usize = 64 << 20;
 
 /// Whether some of these pages lie in a heap of an arena other than the main one.
-pub(super) fn in_arena(maps: &Maps, pages: &Range<usize>) -> bool {
+pub(super) fn in_arena(maps: &ProcMap, pages: &Range<usize>) -> bool {
     let mut base = pages.start & !(ARENA_HEAP - 1);
     while base < pages.end {
         if is_arena_heap(maps, base) {
@@ -345,7 +349,7 @@ pub(super) fn in_arena(maps: &Maps, pages: &Range<usize>) -> bool {
 
 /// Whether a `heap_info` seems to be at `base`: arena, previous heap, size, size that can be used. In doubt, yes: then
 /// a buffer stays where it is.
-fn is_arena_heap(maps: &Maps, base: usize) -> bool {
+fn is_arena_heap(maps: &ProcMap, base: usize) -> bool {
     const WORDS: usize = 4;
     let is_data = matches!(maps.at(base), Ok(Some(area)) if area.is_private_data());
     if !is_data {
@@ -368,7 +372,7 @@ fn is_arena_heap(maps: &Maps, base: usize) -> bool {
 
 /// The NUMA node that all of these pages lie on, as far as a sample tells; `None` where the machine has one node only, or
 /// none of the sample has been touched.
-pub(super) fn common_node(pages: &Range<usize>, page: usize) -> Result<Option<u32>, Kept> {
+pub(super) fn common_node(pages: &Range<usize>, page: usize) -> Result<Option<u32>, SkipReason> {
     static NODES: OnceLock<bool> = OnceLock::new();
     let several = *NODES.get_or_init(|| {
         fs::read_to_string("/sys/devices/system/node/online")
@@ -379,13 +383,13 @@ pub(super) fn common_node(pages: &Range<usize>, page: usize) -> Result<Option<u3
     }
     let nodes = nodes_of(pages, page)?;
     if nodes.len() > 1 {
-        return Err(Kept::Spread);
+        return Err(SkipReason::Spread);
     }
     Ok(nodes.first().copied())
 }
 
 /// The nodes that a sample of 64 pages lies on.
-fn nodes_of(pages: &Range<usize>, page: usize) -> Result<BTreeSet<u32>, Kept> {
+fn nodes_of(pages: &Range<usize>, page: usize) -> Result<BTreeSet<u32>, SkipReason> {
     const SAMPLE: usize = 64;
     let count = (pages.len() / page).min(SAMPLE);
     let step = (pages.len() / count / page).max(1) * page;
@@ -404,7 +408,7 @@ fn nodes_of(pages: &Range<usize>, page: usize) -> Result<BTreeSet<u32>, Kept> {
         )
     };
     if result < 0 {
-        return Err(Kept::Kernel);
+        return Err(SkipReason::Kernel);
     }
     // Negative: not touched yet.
     Ok(status
@@ -420,10 +424,10 @@ mod tests {
     #[test]
     fn status_is_read() {
         let text = "Name:\tx\nVmLck:\t       0 kB\nVmPin:\t       4 kB\nThreads:\t3\n";
-        let of = |helpers| Process::parse(text, helpers).expect("complete");
+        let of = |helpers| ProcessStatus::parse(text, helpers).expect("complete");
         assert!(!of(1).is_single && of(2).is_single && of(0).has_pinned);
-        assert_eq!(Process::parse("Threads:\t1\n", 0), None);
-        assert!(Process::now().is_ok());
+        assert_eq!(ProcessStatus::parse("Threads:\t1\n", 0), None);
+        assert!(ProcessStatus::now().is_ok());
     }
 
     #[test]
@@ -438,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_thread_allocates_in_an_arena_that_is_recognised() {
-        let Ok(maps) = Maps::open() else {
+        let Ok(maps) = ProcMap::open() else {
             return eprintln!("skipped: no PROCMAP_QUERY");
         };
         // Tests run in threads of their own, so small blocks come from such an arena; the heap of the main one is not.
@@ -455,7 +459,7 @@ mod tests {
 
     #[test]
     fn advice_on_memory_is_noticed_and_stays() {
-        let Ok(maps) = Maps::open() else {
+        let Ok(maps) = ProcMap::open() else {
             return eprintln!("skipped: no PROCMAP_QUERY");
         };
         const PAGE: usize = 4096;
@@ -483,7 +487,7 @@ mod tests {
         ] {
             advise(4, count, advice);
             for _ in 0..2 {
-                assert_eq!(check(4), Err(Kept::Advised), "{count} pages");
+                assert_eq!(check(4), Err(SkipReason::Advised), "{count} pages");
                 let area = maps.at(at + 4 * PAGE).unwrap().unwrap();
                 assert_eq!(area.addresses.len(), count * PAGE, "as before");
             }

@@ -16,9 +16,9 @@ use std::ops::Range;
 use std::sync::Once;
 
 use super::hooks::InChild;
-use super::owner::Owner;
+use super::owner::MigratedBuffers;
 use super::{OWNERS, checks, raw};
-use mica_node::maps::Maps;
+use mica_node::maps::ProcMap;
 
 /// What the handlers of one fork tell each other; behind the lock that they hold.
 #[derive(Debug)]
@@ -66,20 +66,24 @@ extern "C" fn prepare() {
     // SAFETY: 1. just acquired; 2. the only reference.
     let owners = unsafe { OWNERS.value() };
     owners.forking = Forking::NONE;
-    if owners.list.iter().all(|owner| !owner.has_moved()) {
+    if owners.list.iter().all(|owner| !owner.has_migrated_any()) {
         return;
     }
     let mut ends = [0; 2];
     // SAFETY: writes two descriptors to `ends`.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } == 0 {
         owners.forking.pipe = Some(ends);
-        owners.forking.advised = owners.list.iter().flat_map(Owner::for_child).collect();
+        owners.forking.advised = owners
+            .list
+            .iter()
+            .flat_map(MigratedBuffers::for_child)
+            .collect();
         advise(&owners.list, libc::MADV_DOFORK);
     }
     // Otherwise the child does without.
 }
 
-fn advise(owners: &[Owner], advice: i32) {
+fn advise(owners: &[MigratedBuffers], advice: i32) {
     for owner in owners {
         owner.each_area(&owner.maps, |area| {
             let Range { start, end } = area.addresses;
@@ -143,9 +147,9 @@ extern "C" fn child() {
 }
 
 /// Makes all migrated memory the child's own, without a write to any memory but the stack.
-fn make_own(owners: &[Owner]) {
+fn make_own(owners: &[MigratedBuffers]) {
     // The parent's map would tell of the parent.
-    match Maps::open() {
+    match ProcMap::open() {
         Ok(maps) => {
             for owner in owners {
                 // SAFETY: 1. a child of fork has one thread; 2. the kernel has just said so.

@@ -23,8 +23,8 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::checks::Kept;
-use super::loader::{self, Objects, Watched};
+use super::checks::SkipReason;
+use super::loader::{self, LoadCounts, Watched};
 use super::{OWNERS, raw};
 
 /// Constants of Linux that libc lacks.
@@ -46,7 +46,7 @@ pub(super) enum InChild {
 
 /// What an advice asks for, seen from migrated memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum AdviceKind {
     /// The kernel's answer is the same as for plain memory.
     Plain,
     /// Contents may go, or must.
@@ -59,14 +59,14 @@ pub(super) enum Wish {
     Refused(i32),
 }
 
-fn wish(advice: i32) -> Wish {
+fn wish(advice: i32) -> AdviceKind {
     match advice {
-        libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => Wish::Fresh,
-        libc::MADV_NORMAL | libc::MADV_RANDOM | libc::MADV_SEQUENTIAL => Wish::Nothing,
-        libc::MADV_DONTFORK => Wish::Child(InChild::Absent, true),
-        libc::MADV_DOFORK => Wish::Child(InChild::Absent, false),
-        libc::MADV_WIPEONFORK => Wish::Child(InChild::Wiped, true),
-        libc::MADV_KEEPONFORK => Wish::Child(InChild::Wiped, false),
+        libc::MADV_DONTNEED | libc::MADV_FREE | MADV_DONTNEED_LOCKED => AdviceKind::Fresh,
+        libc::MADV_NORMAL | libc::MADV_RANDOM | libc::MADV_SEQUENTIAL => AdviceKind::Nothing,
+        libc::MADV_DONTFORK => AdviceKind::Child(InChild::Absent, true),
+        libc::MADV_DOFORK => AdviceKind::Child(InChild::Absent, false),
+        libc::MADV_WIPEONFORK => AdviceKind::Child(InChild::Wiped, true),
+        libc::MADV_KEEPONFORK => AdviceKind::Child(InChild::Wiped, false),
         libc::MADV_WILLNEED
         | libc::MADV_MERGEABLE
         | libc::MADV_UNMERGEABLE
@@ -81,8 +81,8 @@ fn wish(advice: i32) -> Wish {
         | libc::MADV_HWPOISON
         | MADV_COLLAPSE
         | MADV_SOFT_OFFLINE
-        | MADV_GUARD_REMOVE => Wish::Plain,
-        _ => Wish::Refused(libc::EINVAL),
+        | MADV_GUARD_REMOVE => AdviceKind::Plain,
+        _ => AdviceKind::Refused(libc::EINVAL),
     }
 }
 
@@ -90,7 +90,7 @@ fn wish(advice: i32) -> Wish {
 ///
 /// # Errors
 /// When some calls cannot be watched: then nothing may be migrated.
-pub(super) fn watch() -> Result<Arc<Objects>, Kept> {
+pub(super) fn watch() -> Result<Arc<LoadCounts>, SkipReason> {
     // SAFETY: the name is NUL-terminated.
     let real = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"syscall".as_ptr()) };
     let hook = syscall_hook as *const () as usize;
@@ -111,7 +111,7 @@ pub(super) fn watch() -> Result<Arc<Objects>, Kept> {
 ///
 /// # Errors
 /// When it cannot be found out.
-pub(super) fn survey() -> Result<Arc<Objects>, Kept> {
+pub(super) fn survey() -> Result<Arc<LoadCounts>, SkipReason> {
     loader::visit_all(&[])
 }
 
@@ -256,7 +256,7 @@ fn kernel(number: c_long, [a, b, c, d, e]: [usize; 5]) -> Result<usize, i32> {
 fn on_madvise(address: usize, len: usize, advice: i32) -> Result<usize, i32> {
     let plain = || kernel(libc::SYS_madvise, [address, len, advice as usize, 0, 0]);
     let wish = wish(advice);
-    if wish == Wish::Plain {
+    if wish == AdviceKind::Plain {
         return plain();
     }
     keeping_errno(|| {
@@ -279,7 +279,7 @@ fn on_madvise(address: usize, len: usize, advice: i32) -> Result<usize, i32> {
                 .flat_map(|part| super::extents::without(part, &met))
                 .collect();
         }
-        if wish == Wish::Fresh {
+        if wish == AdviceKind::Fresh {
             return plain();
         }
         for part in rest {
@@ -302,7 +302,7 @@ fn whole_pages(address: usize, len: usize) -> Option<Range<usize>> {
 
 fn on_process_madvise(arguments: [usize; 5]) -> Result<usize, i32> {
     let [_, pieces, count, advice, _] = arguments;
-    let is_hint = matches!(wish(advice as i32), Wish::Plain);
+    let is_hint = matches!(wish(advice as i32), AdviceKind::Plain);
     if !is_hint && !OWNERS.is_mine() && pieces != 0 && count <= 1024 {
         let owners = OWNERS.lock();
         for i in 0..count {

@@ -16,9 +16,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::checks::Kept;
+use super::checks::SkipReason;
 use super::raw;
-use mica_node::maps::Maps;
+use mica_node::maps::ProcMap;
 
 /// A function of the C library, and what is called in its place.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ pub(super) struct Watched {
 
 /// What was loaded at some time.
 #[derive(Debug, Default)]
-pub(super) struct Objects {
+pub(super) struct LoadCounts {
     /// Objects loaded and unloaded until then.
     stamp: (u64, u64),
     /// Their writable segments: static data.
@@ -38,13 +38,13 @@ pub(super) struct Objects {
 
 /// What is known from the last time.
 #[derive(Debug)]
-struct Known {
-    objects: Option<Arc<Objects>>,
+struct LoaderSnapshot {
+    objects: Option<Arc<LoadCounts>>,
     /// The functions that are watched, as they were found before.
     functions: Vec<Resolved>,
 }
 
-static KNOWN: Mutex<Known> = Mutex::new(Known {
+static KNOWN: Mutex<LoaderSnapshot> = Mutex::new(LoaderSnapshot {
     objects: None,
     functions: Vec::new(),
 });
@@ -54,7 +54,7 @@ static KNOWN: Mutex<Known> = Mutex::new(Known {
 ///
 /// # Errors
 /// [`Kept::Unwatched`] where another object than the C library defines one of the functions, or the kernel refuses.
-pub(super) fn visit_all(functions: &[Watched]) -> Result<Arc<Objects>, Kept> {
+pub(super) fn visit_all(functions: &[Watched]) -> Result<Arc<LoadCounts>, SkipReason> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let is_new = known.functions.is_empty() && !functions.is_empty();
     if let Some(objects) = &known.objects
@@ -70,10 +70,10 @@ pub(super) fn visit_all(functions: &[Watched]) -> Result<Arc<Objects>, Kept> {
             resolved.extend(Resolved::of(*function)?);
         }
     }
-    let mut survey = Survey {
-        objects: Objects::default(),
+    let mut survey = ObjectWalk {
+        objects: LoadCounts::default(),
         libc: Vec::new(),
-        maps: Maps::open().map_err(|_| Kept::Unwatched)?,
+        maps: ProcMap::open().map_err(|_| SkipReason::Unwatched)?,
         functions: resolved,
         is_new,
         result: Ok(()),
@@ -87,7 +87,7 @@ pub(super) fn visit_all(functions: &[Watched]) -> Result<Arc<Objects>, Kept> {
         // What has been replaced stays so: the hooks do no harm where nothing is migrated. But it is not to be looked up again.
         known.functions = survey.functions;
         known.objects = None;
-        return Err(Kept::Unwatched);
+        return Err(SkipReason::Unwatched);
     }
     survey.result?;
     known.functions = survey.functions;
@@ -117,7 +117,7 @@ struct Resolved {
 }
 
 impl Resolved {
-    fn of(function: Watched) -> Result<Option<Resolved>, Kept> {
+    fn of(function: Watched) -> Result<Option<Resolved>, SkipReason> {
         // SAFETY: the name is NUL-terminated.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, function.name.as_ptr()) };
         if found.is_null() {
@@ -125,7 +125,7 @@ impl Resolved {
         }
         let object = super::checks::object_of(found).unwrap_or_default();
         if !super::checks::is_libc(&object) {
-            return Err(Kept::Unwatched);
+            return Err(SkipReason::Unwatched);
         }
         let address = found.addr();
         Ok(Some(Resolved { function, address }))
@@ -133,21 +133,22 @@ impl Resolved {
 }
 
 /// What is passed from object to object.
-struct Survey {
-    objects: Objects,
+struct ObjectWalk {
+    objects: LoadCounts,
     /// The C library's segments.
     libc: Vec<Range<usize>>,
     functions: Vec<Resolved>,
     /// Nothing is watched yet.
     is_new: bool,
-    maps: Maps,
-    result: Result<(), Kept>,
+    maps: ProcMap,
+    result: Result<(), SkipReason>,
 }
 
 extern "C" fn find_libc(info: *mut libc::dl_phdr_info, _: usize, survey: *mut c_void) -> c_int {
     // SAFETY: `visit_all` passes its survey, which nothing else uses meanwhile; the loader passes the description of an object,
     // which is loaded as long as the loader's lock is held.
-    let (survey, object) = unsafe { (&mut *survey.cast::<Survey>(), Object::new(&*info)) };
+    let (survey, object) =
+        unsafe { (&mut *survey.cast::<ObjectWalk>(), LoadedObject::new(&*info)) };
     if survey
         .functions
         .first()
@@ -161,10 +162,10 @@ extern "C" fn find_libc(info: *mut libc::dl_phdr_info, _: usize, survey: *mut c_
 
 extern "C" fn visit(info: *mut libc::dl_phdr_info, _: usize, survey: *mut c_void) -> c_int {
     // SAFETY: as in `find_libc`.
-    let (survey, info) = unsafe { (&mut *survey.cast::<Survey>(), &*info) };
+    let (survey, info) = unsafe { (&mut *survey.cast::<ObjectWalk>(), &*info) };
     survey.objects.stamp = (info.dlpi_adds, info.dlpi_subs);
     // SAFETY: as above.
-    let object = unsafe { Object::new(info) };
+    let object = unsafe { LoadedObject::new(info) };
     let data = object.segments.iter().filter(|(_, writable)| *writable);
     survey
         .objects
@@ -220,7 +221,7 @@ const ADDRESS_OF_SYMBOL: [u64; 3] = [6, 7, 1];
 const ADDRESS_OF_SYMBOL: [u64; 3] = [1025, 1026, 257];
 
 /// A loaded object's tables.
-struct Object {
+struct LoadedObject {
     base: usize,
     segments: Vec<(Range<usize>, bool)>,
     symbols: usize,
@@ -230,12 +231,12 @@ struct Object {
     relocations: [(usize, usize); 2],
 }
 
-impl Object {
+impl LoadedObject {
     /// # Safety
     /// `info` describes an object that is loaded as long as this lives.
-    unsafe fn new(info: &libc::dl_phdr_info) -> Object {
+    unsafe fn new(info: &libc::dl_phdr_info) -> LoadedObject {
         let base = info.dlpi_addr as usize;
-        let mut object = Object {
+        let mut object = LoadedObject {
             base,
             segments: Vec::new(),
             symbols: 0,
@@ -323,7 +324,7 @@ impl Object {
     ///
     /// # Safety
     /// The object is loaded.
-    unsafe fn watch(&self, survey: &Survey) -> Result<(), Kept> {
+    unsafe fn watch(&self, survey: &ObjectWalk) -> Result<(), SkipReason> {
         if self.symbols == 0 || self.names == 0 || !self.contains(self.symbols) {
             return Ok(());
         }
@@ -368,8 +369,8 @@ impl Object {
         &self,
         slot: usize,
         found: &Resolved,
-        survey: &Survey,
-    ) -> Result<(), Kept> {
+        survey: &ObjectWalk,
+    ) -> Result<(), SkipReason> {
         // SAFETY: the obligation; the loader writes to it as a whole word.
         let now = unsafe { word(slot) }.load(Ordering::Relaxed);
         if now == found.function.hook {
@@ -378,7 +379,7 @@ impl Object {
         // Not bound yet, or bound to the C library's. What another tool has put there is another tool's.
         let is_libcs = survey.libc.iter().any(|part| part.contains(&now));
         if !self.contains(now) && !is_libcs {
-            return Err(Kept::Unwatched);
+            return Err(SkipReason::Unwatched);
         }
         // SAFETY: as above.
         unsafe { write(slot, found.function.hook, &survey.maps) }
@@ -388,9 +389,9 @@ impl Object {
     ///
     /// # Safety
     /// The object is loaded and defines it.
-    unsafe fn watch_export(&self, resolved: &Resolved, maps: &Maps) -> Result<(), Kept> {
+    unsafe fn watch_export(&self, resolved: &Resolved, maps: &ProcMap) -> Result<(), SkipReason> {
         // SAFETY: the obligation.
-        let symbol = unsafe { self.lookup(resolved.function.name) }.ok_or(Kept::Unwatched)?;
+        let symbol = unsafe { self.lookup(resolved.function.name) }.ok_or(SkipReason::Unwatched)?;
         // SAFETY: a symbol of this object.
         let value = unsafe { &raw mut (*symbol).value };
         let hook = resolved.function.hook.wrapping_sub(self.base);
@@ -445,10 +446,10 @@ unsafe fn word<'a>(at: usize) -> &'a AtomicUsize {
 ///
 /// # Safety
 /// As [`word`].
-unsafe fn write(at: usize, value: usize, maps: &Maps) -> Result<(), Kept> {
+unsafe fn write(at: usize, value: usize, maps: &ProcMap) -> Result<(), SkipReason> {
     let area = match maps.at(at) {
         Ok(Some(area)) if !area.shared && at.is_multiple_of(size_of::<usize>()) => area,
-        _ => return Err(Kept::Unwatched),
+        _ => return Err(SkipReason::Unwatched),
     };
     let page = at & !(area.page_bytes - 1);
     let protect = |protection: i32| {
@@ -458,7 +459,7 @@ unsafe fn write(at: usize, value: usize, maps: &Maps) -> Result<(), Kept> {
     };
     let before = raw::protection(&area);
     if !area.writable && !protect(before | libc::PROT_WRITE) {
-        return Err(Kept::Unwatched);
+        return Err(SkipReason::Unwatched);
     }
     // SAFETY: the obligation, and writable now. Whoever reads the word reads the old address or the new one.
     unsafe { word(at) }.store(value, Ordering::Release);

@@ -27,19 +27,19 @@ mod peers;
 mod raw;
 mod reclaim;
 
-pub use checks::{HelperThread, Kept};
+pub use checks::{HelperThread, SkipReason};
 pub(super) use peers::PeerSlots;
 
-use super::{Exposed, Options};
+use super::{DirectOptions, Exposed};
 use fork::Forking;
 use mica_node::fork_lock::ForkLock;
 use mica_node::segment::{JobSegment, Limit};
-use owner::{Answer, Attempt, Owner};
+use owner::{Answer, Attempt, MigratedBuffers};
 
 /// All owners of this process (one, but for tests), and what fork handlers need.
 #[derive(Debug)]
 struct Owners {
-    list: Vec<Owner>,
+    list: Vec<MigratedBuffers>,
     forking: Forking,
 }
 
@@ -64,7 +64,7 @@ pub enum Unavailable {
         errno: i32,
     },
     /// The allocator may not be glibc's.
-    #[error("{}", Kept::Allocator)]
+    #[error("{}", SkipReason::Allocator)]
     Allocator,
     /// Fork handlers cannot be set up.
     #[error("pthread_atfork: {}", std::io::Error::from_raw_os_error(*.errno))]
@@ -100,7 +100,7 @@ pub struct Usage {
     /// Moves so far.
     pub moves: u64,
     /// How often buffers in reuse were left where they are, by reason.
-    pub kept: Vec<(Kept, u64)>,
+    pub kept: Vec<(SkipReason, u64)>,
 }
 
 /// This rank's own buffers.
@@ -113,9 +113,9 @@ impl Registry {
     pub fn new(
         segment: &'static JobSegment,
         me: u32,
-        options: &Options,
+        options: &DirectOptions,
     ) -> Result<Registry, Unavailable> {
-        let owner = Owner::new(segment, me, options)?;
+        let owner = MigratedBuffers::new(segment, me, options)?;
         fork::watch().map_err(|errno| Unavailable::NoForkHandler { errno })?;
         let mut owners = OWNERS.lock();
         owners.list.push(owner);
@@ -163,7 +163,7 @@ impl Registry {
                         continue;
                     }
                     owners = OWNERS.lock();
-                    owners.list[self.index].keep(address, len, Kept::NoHelper);
+                    owners.list[self.index].keep(address, len, SkipReason::NoHelper);
                     None
                 }
             };

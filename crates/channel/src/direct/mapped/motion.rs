@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::ptr;
 
-use super::checks::Kept;
+use super::checks::SkipReason;
 use super::raw;
 
 /// The size of a huge page: file offsets and addresses are congruent modulo this.
@@ -67,7 +67,7 @@ pub(super) unsafe fn move_pages(
     backing: Backing,
     node: Option<u32>,
     apart: &[Range<usize>],
-) -> Result<(), Kept> {
+) -> Result<(), SkipReason> {
     let mut at = pages.start;
     while at < pages.end {
         // Pieces end at a huge page, so that all but the ends can be huge.
@@ -80,7 +80,7 @@ pub(super) unsafe fn move_pages(
                 end = page.start;
             }
         }
-        let piece = Piece {
+        let piece = MigrationPiece {
             at,
             len: end - at,
             backing,
@@ -95,7 +95,7 @@ pub(super) unsafe fn move_pages(
 }
 
 /// What [`move_piece`] moves.
-struct Piece {
+struct MigrationPiece {
     at: usize,
     len: usize,
     backing: Backing,
@@ -103,12 +103,12 @@ struct Piece {
     is_apart: bool,
 }
 
-impl Piece {
+impl MigrationPiece {
     /// Maps fresh memory as the piece shall have it at `to`, in place of what is there.
     ///
     /// # Safety
     /// `len` bytes at `to` are the caller's to replace.
-    unsafe fn map(&self, to: usize) -> Result<(), Kept> {
+    unsafe fn map(&self, to: usize) -> Result<(), SkipReason> {
         let (flags, fd, offset) = match self.backing {
             Backing::File { fd, anchor } => {
                 let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
@@ -128,7 +128,7 @@ impl Piece {
             )
         };
         if mapped == libc::MAP_FAILED {
-            return Err(Kept::Kernel);
+            return Err(SkipReason::Kernel);
         }
         // SAFETY: advice on the mapping just made.
         unsafe {
@@ -137,10 +137,10 @@ impl Piece {
                 let _ = raw::advise(to, self.len, libc::MADV_HUGEPAGE);
             }
             if let Backing::File { .. } = self.backing {
-                raw::advise(to, self.len, libc::MADV_DONTFORK).map_err(|_| Kept::Kernel)?;
+                raw::advise(to, self.len, libc::MADV_DONTFORK).map_err(|_| SkipReason::Kernel)?;
                 if self.is_apart {
                     // No effect on memory, but the kernel merges only areas with the same advice.
-                    raw::advise(to, self.len, libc::MADV_RANDOM).map_err(|_| Kept::Kernel)?;
+                    raw::advise(to, self.len, libc::MADV_RANDOM).map_err(|_| SkipReason::Kernel)?;
                 }
             }
         }
@@ -150,7 +150,7 @@ impl Piece {
 
 /// # Safety
 /// As [`move_pages`]; `put` does nothing but what `mremap` does.
-unsafe fn move_piece(piece: &Piece, put: PutInPlace) -> Result<(), Kept> {
+unsafe fn move_piece(piece: &MigrationPiece, put: PutInPlace) -> Result<(), SkipReason> {
     let (at, len) = (piece.at, piece.len);
     let room = len + HUGE;
     // SAFETY: a fresh reservation at an address of the kernel's choice.
@@ -165,7 +165,7 @@ unsafe fn move_piece(piece: &Piece, put: PutInPlace) -> Result<(), Kept> {
         )
     };
     if reserved == libc::MAP_FAILED {
-        return Err(Kept::NoMemory);
+        return Err(SkipReason::NoMemory);
     }
     let reserved = reserved.expose_provenance();
     // Congruent with `at` modulo a huge page, so that huge pages can be moved as such.
@@ -181,12 +181,13 @@ unsafe fn move_piece(piece: &Piece, put: PutInPlace) -> Result<(), Kept> {
                 prefer_node(beside, len, node);
             }
             // An error here, where touching the pages would be a signal.
-            raw::advise(beside, len, libc::MADV_POPULATE_WRITE).map_err(|_| Kept::NoMemory)?;
+            raw::advise(beside, len, libc::MADV_POPULATE_WRITE)
+                .map_err(|_| SkipReason::NoMemory)?;
             let from = ptr::with_exposed_provenance::<u8>(at);
             let to = ptr::with_exposed_provenance_mut::<u8>(beside);
             ptr::copy_nonoverlapping(from, to, len);
             match put(beside, len, at) {
-                Ok(()) => Ok(Placed::Moved),
+                Ok(()) => Ok(CopyPlacement::Moved),
                 Err(_) => recover(piece, beside),
             }
         })()
@@ -199,7 +200,7 @@ unsafe fn move_piece(piece: &Piece, put: PutInPlace) -> Result<(), Kept> {
     };
     unmap(reserved, beside);
     unmap(beside + len, reserved + room);
-    if !matches!(result, Ok(Placed::Moved)) {
+    if !matches!(result, Ok(CopyPlacement::Moved)) {
         unmap(beside, beside + len);
     }
     result.map(|_| ())
@@ -207,7 +208,7 @@ unsafe fn move_piece(piece: &Piece, put: PutInPlace) -> Result<(), Kept> {
 
 /// How a piece's copy came to its place.
 #[derive(Debug, PartialEq, Eq)]
-enum Placed {
+enum CopyPlacement {
     /// The mapping beside has become it.
     Moved,
     /// Another mapping of the same memory, or of a second copy.
@@ -222,11 +223,11 @@ const ATTEMPTS: u32 = 1000;
 ///
 /// # Safety
 /// As [`move_pages`]; `beside` holds the copy.
-unsafe fn recover(piece: &Piece, beside: usize) -> Result<Placed, Kept> {
+unsafe fn recover(piece: &MigrationPiece, beside: usize) -> Result<CopyPlacement, SkipReason> {
     let hole = ptr::without_provenance_mut(piece.at);
     // SAFETY: changes nothing; fails if some of it is not mapped.
     if unsafe { libc::msync(hole, piece.len, libc::MS_ASYNC) } == 0 {
-        return Err(Kept::Kernel);
+        return Err(SkipReason::Kernel);
     }
     for _ in 0..ATTEMPTS {
         // SAFETY: the addresses are the program's own piece, which is gone; file pages hold the copy already, and private ones get
@@ -238,11 +239,11 @@ unsafe fn recover(piece: &Piece, beside: usize) -> Result<Placed, Kept> {
                     let to = ptr::with_exposed_provenance_mut::<u8>(piece.at);
                     ptr::copy_nonoverlapping(from, to, piece.len);
                 }
-                return Ok(Placed::Mapped);
+                return Ok(CopyPlacement::Mapped);
             }
         }
         if let Backing::Private = piece.backing {
-            return Err(Kept::Kernel);
+            return Err(SkipReason::Kernel);
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
@@ -285,7 +286,7 @@ unsafe fn prefer_node(at: usize, len: usize, node: u32) {
 /// # Safety
 /// 1. The calling process has one thread;
 /// 2. `area` is mapped there.
-pub(super) unsafe fn make_private(area: &mica_node::maps::Area) {
+pub(super) unsafe fn make_private(area: &mica_node::maps::MappedArea) {
     let Range { start, end } = area.addresses.clone();
     let at = ptr::with_exposed_provenance_mut::<libc::c_void>(start);
     let len = end - start;
@@ -367,8 +368,8 @@ mod tests {
         }
     }
 
-    fn piece(at: usize, backing: Backing) -> Piece {
-        Piece {
+    fn piece(at: usize, backing: Backing) -> MigrationPiece {
+        MigrationPiece {
             at,
             len: LEN,
             backing,
@@ -408,7 +409,7 @@ mod tests {
         let to_file = piece(at, Backing::File { fd, anchor });
         // SAFETY: the test's own memory, in one thread.
         let result = unsafe { move_piece(&to_file, fails_early) };
-        assert_eq!(result, Err(Kept::Kernel));
+        assert_eq!(result, Err(SkipReason::Kernel));
         check(at);
     }
 

@@ -13,7 +13,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use mica_node::maps::{Area, Maps};
+use mica_node::maps::{MappedArea, ProcMap};
 
 const PAGE: usize = 4096;
 
@@ -38,7 +38,7 @@ const TRUSTED: u32 = 64;
 
 /// Blocks of malloc found so far.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
+pub(super) struct MallocBlocks {
     /// The mappings of blocks, each to be confirmed by its header.
     known: Vec<Range<usize>>,
     /// Where no header was, and how often to believe that.
@@ -64,16 +64,16 @@ fn mapping_of(boundary: usize, words: &[usize; 4]) -> [Option<Range<usize>>; 2] 
     [aligned, plain.flatten()]
 }
 
-impl Blocks {
+impl MallocBlocks {
     /// The mapping of the block that `pages` lie in. `is_ours` says which areas of files are migrated memory.
     pub fn find(
         &mut self,
-        maps: &Maps,
+        maps: &ProcMap,
         pages: &Range<usize>,
-        is_ours: impl Fn(&Area) -> bool,
+        is_ours: impl Fn(&MappedArea) -> bool,
     ) -> Option<Range<usize>> {
         let holds = |block: &Range<usize>| block.start <= pages.start && pages.end <= block.end;
-        let is_data = |area: &Area| area.is_private_data() || is_ours(area);
+        let is_data = |area: &MappedArea| area.is_private_data() || is_ours(area);
         if let Some(at) = self.known.iter().position(holds) {
             let block = self.known[at].clone();
             if self.is_headed(&block) && is_whole(maps, &block, is_data) {
@@ -240,7 +240,7 @@ impl Blocks {
 }
 
 /// The lowest address from which on everything up to `at` is mapped as data, at most [`WALK`] away.
-fn start_of_run(maps: &Maps, at: usize, is_data: impl Fn(&Area) -> bool) -> usize {
+fn start_of_run(maps: &ProcMap, at: usize, is_data: impl Fn(&MappedArea) -> bool) -> usize {
     let start_of = |address: usize| match maps.at(address) {
         Ok(Some(area)) if is_data(&area) => Some(area.addresses.start),
         _ => None,
@@ -256,7 +256,7 @@ fn start_of_run(maps: &Maps, at: usize, is_data: impl Fn(&Area) -> bool) -> usiz
 }
 
 /// Whether all of a block is mapped as data.
-fn is_whole(maps: &Maps, block: &Range<usize>, is_data: impl Fn(&Area) -> bool) -> bool {
+fn is_whole(maps: &ProcMap, block: &Range<usize>, is_data: impl Fn(&MappedArea) -> bool) -> bool {
     let mut at = block.start;
     while at < block.end {
         match maps.at(at) {
@@ -272,14 +272,14 @@ mod tests {
     use super::*;
 
     fn block_of(address: usize, len: usize) -> Option<Range<usize>> {
-        let maps = Maps::open().ok()?;
+        let maps = ProcMap::open().ok()?;
         let pages = address & !(PAGE - 1)..(address + len).next_multiple_of(PAGE);
-        Blocks::default().find(&maps, &pages, |_| false)
+        MallocBlocks::default().find(&maps, &pages, |_| false)
     }
 
     #[test]
     fn finds_blocks_of_malloc_from_any_part_of_them() {
-        if let Err(why) = Maps::open() {
+        if let Err(why) = ProcMap::open() {
             return eprintln!("skipped: PROCMAP_QUERY: {why}");
         }
         let block = vec![1u8; 64 << 20];
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn finds_aligned_blocks() {
-        if let Err(why) = Maps::open() {
+        if let Err(why) = ProcMap::open() {
             return eprintln!("skipped: PROCMAP_QUERY: {why}");
         }
         for alignment in [64, 4096, 2 << 20] {
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn finds_none_in_the_programs_own_mappings() {
-        if let Err(why) = Maps::open() {
+        if let Err(why) = ProcMap::open() {
             return eprintln!("skipped: PROCMAP_QUERY: {why}");
         }
         let len = 16 << 20;

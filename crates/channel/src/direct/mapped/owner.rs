@@ -7,13 +7,13 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use super::advice::{Advised, ForkAdvice};
-use super::census::{Place, extents};
-use super::checks::{self, Files, Kept, Process};
+use super::census::{MigratedRange, extents};
+use super::checks::{self, MappedFiles, ProcessStatus, SkipReason};
 use super::motion::{self, Backing, HUGE, SignalsBlocked};
-use super::origin::Blocks;
+use super::origin::MallocBlocks;
 use super::{Unavailable, Usage};
-use crate::direct::{Backend, Exposed, Exposure, Options};
-use mica_node::maps::Maps;
+use crate::direct::{Backend, DirectOptions, Exposed, Exposure};
+use mica_node::maps::ProcMap;
 use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 
 /// Entries of the table that counts uses.
@@ -24,14 +24,14 @@ const UNION_MAX: usize = 256 << 20;
 
 /// One slot of this rank.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct FileSlot {
     /// Cloned by every exposure.
     pin: Arc<()>,
     /// Parts of the file that were mapped when last looked, in order; memory may be behind them.
     pub extents: Vec<Range<u64>>,
 }
 
-impl Slot {
+impl FileSlot {
     /// Whether no transfer is in progress.
     pub fn is_idle(&mut self) -> bool {
         // SYNC pin: synchronizes with the drops of all clones, so that what was done under them is seen.
@@ -100,16 +100,16 @@ pub(super) enum Attempt {
 }
 
 #[derive(Debug)]
-pub(super) struct Owner {
+pub(super) struct MigratedBuffers {
     pub segment: &'static JobSegment,
     pub me: u32,
-    options: Options,
+    options: DirectOptions,
     pub page: usize,
     pub inode: u64,
     pub device: u64,
-    pub maps: Maps,
+    pub maps: ProcMap,
     /// The first so many: as many as were ever used.
-    pub slots: Vec<Slot>,
+    pub slots: Vec<FileSlot>,
     /// Ordered by address.
     pub hints: Vec<Hint>,
     /// Empty before the first use.
@@ -119,9 +119,9 @@ pub(super) struct Owner {
     /// Length of `lent` at which it is looked through.
     lent_limit: usize,
     pub moves: u64,
-    kept: BTreeMap<Kept, u64>,
-    blocks: Blocks,
-    files: Files,
+    kept: BTreeMap<SkipReason, u64>,
+    blocks: MallocBlocks,
+    files: MappedFiles,
     /// First pages of blocks of malloc, where migrated: areas of their own.
     pub heads: BTreeSet<usize>,
     /// What the program has advised for children.
@@ -136,12 +136,12 @@ pub(super) fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-impl Owner {
+impl MigratedBuffers {
     pub fn new(
         segment: &'static JobSegment,
         me: u32,
-        options: &Options,
-    ) -> Result<Owner, Unavailable> {
+        options: &DirectOptions,
+    ) -> Result<MigratedBuffers, Unavailable> {
         if !segment.has_slots() {
             return Err(Unavailable::NoSlots);
         }
@@ -151,7 +151,7 @@ impl Owner {
         let no_query = |error: std::io::Error| Unavailable::NoQuery {
             errno: error.raw_os_error().unwrap_or(libc::EIO),
         };
-        let maps = Maps::open().map_err(no_query)?;
+        let maps = ProcMap::open().map_err(no_query)?;
         // SAFETY: fstat writes to `stat`; sysconf has no obligations.
         let (stat, page) = unsafe {
             let mut stat: libc::stat = std::mem::zeroed();
@@ -160,7 +160,7 @@ impl Owner {
             }
             (stat, libc::sysconf(libc::_SC_PAGESIZE) as usize)
         };
-        let mut owner = Owner {
+        let mut owner = MigratedBuffers {
             segment,
             me,
             options: *options,
@@ -176,8 +176,8 @@ impl Owner {
             lent_limit: 64,
             moves: 0,
             kept: BTreeMap::new(),
-            blocks: Blocks::default(),
-            files: Files::default(),
+            blocks: MallocBlocks::default(),
+            files: MappedFiles::default(),
             heads: BTreeSet::new(),
             in_child: Vec::new(),
             taken_back: Vec::new(),
@@ -188,7 +188,7 @@ impl Owner {
         Ok(owner)
     }
 
-    pub fn has_moved(&self) -> bool {
+    pub fn has_migrated_any(&self) -> bool {
         !self.is_off && self.slots.iter().any(|slot| !slot.extents.is_empty())
     }
 
@@ -251,7 +251,7 @@ impl Owner {
         &mut self,
         address: usize,
         len: usize,
-        ready: Result<&[Range<usize>], Kept>,
+        ready: Result<&[Range<usize>], SkipReason>,
         is_watched: bool,
     ) -> Attempt {
         let Some(whole) = self.whole(address, len) else {
@@ -273,7 +273,7 @@ impl Owner {
     }
 
     /// Counts a reason that keeps a buffer where it is.
-    pub fn keep(&mut self, address: usize, len: usize, why: Kept) {
+    pub fn keep(&mut self, address: usize, len: usize, why: SkipReason) {
         if let Some(whole) = self.whole(address, len) {
             self.note(&whole, Err(why));
         }
@@ -374,7 +374,7 @@ impl Owner {
 
     /// Where a part of a slot begins: the first page of a block of malloc is an area of its own, which is mapped and unmapped
     /// together with the next one, and not asked for. It may lie in another slot, where the rest was moved without it.
-    fn first_of(&self, place: &Place) -> usize {
+    fn first_of(&self, place: &MigratedRange) -> usize {
         let first = place.addresses.start;
         match first.checked_sub(self.page) {
             Some(head) if self.is_head_of(head, place) => head,
@@ -383,7 +383,7 @@ impl Owner {
     }
 
     /// Whether the page at `head` is the first one of a block, and lies before `place` in the slot as well.
-    fn is_head_of(&self, head: usize, place: &Place) -> bool {
+    fn is_head_of(&self, head: usize, place: &MigratedRange) -> bool {
         let is_beside = |hint: &Hint| hint.slot == place.slot && hint.anchor == place.anchor();
         self.heads.contains(&head) && self.hint(head).is_some_and(is_beside)
     }
@@ -412,7 +412,7 @@ impl Owner {
         count.uses > count.limit
     }
 
-    fn note(&mut self, whole: &Range<usize>, result: Result<(), Kept>) {
+    fn note(&mut self, whole: &Range<usize>, result: Result<(), SkipReason>) {
         let count = self.count(whole);
         match result {
             Ok(()) => {
@@ -420,7 +420,7 @@ impl Owner {
                 self.moves += 1;
             }
             // Soon again, but not with each use.
-            Err(Kept::Busy) => count.uses = count.limit.saturating_sub(4),
+            Err(SkipReason::Busy) => count.uses = count.limit.saturating_sub(4),
             Err(_) => {
                 count.uses = 0;
                 count.limit = count.limit.clamp(8, 1 << 20) * 2;
@@ -445,13 +445,13 @@ impl Owner {
         len: usize,
         whole: &Range<usize>,
         data: &[Range<usize>],
-    ) -> Result<Plan, Kept> {
+    ) -> Result<MigrationPlan, SkipReason> {
         if self.is_lent(whole) {
-            return Err(Kept::Busy);
+            return Err(SkipReason::Busy);
         }
-        let process = Process::now()?;
+        let process = ProcessStatus::now()?;
         if process.has_pinned {
-            return Err(Kept::Pinned);
+            return Err(SkipReason::Pinned);
         }
         // Another thread, or the kernel on behalf of an asynchronous read, may write to the rest of a page that the buffer
         // only touches.
@@ -464,28 +464,28 @@ impl Owner {
         self.check_taken_back(&pages)?;
         let census = self.sweep(process.is_single)?;
         let mut planned = self.plan(&mut pages, alone, &census, data);
-        if planned == Err(Kept::Kind) {
+        if planned == Err(SkipReason::Kind) {
             // At an end, static data share a page with the file that they are loaded from.
             pages = whole.clone();
             planned = self.plan(&mut pages, alone, &census, data);
         }
         let (target, moving) = planned?;
         if checks::holds_own_memory(&pages) {
-            return Err(Kept::Thread);
+            return Err(SkipReason::Thread);
         }
         if self.is_lent(&pages) {
-            return Err(Kept::Busy);
+            return Err(SkipReason::Busy);
         }
         if checks::in_arena(&self.maps, &pages) {
-            return Err(Kept::Arena);
+            return Err(SkipReason::Arena);
         }
         let taken: usize = census.iter().map(|place| place.addresses.len()).sum();
         let more: usize = moving.iter().map(|run| run.len()).sum();
         if taken + more > self.options.mapped_max {
-            return Err(Kept::TooMuch);
+            return Err(SkipReason::TooMuch);
         }
         let node = checks::common_node(&pages, self.page)?;
-        Ok(Plan {
+        Ok(MigrationPlan {
             target,
             moving,
             node,
@@ -494,8 +494,8 @@ impl Owner {
     }
 
     /// Moves pages as planned.
-    fn put(&mut self, plan: &Plan) -> Result<(), Kept> {
-        let Plan { target, moving, .. } = plan;
+    fn put(&mut self, plan: &MigrationPlan) -> Result<(), SkipReason> {
+        let MigrationPlan { target, moving, .. } = plan;
         let fd = self.segment.as_fd().as_raw_fd();
         let backing = Backing::File {
             fd,
@@ -531,9 +531,9 @@ impl Owner {
         &mut self,
         pages: &mut Range<usize>,
         alone: bool,
-        census: &[Place],
+        census: &[MigratedRange],
         data: &[Range<usize>],
-    ) -> Result<(Target, Vec<Range<usize>>), Kept> {
+    ) -> Result<(MigrationTarget, Vec<Range<usize>>), SkipReason> {
         let mut foreign = Vec::new();
         let mut areas = Vec::new();
         let mut unknown: Option<Range<usize>> = None;
@@ -543,7 +543,7 @@ impl Owner {
             let area = match self.maps.named(at, &mut name) {
                 Ok(Some(area)) => area,
                 // A name that is too long is a path.
-                Ok(None) | Err(_) => return Err(Kept::Kind),
+                Ok(None) | Err(_) => return Err(SkipReason::Kind),
             };
             at = area.addresses.end;
             if self.place(&area).is_none() {
@@ -556,7 +556,7 @@ impl Owner {
                 foreign.push(part);
                 areas.push(area);
             } else if !(area.readable && area.writable) {
-                return Err(Kept::Kind);
+                return Err(SkipReason::Kind);
             }
         }
         if let Some(unknown) = unknown {
@@ -575,7 +575,7 @@ impl Owner {
         let target = met(pages)
             .filter(|place| self.can_hold(place.slot, place.anchor(), pages, census))
             .max_by_key(|place| place.addresses.len())
-            .map(|place| Target {
+            .map(|place| MigrationTarget {
                 slot: place.slot,
                 anchor: place.anchor(),
             });
@@ -583,29 +583,29 @@ impl Owner {
             Some(target) => target,
             None => self.fresh(pages.start)?,
         };
-        let donors: Vec<&Place> = met(pages)
+        let donors: Vec<&MigratedRange> = met(pages)
             .filter(|place| place.anchor() != target.anchor)
             .collect();
         // With threads a block's first page stays where it is: what is before the buffer may be another's.
         let heads = donors.iter().filter_map(|donor| {
             let head = donor.addresses.start.checked_sub(self.page)?;
-            let is_head = |place: &&Place| place.addresses.start == head;
+            let is_head = |place: &&MigratedRange| place.addresses.start == head;
             (alone && self.is_head_of(head, donor)).then(|| census.iter().find(is_head))?
         });
-        let heads: Vec<&Place> = heads.collect();
-        let donors: Vec<Place> = heads.into_iter().chain(donors).cloned().collect();
+        let heads: Vec<&MigratedRange> = heads.collect();
+        let donors: Vec<MigratedRange> = heads.into_iter().chain(donors).cloned().collect();
         for donor in &donors {
             let inside = pages.start <= donor.addresses.start && donor.addresses.end <= pages.end;
             let idle = self.slots[donor.slot as usize].is_idle();
             if !idle || !(alone || inside) {
-                return Err(Kept::Overlap);
+                return Err(SkipReason::Overlap);
             }
             pages.start = pages.start.min(donor.addresses.start);
             pages.end = pages.end.max(donor.addresses.end);
         }
         let again: usize = donors.iter().map(|donor| donor.addresses.len()).sum();
         if again > UNION_MAX || !self.can_hold(target.slot, target.anchor, pages, census) {
-            return Err(Kept::Overlap);
+            return Err(SkipReason::Overlap);
         }
         let donated = donors.into_iter().map(|donor| donor.addresses);
         let mut moving: Vec<Range<usize>> = foreign
@@ -619,7 +619,11 @@ impl Owner {
     }
 
     /// Whether it is known where these pages, which are not of the main heap, come from.
-    fn check_origin(&mut self, pages: &Range<usize>, data: &[Range<usize>]) -> Result<(), Kept> {
+    fn check_origin(
+        &mut self,
+        pages: &Range<usize>,
+        data: &[Range<usize>],
+    ) -> Result<(), SkipReason> {
         let page = self.page;
         let holds = |part: &Range<usize>| {
             part.start & !(page - 1) <= pages.start && pages.end <= part.end.next_multiple_of(page)
@@ -638,12 +642,18 @@ impl Owner {
                 Ok(())
             }
             _ if self.options.mapped_all => Ok(()),
-            _ => Err(Kept::Foreign),
+            _ => Err(SkipReason::Foreign),
         }
     }
 
     /// Whether a slot has room for `pages` at their place, and nothing else of the process lies there.
-    fn can_hold(&self, slot: u32, anchor: u64, pages: &Range<usize>, census: &[Place]) -> bool {
+    fn can_hold(
+        &self,
+        slot: u32,
+        anchor: u64,
+        pages: &Range<usize>,
+        census: &[MigratedRange],
+    ) -> bool {
         let base = self.segment.slot_offset(self.me, slot);
         let first = (pages.start as u64).wrapping_add(anchor);
         let last = (pages.end as u64).wrapping_add(anchor);
@@ -657,19 +667,19 @@ impl Owner {
     }
 
     /// A slot that nothing lies in; with room on both sides of what comes first.
-    fn fresh(&mut self, start: usize) -> Result<Target, Kept> {
-        let free = |slot: &mut Slot| slot.extents.is_empty() && slot.is_idle();
+    fn fresh(&mut self, start: usize) -> Result<MigrationTarget, SkipReason> {
+        let free = |slot: &mut FileSlot| slot.extents.is_empty() && slot.is_idle();
         let slot = match self.slots.iter_mut().position(free) {
             Some(slot) => slot as u32,
             None if self.slots.len() < SLOTS as usize => {
-                self.slots.push(Slot::default());
+                self.slots.push(FileSlot::default());
                 self.slots.len() as u32 - 1
             }
-            None => return Err(Kept::NoSlot),
+            None => return Err(SkipReason::NoSlot),
         };
         let base = self.segment.slot_offset(self.me, slot);
         let offset = base + SLOT_SPAN / 2 + (start & (HUGE - 1)) as u64;
-        Ok(Target {
+        Ok(MigrationTarget {
             slot,
             anchor: offset.wrapping_sub(start as u64),
         })
@@ -678,8 +688,8 @@ impl Owner {
 
 /// What is to be moved.
 #[derive(Debug)]
-struct Plan {
-    target: Target,
+struct MigrationPlan {
+    target: MigrationTarget,
     moving: Vec<Range<usize>>,
     node: Option<u32>,
     /// The process has one thread, helpers aside.
@@ -688,7 +698,7 @@ struct Plan {
 
 /// Where pages go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Target {
+struct MigrationTarget {
     slot: u32,
     anchor: u64,
 }

@@ -19,7 +19,7 @@ const KEPT: usize = 4096;
 
 /// A part of a slot, mapped.
 #[derive(Debug, Clone)]
-struct Part {
+struct MappedSlotPart {
     /// Offsets in the slot.
     offsets: Range<u64>,
     mapping: Arc<Block>,
@@ -42,7 +42,7 @@ impl Drop for Unmap {
 #[derive(Debug, Default)]
 pub(in crate::direct) struct PeerSlots {
     /// By owner and slot. Few, and looked up for every copy: finding one by hash takes longer.
-    parts: BTreeMap<(u32, u32), Part>,
+    parts: BTreeMap<(u32, u32), MappedSlotPart>,
 }
 
 impl PeerSlots {
@@ -68,7 +68,12 @@ impl PeerSlots {
         })
     }
 
-    fn part(&mut self, segment: &JobSegment, slot: (u32, u32), wanted: Range<u64>) -> Option<Part> {
+    fn part(
+        &mut self,
+        segment: &JobSegment,
+        slot: (u32, u32),
+        wanted: Range<u64>,
+    ) -> Option<MappedSlotPart> {
         let mut offsets = wanted.start / GRAIN * GRAIN..wanted.end.next_multiple_of(GRAIN);
         if let Some(known) = self.parts.get(&slot) {
             if known.offsets.start <= wanted.start && wanted.end <= known.offsets.end {
@@ -77,7 +82,7 @@ impl PeerSlots {
             offsets.start = offsets.start.min(known.offsets.start);
             offsets.end = offsets.end.max(known.offsets.end);
         }
-        let part = Part {
+        let part = MappedSlotPart {
             mapping: map(segment, slot, &offsets, &wanted)?,
             offsets,
         };

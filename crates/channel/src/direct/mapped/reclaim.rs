@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::OWNERS;
-use super::checks::{HelperThread, Kept};
+use super::checks::{HelperThread, SkipReason};
 use super::motion::SignalsBlocked;
 use mica_node::futex::{self, FutexScope};
 
@@ -59,7 +59,7 @@ pub(super) fn is_running() -> bool {
 ///
 /// # Errors
 /// When there can be no thread (limits).
-pub(super) fn start() -> Result<(), Kept> {
+pub(super) fn start() -> Result<(), SkipReason> {
     let _starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     if is_running() {
         return Ok(());
@@ -73,7 +73,7 @@ pub(super) fn start() -> Result<(), Kept> {
         look_after()
     });
     drop(blocked);
-    spawned.map_err(|_| Kept::NoHelper)?;
+    spawned.map_err(|_| SkipReason::NoHelper)?;
     // Until it counts as a helper, and has done what a thread does at its start: a process with one thread of its own is treated as
     // such from the first migration on.
     while !is_running() {
@@ -140,7 +140,7 @@ fn look() -> Seen {
     let mut owners = OWNERS.lock();
     let mut seen = Seen { bytes: 0, moves: 0 };
     for owner in &mut owners.list {
-        if owner.has_moved() && owner.has_lost_some() {
+        if owner.has_migrated_any() && owner.has_lost_some() {
             // The program's threads may change what is mapped meanwhile. Where that keeps the census from ending, the next time.
             let _ = owner.sweep(false);
         }

@@ -59,7 +59,7 @@ impl Drop for Detach {
 }
 
 #[derive(Debug)]
-struct Peer {
+struct XpmemPeer {
     permit: Arc<Permit>,
     attachments: Vec<Attachment>,
 }
@@ -70,7 +70,7 @@ pub(super) struct Xpmem {
     device: Arc<dyn Device>,
     segment: i64,
     /// `None`: the module refused a permit.
-    peers: HashMap<u32, Option<Peer>>,
+    peers: HashMap<u32, Option<XpmemPeer>>,
     attached: u64,
 }
 
@@ -108,7 +108,7 @@ impl Xpmem {
             .entry(peer)
             .or_insert_with(|| {
                 let number = device.get(segment?).ok()?;
-                Some(Peer {
+                Some(XpmemPeer {
                     permit: Arc::new(Permit {
                         device: Arc::clone(device),
                         number,
@@ -138,7 +138,7 @@ impl Xpmem {
     }
 }
 
-impl Peer {
+impl XpmemPeer {
     fn attach(&mut self, wanted: Range<usize>) -> Option<Attachment> {
         let start = wanted.start / GRAIN * GRAIN;
         let end = wanted.end.checked_next_multiple_of(GRAIN)?;

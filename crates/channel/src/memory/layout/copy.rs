@@ -5,8 +5,8 @@
 //! found by arithmetic ([`range`]) and split into a partial head, whole nodes, and a partial tail.
 
 use super::super::region::copy_small;
-use super::Layout;
-use super::node::{Kind, Node, part_at};
+use super::TypeLayout;
+use super::node::{LayoutNode, LayoutNodeKind, part_at};
 
 /// Moves `n` packed bytes, from `position` on, of `count` elements at `memory`.
 ///
@@ -15,7 +15,7 @@ use super::node::{Kind, Node, part_at};
 /// 2. the bytes of memory that this covers are readable (`PACK`) or writable (otherwise);
 /// 3. `packed` is writable (`PACK`) or readable (otherwise) for `n` bytes, which do not overlap those.
 pub(in super::super) unsafe fn elements<const PACK: bool>(
-    layout: &Layout,
+    layout: &TypeLayout,
     count: usize,
     memory: *mut u8,
     position: usize,
@@ -81,20 +81,20 @@ unsafe fn fixed<const PACK: bool, const N: usize>(memory: *mut u8, packed: *mut 
 ///
 /// # Safety
 /// M, P, D for the node at `memory` and its size.
-unsafe fn full<const PACK: bool>(node: &Node, memory: *mut u8, packed: *mut u8) {
+unsafe fn full<const PACK: bool>(node: &LayoutNode, memory: *mut u8, packed: *mut u8) {
     // SAFETY: each arm covers bytes of the node, at the displacements and positions that its kind defines.
     unsafe {
         match &node.kind {
-            Kind::Block => block::<PACK>(memory, packed, node.size as usize),
-            Kind::Loop {
+            LayoutNodeKind::Block => block::<PACK>(memory, packed, node.size as usize),
+            LayoutNodeKind::Loop {
                 count,
                 stride,
                 body,
             } => repeat::<PACK>(body, *count, *stride, memory, packed),
-            Kind::Scatter { len, offsets } => {
+            LayoutNodeKind::Scatter { len, offsets } => {
                 scatter::<PACK>(*len as usize, offsets, memory, packed)
             }
-            Kind::Blocks { starts, offsets } => {
+            LayoutNodeKind::Blocks { starts, offsets } => {
                 for (i, at) in offsets.iter().enumerate() {
                     let (start, end) = (starts[i] as usize, starts[i + 1] as usize);
                     block::<PACK>(
@@ -104,7 +104,7 @@ unsafe fn full<const PACK: bool>(node: &Node, memory: *mut u8, packed: *mut u8) 
                     );
                 }
             }
-            Kind::Sequence { starts, parts } => {
+            LayoutNodeKind::Sequence { starts, parts } => {
                 for (part, start) in parts.iter().zip(starts) {
                     let memory = memory.wrapping_offset(part.offset as isize);
                     full::<PACK>(&part.node, memory, packed.add(*start as usize));
@@ -119,7 +119,7 @@ unsafe fn full<const PACK: bool>(node: &Node, memory: *mut u8, packed: *mut u8) 
 /// # Safety
 /// M, P, D for all of them.
 unsafe fn repeat<const PACK: bool>(
-    node: &Node,
+    node: &LayoutNode,
     count: u64,
     stride: i64,
     memory: *mut u8,
@@ -128,12 +128,14 @@ unsafe fn repeat<const PACK: bool>(
     // SAFETY: a loop of loops of blocks, or of blocks, is what `nest` covers; otherwise node after node.
     unsafe {
         match &node.kind {
-            Kind::Block => nest::<PACK>((1, 0), (count, stride), node.size, memory, packed),
-            Kind::Loop {
+            LayoutNodeKind::Block => {
+                nest::<PACK>((1, 0), (count, stride), node.size, memory, packed)
+            }
+            LayoutNodeKind::Loop {
                 count: inner,
                 stride: step,
                 body,
-            } if matches!(body.kind, Kind::Block) => {
+            } if matches!(body.kind, LayoutNodeKind::Block) => {
                 nest::<PACK>((count, stride), (*inner, *step), body.size, memory, packed);
             }
             _ => {
@@ -233,7 +235,7 @@ unsafe fn scatter<const PACK: bool>(len: usize, offsets: &[i64], memory: *mut u8
 /// 1. `start + n <= node.size`;
 /// 2. M, P, D for these bytes.
 unsafe fn range<const PACK: bool>(
-    node: &Node,
+    node: &LayoutNode,
     memory: *mut u8,
     start: u64,
     packed: *mut u8,
@@ -245,11 +247,13 @@ unsafe fn range<const PACK: bool>(
             return full::<PACK>(node, memory, packed);
         }
         match &node.kind {
-            Kind::Block => block::<PACK>(memory.wrapping_add(start as usize), packed, n as usize),
-            Kind::Loop { stride, body, .. } => {
+            LayoutNodeKind::Block => {
+                block::<PACK>(memory.wrapping_add(start as usize), packed, n as usize)
+            }
+            LayoutNodeKind::Loop { stride, body, .. } => {
                 repeat_range::<PACK>(body, *stride, memory, start, packed, n)
             }
-            Kind::Scatter { len, offsets } => {
+            LayoutNodeKind::Scatter { len, offsets } => {
                 let (head, first, whole, tail) = split(*len, start, n);
                 let at = |index: usize| memory.wrapping_offset(offsets[index] as isize);
                 let mut packed = packed;
@@ -269,13 +273,13 @@ unsafe fn range<const PACK: bool>(
                     block::<PACK>(at(end), packed.add((whole * len) as usize), tail as usize);
                 }
             }
-            Kind::Blocks { starts, offsets } => {
+            LayoutNodeKind::Blocks { starts, offsets } => {
                 parts_range(starts, start, n, |index, within, done, len| {
                     let memory = memory.wrapping_offset((offsets[index] + within as i64) as isize);
                     block::<PACK>(memory, packed.add(done as usize), len as usize);
                 });
             }
-            Kind::Sequence { starts, parts } => {
+            LayoutNodeKind::Sequence { starts, parts } => {
                 parts_range(starts, start, n, |index, within, done, len| {
                     let memory = memory.wrapping_offset(parts[index].offset as isize);
                     range::<PACK>(
@@ -297,7 +301,7 @@ unsafe fn range<const PACK: bool>(
 /// 1. `start + n` is at most the packed length of the loop;
 /// 2. M, P, D for these bytes.
 unsafe fn repeat_range<const PACK: bool>(
-    node: &Node,
+    node: &LayoutNode,
     stride: i64,
     memory: *mut u8,
     start: u64,

@@ -9,12 +9,12 @@
 pub(super) mod copy;
 mod node;
 
-use node::{Placed, Sequence};
+use node::{PlacedNode, Sequence};
 
 /// A datatype's byte layout. Sizes and displacements are 64-bit, and all arithmetic is checked.
 #[derive(Clone, Debug)]
-pub struct Layout {
-    root: Placed,
+pub struct TypeLayout {
+    root: PlacedNode,
     lb: i64,
     ub: i64,
     /// Whether the bounds come from [`resized`](Self::resized), here or in a part: such bounds win over computed ones.
@@ -26,7 +26,7 @@ pub struct Layout {
 /// A layout that cannot be represented.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LayoutError {
+pub enum TypeLayoutError {
     /// A quantity of the layout exceeds 63 bits.
     #[error("the {what} of the datatype exceeds 63 bits")]
     Overflow {
@@ -35,17 +35,17 @@ pub enum LayoutError {
     },
 }
 
-impl LayoutError {
-    pub(super) const fn overflow(what: &'static str) -> LayoutError {
-        LayoutError::Overflow { what }
+impl TypeLayoutError {
+    pub(super) const fn overflow(what: &'static str) -> TypeLayoutError {
+        TypeLayoutError::Overflow { what }
     }
 }
 
-type Result<T> = std::result::Result<T, LayoutError>;
+type Result<T> = std::result::Result<T, TypeLayoutError>;
 
 /// Lowest and highest displacement of `count` ranges `low..high` which start `stride` apart.
 fn span(low: i64, high: i64, count: u64, stride: i64) -> Result<(i64, i64)> {
-    const ERROR: LayoutError = LayoutError::overflow("extent");
+    const ERROR: TypeLayoutError = TypeLayoutError::overflow("extent");
     let steps = i64::try_from(count.saturating_sub(1)).map_err(|_| ERROR)?;
     let reach = steps.checked_mul(stride).ok_or(ERROR)?;
     let low = low.checked_add(reach.min(0)).ok_or(ERROR)?;
@@ -75,12 +75,12 @@ impl Bounds {
     }
 }
 
-impl Layout {
+impl TypeLayout {
     /// `bytes` bytes at displacement 0, which C would align to `align` (a power of two).
-    pub fn basic(bytes: u64, align: u64) -> Result<Layout> {
-        let ub = i64::try_from(bytes).map_err(|_| LayoutError::overflow("size"))?;
-        Ok(Layout {
-            root: Placed::block(0, bytes),
+    pub fn basic(bytes: u64, align: u64) -> Result<TypeLayout> {
+        let ub = i64::try_from(bytes).map_err(|_| TypeLayoutError::overflow("size"))?;
+        Ok(TypeLayout {
+            root: PlacedNode::block(0, bytes),
             lb: 0,
             ub,
             marked: false,
@@ -89,9 +89,9 @@ impl Layout {
     }
 
     /// A layout without bytes.
-    pub fn empty() -> Layout {
-        Layout {
-            root: Placed::empty(),
+    pub fn empty() -> TypeLayout {
+        TypeLayout {
+            root: PlacedNode::empty(),
             lb: 0,
             ub: 0,
             marked: false,
@@ -100,35 +100,35 @@ impl Layout {
     }
 
     /// `count` elements, one extent apart (`MPI_Type_contiguous`).
-    pub fn contiguous(&self, count: u64) -> Result<Layout> {
+    pub fn contiguous(&self, count: u64) -> Result<TypeLayout> {
         self.hvector(1, count, 0)
     }
 
     /// `count` blocks of `length` elements each, `stride` bytes apart (`MPI_Type_create_hvector`).
-    pub fn hvector(&self, count: u64, length: u64, stride: i64) -> Result<Layout> {
+    pub fn hvector(&self, count: u64, length: u64, stride: i64) -> Result<TypeLayout> {
         if count == 0 || length == 0 || self.is_void() {
-            return Ok(Layout::empty());
+            return Ok(TypeLayout::empty());
         }
         let block = self.root.repeat(length, self.extent())?;
         let root = block.repeat(count, stride)?;
         let (lb, ub) = span(self.lb, self.ub, length, self.extent())?;
         let mut bounds = Bounds::default();
         bounds.cover(self.marked, span(lb, ub, count, stride)?);
-        Layout::bounded(root, bounds, self.align)
+        TypeLayout::bounded(root, bounds, self.align)
     }
 
     /// Blocks of elements, each given as (number of elements, displacement in bytes) (`MPI_Type_create_hindexed`).
-    pub fn hindexed(&self, blocks: impl IntoIterator<Item = (u64, i64)>) -> Result<Layout> {
-        Layout::structure(blocks.into_iter().map(|(length, at)| (length, at, self)))
+    pub fn hindexed(&self, blocks: impl IntoIterator<Item = (u64, i64)>) -> Result<TypeLayout> {
+        TypeLayout::structure(blocks.into_iter().map(|(length, at)| (length, at, self)))
     }
 
     /// Blocks of different layouts, each given as (number of elements, displacement in bytes, layout)
     /// (`MPI_Type_create_struct`).
     pub fn structure<'a>(
-        fields: impl IntoIterator<Item = (u64, i64, &'a Layout)>,
-    ) -> Result<Layout> {
+        fields: impl IntoIterator<Item = (u64, i64, &'a TypeLayout)>,
+    ) -> Result<TypeLayout> {
         let mut sequence = Sequence::default();
-        let mut last: Option<(u64, &Layout, Placed)> = None;
+        let mut last: Option<(u64, &TypeLayout, PlacedNode)> = None;
         let mut bounds = Bounds::default();
         let mut align = 1;
         for (length, at, layout) in fields {
@@ -144,18 +144,22 @@ impl Layout {
             last = Some((length, layout, block));
             align = align.max(layout.align);
             let (lb, ub) = span(layout.lb, layout.ub, length, layout.extent())?;
-            let moved = |bound: i64| bound.checked_add(at).ok_or(LayoutError::overflow("extent"));
+            let moved = |bound: i64| {
+                bound
+                    .checked_add(at)
+                    .ok_or(TypeLayoutError::overflow("extent"))
+            };
             bounds.cover(layout.marked, (moved(lb)?, moved(ub)?));
         }
-        Layout::bounded(sequence.finish()?, bounds, align)
+        TypeLayout::bounded(sequence.finish()?, bounds, align)
     }
 
     /// The same bytes with these bounds (`MPI_Type_create_resized`).
-    pub fn resized(&self, lb: i64, extent: i64) -> Result<Layout> {
+    pub fn resized(&self, lb: i64, extent: i64) -> Result<TypeLayout> {
         let ub = lb
             .checked_add(extent)
-            .ok_or(LayoutError::overflow("upper bound"))?;
-        Ok(Layout {
+            .ok_or(TypeLayoutError::overflow("upper bound"))?;
+        Ok(TypeLayout {
             lb,
             ub,
             marked: true,
@@ -170,8 +174,8 @@ impl Layout {
     /// upper bound, its own epsilon included. The two differ only where parts lie at displacements that do not fit their
     /// alignment: then by the standard's formula a datatype can be shorter than its parts laid end to end, which MPICH, Intel
     /// MPI and Open MPI avoid, and programs that compute sizes from the parts' extents rely on.
-    fn bounded(root: Placed, bounds: Bounds, align: u64) -> Result<Layout> {
-        const ERROR: LayoutError = LayoutError::overflow("extent");
+    fn bounded(root: PlacedNode, bounds: Bounds, align: u64) -> Result<TypeLayout> {
+        const ERROR: TypeLayoutError = TypeLayoutError::overflow("extent");
         let (lb, ub) = match bounds.given {
             Some(bounds) => bounds,
             None => {
@@ -185,7 +189,7 @@ impl Layout {
             }
         };
         ub.checked_sub(lb).ok_or(ERROR)?;
-        Ok(Layout {
+        Ok(TypeLayout {
             root,
             lb,
             ub,
@@ -251,7 +255,7 @@ impl Layout {
             .checked_mul(self.size())
             .filter(|&bytes| bytes <= isize::MAX as u64)
             .map(|bytes| bytes as usize)
-            .ok_or(LayoutError::overflow("packed size"))
+            .ok_or(TypeLayoutError::overflow("packed size"))
     }
 
     /// First and one past the last displacement of a byte of `count` elements.
@@ -286,8 +290,8 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn basic(n: u64) -> Layout {
-        Layout::basic(n, n).unwrap()
+    fn basic(n: u64) -> TypeLayout {
+        TypeLayout::basic(n, n).unwrap()
     }
 
     #[test]
@@ -324,7 +328,7 @@ mod tests {
     #[test]
     fn bounds_follow_the_standard() {
         let (double, int) = (basic(8), basic(4));
-        let pair = Layout::structure([(1, 0, &double), (1, 8, &int)]).unwrap();
+        let pair = TypeLayout::structure([(1, 0, &double), (1, 8, &int)]).unwrap();
         assert_eq!((pair.size(), pair.extent(), pair.true_ub()), (12, 16, 12));
         let wide = int.resized(-4, 16).unwrap();
         assert_eq!(
@@ -332,7 +336,7 @@ mod tests {
             (-4, 12, 0, 4)
         );
         // A resized part's bounds are sticky: the other parts no longer count.
-        let sticky = Layout::structure([(1, 0, &wide), (1, 20, &int)]).unwrap();
+        let sticky = TypeLayout::structure([(1, 0, &wide), (1, 20, &int)]).unwrap();
         assert_eq!((sticky.lb(), sticky.ub()), (-4, 12));
         let backwards = int.hvector(3, 2, -8).unwrap();
         assert_eq!((backwards.lb(), backwards.ub()), (-16, 8));
@@ -350,7 +354,7 @@ mod tests {
         assert_eq!((outer.extent(), outer.true_ub()), (480, 273 + 2 * 68 + 66));
         let indexed = inner.hindexed([(3, 0), (3, 273)]).unwrap();
         assert_eq!(indexed.extent(), 480);
-        let fields = Layout::structure([(3, 0, &inner), (3, 273, &inner)]).unwrap();
+        let fields = TypeLayout::structure([(3, 0, &inner), (3, 273, &inner)]).unwrap();
         assert_eq!(fields.extent(), 480);
         // Parts that fit their alignment need no more than their bytes do.
         assert_eq!(inner.contiguous(3).unwrap().extent(), 3 * 68);

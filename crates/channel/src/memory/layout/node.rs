@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{LayoutError, Result, span};
+use super::{Result, TypeLayoutError, span};
 
-const SIZE: LayoutError = LayoutError::overflow("size");
-const DISPLACEMENT: LayoutError = LayoutError::overflow("displacement");
+const SIZE: TypeLayoutError = TypeLayoutError::overflow("size");
+const DISPLACEMENT: TypeLayoutError = TypeLayoutError::overflow("displacement");
 
 /// Parts of at most this many pieces are spliced into the sequence they belong to.
 const SPLICE: usize = 32;
 
 /// Bytes relative to an origin, in the order in which they travel.
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct LayoutNode {
     /// Number of bytes.
     pub size: u64,
     /// Displacement of the lowest byte.
@@ -21,18 +21,18 @@ pub(super) struct Node {
     pub high: i64,
     /// Number of blocks, saturating.
     pub blocks: u64,
-    pub kind: Kind,
+    pub kind: LayoutNodeKind,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum LayoutNodeKind {
     /// `size` bytes at 0.
     Block,
     /// `count` bodies, `stride` apart; at least two, and not one block.
     Loop {
         count: u64,
         stride: i64,
-        body: Arc<Node>,
+        body: Arc<LayoutNode>,
     },
     /// Blocks of one length.
     Scatter { len: u64, offsets: Box<[i64]> },
@@ -44,35 +44,35 @@ pub(super) enum Kind {
     /// Different things; `starts` as for `Blocks`.
     Sequence {
         starts: Box<[u64]>,
-        parts: Box<[Placed]>,
+        parts: Box<[PlacedNode]>,
     },
 }
 
 /// A node moved to a displacement.
 #[derive(Clone, Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacedNode {
     pub offset: i64,
-    pub node: Arc<Node>,
+    pub node: Arc<LayoutNode>,
 }
 
-impl Placed {
+impl PlacedNode {
     /// `len` bytes at `offset`; `offset + len` is representable.
-    pub fn block(offset: i64, len: u64) -> Placed {
-        let node = Node {
+    pub fn block(offset: i64, len: u64) -> PlacedNode {
+        let node = LayoutNode {
             size: len,
             low: 0,
             high: len as i64,
             blocks: 1,
-            kind: Kind::Block,
+            kind: LayoutNodeKind::Block,
         };
-        Placed {
+        PlacedNode {
             offset,
             node: Arc::new(node),
         }
     }
 
-    pub fn empty() -> Placed {
-        Placed::block(0, 0)
+    pub fn empty() -> PlacedNode {
+        PlacedNode::block(0, 0)
     }
 
     pub fn size(&self) -> u64 {
@@ -90,24 +90,24 @@ impl Placed {
     }
 
     pub fn is_block(&self) -> bool {
-        matches!(self.node.kind, Kind::Block)
+        matches!(self.node.kind, LayoutNodeKind::Block)
     }
 
     /// This, `by` bytes further on.
-    pub fn moved(self, by: i64) -> Result<Placed> {
+    pub fn moved(self, by: i64) -> Result<PlacedNode> {
         let bound = |bound: i64| bound.checked_add(by).ok_or(DISPLACEMENT);
         let (_, _, offset) = (bound(self.low())?, bound(self.high())?, bound(self.offset)?);
-        Ok(Placed {
+        Ok(PlacedNode {
             offset,
             node: self.node,
         })
     }
 
     /// `count` of this, `stride` apart.
-    pub fn repeat(&self, count: u64, stride: i64) -> Result<Placed> {
+    pub fn repeat(&self, count: u64, stride: i64) -> Result<PlacedNode> {
         let node = &self.node;
         if count == 0 || node.size == 0 {
-            return Ok(Placed::empty());
+            return Ok(PlacedNode::empty());
         }
         if count == 1 {
             return Ok(self.clone());
@@ -120,10 +120,10 @@ impl Placed {
         span(self.low(), self.high(), count, stride)?;
         let (low, high) = span(node.low, node.high, count, stride)?;
         let (count, body) = match &node.kind {
-            Kind::Block if stride == node.size as i64 => {
-                return Ok(Placed::block(self.offset, size));
+            LayoutNodeKind::Block if stride == node.size as i64 => {
+                return Ok(PlacedNode::block(self.offset, size));
             }
-            Kind::Loop {
+            LayoutNodeKind::Loop {
                 count: inner,
                 stride: step,
                 body,
@@ -138,14 +138,14 @@ impl Placed {
         };
         let (stride, body) = (body.0, Arc::clone(body.1));
         let blocks = body.blocks.saturating_mul(count);
-        let kind = Kind::Loop {
+        let kind = LayoutNodeKind::Loop {
             count,
             stride,
             body,
         };
-        Ok(Placed {
+        Ok(PlacedNode {
             offset: self.offset,
-            node: Arc::new(Node {
+            node: Arc::new(LayoutNode {
                 size,
                 low,
                 high,
@@ -159,99 +159,101 @@ impl Placed {
 /// Parts one after the other, being merged into a node.
 #[derive(Default)]
 pub(super) struct Sequence {
-    pieces: Vec<Piece>,
+    pieces: Vec<LayoutPiece>,
 }
 
-enum Piece {
+enum LayoutPiece {
     Block { offset: i64, len: u64 },
-    Other(Placed),
+    Other(PlacedNode),
 }
 
-impl Piece {
+impl LayoutPiece {
     fn offset(&self) -> i64 {
         match self {
-            Piece::Block { offset, .. } => *offset,
-            Piece::Other(placed) => placed.offset,
+            LayoutPiece::Block { offset, .. } => *offset,
+            LayoutPiece::Other(placed) => placed.offset,
         }
     }
 
     fn size(&self) -> u64 {
         match self {
-            Piece::Block { len, .. } => *len,
-            Piece::Other(placed) => placed.size(),
+            LayoutPiece::Block { len, .. } => *len,
+            LayoutPiece::Other(placed) => placed.size(),
         }
     }
 
-    fn same_node(&self, other: &Piece) -> bool {
+    fn same_node(&self, other: &LayoutPiece) -> bool {
         match (self, other) {
-            (Piece::Block { len: a, .. }, Piece::Block { len: b, .. }) => a == b,
-            (Piece::Other(a), Piece::Other(b)) => Arc::ptr_eq(&a.node, &b.node),
+            (LayoutPiece::Block { len: a, .. }, LayoutPiece::Block { len: b, .. }) => a == b,
+            (LayoutPiece::Other(a), LayoutPiece::Other(b)) => Arc::ptr_eq(&a.node, &b.node),
             _ => false,
         }
     }
 
-    fn into_placed(self) -> Placed {
+    fn into_placed(self) -> PlacedNode {
         match self {
-            Piece::Block { offset, len } => Placed::block(offset, len),
-            Piece::Other(placed) => placed,
+            LayoutPiece::Block { offset, len } => PlacedNode::block(offset, len),
+            LayoutPiece::Other(placed) => placed,
         }
     }
 }
 
 impl Sequence {
     /// Adds a part at the end.
-    pub fn push(&mut self, part: Placed) -> Result<()> {
+    pub fn push(&mut self, part: PlacedNode) -> Result<()> {
         if part.size() == 0 {
             return Ok(());
         }
         // Sums of a base and a piece's offset lie between the part's bounds, which are representable.
         let base = part.offset;
         match &part.node.kind {
-            Kind::Block => self.block(base, part.node.size),
-            Kind::Scatter { len, offsets } if offsets.len() <= SPLICE => {
+            LayoutNodeKind::Block => self.block(base, part.node.size),
+            LayoutNodeKind::Scatter { len, offsets } if offsets.len() <= SPLICE => {
                 offsets.iter().for_each(|at| self.block(base + at, *len));
             }
-            Kind::Blocks { starts, offsets } if offsets.len() <= SPLICE => {
+            LayoutNodeKind::Blocks { starts, offsets } if offsets.len() <= SPLICE => {
                 let lengths = starts.windows(2).map(|pair| pair[1] - pair[0]);
                 offsets
                     .iter()
                     .zip(lengths)
                     .for_each(|(at, len)| self.block(base + at, len));
             }
-            Kind::Sequence { parts, .. } if parts.len() <= SPLICE => {
+            LayoutNodeKind::Sequence { parts, .. } if parts.len() <= SPLICE => {
                 for inner in parts {
                     let offset = base + inner.offset;
                     match inner.node.kind {
-                        Kind::Block => self.block(offset, inner.node.size),
-                        _ => self.pieces.push(Piece::Other(Placed {
+                        LayoutNodeKind::Block => self.block(offset, inner.node.size),
+                        _ => self.pieces.push(LayoutPiece::Other(PlacedNode {
                             offset,
                             node: Arc::clone(&inner.node),
                         })),
                     }
                 }
             }
-            _ => self.pieces.push(Piece::Other(part)),
+            _ => self.pieces.push(LayoutPiece::Other(part)),
         }
         Ok(())
     }
 
     fn block(&mut self, offset: i64, len: u64) {
         match self.pieces.last_mut() {
-            Some(Piece::Block {
+            Some(LayoutPiece::Block {
                 offset: last,
                 len: so_far,
             }) if *last + *so_far as i64 == offset => {
                 *so_far += len;
             }
-            _ => self.pieces.push(Piece::Block { offset, len }),
+            _ => self.pieces.push(LayoutPiece::Block { offset, len }),
         }
     }
 
     /// The node of all parts.
-    pub fn finish(self) -> Result<Placed> {
+    pub fn finish(self) -> Result<PlacedNode> {
         let mut pieces = self.pieces;
         if pieces.len() <= 1 {
-            return Ok(pieces.pop().map_or_else(Placed::empty, Piece::into_placed));
+            return Ok(pieces
+                .pop()
+                .map_or_else(PlacedNode::empty, LayoutPiece::into_placed));
         }
         if let Some(stride) = even_stride(&pieces) {
             let count = pieces.len() as u64;
@@ -268,8 +270,8 @@ impl Sequence {
                 .ok_or(SIZE)?;
             one_length &= piece.size() == pieces[0].size();
             let (from, to, n) = match piece {
-                Piece::Block { offset, len } => (*offset, offset + *len as i64, 1),
-                Piece::Other(placed) => {
+                LayoutPiece::Block { offset, len } => (*offset, offset + *len as i64, 1),
+                LayoutPiece::Other(placed) => {
                     all_blocks = false;
                     (placed.low(), placed.high(), placed.node.blocks)
                 }
@@ -277,29 +279,29 @@ impl Sequence {
             (low, high, blocks) = (low.min(from), high.max(to), blocks.saturating_add(n));
         }
         high.checked_sub(low)
-            .ok_or(LayoutError::overflow("true extent"))?;
+            .ok_or(TypeLayoutError::overflow("true extent"))?;
         starts.push(size);
-        let offsets = || pieces.iter().map(Piece::offset).collect();
+        let offsets = || pieces.iter().map(LayoutPiece::offset).collect();
         let kind = if all_blocks && one_length {
-            Kind::Scatter {
+            LayoutNodeKind::Scatter {
                 len: pieces[0].size(),
                 offsets: offsets(),
             }
         } else if all_blocks {
-            Kind::Blocks {
+            LayoutNodeKind::Blocks {
                 starts: starts.into(),
                 offsets: offsets(),
             }
         } else {
-            let parts = pieces.into_iter().map(Piece::into_placed).collect();
-            Kind::Sequence {
+            let parts = pieces.into_iter().map(LayoutPiece::into_placed).collect();
+            LayoutNodeKind::Sequence {
                 starts: starts.into(),
                 parts,
             }
         };
-        Ok(Placed {
+        Ok(PlacedNode {
             offset: 0,
-            node: Arc::new(Node {
+            node: Arc::new(LayoutNode {
                 size,
                 low,
                 high,
@@ -311,7 +313,7 @@ impl Sequence {
 }
 
 /// The stride of two or more like pieces that are evenly spaced.
-fn even_stride(pieces: &[Piece]) -> Option<i64> {
+fn even_stride(pieces: &[LayoutPiece]) -> Option<i64> {
     let stride = pieces[1].offset().checked_sub(pieces[0].offset())?;
     pieces
         .windows(2)
@@ -328,12 +330,12 @@ pub(super) fn part_at(starts: &[u64], position: u64) -> (usize, u64) {
     (index, position - starts[index])
 }
 
-impl Node {
+impl LayoutNode {
     /// Displacement of the byte at `position`, less than `size`, and the number of bytes that follow without a gap.
     pub fn seek(&self, position: u64) -> (i64, u64) {
         match &self.kind {
-            Kind::Block => (position as i64, self.size - position),
-            Kind::Loop {
+            LayoutNodeKind::Block => (position as i64, self.size - position),
+            LayoutNodeKind::Loop {
                 count: _,
                 stride,
                 body,
@@ -341,18 +343,18 @@ impl Node {
                 let (at, len) = body.seek(position % body.size);
                 ((position / body.size) as i64 * stride + at, len)
             }
-            Kind::Scatter { len, offsets } => {
+            LayoutNodeKind::Scatter { len, offsets } => {
                 let within = position % len;
                 (
                     offsets[(position / len) as usize] + within as i64,
                     len - within,
                 )
             }
-            Kind::Blocks { starts, offsets } => {
+            LayoutNodeKind::Blocks { starts, offsets } => {
                 let (index, within) = part_at(starts, position);
                 (offsets[index] + within as i64, starts[index + 1] - position)
             }
-            Kind::Sequence { starts, parts } => {
+            LayoutNodeKind::Sequence { starts, parts } => {
                 let (index, within) = part_at(starts, position);
                 let (at, len) = parts[index].node.seek(within);
                 (parts[index].offset + at, len)

@@ -69,7 +69,7 @@ pub(super) struct Record {
 
 /// How an operation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Completion {
+pub(super) enum DsaCompletion {
     /// All bytes are copied.
     Done,
     /// A page was not present: so many bytes from the start are copied.
@@ -90,18 +90,18 @@ impl Record {
     }
 
     /// How the operation of `size` bytes ended; `None` while the device is at it.
-    pub(super) fn completion(&self, size: usize) -> Option<Completion> {
+    pub(super) fn completion(&self, size: usize) -> Option<DsaCompletion> {
         // SYNC record: pairs with the device's write of the status, which comes last.
         let status = self.status.load(Ordering::Acquire);
         let bytes = self.bytes_completed.load(Ordering::Relaxed) as usize;
         let backwards = self.result.load(Ordering::Relaxed) & 1 == 1;
         Some(match status & STATUS_MASK {
             0 => return None,
-            SUCCESS => Completion::Done,
+            SUCCESS => DsaCompletion::Done,
             // What is copied lies at the end then. Our buffers do not overlap, so copying all again does no harm.
-            PAGE_FAULT if backwards || bytes > size => Completion::Fault { bytes: 0 },
-            PAGE_FAULT => Completion::Fault { bytes },
-            _ => Completion::Error { status },
+            PAGE_FAULT if backwards || bytes > size => DsaCompletion::Fault { bytes: 0 },
+            PAGE_FAULT => DsaCompletion::Fault { bytes },
+            _ => DsaCompletion::Error { status },
         })
     }
 
@@ -140,18 +140,21 @@ mod tests {
         let record = Record::default();
         assert_eq!(record.completion(100), None);
         record.write(SUCCESS, 0, 0, 0);
-        assert_eq!(record.completion(100), Some(Completion::Done));
+        assert_eq!(record.completion(100), Some(DsaCompletion::Done));
         record.write(PAGE_FAULT | 0x80, 0, 64, 0x1000);
         assert_eq!(
             record.completion(100),
-            Some(Completion::Fault { bytes: 64 })
+            Some(DsaCompletion::Fault { bytes: 64 })
         );
         record.write(PAGE_FAULT, 1, 64, 0x1000);
-        assert_eq!(record.completion(100), Some(Completion::Fault { bytes: 0 }));
+        assert_eq!(
+            record.completion(100),
+            Some(DsaCompletion::Fault { bytes: 0 })
+        );
         record.write(0x13, 0, 0, 0);
         assert_eq!(
             record.completion(100),
-            Some(Completion::Error { status: 0x13 })
+            Some(DsaCompletion::Error { status: 0x13 })
         );
         record.clear();
         assert_eq!(record.completion(100), None);

@@ -15,10 +15,10 @@
 //!
 //! Copying a stretch again is right since source and destination do not overlap and nobody changes the source.
 
-use super::descriptor::{Completion, Descriptor, Record};
-use super::presence::{Access, Presence};
+use super::descriptor::{Descriptor, DsaCompletion, Record};
+use super::presence::{PageAccess, Presence};
 use super::{Portal, Submission};
-use crate::offload::job::{CHUNK, Chunk, Job};
+use crate::offload::job::{CHUNK, Chunk, OffloadJob};
 use std::sync::Arc;
 
 /// Descriptors in flight: with chunks of 128 KiB, 4 MiB are under way without another look of the rank.
@@ -38,7 +38,7 @@ const REFUSALS: u32 = 1024;
 const ERRORS: u32 = 4;
 
 /// Looks without any completion between two questions whether the queue is still in service: some milliseconds.
-const PATIENCE: u32 = 1 << 16;
+const POLLS_PER_QUERY: u32 = 1 << 16;
 
 /// What a device has done, and what it has not.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(super) struct Feeder {
     portal: Box<dyn Portal>,
     /// One for each slot, where the device finds it.
     records: Box<[Record]>,
-    slots: Vec<Slot>,
+    slots: Vec<FeederSlot>,
     presence: Presence,
     shortest: usize,
     errors_in_row: u32,
@@ -75,7 +75,7 @@ pub(super) struct Feeder {
 }
 
 #[derive(Debug)]
-enum Slot {
+enum FeederSlot {
     Free,
     /// To be submitted when the queue has room.
     Waiting(Flight),
@@ -86,7 +86,7 @@ enum Slot {
 /// A claimed chunk on its way.
 #[derive(Debug)]
 struct Flight {
-    job: Arc<Job>,
+    job: Arc<OffloadJob>,
     rest: Chunk,
     faults: u32,
     refusals: u32,
@@ -98,7 +98,7 @@ impl Feeder {
         Feeder {
             portal,
             records: (0..slots).map(|_| Record::default()).collect(),
-            slots: (0..slots).map(|_| Slot::Free).collect(),
+            slots: (0..slots).map(|_| FeederSlot::Free).collect(),
             presence: Presence::default(),
             shortest: SHORTEST,
             errors_in_row: 0,
@@ -118,12 +118,14 @@ impl Feeder {
 
     /// True when no chunk is on its way.
     pub(super) fn is_idle(&self) -> bool {
-        self.slots.iter().all(|slot| matches!(slot, Slot::Free))
+        self.slots
+            .iter()
+            .all(|slot| matches!(slot, FeederSlot::Free))
     }
 
     /// Takes what the device has completed, and gives it what it has room for: first what is on its way, then chunks of `job`.
     /// True if anything moved. The CPU copies at most some chunks in one call.
-    pub(super) fn advance(&mut self, job: Option<&Arc<Job>>) -> bool {
+    pub(super) fn advance(&mut self, job: Option<&Arc<OffloadJob>>) -> bool {
         let mut moved = false;
         for at in 0..self.slots.len() {
             moved |= self.visit(at);
@@ -132,7 +134,7 @@ impl Feeder {
             moved |= self.load(job);
         }
         self.idle_looks = if moved { 0 } else { self.idle_looks + 1 };
-        if self.idle_looks == PATIENCE {
+        if self.idle_looks == POLLS_PER_QUERY {
             self.idle_looks = 0;
             if !self.portal.is_enabled() {
                 self.rescue();
@@ -143,11 +145,11 @@ impl Feeder {
     }
 
     /// Fills free slots with chunks of `job`.
-    fn load(&mut self, job: &Arc<Job>) -> bool {
+    fn load(&mut self, job: &Arc<OffloadJob>) -> bool {
         let copied = self.report.cpu_bytes;
         let mut moved = false;
         for at in 0..self.slots.len() {
-            if !matches!(self.slots[at], Slot::Free) {
+            if !matches!(self.slots[at], FeederSlot::Free) {
                 continue;
             }
             // A job that is not for the device must not hold up its owner for long.
@@ -163,7 +165,7 @@ impl Feeder {
             };
             self.slots[at] = self.step(at, flight);
             moved = true;
-            if matches!(self.slots[at], Slot::Waiting(_)) {
+            if matches!(self.slots[at], FeederSlot::Waiting(_)) {
                 // No room for more.
                 break;
             }
@@ -173,19 +175,19 @@ impl Feeder {
 
     /// Looks at one slot. True if it got on.
     fn visit(&mut self, at: usize) -> bool {
-        match std::mem::replace(&mut self.slots[at], Slot::Free) {
-            Slot::Free => false,
-            Slot::Waiting(flight) => {
+        match std::mem::replace(&mut self.slots[at], FeederSlot::Free) {
+            FeederSlot::Free => false,
+            FeederSlot::Waiting(flight) => {
                 let before = flight.rest.len();
                 self.slots[at] = self.step(at, flight);
                 match &self.slots[at] {
-                    Slot::Waiting(flight) => flight.rest.len() != before,
-                    Slot::Free | Slot::Out(..) => true,
+                    FeederSlot::Waiting(flight) => flight.rest.len() != before,
+                    FeederSlot::Free | FeederSlot::Out(..) => true,
                 }
             }
-            Slot::Out(flight, sent) => match self.records[at].completion(sent) {
+            FeederSlot::Out(flight, sent) => match self.records[at].completion(sent) {
                 None => {
-                    self.slots[at] = Slot::Out(flight, sent);
+                    self.slots[at] = FeederSlot::Out(flight, sent);
                     false
                 }
                 Some(completion) => {
@@ -196,21 +198,27 @@ impl Feeder {
         }
     }
 
-    fn complete(&mut self, at: usize, mut flight: Flight, sent: usize, how: Completion) -> Slot {
+    fn complete(
+        &mut self,
+        at: usize,
+        mut flight: Flight,
+        sent: usize,
+        how: DsaCompletion,
+    ) -> FeederSlot {
         match how {
-            Completion::Done => {
+            DsaCompletion::Done => {
                 self.errors_in_row = 0;
                 self.report.device_bytes += sent as u64;
                 flight.rest.start += sent;
             }
-            Completion::Fault { bytes } => {
+            DsaCompletion::Fault { bytes } => {
                 self.report.faults += 1;
                 self.report.device_bytes += bytes as u64;
                 flight.rest.start += bytes;
                 flight.faults += 1;
                 self.go_over_page(&mut flight, sent - bytes);
             }
-            Completion::Error { status } => {
+            DsaCompletion::Error { status } => {
                 self.report.last_error = status;
                 self.strike();
                 self.by_cpu(&mut flight, sent);
@@ -251,7 +259,7 @@ impl Feeder {
     }
 
     /// Brings a chunk to where it needs the device, and submits; or to its end.
-    fn step(&mut self, at: usize, mut flight: Flight) -> Slot {
+    fn step(&mut self, at: usize, mut flight: Flight) -> FeederSlot {
         while !flight.rest.is_empty() && !flight.job.is_stopped() {
             let Some((source, target, len)) = flight.job.plan.stretch(flight.rest.clone()) else {
                 // Not memory that the device reaches.
@@ -265,8 +273,8 @@ impl Feeder {
                 continue;
             }
             let len = len.min(self.portal.max_transfer()).min(CHUNK);
-            self.presence.ensure(source, len, Access::Read);
-            self.presence.ensure(target, len, Access::Write);
+            self.presence.ensure(source, len, PageAccess::Read);
+            self.presence.ensure(target, len, PageAccess::Write);
             let record = &self.records[at];
             record.clear();
             let descriptor = Descriptor::memmove(
@@ -278,12 +286,12 @@ impl Feeder {
             match self.portal.submit(&descriptor) {
                 Submission::Accepted => {
                     self.report.descriptors += 1;
-                    return Slot::Out(flight, len);
+                    return FeederSlot::Out(flight, len);
                 }
                 Submission::Full => {
                     self.report.full += 1;
                     flight.refusals += 1;
-                    return Slot::Waiting(flight);
+                    return FeederSlot::Waiting(flight);
                 }
                 Submission::Refused => {
                     self.strike();
@@ -292,7 +300,7 @@ impl Feeder {
             }
         }
         flight.job.settle();
-        Slot::Free
+        FeederSlot::Free
     }
 
     /// The queue is out of service: what it had is the CPU's now.
@@ -302,10 +310,10 @@ impl Feeder {
         for at in 0..self.slots.len() {
             // A record may have been written between the last look and the end of the queue: then there is nothing to rescue.
             self.visit(at);
-            match std::mem::replace(&mut self.slots[at], Slot::Free) {
-                Slot::Free => {}
-                Slot::Waiting(flight) => self.slots[at] = self.step(at, flight),
-                Slot::Out(flight, _) => {
+            match std::mem::replace(&mut self.slots[at], FeederSlot::Free) {
+                FeederSlot::Free => {}
+                FeederSlot::Waiting(flight) => self.slots[at] = self.step(at, flight),
+                FeederSlot::Out(flight, _) => {
                     self.report.errors += 1;
                     self.slots[at] = self.step(at, flight);
                 }

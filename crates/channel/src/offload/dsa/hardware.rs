@@ -26,7 +26,7 @@ const PORTAL_BYTES: usize = 4096;
 pub(super) struct Hardware {
     /// Keeps the queue ours; the way in where there is no mapping.
     file: File,
-    portal: Option<Mapping>,
+    portal: Option<PortalMapping>,
     mode: QueueMode,
     entries: usize,
     max_transfer: usize,
@@ -34,12 +34,12 @@ pub(super) struct Hardware {
 }
 
 #[derive(Debug)]
-struct Mapping(NonNull<u8>);
+struct PortalMapping(NonNull<u8>);
 
 // SAFETY: the portal is a device register: any thread may write to it, and the feeder's lock keeps them apart.
-unsafe impl Send for Mapping {}
+unsafe impl Send for PortalMapping {}
 
-impl Drop for Mapping {
+impl Drop for PortalMapping {
     fn drop(&mut self) {
         // SAFETY: mapped in `open` with this length, and used by its owner only.
         unsafe { libc::munmap(self.0.as_ptr().cast(), PORTAL_BYTES) };
@@ -85,7 +85,7 @@ impl Hardware {
             }
             None
         } else {
-            Some(Mapping(
+            Some(PortalMapping(
                 NonNull::new(address.cast()).expect("mmap does not return null"),
             ))
         };

@@ -24,10 +24,10 @@ pub use queues::{QueueInfo, QueueMode, find_queues};
 
 use super::helper::{Helper, Worker};
 use super::inline::{ByCaller, start_inline};
-use super::job::Job;
+use super::job::OffloadJob;
 use super::thread::ByHelper;
 use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities, Setup, fork};
-use crate::Cost;
+use crate::EngineCost;
 use crate::memory::{Block, Shape};
 use descriptor::Descriptor;
 use feeder::Feeder;
@@ -268,8 +268,8 @@ impl CopyEngine for DsaEngine {
         EngineCapabilities::OWN_MEMORY | EngineCapabilities::HARDWARE
     }
 
-    fn cost(&self) -> Cost {
-        Cost {
+    fn cost(&self) -> EngineCost {
+        EngineCost {
             // Submission of the first descriptors; the device's copying is not the caller's.
             start_ns: 1000.0,
             byte_ns: 0.0,
@@ -280,7 +280,7 @@ impl CopyEngine for DsaEngine {
     fn start(&mut self, job: CopyJob) -> Cookie {
         match self.holder.device() {
             Some(device) if job.is_own_memory() => {
-                let (device, job) = (Arc::clone(device), Job::new(job, None));
+                let (device, job) = (Arc::clone(device), OffloadJob::new(job, None));
                 device.feeder().advance(Some(&job));
                 Cookie::new(job, device)
             }
@@ -290,11 +290,11 @@ impl CopyEngine for DsaEngine {
 }
 
 impl Driver for Device {
-    fn look(&self, job: &Arc<Job>) {
+    fn look(&self, job: &Arc<OffloadJob>) {
         self.feeder().advance(Some(job));
     }
 
-    fn assist(&self, job: &Arc<Job>) -> bool {
+    fn assist(&self, job: &Arc<OffloadJob>) -> bool {
         // Where the device has no room the CPU lends a hand. Otherwise there is nothing to do but to look again: nobody
         // else would, so the caller must not sleep.
         let moved = self.feeder().advance(Some(job));
@@ -302,7 +302,7 @@ impl Driver for Device {
         true
     }
 
-    fn is_self_driven(&self, _job: &Job) -> bool {
+    fn is_self_driven(&self, _job: &OffloadJob) -> bool {
         false
     }
 }
@@ -350,8 +350,8 @@ impl CopyEngine for DsaThreadEngine {
             | EngineCapabilities::HARDWARE
     }
 
-    fn cost(&self) -> Cost {
-        Cost {
+    fn cost(&self) -> EngineCost {
+        EngineCost {
             // Waking the helper.
             start_ns: 3000.0,
             byte_ns: 0.0,
@@ -361,7 +361,7 @@ impl CopyEngine for DsaThreadEngine {
 
     fn start(&mut self, job: CopyJob) -> Cookie {
         self.helper.claim();
-        let job = Job::new(job, self.setup.notify.clone());
+        let job = OffloadJob::new(job, self.setup.notify.clone());
         let device = self.holder.device().cloned();
         if job.has_unclaimed() && self.helper.give(&job, || ByDevice { device }) {
             return Cookie::new(job, Arc::new(ByHelper));
@@ -383,7 +383,7 @@ struct ByDevice {
 }
 
 impl Worker for ByDevice {
-    fn take_chunks(&mut self, job: &Arc<Job>) {
+    fn take_chunks(&mut self, job: &Arc<OffloadJob>) {
         let device = self.device.as_ref().filter(|_| job.plan.is_own_memory());
         while job.has_unclaimed() {
             match device {

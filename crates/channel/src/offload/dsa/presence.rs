@@ -17,7 +17,7 @@ const PAGE: usize = 4096;
 
 /// What the device wants to do with memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum PageAccess {
     Read,
     Write,
 }
@@ -25,12 +25,12 @@ pub(super) enum Access {
 /// The ranges known to be present, most recently used last. A range that may be written may be read.
 #[derive(Debug, Default)]
 pub(super) struct Presence {
-    ranges: Vec<(Range<usize>, Access)>,
+    ranges: Vec<(Range<usize>, PageAccess)>,
 }
 
 impl Presence {
     /// Makes sure, as far as one can, that the `len` bytes at `address` are present.
-    pub(super) fn ensure(&mut self, address: usize, len: usize, access: Access) {
+    pub(super) fn ensure(&mut self, address: usize, len: usize, access: PageAccess) {
         self.ensure_by(address, len, access, populate);
     }
 
@@ -38,14 +38,14 @@ impl Presence {
         &mut self,
         address: usize,
         len: usize,
-        access: Access,
-        populate: impl FnOnce(&Range<usize>, Access),
+        access: PageAccess,
+        populate: impl FnOnce(&Range<usize>, PageAccess),
     ) {
         let mut pages = address & !(PAGE - 1)..(address + len).next_multiple_of(PAGE);
         if let Some(at) = self.ranges.iter().position(|(known, may)| {
             known.start <= pages.start
                 && pages.end <= known.end
-                && (*may == access || access == Access::Read)
+                && (*may == access || access == PageAccess::Read)
         }) {
             let hit = self.ranges.remove(at);
             self.ranges.push(hit);
@@ -74,10 +74,10 @@ impl Presence {
 }
 
 /// Brings pages in. Where the kernel (before 5.14) or the mapping does not allow it, the device will report a fault.
-fn populate(pages: &Range<usize>, access: Access) {
+fn populate(pages: &Range<usize>, access: PageAccess) {
     let advice = match access {
-        Access::Read => libc::MADV_POPULATE_READ,
-        Access::Write => libc::MADV_POPULATE_WRITE,
+        PageAccess::Read => libc::MADV_POPULATE_READ,
+        PageAccess::Write => libc::MADV_POPULATE_WRITE,
     };
     // SAFETY: populating changes no byte: it faults in pages as a read or a write would. The range is that of a job's view, rounded
     // to pages.
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     /// Whether the range had to be populated.
-    fn is_new(presence: &mut Presence, address: usize, len: usize, access: Access) -> bool {
+    fn is_new(presence: &mut Presence, address: usize, len: usize, access: PageAccess) -> bool {
         let mut called = false;
         presence.ensure_by(address, len, access, |_, _| called = true);
         called
@@ -104,23 +104,23 @@ mod tests {
     #[test]
     fn a_known_range_is_not_populated_again() {
         let mut presence = Presence::default();
-        assert!(is_new(&mut presence, 0x10_0010, 100, Access::Read));
+        assert!(is_new(&mut presence, 0x10_0010, 100, PageAccess::Read));
         assert!(
-            !is_new(&mut presence, 0x10_0f00, 50, Access::Read),
+            !is_new(&mut presence, 0x10_0f00, 50, PageAccess::Read),
             "same page"
         );
         assert!(
-            is_new(&mut presence, 0x10_0f00, 50, Access::Write),
+            is_new(&mut presence, 0x10_0f00, 50, PageAccess::Write),
             "only read so far"
         );
-        assert!(!is_new(&mut presence, 0x10_0f00, 50, Access::Read));
-        assert!(is_new(&mut presence, 0x10_1000, 4096, Access::Write));
+        assert!(!is_new(&mut presence, 0x10_0f00, 50, PageAccess::Read));
+        assert!(is_new(&mut presence, 0x10_1000, 4096, PageAccess::Write));
         assert!(
-            !is_new(&mut presence, 0x10_0800, 4096, Access::Write),
+            !is_new(&mut presence, 0x10_0800, 4096, PageAccess::Write),
             "neighbours are one"
         );
         presence.forget(0x10_1001, 1);
-        assert!(is_new(&mut presence, 0x10_1000, 1, Access::Write));
+        assert!(is_new(&mut presence, 0x10_1000, 1, PageAccess::Write));
     }
 
     #[test]
@@ -128,12 +128,12 @@ mod tests {
         let mut presence = Presence::default();
         let address = |i: usize| (2 * i + 2) * PAGE;
         for i in 0..RANGES {
-            assert!(is_new(&mut presence, address(i), 1, Access::Read));
+            assert!(is_new(&mut presence, address(i), 1, PageAccess::Read));
         }
-        assert!(!is_new(&mut presence, address(0), 1, Access::Read));
-        assert!(is_new(&mut presence, address(RANGES), 1, Access::Read));
-        assert!(!is_new(&mut presence, address(0), 1, Access::Read));
-        assert!(is_new(&mut presence, address(1), 1, Access::Read));
+        assert!(!is_new(&mut presence, address(0), 1, PageAccess::Read));
+        assert!(is_new(&mut presence, address(RANGES), 1, PageAccess::Read));
+        assert!(!is_new(&mut presence, address(0), 1, PageAccess::Read));
+        assert!(is_new(&mut presence, address(1), 1, PageAccess::Read));
     }
 
     #[test]
@@ -150,7 +150,7 @@ mod tests {
                 0,
             );
             assert_ne!(base, libc::MAP_FAILED);
-            Presence::default().ensure(base.addr() + 100, 7 * PAGE, Access::Write);
+            Presence::default().ensure(base.addr() + 100, 7 * PAGE, PageAccess::Write);
             let mut present = vec![0u8; pages];
             assert_eq!(libc::mincore(base, pages * PAGE, present.as_mut_ptr()), 0);
             libc::munmap(base, pages * PAGE);

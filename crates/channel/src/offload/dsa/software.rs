@@ -46,7 +46,7 @@ impl Default for Behaviour {
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SoftwareQueue {
     queue: Mutex<Vec<Descriptor>>,
     more: Condvar,
     quit: AtomicBool,
@@ -59,7 +59,7 @@ struct Shared {
 /// The portal of a device in software.
 #[derive(Debug)]
 pub(in crate::offload) struct Software {
-    shared: Arc<Shared>,
+    shared: Arc<SoftwareQueue>,
     behaviour: Behaviour,
     submissions: usize,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -67,7 +67,7 @@ pub(in crate::offload) struct Software {
 
 /// Lets a test hold the device and look at it.
 #[derive(Debug, Clone)]
-pub(in crate::offload) struct Remote(Arc<Shared>);
+pub(in crate::offload) struct Remote(Arc<SoftwareQueue>);
 
 impl Remote {
     /// Stops or starts execution.
@@ -90,7 +90,7 @@ impl Remote {
 
 impl Software {
     pub(in crate::offload) fn new(behaviour: Behaviour) -> Software {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SoftwareQueue::default());
         let device = Arc::clone(&shared);
         let thread = std::thread::spawn(move || serve(&device, &behaviour));
         Software {
@@ -150,7 +150,7 @@ impl Portal for Software {
     }
 }
 
-fn serve(shared: &Shared, behaviour: &Behaviour) {
+fn serve(shared: &SoftwareQueue, behaviour: &Behaviour) {
     let mut count = 0;
     loop {
         let mut queue = shared.queue.lock().unwrap();

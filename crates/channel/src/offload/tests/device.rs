@@ -69,7 +69,7 @@ fn dropping_waits_for_the_device() {
         while remote.queued() < 2 {
             std::thread::yield_now();
         }
-        assert_eq!(cookie.check(), Progress::Pending);
+        assert_eq!(cookie.check(), JobProgress::Pending);
         let released = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let dropper = scope.spawn(|| {
@@ -121,10 +121,10 @@ fn report(change: fn(&mut Behaviour)) -> DsaReport {
     let ((from, data), to) = (source(bytes, 0), Guarded::new(bytes));
     let cookie = engine.start(CopyJob::copy(from, to.view(), bytes));
     // Looks only, so that the CPU does not copy along.
-    while cookie.check() == Progress::Pending {
+    while cookie.check() == JobProgress::Pending {
         std::thread::yield_now();
     }
-    assert_eq!(cookie.check(), Progress::Done);
+    assert_eq!(cookie.check(), JobProgress::Done);
     assert!(to.content() == data);
     let report = engine.report();
     assert_eq!(

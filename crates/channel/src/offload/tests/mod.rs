@@ -7,12 +7,12 @@ use super::dsa::software::{Behaviour, Remote, Software};
 use super::dsa::{Device, DsaEngine, DsaThreadEngine};
 use super::job::CHUNK;
 use super::*;
-use crate::memory::{Block, Layout, Region, Run, Shape, View};
+use crate::memory::{Block, ByteRun, Region, Shape, TypeLayout, View};
 use mica_node::segment::{JobSegment, JobSpec};
-use mica_node::topology::Place;
+use mica_node::topology::CorePlace;
 
 fn segment() -> &'static JobSegment {
-    let spec = JobSpec::on_one_node(&[Place::UNKNOWN], 2, &[]);
+    let spec = JobSpec::on_one_node(&[CorePlace::UNKNOWN], 2, &[]);
     Box::leak(Box::new(JobSegment::create(&spec).expect("segment")))
 }
 
@@ -177,7 +177,7 @@ fn a_peer_is_read_and_written() {
 
 /// Blocks of `length` bytes, `stride` apart.
 fn strided(length: u64, stride: i64, blocks: u64) -> View {
-    let layout = Layout::basic(length, 1).expect("basic");
+    let layout = TypeLayout::basic(length, 1).expect("basic");
     let layout = Arc::new(layout.hvector(blocks, 1, stride).expect("vector"));
     let span = stride as usize * blocks as usize;
     let region = Block::allocate(span).expect("memory");
@@ -247,7 +247,7 @@ fn more_pieces_than_one_call_takes_are_copied_to_the_last_byte() {
         let data = pattern(2 * count, count);
         let base = data.as_ptr().expose_provenance();
         // Every second byte, backwards.
-        let runs = (0..count).rev().map(|i| Run {
+        let runs = (0..count).rev().map(|i| ByteRun {
             address: base + 2 * i,
             len: 1,
         });
@@ -278,12 +278,12 @@ fn many_jobs_are_in_flight_at_once() {
         while !open.is_empty() {
             for i in (0..open.len()).rev() {
                 match open[i].0.check() {
-                    Progress::Pending => std::thread::yield_now(),
-                    Progress::Done => {
+                    JobProgress::Pending => std::thread::yield_now(),
+                    JobProgress::Done => {
                         let (_, _, data, to) = open.swap_remove(i);
                         assert!(to.content() == data, "{}", engine.name());
                     }
-                    Progress::Failed(error) => panic!("{}: {error}", engine.name()),
+                    JobProgress::Failed(error) => panic!("{}: {error}", engine.name()),
                 }
             }
         }
@@ -322,13 +322,13 @@ fn the_inline_engine_copies_one_chunk_a_look() {
     let cookie = InlineEngine::new().start(CopyJob::copy(from, to.view(), bytes));
     assert!(!cookie.is_self_driven());
     for chunk in 0..5 {
-        assert_eq!(cookie.check(), Progress::Pending, "chunk {chunk}");
+        assert_eq!(cookie.check(), JobProgress::Pending, "chunk {chunk}");
         let (content, end) = (to.content(), (chunk + 1) * CHUNK);
         assert!(content[..end] == data[..end]);
         assert!(content[end..].iter().all(|&b| b == 0xa5));
     }
-    assert_eq!(cookie.check(), Progress::Done);
-    assert_eq!(cookie.check(), Progress::Done);
+    assert_eq!(cookie.check(), JobProgress::Done);
+    assert_eq!(cookie.check(), JobProgress::Done);
     assert!(to.content() == data);
 }
 
@@ -398,11 +398,11 @@ fn what_the_kernel_refuses_fails_and_touches_nothing_later() {
             let cookie = engine.start(job);
             let failed = loop {
                 match cookie.check() {
-                    Progress::Pending => std::thread::yield_now(),
+                    JobProgress::Pending => std::thread::yield_now(),
                     over => break over,
                 }
             };
-            assert_eq!(failed, Progress::Failed(expected));
+            assert_eq!(failed, JobProgress::Failed(expected));
             let now = to.content();
             drop(cookie);
             assert!(to.content() == now);
@@ -445,7 +445,7 @@ fn a_peer_that_lists_too_little_is_an_error() {
     }
     let (from, _) = source(100, 0);
     let mut runs = from.iovecs(0, 1);
-    runs.push(Run {
+    runs.push(ByteRun {
         address: 1,
         len: usize::MAX,
     });

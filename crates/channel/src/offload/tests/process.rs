@@ -46,7 +46,7 @@ fn a_helper_finishes_alone_and_tells() {
             assert!(cookie.is_self_driven());
             // Nobody looks at the cookie before the bell has rung.
             bell.wait_for(round);
-            assert_eq!(cookie.check(), Progress::Done);
+            assert_eq!(cookie.check(), JobProgress::Done);
             assert!(to.content() == data);
         }
         assert_eq!(*bell.0.lock().unwrap(), 20, "once for each job");
@@ -103,7 +103,7 @@ fn the_helper_has_a_name_and_takes_no_signals() {
     let to = Guarded::new(2 * CHUNK);
     let cookie = engine.start(CopyJob::copy(from, to.view(), 2 * CHUNK));
     // Looks only: the helper has done it, so it has started.
-    while cookie.check() == Progress::Pending {
+    while cookie.check() == JobProgress::Pending {
         std::thread::yield_now();
     }
     let mut seen = 0;
@@ -158,8 +158,8 @@ fn a_child_leaves_the_parents_jobs_alone_and_has_engines_of_its_own() {
             }
             let fine = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 let mut fine = match cookie.check() {
-                    Progress::Failed(CopyError::Forked { bytes: n }) => n == bytes,
-                    Progress::Done => to.content() == data,
+                    JobProgress::Failed(CopyError::Forked { bytes: n }) => n == bytes,
+                    JobProgress::Done => to.content() == data,
                     _ => false,
                 };
                 drop(cookie);
@@ -225,11 +225,11 @@ fn notifying_may_wake_a_parked_rank() {
         let ((from, data), to) = (source(1 << 20, i), Guarded::new(1 << 20));
         let cookie = engine.start(CopyJob::copy(from, to.view(), 1 << 20));
         assert!(cookie.is_self_driven());
-        while cookie.check() == Progress::Pending {
+        while cookie.check() == JobProgress::Pending {
             // Without a limit a lost wake-up would hang here.
             let spot = &segment.block(0).parking.0;
             spot.park(segment.fencing(), None, || {
-                cookie.check() != Progress::Pending
+                cookie.check() != JobProgress::Pending
             });
         }
         assert!(to.content() == data);

@@ -5,13 +5,13 @@ use crate::memory::View;
 use mica_node::cells::Marks;
 use mica_node::doorbell::Doorbell;
 use mica_node::park::ParkingSpot;
-use mica_node::ring::Consumer;
+use mica_node::ring::RingConsumer;
 use mica_node::segment::JobSegment;
 
 #[derive(Debug)]
 pub(in crate::shm) struct Inlet {
     pub source: u32,
-    pub ring: Consumer<'static>,
+    pub ring: RingConsumer<'static>,
     /// Marks of the sender's cells.
     pub marks: Marks<'static>,
     /// Where the sender parks when it waits for room or for cells.
@@ -23,7 +23,7 @@ impl Inlet {
     pub fn open(segment: &'static JobSegment, source: u32, me: u32) -> Inlet {
         Inlet {
             source,
-            ring: Consumer::new(segment.ring(source, me)),
+            ring: RingConsumer::new(segment.ring(source, me)),
             marks: Marks::new(segment.marks(source)),
             parking: &segment.block(source).parking.0,
             doorbell: segment.doorbell(me, source),

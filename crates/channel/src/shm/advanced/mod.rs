@@ -10,12 +10,12 @@ mod outlet;
 
 use super::Packet;
 use crate::memory::View;
-use crate::{ChannelError, Messages};
+use crate::{ChannelError, PacketSource};
 use inlet::Inlet;
 use mica_node::cells::CellPool;
 use mica_node::park::Fencing;
 use mica_node::segment::{JobSegment, PAGE};
-use outlet::Outlet;
+use outlet::RingOutlet;
 
 /// Marks a rank without an inlet.
 const CLOSED: u32 = u32::MAX;
@@ -31,12 +31,12 @@ const POOL_STEP: u32 = 4;
 
 /// One rank's end of the rings and cells.
 #[derive(Debug)]
-pub(super) struct Advanced {
+pub(super) struct AdvancedShm {
     segment: &'static JobSegment,
     me: u32,
     fencing: Fencing,
     /// Rings to those this rank has sent to.
-    outlets: Vec<Option<Box<Outlet>>>,
+    outlets: Vec<Option<Box<RingOutlet>>>,
     /// Rings from those who have knocked.
     inlets: Vec<Inlet>,
     /// Index into `inlets` by rank.
@@ -50,9 +50,9 @@ pub(super) struct Advanced {
     cell_bytes: usize,
 }
 
-impl Advanced {
+impl AdvancedShm {
     /// The channel of rank `me`, who has [claimed](JobSegment::claim) it.
-    pub fn new(segment: &'static JobSegment, me: u32, fencing: Fencing) -> Advanced {
+    pub fn new(segment: &'static JobSegment, me: u32, fencing: Fencing) -> AdvancedShm {
         let ranks = segment.job_size() as usize;
         let cells = segment.geometry().cells as usize;
         let (cells_each, ready) = if segment.is_oversubscribed() {
@@ -61,7 +61,7 @@ impl Advanced {
         } else {
             ((cells / 2).max(1), CELLS_READY)
         };
-        Advanced {
+        AdvancedShm {
             segment,
             me,
             fencing,
@@ -101,7 +101,7 @@ impl Advanced {
                 view.pack(0, inline);
             });
         if sent {
-            outlet.ring_the_bell(fencing);
+            outlet.ring_doorbell(fencing);
         } else if outlet.ring.wants_memory() {
             return None;
         }
@@ -150,7 +150,7 @@ impl Advanced {
             }
         });
         if sent {
-            outlet.ring_the_bell(fencing);
+            outlet.ring_doorbell(fencing);
         }
         Ok(sent)
     }
@@ -199,7 +199,7 @@ impl Advanced {
         }
         let offset = segment.pair_offset(me, peer);
         segment.allocate(offset, PAGE)?;
-        self.outlets[peer as usize] = Some(Box::new(Outlet::open(self.segment, self.me, peer)));
+        self.outlets[peer as usize] = Some(Box::new(RingOutlet::open(self.segment, self.me, peer)));
         Ok(())
     }
 
@@ -295,7 +295,7 @@ impl Advanced {
     }
 }
 
-impl Messages for Advanced {
+impl PacketSource for AdvancedShm {
     /// The next packet: of the sender whose turn it is, or of the next one who has something.
     #[inline]
     fn peek(&mut self) -> Option<(u32, Packet)> {

@@ -3,7 +3,7 @@
 use crate::ChannelError;
 use mica_node::doorbell::Doorbell;
 use mica_node::park::{Fencing, ParkingSpot};
-use mica_node::ring::{ARENA, Producer, RingStorage};
+use mica_node::ring::{ARENA, RingProducer, RingStorage};
 use mica_node::segment::{JobSegment, PAGE};
 
 /// Slots of the first page of a ring: all that a pair which hardly talks ever touches.
@@ -11,18 +11,18 @@ pub(super) const FIRST_SLOTS: usize =
     (PAGE - RingStorage::bytes_before(0)) / RingStorage::SLOT_BYTES;
 
 #[derive(Debug)]
-pub(super) struct Outlet {
-    pub ring: Producer<'static>,
+pub(super) struct RingOutlet {
+    pub ring: RingProducer<'static>,
     pub has_arena: bool,
     doorbell: &'static Doorbell,
     parking: &'static ParkingSpot,
 }
 
-impl Outlet {
+impl RingOutlet {
     /// Opens the ring from `me` to `peer`, whose first page is allocated, and knocks.
-    pub fn open(segment: &'static JobSegment, me: u32, peer: u32) -> Outlet {
-        let outlet = Outlet {
-            ring: Producer::with_backing(segment.ring(me, peer), FIRST_SLOTS),
+    pub fn open(segment: &'static JobSegment, me: u32, peer: u32) -> RingOutlet {
+        let outlet = RingOutlet {
+            ring: RingProducer::with_backing(segment.ring(me, peer), FIRST_SLOTS),
             has_arena: false,
             doorbell: segment.doorbell(peer, me),
             parking: &segment.block(peer).parking.0,
@@ -69,7 +69,7 @@ impl Outlet {
 
     /// Tells the peer that the ring holds something new.
     #[inline(always)]
-    pub fn ring_the_bell(&mut self, fencing: Fencing) {
+    pub fn ring_doorbell(&mut self, fencing: Fencing) {
         self.doorbell.ring(self.ring.position());
         self.parking.wake(fencing);
     }

@@ -8,8 +8,8 @@
 
 use super::{Packet, inline_packet};
 use crate::memory::View;
-use crate::{ChannelError, Messages};
-use mica_node::fifo::{Consumer, Producer};
+use crate::{ChannelError, PacketSource};
+use mica_node::fifo::{FifoConsumer, FifoProducer};
 use mica_node::park::{Fencing, ParkingSpot};
 use mica_node::segment::JobSegment;
 
@@ -18,14 +18,14 @@ const CLOSED: u32 = u32::MAX;
 
 /// One rank's end of the FIFOs.
 #[derive(Debug)]
-pub(super) struct Basic {
+pub(super) struct BasicShm {
     segment: &'static JobSegment,
     me: u32,
     fencing: Fencing,
     /// By rank; none to this rank itself, nor to those who are reached by the other design.
-    outlets: Vec<Option<Outlet>>,
+    outlets: Vec<Option<FifoOutlet>>,
     /// FIFOs from those who have started.
-    inlets: Vec<Inlet>,
+    inlets: Vec<FifoInlet>,
     /// Index into `inlets` by rank.
     inlet_of: Vec<u32>,
     /// The inlet to look at next.
@@ -34,21 +34,21 @@ pub(super) struct Basic {
 }
 
 #[derive(Debug)]
-struct Outlet {
-    fifo: Producer<'static>,
+struct FifoOutlet {
+    fifo: FifoProducer<'static>,
     /// Where the receiver parks when it waits for messages.
     parking: &'static ParkingSpot,
 }
 
 #[derive(Debug)]
-struct Inlet {
+struct FifoInlet {
     source: u32,
-    fifo: Consumer<'static>,
+    fifo: FifoConsumer<'static>,
     /// Where the sender parks when it waits for room.
     parking: &'static ParkingSpot,
 }
 
-impl Basic {
+impl BasicShm {
     /// Allocates the FIFOs from `me` to all others that have one, touches them, and tells the others that they are there.
     ///
     /// # Errors
@@ -57,10 +57,10 @@ impl Basic {
         segment: &'static JobSegment,
         me: u32,
         fencing: Fencing,
-    ) -> Result<Basic, ChannelError> {
+    ) -> Result<BasicShm, ChannelError> {
         let ranks = segment.job_size();
         let geometry = segment.geometry();
-        let mut outlets: Vec<Option<Outlet>> = (0..ranks).map(|_| None).collect();
+        let mut outlets: Vec<Option<FifoOutlet>> = (0..ranks).map(|_| None).collect();
         for &peer in segment.members() {
             if peer == me || !segment.is_fifo(me, peer) {
                 continue;
@@ -68,13 +68,13 @@ impl Basic {
             let offset = segment.pair_offset(me, peer);
             segment.allocate(offset, geometry.fifo_area())?;
             segment.populate(offset, geometry.fifo_area());
-            outlets[peer as usize] = Some(Outlet {
-                fifo: Producer::new(segment.fifo(me, peer)),
+            outlets[peer as usize] = Some(FifoOutlet {
+                fifo: FifoProducer::new(segment.fifo(me, peer)),
                 parking: &segment.block(peer).parking.0,
             });
             segment.knock(peer, me);
         }
-        Ok(Basic {
+        Ok(BasicShm {
             segment,
             me,
             fencing,
@@ -96,12 +96,12 @@ impl Basic {
         self.outlets[peer as usize].is_some()
     }
 
-    fn outlet(&mut self, peer: u32) -> &mut Outlet {
+    fn outlet(&mut self, peer: u32) -> &mut FifoOutlet {
         let outlet = self.outlets[peer as usize].as_mut();
         outlet.expect("the caller has asked whether there is a FIFO")
     }
 
-    fn inlet(&self, source: u32) -> Option<&Inlet> {
+    fn inlet(&self, source: u32) -> Option<&FifoInlet> {
         self.inlets.get(self.inlet_of[source as usize] as usize)
     }
 
@@ -179,9 +179,9 @@ impl Basic {
     /// Opens the way in from `source`, who has knocked: its FIFO is there.
     pub fn open_inlet(&mut self, source: u32) {
         self.inlet_of[source as usize] = self.inlets.len() as u32;
-        self.inlets.push(Inlet {
+        self.inlets.push(FifoInlet {
             source,
-            fifo: Consumer::new(self.segment.fifo(source, self.me)),
+            fifo: FifoConsumer::new(self.segment.fifo(source, self.me)),
             parking: &self.segment.block(source).parking.0,
         });
     }
@@ -216,7 +216,7 @@ impl Basic {
     }
 }
 
-impl Messages for Basic {
+impl PacketSource for BasicShm {
     /// The next packet: of the sender whose turn it is, or of the next one who has something.
     fn peek(&mut self) -> Option<(u32, Packet)> {
         for _ in 0..self.inlets.len() {

@@ -86,7 +86,7 @@ pub(super) const GENERAL: &[Spec] = &[
         scope: Scope::Job,
         help: "Print the version.",
         apply: |parser, _, _| {
-            parser.answer = Some(Request::Version);
+            parser.answer = Some(CommandRequest::Version);
             Ok(())
         },
     },
@@ -96,7 +96,7 @@ pub(super) const GENERAL: &[Spec] = &[
         scope: Scope::Job,
         help: "Print this help.",
         apply: |parser, _, _| {
-            parser.answer = Some(Request::Help);
+            parser.answer = Some(CommandRequest::Help);
             Ok(())
         },
     },

@@ -54,8 +54,8 @@ pub(super) const HOSTS: &[Spec] = &[
         help: "How hosts are reached: by ssh; by Slurm (the default in an allocation if no hosts are \
                given); or fork, where all hosts are virtual nodes on this machine.",
         apply: |parser, option, values| {
-            let launcher = values[0].to_str().and_then(Launcher::parse);
-            let wanted = || format!("one of {}", Launcher::NAMES);
+            let launcher = values[0].to_str().and_then(AgentLauncher::parse);
+            let wanted = || format!("one of {}", AgentLauncher::NAMES);
             parser.options.launcher =
                 Some(launcher.ok_or_else(|| wrong(option, &values[0], &wanted()))?);
             Ok(())

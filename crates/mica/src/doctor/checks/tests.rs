@@ -2,8 +2,8 @@ use super::*;
 use std::path::PathBuf;
 
 /// A machine of which nothing is to be said.
-fn healthy() -> Facts {
-    Facts {
+fn healthy() -> DoctorFacts {
+    DoctorFacts {
         library: Some(PathBuf::from("/opt/lib/libmpi_abi.so.1")),
         in_path: [("ssh", PathBuf::from("/usr/bin/ssh"))].into(),
         proc_is_own: true,
@@ -13,11 +13,11 @@ fn healthy() -> Facts {
         all_cores: 4,
         memory: Some(8 * GIB),
         fabric: Some("1.18".to_owned()),
-        ..Facts::default()
+        ..DoctorFacts::default()
     }
 }
 
-fn worst(facts: &Facts, check: &str) -> Finding {
+fn worst(facts: &DoctorFacts, check: &str) -> Finding {
     let mut findings = all(facts);
     findings.retain(|finding| finding.check == check);
     let order = |finding: &Finding| match finding.weight {
@@ -43,7 +43,7 @@ fn a_healthy_machine_is_well() {
 #[test]
 fn each_trouble_is_found_with_a_remedy() {
     let text = |text: &str| Some(text.to_owned());
-    type Row<'a> = (&'a dyn Fn(&mut Facts), &'a str, Weight, &'a str);
+    type Row<'a> = (&'a dyn Fn(&mut DoctorFacts), &'a str, Weight, &'a str);
     let rows: &[Row<'_>] = &[
         (
             &|f| f.library = None,

@@ -44,13 +44,17 @@ impl Machine {
 }
 
 /// The ways that `mica tune` measures.
-fn measured() -> Ways {
-    Ways::ALL.without(Ways::NONE.with(Way::Offload))
+fn measured() -> MessagePaths {
+    MessagePaths::ALL.without(MessagePaths::NONE.with(MessagePath::Offload))
 }
 
 /// What chooses as the library does.
-fn chooser<'a>(runs: &'a dyn Runs, tuning: &'a Tuning, samples: Vec<Sample>) -> Messages<'a> {
-    Messages {
+fn chooser<'a>(
+    runs: &'a dyn ProbeRuns,
+    tuning: &'a Tuning,
+    samples: Vec<Sample>,
+) -> MessageProbes<'a> {
+    MessageProbes {
         runs,
         effort: EFFORT,
         until: Instant::now(),
@@ -62,9 +66,9 @@ fn chooser<'a>(runs: &'a dyn Runs, tuning: &'a Tuning, samples: Vec<Sample>) -> 
     }
 }
 
-impl Runs for Machine {
+impl ProbeRuns for Machine {
     fn message(&self, pair: Pair, sample: &Sample, tuning: Option<&Tuning>) -> Option<f64> {
-        let (none, shipped) = (Tuning::default(), Costs::default());
+        let (none, shipped) = (Tuning::default(), PathCosts::default());
         let costs = tuning.map_or(shipped, Tuning::applied);
         let way = chooser(self, &none, vec![*sample]).ways(&costs)[0];
         let pieces = sample.len.checked_div(sample.block).unwrap_or(1) as usize;
@@ -80,28 +84,28 @@ impl Runs for Machine {
         let level = calls.pair.map_or(PAIR.level, |pair| pair.level);
         let cores = EFFORT.cores.min(calls.ranks);
         let question = steps::question(calls.collective, calls.bytes, level, calls.ranks, cores);
-        let algorithm = pick(&costs, &question, &Forced::default());
+        let algorithm = pick(&costs, &question, &ForcedAlgorithms::default());
         let load = load(&self.truth, &question, algorithm);
         Some(self.noisy(load.ns(calls.ranks, cores, self.truth.switch_ns)))
     }
 }
 
-fn shipped(way: Way) -> Cost {
-    *Costs::default().of(PAIR.level, way)
+fn shipped(way: MessagePath) -> PathCost {
+    *PathCosts::default().of(PAIR.level, way)
 }
 
 /// The same cost, so many times as much.
-fn times(cost: Cost, factor: f64) -> Cost {
+fn times(cost: PathCost, factor: f64) -> PathCost {
     let prices: Vec<(u64, f64)> = cost
         .used_spans()
         .map(|span| (span.from, factor * span.byte_ns))
         .collect();
-    Cost::new(factor * cost.start_ns, &prices)
+    PathCost::new(factor * cost.start_ns, &prices)
         .pieces(cost.piece_ns)
         .shares(cost.sender, cost.receiver)
 }
 
-fn tuning(costs: &[(Way, Cost)]) -> Tuning {
+fn tuning(costs: &[(MessagePath, PathCost)]) -> Tuning {
     Tuning {
         costs: costs
             .iter()
@@ -111,7 +115,7 @@ fn tuning(costs: &[(Way, Cost)]) -> Tuning {
     }
 }
 
-fn kept(machine: &Machine, tuning: &Tuning) -> (Tuning, Vec<Row>) {
+fn kept(machine: &Machine, tuning: &Tuning) -> (Tuning, Vec<ComparisonRow>) {
     let mut rows = Vec::new();
     let (costs, gain) = messages(machine, EFFORT, &[PAIR], tuning, &mut rows);
     let kept = collectives(machine, EFFORT, &[PAIR], tuning, (&costs, gain), &mut rows);
@@ -119,7 +123,7 @@ fn kept(machine: &Machine, tuning: &Tuning) -> (Tuning, Vec<Row>) {
 }
 
 /// All ways of a candidate that were measured as they are shipped, but for some.
-fn all_but(others: &[(Way, Cost)]) -> Tuning {
+fn all_but(others: &[(MessagePath, PathCost)]) -> Tuning {
     let cost = |way| {
         let other = others.iter().find(|(of, _)| *of == way);
         (way, other.map_or(shipped(way), |(_, cost)| *cost))
@@ -130,7 +134,7 @@ fn all_but(others: &[(Way, Cost)]) -> Tuning {
 #[test]
 fn a_fit_whose_choices_measure_worse_is_not_written() {
     // The fit has pulling at a third of what it is: it would be chosen at once, and is slower.
-    let candidate = all_but(&[(Way::Pull, times(shipped(Way::Pull), 0.33))]);
+    let candidate = all_but(&[(MessagePath::Pull, times(shipped(MessagePath::Pull), 0.33))]);
     let (found, rows) = kept(&Machine::new(CollectiveCosts::default()), &candidate);
     assert_eq!(found, Tuning::default());
     let text = table(&rows);
@@ -140,12 +144,12 @@ fn a_fit_whose_choices_measure_worse_is_not_written() {
 
 #[test]
 fn a_real_gain_is_written_and_nothing_else() {
-    let fast = times(shipped(Way::Pull), 0.33);
+    let fast = times(shipped(MessagePath::Pull), 0.33);
     let mut truth = CollectiveCosts::default();
-    truth.messages.set(PAIR.level, Way::Pull, fast);
-    let candidate = all_but(&[(Way::Pull, fast)]);
+    truth.messages.set(PAIR.level, MessagePath::Pull, fast);
+    let candidate = all_but(&[(MessagePath::Pull, fast)]);
     let (found, rows) = kept(&Machine::new(truth), &candidate);
-    assert_eq!(found.costs, [(PAIR.level, Way::Pull, fast)]);
+    assert_eq!(found.costs, [(PAIR.level, MessagePath::Pull, fast)]);
     let text = table(&rows);
     assert!(text.contains("faster: kept"), "{text}");
     let written = found.to_string();
@@ -154,23 +158,23 @@ fn a_real_gain_is_written_and_nothing_else() {
 
 #[test]
 fn a_gain_is_written_without_the_loss_beside_it() {
-    let fast = times(shipped(Way::Pull), 0.33);
+    let fast = times(shipped(MessagePath::Pull), 0.33);
     let mut truth = CollectiveCosts::default();
-    truth.messages.set(PAIR.level, Way::Pull, fast);
+    truth.messages.set(PAIR.level, MessagePath::Pull, fast);
     // Cells would be chosen where they are slower than what is shipped.
-    let wrong = times(shipped(Way::Cells), 0.2);
-    let candidate = all_but(&[(Way::Pull, fast), (Way::Cells, wrong)]);
+    let wrong = times(shipped(MessagePath::Cells), 0.2);
+    let candidate = all_but(&[(MessagePath::Pull, fast), (MessagePath::Cells, wrong)]);
     let (found, _) = kept(&Machine::new(truth), &candidate);
-    assert_eq!(found.costs, [(PAIR.level, Way::Pull, fast)]);
+    assert_eq!(found.costs, [(PAIR.level, MessagePath::Pull, fast)]);
 }
 
 #[test]
 fn noise_writes_nothing() {
     // Two ways that cost the same, but for what the fit has missed them by.
     let mut truth = CollectiveCosts::default();
-    let mapped = shipped(Way::Mapped);
-    truth.messages.set(PAIR.level, Way::Pull, mapped);
-    let candidate = all_but(&[(Way::Pull, times(mapped, 0.98))]);
+    let mapped = shipped(MessagePath::Mapped);
+    truth.messages.set(PAIR.level, MessagePath::Pull, mapped);
+    let candidate = all_but(&[(MessagePath::Pull, times(mapped, 0.98))]);
     let machine = Machine {
         noise: 0.15,
         ..Machine::new(truth)
@@ -205,7 +209,7 @@ fn steps_of_collectives_are_held_to_the_same() {
 #[test]
 fn what_fails_to_run_is_not_written() {
     struct Broken;
-    impl Runs for Broken {
+    impl ProbeRuns for Broken {
         fn message(&self, _: Pair, _: &Sample, _: Option<&Tuning>) -> Option<f64> {
             None
         }
@@ -213,7 +217,7 @@ fn what_fails_to_run_is_not_written() {
             None
         }
     }
-    let candidate = all_but(&[(Way::Pull, times(shipped(Way::Pull), 0.33))]);
+    let candidate = all_but(&[(MessagePath::Pull, times(shipped(MessagePath::Pull), 0.33))]);
     let mut rows = Vec::new();
     let found = messages(&Broken, EFFORT, &[PAIR], &candidate, &mut rows);
     assert_eq!(found, (Vec::new(), 0.0));
@@ -225,7 +229,7 @@ fn figures_are_taken_apart_and_put_together_again() {
     let level = LevelTuning {
         sync_ns: Some(1.0),
         expose_ns: Some(2.0),
-        copy: Some(Cost::new(0.0, &[(0, 0.1)])),
+        copy: Some(PathCost::new(0.0, &[(0, 0.1)])),
     };
     let all = CollectiveTuning {
         switch_ns: Some(3.0),

@@ -10,20 +10,20 @@ use mica_channel::area::INLINE;
 use mica_channel::memory::View;
 
 use super::parts::Parts;
-use super::team::Turn;
+use super::team::OperationSlot;
 use crate::error::{Error, Result};
 
 /// The members that an operation with a root is among, at the root: those whom direct copies have
 /// left without.
 #[derive(Debug, Clone, Copy)]
-pub struct Among<'a>(pub Option<&'a [bool]>);
+pub struct RootMembers<'a>(pub Option<&'a [bool]>);
 
-impl Among<'_> {
+impl RootMembers<'_> {
     /// All members.
-    pub const ALL: Among<'static> = Among(None);
+    pub const ALL: RootMembers<'static> = RootMembers(None);
 
     /// The others of these, from the next one on.
-    fn after(self, turn: &Turn<'_>) -> impl Iterator<Item = usize> {
+    fn after(self, turn: &OperationSlot<'_>) -> impl Iterator<Item = usize> {
         after(turn).filter(move |&member| self.0.is_none_or(|among| among[member]))
     }
 }
@@ -44,7 +44,7 @@ pub(super) fn phase(base: u32, pieces: usize) -> u32 {
 ///
 /// # Errors
 /// As all here: when another rank has called something else, or takes part with another amount.
-pub async fn barrier(turn: &Turn<'_>) -> Result<()> {
+pub async fn barrier(turn: &OperationSlot<'_>) -> Result<()> {
     turn.begin(0).await;
     match turn.team().tree() {
         None => {
@@ -67,10 +67,10 @@ pub async fn barrier(turn: &Turn<'_>) -> Result<()> {
 
 /// Broadcast of `view` from `root`.
 pub async fn bcast(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     view: &View,
     root: usize,
-    among: Among<'_>,
+    among: RootMembers<'_>,
     base: u32,
 ) -> Result<()> {
     let piece = turn.half_bytes();
@@ -122,11 +122,11 @@ pub async fn bcast(
 
 /// Gather: every rank's `send` to the root's `parts`. In place at the root, `send` is `None`.
 pub async fn gather(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     send: Option<&View>,
     parts: Option<&Parts>,
     root: usize,
-    among: Among<'_>,
+    among: RootMembers<'_>,
     base: u32,
 ) -> Result<()> {
     let (me, piece) = (turn.me(), turn.half_bytes());
@@ -191,11 +191,11 @@ pub async fn gather(
 /// Scatter: the root's `parts` to every rank's `receive`. In place at the root, `receive` is `None`. The root writes to the others' cells,
 /// or all to its line; it has `told` how long a part is if all are as long.
 pub async fn scatter(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     parts: Option<&Parts>,
     receive: Option<&View>,
     root: usize,
-    (among, told): (Among<'_>, bool),
+    (among, told): (RootMembers<'_>, bool),
     base: u32,
 ) -> Result<()> {
     let (me, size, piece) = (turn.me(), turn.size(), turn.half_bytes());
@@ -266,7 +266,7 @@ pub async fn scatter(
 
 /// Allgather: every rank's `send` to part number of that rank of everybody's `parts`. In place, `send` is `None`.
 pub async fn allgather(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     send: Option<&View>,
     parts: &Parts,
     base: u32,
@@ -316,7 +316,7 @@ pub async fn allgather(
 /// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is `None`. Each rank has `told` how long all
 /// parts are, if they are as long.
 pub async fn alltoall(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     send: Option<&Parts>,
     receive: &Parts,
     told: Option<usize>,
@@ -379,7 +379,7 @@ pub async fn alltoall(
 
 /// Bytes of half a cell for each other rank.
 #[inline]
-pub(super) fn share_of_half(turn: &Turn<'_>) -> usize {
+pub(super) fn share_of_half(turn: &OperationSlot<'_>) -> usize {
     share_of(turn.half_bytes(), turn.size())
 }
 
@@ -406,7 +406,7 @@ pub(super) fn place_for(writer: usize, reader: usize, size: usize) -> usize {
 
 /// The others, from the next one on, so that not all go to the same at once.
 #[inline]
-pub(super) fn after(turn: &Turn<'_>) -> impl Iterator<Item = usize> + use<> {
+pub(super) fn after(turn: &OperationSlot<'_>) -> impl Iterator<Item = usize> + use<> {
     let (me, size) = (turn.me(), turn.size());
     (1..size).map(move |distance| (me + distance) % size)
 }

@@ -16,17 +16,17 @@ use mica_channel::memory::{Block, Shape, View};
 
 use super::cells::after;
 use super::offers::{
-    Access, Cells, Copied, Offer, Side, access, access_to_all, describe, open, open_by, settle,
-    span_of,
+    BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer, access, access_to_all,
+    describe, open, open_by, settle, span_of,
 };
 use super::parts::{OwnPart, Parts, RootBuffer};
-use super::span::{OfferedParts, Part, Span};
-use super::team::Turn;
+use super::span::{OfferedPart, OfferedParts, PartsSpan};
+use super::team::OperationSlot;
 use crate::error::Result;
 
 /// Who copies in an operation with a root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum RootedDirection {
     /// What is cheaper.
     Auto,
     /// Who receives.
@@ -52,7 +52,7 @@ pub struct Rooted {
     /// Bytes of a rank, if all have as many; else 0.
     pub bytes: usize,
     /// Who is to copy.
-    pub direction: Direction,
+    pub direction: RootedDirection,
     /// All ranks can be reached by address.
     pub by_address: bool,
     /// The phase that came before.
@@ -69,28 +69,28 @@ enum Actors {
 }
 
 impl Rooted {
-    fn actors(&self, turn: &Turn<'_>) -> Actors {
+    fn actors(&self, turn: &OperationSlot<'_>) -> Actors {
         match (self.direction, self.to_root) {
-            (Direction::Pull, false) | (Direction::Push, true) => Actors::Others,
-            (Direction::Pull, true) | (Direction::Push, false) => Actors::Root,
-            (Direction::Both, _) => Actors::Both,
+            (RootedDirection::Pull, false) | (RootedDirection::Push, true) => Actors::Others,
+            (RootedDirection::Pull, true) | (RootedDirection::Push, false) => Actors::Root,
+            (RootedDirection::Both, _) => Actors::Both,
             // In gather and scatter the root has its own part to copy meanwhile.
-            (Direction::Auto, _)
+            (RootedDirection::Auto, _)
                 if self.whole
                     && turn.team().has_cores()
                     && self.bytes / turn.size() >= SHARE_MIN =>
             {
                 Actors::Both
             }
-            (Direction::Auto, _) => Actors::Others,
+            (RootedDirection::Auto, _) => Actors::Others,
         }
     }
 
     /// The buffers of the root and of the others that this is about.
-    fn sides(&self) -> (Side, Side) {
+    fn sides(&self) -> (BufferSide, BufferSide) {
         match self.to_root {
-            true => (Side::Receive, Side::Send),
-            false => (Side::Send, Side::Receive),
+            true => (BufferSide::Receive, BufferSide::Send),
+            false => (BufferSide::Send, BufferSide::Receive),
         }
     }
 
@@ -101,18 +101,18 @@ impl Rooted {
     /// When another rank has called something else or takes part with another amount.
     pub async fn at_root(
         &self,
-        turn: &Turn<'_>,
+        turn: &OperationSlot<'_>,
         offers: bool,
         buffer: RootBuffer<'_>,
         copy_own: impl FnOnce() -> Result<()>,
-    ) -> Result<Copied> {
+    ) -> Result<DirectOutcome> {
         let (offered, done) = (self.base + 1, self.base + 2);
         let actors = self.actors(turn);
         let (root_side, _) = self.sides();
-        let span = Span::of_root(buffer, turn.size(), self.to_root)?;
+        let span = PartsSpan::of_root(buffer, turn.size(), self.to_root)?;
         let offer = match offers {
             true => span.offer(turn, self.by_address),
-            false => Offer::NONE,
+            false => OfferedBuffer::NONE,
         };
         if !self.whole {
             for member in after(turn) {
@@ -121,8 +121,8 @@ impl Rooted {
         }
         describe(turn, root_side, &offer, span.bytes());
         turn.publish(offered);
-        if offer.access() == Access::None {
-            return Ok(Copied::not(offered));
+        if offer.access() == BufferAccess::None {
+            return Ok(DirectOutcome::not(offered));
         }
         let mut result = Ok(());
         if actors != Actors::Others {
@@ -146,11 +146,11 @@ impl Rooted {
         }
         result?;
         if !turn.has_any_refused() {
-            return Ok(Copied::Directly);
+            return Ok(DirectOutcome::Directly);
         }
         // What this rank could not copy, any of the others may miss.
         let misses = |member| turn.has_refused(turn.me()) || turn.has_refused(member);
-        Ok(Copied::Not(Cells {
+        Ok(DirectOutcome::Not(CellFallback {
             base: done,
             among: Some((0..turn.size()).map(misses).collect()),
             operand: None,
@@ -158,7 +158,12 @@ impl Rooted {
     }
 
     /// The root's share of the copies. A rank with another number of bytes than `buffer` says is left out.
-    fn copy_at_root(&self, turn: &Turn<'_>, actors: Actors, buffer: RootBuffer<'_>) -> Result<()> {
+    fn copy_at_root(
+        &self,
+        turn: &OperationSlot<'_>,
+        actors: Actors,
+        buffer: RootBuffer<'_>,
+    ) -> Result<()> {
         let (_, other_side) = self.sides();
         for member in after(turn) {
             let view = &buffer.view(member)?;
@@ -171,7 +176,7 @@ impl Rooted {
             }
             let cut = actors.cut(turn, view.len());
             let rest = view.len() - cut;
-            if rest == 0 || access(turn, member, other_side) == Access::None {
+            if rest == 0 || access(turn, member, other_side) == BufferAccess::None {
                 continue;
             }
             let theirs = open(turn, member, other_side, view.len())?;
@@ -187,26 +192,26 @@ impl Rooted {
     ///
     /// # Errors
     /// As [`at_root`](Self::at_root); when the root has another number of bytes for this rank.
-    pub async fn at_other(&self, turn: &Turn<'_>, own: &View) -> Result<Copied> {
+    pub async fn at_other(&self, turn: &OperationSlot<'_>, own: &View) -> Result<DirectOutcome> {
         let (offered, done) = (self.base + 1, self.base + 2);
         let (actors, root, bytes) = (self.actors(turn), self.root, own.len());
         let (root_side, other_side) = self.sides();
-        let mut offer = Offer::NONE;
+        let mut offer = OfferedBuffer::NONE;
         if actors != Actors::Others {
             if let Some((address, bytes)) = own.as_contiguous()
                 && bytes > 0
             {
-                offer = Offer::of(turn, address, bytes, self.by_address);
+                offer = OfferedBuffer::of(turn, address, bytes, self.by_address);
             }
             describe(turn, other_side, &offer, bytes);
             turn.publish_for(offered, root);
         }
         turn.reached(root, offered).await?;
-        if access(turn, root, root_side) == Access::None {
-            return Ok(Copied::not(offered));
+        if access(turn, root, root_side) == BufferAccess::None {
+            return Ok(DirectOutcome::not(offered));
         }
         let cut = match offer.access() {
-            Access::None => bytes,
+            BufferAccess::None => bytes,
             _ => actors.cut(turn, bytes),
         };
         let result = settle(turn, self.copy_at_other(turn, own, cut));
@@ -218,18 +223,18 @@ impl Rooted {
         result?;
         let root_refused = actors != Actors::Others && turn.has_refused(root);
         match root_refused || turn.has_refused(turn.me()) {
-            true => Ok(Copied::not(done)),
-            false => Ok(Copied::Directly),
+            true => Ok(DirectOutcome::not(done)),
+            false => Ok(DirectOutcome::Directly),
         }
     }
 
     /// Another rank's share of the copies: the first `cut` bytes of `own`.
-    fn copy_at_other(&self, turn: &Turn<'_>, own: &View, cut: usize) -> Result<()> {
+    fn copy_at_other(&self, turn: &OperationSlot<'_>, own: &View, cut: usize) -> Result<()> {
         let (root, bytes, span) = (self.root, own.len(), span_of(turn, self.root));
         let (root_side, _) = self.sides();
         let at = match self.whole || cut == 0 {
             true => 0,
-            false => Span::told(turn.cell(turn.me())),
+            false => PartsSpan::told(turn.cell(turn.me())),
         };
         // Even parts: the root tells how long each is.
         let is_even_scatter = self.bytes > 0 && !self.whole && !self.to_root;
@@ -255,7 +260,7 @@ impl Rooted {
 
 impl Actors {
     /// Where the root's share of `bytes` bytes begins; it reaches to the end.
-    fn cut(self, turn: &Turn<'_>, bytes: usize) -> usize {
+    fn cut(self, turn: &OperationSlot<'_>, bytes: usize) -> usize {
         match self {
             Actors::Others => bytes,
             Actors::Root => 0,
@@ -269,12 +274,12 @@ impl Actors {
 /// # Errors
 /// When another rank has called something else or takes part with another amount.
 pub async fn allgather(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     send: Option<&View>,
     parts: &Parts,
     by_address: bool,
     base: u32,
-) -> Result<Copied> {
+) -> Result<DirectOutcome> {
     let mine = parts.view(turn.me())?;
     let own = send.unwrap_or(&mine);
     if own.len() != mine.len() {
@@ -282,23 +287,23 @@ pub async fn allgather(
     }
     let offer = match own.is_empty() {
         // Nobody will read it.
-        true => Offer::EMPTY,
-        false => Offer::of_message(turn, own, by_address)?,
+        true => OfferedBuffer::EMPTY,
+        false => OfferedBuffer::of_message(turn, own, by_address)?,
     };
-    describe(turn, Side::Send, &offer, own.len());
+    describe(turn, BufferSide::Send, &offer, own.len());
     turn.publish(base + 1);
     let mut to_myself = send.map(|send| OwnPart::new(send.clone(), mine.clone()));
     to_myself.iter_mut().for_each(OwnPart::copy_half);
     turn.all_reached(base + 1).await?;
-    if access_to_all(turn, Side::Send) == Access::None {
-        return Ok(Copied::not(base + 1));
+    if access_to_all(turn, BufferSide::Send) == BufferAccess::None {
+        return Ok(DirectOutcome::not(base + 1));
     }
     let pull = || {
         after(turn).try_for_each(|member| {
             let bytes = parts.len(member);
             turn.expect_bytes(member, bytes)?;
             if bytes > 0 {
-                let theirs = open(turn, member, Side::Send, bytes)?;
+                let theirs = open(turn, member, BufferSide::Send, bytes)?;
                 theirs.load(0, &parts.view(member)?, 0, bytes)?;
             }
             Ok(())
@@ -314,10 +319,10 @@ pub async fn allgather(
 }
 
 /// How an operation in which all copy from all has ended with phase `done`.
-fn copied_by_all(turn: &Turn<'_>, done: u32) -> Copied {
+fn copied_by_all(turn: &OperationSlot<'_>, done: u32) -> DirectOutcome {
     match turn.has_any_refused() {
-        true => Copied::not(done),
-        false => Copied::Directly,
+        true => DirectOutcome::not(done),
+        false => DirectOutcome::Directly,
     }
 }
 
@@ -327,13 +332,13 @@ fn copied_by_all(turn: &Turn<'_>, done: u32) -> Copied {
 /// # Errors
 /// When another rank has called something else.
 pub async fn alltoall(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     send: Option<&Parts>,
     receive: &Parts,
     offers: bool,
     by_address: bool,
     base: u32,
-) -> Result<Copied> {
+) -> Result<DirectOutcome> {
     let (me, out) = (turn.me(), send.unwrap_or(receive));
     let offered = match offers || out.total() == 0 {
         true => OfferedParts::of(turn, out, by_address)?,
@@ -347,8 +352,8 @@ pub async fn alltoall(
     };
     to_myself.iter_mut().for_each(OwnPart::copy_half);
     turn.all_reached(base + 1).await?;
-    if access_to_all(turn, Side::Send) == Access::None {
-        return Ok(Copied::not(base + 1));
+    if access_to_all(turn, BufferSide::Send) == BufferAccess::None {
+        return Ok(DirectOutcome::not(base + 1));
     }
     // In place, what others have still to read is not overwritten.
     let beside = match send {
@@ -363,7 +368,7 @@ pub async fn alltoall(
             if bytes == 0 {
                 return Ok(());
             }
-            let part = Part::of(turn, member);
+            let part = OfferedPart::of(turn, member);
             if part.bytes < part.at + bytes {
                 return Err(turn.disagreement(member, bytes));
             }
@@ -388,7 +393,7 @@ pub async fn alltoall(
     turn.all_reached(base + 2).await?;
     pulled?;
     let copied = copied_by_all(turn, base + 2);
-    if matches!(copied, Copied::Directly) {
+    if matches!(copied, DirectOutcome::Directly) {
         for (member, from) in landed {
             receive.view(member)?.copy_from(&from);
         }

@@ -7,14 +7,14 @@
 //! their settings and the length, or meet in the same phases.
 
 use mica_channel::area::INLINE;
-use mica_channel::memory::{At, Region, Shape, View};
-use mica_policy::collective::{Algorithm, Choices, Collective, Reach as Told};
-use mica_protocol::{CollectiveTraffic, Way};
+use mica_channel::memory::{Region, RegionOffset, Shape, View};
+use mica_policy::collective::{Algorithm, Choices, Collective, Reachability as Told};
+use mica_protocol::{CollectiveTraffic, TrafficClass};
 
-use super::cells::{self, Among, share_of};
+use super::cells::{self, RootMembers, share_of};
 use super::reduce_cells::alone_max;
-use super::team::{Team, Turn};
-use super::word::Kind;
+use super::team::{NodeGroup, OperationSlot};
+use super::word::OperationKind;
 use super::{Parts, block_on, waiting_in};
 use crate::comm::Comm;
 use crate::error::Result;
@@ -24,7 +24,7 @@ use crate::process;
 
 /// What may take the fast lane: longest messages in bytes, by collective.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Lane {
+pub struct FastPath {
     barrier: bool,
     bcast: usize,
     gather: usize,
@@ -41,11 +41,11 @@ pub struct Lane {
 const FETCH_MAX: usize = 1024;
 
 /// Looks before others get a chance.
-const LOOKS: u32 = 300;
+const FAST_POLLS: u32 = 300;
 
-impl Lane {
+impl FastPath {
     /// What these choices send through an area anyway.
-    pub fn new(choices: &Choices, reach: Told) -> Lane {
+    pub fn new(choices: &Choices, reach: Told) -> FastPath {
         let is_shared = |collective, bytes| {
             choices.algorithm(collective, bytes, true, reach) == Algorithm::Shared
         };
@@ -62,7 +62,7 @@ impl Lane {
         let setting = choices.setting();
         let cell = setting.area_cell.unwrap_or(0);
         let (half, alone) = (cell / 2, alone_max(setting.ranks).min(cell));
-        Lane {
+        FastPath {
             barrier: is_shared(Collective::Barrier, 0),
             bcast: up_to(Collective::Bcast, half),
             gather: up_to(Collective::Gather, half),
@@ -79,24 +79,24 @@ impl Lane {
 
 /// The team of a communicator, if an operation that `takes` the lane may use it now.
 #[inline(always)]
-fn open(comm: &Comm, takes: impl FnOnce(&Lane) -> bool) -> Option<Opened<'_>> {
+fn open(comm: &Comm, takes: impl FnOnce(&FastPath) -> bool) -> Option<FastCall<'_>> {
     let local = comm.known_local()?;
     if !takes(&local.lane) || late::is_on() {
         return None;
     }
-    Some(Opened {
+    Some(FastCall {
         team: local.team.as_ref()?,
         traffic: &local.traffic,
     })
 }
 
 /// A communicator whose operation takes the lane.
-struct Opened<'a> {
-    team: &'a Team,
+struct FastCall<'a> {
+    team: &'a NodeGroup,
     traffic: &'a CollectiveTraffic,
 }
 
-impl Opened<'_> {
+impl FastCall<'_> {
     /// What this rank brings, where the root brings `bytes`; `None` if there is no such root.
     #[inline(always)]
     fn brought_by(&self, root: usize, bytes: usize) -> Option<usize> {
@@ -107,7 +107,7 @@ impl Opened<'_> {
 
 /// Where the payload of a member is: in its line, or in its cell.
 #[inline(always)]
-fn payload<'a>(turn: &Turn<'a>, member: usize, bytes: usize) -> At<'a> {
+fn payload<'a>(turn: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionOffset<'a> {
     match bytes <= INLINE {
         true => turn.inline_region(member).at(0),
         false => turn.cell(member).at(0),
@@ -131,7 +131,7 @@ pub fn barrier(comm: &Comm) -> Option<Result<()>> {
 pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.bcast))?;
     let brought = opened.brought_by(root, bytes)?;
-    let kind = Kind::from(Collective::Bcast).rooted(root);
+    let kind = OperationKind::from(Collective::Bcast).rooted(root);
     let what = (kind, bytes, brought);
     Some(run(&opened, comm, what, |turn| {
         if root == turn.me() {
@@ -149,7 +149,7 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
         let view = dense(region, bytes);
         block_on(
             comm.context(),
-            cells::bcast(turn, &view, root, Among::ALL, 0),
+            cells::bcast(turn, &view, root, RootMembers::ALL, 0),
         )
     }))
 }
@@ -166,7 +166,11 @@ pub fn gather(
 ) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.gather))?;
     opened.brought_by(root, bytes)?;
-    let what = (Kind::from(Collective::Gather).rooted(root), bytes, bytes);
+    let what = (
+        OperationKind::from(Collective::Gather).rooted(root),
+        bytes,
+        bytes,
+    );
     Some(run(&opened, comm, what, |turn| {
         let me = turn.me();
         let Some(result) = result else {
@@ -181,7 +185,7 @@ pub fn gather(
             turn.learn_from(member)?;
             if turn.bytes(member) != bytes {
                 let parts = Parts::Each(parts_of(result, bytes, turn.size()));
-                let gather = cells::gather(turn, None, Some(&parts), root, Among::ALL, 0);
+                let gather = cells::gather(turn, None, Some(&parts), root, RootMembers::ALL, 0);
                 return block_on(comm.context(), gather);
             }
             payload(turn, member, bytes).copy_to(part(member), bytes);
@@ -203,7 +207,11 @@ pub fn scatter(
     let opened = open(comm, |lane| takes(bytes, lane.scatter))?;
     let size = opened.team.size();
     let brought = opened.brought_by(root, bytes * size)?;
-    let what = (Kind::from(Collective::Scatter).rooted(root), bytes, brought);
+    let what = (
+        OperationKind::from(Collective::Scatter).rooted(root),
+        bytes,
+        brought,
+    );
     Some(run(&opened, comm, what, |turn| {
         let me = turn.me();
         let place = |member: usize| match cells::fits_in_line(bytes, size) {
@@ -228,7 +236,7 @@ pub fn scatter(
             return Ok(());
         }
         let view = dense(result, bytes);
-        let scatter = cells::scatter(turn, None, Some(&view), root, (Among::ALL, true), 0);
+        let scatter = cells::scatter(turn, None, Some(&view), root, (RootMembers::ALL, true), 0);
         block_on(comm.context(), scatter)
     }))
 }
@@ -317,7 +325,11 @@ pub fn reduce(
 ) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.reduce))?;
     opened.brought_by(root, bytes)?;
-    let what = (Kind::from(Collective::Reduce).rooted(root), bytes, bytes);
+    let what = (
+        OperationKind::from(Collective::Reduce).rooted(root),
+        bytes,
+        bytes,
+    );
     Some(run(&opened, comm, what, |turn| {
         let Some(result) = result else {
             send.at(0).copy_to(payload(turn, turn.me(), bytes), bytes);
@@ -402,7 +414,7 @@ pub fn scan(
 #[inline(always)]
 fn fold_all(
     comm: &Comm,
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     send: &Region,
     result: &Region,
     bytes: usize,
@@ -419,7 +431,11 @@ fn fold_all(
 /// The operand of each member, of `bytes` bytes. What this rank has published lies in the others' caches by now, so its own comes from
 /// where it was.
 #[inline(always)]
-fn whole<'a>(turn: &Turn<'a>, send: &'a Region, bytes: usize) -> impl Fn(usize) -> At<'a> {
+fn whole<'a>(
+    turn: &OperationSlot<'a>,
+    send: &'a Region,
+    bytes: usize,
+) -> impl Fn(usize) -> RegionOffset<'a> {
     move |member| match member == turn.me() {
         true => send.at(0),
         false => payload(turn, member, bytes),
@@ -431,7 +447,7 @@ fn whole<'a>(turn: &Turn<'a>, send: &'a Region, bytes: usize) -> impl Fn(usize) 
 #[inline(always)]
 fn fold<'a>(
     members: usize,
-    operand: impl Fn(usize) -> At<'a>,
+    operand: impl Fn(usize) -> RegionOffset<'a>,
     result: &Region,
     bytes: usize,
     kernel: Kernel,
@@ -465,14 +481,14 @@ fn parts_of(region: &Region, bytes: usize, parts: usize) -> Vec<View> {
 /// Runs an operation that tells the others of `bytes` bytes, and counts as so many `brought`.
 #[inline(always)]
 fn run(
-    opened: &Opened<'_>,
+    opened: &FastCall<'_>,
     comm: &Comm,
-    (kind, bytes, brought): (impl Into<Kind>, usize, usize),
-    work: impl FnOnce(&Turn<'_>) -> Result<()>,
+    (kind, bytes, brought): (impl Into<OperationKind>, usize, usize),
+    work: impl FnOnce(&OperationSlot<'_>) -> Result<()>,
 ) -> Result<()> {
-    let Opened { team, traffic } = *opened;
-    traffic.count(Way::Area, brought);
-    let turn = Turn::new(team, team.reserve(kind.into(), false), true);
+    let FastCall { team, traffic } = *opened;
+    traffic.count(TrafficClass::Area, brought);
+    let turn = OperationSlot::new(team, team.reserve(kind.into(), false), true);
     wait(comm, || turn.is_free(), || Ok(()))?;
     turn.open(bytes);
     let result = work(&turn);
@@ -485,7 +501,7 @@ fn run(
 
 /// Waits until `member` has published.
 #[inline(always)]
-fn wait_for(comm: &Comm, turn: &Turn<'_>, member: usize) -> Result<()> {
+fn wait_for(comm: &Comm, turn: &OperationSlot<'_>, member: usize) -> Result<()> {
     wait(
         comm,
         || turn.has_reached(member, 1),
@@ -495,7 +511,7 @@ fn wait_for(comm: &Comm, turn: &Turn<'_>, member: usize) -> Result<()> {
 
 /// Waits until all others have published.
 #[inline(always)]
-fn wait_for_all(comm: &Comm, turn: &Turn<'_>) -> Result<()> {
+fn wait_for_all(comm: &Comm, turn: &OperationSlot<'_>) -> Result<()> {
     wait(comm, || turn.have_all_reached(1), || turn.may_all_come(1))
 }
 
@@ -512,7 +528,7 @@ fn wait(comm: &Comm, is_there: impl Fn() -> bool, may: impl Fn() -> Result<()>) 
 fn wait_long(comm: &Comm, is_there: &dyn Fn() -> bool, may: &dyn Fn() -> Result<()>) -> Result<()> {
     let engine = process::engine()?;
     if !engine.shares_core() {
-        for _ in 0..LOOKS {
+        for _ in 0..FAST_POLLS {
             if is_there() {
                 return Ok(());
             }

@@ -32,111 +32,114 @@ use std::task::{Context, Poll, Waker};
 
 use mica_node::topology::{Level, level_between};
 use mica_node::tunables;
-use mica_policy::collective::{Algorithm, Choices, Collective, Family, Reach as Told};
+use mica_policy::collective::{
+    Algorithm, AlgorithmFamily, Choices, Collective, Reachability as Told,
+};
 use mica_protocol::{
-    CollectiveTraffic, Pending, Prepare, State, Task, TaskError, WaitKind, WaitList, Way,
+    CollectiveTraffic, EngineState, Pending, Prepare, StageTask, TaskError, TrafficClass, WaitKind,
+    WaitList,
 };
 
-use self::direct::Direction;
-use self::lane::Lane;
-use self::perform::{How, Went, perform};
-use self::team::{Team, Ticket, Turn};
-use self::word::Kind;
-use super::Label;
-use super::place::Place;
+use self::direct::RootedDirection;
+use self::lane::FastPath;
+use self::perform::{PathChoice, PathTaken, perform};
+use self::team::{NodeGroup, OperationSlot, OperationTicket};
+use self::word::OperationKind;
+use super::CallLabel;
+use super::place::RankPlace;
 use super::schedule::Schedule;
-use super::thresholds::Thresholds;
+use super::thresholds::MessageThresholds;
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::process;
 
 pub use parts::Parts;
-pub use what::What;
+pub use what::CollectiveOperation;
 
 /// What a communicator knows of its ranks on this node.
 #[derive(Debug)]
-pub struct Local {
+pub struct NodeContext {
     choices: Choices,
-    direction: Direction,
+    direction: RootedDirection,
     /// What may do without a plan.
-    lane: Lane,
+    lane: FastPath,
     /// How buffers can be reached at best, as all members know.
     reach: Told,
     traffic: Arc<CollectiveTraffic>,
     /// `None`: there is no shared area.
-    team: Option<Team>,
+    team: Option<NodeGroup>,
 }
 
 /// This rank's part in a collective on the shared area.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct NodeCall {
     /// It has a team.
-    local: Arc<Local>,
-    what: What,
+    local: Arc<NodeContext>,
+    what: CollectiveOperation,
     /// Copy directly where buffers can be reached.
     directly: bool,
     /// The members' ranks in the communicator, where these are not all of its ranks.
     ranks: Option<Arc<[usize]>>,
     /// By which function the program called it.
-    label: Label,
+    label: CallLabel,
 }
 
 /// This rank's part in a collective.
 #[derive(Clone, Debug)]
-pub enum Plan {
+pub enum CollectivePlan {
     /// On the shared area.
-    Call(Call),
+    Call(NodeCall),
     /// In rounds of messages.
     Rounds(Schedule),
     /// The call is wrong, but this rank takes part so that others need not wait for it.
-    Refused(Box<Refused>),
+    Refused(Box<RefusedCall>),
 }
 
 /// A call that ends with an error.
 #[derive(Clone, Debug)]
-pub struct Refused {
+pub struct RefusedCall {
     /// How it takes part, in memory of its own.
-    pub(super) plan: Plan,
+    pub(super) plan: CollectivePlan,
     /// What it ends with.
     pub(super) error: Error,
 }
 
-impl From<Schedule> for Plan {
-    fn from(schedule: Schedule) -> Plan {
-        Plan::Rounds(schedule)
+impl From<Schedule> for CollectivePlan {
+    fn from(schedule: Schedule) -> CollectivePlan {
+        CollectivePlan::Rounds(schedule)
     }
 }
 
-impl Plan {
+impl CollectivePlan {
     /// The same, called by the function that `label` names.
-    pub fn labelled(mut self, label: Label) -> Plan {
+    pub fn labelled(mut self, label: CallLabel) -> CollectivePlan {
         self.set_label(label);
         self
     }
 
     /// Names the function that the program called.
     #[inline]
-    pub fn set_label(&mut self, label: Label) {
+    pub fn set_label(&mut self, label: CallLabel) {
         match self {
-            Plan::Call(call) => call.set_label(label),
-            Plan::Rounds(schedule) => schedule.label(label),
-            Plan::Refused(refused) => refused.plan.set_label(label),
+            CollectivePlan::Call(call) => call.set_label(label),
+            CollectivePlan::Rounds(schedule) => schedule.label(label),
+            CollectivePlan::Refused(refused) => refused.plan.set_label(label),
         }
     }
 }
 
 /// The same, if it is the same communicator's.
-impl PartialEq for Local {
-    fn eq(&self, other: &Local) -> bool {
+impl PartialEq for NodeContext {
+    fn eq(&self, other: &NodeContext) -> bool {
         std::ptr::eq(self, other)
     }
 }
 
-impl Eq for Local {}
+impl Eq for NodeContext {}
 
-impl Local {
+impl NodeContext {
     /// What a communicator of this process knows, with `context` as the area's name; without an area if it is `None`.
-    pub(crate) fn of(comm: &Comm, context: Option<u64>) -> Result<Local> {
+    pub(crate) fn of(comm: &Comm, context: Option<u64>) -> Result<NodeContext> {
         let engine = process::engine()?;
         let (members, me) = comm.on_this_node();
         let cores = engine.cores().min(members.len());
@@ -153,8 +156,8 @@ impl Local {
         };
         let choices = Choices::new(
             costs,
-            forced(mica_policy::collective::Forced::in_force())?,
-            mica_policy::collective::Setting {
+            forced(mica_policy::collective::ForcedAlgorithms::in_force())?,
+            mica_policy::collective::GroupSetting {
                 ranks: members.len(),
                 level: furthest(&places),
                 cores,
@@ -167,12 +170,12 @@ impl Local {
             "tree" => true,
             _ => members.len() > shape::FLAT_MAX,
         };
-        let tree = is_tree.then(|| shape::Tree::new(me, &places, fan));
+        let tree = is_tree.then(|| shape::MemberTree::new(me, &places, fan));
         let direction = match forced(tunables::COLL_DIRECTION.choice())? {
-            "pull" => Direction::Pull,
-            "push" => Direction::Push,
-            "both" => Direction::Both,
-            _ => Direction::Auto,
+            "pull" => RootedDirection::Pull,
+            "push" => RootedDirection::Push,
+            "both" => RootedDirection::Both,
+            _ => RootedDirection::Auto,
         };
         let reach = match common {
             common if common.windows => Told::Unknown,
@@ -180,14 +183,14 @@ impl Local {
             _ => Told::None,
         };
         let lane = match is_tree || members.len() < comm.size() || area.is_none() {
-            true => Lane::default(),
-            false => Lane::new(&choices, reach),
+            true => FastPath::default(),
+            false => FastPath::new(&choices, reach),
         };
         let has_cores = cores == members.len();
         let reach_peers = Some(engine.reach().clone());
         let mode = engine.thread_mode();
-        let team = area.map(|area| Team::new(area, reach_peers, tree, has_cores, mode));
-        Ok(Local {
+        let team = area.map(|area| NodeGroup::new(area, reach_peers, tree, has_cores, mode));
+        Ok(NodeContext {
             lane,
             choices,
             direction,
@@ -198,7 +201,7 @@ impl Local {
     }
 
     /// The algorithm for an operation.
-    fn algorithm(&self, what: &What) -> Algorithm {
+    fn algorithm(&self, what: &CollectiveOperation) -> Algorithm {
         let (collective, commutes) = (what.collective(), what.commutes());
         let of = |bytes| {
             self.choices
@@ -222,7 +225,7 @@ impl Local {
 }
 
 /// How far apart the two are that are furthest apart.
-fn furthest(places: &[mica_node::topology::Place]) -> Level {
+fn furthest(places: &[mica_node::topology::CorePlace]) -> Level {
     let from = |(i, a)| places[..i].iter().map(move |b| level_between(a, b));
     let pairs = places.iter().enumerate().flat_map(from);
     pairs.max().unwrap_or(Level::SharedCache)
@@ -239,79 +242,89 @@ fn forced<T>(value: std::result::Result<T, tunables::BadValue>) -> Result<T> {
 
 /// A collective among this node's ranks of a communicator that spans nodes, where `ranks` are theirs in the communicator; `None` if it
 /// is to go by messages.
-pub(super) fn step(local: &Arc<Local>, what: &What, ranks: &[usize]) -> Option<Call> {
+pub(super) fn node_step(
+    local: &Arc<NodeContext>,
+    what: &CollectiveOperation,
+    ranks: &[usize],
+) -> Option<NodeCall> {
     let team = local.team.as_ref()?;
     if what.is_empty() || !what.fits(team) {
         return None;
     }
     let algorithm = local.algorithm(what);
-    (algorithm.family() != Family::Messages).then(|| Call {
+    (algorithm.family() != AlgorithmFamily::Messages).then(|| NodeCall {
         local: Arc::clone(local),
         directly: algorithm == Algorithm::Direct,
         what: what.clone(),
         ranks: Some(ranks.into()),
-        label: Label::UNSAID,
+        label: CallLabel::UNSAID,
     })
 }
 
 /// The plan of a collective among ranks that are all on this node.
-pub(super) fn plan(comm: &Comm, what: What) -> Result<Plan> {
-    let me = Place {
+pub(super) fn plan(comm: &Comm, what: CollectiveOperation) -> Result<CollectivePlan> {
+    let me = RankPlace {
         rank: comm.rank(),
         size: comm.size(),
     };
     if me.size == 1 || what.is_empty() || comm.layout().is_some() {
-        return what.messages(me, &Thresholds::DEFAULT).map(Plan::Rounds);
+        return what
+            .messages(me, &MessageThresholds::DEFAULT)
+            .map(CollectivePlan::Rounds);
     }
     let local = comm.local()?;
     let algorithm = local.algorithm(&what);
     match (algorithm.family(), &local.team) {
-        (Family::Shared | Family::Direct, Some(team)) if what.fits(team) => Ok(Plan::Call(Call {
-            local: Arc::clone(local),
-            directly: algorithm == Algorithm::Direct,
-            what,
-            ranks: None,
-            label: Label::UNSAID,
-        })),
-        (Family::Messages, _) => what
-            .messages(me, &Thresholds::of(algorithm))
-            .map(Plan::Rounds),
-        _ => what.messages(me, &Thresholds::DEFAULT).map(Plan::Rounds),
+        (AlgorithmFamily::Shared | AlgorithmFamily::Direct, Some(team)) if what.fits(team) => {
+            Ok(CollectivePlan::Call(NodeCall {
+                local: Arc::clone(local),
+                directly: algorithm == Algorithm::Direct,
+                what,
+                ranks: None,
+                label: CallLabel::UNSAID,
+            }))
+        }
+        (AlgorithmFamily::Messages, _) => what
+            .messages(me, &MessageThresholds::of(algorithm))
+            .map(CollectivePlan::Rounds),
+        _ => what
+            .messages(me, &MessageThresholds::DEFAULT)
+            .map(CollectivePlan::Rounds),
     }
 }
 
-impl Call {
+impl NodeCall {
     /// The same on an area of its own, for a persistent operation: it may be started in another order than others. `None` if there is
     /// no area to be had.
-    pub(super) fn apart(&self, comm: &Comm) -> Result<Option<Call>> {
+    pub(super) fn apart(&self, comm: &Comm) -> Result<Option<NodeCall>> {
         let Some(context) = comm.take_last_spare() else {
             return Ok(None);
         };
-        let local = Arc::new(Local::of(comm, Some(context))?);
-        Ok(local.team.is_some().then(|| Call {
+        let local = Arc::new(NodeContext::of(comm, Some(context))?);
+        Ok(local.team.is_some().then(|| NodeCall {
             local,
             ..self.clone()
         }))
     }
 
     /// Names the function that the program called.
-    pub(super) fn set_label(&mut self, label: Label) {
+    pub(super) fn set_label(&mut self, label: CallLabel) {
         self.label = label;
     }
 
     #[inline]
-    fn team(&self) -> &Team {
+    fn team(&self) -> &NodeGroup {
         let team = self.local.team.as_ref();
         team.expect("calls are made where there is a team")
     }
 
     /// The same by messages.
     pub(super) fn by_messages(&self, comm: &Comm) -> Result<Schedule> {
-        let me = Place {
+        let me = RankPlace {
             rank: self.team().me(),
             size: self.team().size(),
         };
-        let part = self.what.messages(me, &Thresholds::DEFAULT)?;
+        let part = self.what.messages(me, &MessageThresholds::DEFAULT)?;
         let Some(ranks) = &self.ranks else {
             return Ok(part);
         };
@@ -322,21 +335,21 @@ impl Call {
     }
 
     /// Takes this call's place in the order of the team's operations; to be called by all ranks in the same order.
-    pub(super) fn reserve(&self) -> Ticket {
+    pub(super) fn reserve(&self) -> OperationTicket {
         let (what, choices) = (&self.what, &self.local.choices);
         // Whether copies by the kernel would do, where buffers cannot be reached otherwise.
         let by_address = self.directly && {
             let bytes = what.bytes().unwrap_or(MUCH);
-            let once = choices.once_told(what.collective(), bytes, what.commutes(), Told::Cma);
+            let once = choices.once_reachable(what.collective(), bytes, what.commutes(), Told::Cma);
             once == Algorithm::Direct
         };
         self.team()
-            .reserve(Kind::of(what, self.directly), by_address)
+            .reserve(OperationKind::of(what, self.directly), by_address)
     }
 
-    fn how(&self) -> How {
+    fn how(&self) -> PathChoice {
         if !self.directly {
-            return How::Cells { base: 0 };
+            return PathChoice::Cells { base: 0 };
         }
         let what = &self.what;
         // Where not all know the amounts, only what is worth it is offered.
@@ -344,27 +357,27 @@ impl Call {
             self.local
                 .is_worth_offering(what.collective(), what.longest())
         };
-        How::Direct {
+        PathChoice::Direct {
             direction: self.local.direction,
             offers: what.bytes().is_some() || is_worth(),
         }
     }
 
     /// Runs it to its end. Blocks.
-    pub(super) fn run_here(&self, ticket: Ticket, context: u64) -> Result<()> {
+    pub(super) fn run_here(&self, ticket: OperationTicket, context: u64) -> Result<()> {
         block_on(context, self.run(ticket, true))
     }
 
     /// This rank's part, from the first stamp to the last.
-    async fn run(&self, ticket: Ticket, waits: bool) -> Result<()> {
-        let turn = Turn::new(self.team(), ticket, waits).labelled(self.label);
+    async fn run(&self, ticket: OperationTicket, waits: bool) -> Result<()> {
+        let turn = OperationSlot::new(self.team(), ticket, waits).labelled(self.label);
         turn.begin(self.what.own_bytes(turn.me())).await;
         let result = perform(&turn, &self.what, self.how()).await;
         turn.finish();
         let way = match result? {
-            Went::Cells => Way::Area,
-            Went::Mapped => Way::Mapped,
-            Went::ByAddress => Way::Direct,
+            PathTaken::Cells => TrafficClass::Area,
+            PathTaken::Mapped => TrafficClass::Mapped,
+            PathTaken::ByAddress => TrafficClass::Direct,
         };
         let brought = self.what.brought(self.team().me());
         self.local.traffic.count(way, brought);
@@ -385,7 +398,7 @@ fn block_on(context: u64, algorithm: impl Future<Output = Result<()>>) -> Result
 }
 
 /// What a hang report says of a rank that waits in a collective.
-fn waiting_in(context: u64) -> impl Fn(&State, &mut WaitList) {
+fn waiting_in(context: u64) -> impl Fn(&EngineState, &mut WaitList) {
     move |_, list| {
         list.add(Pending {
             context: Some(context),
@@ -394,19 +407,19 @@ fn waiting_in(context: u64) -> impl Fn(&State, &mut WaitList) {
     }
 }
 
-impl Prepare for Call {
-    fn prepare(&self) -> Box<dyn Task> {
+impl Prepare for NodeCall {
+    fn prepare(&self) -> Box<dyn StageTask> {
         let (call, ticket) = (self.clone(), self.reserve());
-        Box::new(Running(Box::pin(
-            async move { call.run(ticket, false).await },
-        )))
+        Box::new(RunningCall(Box::pin(async move {
+            call.run(ticket, false).await
+        })))
     }
 }
 
 /// A call that the engine polls.
-struct Running(Pin<Box<dyn Future<Output = Result<()>> + Send>>);
+struct RunningCall(Pin<Box<dyn Future<Output = Result<()>> + Send>>);
 
-impl Task for Running {
+impl StageTask for RunningCall {
     fn advance(&mut self) -> Option<std::result::Result<(), TaskError>> {
         let mut polling = Context::from_waker(Waker::noop());
         match self.0.as_mut().poll(&mut polling) {
@@ -419,7 +432,7 @@ impl Task for Running {
     }
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for RunningCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Running")
     }

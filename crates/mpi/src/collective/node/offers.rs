@@ -9,26 +9,26 @@
 //! Who cannot copy says so beside the stamp of its next phase ([`Turn::refuse`]), and those whom
 //! it concerns go on through cells from there ([`Copied`]).
 
-use mica_channel::direct::{Published, ReachError, Reached};
+use mica_channel::direct::{PeerAccessError, PeerBuffer, PublishedBuffer};
 use mica_channel::memory::{Block, Region, View};
 
-use super::team::Turn;
+use super::team::OperationSlot;
 use crate::collective::place::Elements;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
 /// How an attempt to copy directly has ended.
 #[derive(Debug)]
-pub enum Copied {
+pub enum DirectOutcome {
     /// All is where it belongs.
     Directly,
     /// Cells are to do it, after a phase.
-    Not(Cells),
+    Not(CellFallback),
 }
 
 /// How cells take over.
 #[derive(Debug)]
-pub struct Cells {
+pub struct CellFallback {
     /// The phase that came before.
     pub base: u32,
     /// Where the operation has a root, at the root: the members that need cells; `None`: all.
@@ -37,10 +37,10 @@ pub struct Cells {
     pub operand: Option<Elements>,
 }
 
-impl Copied {
+impl DirectOutcome {
     /// All go on through cells after phase `base`.
-    pub fn not(base: u32) -> Copied {
-        Copied::Not(Cells {
+    pub fn not(base: u32) -> DirectOutcome {
+        DirectOutcome::Not(CellFallback {
             base,
             among: None,
             operand: None,
@@ -53,7 +53,7 @@ impl Copied {
 ///
 /// # Errors
 /// All others.
-pub fn settle(turn: &Turn<'_>, copies: Result<()>) -> Result<()> {
+pub fn settle(turn: &OperationSlot<'_>, copies: Result<()>) -> Result<()> {
     match copies {
         Err(Error::Unreachable { .. }) => {
             turn.refuse();
@@ -65,7 +65,7 @@ pub fn settle(turn: &Turn<'_>, copies: Result<()>) -> Result<()> {
 
 /// How a buffer can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Access {
+pub enum BufferAccess {
     /// Not at all.
     None = 0,
     /// The kernel copies from and to it.
@@ -76,39 +76,44 @@ pub enum Access {
 
 /// A buffer of this rank that is offered; as long as this lives, its pages stay where they are.
 #[derive(Debug)]
-pub struct Offer {
-    published: Option<Published>,
-    access: Access,
+pub struct OfferedBuffer {
+    published: Option<PublishedBuffer>,
+    access: BufferAccess,
     /// What was packed, where the buffer itself is not in one piece.
     _staged: Option<Region>,
 }
 
-impl Offer {
+impl OfferedBuffer {
     /// Nothing that could be reached.
-    pub const NONE: Offer = Offer {
+    pub const NONE: OfferedBuffer = OfferedBuffer {
         published: None,
-        access: Access::None,
+        access: BufferAccess::None,
         _staged: None,
     };
 
     /// No bytes: nobody will want them.
-    pub const EMPTY: Offer = Offer {
-        access: Access::Window,
-        ..Offer::NONE
+    pub const EMPTY: OfferedBuffer = OfferedBuffer {
+        access: BufferAccess::Window,
+        ..OfferedBuffer::NONE
     };
 
     /// `bytes` bytes at `address`. `by_address`: all members may be reached by address.
-    pub fn of(turn: &Turn<'_>, address: usize, bytes: usize, by_address: bool) -> Offer {
+    pub fn of(
+        turn: &OperationSlot<'_>,
+        address: usize,
+        bytes: usize,
+        by_address: bool,
+    ) -> OfferedBuffer {
         let Some(reach) = turn.team().reach() else {
-            return Offer::NONE;
+            return OfferedBuffer::NONE;
         };
         let published = reach.expose(address, bytes);
         let access = match (published.is_whole(bytes), by_address) {
-            (true, _) => Access::Window,
-            (false, true) => Access::ByAddress,
-            (false, false) => Access::None,
+            (true, _) => BufferAccess::Window,
+            (false, true) => BufferAccess::ByAddress,
+            (false, false) => BufferAccess::None,
         };
-        Offer {
+        OfferedBuffer {
             published: Some(published),
             access,
             _staged: None,
@@ -119,14 +124,18 @@ impl Offer {
     ///
     /// # Errors
     /// When memory for the packed message cannot be had.
-    pub fn of_message(turn: &Turn<'_>, view: &View, by_address: bool) -> Result<Offer> {
+    pub fn of_message(
+        turn: &OperationSlot<'_>,
+        view: &View,
+        by_address: bool,
+    ) -> Result<OfferedBuffer> {
         if let Some((address, bytes)) = view.as_contiguous() {
-            return Ok(Offer::of(turn, address, bytes, by_address));
+            return Ok(OfferedBuffer::of(turn, address, bytes, by_address));
         }
         let staged = Block::allocate(view.len())?;
         view.pack_to(0, &staged, view.len());
-        let offer = Offer::of(turn, staged.address(), view.len(), by_address);
-        Ok(Offer {
+        let offer = OfferedBuffer::of(turn, staged.address(), view.len(), by_address);
+        Ok(OfferedBuffer {
             _staged: Some(staged),
             ..offer
         })
@@ -134,18 +143,20 @@ impl Offer {
 
     /// What others open it by.
     pub fn words(&self) -> [u64; 2] {
-        self.published.as_ref().map_or([0, 0], Published::words)
+        self.published
+            .as_ref()
+            .map_or([0, 0], PublishedBuffer::words)
     }
 
     /// How others reach it.
-    pub fn access(&self) -> Access {
+    pub fn access(&self) -> BufferAccess {
         self.access
     }
 }
 
 /// Which of a rank's two buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum BufferSide {
     /// The one that it sends from.
     Send,
     /// The one that it receives into.
@@ -153,23 +164,28 @@ pub enum Side {
 }
 
 /// Puts the description of one buffer of `bytes` bytes in this rank's line, to be published next.
-pub fn describe(turn: &Turn<'_>, side: Side, offer: &Offer, bytes: usize) {
+pub fn describe(turn: &OperationSlot<'_>, side: BufferSide, offer: &OfferedBuffer, bytes: usize) {
     match side {
-        Side::Send => describe_both(turn, offer, &Offer::NONE, bytes),
-        Side::Receive => describe_both(turn, &Offer::NONE, offer, bytes),
+        BufferSide::Send => describe_both(turn, offer, &OfferedBuffer::NONE, bytes),
+        BufferSide::Receive => describe_both(turn, &OfferedBuffer::NONE, offer, bytes),
     }
 }
 
 /// The same for both buffers, of as many bytes.
-pub fn describe_both(turn: &Turn<'_>, send: &Offer, receive: &Offer, bytes: usize) {
+pub fn describe_both(
+    turn: &OperationSlot<'_>,
+    send: &OfferedBuffer,
+    receive: &OfferedBuffer,
+    bytes: usize,
+) {
     describe_operands(turn, send, receive, bytes, false);
 }
 
 /// The same for the buffers of a reduction, whose result may be to go where the operand is.
 pub fn describe_operands(
-    turn: &Turn<'_>,
-    send: &Offer,
-    receive: &Offer,
+    turn: &OperationSlot<'_>,
+    send: &OfferedBuffer,
+    receive: &OfferedBuffer,
     bytes: usize,
     in_place: bool,
 ) {
@@ -186,7 +202,7 @@ const NO_KERNEL: u64 = 1 << 6;
 const IN_PLACE: u64 = 1 << 7;
 
 /// What a rank says of itself beside its buffers.
-fn own_flags(turn: &Turn<'_>) -> u64 {
+fn own_flags(turn: &OperationSlot<'_>) -> u64 {
     let has_kernel = turn
         .team()
         .reach()
@@ -195,13 +211,13 @@ fn own_flags(turn: &Turn<'_>) -> u64 {
 }
 
 /// Whether a member's flags, this one's included, say so.
-fn any_says(turn: &Turn<'_>, flag: u64) -> bool {
+fn any_announced(turn: &OperationSlot<'_>, flag: u64) -> bool {
     (0..turn.size()).any(|member| turn.words(member)[4] & flag != 0)
 }
 
 /// Whether a member works in place; to be asked after all have described their buffers.
-pub fn any_in_place(turn: &Turn<'_>) -> bool {
-    any_says(turn, IN_PLACE)
+pub fn any_in_place(turn: &OperationSlot<'_>) -> bool {
+    any_announced(turn, IN_PLACE)
 }
 
 /// How the parts lie in a buffer that all others read from, each its own.
@@ -219,14 +235,19 @@ pub enum Division {
 const DIVISION_AT: u32 = 4;
 
 /// The same for a buffer to be read in parts, which this offer is for, or else offers of their own.
-pub fn describe_parts(turn: &Turn<'_>, division: Division, offer: &Offer, bytes: usize) {
+pub fn describe_parts(
+    turn: &OperationSlot<'_>,
+    division: Division,
+    offer: &OfferedBuffer,
+    bytes: usize,
+) {
     let [a, b] = offer.words();
     let flags = offer.access as u64 | (division as u64) << DIVISION_AT | own_flags(turn);
     turn.put_words([a, b, 0, 0, flags, bytes as u64]);
 }
 
 /// How a member has divided its buffer.
-pub fn division(turn: &Turn<'_>, member: usize) -> Division {
+pub fn division(turn: &OperationSlot<'_>, member: usize) -> Division {
     match turn.words(member)[4] >> DIVISION_AT & 3 {
         1 => Division::Even,
         2 => Division::Each,
@@ -235,37 +256,41 @@ pub fn division(turn: &Turn<'_>, member: usize) -> Division {
 }
 
 /// How a member's buffer can be reached, as it has said.
-pub fn access(turn: &Turn<'_>, member: usize, side: Side) -> Access {
+pub fn access(turn: &OperationSlot<'_>, member: usize, side: BufferSide) -> BufferAccess {
     let flags = turn.words(member)[4];
     let flags = match side {
-        Side::Send => flags,
-        Side::Receive => flags >> 2,
+        BufferSide::Send => flags,
+        BufferSide::Receive => flags >> 2,
     };
     match flags & 3 {
-        2 => Access::Window,
-        1 => Access::ByAddress,
-        _ => Access::None,
+        2 => BufferAccess::Window,
+        1 => BufferAccess::ByAddress,
+        _ => BufferAccess::None,
     }
 }
 
 /// The worst access to that buffer of all members.
-pub fn access_to_all(turn: &Turn<'_>, side: Side) -> Access {
+pub fn access_to_all(turn: &OperationSlot<'_>, side: BufferSide) -> BufferAccess {
     access_to(turn, side, 0..turn.size())
 }
 
 /// The same of some members; [`Access::None`] too where the kernel must copy and one of the team
 /// says that its kernel does not.
-pub fn access_to(turn: &Turn<'_>, side: Side, members: impl IntoIterator<Item = usize>) -> Access {
+pub fn access_to(
+    turn: &OperationSlot<'_>,
+    side: BufferSide,
+    members: impl IntoIterator<Item = usize>,
+) -> BufferAccess {
     let all = members.into_iter();
     let worst = all.map(|member| access(turn, member, side)).min();
     match worst {
-        Some(Access::ByAddress) if any_says(turn, NO_KERNEL) => Access::None,
-        worst => worst.unwrap_or(Access::None),
+        Some(BufferAccess::ByAddress) if any_announced(turn, NO_KERNEL) => BufferAccess::None,
+        worst => worst.unwrap_or(BufferAccess::None),
     }
 }
 
 /// Bytes of the buffer that a member has described.
-pub fn span_of(turn: &Turn<'_>, member: usize) -> usize {
+pub fn span_of(turn: &OperationSlot<'_>, member: usize) -> usize {
     turn.words(member)[5] as usize
 }
 
@@ -273,17 +298,22 @@ pub fn span_of(turn: &Turn<'_>, member: usize) -> usize {
 ///
 /// # Errors
 /// When it cannot be reached after all.
-pub fn open(turn: &Turn<'_>, member: usize, side: Side, bytes: usize) -> Result<Reached> {
+pub fn open(
+    turn: &OperationSlot<'_>,
+    member: usize,
+    side: BufferSide,
+    bytes: usize,
+) -> Result<PeerBuffer> {
     let [a, b, c, d, ..] = turn.words(member);
     let words = match side {
-        Side::Send => [a, b],
-        Side::Receive => [c, d],
+        BufferSide::Send => [a, b],
+        BufferSide::Receive => [c, d],
     };
     open_by(turn, member, words, bytes)
 }
 
 /// The words by which a member has offered the buffer that it sends from.
-pub fn words_to_send(turn: &Turn<'_>, member: usize) -> [u64; 2] {
+pub fn words_to_send(turn: &OperationSlot<'_>, member: usize) -> [u64; 2] {
     let [a, b, ..] = turn.words(member);
     [a, b]
 }
@@ -292,7 +322,12 @@ pub fn words_to_send(turn: &Turn<'_>, member: usize) -> [u64; 2] {
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_by(turn: &Turn<'_>, member: usize, words: [u64; 2], bytes: usize) -> Result<Reached> {
+pub fn open_by(
+    turn: &OperationSlot<'_>,
+    member: usize,
+    words: [u64; 2],
+    bytes: usize,
+) -> Result<PeerBuffer> {
     let peer = turn.rank(member);
     let reached = turn
         .team()
@@ -306,8 +341,8 @@ pub fn open_by(turn: &Turn<'_>, member: usize, words: [u64; 2], bytes: usize) ->
     })
 }
 
-impl From<ReachError> for Error {
-    fn from(error: ReachError) -> Error {
+impl From<PeerAccessError> for Error {
+    fn from(error: PeerAccessError) -> Error {
         let detail = error.to_string();
         match error.errno() {
             // Cells do not reach a rank that is gone either.

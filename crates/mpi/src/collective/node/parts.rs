@@ -159,12 +159,12 @@ impl OwnPart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mica_channel::memory::{Block, Layout, Shape};
+    use mica_channel::memory::{Block, Shape, TypeLayout};
     use std::sync::Arc;
 
     #[test]
     fn two_halves_are_the_whole() {
-        let byte = Layout::basic(1, 1).unwrap();
+        let byte = TypeLayout::basic(1, 1).unwrap();
         let shapes = |bytes: usize| {
             let pairs = Arc::new(byte.hvector(bytes as u64 / 2, 2, 4).unwrap());
             let plain = Shape::Contiguous { bytes };

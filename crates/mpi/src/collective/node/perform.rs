@@ -1,19 +1,19 @@
 //! A rank's part in a collective on an area, from what it does to the algorithm that does it.
 
-use super::What;
-use super::cells::{self, Among};
-use super::direct::{self, Direction, Rooted};
-use super::offers::{Cells, Copied};
+use super::CollectiveOperation;
+use super::cells::{self, RootMembers};
+use super::direct::{self, Rooted, RootedDirection};
+use super::offers::{CellFallback, DirectOutcome};
 use super::parts::RootBuffer;
 use super::reduce_cells::{self, Operands};
-use super::reduce_direct::{self, Terms};
-use super::team::Turn;
+use super::reduce_direct::{self, AgreedTerms};
+use super::team::OperationSlot;
 use crate::collective::place::Elements;
 use crate::error::Result;
 
 /// How an operation is to go; all ranks say alike, but for `offers`.
 #[derive(Clone, Copy, Debug)]
-pub enum How {
+pub enum PathChoice {
     /// Through cells, after the phase `base`.
     Cells {
         /// The phase before the first.
@@ -22,7 +22,7 @@ pub enum How {
     /// Directly, or through cells where that cannot be.
     Direct {
         /// Who copies where there is a root.
-        direction: Direction,
+        direction: RootedDirection,
         /// Let others reach this rank's buffers; who does not makes all go through cells.
         offers: bool,
     },
@@ -30,7 +30,7 @@ pub enum How {
 
 /// How it went, for all ranks alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Went {
+pub enum PathTaken {
     /// Through cells.
     Cells,
     /// Directly, by loads and stores.
@@ -43,14 +43,18 @@ pub enum Went {
 ///
 /// # Errors
 /// When another rank has called something else or takes part with another amount; those of the operator; when there is no memory.
-pub async fn perform(turn: &Turn<'_>, what: &What, how: How) -> Result<Went> {
+pub async fn perform(
+    turn: &OperationSlot<'_>,
+    what: &CollectiveOperation,
+    how: PathChoice,
+) -> Result<PathTaken> {
     let cells = match how {
-        How::Cells { base } => Cells {
+        PathChoice::Cells { base } => CellFallback {
             base,
             among: None,
             operand: None,
         },
-        How::Direct { direction, offers } => {
+        PathChoice::Direct { direction, offers } => {
             let (agreed, base) = match turn.may_go_by_address() {
                 true => turn.agree_on_cma(0).await?,
                 false => (false, 0),
@@ -59,26 +63,28 @@ pub async fn perform(turn: &Turn<'_>, what: &What, how: How) -> Result<Went> {
             let is_refused = reach.is_some_and(|reach| reach.cma_was_refused());
             // Not all see that alike: it only says what this rank offers and tries.
             let by_address = agreed && !is_refused;
-            let way = Terms { by_address, base };
+            let way = AgreedTerms { by_address, base };
             match directly(turn, what, direction, offers, way).await? {
-                Copied::Directly if by_address => return Ok(Went::ByAddress),
-                Copied::Directly => return Ok(Went::Mapped),
-                Copied::Not(cells) => cells,
+                DirectOutcome::Directly if by_address => return Ok(PathTaken::ByAddress),
+                DirectOutcome::Directly => return Ok(PathTaken::Mapped),
+                DirectOutcome::Not(cells) => cells,
             }
         }
     };
-    in_cells(turn, what, &cells).await.map(|()| Went::Cells)
+    in_cells(turn, what, &cells)
+        .await
+        .map(|()| PathTaken::Cells)
 }
 
 /// By direct copy, as far as all buffers can be reached.
 async fn directly(
-    turn: &Turn<'_>,
-    what: &What,
-    direction: Direction,
+    turn: &OperationSlot<'_>,
+    what: &CollectiveOperation,
+    direction: RootedDirection,
     offers: bool,
-    way: Terms,
-) -> Result<Copied> {
-    let (me, Terms { by_address, base }) = (turn.me(), way);
+    way: AgreedTerms,
+) -> Result<DirectOutcome> {
+    let (me, AgreedTerms { by_address, base }) = (turn.me(), way);
     let rooted = |root, to_root, whole, bytes: Option<usize>| Rooted {
         root,
         to_root,
@@ -90,8 +96,10 @@ async fn directly(
     };
     match what {
         // There is nothing to copy.
-        What::Barrier | What::Finalize => Ok(Copied::not(base + 1)),
-        What::Bcast { view, root } => {
+        CollectiveOperation::Barrier | CollectiveOperation::Finalize => {
+            Ok(DirectOutcome::not(base + 1))
+        }
+        CollectiveOperation::Bcast { view, root } => {
             let rooted = rooted(*root, false, true, Some(view.len()));
             match me == *root {
                 true => {
@@ -101,7 +109,7 @@ async fn directly(
                 false => rooted.at_other(turn, view).await,
             }
         }
-        What::Gather {
+        CollectiveOperation::Gather {
             send,
             parts,
             root,
@@ -119,10 +127,10 @@ async fn directly(
                         .await
                 }
                 (_, Some(send)) => rooted.at_other(turn, send).await,
-                (_, None) => Ok(Copied::Directly),
+                (_, None) => Ok(DirectOutcome::Directly),
             }
         }
-        What::Scatter {
+        CollectiveOperation::Scatter {
             parts,
             receive,
             root,
@@ -140,45 +148,45 @@ async fn directly(
                         .await
                 }
                 (_, Some(receive)) => rooted.at_other(turn, receive).await,
-                (_, None) => Ok(Copied::Directly),
+                (_, None) => Ok(DirectOutcome::Directly),
             }
         }
-        What::Allgather { send, parts } => {
+        CollectiveOperation::Allgather { send, parts } => {
             direct::allgather(turn, send.as_ref(), parts, by_address, base).await
         }
-        What::Alltoall { send, receive } => {
+        CollectiveOperation::Alltoall { send, receive } => {
             direct::alltoall(turn, send.as_ref(), receive, offers, by_address, base).await
         }
-        What::Reduce {
+        CollectiveOperation::Reduce {
             reduction,
             send,
             result,
             root,
         } => {
             let Some(operands) = Operands::dense(reduction, own(send, result)) else {
-                return Ok(Copied::not(base + 1));
+                return Ok(DirectOutcome::not(base + 1));
             };
             reduce_direct::reduce(turn, operands, result.as_ref(), *root, way).await
         }
-        What::ReduceScatter {
+        CollectiveOperation::ReduceScatter {
             reduction,
             send,
             counts,
             result,
         } => {
             let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
-                return Ok(Copied::not(base + 1));
+                return Ok(DirectOutcome::not(base + 1));
             };
             reduce_direct::reduce_scatter(turn, operands, counts, result, way).await
         }
-        What::Scan {
+        CollectiveOperation::Scan {
             reduction,
             send,
             result,
             exclusive,
         } => {
             let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
-                return Ok(Copied::not(base + 1));
+                return Ok(DirectOutcome::not(base + 1));
             };
             reduce_direct::scan(turn, operands, result, *exclusive, way).await
         }
@@ -186,18 +194,24 @@ async fn directly(
 }
 
 /// Through cells.
-async fn in_cells(turn: &Turn<'_>, what: &What, cells: &Cells) -> Result<()> {
+async fn in_cells(
+    turn: &OperationSlot<'_>,
+    what: &CollectiveOperation,
+    cells: &CellFallback,
+) -> Result<()> {
     // The others learn that this rank has left.
     what.check_longest(turn.team())?;
-    let (base, among) = (cells.base, Among(cells.among.as_deref()));
+    let (base, among) = (cells.base, RootMembers(cells.among.as_deref()));
     let kept = cells.operand.as_ref();
     match what {
-        What::Barrier | What::Finalize => cells::barrier(turn).await,
-        What::Bcast { view, root } => cells::bcast(turn, view, *root, among, base).await,
-        What::Gather {
+        CollectiveOperation::Barrier | CollectiveOperation::Finalize => cells::barrier(turn).await,
+        CollectiveOperation::Bcast { view, root } => {
+            cells::bcast(turn, view, *root, among, base).await
+        }
+        CollectiveOperation::Gather {
             send, parts, root, ..
         } => cells::gather(turn, send.as_ref(), parts.as_ref(), *root, among, base).await,
-        What::Scatter {
+        CollectiveOperation::Scatter {
             parts,
             receive,
             root,
@@ -206,11 +220,13 @@ async fn in_cells(turn: &Turn<'_>, what: &What, cells: &Cells) -> Result<()> {
             let told = (among, bytes.is_some());
             cells::scatter(turn, parts.as_ref(), receive.as_ref(), *root, told, base).await
         }
-        What::Allgather { send, parts } => cells::allgather(turn, send.as_ref(), parts, base).await,
-        What::Alltoall { send, receive } => {
+        CollectiveOperation::Allgather { send, parts } => {
+            cells::allgather(turn, send.as_ref(), parts, base).await
+        }
+        CollectiveOperation::Alltoall { send, receive } => {
             cells::alltoall(turn, send.as_ref(), receive, what.bytes(), base).await
         }
-        What::Reduce {
+        CollectiveOperation::Reduce {
             reduction,
             send,
             result,
@@ -219,7 +235,7 @@ async fn in_cells(turn: &Turn<'_>, what: &What, cells: &Cells) -> Result<()> {
             let operands = Operands::spaced(reduction, kept.unwrap_or_else(|| own(send, result)))?;
             reduce_cells::reduce(turn, operands, result.as_ref(), *root, base).await
         }
-        What::ReduceScatter {
+        CollectiveOperation::ReduceScatter {
             reduction,
             send,
             counts,
@@ -229,7 +245,7 @@ async fn in_cells(turn: &Turn<'_>, what: &What, cells: &Cells) -> Result<()> {
             let operands = Operands::spaced(reduction, own)?;
             reduce_cells::reduce_scatter(turn, operands, counts, result, base).await
         }
-        What::Scan {
+        CollectiveOperation::Scan {
             reduction,
             send,
             result,

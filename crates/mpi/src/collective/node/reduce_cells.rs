@@ -9,7 +9,7 @@ use mica_channel::memory::{Block, Region};
 
 use super::cells::{phase, pieces};
 use super::operands::{share, stride};
-use super::team::Turn;
+use super::team::OperationSlot;
 use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
 use crate::constants as c;
@@ -87,7 +87,7 @@ impl<'a> Operands<'a> {
     /// has published lies in the others' caches by now, so its own comes from where it was, unless the result is to go there.
     fn of(
         &self,
-        turn: &Turn<'_>,
+        turn: &OperationSlot<'_>,
         member: usize,
         first: usize,
         cell: Region,
@@ -105,18 +105,18 @@ impl<'a> Operands<'a> {
     }
 
     /// Whether everybody reduces for itself.
-    fn is_short(&self, turn: &Turn<'_>) -> bool {
+    fn is_short(&self, turn: &OperationSlot<'_>) -> bool {
         self.bytes() <= alone_max(turn.size()).min(turn.team().cell_bytes())
     }
 
     /// Puts the whole operand where others find it: in the line or in the cell.
-    fn bring_all(&self, turn: &Turn<'_>, base: u32) -> Result<()> {
+    fn bring_all(&self, turn: &OperationSlot<'_>, base: u32) -> Result<()> {
         let place = self.whole(turn, turn.me(), base);
         self.bring(0, self.reduction.count, place)
     }
 
     /// Where a member's whole operand is.
-    fn whole<'t>(&self, turn: &Turn<'t>, member: usize, base: u32) -> &'t Region {
+    fn whole<'t>(&self, turn: &OperationSlot<'t>, member: usize, base: u32) -> &'t Region {
         match self.in_line(base) {
             true => turn.inline_region(member),
             false => turn.cell(member),
@@ -130,7 +130,7 @@ impl<'a> Operands<'a> {
     /// Reduces the whole operands of the first `members` members to `result`.
     fn reduce_all(
         &self,
-        turn: &Turn<'_>,
+        turn: &OperationSlot<'_>,
         base: u32,
         members: usize,
         result: &Region,
@@ -145,7 +145,7 @@ impl<'a> Operands<'a> {
 
 /// Allreduce: to everybody's `result`. Reduce: to the root's, the others have none.
 pub async fn reduce(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: Option<&Elements>,
     root: Option<usize>,
@@ -226,10 +226,10 @@ pub async fn reduce(
 
 /// An allreduce of a short vector by many: partial results go up the tree, the result comes down.
 async fn up_and_down(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: &Elements,
-    tree: &super::shape::Tree,
+    tree: &super::shape::MemberTree,
     base: u32,
 ) -> Result<()> {
     let (me, reduction) = (turn.me(), operands.reduction);
@@ -263,7 +263,7 @@ async fn up_and_down(
 /// Reduce-scatter: block `j`, of `counts[j]` elements, of the reduced vector to rank `j`'s `result`. In place, the operand is where the result
 /// goes.
 pub async fn reduce_scatter(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     operands: Operands<'_>,
     counts: &[usize],
     result: &Elements,
@@ -314,7 +314,7 @@ pub async fn reduce_scatter(
 
 /// Scan: `x0 op ... xi` to rank `i`'s `result`; exclusive: without `xi`, and rank 0's is left alone.
 pub async fn scan(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: &Elements,
     exclusive: bool,

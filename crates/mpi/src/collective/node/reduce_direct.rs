@@ -8,16 +8,16 @@
 //! refused any more; where the kernel copies, who works in place has kept a copy of its operand.
 //! The order of operands is that of the ranks, as through cells.
 
-use mica_channel::direct::Reached;
+use mica_channel::direct::PeerBuffer;
 use mica_channel::memory::{Block, Region, Shape, View};
 
 use super::offers::{
-    Access, Cells, Copied, Offer, Side, access_to, access_to_all, any_in_place, describe_operands,
-    open, settle,
+    BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer, access_to, access_to_all,
+    any_in_place, describe_operands, open, settle,
 };
 use super::operands::share;
 use super::reduce_cells::Operands;
-use super::team::Turn;
+use super::team::OperationSlot;
 use crate::collective::place::Elements;
 use crate::error::{Error, Result};
 
@@ -29,7 +29,7 @@ const BLOCK_BY_ADDRESS: usize = 64 << 10;
 
 /// What all ranks know alike of an operation.
 #[derive(Debug, Clone, Copy)]
-pub struct Terms {
+pub struct AgreedTerms {
     /// All ranks can be reached by address.
     pub by_address: bool,
     /// The phase that came before.
@@ -39,7 +39,7 @@ pub struct Terms {
 /// Everybody's vectors, as this rank reaches them.
 struct Vectors {
     /// Operands; `None`: this rank's own.
-    sources: Vec<Option<Reached>>,
+    sources: Vec<Option<PeerBuffer>>,
     /// Copies of blocks that cannot be read in place, one for each rank.
     copies: Option<Region>,
     /// Bytes of a block.
@@ -49,12 +49,12 @@ struct Vectors {
 
 impl Vectors {
     /// Opens the operands, of which this rank's own is at `own`; all have `bytes` bytes.
-    fn open(turn: &Turn<'_>, own: Region, bytes: usize, stride: usize) -> Result<Vectors> {
+    fn open(turn: &OperationSlot<'_>, own: Region, bytes: usize, stride: usize) -> Result<Vectors> {
         let me = turn.me();
         let sources = (0..turn.size())
             .map(|member| match member == me {
                 true => Ok(None),
-                false => open(turn, member, Side::Send, bytes).map(Some),
+                false => open(turn, member, BufferSide::Send, bytes).map(Some),
             })
             .collect::<Result<Vec<_>>>()?;
         let by_address = sources.iter().flatten().any(|source| !source.is_window());
@@ -103,7 +103,7 @@ fn blocks(range: std::ops::Range<usize>, block: usize) -> impl Iterator<Item = (
 }
 
 /// What all know of an operation once everybody has described its vectors.
-struct Met {
+struct VectorAccess {
     /// The phase that it ended with.
     base: u32,
     /// Somebody's result goes where its operand is.
@@ -115,12 +115,12 @@ struct Met {
 /// Says what this rank has, and waits for what the others have. `None` where not all can be
 /// reached. `result`: where this rank's result is to go.
 async fn meet(
-    turn: &Turn<'_>,
-    offers: &(Offer, Offer),
+    turn: &OperationSlot<'_>,
+    offers: &(OfferedBuffer, OfferedBuffer),
     operands: &Operands<'_>,
     (result, targets): (Option<&Elements>, std::ops::Range<usize>),
-    way: Terms,
-) -> Result<Option<Met>> {
+    way: AgreedTerms,
+) -> Result<Option<VectorAccess>> {
     let bytes = operands.bytes();
     let mine = result.is_some_and(|result| result.same_place(operands.own));
     describe_operands(turn, &offers.0, &offers.1, bytes, mine);
@@ -128,16 +128,16 @@ async fn meet(
     turn.publish(base);
     turn.all_reached(base).await?;
     turn.expect_bytes_of_all(bytes)?;
-    let read = access_to_all(turn, Side::Send);
+    let read = access_to_all(turn, BufferSide::Send);
     let written = match targets.is_empty() {
-        true => Access::Window,
-        false => access_to(turn, Side::Receive, targets),
+        true => BufferAccess::Window,
+        false => access_to(turn, BufferSide::Receive, targets),
     };
     let access = read.min(written);
-    if access == Access::None {
+    if access == BufferAccess::None {
         return Ok(None);
     }
-    let kept = match mine && access == Access::ByAddress {
+    let kept = match mine && access == BufferAccess::ByAddress {
         true => {
             let kept = Block::allocate(bytes)?;
             plain(&kept, bytes).copy_from(&plain(&operands.own.region(0), bytes));
@@ -145,18 +145,18 @@ async fn meet(
         }
         false => None,
     };
-    Ok(Some(Met {
+    Ok(Some(VectorAccess {
         base,
         in_place: any_in_place(turn),
         kept,
     }))
 }
 
-impl Met {
+impl VectorAccess {
     /// Before anybody stores to others: where somebody works in place, all wait here until all
     /// have `opened` what they need. False if one has not, and cells are to do it after this
     /// phase.
-    async fn may_store<T>(&mut self, turn: &Turn<'_>, opened: &Result<T>) -> Result<bool> {
+    async fn may_store<T>(&mut self, turn: &OperationSlot<'_>, opened: &Result<T>) -> Result<bool> {
         if !self.in_place {
             return Ok(true);
         }
@@ -171,15 +171,19 @@ impl Met {
 }
 
 /// This rank is done with the others' vectors; waits until they are with its own.
-async fn part(turn: &Turn<'_>, met: Met, outcome: Result<()>) -> Result<Copied> {
+async fn part(
+    turn: &OperationSlot<'_>,
+    met: VectorAccess,
+    outcome: Result<()>,
+) -> Result<DirectOutcome> {
     let (base, outcome) = (met.base + 1, settle(turn, outcome));
     // After an error, too: the others wait for this rank.
     turn.publish(base);
     turn.all_reached(base).await?;
     outcome?;
     Ok(match turn.has_any_refused() {
-        false => Copied::Directly,
-        true => Copied::Not(Cells {
+        false => DirectOutcome::Directly,
+        true => DirectOutcome::Not(CellFallback {
             base,
             among: None,
             operand: met.kept,
@@ -192,38 +196,41 @@ async fn part(turn: &Turn<'_>, met: Met, outcome: Result<()>) -> Result<Copied> 
 /// # Errors
 /// When another rank has called something else or takes part with another amount.
 pub async fn reduce(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: Option<&Elements>,
     root: Option<usize>,
-    way: Terms,
-) -> Result<Copied> {
+    way: AgreedTerms,
+) -> Result<DirectOutcome> {
     let (me, size, bytes) = (turn.me(), turn.size(), operands.bytes());
     let own = operands.own.region(0);
     let mine = result.filter(|_| root.is_none_or(|root| root == me));
-    let source = Offer::of(turn, own.address(), bytes, way.by_address);
+    let source = OfferedBuffer::of(turn, own.address(), bytes, way.by_address);
     let offers = match mine {
         Some(result) => {
             let target = result.region(0).address();
-            (source, Offer::of(turn, target, bytes, way.by_address))
+            (
+                source,
+                OfferedBuffer::of(turn, target, bytes, way.by_address),
+            )
         }
-        None => (source, Offer::NONE),
+        None => (source, OfferedBuffer::NONE),
     };
     let targets = || root.map_or(0..size, |root| root..root + 1);
     let Some(mut met) = meet(turn, &offers, &operands, (mine, targets()), way).await? else {
-        return Ok(Copied::not(way.base + 1));
+        return Ok(DirectOutcome::not(way.base + 1));
     };
     let open_all = || -> Result<_> {
         let vectors = Vectors::open(turn, own.clone(), bytes, operands.stride)?;
         let others = targets()
             .filter(|&member| member != me)
-            .map(|member| open(turn, member, Side::Receive, bytes))
+            .map(|member| open(turn, member, BufferSide::Receive, bytes))
             .collect::<Result<Vec<_>>>()?;
         Ok((vectors, others))
     };
     let opened = open_all();
     if !met.may_store(turn, &opened).await? {
-        return Ok(Copied::not(met.base));
+        return Ok(DirectOutcome::not(met.base));
     }
     let work = || -> Result<()> {
         let (vectors, others) = opened?;
@@ -263,19 +270,19 @@ pub async fn reduce(
 /// # Errors
 /// As [`reduce`].
 pub async fn reduce_scatter(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     operands: Operands<'_>,
     counts: &[usize],
     result: &Elements,
-    way: Terms,
-) -> Result<Copied> {
+    way: AgreedTerms,
+) -> Result<DirectOutcome> {
     let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
     let own = operands.own.region(0);
-    let source = Offer::of(turn, own.address(), bytes, way.by_address);
-    let offers = (source, Offer::NONE);
+    let source = OfferedBuffer::of(turn, own.address(), bytes, way.by_address);
+    let offers = (source, OfferedBuffer::NONE);
     // Nobody stores to others, and what is in place is not overwritten before all are done.
     let Some(met) = meet(turn, &offers, &operands, (None, 0..0), way).await? else {
-        return Ok(Copied::not(way.base + 1));
+        return Ok(DirectOutcome::not(way.base + 1));
     };
     let first: usize = counts[..me].iter().sum();
     let mine = counts[me] * stride;
@@ -298,7 +305,7 @@ pub async fn reduce_scatter(
     };
     let outcome = work();
     let done = part(turn, met, outcome).await?;
-    if let (Some(beside), Copied::Directly) = (beside, &done) {
+    if let (Some(beside), DirectOutcome::Directly) = (beside, &done) {
         plain(&result.region(0), mine).copy_from(&plain(&beside, mine));
     }
     Ok(done)
@@ -310,21 +317,21 @@ pub async fn reduce_scatter(
 /// # Errors
 /// As [`reduce`].
 pub async fn scan(
-    turn: &Turn<'_>,
+    turn: &OperationSlot<'_>,
     operands: Operands<'_>,
     result: &Elements,
     exclusive: bool,
-    way: Terms,
-) -> Result<Copied> {
+    way: AgreedTerms,
+) -> Result<DirectOutcome> {
     let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
     let own = operands.own.region(0);
     let to = result.region(0);
     let offers = (
-        Offer::of(turn, own.address(), bytes, way.by_address),
-        Offer::of(turn, to.address(), bytes, way.by_address),
+        OfferedBuffer::of(turn, own.address(), bytes, way.by_address),
+        OfferedBuffer::of(turn, to.address(), bytes, way.by_address),
     );
     let Some(mut met) = meet(turn, &offers, &operands, (Some(result), 0..size), way).await? else {
-        return Ok(Copied::not(way.base + 1));
+        return Ok(DirectOutcome::not(way.base + 1));
     };
     let reduction = operands.reduction;
     let open_all = || -> Result<_> {
@@ -332,14 +339,14 @@ pub async fn scan(
         let targets = (0..size)
             .map(|member| match member == me {
                 true => Ok(None),
-                false => open(turn, member, Side::Receive, bytes).map(Some),
+                false => open(turn, member, BufferSide::Receive, bytes).map(Some),
             })
             .collect::<Result<Vec<_>>>()?;
         Ok((vectors, targets))
     };
     let opened = open_all();
     if !met.may_store(turn, &opened).await? {
-        return Ok(Copied::not(met.base));
+        return Ok(DirectOutcome::not(met.base));
     }
     let work = || -> Result<()> {
         let (vectors, targets) = opened?;

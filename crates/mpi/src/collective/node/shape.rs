@@ -6,11 +6,11 @@
 //! order, so that a reduction up the tree keeps the order of operands; where members of one cache are not neighbours in that order,
 //! groups are cut by number only.
 
-use mica_node::topology::{Level, Place, level_between};
+use mica_node::topology::{CorePlace, Level, level_between};
 
 /// A node of the tree: who gathers at whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tree {
+pub struct MemberTree {
     /// Where this member gathers; `None` at the root, which is member 0.
     pub parent: Option<usize>,
     /// Who gathers here, in order. Child `i` speaks for all members from itself up to the next child, so results may be combined
@@ -21,14 +21,14 @@ pub struct Tree {
 /// Members up to which everybody looks at everybody.
 pub const FLAT_MAX: usize = 16;
 
-impl Tree {
+impl MemberTree {
     /// The place of member `me` in the tree over members at `places`, in which nobody has more than `fan` (at least 2) children.
     ///
     /// # Panics
     /// If `me` is no member.
-    pub fn new(me: usize, places: &[Place], fan: usize) -> Tree {
+    pub fn new(me: usize, places: &[CorePlace], fan: usize) -> MemberTree {
         assert!(me < places.len(), "member {me} of {}", places.len());
-        let mut tree = Tree {
+        let mut tree = MemberTree {
             parent: None,
             children: Vec::new(),
         };
@@ -49,7 +49,7 @@ impl Tree {
 /// Puts neighbours among `leaders` that are `near` the first of them under it, at most `fan` at a time. Gives the new leaders.
 fn join(
     me: usize,
-    tree: &mut Tree,
+    tree: &mut MemberTree,
     leaders: Vec<usize>,
     fan: usize,
     near: impl Fn(usize, usize) -> bool,
@@ -80,23 +80,23 @@ fn join(
 mod tests {
     use super::*;
 
-    fn place(package: u32, shared_cache: u32, core: u32) -> Place {
-        Place {
+    fn place(package: u32, shared_cache: u32, core: u32) -> CorePlace {
+        CorePlace {
             package,
             shared_cache,
             core,
-            ..Place::UNKNOWN
+            ..CorePlace::UNKNOWN
         }
     }
 
-    fn trees(places: &[Place], fan: usize) -> Vec<Tree> {
+    fn trees(places: &[CorePlace], fan: usize) -> Vec<MemberTree> {
         (0..places.len())
-            .map(|me| Tree::new(me, places, fan))
+            .map(|me| MemberTree::new(me, places, fan))
             .collect()
     }
 
     /// Members that a member speaks for, in the order in which it would combine them.
-    fn spoken_for(trees: &[Tree], member: usize) -> Vec<usize> {
+    fn spoken_for(trees: &[MemberTree], member: usize) -> Vec<usize> {
         let below = trees[member].children.iter();
         std::iter::once(member)
             .chain(below.flat_map(|&child| spoken_for(trees, child)))
@@ -107,7 +107,7 @@ mod tests {
     fn every_member_is_reached_once_and_in_order() {
         for size in 1..70 {
             for fan in [2, 3, 8] {
-                let places: Vec<Place> =
+                let places: Vec<CorePlace> =
                     (0..size as u32).map(|i| place(i / 12, i / 5, i)).collect();
                 let trees = trees(&places, fan);
                 assert_eq!(spoken_for(&trees, 0), (0..size).collect::<Vec<_>>());
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn groups_follow_caches_and_packages() {
         // Two packages of two caches of four.
-        let places: Vec<Place> = (0..16).map(|i| place(i / 8, i / 4, i)).collect();
+        let places: Vec<CorePlace> = (0..16).map(|i| place(i / 8, i / 4, i)).collect();
         let trees = trees(&places, 8);
         assert_eq!(trees[0].children, [1, 2, 3, 4, 8]);
         assert_eq!(trees[8].children, [9, 10, 11, 12]);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn members_dealt_around_still_make_a_tree() {
-        let places: Vec<Place> = (0..24).map(|i| place(i % 2, i % 6, i)).collect();
+        let places: Vec<CorePlace> = (0..24).map(|i| place(i % 2, i % 6, i)).collect();
         let trees = trees(&places, 4);
         assert_eq!(spoken_for(&trees, 0), (0..24).collect::<Vec<_>>());
     }

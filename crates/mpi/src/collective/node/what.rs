@@ -7,11 +7,11 @@ use mica_policy::collective::Collective;
 
 use super::Parts;
 use super::operands::stride;
-use super::team::Team;
-use crate::collective::place::{Blocks, Elements, Place};
+use super::team::NodeGroup;
+use crate::collective::place::{Blocks, Elements, RankPlace};
 use crate::collective::reduction::Reduction;
 use crate::collective::schedule::Schedule;
-use crate::collective::thresholds::Thresholds;
+use crate::collective::thresholds::MessageThresholds;
 use crate::collective::{
     allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan,
 };
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 /// A collective among ranks of an intra-communicator, with this rank's buffers. A buffer that is `None` is left out by
 /// `MPI_IN_PLACE`, or is that of another rank.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum CollectiveOperation {
     /// `MPI_Barrier`.
     Barrier,
     /// `MPI_Finalize`, on `MPI_COMM_WORLD`: a barrier that no other call goes together with.
@@ -104,31 +104,31 @@ pub enum What {
     },
 }
 
-impl What {
+impl CollectiveOperation {
     /// Which collective it is.
     #[inline]
     pub fn collective(&self) -> Collective {
         match self {
-            What::Barrier | What::Finalize => Collective::Barrier,
-            What::Bcast { .. } => Collective::Bcast,
-            What::Gather { .. } => Collective::Gather,
-            What::Scatter { .. } => Collective::Scatter,
-            What::Allgather { .. } => Collective::Allgather,
-            What::Alltoall { .. } => Collective::Alltoall,
-            What::Reduce { root: None, .. } => Collective::Allreduce,
-            What::Reduce { .. } => Collective::Reduce,
-            What::ReduceScatter { .. } => Collective::ReduceScatter,
-            What::Scan { .. } => Collective::Scan,
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize => Collective::Barrier,
+            CollectiveOperation::Bcast { .. } => Collective::Bcast,
+            CollectiveOperation::Gather { .. } => Collective::Gather,
+            CollectiveOperation::Scatter { .. } => Collective::Scatter,
+            CollectiveOperation::Allgather { .. } => Collective::Allgather,
+            CollectiveOperation::Alltoall { .. } => Collective::Alltoall,
+            CollectiveOperation::Reduce { root: None, .. } => Collective::Allreduce,
+            CollectiveOperation::Reduce { .. } => Collective::Reduce,
+            CollectiveOperation::ReduceScatter { .. } => Collective::ReduceScatter,
+            CollectiveOperation::Scan { .. } => Collective::Scan,
         }
     }
 
     /// The rank that sends to all others, or receives from them, if there is one.
     pub fn root(&self) -> Option<usize> {
         match self {
-            What::Bcast { root, .. } | What::Gather { root, .. } | What::Scatter { root, .. } => {
-                Some(*root)
-            }
-            What::Reduce { root, .. } => *root,
+            CollectiveOperation::Bcast { root, .. }
+            | CollectiveOperation::Gather { root, .. }
+            | CollectiveOperation::Scatter { root, .. } => Some(*root),
+            CollectiveOperation::Reduce { root, .. } => *root,
             _ => None,
         }
     }
@@ -141,9 +141,9 @@ impl What {
 
     fn reduction(&self) -> Option<&Reduction> {
         match self {
-            What::Reduce { reduction, .. }
-            | What::ReduceScatter { reduction, .. }
-            | What::Scan { reduction, .. } => Some(reduction),
+            CollectiveOperation::Reduce { reduction, .. }
+            | CollectiveOperation::ReduceScatter { reduction, .. }
+            | CollectiveOperation::Scan { reduction, .. } => Some(reduction),
             _ => None,
         }
     }
@@ -152,18 +152,18 @@ impl What {
     #[inline]
     pub fn bytes(&self) -> Option<usize> {
         match self {
-            What::Barrier | What::Finalize => Some(0),
-            What::Bcast { view, .. } => Some(view.len()),
-            What::Gather { bytes, .. } | What::Scatter { bytes, .. } => *bytes,
-            What::Allgather { parts, .. } => Some(parts.longest()),
-            What::Alltoall { receive, .. } => match receive {
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize => Some(0),
+            CollectiveOperation::Bcast { view, .. } => Some(view.len()),
+            CollectiveOperation::Gather { bytes, .. }
+            | CollectiveOperation::Scatter { bytes, .. } => *bytes,
+            CollectiveOperation::Allgather { parts, .. } => Some(parts.longest()),
+            CollectiveOperation::Alltoall { receive, .. } => match receive {
                 Parts::Even(blocks, _) => Some(blocks.bytes()),
                 Parts::Each(_) => None,
             },
-            What::Reduce { reduction, .. } | What::Scan { reduction, .. } => {
-                Some(reduction.bytes())
-            }
-            What::ReduceScatter {
+            CollectiveOperation::Reduce { reduction, .. }
+            | CollectiveOperation::Scan { reduction, .. } => Some(reduction.bytes()),
+            CollectiveOperation::ReduceScatter {
                 reduction, counts, ..
             } => {
                 let longest = counts.iter().copied().max().unwrap_or(0);
@@ -175,13 +175,15 @@ impl What {
     /// Bytes of the longest part of this rank's own.
     pub fn longest(&self) -> usize {
         match self {
-            What::Gather {
+            CollectiveOperation::Gather {
                 parts: Some(parts), ..
             }
-            | What::Scatter {
+            | CollectiveOperation::Scatter {
                 parts: Some(parts), ..
             } => parts.longest(),
-            What::Alltoall { send, receive } => send.as_ref().unwrap_or(receive).longest(),
+            CollectiveOperation::Alltoall { send, receive } => {
+                send.as_ref().unwrap_or(receive).longest()
+            }
             _ => self.bytes().unwrap_or(0),
         }
     }
@@ -190,23 +192,27 @@ impl What {
     #[inline]
     pub fn own_bytes(&self, me: usize) -> usize {
         match self {
-            What::Gather {
+            CollectiveOperation::Gather {
                 send: Some(send), ..
             } => send.len(),
-            What::Scatter { bytes, receive, .. } => match (bytes, receive) {
+            CollectiveOperation::Scatter { bytes, receive, .. } => match (bytes, receive) {
                 (Some(bytes), _) => *bytes,
                 (None, receive) => receive.as_ref().map_or(0, View::len),
             },
-            What::Alltoall { .. } => self.bytes().unwrap_or(0),
-            What::Gather { .. } | What::Barrier | What::Finalize => 0,
-            What::Bcast { view, .. } => view.len(),
-            What::Allgather { send, parts } => match send {
+            CollectiveOperation::Alltoall { .. } => self.bytes().unwrap_or(0),
+            CollectiveOperation::Gather { .. }
+            | CollectiveOperation::Barrier
+            | CollectiveOperation::Finalize => 0,
+            CollectiveOperation::Bcast { view, .. } => view.len(),
+            CollectiveOperation::Allgather { send, parts } => match send {
                 Some(send) => send.len(),
                 None => parts.len(me),
             },
-            What::Reduce { reduction, .. }
-            | What::ReduceScatter { reduction, .. }
-            | What::Scan { reduction, .. } => reduction.count * stride(reduction).unwrap_or(0),
+            CollectiveOperation::Reduce { reduction, .. }
+            | CollectiveOperation::ReduceScatter { reduction, .. }
+            | CollectiveOperation::Scan { reduction, .. } => {
+                reduction.count * stride(reduction).unwrap_or(0)
+            }
         }
     }
 
@@ -214,30 +220,34 @@ impl What {
     #[inline]
     pub fn brought(&self, me: usize) -> usize {
         match self {
-            What::Barrier | What::Finalize => 0,
-            What::Bcast { view, root } if *root == me => view.len(),
-            What::Bcast { .. } => 0,
-            What::Gather { send, .. } => send.as_ref().map_or(0, View::len),
-            What::Scatter { parts, .. } => parts.as_ref().map_or(0, Parts::total),
-            What::Allgather { parts, .. } => parts.len(me),
-            What::Alltoall { send, receive } => send.as_ref().unwrap_or(receive).total(),
-            What::Reduce { reduction, .. }
-            | What::ReduceScatter { reduction, .. }
-            | What::Scan { reduction, .. } => reduction.bytes(),
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize => 0,
+            CollectiveOperation::Bcast { view, root } if *root == me => view.len(),
+            CollectiveOperation::Bcast { .. } => 0,
+            CollectiveOperation::Gather { send, .. } => send.as_ref().map_or(0, View::len),
+            CollectiveOperation::Scatter { parts, .. } => parts.as_ref().map_or(0, Parts::total),
+            CollectiveOperation::Allgather { parts, .. } => parts.len(me),
+            CollectiveOperation::Alltoall { send, receive } => {
+                send.as_ref().unwrap_or(receive).total()
+            }
+            CollectiveOperation::Reduce { reduction, .. }
+            | CollectiveOperation::ReduceScatter { reduction, .. }
+            | CollectiveOperation::Scan { reduction, .. } => reduction.bytes(),
         }
     }
 
     /// Whether all ranks know that there is nothing to do.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        !matches!(self, What::Barrier | What::Finalize)
-            && self.bytes() == Some(0)
+        !matches!(
+            self,
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize
+        ) && self.bytes() == Some(0)
             && self.reduction().is_none_or(|r| r.count == 0)
     }
 
     /// Whether the team's cells can carry it, as far as all know its amounts: its operands fit in, and it has not too many
     /// pieces.
-    pub fn fits(&self, team: &Team) -> bool {
+    pub fn fits(&self, team: &NodeGroup) -> bool {
         let most = team.most_bytes(self.collective());
         if self.bytes().is_some_and(|bytes| bytes > most) {
             return false;
@@ -254,11 +264,13 @@ impl What {
     ///
     /// # Errors
     /// `MPI_ERR_COUNT`.
-    pub fn check_longest(&self, team: &Team) -> Result<()> {
+    pub fn check_longest(&self, team: &NodeGroup) -> Result<()> {
         let own = self.own_bytes(team.me());
         let longest = match self {
             // The longest part is among these.
-            What::Reduce { .. } | What::ReduceScatter { .. } | What::Scan { .. } => own,
+            CollectiveOperation::Reduce { .. }
+            | CollectiveOperation::ReduceScatter { .. }
+            | CollectiveOperation::Scan { .. } => own,
             _ => self.longest().max(own),
         };
         let most = team.most_bytes(self.collective());
@@ -286,17 +298,19 @@ impl What {
     ///
     /// # Errors
     /// When memory for temporary buffers cannot be had.
-    pub fn messages(&self, me: Place, limits: &Thresholds) -> Result<Schedule> {
+    pub fn messages(&self, me: RankPlace, limits: &MessageThresholds) -> Result<Schedule> {
         match self {
-            What::Barrier | What::Finalize => Ok(barrier::build(me)),
-            What::Bcast { view, root } => bcast::build(me, limits, view.clone(), *root),
-            What::Gather {
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize => Ok(barrier::build(me)),
+            CollectiveOperation::Bcast { view, root } => {
+                bcast::build(me, limits, view.clone(), *root)
+            }
+            CollectiveOperation::Gather {
                 send, parts, root, ..
             } => match self.parts_at_root(parts.as_ref()) {
                 AtRoot::Each(views) => Ok(gather::gather_linear(me, send.clone(), views, *root)),
                 AtRoot::Even(blocks) => gather::gather(me, limits, send.clone(), blocks, *root),
             },
-            What::Scatter {
+            CollectiveOperation::Scatter {
                 parts,
                 receive,
                 root,
@@ -307,11 +321,11 @@ impl What {
                 }
                 AtRoot::Even(blocks) => gather::scatter(me, limits, blocks, receive.clone(), *root),
             },
-            What::Allgather { send, parts } => match parts {
+            CollectiveOperation::Allgather { send, parts } => match parts {
                 Parts::Even(blocks, _) => allgather::build(me, limits, send.clone(), blocks),
                 Parts::Each(views) => Ok(allgather::ring(me, send.clone(), views)),
             },
-            What::Alltoall { send, receive } => match (send, receive) {
+            CollectiveOperation::Alltoall { send, receive } => match (send, receive) {
                 (Some(Parts::Even(send, _)), Parts::Even(receive, _)) => {
                     alltoall::build(me, limits, Some(send), receive)
                 }
@@ -322,7 +336,7 @@ impl What {
                 }
                 (None, Parts::Each(receive)) => alltoall::swap(me, receive),
             },
-            What::Reduce {
+            CollectiveOperation::Reduce {
                 reduction,
                 send,
                 result,
@@ -333,27 +347,27 @@ impl What {
                     .expect("an allreduce has a receive buffer everywhere");
                 allreduce::build(me, limits, reduction, send.as_ref(), result)
             }
-            What::Reduce {
+            CollectiveOperation::Reduce {
                 reduction,
                 send,
                 result,
                 root: Some(root),
             } => reduce::build(me, limits, reduction, send.as_ref(), result.as_ref(), *root),
-            What::ReduceScatter {
+            CollectiveOperation::ReduceScatter {
                 reduction,
                 send,
                 counts,
                 result,
             } => reduce_scatter::build(me, limits, reduction, counts, send.as_ref(), result),
-            What::Scan {
+            CollectiveOperation::Scan {
                 reduction,
                 send,
                 result,
                 exclusive,
             } => {
                 let kind = match exclusive {
-                    true => scan::Kind::Exclusive,
-                    false => scan::Kind::Inclusive,
+                    true => scan::ScanKind::Exclusive,
+                    false => scan::ScanKind::Inclusive,
                 };
                 scan::build(me, kind, reduction, send.as_ref(), result)
             }

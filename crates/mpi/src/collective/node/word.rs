@@ -21,7 +21,7 @@
 use mica_channel::area::TURNS;
 use mica_policy::collective::Collective;
 
-use super::What;
+use super::CollectiveOperation;
 
 const BEFORE_AT: u32 = 42;
 const REFUSED_AT: u32 = 47;
@@ -36,7 +36,7 @@ const _: () = assert!(LAG_MAX < 1 << (TIME_AT - LAG_AT) && TURNS.is_power_of_two
 /// What all members of a team must call alike: the collective (from bit 8 on), whether it copies directly (bit 7), and its root
 /// (as far as seven bits tell).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind(u16);
+pub struct OperationKind(u16);
 
 const DIRECTLY: u16 = 1 << 7;
 const COLLECTIVE_AT: u32 = 8;
@@ -81,26 +81,26 @@ const EXSCAN: u16 = Collective::ALL.len() as u16 + 1;
 const FINALIZE: u16 = EXSCAN + 1;
 const _: () = assert!(FINALIZE < 1 << (64 - KIND_AT - COLLECTIVE_AT));
 
-impl From<Collective> for Kind {
+impl From<Collective> for OperationKind {
     /// Without a root, or with the first rank as it; through cells.
     #[inline]
-    fn from(collective: Collective) -> Kind {
-        Kind((collective as u16 + 1) << COLLECTIVE_AT)
+    fn from(collective: Collective) -> OperationKind {
+        OperationKind((collective as u16 + 1) << COLLECTIVE_AT)
     }
 }
 
-impl Kind {
+impl OperationKind {
     /// The kind of an operation that copies `directly` where that can be.
-    pub fn of(what: &What, directly: bool) -> Kind {
+    pub fn of(what: &CollectiveOperation, directly: bool) -> OperationKind {
         let kind = match what {
-            What::Scan {
+            CollectiveOperation::Scan {
                 exclusive: true, ..
-            } => Kind(EXSCAN << COLLECTIVE_AT),
-            What::Finalize => Kind(FINALIZE << COLLECTIVE_AT),
-            _ => Kind::from(what.collective()),
+            } => OperationKind(EXSCAN << COLLECTIVE_AT),
+            CollectiveOperation::Finalize => OperationKind(FINALIZE << COLLECTIVE_AT),
+            _ => OperationKind::from(what.collective()),
         };
         let kind = match directly {
-            true => Kind(kind.0 | DIRECTLY),
+            true => OperationKind(kind.0 | DIRECTLY),
             false => kind,
         };
         what.root().map_or(kind, |root| kind.rooted(root))
@@ -108,8 +108,8 @@ impl Kind {
 
     /// The same with this root, for one that has none yet.
     #[inline]
-    pub fn rooted(self, root: usize) -> Kind {
-        Kind(self.0 | (root as u16 & (DIRECTLY - 1)))
+    pub fn rooted(self, root: usize) -> OperationKind {
+        OperationKind(self.0 | (root as u16 & (DIRECTLY - 1)))
     }
 
     /// The MPI call.
@@ -136,7 +136,7 @@ impl Kind {
     }
 
     /// Whether the other is the same MPI call.
-    pub fn is_same_call(self, other: Kind) -> bool {
+    pub fn is_same_call(self, other: OperationKind) -> bool {
         self.0 >> COLLECTIVE_AT == other.0 >> COLLECTIVE_AT
     }
 
@@ -159,24 +159,30 @@ impl Kind {
 
 /// What a member says of its part in an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word(pub u64);
+pub struct OperationHeader(pub u64);
 
-impl Word {
+impl OperationHeader {
     /// The word of operation `number`, of whose owner all operations up to `number - lag` are finished.
     #[inline]
-    pub fn new(kind: Kind, before: RootBefore, number: u64, lag: u64, bytes: usize) -> Word {
+    pub fn new(
+        kind: OperationKind,
+        before: RootBefore,
+        number: u64,
+        lag: u64,
+        bytes: usize,
+    ) -> OperationHeader {
         debug_assert!(lag <= LAG_MAX);
         // The bit that counts how often the turns have been used moves to its place.
         let time = (number & TURNS as u64) << (TIME_AT - TURNS.trailing_zeros());
         let bytes = bytes as u64 & ((1 << BEFORE_AT) - 1);
         let before = before.bits() << BEFORE_AT;
-        Word(u64::from(kind.0) << KIND_AT | time | lag << LAG_AT | before | bytes)
+        OperationHeader(u64::from(kind.0) << KIND_AT | time | lag << LAG_AT | before | bytes)
     }
 
     /// Whether both say the same call, and the same root of the one before. (If one knows of an
     /// error in that, this is false, too.)
     #[inline]
-    pub fn is_alike(self, other: Word) -> bool {
+    pub fn is_alike(self, other: OperationHeader) -> bool {
         (self.0 ^ other.0) & ALIKE == 0
     }
 
@@ -187,8 +193,8 @@ impl Word {
 
     /// Which call it is.
     #[inline]
-    pub fn kind(self) -> Kind {
-        Kind((self.0 >> KIND_AT) as u16)
+    pub fn kind(self) -> OperationKind {
+        OperationKind((self.0 >> KIND_AT) as u16)
     }
 
     /// How far behind the last operation is up to which its owner has finished all.
@@ -204,8 +210,8 @@ impl Word {
     }
 
     /// The same of an owner that could not copy.
-    pub fn refused(self) -> Word {
-        Word(self.0 | 1 << REFUSED_AT)
+    pub fn refused(self) -> OperationHeader {
+        OperationHeader(self.0 | 1 << REFUSED_AT)
     }
 
     /// Whether its owner could not copy.
@@ -232,11 +238,11 @@ mod tests {
                 (Collective::Scan, 127, 4, (1 << 42) - 1),
                 (Collective::Bcast, 5, 3, 77),
             ] {
-                let kind = Kind::from(collective).rooted(root);
+                let kind = OperationKind::from(collective).rooted(root);
                 let before = RootBefore::is(number as usize);
-                let word = Word::new(kind, before, number, lag, bytes);
+                let word = OperationHeader::new(kind, before, number, lag, bytes);
                 assert_eq!(word.before(), before);
-                let other = Word::new(kind, RootBefore::NONE, number + 1, 2, 9);
+                let other = OperationHeader::new(kind, RootBefore::NONE, number + 1, 2, 9);
                 assert!(!word.is_alike(other) && other.is_alike(other.refused()));
                 assert_eq!((word.kind(), word.kind().root()), (kind, root));
                 assert_eq!((word.lag(), word.bytes()), (lag, bytes));
@@ -247,15 +253,15 @@ mod tests {
                 assert!(!word.is_of(number + TURNS as u64));
             }
         }
-        assert!(!Word(0).is_of(1), "of no operation yet");
+        assert!(!OperationHeader(0).is_of(1), "of no operation yet");
     }
 
     #[test]
     fn other_calls_and_roots_are_other_kinds() {
-        let kinds: Vec<Kind> = Collective::ALL
+        let kinds: Vec<OperationKind> = Collective::ALL
             .iter()
-            .flat_map(|&c| [Kind::from(c), Kind::from(c).rooted(1)])
-            .chain([Kind(EXSCAN << COLLECTIVE_AT)])
+            .flat_map(|&c| [OperationKind::from(c), OperationKind::from(c).rooted(1)])
+            .chain([OperationKind(EXSCAN << COLLECTIVE_AT)])
             .collect();
         for (i, a) in kinds.iter().enumerate() {
             for (j, b) in kinds.iter().enumerate() {

@@ -4,16 +4,16 @@
 use mica_channel::memory::{Block, Region, View};
 
 use super::super::allgather as ag;
-use super::super::node::What;
+use super::super::node::CollectiveOperation;
 use super::super::place::Blocks;
 use super::super::schedule::Schedule;
-use super::super::thresholds::{TwoLevel, Way};
-use super::{Layout, Team, offsets, piece, place};
+use super::super::thresholds::{NodeTreatment, TwoLevel};
+use super::{FlatGroup, RanksByNode, offsets, piece, place};
 use crate::error::Result;
 
 /// Allgather into `blocks`; in place, `send` is absent and this rank's block is there.
 pub fn allgather(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     send: Option<View>,
     blocks: &[View],
@@ -21,15 +21,15 @@ pub fn allgather(
     let bytes: usize = blocks.iter().map(View::len).sum();
     match limits.allgather(layout, bytes) {
         _ if bytes == 0 => Ok(Schedule::new()),
-        Way::Leaders => leaders(layout, limits, send, blocks),
-        Way::Columns => Ok(columns(layout, send, blocks)),
-        Way::Flat => Ok(ring(layout, send, blocks)),
+        NodeTreatment::Leaders => leaders(layout, limits, send, blocks),
+        NodeTreatment::Columns => Ok(columns(layout, send, blocks)),
+        NodeTreatment::Flat => Ok(ring(layout, send, blocks)),
     }
 }
 
 /// The same with blocks of one length.
 pub fn allgather_blocks(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     send: Option<View>,
     receive: &Blocks,
@@ -41,17 +41,17 @@ pub fn allgather_blocks(
 }
 
 /// The ring by nodes: on each node one rank only receives from another node.
-fn ring(layout: &Layout, send: Option<View>, blocks: &[View]) -> Schedule {
+fn ring(layout: &RanksByNode, send: Option<View>, blocks: &[View]) -> Schedule {
     let order = by_nodes(layout, 0);
     let sorted: Vec<View> = order.iter().map(|&rank| blocks[rank].clone()).collect();
-    let team = Team::new(order, layout.rank()).expect("all ranks take part");
+    let team = FlatGroup::new(order, layout.rank()).expect("all ranks take part");
     let mut schedule = Schedule::new();
     team.join(&mut schedule, ag::ring(team.me, send, &sorted));
     schedule
 }
 
 /// All ranks, node by node from node `first` on.
-fn by_nodes(layout: &Layout, first: usize) -> Vec<usize> {
+fn by_nodes(layout: &RanksByNode, first: usize) -> Vec<usize> {
     let nodes = (0..layout.nodes()).map(|n| (first + n) % layout.nodes());
     nodes
         .flat_map(|node| layout.members(node).iter().copied())
@@ -59,12 +59,12 @@ fn by_nodes(layout: &Layout, first: usize) -> Vec<usize> {
 }
 
 fn leaders(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     send: Option<View>,
     blocks: &[View],
 ) -> Result<Schedule> {
-    let node = Team::node(layout);
+    let node = FlatGroup::node(layout);
     let mut schedule = Schedule::new();
     // Packed, node by node from this one on.
     let order = by_nodes(layout, layout.here());
@@ -74,13 +74,13 @@ fn leaders(
     let sizes: Vec<usize> = node.ranks.iter().map(|&rank| blocks[rank].len()).collect();
     let all = Block::allocate(bytes)?;
     let gathered = node.gather_packed(&mut schedule, &sizes, own, 0)?;
-    if let (Some(of_node), Some(team)) = (gathered, Team::leaders(layout, None)) {
+    if let (Some(of_node), Some(team)) = (gathered, FlatGroup::leaders(layout, None)) {
         let range = 0..starts[node.me.size];
         let last = schedule.last();
         last.copy(piece(&of_node, range.clone()), piece(&all, range));
         bruck(layout, &team, &mut schedule, &starts, &all);
     }
-    let what = What::Bcast {
+    let what = CollectiveOperation::Bcast {
         view: piece(&all, 0..bytes),
         root: 0,
     };
@@ -95,7 +95,13 @@ fn leaders(
 }
 
 /// The known nodes, from this one on, double in each round.
-fn bruck(layout: &Layout, team: &Team, schedule: &mut Schedule, starts: &[usize], all: &Region) {
+fn bruck(
+    layout: &RanksByNode,
+    team: &FlatGroup,
+    schedule: &mut Schedule,
+    starts: &[usize],
+    all: &Region,
+) {
     let nodes = layout.nodes();
     let members = (0..nodes).map(|n| layout.members((layout.here() + n) % nodes).len());
     let ranks = offsets(members);
@@ -115,8 +121,8 @@ fn bruck(layout: &Layout, team: &Team, schedule: &mut Schedule, starts: &[usize]
     }
 }
 
-fn columns(layout: &Layout, send: Option<View>, blocks: &[View]) -> Schedule {
-    let (node, column) = (Team::node(layout), Team::column(layout));
+fn columns(layout: &RanksByNode, send: Option<View>, blocks: &[View]) -> Schedule {
+    let (node, column) = (FlatGroup::node(layout), FlatGroup::column(layout));
     let of = |team: &[usize]| -> Vec<View> { team.iter().map(|&r| blocks[r].clone()).collect() };
     let mut schedule = Schedule::new();
     let around = ag::ring(column.me, send, &of(&column.ranks));

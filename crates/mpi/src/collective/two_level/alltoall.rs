@@ -5,16 +5,16 @@
 use mica_channel::memory::View;
 
 use super::super::alltoall as aa;
-use super::super::node::{Parts, What};
+use super::super::node::{CollectiveOperation, Parts};
 use super::super::place::{Blocks, Packed};
 use super::super::schedule::{Round, Schedule};
-use super::super::thresholds::{TwoLevel, Way};
-use super::{Layout, Team, offsets, place};
+use super::super::thresholds::{NodeTreatment, TwoLevel};
+use super::{FlatGroup, RanksByNode, offsets, place};
 use crate::error::Result;
 
 /// All-to-all; arguments are those of the flat one. In place, pairs swap as they do there.
 pub fn alltoall(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     send: Option<&Blocks>,
     receive: &Blocks,
@@ -27,12 +27,12 @@ pub fn alltoall(
         return Ok(Schedule::new());
     }
     match limits.alltoall(layout, block) {
-        Way::Leaders => leaders(layout, send, receive, block),
-        Way::Columns => columns(layout, limits, send, receive, block),
-        Way::Flat if layout.is_flat() || limits.across.bruck(layout.size(), block) => {
+        NodeTreatment::Leaders => leaders(layout, send, receive, block),
+        NodeTreatment::Columns => columns(layout, limits, send, receive, block),
+        NodeTreatment::Flat if layout.is_flat() || limits.across.bruck(layout.size(), block) => {
             aa::build(place(layout), &limits.across, Some(send), receive)
         }
-        Way::Flat => {
+        NodeTreatment::Flat => {
             let (send, receive) = (send.each(layout.size())?, receive.each(layout.size())?);
             Ok(exchange(layout, limits, &send, &receive))
         }
@@ -41,7 +41,12 @@ pub fn alltoall(
 
 /// A direct exchange, as the flat one, where nodes take turns: in each slot a node sends to one other node, and each of
 /// its ranks to another rank there. Slots are the same for sender and receiver; some of them are under way together.
-pub fn exchange(layout: &Layout, limits: &TwoLevel, send: &[View], receive: &[View]) -> Schedule {
+pub fn exchange(
+    layout: &RanksByNode,
+    limits: &TwoLevel,
+    send: &[View],
+    receive: &[View],
+) -> Schedule {
     let me = layout.rank();
     let (nodes, here, index) = (layout.nodes(), layout.here(), layout.index_of(me));
     let most = (0..nodes).map(|n| layout.members(n).len()).max();
@@ -74,8 +79,13 @@ pub fn exchange(layout: &Layout, limits: &TwoLevel, send: &[View], receive: &[Vi
 }
 
 /// Through the leaders: member to leader all that leaves the node, leader to leader all between two nodes, and back.
-fn leaders(layout: &Layout, send: &Blocks, receive: &Blocks, block: usize) -> Result<Schedule> {
-    let (node, here, me) = (Team::node(layout), layout.here(), layout.rank());
+fn leaders(
+    layout: &RanksByNode,
+    send: &Blocks,
+    receive: &Blocks,
+    block: usize,
+) -> Result<Schedule> {
+    let (node, here, me) = (FlatGroup::node(layout), layout.here(), layout.rank());
     let others: Vec<usize> = (0..layout.nodes()).filter(|&n| n != here).collect();
     // Where the ranks of each other node start among all others, and their number.
     let starts = offsets(others.iter().map(|&n| layout.members(n).len()));
@@ -147,13 +157,13 @@ fn leaders(layout: &Layout, send: &Blocks, receive: &Blocks, block: usize) -> Re
 
 /// In the node, rank `i` gets what all have for column `i`; the column exchanges it.
 fn columns(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     send: &Blocks,
     receive: &Blocks,
     block: usize,
 ) -> Result<Schedule> {
-    let (node, column) = (Team::node(layout), Team::column(layout));
+    let (node, column) = (FlatGroup::node(layout), FlatGroup::column(layout));
     let (members, nodes, here) = (node.me.size, layout.nodes(), layout.here());
     let memory = || Packed::allocate(members * nodes, block);
     let (out, collected, across) = (memory()?, memory()?, memory()?);
@@ -168,7 +178,7 @@ fn columns(
         let view = |i| packed.view(i * nodes, nodes);
         (0..members).map(view).collect()
     };
-    let what = What::Alltoall {
+    let what = CollectiveOperation::Alltoall {
         send: Some(Parts::Each(each(&out))),
         receive: Parts::Each(each(&collected)),
     };

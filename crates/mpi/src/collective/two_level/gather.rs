@@ -6,13 +6,13 @@
 use mica_channel::memory::{Block, Region, View};
 
 use super::super::gather as ga;
-use super::super::place::{Blocks, Tree};
+use super::super::place::{BinomialTree, Blocks};
 use super::super::schedule::Schedule;
-use super::super::thresholds::{TwoLevel, Way};
-use super::{Layout, Team, leader, offsets, piece, place};
+use super::super::thresholds::{NodeTreatment, TwoLevel};
+use super::{FlatGroup, RanksByNode, leader, offsets, piece, place};
 use crate::error::Result;
 
-impl Team {
+impl FlatGroup {
     /// The position that is `v`th when the team is counted from position `top`.
     fn counted_from(&self, top: usize, v: usize) -> usize {
         (v + top) % self.me.size
@@ -28,7 +28,7 @@ impl Team {
         top: usize,
     ) -> Result<Option<Region>> {
         let v = self.me.relative(top);
-        let tree = Tree::binomial(v, self.me.size);
+        let tree = BinomialTree::binomial(v, self.me.size);
         let starts = offsets((v..v + tree.span).map(|w| sizes[self.counted_from(top, w)]));
         let all = starts[tree.span];
         let actual = |w: usize| self.ranks[self.counted_from(top, w)];
@@ -69,7 +69,7 @@ impl Team {
         top: usize,
     ) -> Result<View> {
         let v = self.me.relative(top);
-        let tree = Tree::binomial(v, self.me.size);
+        let tree = BinomialTree::binomial(v, self.me.size);
         let starts = offsets((v..v + tree.span).map(|w| sizes[self.counted_from(top, w)]));
         let actual = |w: usize| self.ranks[self.counted_from(top, w)];
         let data = match all {
@@ -95,7 +95,7 @@ impl Team {
 }
 
 /// All ranks in the order in which their blocks travel.
-fn travel_order(layout: &Layout, root: usize) -> Vec<usize> {
+fn travel_order(layout: &RanksByNode, root: usize) -> Vec<usize> {
     let first = layout.node_of(root);
     let nodes = (0..layout.nodes()).map(|n| (first + n) % layout.nodes());
     nodes
@@ -114,7 +114,7 @@ fn runs(order: &[usize]) -> impl Iterator<Item = (usize, usize)> {
         .map(|run| (run[0], run.len()))
 }
 
-fn bytes_of_nodes(layout: &Layout, block: usize) -> Vec<usize> {
+fn bytes_of_nodes(layout: &RanksByNode, block: usize) -> Vec<usize> {
     (0..layout.nodes())
         .map(|node| layout.members(node).len() * block)
         .collect()
@@ -122,14 +122,14 @@ fn bytes_of_nodes(layout: &Layout, block: usize) -> Vec<usize> {
 
 /// Gather to `root`; arguments are those of the flat one.
 pub fn gather(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     send: Option<View>,
     receive: Option<&Blocks>,
     root: usize,
 ) -> Result<Schedule> {
     let block = ga::block_bytes(send.as_ref(), receive)?;
-    if limits.gather(layout, block) == Way::Flat {
+    if limits.gather(layout, block) == NodeTreatment::Flat {
         return ga::gather(place(layout), &limits.across, send, receive, root);
     }
     let mut schedule = Schedule::new();
@@ -142,13 +142,14 @@ pub fn gather(
             .expect("in place, the root receives")
             .view(root, 1)?,
     };
-    let node = Team::node(layout);
+    let node = FlatGroup::node(layout);
     let top = layout.index_of(leader(layout, Some(root), layout.here()));
     let sizes = vec![block; node.me.size];
     let Some(of_node) = node.gather_packed(&mut schedule, &sizes, own, top)? else {
         return Ok(schedule);
     };
-    let leaders = Team::leaders(layout, Some(root)).expect("what a node gathers, its leader has");
+    let leaders =
+        FlatGroup::leaders(layout, Some(root)).expect("what a node gathers, its leader has");
     let sizes = bytes_of_nodes(layout, block);
     let own = piece(&of_node, 0..sizes[leaders.me.rank]);
     let top = layout.node_of(root);
@@ -168,14 +169,14 @@ pub fn gather(
 
 /// Scatter from `root`; arguments are those of the flat one.
 pub fn scatter(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     send: Option<&Blocks>,
     receive: Option<View>,
     root: usize,
 ) -> Result<Schedule> {
     let block = ga::block_bytes(receive.as_ref(), send)?;
-    if limits.gather(layout, block) == Way::Flat {
+    if limits.gather(layout, block) == NodeTreatment::Flat {
         return ga::scatter(place(layout), &limits.across, send, receive, root);
     }
     let mut schedule = Schedule::new();
@@ -183,7 +184,7 @@ pub fn scatter(
         return Ok(schedule);
     }
     let mut of_node = None;
-    if let Some(leaders) = Team::leaders(layout, Some(root)) {
+    if let Some(leaders) = FlatGroup::leaders(layout, Some(root)) {
         let sizes = bytes_of_nodes(layout, block);
         let mut all = None;
         if layout.rank() == root {
@@ -202,7 +203,7 @@ pub fn scatter(
         let mine = leaders.scatter_packed(&mut schedule, &sizes, all, top)?;
         of_node = Some(mine.region().clone());
     }
-    let node = Team::node(layout);
+    let node = FlatGroup::node(layout);
     let top = layout.index_of(leader(layout, Some(root), layout.here()));
     let sizes = vec![block; node.me.size];
     let mine = node.scatter_packed(&mut schedule, &sizes, of_node, top)?;

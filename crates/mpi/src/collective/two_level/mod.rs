@@ -18,34 +18,34 @@ pub use reduce::{allreduce, reduce, reduce_scatter};
 
 use mica_channel::memory::{Region, View};
 
-use super::layout::Layout;
-use super::node::{What, step};
-use super::place::{Place, Tree, bytes_at};
+use super::layout::RanksByNode;
+use super::node::{CollectiveOperation, node_step};
+use super::place::{BinomialTree, RankPlace, bytes_at};
 use super::schedule::Schedule;
-use super::thresholds::{Thresholds, TwoLevel, Way};
+use super::thresholds::{MessageThresholds, NodeTreatment, TwoLevel};
 use super::{barrier as ba, bcast as bc};
 use crate::error::Result;
 
 /// Some ranks of the communicator that run a flat collective of their own, this rank among them.
-struct Team {
+struct FlatGroup {
     ranks: Vec<usize>,
-    me: Place,
+    me: RankPlace,
 }
 
-impl Team {
-    fn new(ranks: Vec<usize>, rank: usize) -> Option<Team> {
-        let me = Place {
+impl FlatGroup {
+    fn new(ranks: Vec<usize>, rank: usize) -> Option<FlatGroup> {
+        let me = RankPlace {
             rank: ranks.iter().position(|&r| r == rank)?,
             size: ranks.len(),
         };
-        Some(Team { ranks, me })
+        Some(FlatGroup { ranks, me })
     }
 
     /// The ranks of this node.
-    fn node(layout: &Layout) -> Team {
-        Team {
+    fn node(layout: &RanksByNode) -> FlatGroup {
+        FlatGroup {
             ranks: layout.neighbours().to_vec(),
-            me: Place {
+            me: RankPlace {
                 rank: layout.index_of(layout.rank()),
                 size: layout.neighbours().len(),
             },
@@ -53,18 +53,18 @@ impl Team {
     }
 
     /// The leaders of all nodes, where `root` (if there is one) leads its own; `None` on other ranks.
-    fn leaders(layout: &Layout, root: Option<usize>) -> Option<Team> {
+    fn leaders(layout: &RanksByNode, root: Option<usize>) -> Option<FlatGroup> {
         let leaders = (0..layout.nodes()).map(|node| leader(layout, root, node));
-        Team::new(leaders.collect(), layout.rank())
+        FlatGroup::new(leaders.collect(), layout.rank())
     }
 
     /// The ranks with this one's number on each node.
-    fn column(layout: &Layout) -> Team {
+    fn column(layout: &RanksByNode) -> FlatGroup {
         let index = layout.index_of(layout.rank());
         let ranks = (0..layout.nodes()).map(|node| layout.members(node)[index]);
-        Team {
+        FlatGroup {
             ranks: ranks.collect(),
-            me: Place {
+            me: RankPlace {
                 rank: layout.here(),
                 size: layout.nodes(),
             },
@@ -80,13 +80,13 @@ impl Team {
     fn perform(
         &self,
         schedule: &mut Schedule,
-        layout: &Layout,
-        limits: &Thresholds,
-        what: What,
+        layout: &RanksByNode,
+        limits: &MessageThresholds,
+        what: CollectiveOperation,
     ) -> Result<()> {
         match layout
             .local()
-            .and_then(|local| step(local, &what, &self.ranks))
+            .and_then(|local| node_step(local, &what, &self.ranks))
         {
             Some(call) => schedule.call(call),
             None => self.join(schedule, what.messages(self.me, limits)?),
@@ -101,7 +101,7 @@ impl Team {
 }
 
 /// The rank that speaks for `node`.
-fn leader(layout: &Layout, root: Option<usize>, node: usize) -> usize {
+fn leader(layout: &RanksByNode, root: Option<usize>, node: usize) -> usize {
     match root {
         Some(root) if layout.node_of(root) == node => root,
         _ => layout.members(node)[0],
@@ -109,8 +109,8 @@ fn leader(layout: &Layout, root: Option<usize>, node: usize) -> usize {
 }
 
 /// All ranks, for the flat algorithms.
-fn place(layout: &Layout) -> Place {
-    Place {
+fn place(layout: &RanksByNode) -> RankPlace {
+    RankPlace {
         rank: layout.rank(),
         size: layout.size(),
     }
@@ -133,22 +133,23 @@ fn piece(data: &Region, range: std::ops::Range<usize>) -> View {
 }
 
 /// Barrier: the ranks of a node report to their leader, leaders hear of all others, and let their nodes go.
-pub fn barrier(layout: &Layout, limits: &TwoLevel) -> Result<Schedule> {
-    if limits.always(layout) == Way::Flat {
+pub fn barrier(layout: &RanksByNode, limits: &TwoLevel) -> Result<Schedule> {
+    if limits.always(layout) == NodeTreatment::Flat {
         return Ok(ba::build(place(layout)));
     }
-    let arrive = |schedule: &mut Schedule, node: &Team| {
+    let arrive = |schedule: &mut Schedule, node: &FlatGroup| {
         let local = layout.local().filter(|_| !node.alone());
-        let call = local.and_then(|local| step(local, &What::Barrier, &node.ranks));
+        let call =
+            local.and_then(|local| node_step(local, &CollectiveOperation::Barrier, &node.ranks));
         call.map(|call| schedule.call(call)).is_some()
     };
     let nothing = || bytes_at(&Region::null(), 0, 0);
-    let node = Team::node(layout);
-    let tree = Tree::binomial(node.me.rank, node.me.size);
+    let node = FlatGroup::node(layout);
+    let tree = BinomialTree::binomial(node.me.rank, node.me.size);
     let mut schedule = Schedule::new();
     if arrive(&mut schedule, &node) {
         // The leader comes to the second one when it has heard of the other nodes.
-        if let Some(leaders) = Team::leaders(layout, None) {
+        if let Some(leaders) = FlatGroup::leaders(layout, None) {
             leaders.join(&mut schedule, ba::build(leaders.me));
         }
         arrive(&mut schedule, &node);
@@ -162,7 +163,7 @@ pub fn barrier(layout: &Layout, limits: &TwoLevel) -> Result<Schedule> {
         schedule.round().send(node.ranks[parent], nothing());
         schedule.round().receive(node.ranks[parent], nothing());
     }
-    if let Some(leaders) = Team::leaders(layout, None) {
+    if let Some(leaders) = FlatGroup::leaders(layout, None) {
         leaders.join(&mut schedule, ba::build(leaders.me));
     }
     let round = schedule.round();
@@ -173,19 +174,24 @@ pub fn barrier(layout: &Layout, limits: &TwoLevel) -> Result<Schedule> {
 }
 
 /// Broadcast of `message` from `root`: among leaders, then in each node.
-pub fn bcast(layout: &Layout, limits: &TwoLevel, message: View, root: usize) -> Result<Schedule> {
-    if limits.always(layout) == Way::Flat {
+pub fn bcast(
+    layout: &RanksByNode,
+    limits: &TwoLevel,
+    message: View,
+    root: usize,
+) -> Result<Schedule> {
+    if limits.always(layout) == NodeTreatment::Flat {
         return bc::build(place(layout), &limits.across, message, root);
     }
     let mut schedule = Schedule::new();
-    if let Some(leaders) = Team::leaders(layout, Some(root)) {
+    if let Some(leaders) = FlatGroup::leaders(layout, Some(root)) {
         let top = layout.node_of(root);
         let part = bc::build(leaders.me, &limits.across, message.clone(), top)?;
         leaders.join(&mut schedule, part);
     }
-    let node = Team::node(layout);
+    let node = FlatGroup::node(layout);
     let top = layout.index_of(leader(layout, Some(root), layout.here()));
-    let what = What::Bcast {
+    let what = CollectiveOperation::Bcast {
         view: message,
         root: top,
     };

@@ -5,33 +5,33 @@
 
 use mica_channel::memory::View;
 
-use super::super::node::{Parts, What};
-use super::super::place::{Elements, Place};
+use super::super::node::{CollectiveOperation, Parts};
+use super::super::place::{Elements, RankPlace};
 use super::super::reduction::Reduction;
 use super::super::schedule::Schedule;
-use super::super::thresholds::{Thresholds, TwoLevel, Way};
+use super::super::thresholds::{MessageThresholds, NodeTreatment, TwoLevel};
 use super::super::{allreduce as ar, reduce as re, reduce_scatter as rs};
-use super::{Layout, Team, leader, offsets, place};
+use super::{FlatGroup, RanksByNode, leader, offsets, place};
 use crate::error::Result;
 
 /// Reduce to `root`: in each node to its leader, then among leaders. Arguments are those of the flat one.
 pub fn reduce(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     reduction: &Reduction,
     send: Option<&Elements>,
     receive: Option<&Elements>,
     root: usize,
 ) -> Result<Schedule> {
-    if limits.reduce(layout, reduction.op.is_commutative()) == Way::Flat {
+    if limits.reduce(layout, reduction.op.is_commutative()) == NodeTreatment::Flat {
         let me = place(layout);
         return re::build(me, &limits.across, reduction, send, receive, root);
     }
     if reduction.count == 0 {
         return Ok(Schedule::new());
     }
-    let node = Team::node(layout);
-    let Some(leaders) = Team::leaders(layout, Some(root)) else {
+    let node = FlatGroup::node(layout);
+    let Some(leaders) = FlatGroup::leaders(layout, Some(root)) else {
         let top = layout.index_of(leader(layout, Some(root), layout.here()));
         let mut schedule = Schedule::new();
         let what = reduce_to(reduction, send, None, top);
@@ -59,7 +59,7 @@ pub fn reduce(
 
 /// Allreduce; arguments are those of the flat one.
 pub fn allreduce(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     reduction: &Reduction,
     send: Option<&Elements>,
@@ -67,24 +67,24 @@ pub fn allreduce(
 ) -> Result<Schedule> {
     let commutes = reduction.op.is_commutative();
     match limits.allreduce(layout, commutes, reduction.bytes()) {
-        Way::Flat => ar::build(place(layout), &limits.across, reduction, send, receive),
+        NodeTreatment::Flat => ar::build(place(layout), &limits.across, reduction, send, receive),
         _ if reduction.count == 0 => Ok(Schedule::new()),
-        Way::Leaders => allreduce_leaders(layout, limits, reduction, send, receive),
-        Way::Columns => allreduce_columns(layout, limits, reduction, send, receive),
+        NodeTreatment::Leaders => allreduce_leaders(layout, limits, reduction, send, receive),
+        NodeTreatment::Columns => allreduce_columns(layout, limits, reduction, send, receive),
     }
 }
 
 /// To the leader, among leaders, from the leader.
 fn allreduce_leaders(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     reduction: &Reduction,
     send: Option<&Elements>,
     receive: &Elements,
 ) -> Result<Schedule> {
-    let (node, inside) = (Team::node(layout), &limits.inside);
+    let (node, inside) = (FlatGroup::node(layout), &limits.inside);
     let mut schedule = Schedule::new();
-    if let Some(leaders) = Team::leaders(layout, None) {
+    if let Some(leaders) = FlatGroup::leaders(layout, None) {
         let mut partial = None;
         if !node.alone() {
             let of_node = match send {
@@ -107,20 +107,20 @@ fn allreduce_leaders(
         node.perform(&mut schedule, layout, inside, what)?;
     }
     let view = receive.view(0, reduction.count)?;
-    let what = What::Bcast { view, root: 0 };
+    let what = CollectiveOperation::Bcast { view, root: 0 };
     node.perform(&mut schedule, layout, inside, what)?;
     Ok(schedule)
 }
 
 /// Each rank of a node gets the node's sum of one part of the vector, reduces it with its column, and tells the node.
 fn allreduce_columns(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     reduction: &Reduction,
     send: Option<&Elements>,
     receive: &Elements,
 ) -> Result<Schedule> {
-    let (node, column) = (Team::node(layout), Team::column(layout));
+    let (node, column) = (FlatGroup::node(layout), FlatGroup::column(layout));
     let (count, ranks) = (reduction.count, node.me.size);
     let first: Vec<usize> = (0..=ranks).map(|i| part_start(count, ranks, i)).collect();
     let counts: Vec<usize> = first.windows(2).map(|w| w[1] - w[0]).collect();
@@ -134,11 +134,11 @@ fn allreduce_columns(
         Some(_) if !starts_from_right(column.me) => target.clone(),
         _ => reduction.temporary(own)?,
     };
-    let pairwise = Thresholds {
+    let pairwise = MessageThresholds {
         reduce_scatter_pairwise: 0,
         ..limits.inside
     };
-    let what = What::ReduceScatter {
+    let what = CollectiveOperation::ReduceScatter {
         reduction: reduction.clone(),
         send: Some(send.unwrap_or(receive).clone()),
         counts: counts.as_slice().into(),
@@ -157,7 +157,7 @@ fn allreduce_columns(
     let parts: Result<Vec<_>> = (0..ranks)
         .map(|i| receive.view(first[i], counts[i]))
         .collect();
-    let what = What::Allgather {
+    let what = CollectiveOperation::Allgather {
         send: None,
         parts: Parts::Each(parts?),
     };
@@ -171,8 +171,8 @@ fn reduce_to(
     send: Option<&Elements>,
     result: Option<&Elements>,
     root: usize,
-) -> What {
-    What::Reduce {
+) -> CollectiveOperation {
+    CollectiveOperation::Reduce {
         reduction: reduction.clone(),
         send: send.cloned(),
         result: result.cloned(),
@@ -181,8 +181,8 @@ fn reduce_to(
 }
 
 /// A scatter of `blocks` from the node's first member.
-fn deal(blocks: Option<Vec<View>>, own: View) -> What {
-    What::Scatter {
+fn deal(blocks: Option<Vec<View>>, own: View) -> CollectiveOperation {
+    CollectiveOperation::Scatter {
         parts: blocks.map(Parts::Each),
         receive: Some(own),
         root: 0,
@@ -192,7 +192,7 @@ fn deal(blocks: Option<Vec<View>>, own: View) -> What {
 
 /// Whether the first operand of a recursive doubling comes from the right: it becomes the result where it lands, so nothing is
 /// copied if that is the receive buffer, and this rank's operand elsewhere.
-fn starts_from_right(me: Place) -> bool {
+fn starts_from_right(me: RankPlace) -> bool {
     me.rank.is_multiple_of(2) && me.rank + 1 < me.size
 }
 
@@ -204,14 +204,14 @@ fn part_start(count: usize, parts: usize, i: usize) -> usize {
 
 /// Reduce-scatter; arguments are those of the flat one. To the leader, among leaders by nodes' blocks, and dealt out.
 pub fn reduce_scatter(
-    layout: &Layout,
+    layout: &RanksByNode,
     limits: &TwoLevel,
     reduction: &Reduction,
     counts: &[usize],
     send: Option<&Elements>,
     receive: &Elements,
 ) -> Result<Schedule> {
-    if limits.reduce(layout, reduction.op.is_commutative()) == Way::Flat {
+    if limits.reduce(layout, reduction.op.is_commutative()) == NodeTreatment::Flat {
         let me = place(layout);
         return rs::build(me, &limits.across, reduction, counts, send, receive);
     }
@@ -219,11 +219,11 @@ pub fn reduce_scatter(
         return Ok(Schedule::new());
     }
     let count = reduction.count;
-    let (node, inside) = (Team::node(layout), &limits.inside);
+    let (node, inside) = (FlatGroup::node(layout), &limits.inside);
     let operand = send.unwrap_or(receive);
     let own = receive.view(0, counts[layout.rank()])?;
     let mut schedule = Schedule::new();
-    let Some(leaders) = Team::leaders(layout, None) else {
+    let Some(leaders) = FlatGroup::leaders(layout, None) else {
         let what = reduce_to(reduction, Some(operand), None, 0);
         node.perform(&mut schedule, layout, inside, what)?;
         let what = deal(None, own);
@@ -257,7 +257,7 @@ pub fn reduce_scatter(
 
 /// A copy of `vector` in which the blocks of each node's ranks lie together.
 fn by_nodes(
-    layout: &Layout,
+    layout: &RanksByNode,
     schedule: &mut Schedule,
     reduction: &Reduction,
     counts: &[usize],

@@ -2,9 +2,9 @@
 
 use super::Load;
 use crate::collective::costs::CollectiveCosts;
-use crate::collective::{Algorithm, Collective, Question, Reach};
-use crate::costs::{Way, Ways};
-use crate::select::{Message, Situation, Verdict, select};
+use crate::collective::{Algorithm, Collective, CollectiveCall, Reachability};
+use crate::costs::{MessagePath, MessagePaths};
+use crate::select::{OutgoingMessage, PathVerdict, Situation, select};
 
 /// ceil(log2 n)
 fn log2(n: usize) -> usize {
@@ -17,22 +17,26 @@ fn power_below(n: usize) -> usize {
 }
 
 /// Algorithms of messages.
-pub(super) struct Messages<'a> {
+pub(super) struct MessageFormulas<'a> {
     costs: &'a CollectiveCosts,
     situation: Situation,
     ranks: usize,
 }
 
-impl<'a> Messages<'a> {
-    pub fn new(costs: &'a CollectiveCosts, question: &Question) -> Messages<'a> {
-        let kernel = Ways::SHARED_MEMORY.with(Way::Pull).with(Way::Cooperate);
+impl<'a> MessageFormulas<'a> {
+    pub fn new(costs: &'a CollectiveCosts, question: &CollectiveCall) -> MessageFormulas<'a> {
+        let kernel = MessagePaths::SHARED_MEMORY
+            .with(MessagePath::Pull)
+            .with(MessagePath::Cooperate);
         let ways = match question.reach {
-            Reach::None => Ways::SHARED_MEMORY,
-            Reach::Windows => kernel.with(Way::Mapped).with(Way::MappedCooperate),
-            Reach::Unknown | Reach::Cma => kernel,
+            Reachability::None => MessagePaths::SHARED_MEMORY,
+            Reachability::Windows => kernel
+                .with(MessagePath::Mapped)
+                .with(MessagePath::MappedCooperate),
+            Reachability::Unknown | Reachability::Cma => kernel,
         };
         let setting = &question.setting;
-        Messages {
+        MessageFormulas {
             costs,
             situation: Situation {
                 oversubscribed: setting.ranks > setting.cores,
@@ -44,15 +48,19 @@ impl<'a> Messages<'a> {
 
     /// The way of a message of `len` bytes that comes to the least by `measure`, which is told way, nanoseconds until it is there, and
     /// nanoseconds of both cores.
-    fn least(&self, len: usize, measure: impl Fn(Way, f64, f64) -> f64) -> (Way, f64) {
+    fn least(
+        &self,
+        len: usize,
+        measure: impl Fn(MessagePath, f64, f64) -> f64,
+    ) -> (MessagePath, f64) {
         let decision = select(
-            &Message::contiguous(len),
+            &OutgoingMessage::contiguous(len),
             &self.situation,
             &self.costs.messages,
         );
-        let mut least = (Way::Streamed, f64::INFINITY);
+        let mut least = (MessagePath::Streamed, f64::INFINITY);
         for (way, verdict) in decision.considered() {
-            if let Verdict::Possible(estimate) = verdict {
+            if let PathVerdict::Possible(estimate) = verdict {
                 let ns = measure(way, estimate.elapsed_ns, estimate.busy_ns);
                 if ns < least.1 {
                     least = (way, ns);
@@ -76,16 +84,16 @@ impl<'a> Messages<'a> {
 
     /// What a rank takes to send one message and to receive another of that length. Ring and slot are not pipelined: their time is
     /// that of both sides. Nobody helps another one: each has its own to do.
-    fn both_ways_ns(&self, len: usize) -> (Way, f64) {
+    fn both_ways_ns(&self, len: usize) -> (MessagePath, f64) {
         self.least(len, |way, elapsed, busy| match way {
-            Way::Inline | Way::Ring if !self.situation.oversubscribed => elapsed,
-            Way::Cooperate | Way::MappedCooperate => f64::INFINITY,
+            MessagePath::Inline | MessagePath::Ring if !self.situation.oversubscribed => elapsed,
+            MessagePath::Cooperate | MessagePath::MappedCooperate => f64::INFINITY,
             _ => busy,
         })
     }
 
     /// A round whose longest chain is `chain_ns` of messages, and whose messages take `message_ns` of both cores each.
-    fn round(&self, (way, chain_ns): (Way, f64), message_ns: f64, messages: usize) -> Load {
+    fn round(&self, (way, chain_ns): (MessagePath, f64), message_ns: f64, messages: usize) -> Load {
         Load {
             // Who asks first waits for an answer.
             passes: if way.is_eager() { 1 } else { 2 },
@@ -118,7 +126,7 @@ impl<'a> Messages<'a> {
         loads.into_iter().fold(Load::NOTHING, Load::then)
     }
 
-    pub fn load(&self, question: &Question, algorithm: Algorithm) -> Load {
+    pub fn load(&self, question: &CollectiveCall, algorithm: Algorithm) -> Load {
         let (ranks, bytes) = (self.ranks, question.bytes);
         let rounds = log2(ranks);
         // The vector, or all blocks of it.
@@ -157,7 +165,7 @@ impl<'a> Messages<'a> {
                 // The first as any message; each further one takes the root its side of it.
                 let first = self.one_way(bytes, ranks - 1);
                 let (_, each) = self.least(bytes, |way, elapsed, _| match way {
-                    Way::Inline | Way::Ring => (elapsed + self.start_ns(way)) / 2.0,
+                    MessagePath::Inline | MessagePath::Ring => (elapsed + self.start_ns(way)) / 2.0,
                     _ => elapsed - self.start_ns(way) / 2.0,
                 });
                 Load {
@@ -236,7 +244,7 @@ impl<'a> Messages<'a> {
     }
 
     /// A way's start.
-    fn start_ns(&self, way: Way) -> f64 {
+    fn start_ns(&self, way: MessagePath) -> f64 {
         self.costs.messages.of(self.situation.level, way).start_ns
     }
 

@@ -17,24 +17,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use mica_channel::area::{Area, Completions};
-use mica_channel::direct::Reach;
+use mica_channel::direct::PeerAccess;
 use mica_policy::collective::Collective;
 
 use mica_protocol::ThreadMode;
 
-use super::shape::Tree;
-use super::word::{Kind, RootBefore};
-use crate::late::{self, Arrival};
+use super::shape::MemberTree;
+use super::word::{OperationKind, RootBefore};
+use crate::late::{self, ArrivalCount};
 
-pub use turn::Turn;
+pub use turn::OperationSlot;
 
 /// A communicator's ranks on this node.
 #[derive(Debug)]
-pub struct Team {
+pub struct NodeGroup {
     area: Area,
-    reach: Option<Reach>,
+    reach: Option<PeerAccess>,
     /// How members are arranged where they are many; `None`: everybody looks at everybody.
-    tree: Option<Tree>,
+    tree: Option<MemberTree>,
     /// Whether every member has a core for itself.
     has_cores: bool,
     /// Operations that this rank has begun; from bit 56 on the root of the last ([`RootBefore`]).
@@ -54,27 +54,27 @@ const ROOT_AT: u32 = 56;
 
 /// What is reserved for an operation when it is called: its place in the order.
 #[derive(Debug, Clone)]
-pub struct Ticket {
+pub struct OperationTicket {
     number: u64,
-    kind: Kind,
+    kind: OperationKind,
     before: RootBefore,
     by_address: bool,
     asks_for_cma: bool,
     /// The call that it belongs to, where late arrivals are counted.
-    arrival: Option<Arc<Arrival>>,
+    arrival: Option<Arc<ArrivalCount>>,
 }
 
-impl Team {
+impl NodeGroup {
     /// The team of an area's members. `reach` is how they reach each other's buffers, `has_cores` whether each has a core for
     /// itself, and `mode` whether several threads of this rank may be in the library.
     pub fn new(
         area: Area,
-        reach: Option<Reach>,
-        tree: Option<Tree>,
+        reach: Option<PeerAccess>,
+        tree: Option<MemberTree>,
         has_cores: bool,
         mode: &'static ThreadMode,
-    ) -> Team {
-        Team {
+    ) -> NodeGroup {
+        NodeGroup {
             area,
             reach,
             tree,
@@ -117,7 +117,7 @@ impl Team {
     }
 
     /// How the members reach each other's buffers.
-    pub(super) fn reach(&self) -> Option<&Reach> {
+    pub(super) fn reach(&self) -> Option<&PeerAccess> {
         self.reach.as_ref()
     }
 
@@ -129,14 +129,14 @@ impl Team {
 
     /// The arrangement of many members.
     #[inline]
-    pub(super) fn tree(&self) -> Option<&Tree> {
+    pub(super) fn tree(&self) -> Option<&MemberTree> {
         self.tree.as_ref()
     }
 
     /// Takes the next place in the order of operations. To be called by all members in the same order, by one thread at a time
     /// (MPI 5.0, 6.14), who say alike what `kind` it is and whether it may copy `by_address`.
     #[inline]
-    pub fn reserve(&self, kind: Kind, by_address: bool) -> Ticket {
+    pub fn reserve(&self, kind: OperationKind, by_address: bool) -> OperationTicket {
         // Relaxed, and no read-modify-write: collectives on one communicator are called one after the other.
         let begun = self.begun.load(Ordering::Relaxed);
         let number = (begun & ((1 << ROOT_AT) - 1)) + 1;
@@ -146,7 +146,7 @@ impl Team {
         if asks_for_cma {
             self.asked_for_cma.store(true, Ordering::Relaxed);
         }
-        Ticket {
+        OperationTicket {
             number,
             kind,
             before: RootBefore::from_bits(begun >> ROOT_AT),

@@ -10,12 +10,12 @@ use mica_channel::memory::{Region, View};
 
 use mica_protocol::MIN_POLLS_BEFORE_PARKING;
 
-use super::{Team, Ticket};
-use crate::collective::Label;
-use crate::collective::node::word::{Kind, RootBefore, Word};
+use super::{NodeGroup, OperationTicket};
+use crate::collective::CallLabel;
+use crate::collective::node::word::{OperationHeader, OperationKind, RootBefore};
 use crate::constants as c;
 use crate::error::{Error, Result};
-use crate::late::{self, Arrival};
+use crate::late::{self, ArrivalCount};
 
 /// Bits of a stamp that number the phases of one operation.
 const PHASE_BITS: u32 = 24;
@@ -25,21 +25,21 @@ pub(super) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
 
 /// Looks at a line in a row, where a rank has nothing else to do and a core for itself: the way through the caller and back
 /// takes as long as some.
-const LOOKS: u32 = 40;
+const POLLS_PER_TRY: u32 = 40;
 
 /// Failed polls of an operation, each of [`Turn::looks`] looks, before a rank says what it waits in, and asks whether the others will come
 /// at all: more than waits take as a rule where ranks share cores. A rank that sleeps does neither, so it must come to this before.
-const PATIENCE: u32 = MIN_POLLS_BEFORE_PARKING / 2;
+const POLLS_BEFORE_ANNOUNCING: u32 = MIN_POLLS_BEFORE_PARKING / 2;
 
 /// One operation of a team, from this rank's view.
 #[derive(Debug)]
-pub struct Turn<'a> {
-    team: &'a Team,
+pub struct OperationSlot<'a> {
+    team: &'a NodeGroup,
     number: u64,
     at: usize,
-    kind: Kind,
+    kind: OperationKind,
     /// By which function it was called.
-    label: Label,
+    label: CallLabel,
     before: RootBefore,
     /// What the line says beside the stamp, once the turn is open. Only this rank uses it.
     word: AtomicU64,
@@ -52,37 +52,41 @@ pub struct Turn<'a> {
     /// Polls that found nothing. Only this rank uses it.
     failed_polls: AtomicU32,
     /// Told of all arrivals that are seen, where they are counted.
-    arrival: Option<Arc<Arrival>>,
+    arrival: Option<Arc<ArrivalCount>>,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> OperationSlot<'a> {
     /// Operation `ticket`. `waits`: this rank does nothing else until it has ended.
-    pub fn new(team: &'a Team, ticket: Ticket, waits: bool) -> Turn<'a> {
-        Turn {
+    pub fn new(team: &'a NodeGroup, ticket: OperationTicket, waits: bool) -> OperationSlot<'a> {
+        OperationSlot {
             team,
             number: ticket.number,
             at: (ticket.number % TURNS as u64) as usize,
             kind: ticket.kind,
             before: ticket.before,
-            label: Label::UNSAID,
+            label: CallLabel::UNSAID,
             word: AtomicU64::new(0),
             has_said: AtomicBool::new(false),
             by_address: ticket.by_address,
             asks_for_cma: ticket.asks_for_cma,
-            looks: if waits && team.has_cores { LOOKS } else { 1 },
+            looks: if waits && team.has_cores {
+                POLLS_PER_TRY
+            } else {
+                1
+            },
             failed_polls: AtomicU32::new(0),
             arrival: ticket.arrival,
         }
     }
 
     /// The same, called by the function that `label` names.
-    pub fn labelled(self, label: Label) -> Turn<'a> {
-        Turn { label, ..self }
+    pub fn labelled(self, label: CallLabel) -> OperationSlot<'a> {
+        OperationSlot { label, ..self }
     }
 
     /// The team.
     #[inline]
-    pub fn team(&self) -> &'a Team {
+    pub fn team(&self) -> &'a NodeGroup {
         self.team
     }
 
@@ -128,7 +132,7 @@ impl<'a> Turn<'a> {
     #[inline]
     pub fn open(&self, bytes: usize) {
         let lag = self.number - self.team.low();
-        let word = Word::new(self.kind, self.before, self.number, lag, bytes);
+        let word = OperationHeader::new(self.kind, self.before, self.number, lag, bytes);
         self.word.store(word.0, Ordering::Relaxed);
         if late::is_on() && self.arrival.is_none() {
             // What the operation before in this turn has said is not of this one.
@@ -141,7 +145,7 @@ impl<'a> Turn<'a> {
     fn say(&self) {
         let word = self.word.load(Ordering::Relaxed);
         self.team.area.set_word(self.at, word);
-        if self.label != Label::UNSAID {
+        if self.label != CallLabel::UNSAID {
             let label = self.number << 8 | u64::from(self.label.number());
             self.team.area.set_label(self.at, label);
         }
@@ -246,13 +250,13 @@ impl<'a> Turn<'a> {
     fn is_impatient(&self) -> bool {
         let polls = self.failed_polls.load(Ordering::Relaxed).saturating_add(1);
         self.failed_polls.store(polls, Ordering::Relaxed);
-        if polls == PATIENCE {
+        if polls == POLLS_BEFORE_ANNOUNCING {
             // Others that wait in vain, too, see by this what this rank does, which perhaps has not published anything; and who
             // finishes later wakes it.
             self.say();
             self.team.area.await_finish(self.number);
         }
-        polls >= PATIENCE
+        polls >= POLLS_BEFORE_ANNOUNCING
     }
 
     /// Whether `member`, which had not come to `phase` when this rank polled, may still do so.
@@ -298,8 +302,8 @@ impl<'a> Turn<'a> {
 
     /// What a member says of its part.
     #[inline]
-    fn word(&self, member: usize) -> Word {
-        Word(self.team.area.word(self.at, member))
+    fn word(&self, member: usize) -> OperationHeader {
+        OperationHeader(self.team.area.word(self.at, member))
     }
 
     /// Takes in what `member` has said with a phase that it has come to.
@@ -352,8 +356,8 @@ impl<'a> Turn<'a> {
     }
 
     #[inline]
-    fn check(&self, member: usize, word: Word) -> Result<()> {
-        let own = Word(self.word.load(Ordering::Relaxed));
+    fn check(&self, member: usize, word: OperationHeader) -> Result<()> {
+        let own = OperationHeader(self.word.load(Ordering::Relaxed));
         if word.is_alike(own) {
             Ok(())
         } else {
@@ -363,7 +367,7 @@ impl<'a> Turn<'a> {
 
     /// What a word says that is not as this rank's.
     #[cold]
-    fn compare(&self, member: usize, word: Word) -> Result<()> {
+    fn compare(&self, member: usize, word: OperationHeader) -> Result<()> {
         let (theirs, ours) = (word.kind(), self.kind);
         if theirs != ours {
             let said = match theirs.is_same_call(ours) && theirs.root() != ours.root() {
@@ -385,7 +389,7 @@ impl<'a> Turn<'a> {
     fn mismatch_before(&self, member: usize) -> Error {
         let (area, before) = (&self.team.area, self.number - 1);
         let at = (before % TURNS as u64) as usize;
-        let word = |member| Word(area.word(at, member));
+        let word = |member| OperationHeader(area.word(at, member));
         let (theirs, ours) = (word(member), word(self.me()));
         let (rank, me) = (self.rank(member), self.rank(self.me()));
         let is_there = theirs.is_of(before) && ours.is_of(before);
@@ -400,7 +404,7 @@ impl<'a> Turn<'a> {
     }
 
     #[cold]
-    fn mismatch(&self, member: usize, word: Word) -> Error {
+    fn mismatch(&self, member: usize, word: OperationHeader) -> Error {
         let (theirs, ours, rank) = (word.kind(), self.kind, self.rank(member));
         if !theirs.is_same_call(ours) {
             let (theirs, ours) = (self.call_name_of(member, theirs), self.call_name());
@@ -429,10 +433,10 @@ impl<'a> Turn<'a> {
     }
 
     /// The name of the function that `member` has called, whose call is of this kind.
-    fn call_name_of(&self, member: usize, kind: Kind) -> String {
+    fn call_name_of(&self, member: usize, kind: OperationKind) -> String {
         let said = self.team.area.label(self.at, member);
-        let label = (said >> 8 == self.number).then(|| Label::from_number(said as u8));
-        let name = label.and_then(Label::name);
+        let label = (said >> 8 == self.number).then(|| CallLabel::from_number(said as u8));
+        let name = label.and_then(CallLabel::name);
         name.unwrap_or_else(|| kind.name().to_owned())
     }
 
@@ -455,13 +459,13 @@ impl<'a> Turn<'a> {
 
     /// Bytes that this rank takes part with.
     fn own_bytes(&self) -> usize {
-        Word(self.word.load(Ordering::Relaxed)).bytes()
+        OperationHeader(self.word.load(Ordering::Relaxed)).bytes()
     }
 
     /// Has the next phase say that this rank could not copy what it should have copied directly.
     /// It stays said.
     pub fn refuse(&self) {
-        let word = Word(self.word.load(Ordering::Relaxed)).refused();
+        let word = OperationHeader(self.word.load(Ordering::Relaxed)).refused();
         self.word.store(word.0, Ordering::Relaxed);
     }
 
@@ -469,7 +473,7 @@ impl<'a> Turn<'a> {
     /// that says so.
     pub fn has_refused(&self, member: usize) -> bool {
         match member == self.me() {
-            true => Word(self.word.load(Ordering::Relaxed)).is_refused(),
+            true => OperationHeader(self.word.load(Ordering::Relaxed)).is_refused(),
             false => self.word(member).is_refused(),
         }
     }
@@ -624,7 +628,7 @@ impl<'a> Turn<'a> {
 
 /// Which roots two ranks have named in the same call.
 #[cold]
-fn named_roots(rank: u32, theirs: Kind, me: u32, ours: Kind) -> String {
+fn named_roots(rank: u32, theirs: OperationKind, me: u32, ours: OperationKind) -> String {
     let (call, theirs, ours) = (ours.name(), theirs.root(), ours.root());
     format!(
         "{call}: rank {rank} of the job has named root {theirs}, rank {me} root {ours} (as \
