@@ -17,7 +17,7 @@ export CARGO_TARGET_DIR="$CARGO_TARGET/miri"
 # One interpreter takes one core; two at a time.
 (
     step miri-primitives cargo +nightly miri test --locked -p mica-node --lib -- \
-        ring:: fifo:: cells:: doorbell:: claims:: split:: tokens:: lock:: area::layout:: \
+        ring:: fifo:: cells:: doorbell:: chunk_queue:: cooperative:: helper_slots:: lock:: area::layout:: \
         park::tests::wakes_are_never_lost
     results miri-primitives
     step miri-memory cargo +nightly miri test --locked -p mica-channel --lib --test layout_copy -- \

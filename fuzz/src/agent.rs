@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use mica_launch::auth::{AgentSide, HeadSide, Secret};
-use mica_launch::wire::{Down, Up};
+use mica_launch::messages::{Down, Up};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

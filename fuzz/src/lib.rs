@@ -4,7 +4,7 @@
 //! | target | code under test | invariant besides "no panic" |
 //! |---|---|---|
 //! | `pmi1`, `pmi2` | the messages of process managers (`mica_bootstrap`) | how the bytes come in pieces does not matter; what is read and written again is read as the same |
-//! | `card` | what a process says about itself (`mica_bootstrap::card`) | encode is the inverse of decode |
+//! | `card` | what a process says about itself (`mica_bootstrap::endpoint_record`) | encode is the inverse of decode |
 //! | `contact`, `network` | a rank's network address, a message's head (`mica_channel::net::wire`) | write is the inverse of read |
 //! | `packet` | the packets between engines (`mica_protocol::packet`) | a decoded packet, encoded and decoded again, is the same |
 //! | `agent` | the messages between `mpiexec` and its agents, the handshake, the secret (`mica_launch`) | as for `packet`; a forged proof is refused |

@@ -14,10 +14,10 @@ use mica_node::segment::{JobSegment, JobSpec, RANK_VARIABLE, SEGMENT_FD_VARIABLE
 use mica_node::topology::{CorePlace, CpuSet, available_cores, cpu_quota};
 use mica_node::tunables;
 
-use crate::card::EndpointRecord;
 use crate::choose;
+use crate::endpoint_record::EndpointRecord;
+use crate::exchange::{ExchangeError, JoiningProcess, fetch, hand_out, name};
 use crate::inherited;
-use crate::meeting::{ExchangeError, JoiningProcess, fetch, hand_out, name};
 use crate::nodes::NodeMap;
 use crate::pmi1::Pmi1;
 use crate::{BootstrapError, ProcessManager, exchange};

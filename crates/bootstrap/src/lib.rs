@@ -6,16 +6,16 @@
 #![forbid(unsafe_code)]
 
 mod announced;
-#[doc(hidden)]
-pub mod card;
 mod choose;
+#[doc(hidden)]
+pub mod endpoint_record;
 mod error;
+mod exchange;
 #[cfg(test)]
 mod fake;
 pub mod inherited;
 mod join;
 mod manager;
-mod meeting;
 mod nodes;
 mod parts;
 pub mod pmi1;

@@ -1,6 +1,6 @@
 //! Which rank is on which node.
 
-use crate::card::EndpointRecord;
+use crate::endpoint_record::EndpointRecord;
 
 /// Which rank is on which node.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -234,7 +234,7 @@ fn a_rank_that_does_not_come_is_named() {
             return launched(manager, &road).map(drop).err();
         }
         // Takes part in the exchange and is never seen again.
-        let card = crate::card::EndpointRecord::own("", None, 0).expect("a card");
+        let card = crate::endpoint_record::EndpointRecord::own("", None, 0).expect("a card");
         let node = road.part(1, 3);
         assert!(node.is_empty());
         exchange(manager.as_mut(), "card", &card.encode()).expect("an exchange");
@@ -261,7 +261,7 @@ fn a_leader_that_is_gone_is_named() {
         if manager.rank() == 1 {
             return launched(manager, &road).map(drop).err();
         }
-        let card = crate::card::EndpointRecord::own("", None, 0).expect("a card");
+        let card = crate::endpoint_record::EndpointRecord::own("", None, 0).expect("a card");
         exchange(manager.as_mut(), "card", &card.encode()).expect("an exchange");
         None
     });

@@ -18,7 +18,7 @@ pub use mica_node::area::{Completions, INLINE, TURNS};
 /// all methods panic on others.
 #[derive(Clone, Debug)]
 pub struct Area {
-    area: Arc<mica_node::area::MappedCollectiveArea>,
+    area: Arc<mica_node::area::RawArea>,
     /// Each cell: of a member's turns, then of the next member's.
     cells: Arc<[Region]>,
     /// The data of each line: of a member's turns, then of the next member's.
@@ -40,7 +40,7 @@ impl Area {
         Ok(area.map(|area| Area::new(Arc::new(area))))
     }
 
-    fn new(area: Arc<mica_node::area::MappedCollectiveArea>) -> Area {
+    fn new(area: Arc<mica_node::area::RawArea>) -> Area {
         let (lines, cells) = (Block::lines_of(&area), Block::cells_of(&area));
         let all = || (0..area.members().len() * TURNS).map(|i| (i % TURNS, i / TURNS));
         let inline = |(turn, member)| {

@@ -73,7 +73,7 @@ pub trait Channel {
 pub trait PacketSource {
     /// One look: the next packet and who sent it. Does not block. The packet stays until it is consumed.
     fn peek(&mut self) -> Option<(u32, Packet)>;
-    /// True when [`Messages::peek`] would find something. For the last look before parking.
+    /// True when [`PacketSource::peek`] would find something. For the last look before parking.
     fn has_arrivals(&mut self) -> bool;
 }
 
@@ -98,7 +98,7 @@ pub struct RemoteRegion {
 /// A channel that works on a peer's memory without the peer's program: what windows are made of (jiang-2004, 2; MPI 5.0, 12).
 ///
 /// Every operation takes a token, does not block, and answers true; its end comes later by [`next_completion`](Self::next_completion), once
-/// for each token, after looks at the channel ([`Messages::peek`]). It answers false, and has done nothing, when there is no room
+/// for each token, after looks at the channel ([`PacketSource::peek`]). It answers false, and has done nothing, when there is no room
 /// for it now: try again after a look. Operations on one peer may be carried out in any order; [`flush`](Self::flush) separates
 /// them. [`Channel::capabilities`] says which of them there are: the others are errors that say so.
 ///

@@ -9,7 +9,7 @@
 //! - **Order.** Packets from one rank to another arrive in the order in which they were sent, whatever their lengths. Packets
 //!   of different pairs are independent.
 //! - **Nothing blocks.** An operation for which there is no room answers `false` and has done nothing; try again after a
-//!   [`look`](Transport::look). Progress is made by looks only, and by [`Messages::peek`], which looks when no packet is
+//!   [`poll`](Transport::poll). Progress is made by looks only, and by [`PacketSource::peek`], which looks when no packet is
 //!   queued.
 //! - **A packet stays** where it is, with its payload, from the look that found it until it is
 //!   [consumed](Transport::consume). Packets are consumed in the order in which `peek` names them.

@@ -12,11 +12,11 @@ use std::time::Duration;
 use mica_node::process::{Keeper, Signals, outlive_parent, signal, wait_ready};
 
 use crate::auth::{AgentSide, CHALLENGE, Secret};
-use crate::job::{self, Uplink};
 use crate::link::{BEAT, Link};
+use crate::messages::{Down, NodeJob, Up};
 use crate::options::Agent;
 use crate::report::{say, signal_status};
-use crate::wire::{Down, NodeJob, Up};
+use crate::supervisor::{self, Uplink};
 
 /// Why an agent cannot begin. The remote shell carries this to the head.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,7 @@ enum AgentError {
     #[error("cannot reach mpiexec: {0}")]
     Unreachable(String),
     #[error(transparent)]
-    Launch(#[from] job::LaunchError),
+    Launch(#[from] supervisor::LaunchError),
     #[error("{0}")]
     Lost(#[from] crate::link::LinkLost),
     #[error("mpiexec sent a plan that is not sound")]
@@ -61,11 +61,11 @@ pub fn run(agent: &Agent) -> u8 {
 fn try_run(agent: &Agent) -> Result<u8, AgentError> {
     let secret = read_secret().ok_or(AgentError::NoSecret)?;
     // Before anything else is open: the keeper is a copy of this process.
-    let keeper = Keeper::start().map_err(job::doing("cannot start the keeper process"))?;
-    let signals = job::take_signals()?;
+    let keeper = Keeper::start().map_err(supervisor::doing("cannot start the keeper process"))?;
+    let signals = supervisor::take_signals()?;
     let mut link = connect(agent, &secret)?;
     // From now on the end of the connection tells, and leaves time to clean up.
-    outlive_parent().map_err(job::doing("cannot outlive the remote shell"))?;
+    outlive_parent().map_err(supervisor::doing("cannot outlive the remote shell"))?;
     let address = link.local_address().map(|address| address.to_string());
     link.send(&Up::Hello {
         node: agent.node.or_else(|| number("SLURM_NODEID")),
@@ -77,7 +77,9 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
         return Err(AgentError::Unsound);
     }
     let uplink = Uplink::new(link, orders);
-    Ok(job::run_part(uplink, &node, keeper, signals, address)?)
+    Ok(supervisor::run_part(
+        uplink, &node, keeper, signals, address,
+    )?)
 }
 
 /// One line of standard input, and no more of it.
@@ -136,7 +138,7 @@ fn wait_for_plan(link: &mut Link, signals: &Signals) -> Result<(NodeJob, Vec<Dow
     loop {
         let fds = [signals.as_fd(), link.as_fd()];
         let writes = if link.has_unsent() { &fds[1..] } else { &[] };
-        wait_ready(&fds, writes, Some(BEAT)).map_err(job::doing("poll"))?;
+        wait_ready(&fds, writes, Some(BEAT)).map_err(supervisor::doing("poll"))?;
         while let Some(number) = signals.next() {
             if [signal::SIGINT, signal::SIGTERM, signal::SIGHUP].contains(&number) {
                 return Err(AgentError::Signal(number));

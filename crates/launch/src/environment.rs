@@ -11,8 +11,8 @@ use std::process::Command;
 use mica_bootstrap::EXCHANGE_VARIABLE;
 use serde::{Deserialize, Serialize};
 
+use crate::messages::NodeJob;
 use crate::options::{AgentLauncher, ProgramSection};
-use crate::wire::NodeJob;
 
 /// What ranks get of the launcher's own environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

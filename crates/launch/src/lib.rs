@@ -1,9 +1,9 @@
 //! `mpiexec`: starts the ranks of a job, watches them, and leaves nothing behind.
 //!
 //! [`options`] reads the command line (one table drives parsing, `--help` and the manual), [`placement`] decides whether
-//! the job runs here or on several nodes. On a node, [`plan`] gives every rank its program and place, [`job`] starts the
-//! [`ranks`] and waits for what happens to them, [`report`] says it in words. For several nodes the [`head`] starts an
-//! [`agent`] on each, that runs the same [`job`] for its ranks; they speak the messages of [`wire`] over a [`link`] that
+//! the job runs here or on several nodes. On a node, [`plan`] gives every rank its program and place, [`supervisor`] starts the
+//! [`ranks`] and waits for what happens to them, [`report`] says it in words. For several nodes the [`controller`] starts an
+//! [`agent`] on each, that runs the same [`supervisor`] for its ranks; they exchange [`messages`] over a [`link`] that
 //! [`auth`] made safe. MPI 5.0 section 11.5 describes the portable part of the command. See
 //! `docs/design/launching.md`.
 //!
@@ -15,17 +15,18 @@ mod agent;
 #[doc(hidden)]
 pub mod auth;
 mod binding;
-mod door;
+mod controller;
+mod departed;
 mod environment;
 mod foreign;
-mod head;
 #[doc(hidden)]
 pub mod hosts;
 mod input;
-mod job;
 mod late;
-mod left;
 mod link;
+mod listener;
+#[doc(hidden)]
+pub mod messages;
 mod options;
 mod output;
 mod pattern;
@@ -38,20 +39,19 @@ mod redirect;
 mod remote;
 mod report;
 mod requests;
+mod supervisor;
 mod tool;
 mod traffic;
-#[doc(hidden)]
-pub mod wire;
 mod writer;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use head::ControllerError;
+use controller::ControllerError;
+use messages::NodeJob;
 use options::{CommandRequest, JobOptions};
 use placement::Placement;
 use report::say;
-use wire::NodeJob;
 
 /// Exit status of a wrong command line.
 const USAGE: u8 = 2;
@@ -102,7 +102,7 @@ fn run(mut options: JobOptions) -> u8 {
     let placement = placement::place(&mut options, &|name| std::env::var(name).ok());
     let result: Result<u8, Trouble> = match placement {
         Ok(Placement::Here) => run_here(&options),
-        Ok(Placement::Nodes(nodes)) => head::run(&options, &nodes).map_err(|error| {
+        Ok(Placement::Nodes(nodes)) => controller::run(&options, &nodes).map_err(|error| {
             let status = match &error {
                 ControllerError::Launch(error) => error.status(),
                 ControllerError::Placement(_) => USAGE,
@@ -128,5 +128,5 @@ fn run_here(options: &JobOptions) -> Result<u8, Trouble> {
         say(plan.describe());
     }
     say(plan.notice(&node));
-    job::run(options, &node, &plan).map_err(|error| (error.to_string(), error.status()))
+    supervisor::run(options, &node, &plan).map_err(|error| (error.to_string(), error.status()))
 }

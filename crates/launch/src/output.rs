@@ -1,8 +1,8 @@
 //! Output of ranks on its way through this process: lines of different ranks are never mixed, as long as each rank writes
 //! whole lines.
 //!
-//! A [`Stream`] reads one rank's pipe and passes on whole lines. What is left of a line waits for its end, but not for
-//! long: progress dots and prompts have none. How long depends on what the rank does, see [`Lines::deadline`]. Bytes are
+//! A [`RankStream`] reads one rank's pipe and passes on whole lines. What is left of a line waits for its end, but not for
+//! long: progress dots and prompts have none. How long depends on what the rank does, see [`LineCutter::deadline`]. Bytes are
 //! never changed, and those of one rank keep their order; with a label each line begins with it, and a last line without
 //! end gets one.
 
@@ -12,8 +12,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::{Duration, Instant};
 
+pub use crate::messages::OutputTarget;
 use crate::redirect::{LineLabel, OutputFile};
-pub use crate::wire::OutputTarget;
 
 /// Bytes of one rank's stream on their way; above, the rank has to wait until they are written.
 pub const WINDOW: usize = 256 << 10;

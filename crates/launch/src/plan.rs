@@ -15,8 +15,8 @@ use mica_node::topology::{
 use serde::{Deserialize, Serialize};
 
 use crate::binding::Bind;
+use crate::messages::NodeJob;
 use crate::options::{JobOptions, ProgramSection};
-use crate::wire::NodeJob;
 
 /// How often other launchers may be faster in reserving the processors that were chosen.
 const ATTEMPTS: usize = 8;

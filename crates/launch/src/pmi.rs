@@ -2,7 +2,7 @@
 //!
 //! Each rank inherits one end of a socket pair (`PMI_FD`) and speaks lines over it (`mica_bootstrap::pmi1::message`). Keys
 //! and values that ranks put become visible after a barrier. A barrier is complete when all ranks of the job are in it:
-//! [`Server::arrived`] gives what this node's ranks put once all of them are there, and [`Server::complete`] takes what
+//! [`PmiServer::arrived`] gives what this node's ranks put once all of them are there, and [`PmiServer::complete`] takes what
 //! all nodes' ranks put. Nothing here blocks: answers that a rank does not read are kept for it.
 //!
 //! Source of the commands: balaji-2010, section 3, and the wire protocol of MPICH's `simple` PMI.
@@ -14,7 +14,7 @@ use std::os::unix::net::UnixStream;
 
 use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
 
-use crate::wire::Puts;
+use crate::messages::Puts;
 
 /// The longest names and values that ranks may use, as Hydra has them: other libraries' buffers are made for these.
 const MAXES: [(&str, u32); 3] = [

@@ -14,18 +14,18 @@ use mica_node::process::{
 use mica_node::segment::{JobSegment, JobSpec, RankState, WaitKind};
 use mica_node::topology::{CorePlace, CpuSet, affinity_of};
 
+use crate::departed::{Doing, WaitingRank};
 use crate::input::Input;
-use crate::job::{LaunchError, doing};
 use crate::late::LateArrivals;
-use crate::left::{Doing, WaitingRank};
+use crate::messages::{NodeJob, NodeReport, RankEnd};
 use crate::output::{OutputTarget, RankStream};
 use crate::plan::{NodePlan, RankPlan};
 use crate::pmi;
 use crate::redirect::Redirect;
 use crate::report::{Cause, RankStage, end_text, hang_line, say};
 use crate::requests::Requests;
+use crate::supervisor::{LaunchError, doing};
 use crate::traffic::Sent;
-use crate::wire::{NodeJob, NodeReport, RankEnd};
 
 mod command;
 

@@ -7,7 +7,7 @@ use mica_node::process::{Exit, signal};
 use mica_node::ranges::ranges;
 use serde::{Deserialize, Serialize};
 
-use crate::wire::{NodeReport, RankEnd};
+use crate::messages::{NodeReport, RankEnd};
 
 /// Exit status of a job that ran out of time, as of timeout(1).
 const TIMED_OUT: u8 = 124;
@@ -38,7 +38,7 @@ pub enum Cause {
         code: i32,
     },
     /// It exited with status zero between MPI_Init and MPI_Finalize, or with a session open: a failure only if others cannot
-    /// go on without it ([`crate::left`]).
+    /// go on without it ([`crate::departed`]).
     NotFinalized,
     /// It exited with status zero and without MPI_Init, for which another rank waits.
     NotInitialized {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::network::Network;
 use clap::Args;
 use comfy_table::{CellAlignment, Table, presets};
-use mica_node::maps::ProcMap;
+use mica_node::procmap::ProcMap;
 use mica_node::topology::{
     BindTo, Level, Machine, MapBy, available_cores, level_between, map, readable_bytes,
 };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use mica_node::maps::ProcMap;
+use mica_node::procmap::ProcMap;
 use mica_node::segment::PREFIX_VARIABLE;
 use mica_node::topology::{Machine, SYNTHETIC_VARIABLE, TopologyError, readable_bytes};
 use mica_node::tunables::{SegmentShape, TunableKind};

@@ -65,7 +65,7 @@ impl HandleKind {
         }
     }
 
-    /// A handle that [`Table`] never gives out: for an object that all can share.
+    /// A handle that [`HandleTable`] never gives out: for an object that all can share.
     pub const fn reserved_handle(self) -> u32 {
         self.handle(INDEX_MASK)
     }
@@ -82,7 +82,7 @@ pub struct HandleTable<T> {
     slots: ThreadLock<Slots<T>>,
 }
 
-/// What becomes of an object that [`Table::look_then`] has looked at.
+/// What becomes of an object that [`HandleTable::look_then`] has looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// It stays where it is.

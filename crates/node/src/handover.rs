@@ -249,7 +249,7 @@ impl HandoverConnection {
     /// The same without waiting; `None` if nothing is there.
     ///
     /// # Errors
-    /// As [`Connection::receive`].
+    /// As [`HandoverConnection::receive`].
     pub fn try_receive(&self, max: usize) -> io::Result<Option<(Vec<u8>, Option<OwnedFd>)>> {
         let mut bytes = vec![0u8; max];
         let mut part = libc::iovec {

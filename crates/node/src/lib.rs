@@ -5,27 +5,27 @@
 
 pub mod area;
 pub mod cells;
-pub mod claims;
+pub mod chunk_queue;
+pub mod cooperative;
 pub mod doorbell;
 pub mod fifo;
 pub mod fork_lock;
 pub mod futex;
 pub mod handover;
+pub mod helper_slots;
 mod hint;
 pub mod identity;
 pub mod late;
 pub mod lock;
-pub mod maps;
 pub mod park;
 pub mod pmix;
 #[cfg(feature = "launcher")]
 pub mod process;
+pub mod procmap;
 pub mod ranges;
 pub mod ring;
 pub mod segment;
-pub mod split;
 pub mod sync;
 pub mod ticks;
-pub mod tokens;
 pub mod topology;
 pub mod tunables;

@@ -273,7 +273,7 @@ impl PmixClient {
     /// A number that the launcher knows of this process.
     ///
     /// # Errors
-    /// As [`Client::job_number`].
+    /// As [`PmixClient::job_number`].
     pub fn own_number(&self, key: &CStr) -> Result<u32, PmixFailure> {
         self.read(self.me.rank, key, &[], number)
     }

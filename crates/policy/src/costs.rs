@@ -30,7 +30,7 @@ pub enum MessagePath {
     Offload,
 }
 
-/// Number of [`Way`]s.
+/// Number of [`MessagePath`]s.
 pub const WAYS: usize = 9;
 
 impl MessagePath {
@@ -84,7 +84,7 @@ impl MessagePath {
     }
 }
 
-/// A set of [`Way`]s.
+/// A set of [`MessagePath`]s.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct MessagePaths(u16);
 
@@ -149,7 +149,7 @@ impl MessagePaths {
             .filter(move |&way| self.contains(way))
     }
 
-    /// What the words of `MICA_WAY` leave of [`Ways::ALL`]: `auto` everything, every other word that way alone (for
+    /// What the words of `MICA_WAY` leave of [`MessagePaths::ALL`]: `auto` everything, every other word that way alone (for
     /// `cells`: eager or streamed), beside the ways that need no choice (inline and ring). `None`: no such word.
     pub fn forced(word: &str) -> Option<MessagePaths> {
         let short = MessagePaths::NONE
@@ -189,7 +189,7 @@ pub struct CostSpan {
     pub byte_ns: f64,
 }
 
-/// Number of [`Span`]s of a [`Cost`].
+/// Number of [`CostSpan`]s of a [`PathCost`].
 pub const SPANS: usize = 3;
 
 /// What one way costs between two ranks.

@@ -1,6 +1,6 @@
 //! Every decision about how a message goes, as pure functions (DESIGN.md, section 4; chai-2009, chapters 6 and 7).
 //!
-//! - [`costs`]: what each [`Way`] costs, for each level of the machine: the shipped figures;
+//! - [`costs`]: what each [`MessagePath`] costs, for each level of the machine: the shipped figures;
 //! - [`select`](mod@select): from a message, its situation and the costs to a way, with the numbers that speak for it;
 //! - [`network`]: the way of a message to another node;
 //! - [`collective`]: the algorithm of a collective among the ranks of one node;

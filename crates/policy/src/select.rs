@@ -113,7 +113,7 @@ impl PathEstimate {
     }
 }
 
-/// Which number of an [`Estimate`] the choice makes small.
+/// Which number of an [`PathEstimate`] the choice makes small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
     /// The message is waited for.
@@ -187,7 +187,7 @@ pub struct PathDecision {
     pub estimate: PathEstimate,
     /// What was made small.
     pub goal: Goal,
-    /// By way, in the order of [`Way::ALL`].
+    /// By way, in the order of [`MessagePath::ALL`].
     pub verdicts: [PathVerdict; WAYS],
 }
 
@@ -309,7 +309,7 @@ fn goal(situation: &Situation) -> Goal {
     }
 }
 
-/// The way of a message. Always one of `situation.available`, or [`Way::Streamed`], which needs nothing but shared memory
+/// The way of a message. Always one of `situation.available`, or [`MessagePath::Streamed`], which needs nothing but shared memory
 /// and time, if nothing else is possible.
 #[inline]
 pub fn choose(message: &OutgoingMessage, situation: &Situation, costs: &PathCosts) -> MessagePath {

@@ -3,10 +3,10 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::attendant::ProgressThread;
 use crate::hang::{Pending, Reporter, WaitList};
 use crate::matching::MatchPattern;
 use crate::offloading::Offload;
+use crate::progress_thread::ProgressThread;
 use crate::receive::{ReceiveCompletion, Started};
 use crate::send::SendId;
 use crate::state::{EngineState, STIRRED, SUMMON};
@@ -72,7 +72,7 @@ pub struct Engine {
     pub(crate) is_loopback: bool,
 }
 
-/// What [`State::glance`] saw.
+/// What [`EngineState::glance`] saw.
 pub(crate) enum ProgressHint {
     Received(ReceiveCompletion),
     Nothing,

@@ -12,10 +12,8 @@
 //! | longer | `Rendezvous`: a request to send; receiver, sender or both copy the bytes directly, or they go through cells |
 #![forbid(unsafe_code)]
 
-mod attendant;
 mod channels;
 mod engine;
-mod far;
 mod hang;
 mod hold;
 pub mod matching;
@@ -24,8 +22,10 @@ mod offloading;
 pub mod packet;
 mod poll;
 mod progress;
+mod progress_thread;
 mod reaction;
 mod receive;
+mod remote;
 mod rendezvous;
 mod schedule;
 pub mod select;

@@ -231,7 +231,7 @@ impl EngineState {
         })
     }
 
-    /// The first message that fits `pattern`, if one has arrived, for [`State::receive_probed`] only.
+    /// The first message that fits `pattern`, if one has arrived, for [`EngineState::receive_probed`] only.
     pub fn probe_matched(&mut self, pattern: &MatchPattern) -> Option<(MessageId, ProbedMessage)> {
         let ticket = self.unexpected.find(pattern)?;
         let (envelope, early) = self.unexpected.remove(ticket);

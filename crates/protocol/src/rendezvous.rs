@@ -29,8 +29,8 @@ use mica_channel::direct::{
 use mica_channel::memory::View;
 use mica_channel::shm::Packet;
 use mica_channel::transport;
+use mica_node::cooperative::{CooperativeCopy, CopyEnd};
 use mica_node::segment::{JobSegment, SPLITS};
-use mica_node::split::{ChunkQueue, CopyEnd};
 use mica_node::ticks;
 use mica_policy as policy;
 use std::ops::Range;
@@ -66,16 +66,16 @@ impl RtsState {
 
 /// The splits of this rank's messages.
 #[derive(Debug)]
-pub(crate) struct ChunkQueues {
+pub(crate) struct CooperativeCopies {
     segment: &'static JobSegment,
     me: u32,
     /// `None` until the first is asked for.
     free: Option<Vec<u8>>,
 }
 
-impl ChunkQueues {
-    pub fn new(segment: &'static JobSegment, me: u32) -> ChunkQueues {
-        ChunkQueues {
+impl CooperativeCopies {
+    pub fn new(segment: &'static JobSegment, me: u32) -> CooperativeCopies {
+        CooperativeCopies {
             segment,
             me,
             free: None,
@@ -85,7 +85,7 @@ impl ChunkQueues {
     /// A split of which nothing is taken; `None` when all are in use.
     fn take(&mut self) -> Result<Option<u8>, ChannelError> {
         if self.free.is_none() {
-            let bytes = SPLITS * size_of::<ChunkQueue>();
+            let bytes = SPLITS * size_of::<CooperativeCopy>();
             self.segment
                 .allocate(self.segment.splits_offset(self.me), bytes)?;
             self.free = Some((0..SPLITS as u8).collect());
@@ -103,7 +103,7 @@ impl ChunkQueues {
         }
     }
 
-    fn of(&self, rank: u32, index: u8) -> &'static ChunkQueue {
+    fn of(&self, rank: u32, index: u8) -> &'static CooperativeCopy {
         &self.segment.splits(rank)[usize::from(index)]
     }
 }
@@ -116,7 +116,7 @@ struct PeerRange {
     window: Option<Window>,
     /// Where the peer answers whether the window shows its buffer. What is copied before the answer is there means nothing
     /// until it is yes.
-    answer: Option<&'static ChunkQueue>,
+    answer: Option<&'static CooperativeCopy>,
 }
 
 impl PeerRange {
@@ -212,7 +212,7 @@ const ANSWER_TIME_NS: u64 = 20_000_000;
 
 /// Waits for the answer of `side`, which is but a system call away. Who does not give it in time has said no: the message goes
 /// through cells then.
-fn await_answer(split: &ChunkQueue, side: CopyEnd) -> bool {
+fn await_answer(split: &CooperativeCopy, side: CopyEnd) -> bool {
     for _ in 0..ANSWER_POLLS {
         if let Some(answer) = split.confirmed(side) {
             return answer;
@@ -683,7 +683,7 @@ mod tests {
     /// As where the peer is stopped before it answers.
     #[test]
     fn an_answer_that_does_not_come_is_no() {
-        let split = ChunkQueue::new();
+        let split = CooperativeCopy::new();
         assert!(!await_answer(&split, CopyEnd::Front));
         split.confirm(CopyEnd::Front, true);
         assert!(!await_answer(&split, CopyEnd::Front));

@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 
 use crate::Engine;
-use crate::attendant::ProgressThread;
 use crate::channels::Channels;
 use crate::engine::{GLANCES, GLANCES_SHARED};
 use crate::hang::Reporter;
 use crate::hold::Holds;
 use crate::offloading::Offload;
 use crate::progress::{PacketChannel, Polling};
-use crate::rendezvous::ChunkQueues;
+use crate::progress_thread::ProgressThread;
+use crate::rendezvous::CooperativeCopies;
 use crate::select::Selection;
 use crate::skew::SkewState;
 use crate::state::EngineState;
@@ -233,7 +233,7 @@ impl Engine {
             ranks,
             channels,
             direct,
-            ChunkQueues::new(segment, rank),
+            CooperativeCopies::new(segment, rank),
             selection,
             (
                 SkewState::new(policies.skew, ranks),

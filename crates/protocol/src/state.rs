@@ -2,7 +2,6 @@
 
 use crate::Fault;
 use crate::channels::Channels;
-use crate::far::RemoteReads;
 use crate::hold::Holds;
 use crate::matching::{MatchEnvelope, PostedQueue, UnexpectedQueue};
 use crate::offloading::Offload;
@@ -10,7 +9,8 @@ use crate::packet::RtsPacket;
 use crate::progress::Polling;
 use crate::reaction::Reaction;
 use crate::receive::{RecvId, RecvOp};
-use crate::rendezvous::ChunkQueues;
+use crate::remote::RemoteReads;
+use crate::rendezvous::CooperativeCopies;
 use crate::schedule::RunningSchedule;
 use crate::select::Selection;
 use crate::send::{SendId, SendOp};
@@ -31,7 +31,7 @@ pub struct EngineState {
     pub(crate) me: u32,
     pub(crate) channels: Channels,
     pub(crate) direct: Direct,
-    pub(crate) splits: ChunkQueues,
+    pub(crate) splits: CooperativeCopies,
     pub(crate) selection: Selection,
     pub(crate) skew: SkewState,
     pub(crate) holds: Holds,
@@ -142,7 +142,7 @@ impl EngineState {
         ranks: usize,
         channels: Channels,
         direct: Direct,
-        splits: ChunkQueues,
+        splits: CooperativeCopies,
         selection: Selection,
         (skew, holds): (SkewState, Holds),
     ) -> EngineState {

@@ -51,13 +51,13 @@ impl CollectiveTraffic {
     }
 }
 
-/// Number of [`Way`]s.
+/// Number of [`TrafficClass`]s.
 pub const WAYS: usize = mica_node::segment::TRAFFIC_WAYS;
 
 /// Messages and bytes sent each way.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Messages and bytes, by [`Way`].
+    /// Messages and bytes, by [`TrafficClass`].
     pub sent: [(u64, u64); WAYS],
 }
 

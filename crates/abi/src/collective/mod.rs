@@ -5,7 +5,7 @@
 //! Arguments that are significant only at the root are not looked at elsewhere. `MPI_IN_PLACE`
 //! becomes `None`. Arrays are read here and not again, while buffers are remembered as addresses.
 
-pub mod lane;
+pub mod fast_path;
 mod movement;
 mod neighbor;
 mod reduction;

@@ -10,7 +10,7 @@ use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
 
 /// MPI_Barrier.
 pub fn mpi_barrier(comm: MPI_Comm) -> Result<()> {
-    if let Some(result) = arguments::lane::barrier(comm) {
+    if let Some(result) = arguments::fast_path::barrier(comm) {
         return result;
     }
     arguments::barrier(comm)?.run()
@@ -28,7 +28,9 @@ pub unsafe fn mpi_bcast(
     comm: MPI_Comm,
 ) -> Result<()> {
     // SAFETY: by the contract above.
-    if let Some(result) = unsafe { arguments::lane::bcast(buffer, count, datatype, root, comm) } {
+    if let Some(result) =
+        unsafe { arguments::fast_path::bcast(buffer, count, datatype, root, comm) }
+    {
         return result;
     }
     // SAFETY: by the contract above.
@@ -52,7 +54,7 @@ pub unsafe fn mpi_gather(
 ) -> Result<()> {
     // SAFETY: by the contract above.
     let fast = unsafe {
-        arguments::lane::gather(
+        arguments::fast_path::gather(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
         )
     };
@@ -111,7 +113,7 @@ pub unsafe fn mpi_scatter(
 ) -> Result<()> {
     // SAFETY: by the contract above.
     let fast = unsafe {
-        arguments::lane::scatter(
+        arguments::fast_path::scatter(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm,
         )
     };
@@ -168,7 +170,7 @@ pub unsafe fn mpi_allgather(
 ) -> Result<()> {
     // SAFETY: by the contract above.
     let fast = unsafe {
-        arguments::lane::allgather(
+        arguments::fast_path::allgather(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
         )
     };
@@ -224,7 +226,7 @@ pub unsafe fn mpi_alltoall(
 ) -> Result<()> {
     // SAFETY: by the contract above.
     let fast = unsafe {
-        arguments::lane::alltoall(
+        arguments::fast_path::alltoall(
             sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm,
         )
     };
@@ -306,7 +308,7 @@ pub unsafe fn mpi_reduce(
 ) -> Result<()> {
     // SAFETY: by the contract above.
     let fast =
-        unsafe { arguments::lane::reduce(sendbuf, recvbuf, count, datatype, op, root, comm) };
+        unsafe { arguments::fast_path::reduce(sendbuf, recvbuf, count, datatype, op, root, comm) };
     if let Some(result) = fast {
         return result;
     }
@@ -327,7 +329,8 @@ pub unsafe fn mpi_allreduce(
     comm: MPI_Comm,
 ) -> Result<()> {
     // SAFETY: by the contract above.
-    let fast = unsafe { arguments::lane::allreduce(sendbuf, recvbuf, count, datatype, op, comm) };
+    let fast =
+        unsafe { arguments::fast_path::allreduce(sendbuf, recvbuf, count, datatype, op, comm) };
     if let Some(result) = fast {
         return result;
     }
@@ -350,7 +353,7 @@ pub unsafe fn mpi_reduce_scatter(
 ) -> Result<()> {
     // SAFETY: by the contract above.
     let fast = unsafe {
-        arguments::lane::reduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm)
+        arguments::fast_path::reduce_scatter(sendbuf, recvbuf, recvcounts, datatype, op, comm)
     };
     if let Some(result) = fast {
         return result;
@@ -374,7 +377,7 @@ pub unsafe fn mpi_reduce_scatter_block(
 ) -> Result<()> {
     // SAFETY: by the contract above.
     let fast = unsafe {
-        arguments::lane::reduce_scatter_block(sendbuf, recvbuf, recvcount, datatype, op, comm)
+        arguments::fast_path::reduce_scatter_block(sendbuf, recvbuf, recvcount, datatype, op, comm)
     };
     if let Some(result) = fast {
         return result;
@@ -398,7 +401,7 @@ pub unsafe fn mpi_scan(
     comm: MPI_Comm,
 ) -> Result<()> {
     // SAFETY: by the contract above.
-    let fast = unsafe { arguments::lane::scan(sendbuf, recvbuf, count, datatype, op, comm) };
+    let fast = unsafe { arguments::fast_path::scan(sendbuf, recvbuf, count, datatype, op, comm) };
     if let Some(result) = fast {
         return result;
     }

@@ -12,7 +12,7 @@
 //! than a page at each end), and everything where there is no window, by [`Direct::pull_range`] and [`Direct::push_range`],
 //! or through another channel. Both sides may do so with each other's buffer at once, in disjoint parts.
 //!
-//! Collectives, whose steps run on any thread, use a [`Reach`] instead, which does all this without the [`Direct`].
+//! Collectives, whose steps run on any thread, use a [`PeerAccess`] instead, which does all this without the [`Direct`].
 
 mod cma;
 mod exposure;

@@ -1,11 +1,11 @@
 //! What many calls of a rank use at once to reach its peers' buffers: collectives, whose steps run wherever somebody waits.
 //!
-//! [`Direct`](super::Direct) is one rank's and is used with `&mut`. A [`Reach`] is its shared half: what may be reached by whom is in
+//! [`Direct`](super::Direct) is one rank's and is used with `&mut`. A [`PeerAccess`] is its shared half: what may be reached by whom is in
 //! registries behind locks that nobody holds for long, so a clone of it goes to every call, on every thread.
 //!
-//! How a collective uses it: each rank [exposes](Reach::expose) its buffer and puts the two [words](Published::words) where its
-//! peers find them. A peer [opens](Reach::open) them with the buffer's length, and [loads](Reached::load) and
-//! [stores](Reached::store) any part, or works [in place](Reached::region). When all are done, the rank drops its [`Published`].
+//! How a collective uses it: each rank [exposes](PeerAccess::expose) its buffer and puts the two [words](PublishedBuffer::words) where its
+//! peers find them. A peer [opens](PeerAccess::open) them with the buffer's length, and [loads](PeerBuffer::load) and
+//! [stores](PeerBuffer::store) any part, or works [in place](PeerBuffer::region). When all are done, the rank drops its [`PublishedBuffer`].
 //!
 //! What a store has written is seen by whoever sees, by an Acquire load, a Release store that the storing thread makes
 //! afterwards: the stores are plain ones (where the C library copies past the caches, it ends with a fence), those that the
@@ -388,7 +388,7 @@ impl PublishedBuffer {
     }
 }
 
-/// A peer's buffer that this process can read and write. Cheap to clone; may outlive the [`Reach`] that made it.
+/// A peer's buffer that this process can read and write. Cheap to clone; may outlive the [`PeerAccess`] that made it.
 ///
 /// # Contract
 /// That of a [`Window`]: what is touched, and when, is as MPI's rules and the messages or stamps between the ranks say; the

@@ -8,12 +8,12 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::view::{Shape, View};
-use mica_node::area::{INLINE, Inline, MappedCollectiveArea, TURNS};
+use mica_node::area::{INLINE, Inline, RawArea, TURNS};
 
 /// Blocks start on a cache line.
 const LINE: usize = 64;
 
-/// Memory that regions keep alive: of the heap, aligned to a cache line, or a peer's, mapped here, or cells or lines of an [`Area`].
+/// Memory that regions keep alive: of the heap, aligned to a cache line, or a peer's, mapped here, or cells or lines of an [`RawArea`].
 #[derive(Debug)]
 pub struct Block {
     memory: Memory,
@@ -29,7 +29,7 @@ enum Memory {
         allocation: Allocation,
     },
     /// Held to keep it mapped.
-    Area(#[expect(dead_code)] Arc<MappedCollectiveArea>),
+    Area(#[expect(dead_code)] Arc<RawArea>),
     /// Unmapped when this is dropped.
     Mapped(#[expect(dead_code)] Box<dyn Debug + Send + Sync>),
 }
@@ -84,13 +84,13 @@ impl Block {
     }
 
     /// The cells of an area, one after the other.
-    pub(crate) fn cells_of(area: &Arc<MappedCollectiveArea>) -> Arc<Block> {
+    pub(crate) fn cells_of(area: &Arc<RawArea>) -> Arc<Block> {
         let cells = area.members().len() * TURNS;
         Block::in_area(area, area.cell(0, 0), cells * area.cell_bytes())
     }
 
     /// From the data of an area's first line to the end of that of its last.
-    pub(crate) fn lines_of(area: &Arc<MappedCollectiveArea>) -> Arc<Block> {
+    pub(crate) fn lines_of(area: &Arc<RawArea>) -> Arc<Block> {
         let data = |turn, member| {
             let data = area.line(turn, member).with_data_mut(<*mut Inline>::cast);
             NonNull::new(data).expect("lines lie in memory")
@@ -100,7 +100,7 @@ impl Block {
         Block::in_area(area, first, bytes)
     }
 
-    fn in_area(area: &Arc<MappedCollectiveArea>, first: NonNull<u8>, bytes: usize) -> Arc<Block> {
+    fn in_area(area: &Arc<RawArea>, first: NonNull<u8>, bytes: usize) -> Arc<Block> {
         Arc::new(Block {
             memory: Memory::Area(Arc::clone(area)),
             start: first.as_ptr().expose_provenance(),

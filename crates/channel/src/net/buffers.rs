@@ -69,7 +69,7 @@ pub(super) struct SendPools {
 
 impl SendPools {
     /// # Errors
-    /// As of [`Buffers::new`].
+    /// As of [`RegisteredBuffers::new`].
     pub fn new(endpoint: &Endpoint, each: u32, bytes: usize) -> Result<SendPools, NetError> {
         let mut pools = SendPools {
             list: Vec::new(),
@@ -83,7 +83,7 @@ impl SendPools {
     /// Adds a pool.
     ///
     /// # Errors
-    /// As of [`Buffers::new`].
+    /// As of [`RegisteredBuffers::new`].
     pub fn grow(&mut self, endpoint: &Endpoint) -> Result<(), NetError> {
         let first = self.list.len() as u32 * self.each;
         let key = 16 + self.list.len() as u64;
@@ -102,7 +102,7 @@ impl SendPools {
     /// Buffer `index`, to be filled.
     ///
     /// # Safety
-    /// As of [`Buffers::to_fill`].
+    /// As of [`RegisteredBuffers::to_fill`].
     #[expect(
         clippy::mut_from_ref,
         reason = "each buffer is its own memory, and the caller vouches for it"

@@ -12,7 +12,7 @@
 //! - **One-sided operations** are [`RemoteMemory`](crate::RemoteMemory)'s.
 //!
 //! Nothing here blocks. Progress is made by looks at the completion queue, and by nothing else: [`Net::look`], or
-//! [`Messages::peek`](crate::Messages::peek) when no packet is queued. A rank that would sleep asks [`Net::prepare_to_wait`] how.
+//! [`Messages::peek`](crate::PacketSource::peek) when no packet is queued. A rank that would sleep asks [`Net::prepare_to_wait`] how.
 //!
 //! **No room** is an answer (`false`), not an error: [`Net::has_room`] turns false with it, and true again after a look.
 //!

@@ -32,7 +32,7 @@ struct RegistrationEntry<H> {
     handle: H,
 }
 
-/// A use of a registration; to be [given back](Cache::release).
+/// A use of a registration; to be [given back](RegistrationCache::release).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RegistrationUse<H> {
     pub id: u64,

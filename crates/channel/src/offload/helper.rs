@@ -1,5 +1,5 @@
 //! The helper thread of a process: starts when it is first needed, sleeps when it has nothing to do, and is at work only
-//! while it holds one of the node's [`Tokens`](mica_node::tokens).
+//! while it holds one of the node's [`HelperSlots`](mica_node::helper_slots).
 //!
 //! The queue is a mutex and a condition variable: jobs come at the rate of long messages, and the mutex is held for
 //! moments. The rank takes the token when it wakes the helper and the helper gives it back, under the mutex, when it finds the

@@ -12,11 +12,11 @@
 use super::peer::{PeerCopyDirection, PeerMemory};
 use super::{CopyError, fork};
 use crate::memory::View;
-use mica_node::claims::ChunkedJob;
+use mica_node::chunk_queue::ChunkedJob;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use mica_node::claims::Notify;
+pub use mica_node::chunk_queue::Notify;
 
 /// Bytes of a chunk: some 10 us of copying, so that a look at a job stays short and a helper is never far from the end.
 pub(super) const CHUNK: usize = 128 << 10;

@@ -5,9 +5,9 @@ use std::fs;
 use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
-use mica_node::maps::ProcMap;
 use mica_node::park;
 use mica_node::process::{self, LimitResource};
+use mica_node::procmap::ProcMap;
 use mica_node::topology::{self, Machine};
 use mica_policy::tuning;
 

@@ -15,8 +15,8 @@ use mica_channel::memory::{Region, View};
 
 use super::arguments::{BlockList, BufferArgument, checked_count, in_place_away_from_root};
 use super::inter::{self, InterSides, Root};
+use super::intranode::{CollectiveOperation, CollectivePlan, Parts, plan};
 use super::layout::RanksByNode;
-use super::node::{CollectiveOperation, CollectivePlan, Parts, plan};
 use super::overlap::{self, Aside, refused};
 use super::place::{Elements, RankPlace};
 use super::reduction::Reduction;

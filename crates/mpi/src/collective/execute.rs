@@ -5,8 +5,8 @@ use std::sync::Arc;
 use mica_protocol::{Prepare, ScheduleStage, ScheduleStep, SendId, StageWork as Work};
 
 use super::CallLabel;
-use super::node::team::OperationTicket;
-use super::node::{CollectiveOperation, CollectivePlan, NodeCall, plan};
+use super::intranode::group::OperationTicket;
+use super::intranode::{CollectiveOperation, CollectivePlan, NodeCall, plan};
 use super::schedule::{Round, RoundTransfer, RoundWork};
 use crate::comm::{Comm, exchange};
 use crate::error::Result;

@@ -1,10 +1,10 @@
 //! Collective communication (MPI 5.0, chapter 6).
 //!
-//! [`calls`] checks arguments and makes the [`Plan`] of this rank's part, [`execute`] carries it out: at once (blocking), by the engine
-//! (non-blocking), again and again (persistent). Ranks of one node work in memory that they share ([`node`]), or by messages; which
+//! [`calls`] checks arguments and makes the [`CollectivePlan`] of this rank's part, [`execute`] carries it out: at once (blocking), by the engine
+//! (non-blocking), again and again (persistent). Ranks of one node work in memory that they share ([`intranode`]), or by messages; which
 //! algorithm it is, `mica_policy` chooses by cost (`docs/design/collectives.md`).
 //!
-//! An algorithm of messages is a pure function: from a rank's [`Place`], [`Thresholds`] and buffers to the
+//! An algorithm of messages is a pure function: from a rank's [`RankPlace`], [`MessageThresholds`] and buffers to the
 //! [`schedule::Schedule`] of that rank. It knows no communicator and sends nothing, so tests run
 //! all ranks of it in one process, and one schedule serves the blocking, non-blocking and
 //! persistent call.
@@ -22,7 +22,7 @@
 //! | scan, exscan | recursive doubling | | |
 //! | neighbourhood | every neighbour at once | the same | the same |
 //!
-//! Where a communicator spans nodes, [`two_level`] puts algorithms together from these and from those of [`node`]; [`inter`] has those for
+//! Where a communicator spans nodes, [`two_level`] puts algorithms together from these and from those of [`intranode`]; [`inter`] has those for
 //! intercommunicators.
 //!
 //! The algorithms of messages are those that Thakur, Rabenseifner and Gropp ("Optimization of Collective
@@ -43,10 +43,10 @@ pub mod calls;
 pub mod execute;
 pub mod gather;
 pub mod inter;
+pub mod intranode;
 mod label;
 mod layout;
 pub mod neighbor;
-pub mod node;
 mod overlap;
 mod place;
 pub mod reduce;
@@ -63,9 +63,9 @@ pub use calls::{
     allgather, allgatherv, allreduce, alltoall, alltoallv, barrier, bcast, exscan, gather, gatherv,
     reduce, reduce_scatter, reduce_scatter_block, scan, scatter, scatterv,
 };
+pub use intranode::CollectivePlan;
 pub use label::{CallForm, CallLabel, Function};
 pub use layout::RanksByNode;
-pub use node::CollectivePlan;
 pub use place::{Blocks, Elements, RankPlace};
 pub use reduction::Reduction;
 pub use thresholds::{Force, MessageThresholds, NodeTreatment, TwoLevel};

@@ -16,7 +16,7 @@ use std::ops::Range;
 use mica_channel::memory::{Block, Region, Shape, View};
 
 use super::arguments::{BlockList, BufferArgument};
-use super::node::{CollectivePlan, RefusedCall};
+use super::intranode::{CollectivePlan, RefusedCall};
 use super::place::Elements;
 use crate::constants as c;
 use crate::datatype::Datatype;

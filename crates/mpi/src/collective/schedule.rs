@@ -5,7 +5,7 @@
 //! from any MPI call).
 
 use super::CallLabel;
-use super::node::NodeCall;
+use super::intranode::NodeCall;
 use crate::comm::Comm;
 use crate::error::Result;
 use crate::op::Op;

@@ -2,7 +2,7 @@
 //!
 //! All values are compared with quantities that every rank of the communicator knows to be equal
 //! (message sizes and the number of ranks), so that all ranks choose alike. Among ranks of one node
-//! `mica_policy` chooses by cost, and [`Thresholds::of`] says its choice here; between nodes, and in
+//! `mica_policy` chooses by cost, and [`MessageThresholds::of`] says its choice here; between nodes, and in
 //! parts of two-level algorithms, these numbers choose.
 
 use std::sync::OnceLock;

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use crate::attribute::{AttributeOwner, AttributeSet};
 use crate::buffered;
 use crate::collective::RanksByNode;
-use crate::collective::node::NodeContext;
+use crate::collective::intranode::NodeContext;
 use crate::constants as c;
 use crate::errhandler::{Errhandler, HandlerFamily};
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! Datatypes (MPI 5.0, chapter 5): what a buffer's bytes are and in which order they travel.
 //!
 //! A [`Datatype`] is made by a constructor (`construct`, `array`, `f90`) from others. It keeps its arguments, for
-//! `MPI_Type_get_contents` (`contents`); its bytes, compiled to a [`Layout`], for moving them; and its entries' machine
+//! `MPI_Type_get_contents` (`contents`); its bytes, compiled to a [`TypeLayout`], for moving them; and its entries' machine
 //! types, as a compressed signature, for counting ([`Datatype::elements`]) and converting them (`external`).
 //!
 //! The hot path, [`shape_of`], turns (handle, count) into the [`Shape`] that all communication works on; for

@@ -1,13 +1,13 @@
 //! Late arrivals at collectives: which rank came last at which call, and how long the others waited (`MICA_LATE=on`).
 //!
 //! Whoever runs a collective for the program [arrives](arrive) first and keeps what it gets until the call returns. Operations
-//! on a shared area that begin meanwhile take the [`Arrival`] along ([`current`]) and tell it what peers say of arrivals
-//! ([`Arrival::saw`]); it is counted when the last of them has dropped it, which for a non-blocking collective is when that is
+//! on a shared area that begin meanwhile take the [`ArrivalCount`] along ([`current`]) and tell it what peers say of arrivals
+//! ([`ArrivalCount::saw`]); it is counted when the last of them has dropped it, which for a non-blocking collective is when that is
 //! complete. Off, all that is one branch. Each process counts in a table of its own, which it leaves in the job segment at
 //! its end ([`publish`]) for `mpiexec` to print.
 //!
 //! Arrival times come from the shared area of the communicator's members on a node: beside each stamp of an operation a
-//! member says in its line who came last as far as it knows, at first itself ([`Arrival::word`]). So a rank knows of all that it
+//! member says in its line who came last as far as it knows, at first itself ([`ArrivalCount::word`]). So a rank knows of all that it
 //! waits for, even where that goes through a tree of ranks. It names the latest, if that one came after itself; the rank
 //! that came last blames nobody. Times are the node's clock: ranks of other nodes are never compared. Algorithms made of
 //! messages carry no times: of them, only the calls and the time inside are counted.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mica_channel::memory::View;
-use mica_mpi::collective::node::{CollectiveOperation, Parts};
+use mica_mpi::collective::intranode::{CollectiveOperation, Parts};
 use mica_policy::collective::Collective;
 
 use crate::collective_common::{Kind, Memory, Operator, UNTOUCHED, value, values};

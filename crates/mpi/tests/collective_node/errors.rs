@@ -1,7 +1,7 @@
 //! Calls that do not go together: whoever can tell says so, and nobody writes where nothing is expected.
 
-use mica_mpi::collective::node::CollectiveOperation;
-use mica_mpi::collective::node::direct::RootedDirection;
+use mica_mpi::collective::intranode::CollectiveOperation;
+use mica_mpi::collective::intranode::direct::RootedDirection;
 use mica_mpi::constants as c;
 use mica_policy::collective::Collective;
 

@@ -12,12 +12,12 @@ use std::task::{Context, Poll, Waker};
 
 use mica_channel::area::{Area, TURNS};
 use mica_channel::direct::{Direct, DirectOptions, Usage, XpmemDevice};
-use mica_mpi::collective::node::CollectiveOperation;
-use mica_mpi::collective::node::direct::RootedDirection;
-use mica_mpi::collective::node::perform::{self, perform};
-use mica_mpi::collective::node::shape::MemberTree;
-use mica_mpi::collective::node::team::{NodeGroup, OperationSlot};
-use mica_mpi::collective::node::word::OperationKind;
+use mica_mpi::collective::intranode::CollectiveOperation;
+use mica_mpi::collective::intranode::direct::RootedDirection;
+use mica_mpi::collective::intranode::dispatch::{self, perform};
+use mica_mpi::collective::intranode::group::{NodeGroup, OperationSlot};
+use mica_mpi::collective::intranode::header::OperationKind;
+use mica_mpi::collective::intranode::tree::MemberTree;
 use mica_mpi::error::Result;
 use mica_node::lock::ThreadMode;
 use mica_node::segment::{JobSegment, JobSpec};
@@ -417,12 +417,12 @@ impl Operation {
         // Where not all know the amounts, some offer what they have, and some do not.
         let offers = what.bytes().is_some() || what.longest() >= MUCH;
         let (by_address, is_direct, how) = match how {
-            How::Cells { base } => (false, false, perform::PathChoice::Cells { base }),
+            How::Cells { base } => (false, false, dispatch::PathChoice::Cells { base }),
             How::Direct {
                 by_address,
                 direction,
             } => {
-                let how = perform::PathChoice::Direct { direction, offers };
+                let how = dispatch::PathChoice::Direct { direction, offers };
                 (by_address, true, how)
             }
         };
@@ -437,8 +437,8 @@ impl Operation {
             }
             turn.finish();
             result.map(|went| match went {
-                perform::PathTaken::Cells => Went::Cells,
-                perform::PathTaken::Mapped | perform::PathTaken::ByAddress => Went::Direct,
+                dispatch::PathTaken::Cells => Went::Cells,
+                dispatch::PathTaken::Mapped | dispatch::PathTaken::ByAddress => Went::Direct,
             })
         })
     }

@@ -1,8 +1,8 @@
-//! `Area`: shared memory of the members of one communicator that are on one node, for collectives.
+//! `RawArea`: shared memory of the members of one communicator that are on one node, for collectives.
 //!
 //! An area has [`TURNS`] turns: operation number `s` on the communicator uses turn `s % TURNS`, so that a member may go on to the
-//! next operation while others are still reading what it wrote for the last. For each turn each member has a [`Line`], with a stamp,
-//! a word and a few bytes of payload, and a *cell* of some KiB; for all turns it has one [`Mark`].
+//! next operation while others are still reading what it wrote for the last. For each turn each member has a [`FlagLine`], with a stamp,
+//! a word and a few bytes of payload, and a *cell* of some KiB; for all turns it has one [`FinishedMark`].
 //!
 //! | who | writes |
 //! |---|---|
@@ -60,7 +60,7 @@ pub fn cell_bytes(members: usize, bound: u64) -> Option<usize> {
 
 /// One member's view of an area, made by [`JobSegment::open_area`].
 #[derive(Debug)]
-pub struct MappedCollectiveArea {
+pub struct RawArea {
     mapping: AreaMapping,
     layout: AreaLayout,
     me: usize,
@@ -75,11 +75,11 @@ pub struct MappedCollectiveArea {
 
 // SAFETY: the mapping is shared memory that is only accessed through atomics, or under the protocol above; nothing is bound to
 // a thread.
-unsafe impl Send for MappedCollectiveArea {}
+unsafe impl Send for RawArea {}
 // SAFETY: as above.
-unsafe impl Sync for MappedCollectiveArea {}
+unsafe impl Sync for RawArea {}
 
-impl MappedCollectiveArea {
+impl RawArea {
     /// The members' ranks in the job, in the communicator's order: a member's number is its place here.
     #[inline]
     pub fn members(&self) -> &[u32] {

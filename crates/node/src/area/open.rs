@@ -1,6 +1,6 @@
 //! Opening an area and closing it.
 
-use super::MappedCollectiveArea;
+use super::RawArea;
 use super::head::AreaHead;
 use super::layout::{AreaLayout, MEMBER_BYTES};
 use crate::segment::{JobSegment, PAGE, SegmentError};
@@ -24,7 +24,7 @@ impl JobSegment {
         context: u64,
         members: &[u32],
         me: usize,
-    ) -> Result<Option<MappedCollectiveArea>, SegmentError> {
+    ) -> Result<Option<RawArea>, SegmentError> {
         assert!(me < members.len(), "no member {me} among {}", members.len());
         let budget = self.area_budget();
         let offset = self.geometry().area(self.job_size(), context);
@@ -50,7 +50,7 @@ impl JobSegment {
             }
             return Ok(None);
         }
-        let area = MappedCollectiveArea {
+        let area = RawArea {
             mapping,
             layout,
             me,
@@ -65,7 +65,7 @@ impl JobSegment {
     }
 }
 
-impl MappedCollectiveArea {
+impl RawArea {
     /// Puts memory behind this member's cells, and maps them and its lines: whoever writes a page first decides where it lies.
     fn touch_own_part(&self) -> Result<(), SegmentError> {
         let cells = self.layout.cell(0, self.me);
@@ -78,7 +78,7 @@ impl MappedCollectiveArea {
     }
 }
 
-impl Drop for MappedCollectiveArea {
+impl Drop for RawArea {
     fn drop(&mut self) {
         if self.head().leave(self.members.len()) {
             let bytes = self.layout.bytes();

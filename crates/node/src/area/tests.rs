@@ -41,11 +41,7 @@ fn memory(segment: &JobSegment) -> u64 {
 }
 
 /// Opens the area of all members in order.
-fn open_all(
-    segment: &'static JobSegment,
-    context: u64,
-    members: &[u32],
-) -> Vec<Option<MappedCollectiveArea>> {
+fn open_all(segment: &'static JobSegment, context: u64, members: &[u32]) -> Vec<Option<RawArea>> {
     (0..members.len())
         .map(|me| segment.open_area(context, members, me).expect("memory"))
         .collect()
@@ -193,15 +189,14 @@ fn all_members_get_the_same_answer_however_they_race() {
             })
             .collect::<Vec<_>>()
     };
-    let answers: Vec<Vec<Option<MappedCollectiveArea>>> = std::thread::scope(|scope| {
+    let answers: Vec<Vec<Option<RawArea>>> = std::thread::scope(|scope| {
         let members: Vec<_> = (0..3).map(|me| scope.spawn(move || run(me))).collect();
         members
             .into_iter()
             .map(|m| m.join().expect("member"))
             .collect()
     });
-    let granted =
-        |answers: &[Option<MappedCollectiveArea>]| answers.iter().map(Option::is_some).collect();
+    let granted = |answers: &[Option<RawArea>]| answers.iter().map(Option::is_some).collect();
     let [first, second, third] = [0, 1, 2].map(|me| -> Vec<bool> { granted(&answers[me]) });
     assert_eq!(first, second);
     assert_eq!(second, third);
@@ -220,7 +215,7 @@ fn each_context_has_memory_of_its_own() {
     let contexts: Vec<u64> = (0..2)
         .flat_map(|leader| (0..100).map(move |id| context(leader, id)))
         .collect();
-    let areas: Vec<Vec<Option<MappedCollectiveArea>>> = contexts
+    let areas: Vec<Vec<Option<RawArea>>> = contexts
         .iter()
         .map(|&context| open_all(segment, context, &[0, 1]))
         .collect();

@@ -37,7 +37,7 @@ impl<'a> FifoConsumer<'a> {
         hold.store(u32::from(on), Ordering::Relaxed);
     }
 
-    /// The next packet, if it has arrived. It stays in the FIFO until [`Consumer::consume`].
+    /// The next packet, if it has arrived. It stays in the FIFO until [`FifoConsumer::consume`].
     #[inline]
     pub fn peek(&self) -> Option<Packet> {
         if !self.has_arrived() {
@@ -50,7 +50,7 @@ impl<'a> FifoConsumer<'a> {
         }))
     }
 
-    /// Calls `f(offset, from, bytes)` with the address of `bytes` bytes of the payload of `packet`, which [`Consumer::peek`]
+    /// Calls `f(offset, from, bytes)` with the address of `bytes` bytes of the payload of `packet`, which [`FifoConsumer::peek`]
     /// returned just now, from `offset` on; twice where the payload meets the buffer's end.
     pub fn with_payload(&self, packet: &Packet, mut f: impl FnMut(usize, *const u8, usize)) {
         let len = packet.payload as usize;
@@ -67,7 +67,7 @@ impl<'a> FifoConsumer<'a> {
         }
     }
 
-    /// Removes `packet`, the one that [`Consumer::peek`] returned. Its room goes back to the producer, who may be parked
+    /// Removes `packet`, the one that [`FifoConsumer::peek`] returned. Its room goes back to the producer, who may be parked
     /// and waiting for it.
     #[inline]
     pub fn consume(&mut self, packet: &Packet) {

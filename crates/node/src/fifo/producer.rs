@@ -81,7 +81,7 @@ impl<'a> FifoProducer<'a> {
     /// [`has_room`](Self::has_room) first.
     ///
     /// # Panics
-    /// If the payload is larger than [`Producer::payload_max`].
+    /// If the payload is larger than [`FifoProducer::payload_max`].
     pub fn push(&mut self, packet: &Packet, mut fill: impl FnMut(usize, *mut u8, usize)) -> bool {
         let len = packet.payload as usize;
         let max = self.payload_max();

@@ -1,4 +1,4 @@
-//! The form of a [`Table`] in the segment.
+//! The form of a [`LateRecord`] in the segment.
 //!
 //! All numbers are little-endian; texts are UTF-8 without a terminating zero.
 //!

@@ -2,7 +2,7 @@
 //! there, for how long, and for whom. Whoever has the job segment reads it
 //! ([`JobSegment::late_table`](crate::segment::JobSegment::late_table)): `mpiexec`, and profilers.
 //!
-//! [`layout`] is the form of a [`Table`] in the segment.
+//! [`layout`] is the form of a [`LateRecord`] in the segment.
 
 mod layout;
 

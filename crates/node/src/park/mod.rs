@@ -9,7 +9,7 @@
 //! | who | writes the state in the low bits of the word |
 //! |---|---|
 //! | the owner rank | 1 before it sleeps, 2 before it listens |
-//! | anyone who unblocks it | 0, and counts a wake-up above; wakes it if it was 1, rings its [bell](Bell) if it was 2 |
+//! | anyone who unblocks it | 0, and counts a wake-up above; wakes it if it was 1, rings its [bell](WakeSocket) if it was 2 |
 //!
 //! Several threads of a rank may park at one spot. A wake-up may come when the first has announced itself and does not sleep yet; if
 //! a second then announces itself the state is 1 again, though the first must not sleep. The count tells the kernel: a thread sleeps
@@ -174,7 +174,7 @@ impl ParkingSpot {
         self.bell.store(bell.number(), Ordering::Relaxed);
     }
 
-    /// Waits until [`ParkingSpot::wake`], or until what [`Watch`] names has something, unless `ready` says that there is something
+    /// Waits until [`ParkingSpot::wake`], or until what [`BellWatch`] names has something, unless `ready` says that there is something
     /// to do already (`None`). May return early. Several threads of the rank may call at once.
     pub fn listen(
         &self,

@@ -166,7 +166,7 @@ impl AsFd for ChildProcess {
     }
 }
 
-/// Undoes what [`Process::spawn`] arranged for this process: it goes on when its parent dies, and finds out by itself.
+/// Undoes what [`ChildProcess::spawn`] arranged for this process: it goes on when its parent dies, and finds out by itself.
 pub fn outlive_parent() -> io::Result<()> {
     // SAFETY: PR_SET_PDEATHSIG takes a signal number, 0 for none.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) })

@@ -31,7 +31,7 @@ impl<'a> RingConsumer<'a> {
         self.slot
     }
 
-    /// The next packet, if it has arrived. It stays in the ring until [`Consumer::consume`].
+    /// The next packet, if it has arrived. It stays in the ring until [`RingConsumer::consume`].
     #[inline(always)]
     pub fn peek(&self) -> Option<Packet> {
         let slot = &self.ring.slots[self.slot as usize & (SLOTS - 1)];
@@ -62,7 +62,7 @@ impl<'a> RingConsumer<'a> {
         self.ring.credits.1.store(u32::from(on), Ordering::Relaxed);
     }
 
-    /// Calls `f` with the address of the payload of `packet`, which [`Consumer::peek`] returned just now.
+    /// Calls `f` with the address of the payload of `packet`, which [`RingConsumer::peek`] returned just now.
     #[inline]
     pub fn with_payload<R>(&self, packet: &Packet, f: impl FnOnce(*const u8) -> R) -> R {
         let (start, _) = place(self.arena, packet.payload as usize);
@@ -74,7 +74,7 @@ impl<'a> RingConsumer<'a> {
         )
     }
 
-    /// Removes `packet`, the one that [`Consumer::peek`] returned. True when credits were given back to the producer,
+    /// Removes `packet`, the one that [`RingConsumer::peek`] returned. True when credits were given back to the producer,
     /// who may be parked and waiting for them.
     #[inline(always)]
     pub fn consume(&mut self, packet: &Packet) -> bool {

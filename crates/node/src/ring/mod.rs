@@ -16,8 +16,8 @@
 //!
 //! A consumer that cannot keep up sets `hold`, in the line of its credits. The producer sees it when it looks for credits
 //! anew, at the latest after one lap; from then on the ring has no room for messages as far as it is concerned
-//! ([`Producer::has_room`]), and room as before for the packets by which the two sides agree on messages
-//! ([`Producer::has_room_for_control`]). Holding back thus costs a producer nothing that is not held back.
+//! ([`RingProducer::has_room`]), and room as before for the packets by which the two sides agree on messages
+//! ([`RingProducer::has_room_for_control`]). Holding back thus costs a producer nothing that is not held back.
 
 mod consumer;
 mod producer;

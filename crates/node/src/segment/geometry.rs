@@ -3,9 +3,9 @@
 
 use super::late::LATE_BYTES;
 use super::report::REPORT_BYTES;
+use crate::cooperative::CooperativeCopy;
 use crate::fifo::FifoHead;
 use crate::ring::{LINE, RingStorage};
-use crate::split::ChunkQueue;
 
 /// File space of one slot: far more than a buffer ever grows to, so that a buffer which its owner enlarges in place
 /// (`mremap`) stays in its slot.
@@ -29,8 +29,8 @@ const CONTEXT_IDS: u64 = 1 << 37;
 /// A page of memory.
 pub const PAGE: usize = 4096;
 
-/// Messages that a rank can have copied by both sides at a time; a page of [`Split`]s.
-pub const SPLITS: usize = PAGE / size_of::<ChunkQueue>();
+/// Messages that a rank can have copied by both sides at a time; a page of [`CooperativeCopy`]s.
+pub const SPLITS: usize = PAGE / size_of::<CooperativeCopy>();
 
 /// Sizes and offsets of a job segment. Offsets and sizes are in bytes from the segment's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,7 +236,9 @@ mod tests {
                 assert!(g.marks_in_block() + 128 * 4 <= g.block(1) - g.block(0));
                 assert!(g.cell(0, 127) + 8192 <= g.cell(1, 0));
                 assert!(g.splits(0) >= g.cell(ranks - 1, 127) + 8192);
-                assert!(g.pair(0, 0) >= g.splits(ranks - 1) + SPLITS * size_of::<ChunkQueue>());
+                assert!(
+                    g.pair(0, 0) >= g.splits(ranks - 1) + SPLITS * size_of::<CooperativeCopy>()
+                );
                 assert!(g.pair(0, 0) + g.pair_bytes() <= g.pair(0, 1));
                 assert_eq!(g.pair(0, 0) % PAGE, 0);
                 assert_eq!(g.block(ranks - 1) % PAGE, 0);

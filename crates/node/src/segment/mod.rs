@@ -28,13 +28,13 @@ pub use report::REPORT_BYTES;
 pub use spec::JobSpec;
 
 use crate::area::Budget;
+use crate::cooperative::CooperativeCopy;
 use crate::doorbell::{self, Doorbell, Knocks};
 use crate::fifo::{FifoHead, FifoStorage};
+use crate::helper_slots::HelperSlots;
 use crate::park::Fencing;
 use crate::ring::{LINE, RingStorage};
-use crate::split::ChunkQueue;
 use crate::sync::{AtomicU32, AtomicU64};
-use crate::tokens::Tokens;
 use crate::topology::CorePlace;
 use spec::NodeMembers;
 use std::io;
@@ -190,10 +190,10 @@ impl JobSegment {
     }
 
     /// The node's count of copy helpers at work.
-    pub fn helper_tokens(&self) -> &Tokens {
+    pub fn helper_tokens(&self) -> &HelperSlots {
         // SAFETY: in the header's page, behind the header, allocated and zeroed by `create`, which is a valid count; used
         // for nothing else, and only through its atomic.
-        unsafe { &*self.at(TOKENS_OFFSET).cast::<Tokens>() }
+        unsafe { &*self.at(TOKENS_OFFSET).cast::<HelperSlots>() }
     }
 
     /// The memory that the areas of this node's communicators have, and may have.
@@ -389,7 +389,7 @@ impl JobSegment {
 
     /// The messages of rank `rank` that both sides copy. They must have been [allocated](JobSegment::allocate) by that rank
     /// before use.
-    pub fn splits(&self, rank: u32) -> &[ChunkQueue] {
+    pub fn splits(&self, rank: u32) -> &[CooperativeCopy] {
         // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid split; all access goes through its atomic.
         unsafe { std::slice::from_raw_parts(self.at(self.splits_offset(rank)).cast(), SPLITS) }
     }

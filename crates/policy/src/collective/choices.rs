@@ -59,7 +59,7 @@ impl Choices {
         &self.setting
     }
 
-    /// The algorithm of a call. `bytes` are those of [`Question::bytes`]; `reach` is [`Reach::Unknown`] unless all ranks know of
+    /// The algorithm of a call. `bytes` are those of [`CollectiveCall::bytes`]; `reach` is [`Reachability::Unknown`] unless all ranks know of
     /// something that holds for all calls.
     #[inline]
     pub fn algorithm(

@@ -74,7 +74,7 @@ impl fmt::Display for AlgorithmExclusion {
     }
 }
 
-/// What the environment forces. [`Forced::default`] is nothing.
+/// What the environment forces. [`ForcedAlgorithms::default`] is nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ForcedAlgorithms {
     family: Option<AlgorithmFamily>,

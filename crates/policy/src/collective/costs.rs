@@ -1,7 +1,7 @@
 //! What the steps of a collective cost, beside what messages cost.
 //!
 //! Nothing is known twice: what a message costs, a copy by the kernel and a load from another rank's buffer are the figures
-//! of point to point ([`Costs`]), and a copy into or out of a shared area costs what a byte through cells does unless it was
+//! of point to point ([`PathCosts`]), and a copy into or out of a shared area costs what a byte through cells does unless it was
 //! measured for itself. `mica tune` replaces the figures by this machine's own.
 
 use mica_node::topology::Level;
@@ -16,7 +16,7 @@ pub struct LevelCosts {
     /// Nanoseconds to tell the others of a buffer, and to look at what they have told.
     pub expose_ns: f64,
     /// A copy into a cell of the area, or out of one; its start is that of each chunk. `None`: the prices of
-    /// [`Way::Cells`], whose two copies run at once.
+    /// [`MessagePath::Cells`], whose two copies run at once.
     pub copy: Option<PathCost>,
 }
 

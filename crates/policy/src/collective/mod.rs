@@ -1,12 +1,12 @@
 //! Which algorithm a collective among the ranks of one node takes: one pure function, as for messages.
 //!
-//! - this module: the words, from [`Collective`] and [`Algorithm`] to the [`Question`] that is asked;
+//! - this module: the words, from [`Collective`] and [`Algorithm`] to the [`CollectiveCall`] that is asked;
 //! - [`costs`]: what synchronising, copying and reducing cost, beside what messages cost;
 //! - [`formulas`]: what each algorithm takes, from these costs;
 //! - [`choose`](mod@choose): the least of them, or what a tunable forces, with the reasons; and [`Choices`], the same for the hot
 //!   path.
 //!
-//! All ranks of a communicator must answer alike, each for itself. So a [`Question`] holds nothing but what all of them know
+//! All ranks of a communicator must answer alike, each for itself. So a [`CollectiveCall`] holds nothing but what all of them know
 //! to be equal. `docs/design/collectives.md` has the algorithms and their formulas.
 
 pub mod choices;
@@ -135,7 +135,7 @@ impl Collective {
         )
     }
 
-    /// What [`Question::bytes`] counts.
+    /// What [`CollectiveCall::bytes`] counts.
     pub const fn unit(self) -> &'static str {
         match self {
             Collective::Barrier => "no data",
@@ -274,7 +274,7 @@ impl AlgorithmFamily {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Reachability {
-    /// Not known yet: judged as [`Reach::Windows`], since buffers only become windows where they are told of again and again.
+    /// Not known yet: judged as [`Reachability::Windows`], since buffers only become windows where they are told of again and again.
     Unknown = 0,
     /// All by load and store.
     Windows,

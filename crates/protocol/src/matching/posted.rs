@@ -44,7 +44,7 @@ impl<T> PostedQueue<T> {
         self.nodes.is_empty()
     }
 
-    /// Posts a receive; the ticket names it for [`Posted::remove`].
+    /// Posts a receive; the ticket names it for [`PostedQueue::remove`].
     pub fn post(&mut self, pattern: MatchPattern, value: T) -> u32 {
         let order = self.next_order;
         self.next_order += 1;

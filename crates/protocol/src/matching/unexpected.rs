@@ -95,7 +95,7 @@ impl<T> UnexpectedQueue<T> {
     }
 
     /// Keeps a message that just arrived, with `bytes` bytes of its own here; the ticket names it for
-    /// [`Unexpected::get_mut`].
+    /// [`UnexpectedQueue::get_mut`].
     pub fn insert(&mut self, envelope: MatchEnvelope, bytes: usize, value: T) -> u32 {
         let bytes = bytes + OVERHEAD;
         let order = self.next_order;

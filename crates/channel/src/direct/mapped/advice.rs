@@ -3,12 +3,12 @@
 use std::ops::Range;
 
 use super::census::MigratedRange;
-use super::checks::SkipReason;
+use super::eligibility::SkipReason;
 use super::extents::without;
 use super::hooks::{AdviceKind, InChild, copy_elsewhere};
 use super::owner::{MigratedBuffers, meet};
 use super::raw;
-use mica_node::maps::MappedArea;
+use mica_node::procmap::MappedArea;
 
 /// How a part of the file shall come to a child. By its place in the file: when that is unmapped, the advice is void.
 #[derive(Debug, Clone)]

@@ -5,15 +5,15 @@
 //! punched, so a census that misses an area which has just grown costs no bytes of it.
 //!
 //! An area that moves during the walk, from ahead of it to behind it, would be missed. Migrated memory does not move: `realloc`
-//! cannot move it (`motion::move_pages`, `apart`), and `mremap` by the program is watched (`hooks`). For a program that makes the
+//! cannot move it (`migration::move_pages`, `apart`), and `mremap` by the program is watched (`hooks`). For a program that makes the
 //! system call by its own instruction, the walk is repeated until two in a row agree.
 
 use std::ops::Range;
 
-use super::checks::{ProcessStatus, SkipReason};
+use super::eligibility::{ProcessStatus, SkipReason};
 use super::extents::{gone, union, without};
 use super::owner::{FileSlot, Hint, MigratedBuffers};
-use mica_node::maps::{MappedArea, ProcMap};
+use mica_node::procmap::{MappedArea, ProcMap};
 use mica_node::segment::{SLOT_SPAN, SLOTS};
 
 /// A part of this process's memory that lies in one of the rank's slots.

@@ -17,8 +17,8 @@ use std::sync::Once;
 
 use super::hooks::InChild;
 use super::owner::MigratedBuffers;
-use super::{OWNERS, checks, raw};
-use mica_node::maps::ProcMap;
+use super::{OWNERS, eligibility, raw};
+use mica_node::procmap::ProcMap;
 
 /// What the handlers of one fork tell each other; behind the lock that they hold.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ extern "C" fn child() {
     for owner in &mut owners.list {
         owner.is_off = true;
     }
-    checks::HelperThread::none_in_child();
+    eligibility::HelperThread::none_in_child();
     // SAFETY: 1. acquired in `prepare` by the thread that this one is a copy of; 2. `owners` is used no more.
     unsafe { OWNERS.release() };
 }
@@ -153,7 +153,9 @@ fn make_own(owners: &[MigratedBuffers]) {
         Ok(maps) => {
             for owner in owners {
                 // SAFETY: 1. a child of fork has one thread; 2. the kernel has just said so.
-                owner.each_area(&maps, |area| unsafe { super::motion::make_private(area) });
+                owner.each_area(&maps, |area| unsafe {
+                    super::migration::make_private(area)
+                });
             }
         }
         // By what the parent knew: another thread may have moved something since, at worst.

@@ -23,7 +23,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::checks::SkipReason;
+use super::eligibility::SkipReason;
 use super::loader::{self, LoadCounts, Watched};
 use super::{OWNERS, raw};
 

@@ -16,9 +16,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::checks::SkipReason;
+use super::eligibility::SkipReason;
 use super::raw;
-use mica_node::maps::ProcMap;
+use mica_node::procmap::ProcMap;
 
 /// A function of the C library, and what is called in its place.
 #[derive(Debug, Clone, Copy)]
@@ -53,7 +53,7 @@ static KNOWN: Mutex<LoaderSnapshot> = Mutex::new(LoaderSnapshot {
 /// time.
 ///
 /// # Errors
-/// [`Kept::Unwatched`] where another object than the C library defines one of the functions, or the kernel refuses.
+/// [`SkipReason::Unwatched`] where another object than the C library defines one of the functions, or the kernel refuses.
 pub(super) fn visit_all(functions: &[Watched]) -> Result<Arc<LoadCounts>, SkipReason> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let is_new = known.functions.is_empty() && !functions.is_empty();
@@ -123,8 +123,8 @@ impl Resolved {
         if found.is_null() {
             return Ok(None);
         }
-        let object = super::checks::object_of(found).unwrap_or_default();
-        if !super::checks::is_libc(&object) {
+        let object = super::eligibility::object_of(found).unwrap_or_default();
+        if !super::eligibility::is_libc(&object) {
             return Err(SkipReason::Unwatched);
         }
         let address = found.addr();

@@ -15,19 +15,19 @@
 
 mod advice;
 mod census;
-mod checks;
+mod eligibility;
 mod extents;
 mod fork;
 mod hooks;
 mod loader;
-mod motion;
+mod migration;
 mod origin;
 mod owner;
 mod peers;
 mod raw;
 mod reclaim;
 
-pub use checks::{HelperThread, SkipReason};
+pub use eligibility::{HelperThread, SkipReason};
 pub(super) use peers::PeerSlots;
 
 use super::{DirectOptions, Exposed};
@@ -179,12 +179,12 @@ impl Registry {
         }
     }
 
-    /// See [`Owner::recall`].
+    /// See [`MigratedBuffers::recall`].
     pub fn recall(&self, address: usize, len: usize) -> Option<Exposed> {
         OWNERS.lock().list[self.index].recall(address, len)
     }
 
-    /// See [`Owner::confirm`].
+    /// See [`MigratedBuffers::confirm`].
     pub fn confirm(&self, address: usize, len: usize, exposed: &Exposed) -> bool {
         OWNERS.lock().list[self.index].confirm(address, len, &exposed.exposure)
     }

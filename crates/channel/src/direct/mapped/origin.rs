@@ -13,7 +13,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use mica_node::maps::{MappedArea, ProcMap};
+use mica_node::procmap::{MappedArea, ProcMap};
 
 const PAGE: usize = 4096;
 

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use super::advice::{Advised, ForkAdvice};
 use super::census::{MigratedRange, extents};
-use super::checks::{self, MappedFiles, ProcessStatus, SkipReason};
-use super::motion::{self, Backing, HUGE, SignalsBlocked};
+use super::eligibility::{self, MappedFiles, ProcessStatus, SkipReason};
+use super::migration::{self, Backing, HUGE, SignalsBlocked};
 use super::origin::MallocBlocks;
 use super::{Unavailable, Usage};
 use crate::direct::{Backend, DirectOptions, Exposed, Exposure};
-use mica_node::maps::ProcMap;
+use mica_node::procmap::ProcMap;
 use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 
 /// Entries of the table that counts uses.
@@ -86,7 +86,7 @@ pub(super) enum Answer {
     Migrated(Exposed),
     /// It does not.
     Plain,
-    /// It does not, and has been used often enough: [`Owner::migrate`].
+    /// It does not, and has been used often enough: [`MigratedBuffers::migrate`].
     Due,
 }
 
@@ -145,7 +145,7 @@ impl MigratedBuffers {
         if !segment.has_slots() {
             return Err(Unavailable::NoSlots);
         }
-        if !checks::allocator_is_known() {
+        if !eligibility::allocator_is_known() {
             return Err(Unavailable::Allocator);
         }
         let no_query = |error: std::io::Error| Unavailable::NoQuery {
@@ -213,7 +213,7 @@ impl MigratedBuffers {
     fn lend_pages(&mut self, address: usize, len: usize) -> Arc<()> {
         let pin = Arc::new(());
         if self.lent.len() >= self.lent_limit {
-            // SYNC pin: as in `Slot::is_idle`.
+            // SYNC pin: as in `FileSlot::is_idle`.
             self.lent
                 .retain_mut(|lent| Arc::get_mut(&mut lent.pin).is_none());
             self.lent_limit = (2 * self.lent.len()).max(64);
@@ -433,7 +433,7 @@ impl MigratedBuffers {
 
     fn is_lent(&mut self, pages: &Range<usize>) -> bool {
         self.lent.iter_mut().any(|lent| {
-            // SYNC pin: as in `Slot::is_idle`.
+            // SYNC pin: as in `FileSlot::is_idle`.
             meet(&lent.pages, pages) && Arc::get_mut(&mut lent.pin).is_none()
         })
     }
@@ -470,13 +470,13 @@ impl MigratedBuffers {
             planned = self.plan(&mut pages, alone, &census, data);
         }
         let (target, moving) = planned?;
-        if checks::holds_own_memory(&pages) {
+        if eligibility::holds_own_memory(&pages) {
             return Err(SkipReason::Thread);
         }
         if self.is_lent(&pages) {
             return Err(SkipReason::Busy);
         }
-        if checks::in_arena(&self.maps, &pages) {
+        if eligibility::in_arena(&self.maps, &pages) {
             return Err(SkipReason::Arena);
         }
         let taken: usize = census.iter().map(|place| place.addresses.len()).sum();
@@ -484,7 +484,7 @@ impl MigratedBuffers {
         if taken + more > self.options.mapped_max {
             return Err(SkipReason::TooMuch);
         }
-        let node = checks::common_node(&pages, self.page)?;
+        let node = eligibility::common_node(&pages, self.page)?;
         Ok(MigrationPlan {
             target,
             moving,
@@ -509,7 +509,7 @@ impl MigratedBuffers {
             // reaches them by raw addresses only, and their contents stay; 2. by MPI's rules nobody writes to a buffer
             // in use, and beyond one we move pages only if there is no other thread, with signals blocked, and no
             // transfer by a peer in progress (`lent`, and pins); 3. `plan` has looked for other mappings of the same part.
-            unsafe { motion::move_pages(run, backing, plan.node, &apart) }
+            unsafe { migration::move_pages(run, backing, plan.node, &apart) }
         });
         drop(blocked);
         // Whatever has been moved is in the census now.
@@ -547,7 +547,7 @@ impl MigratedBuffers {
             };
             at = area.addresses.end;
             if self.place(&area).is_none() {
-                checks::check_area(&area, &name, self.page)?;
+                eligibility::check_area(&area, &name, self.page)?;
                 let part = area.addresses.start.max(pages.start)..at.min(pages.end);
                 if !name.starts_with(b"[heap]") {
                     let from = unknown.map_or(part.start, |unknown| unknown.start);
@@ -563,7 +563,7 @@ impl MigratedBuffers {
             self.check_origin(&unknown, data)?;
         }
         for area in &areas {
-            checks::check_advice(&self.maps, area, self.page)?;
+            eligibility::check_advice(&self.maps, area, self.page)?;
         }
         let met = |pages: &Range<usize>| {
             let pages = pages.clone();

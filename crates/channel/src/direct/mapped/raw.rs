@@ -84,7 +84,7 @@ pub(super) fn check(result: isize) -> Result<usize, i32> {
 }
 
 /// The protection of an area, as `mmap` takes it.
-pub(super) fn protection(area: &mica_node::maps::MappedArea) -> i32 {
+pub(super) fn protection(area: &mica_node::procmap::MappedArea) -> i32 {
     let flag = |on: bool, flag: i32| if on { flag } else { 0 };
     flag(area.readable, libc::PROT_READ)
         | flag(area.writable, libc::PROT_WRITE)

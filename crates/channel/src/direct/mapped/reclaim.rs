@@ -21,8 +21,8 @@ use std::thread;
 use std::time::Duration;
 
 use super::OWNERS;
-use super::checks::{HelperThread, SkipReason};
-use super::motion::SignalsBlocked;
+use super::eligibility::{HelperThread, SkipReason};
+use super::migration::SignalsBlocked;
 use mica_node::futex::{self, FutexScope};
 
 /// Bytes that are looked after at leisure.

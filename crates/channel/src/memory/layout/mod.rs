@@ -1,6 +1,6 @@
 //! A datatype compiled to loops over blocks of bytes (MPI 5.0, chapter 5).
 //!
-//! A [`Layout`] is what remains of a datatype once the kinds of its entries no longer matter: where its bytes lie
+//! A [`TypeLayout`] is what remains of a datatype once the kinds of its entries no longer matter: where its bytes lie
 //! relative to a buffer's address, in the order in which they travel, and its bounds. Construction normalises: blocks
 //! that touch are one block, a vector without gaps is a block, evenly spaced parts are a loop, nested loops that
 //! step alike are one. So the innermost copy loop is as long and as regular as the datatype allows, and a
@@ -57,7 +57,7 @@ fn span(low: i64, high: i64, count: u64, stride: i64) -> Result<(i64, i64)> {
 /// From the lowest lower bound to the highest upper bound of the parts of a layout.
 #[derive(Default)]
 struct Bounds {
-    /// Of the parts whose bounds come from [`Layout::resized`].
+    /// Of the parts whose bounds come from [`TypeLayout::resized`].
     given: Option<(i64, i64)>,
     /// Of the others.
     computed: Option<(i64, i64)>,

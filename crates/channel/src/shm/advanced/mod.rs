@@ -177,7 +177,7 @@ impl AdvancedShm {
             .is_some()
     }
 
-    /// True when [`Advanced::load_cell`] would find a cell for `receiver`.
+    /// True when [`AdvancedShm::load_cell`] would find a cell for `receiver`.
     pub fn has_cell(&mut self, receiver: u32) -> bool {
         self.pool.can_take(receiver, self.cells_each())
     }

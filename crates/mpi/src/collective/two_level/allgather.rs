@@ -4,7 +4,7 @@
 use mica_channel::memory::{Block, Region, View};
 
 use super::super::allgather as ag;
-use super::super::node::CollectiveOperation;
+use super::super::intranode::CollectiveOperation;
 use super::super::place::Blocks;
 use super::super::schedule::Schedule;
 use super::super::thresholds::{NodeTreatment, TwoLevel};

@@ -5,7 +5,7 @@
 use mica_channel::memory::View;
 
 use super::super::alltoall as aa;
-use super::super::node::{CollectiveOperation, Parts};
+use super::super::intranode::{CollectiveOperation, Parts};
 use super::super::place::{Blocks, Packed};
 use super::super::schedule::{Round, Schedule};
 use super::super::thresholds::{NodeTreatment, TwoLevel};

@@ -1,7 +1,7 @@
 //! Collectives on several nodes, in two levels: as little as possible travels between nodes, the rest inside them
 //! (Chai 2009, 6.4.1; Thakur and others 2005).
 //!
-//! An algorithm is put together from flat ones, each among a [`Team`] of ranks: those of a node, one for each node, or those
+//! An algorithm is put together from flat ones, each among a [`FlatGroup`] of ranks: those of a node, one for each node, or those
 //! of the same number on each node (a column). [`TwoLevel`] chooses from what all ranks know alike; where two levels do not
 //! pay or cannot keep the order of operands, the functions here hand over to the flat algorithm. What travels, and when
 //! which algorithm pays, is in `docs/design/collectives.md`.
@@ -18,8 +18,8 @@ pub use reduce::{allreduce, reduce, reduce_scatter};
 
 use mica_channel::memory::{Region, View};
 
+use super::intranode::{CollectiveOperation, node_step};
 use super::layout::RanksByNode;
-use super::node::{CollectiveOperation, node_step};
 use super::place::{BinomialTree, RankPlace, bytes_at};
 use super::schedule::Schedule;
 use super::thresholds::{MessageThresholds, NodeTreatment, TwoLevel};

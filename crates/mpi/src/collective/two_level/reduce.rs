@@ -5,7 +5,7 @@
 
 use mica_channel::memory::View;
 
-use super::super::node::{CollectiveOperation, Parts};
+use super::super::intranode::{CollectiveOperation, Parts};
 use super::super::place::{Elements, RankPlace};
 use super::super::reduction::Reduction;
 use super::super::schedule::Schedule;

@@ -1,0 +1,395 @@
+//! The short way of the hottest calls: arguments that are as usual go straight to [`mica_mpi::collective::intranode::fast_path`]. Everything
+//! else, mistakes among it, is `None` and takes the long way, which says what is wrong.
+
+use std::ffi::{c_int, c_void};
+
+use mica_mpi::Result;
+use mica_mpi::collective::intranode::fast_path;
+use mica_mpi::comm::{self, Comm};
+use mica_mpi::constants::IN_PLACE;
+use mica_mpi::datatype::{Region, dense_bytes};
+use mica_mpi::op::Op;
+use mica_mpi::op::kernel::Kernel;
+
+use crate::poly::PolyArray;
+use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
+
+/// MPI_Barrier.
+#[inline]
+pub fn barrier(comm: MPI_Comm) -> Option<Result<()>> {
+    comm::with(comm.raw(), fast_path::barrier).ok().flatten()
+}
+
+/// MPI_Bcast of elements without gaps.
+///
+/// # Safety
+/// `buffer` is readable (at the root) or writable (elsewhere) for `count` elements of `datatype`.
+#[inline]
+pub unsafe fn bcast(
+    buffer: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    let message = part(buffer, count, datatype)?;
+    let root = usize::try_from(root).ok()?;
+    // SAFETY: by the contract above.
+    let region = unsafe { message.times(1) };
+    let run = |comm: &Comm| fast_path::bcast(comm, &region, message.bytes, root);
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Allreduce of elements without gaps by a predefined operator, not in place.
+///
+/// # Safety
+/// `sendbuf` is readable and `recvbuf` writable for `count` elements of `datatype`.
+#[inline]
+pub unsafe fn allreduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    // SAFETY: by the contract above.
+    unsafe {
+        vector(
+            fast_path::allreduce,
+            sendbuf,
+            recvbuf,
+            count,
+            datatype,
+            op,
+            comm,
+        )
+    }
+}
+
+/// MPI_Scan of elements without gaps by a predefined operator, not in place.
+///
+/// # Safety
+/// As [`allreduce`].
+#[inline]
+pub unsafe fn scan(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    // SAFETY: by the contract above.
+    unsafe { vector(fast_path::scan, sendbuf, recvbuf, count, datatype, op, comm) }
+}
+
+/// A reduction whose arguments are those of MPI_Allreduce.
+///
+/// # Safety
+/// As [`allreduce`].
+#[inline(always)]
+unsafe fn vector(
+    reduce: impl Fn(&Comm, &Region, &Region, usize, Kernel) -> Option<Result<()>>,
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    let (mine, other) = (
+        part(sendbuf, count, datatype)?,
+        part(recvbuf, count, datatype)?,
+    );
+    let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
+    // SAFETY: by the contract above.
+    let send = unsafe { mine.times(1) };
+    // SAFETY: by the contract above.
+    let receive = unsafe { beside(&send, &mine, &other, 1)? };
+    let run = |comm: &Comm| reduce(comm, &send, &receive, mine.bytes, kernel);
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Reduce of elements without gaps by a predefined operator, not in place.
+///
+/// # Safety
+/// `sendbuf` is readable and, at the root, `recvbuf` writable for `count` elements of `datatype`.
+#[inline]
+pub unsafe fn reduce(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    let mine = part(sendbuf, count, datatype)?;
+    let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
+    // SAFETY: by the contract above.
+    let send = unsafe { mine.times(1) };
+    let run = |comm: &Comm| {
+        let given = || part(recvbuf, count, datatype);
+        // SAFETY: by the contract above.
+        let receive = unsafe { at_root(comm, root, (&send, &mine), given, 1)? };
+        fast_path::reduce(
+            comm,
+            &send,
+            receive.as_ref(),
+            mine.bytes,
+            kernel,
+            root as usize,
+        )
+    };
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Reduce_scatter of elements without gaps by a predefined operator, not in place.
+///
+/// # Safety
+/// `recvcounts` has one element for each rank; `sendbuf` is readable for the sum of them, `recvbuf` writable for this rank's.
+#[inline]
+pub unsafe fn reduce_scatter(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcounts: PolyArray,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    if recvcounts.is_null() {
+        return None;
+    }
+    // SAFETY: by the contract above; an intercommunicator's array is as long as its local group.
+    let count_of = |rank| unsafe { recvcounts.get(rank) };
+    // SAFETY: by the contract above.
+    unsafe { scattered(sendbuf, recvbuf, count_of, datatype, op, comm) }
+}
+
+/// MPI_Reduce_scatter_block of elements without gaps by a predefined operator, not in place.
+///
+/// # Safety
+/// `sendbuf` is readable for `recvcount` elements for each rank, `recvbuf` writable for `recvcount`.
+#[inline]
+pub unsafe fn reduce_scatter_block(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    // SAFETY: by the contract above.
+    unsafe { scattered(sendbuf, recvbuf, |_| recvcount, datatype, op, comm) }
+}
+
+/// A reduction of which rank `r` gets `count_of(r)` elements.
+///
+/// # Safety
+/// `sendbuf` is readable for the counts of all ranks, `recvbuf` writable for this rank's.
+#[inline(always)]
+unsafe fn scattered(
+    sendbuf: *const c_void,
+    recvbuf: *mut c_void,
+    count_of: impl Fn(usize) -> MPI_Count,
+    datatype: MPI_Datatype,
+    op: MPI_Op,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    let kernel = Op::kernel_of(op.raw(), datatype.raw())?;
+    let run = |comm: &Comm| {
+        let mut total: MPI_Count = 0;
+        for rank in 0..comm.size() {
+            let count = count_of(rank);
+            // A negative count, and a sum that no count can hold, are mistakes.
+            total = total.checked_add(count).filter(|_| count >= 0)?;
+        }
+        let operand = part(sendbuf, total, datatype)?;
+        let block = part(recvbuf, count_of(comm.rank()), datatype)?;
+        let element = part(sendbuf, 1, datatype)?.bytes;
+        // SAFETY: by the contract above.
+        let (send, receive) = unsafe { (operand.times(1), block.times(1)) };
+        if receive.may_share(&send) {
+            return None;
+        }
+        let bytes_of = |rank: usize| count_of(rank) as usize * element;
+        let lengths = (operand.bytes, bytes_of);
+        fast_path::reduce_scatter(comm, &send, &receive, lengths, (element, kernel))
+    };
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Gather of elements without gaps, not in place.
+///
+/// # Safety
+/// `sendbuf` is readable and, at the root, `recvbuf` writable as counts and types say.
+#[inline]
+#[expect(clippy::too_many_arguments)] // those of the MPI call
+pub unsafe fn gather(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    let mine = part(sendbuf, sendcount, sendtype)?;
+    // SAFETY: by the contract above.
+    let send = unsafe { mine.times(1) };
+    let run = |comm: &Comm| {
+        let given = || part(recvbuf, recvcount, recvtype);
+        // SAFETY: by the contract above.
+        let receive = unsafe { at_root(comm, root, (&send, &mine), given, comm.size())? };
+        fast_path::gather(comm, &send, receive.as_ref(), mine.bytes, root as usize)
+    };
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Scatter of elements without gaps, not in place.
+///
+/// # Safety
+/// `recvbuf` is writable and, at the root, `sendbuf` readable as counts and types say.
+#[inline]
+#[expect(clippy::too_many_arguments)] // those of the MPI call
+pub unsafe fn scatter(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    root: c_int,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    let mine = part(recvbuf, recvcount, recvtype)?;
+    // SAFETY: by the contract above.
+    let receive = unsafe { mine.times(1) };
+    let run = |comm: &Comm| {
+        let given = || part(sendbuf, sendcount, sendtype);
+        // SAFETY: by the contract above.
+        let send = unsafe { at_root(comm, root, (&receive, &mine), given, comm.size())? };
+        fast_path::scatter(comm, send.as_ref(), &receive, mine.bytes, root as usize)
+    };
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// The memory of `parts` parts of the buffer that counts at the root only: `Some(None)` at other ranks; `None` if it is not as usual,
+/// [`beside`] `mine`.
+///
+/// # Safety
+/// As [`Region::user`], for these parts.
+#[inline(always)]
+unsafe fn at_root(
+    comm: &Comm,
+    root: c_int,
+    (region, mine): (&Region, &Dense),
+    given: impl FnOnce() -> Option<Dense>,
+    parts: usize,
+) -> Option<Option<Region>> {
+    let root = usize::try_from(root).ok()?;
+    if root != comm.rank() {
+        return Some(None);
+    }
+    // SAFETY: by the contract above.
+    unsafe { beside(region, mine, &given()?, parts) }.map(Some)
+}
+
+/// MPI_Allgather of elements without gaps, not in place.
+///
+/// # Safety
+/// `sendbuf` is readable and `recvbuf` writable as counts and types say.
+#[inline]
+pub unsafe fn allgather(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    let mine = part(sendbuf, sendcount, sendtype)?;
+    let other = part(recvbuf, recvcount, recvtype)?;
+    // SAFETY: by the contract above.
+    let send = unsafe { mine.times(1) };
+    let run = |comm: &Comm| {
+        // SAFETY: by the contract above.
+        let receive = unsafe { beside(&send, &mine, &other, comm.size())? };
+        fast_path::allgather(comm, &send, &receive, mine.bytes)
+    };
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// MPI_Alltoall of elements without gaps, not in place.
+///
+/// # Safety
+/// As [`allgather`].
+#[inline]
+pub unsafe fn alltoall(
+    sendbuf: *const c_void,
+    sendcount: MPI_Count,
+    sendtype: MPI_Datatype,
+    recvbuf: *mut c_void,
+    recvcount: MPI_Count,
+    recvtype: MPI_Datatype,
+    comm: MPI_Comm,
+) -> Option<Result<()>> {
+    let mine = part(sendbuf, sendcount, sendtype)?;
+    let other = part(recvbuf, recvcount, recvtype)?;
+    let run = |comm: &Comm| {
+        // SAFETY: by the contract above.
+        let send = unsafe { mine.times(comm.size()) };
+        // SAFETY: by the contract above.
+        let receive = unsafe { beside(&send, &mine, &other, comm.size())? };
+        fast_path::alltoall(comm, &send, &receive, mine.bytes)
+    };
+    comm::with(comm.raw(), run).ok().flatten()
+}
+
+/// The memory of `parts` parts of `other`, if its parts are as long as those of `mine` and it shares no byte with the `region` of that.
+/// Buffers that share some take the usual way, which looks more closely.
+///
+/// # Safety
+/// As [`Region::user`], for these parts.
+#[inline(always)]
+unsafe fn beside(region: &Region, mine: &Dense, other: &Dense, parts: usize) -> Option<Region> {
+    // SAFETY: by the contract above.
+    let memory = unsafe { other.times(parts) };
+    let usual = mine.bytes == other.bytes && !memory.may_share(region);
+    usual.then_some(memory)
+}
+
+/// A buffer of elements without gaps.
+struct Dense {
+    address: *const c_void,
+    /// Of one part: one rank's share.
+    bytes: usize,
+}
+
+impl Dense {
+    /// The memory of `parts` parts.
+    ///
+    /// # Safety
+    /// As [`Region::user`], for these.
+    #[inline(always)]
+    unsafe fn times(&self, parts: usize) -> Region {
+        // SAFETY: by the contract above.
+        unsafe { Region::user(self.address, 0..(self.bytes * parts) as isize) }
+    }
+}
+
+/// The buffer, unless it is `MPI_IN_PLACE` or its elements have gaps.
+#[inline(always)]
+fn part(buffer: *const c_void, count: MPI_Count, datatype: MPI_Datatype) -> Option<Dense> {
+    if buffer.addr() == IN_PLACE {
+        return None;
+    }
+    let bytes = dense_bytes(datatype.raw(), buffer.addr(), count)?;
+    Some(Dense {
+        address: buffer,
+        bytes,
+    })
+}

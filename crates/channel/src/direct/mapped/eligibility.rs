@@ -1,0 +1,511 @@
+//! Whose memory may be moved: what is looked at before, and the reasons not to (docs/design/mapped.md has the hazards).
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::CStr;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::raw;
+use crate::direct::cma;
+use mica_node::procmap::{MappedArea, ProcMap};
+
+/// Why a buffer's pages stay where they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// Only private anonymous memory that can be read and written is moved.
+    #[error("not private memory of no file")]
+    Kind,
+    /// Pages of hugetlbfs.
+    #[error("pages of another size")]
+    PageSize,
+    /// The stack, or the thread's own control data.
+    #[error("on the stack or in a thread's own memory")]
+    Thread,
+    /// Something has locked or registered memory with the kernel.
+    #[error("the process has locked or pinned memory")]
+    Pinned,
+    /// An allocator that expects zeros after it has purged memory.
+    #[error("memory is managed by an allocator other than glibc's malloc")]
+    Allocator,
+    /// A heap of a thread's arena: glibc purges these and expects zeros.
+    #[error("in a thread's malloc arena")]
+    Arena,
+    /// More than `MICA_MAPPED_MAX` in all.
+    #[error("more than MICA_MAPPED_MAX bytes")]
+    TooMuch,
+    /// All slots are taken.
+    #[error("no slot is free")]
+    NoSlot,
+    /// It overlaps other moved buffers which cannot be moved now.
+    #[error("overlaps buffers that were moved before")]
+    Overlap,
+    /// A peer may be writing to these pages.
+    #[error("a transfer to the same pages is in progress")]
+    Busy,
+    /// The pages lie on several NUMA nodes, as threads have touched them first.
+    #[error("spread over several NUMA nodes")]
+    Spread,
+    /// No memory for the copy.
+    #[error("no memory to move it")]
+    NoMemory,
+    /// The kernel refused a step.
+    #[error("the kernel refused to move it")]
+    Kernel,
+    /// Neither malloc's nor static data: the program may do with it what it does with its own mappings.
+    #[error("mapped by the program itself (MICA_MAPPED=all moves such memory, too)")]
+    Foreign,
+    /// The program has advised the kernel on it (not in children, not in core dumps), or taken it back before.
+    #[error("the program has advised the kernel on it (madvise)")]
+    Advised,
+    /// The program's calls of `madvise` and `mremap` would go unseen.
+    #[error("calls of madvise and mremap cannot be watched")]
+    Unwatched,
+    /// No thread could be started that gives freed memory back.
+    #[error("no thread could be started that gives freed memory back (a limit on threads?)")]
+    NoHelper,
+    /// A GPU's driver pins memory without the kernel's count.
+    #[error("a device that may have registered memory unseen is in use")]
+    Device,
+}
+
+/// Threads of our own that touch users' memory only as part of a transfer.
+static HELPERS: AtomicU32 = AtomicU32::new(0);
+
+/// Marks the calling thread as one of the library, until it is dropped: a process whose other threads are all such counts as
+/// having one thread. Such a thread touches users' memory only in transfers, and writes only to buffers that are
+/// [exposed](crate::direct::Direct::expose) meanwhile: those are not moved under its hands.
+#[derive(Debug)]
+pub struct HelperThread(());
+
+impl HelperThread {
+    /// Marks the calling thread; to be dropped by the same one, at its end.
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> HelperThread {
+        HELPERS.fetch_add(1, Ordering::Relaxed);
+        HelperThread(())
+    }
+
+    /// How many there are.
+    pub(super) fn count() -> u32 {
+        HELPERS.load(Ordering::Relaxed)
+    }
+
+    /// In a child of `fork`: its parent's helpers are not there.
+    pub(super) fn none_in_child() {
+        HELPERS.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Drop for HelperThread {
+    fn drop(&mut self) {
+        HELPERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What `/proc/self/status` says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ProcessStatus {
+    /// No thread but the calling one touches users' memory.
+    pub is_single: bool,
+    /// Memory is locked, or pinned by a driver.
+    pub has_pinned: bool,
+}
+
+impl ProcessStatus {
+    pub fn now() -> Result<ProcessStatus, SkipReason> {
+        let status = fs::read_to_string("/proc/self/status").map_err(|_| SkipReason::Kernel)?;
+        ProcessStatus::parse(&status, HELPERS.load(Ordering::Relaxed)).ok_or(SkipReason::Kernel)
+    }
+
+    fn parse(status: &str, helpers: u32) -> Option<ProcessStatus> {
+        let value = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        Some(ProcessStatus {
+            is_single: value("Threads:")?.saturating_sub(u64::from(helpers)) <= 1,
+            has_pinned: value("VmLck:")? > 0 || value("VmPin:")? > 0,
+        })
+    }
+}
+
+/// Whether `malloc` is glibc's, which gives memory back by unmapping it (but for threads' arenas), and nothing says
+/// that another allocator is there, too.
+pub(super) fn allocator_is_known() -> bool {
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    *KNOWN.get_or_init(|| {
+        const OTHERS: [&CStr; 6] = [
+            c"mallctl",
+            c"je_mallctl",
+            c"_rjem_mallctl",
+            c"mi_malloc",
+            c"tc_malloc",
+            c"rpmalloc",
+        ];
+        let huge_heaps = std::env::var("GLIBC_TUNABLES").is_ok_and(|t| t.contains("hugetlb"));
+        let symbol = |name: &CStr| {
+            // SAFETY: the name is NUL-terminated; looking it up has no side effect on what is loaded.
+            unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+        };
+        !huge_heaps
+            && OTHERS.iter().all(|name| symbol(name).is_null())
+            && object_of(symbol(c"malloc")).is_some_and(|object| is_libc(&object))
+    })
+}
+
+/// Whether a path is that of glibc's C library.
+pub(super) fn is_libc(object: &str) -> bool {
+    let file = object.rsplit('/').next().unwrap_or(object);
+    file.starts_with("libc.so") || file.starts_with("libc-2")
+}
+
+/// Path of the loaded object that holds a symbol.
+pub(super) fn object_of(symbol: *mut libc::c_void) -> Option<String> {
+    if symbol.is_null() {
+        return None;
+    }
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: dladdr writes to `info` only, and an info of zeros is valid if it does not.
+    let (found, info) = unsafe { (libc::dladdr(symbol, info.as_mut_ptr()), info.assume_init()) };
+    if found == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's NUL-terminated string, alive as long as the object is loaded.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) };
+    Some(name.to_string_lossy().into_owned())
+}
+
+/// Whether the calling thread is writing to these pages while it moves them: its frames, or its control data (errno, rseq).
+pub(super) fn holds_own_memory(pages: &Range<usize>) -> bool {
+    let local = 0u8;
+    let frames = (&raw const local).addr();
+    // SAFETY: no obligations.
+    let (control, errno) = unsafe {
+        (
+            libc::pthread_self() as usize,
+            libc::__errno_location().addr(),
+        )
+    };
+    let meets = |low: usize, high: usize| pages.start < high && low < pages.end;
+    meets(frames.saturating_sub(256 << 10), frames + (16 << 10))
+        || meets(control.saturating_sub(4 << 10), control + (8 << 10))
+        || meets(errno, errno + 4)
+}
+
+/// Whether an area that is not ours may be moved.
+pub(super) fn check_area(area: &MappedArea, name: &[u8], page: usize) -> Result<(), SkipReason> {
+    if name.starts_with(b"[stack") {
+        return Err(SkipReason::Thread);
+    }
+    if area.page_bytes != page {
+        return Err(SkipReason::PageSize);
+    }
+    // `[heap]`, or a name that the program has given (PR_SET_VMA_ANON_NAME); no other special area.
+    let plain = name.first().is_none_or(|&c| c == 0)
+        || name.starts_with(b"[heap]")
+        || name.starts_with(b"[anon");
+    if area.is_private_data() && plain {
+        Ok(())
+    } else {
+        Err(SkipReason::Kind)
+    }
+}
+
+/// What files that are mapped say of what the process does, by device and inode.
+#[derive(Debug, Default)]
+pub(super) struct MappedFiles {
+    known: HashMap<(u64, u64), Meaning>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Nothing,
+    /// A ring of io_uring, or a context of asynchronous I/O: the kernel may be writing to the program's memory.
+    AsyncReads,
+    Device,
+}
+
+impl Meaning {
+    fn of(name: &[u8]) -> Meaning {
+        if name.starts_with(b"anon_inode:[io_uring]") || name.starts_with(b"/[aio]") {
+            Meaning::AsyncReads
+        } else if name.starts_with(b"/dev/nvidia") {
+            Meaning::Device
+        } else {
+            Meaning::Nothing
+        }
+    }
+}
+
+impl MappedFiles {
+    /// Whether the kernel may be writing to memory of the process by itself. Costs a question for each file area.
+    pub fn has_async_reads(&mut self, maps: &ProcMap) -> Result<bool, SkipReason> {
+        let mut at = 0;
+        let mut found = false;
+        while let Some(area) = maps.next_of_a_file(at).map_err(|_| SkipReason::Kernel)? {
+            let key = (area.device, area.inode);
+            let meaning = match self.known.get(&key) {
+                Some(known) => *known,
+                None => {
+                    let mut name = [0u8; 64];
+                    // One that is longer is none of these.
+                    let _ = maps.named(area.addresses.start, &mut name);
+                    let meaning = Meaning::of(&name);
+                    // All files without a name of their own may share an inode.
+                    if !name.starts_with(b"anon_inode:") {
+                        self.known.insert(key, meaning);
+                    }
+                    meaning
+                }
+            };
+            match meaning {
+                Meaning::Nothing => {}
+                Meaning::AsyncReads => found = true,
+                Meaning::Device => return Err(SkipReason::Device),
+            }
+            at = area.addresses.end;
+        }
+        Ok(found)
+    }
+}
+
+/// What undoes advice that changes what a fork or a core dump makes of memory.
+const CLEARED: [i32; 3] = [libc::MADV_KEEPONFORK, libc::MADV_DOFORK, libc::MADV_DODUMP];
+
+/// Whether the program has given advice on an area that would be lost in moving. The kernel says so in `/proc/self/smaps` only, which
+/// takes as long as the process is large. So the advice is taken back for one page in the middle: where it was there, the page is
+/// an area of its own now. (One at an end may be joined to a neighbour.)
+pub(super) fn check_advice(
+    maps: &ProcMap,
+    area: &MappedArea,
+    page: usize,
+) -> Result<(), SkipReason> {
+    let Range { start, end } = area.addresses;
+    if end - start <= 2 * page {
+        let flags = advice_of(start).ok_or(SkipReason::Kernel)?;
+        return flags.is_empty().then_some(()).ok_or(SkipReason::Advised);
+    }
+    let at = start + (end - start) / page / 2 * page;
+    for advice in CLEARED {
+        // SAFETY: a page of the program's, none of whose bytes changes.
+        unsafe { raw::advise(at, page, advice) }.map_err(|_| SkipReason::Kernel)?;
+    }
+    let now = maps.at(at).map_err(|_| SkipReason::Kernel)?;
+    if now.is_none_or(|now| now.addresses != (at..at + page)) {
+        return Ok(());
+    }
+    for advice in advice_of(start).unwrap_or_default() {
+        // SAFETY: as above.
+        let _ = unsafe { raw::advise(at, page, advice) };
+    }
+    Err(SkipReason::Advised)
+}
+
+/// The advice in force at an address, of the kinds that [`CLEARED`] undoes.
+fn advice_of(address: usize) -> Option<Vec<i32>> {
+    let smaps = BufReader::new(File::open("/proc/self/smaps").ok()?);
+    let mut is_here = false;
+    for line in smaps.lines() {
+        let line = line.ok()?;
+        let first = line.split_whitespace().next()?;
+        if let Some((start, end)) = first.split_once('-')
+            && let (Ok(start), Ok(end)) = (
+                usize::from_str_radix(start, 16),
+                usize::from_str_radix(end, 16),
+            )
+        {
+            is_here = (start..end).contains(&address);
+        } else if is_here && first == "VmFlags:" {
+            let advice = |flag| match flag {
+                "wf" => Some(libc::MADV_WIPEONFORK),
+                "dc" => Some(libc::MADV_DONTFORK),
+                "dd" => Some(libc::MADV_DONTDUMP),
+                _ => None,
+            };
+            return Some(line.split_whitespace().filter_map(advice).collect());
+        }
+    }
+    None
+}
+
+/// glibc's heaps of arenas other than the main one start at multiples of this (HEAP_MAX_SIZE).
+const ARENA_HEAP: usize = 64 << 20;
+
+/// Whether some of these pages lie in a heap of an arena other than the main one.
+pub(super) fn in_arena(maps: &ProcMap, pages: &Range<usize>) -> bool {
+    let mut base = pages.start & !(ARENA_HEAP - 1);
+    while base < pages.end {
+        if is_arena_heap(maps, base) {
+            return true;
+        }
+        base += ARENA_HEAP;
+    }
+    false
+}
+
+/// Whether a `heap_info` seems to be at `base`: arena, previous heap, size, size that can be used. In doubt, yes: then
+/// a buffer stays where it is.
+fn is_arena_heap(maps: &ProcMap, base: usize) -> bool {
+    const WORDS: usize = 4;
+    let is_data = matches!(maps.at(base), Ok(Some(area)) if area.is_private_data());
+    if !is_data {
+        return false;
+    }
+    // By the kernel, since another thread may unmap it meanwhile.
+    let mut bytes = [0u8; WORDS * 8];
+    if cma::read_exact(std::process::id(), base as u64, &mut bytes).is_err() {
+        return true;
+    }
+    let word =
+        |i: usize| usize::from_ne_bytes(bytes[i * 8..i * 8 + 8].try_into().expect("8 bytes"));
+    let (arena, previous, size, usable) = (word(0), word(1), word(2), word(3));
+    // The arena itself lies in its first heap.
+    let first = previous == 0 && arena > base && arena < base + 4096;
+    let later =
+        previous != 0 && previous.is_multiple_of(ARENA_HEAP) && arena & !(ARENA_HEAP - 1) != base;
+    (first || later) && (1..=ARENA_HEAP).contains(&size) && size <= usable && usable <= ARENA_HEAP
+}
+
+/// The NUMA node that all of these pages lie on, as far as a sample tells; `None` where the machine has one node only, or
+/// none of the sample has been touched.
+pub(super) fn common_node(pages: &Range<usize>, page: usize) -> Result<Option<u32>, SkipReason> {
+    static NODES: OnceLock<bool> = OnceLock::new();
+    let several = *NODES.get_or_init(|| {
+        fs::read_to_string("/sys/devices/system/node/online")
+            .is_ok_and(|online| online.contains([',', '-']))
+    });
+    if !several {
+        return Ok(None);
+    }
+    let nodes = nodes_of(pages, page)?;
+    if nodes.len() > 1 {
+        return Err(SkipReason::Spread);
+    }
+    Ok(nodes.first().copied())
+}
+
+/// The nodes that a sample of 64 pages lies on.
+fn nodes_of(pages: &Range<usize>, page: usize) -> Result<BTreeSet<u32>, SkipReason> {
+    const SAMPLE: usize = 64;
+    let count = (pages.len() / page).min(SAMPLE);
+    let step = (pages.len() / count / page).max(1) * page;
+    let addresses: Vec<usize> = (0..count).map(|i| pages.start + i * step).collect();
+    let mut status = vec![0i32; count];
+    // SAFETY: without target nodes the call only writes to `status`, one entry for each address.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            0,
+            count,
+            addresses.as_ptr(),
+            std::ptr::null::<i32>(),
+            status.as_mut_ptr(),
+            0,
+        )
+    };
+    if result < 0 {
+        return Err(SkipReason::Kernel);
+    }
+    // Negative: not touched yet.
+    Ok(status
+        .iter()
+        .filter_map(|&s| u32::try_from(s).ok())
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn status_is_read() {
+        let text = "Name:\tx\nVmLck:\t       0 kB\nVmPin:\t       4 kB\nThreads:\t3\n";
+        let of = |helpers| ProcessStatus::parse(text, helpers).expect("complete");
+        assert!(!of(1).is_single && of(2).is_single && of(0).has_pinned);
+        assert_eq!(ProcessStatus::parse("Threads:\t1\n", 0), None);
+        assert!(ProcessStatus::now().is_ok());
+    }
+
+    #[test]
+    fn this_test_runs_on_known_malloc_and_on_its_stack() {
+        assert!(allocator_is_known());
+        let local = 0u8;
+        let here = (&raw const local).addr();
+        assert!(holds_own_memory(&(here & !4095..(here & !4095) + 4096)));
+        assert!(!holds_own_memory(&(4096..8192)));
+        assert!(object_of(std::ptr::null_mut()).is_none());
+    }
+
+    #[test]
+    fn a_thread_allocates_in_an_arena_that_is_recognised() {
+        let Ok(maps) = ProcMap::open() else {
+            return eprintln!("skipped: no PROCMAP_QUERY");
+        };
+        // Tests run in threads of their own, so small blocks come from such an arena; the heap of the main one is not.
+        let block = Box::new([1u8; 100]);
+        let at = block.as_ptr().addr() & !4095;
+        let mut name = [0u8; 64];
+        let area = maps.named(at, &mut name).expect("answer").expect("mapped");
+        let main = name.starts_with(b"[heap]");
+        assert_eq!(in_arena(&maps, &(at..at + 4096)), !main, "{area:?}");
+        let big = vec![1u8; 64 << 20];
+        let at = big.as_ptr().addr() & !4095;
+        assert!(!in_arena(&maps, &(at..at + 4096)));
+    }
+
+    #[test]
+    fn advice_on_memory_is_noticed_and_stays() {
+        let Ok(maps) = ProcMap::open() else {
+            return eprintln!("skipped: no PROCMAP_QUERY");
+        };
+        const PAGE: usize = 4096;
+        // SAFETY: a fresh mapping, with pages around it that keep it apart.
+        let at = unsafe {
+            let protection = libc::PROT_READ | libc::PROT_WRITE;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+            let at = libc::mmap(std::ptr::null_mut(), 16 * PAGE, protection, flags, -1, 0);
+            assert_ne!(at, libc::MAP_FAILED);
+            at.expose_provenance()
+        };
+        let advise = |from: usize, count: usize, advice| {
+            // SAFETY: the test's own memory.
+            unsafe { raw::advise(at + from * PAGE, count * PAGE, advice) }.expect("advice");
+        };
+        let check = |from: usize| {
+            let area = maps.at(at + from * PAGE).expect("answer").expect("mapped");
+            check_advice(&maps, &area, PAGE)
+        };
+        assert_eq!(check(4), Ok(()));
+        for (advice, count) in [
+            (libc::MADV_WIPEONFORK, 5),
+            (libc::MADV_DONTFORK, 2),
+            (libc::MADV_DONTDUMP, 1),
+        ] {
+            advise(4, count, advice);
+            for _ in 0..2 {
+                assert_eq!(check(4), Err(SkipReason::Advised), "{count} pages");
+                let area = maps.at(at + 4 * PAGE).unwrap().unwrap();
+                assert_eq!(area.addresses.len(), count * PAGE, "as before");
+            }
+            CLEARED
+                .into_iter()
+                .for_each(|advice| advise(4, count, advice));
+            assert_eq!(check(4), Ok(()));
+        }
+    }
+
+    #[test]
+    fn pages_have_a_node() {
+        let block = vec![1u8; 1 << 20];
+        let first = block.as_ptr().addr().next_multiple_of(4096);
+        match nodes_of(&(first..first + (512 << 10)), 4096) {
+            Ok(nodes) => assert!(!nodes.is_empty()),
+            Err(why) => eprintln!("skipped: move_pages: {why}"),
+        }
+        assert!(common_node(&(first..first + 4096), 4096).is_ok());
+    }
+}

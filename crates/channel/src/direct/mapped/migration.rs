@@ -1,0 +1,438 @@
+//! Moving pages: to the job segment's file, and, in the child of a fork, to private memory again. All system calls that change
+//! what lies at a user's addresses are here.
+//!
+//! A piece is copied to a mapping beside it, which `mremap` then puts in the old one's place. The kernel does that under
+//! its lock of the address space: another thread that reads meanwhile sees the old page or the new one, which hold the same.
+
+use std::ops::Range;
+use std::ptr;
+
+use super::eligibility::SkipReason;
+use super::raw;
+
+/// The size of a huge page: file offsets and addresses are congruent modulo this.
+pub(super) const HUGE: usize = 2 << 20;
+
+/// Bytes that are moved at a time: so much memory is needed twice for a moment.
+const PIECE: usize = 64 << 20;
+
+/// What a stretch of addresses shall be backed by.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Backing {
+    /// The file `fd`, where address `a` is at offset `a + anchor` (wrapping).
+    File { fd: i32, anchor: u64 },
+    /// Private memory.
+    Private,
+}
+
+/// Blocks all signals for as long as it lives: a handler must not write to a page that is being moved.
+pub(super) struct SignalsBlocked(libc::sigset_t);
+
+impl SignalsBlocked {
+    pub fn new() -> SignalsBlocked {
+        // SAFETY: the calls write to these sets only, which are initialised before they are read.
+        unsafe {
+            let mut all = std::mem::zeroed();
+            let mut before = std::mem::zeroed();
+            libc::sigfillset(&mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+            SignalsBlocked(before)
+        }
+    }
+}
+
+impl Drop for SignalsBlocked {
+    fn drop(&mut self) {
+        // SAFETY: the set is what `new` was given.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, ptr::null_mut()) };
+    }
+}
+
+/// Puts one mapping in the place of another: `mremap` with MREMAP_FIXED, or in tests something that fails as the kernel may.
+type PutInPlace = unsafe fn(from: usize, len: usize, to: usize) -> Result<(), i32>;
+
+/// Moves the pages at `pages` to new memory as `backing` says, contents kept, on NUMA node `node` if one is given. After an error
+/// part of them may have been moved, each page wholly or not at all.
+///
+/// Pages of the file are left out of what unprepared children get (MADV_DONTFORK): see [`fork`](super::fork). Those listed in
+/// `apart` become areas of their own: the kernel then refuses (EFAULT) to resize or move what begins with one and goes on
+/// behind it, such as a whole block of malloc by the `mremap` of `realloc`.
+///
+/// # Safety
+/// 1. `pages` are whole pages, mapped and readable, of data that no reference in Rust relies on staying the same memory;
+/// 2. nobody writes to them until this returns;
+/// 3. the part of a file that is to be behind them is mapped nowhere else for writing.
+pub(super) unsafe fn move_pages(
+    pages: Range<usize>,
+    backing: Backing,
+    node: Option<u32>,
+    apart: &[Range<usize>],
+) -> Result<(), SkipReason> {
+    let mut at = pages.start;
+    while at < pages.end {
+        // Pieces end at a huge page, so that all but the ends can be huge.
+        let mut end = ((at + PIECE) & !(HUGE - 1)).min(pages.end);
+        let mut is_apart = false;
+        for page in apart {
+            if page.start == at {
+                (end, is_apart) = (page.end.min(pages.end), true);
+            } else if at < page.start && page.start < end {
+                end = page.start;
+            }
+        }
+        let piece = MigrationPiece {
+            at,
+            len: end - at,
+            backing,
+            node,
+            is_apart,
+        };
+        // SAFETY: the obligations for all pages hold for a part of them; `mremap` does what is asked of it.
+        unsafe { move_piece(&piece, raw::move_to)? };
+        at = end;
+    }
+    Ok(())
+}
+
+/// What [`move_piece`] moves.
+struct MigrationPiece {
+    at: usize,
+    len: usize,
+    backing: Backing,
+    node: Option<u32>,
+    is_apart: bool,
+}
+
+impl MigrationPiece {
+    /// Maps fresh memory as the piece shall have it at `to`, in place of what is there.
+    ///
+    /// # Safety
+    /// `len` bytes at `to` are the caller's to replace.
+    unsafe fn map(&self, to: usize) -> Result<(), SkipReason> {
+        let (flags, fd, offset) = match self.backing {
+            Backing::File { fd, anchor } => {
+                let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+                (flags, fd, (self.at as u64).wrapping_add(anchor))
+            }
+            Backing::Private => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
+        };
+        // SAFETY: the obligation.
+        let mapped = unsafe {
+            libc::mmap(
+                ptr::without_provenance_mut(to),
+                self.len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                flags | libc::MAP_FIXED,
+                fd,
+                offset as libc::off_t,
+            )
+        };
+        if mapped == libc::MAP_FAILED {
+            return Err(SkipReason::Kernel);
+        }
+        // SAFETY: advice on the mapping just made.
+        unsafe {
+            if self.len >= HUGE {
+                // Only advice: fails where the kernel has no huge pages.
+                let _ = raw::advise(to, self.len, libc::MADV_HUGEPAGE);
+            }
+            if let Backing::File { .. } = self.backing {
+                raw::advise(to, self.len, libc::MADV_DONTFORK).map_err(|_| SkipReason::Kernel)?;
+                if self.is_apart {
+                    // No effect on memory, but the kernel merges only areas with the same advice.
+                    raw::advise(to, self.len, libc::MADV_RANDOM).map_err(|_| SkipReason::Kernel)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// # Safety
+/// As [`move_pages`]; `put` does nothing but what `mremap` does.
+unsafe fn move_piece(piece: &MigrationPiece, put: PutInPlace) -> Result<(), SkipReason> {
+    let (at, len) = (piece.at, piece.len);
+    let room = len + HUGE;
+    // SAFETY: a fresh reservation at an address of the kernel's choice.
+    let reserved = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            room,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+            -1,
+            0,
+        )
+    };
+    if reserved == libc::MAP_FAILED {
+        return Err(SkipReason::NoMemory);
+    }
+    let reserved = reserved.expose_provenance();
+    // Congruent with `at` modulo a huge page, so that huge pages can be moved as such.
+    let skip = at.wrapping_sub(reserved) & (HUGE - 1);
+    let beside = reserved + skip;
+    // SAFETY: the new mapping lies in the reservation, which nobody else knows of; copying reads `len` bytes that are
+    // readable (obligation 1) and nobody writes (2) to memory just made. `put` then replaces exactly the pages that were
+    // copied; their contents stay as they were.
+    let result = unsafe {
+        (|| {
+            piece.map(beside)?;
+            if let Some(node) = piece.node {
+                prefer_node(beside, len, node);
+            }
+            // An error here, where touching the pages would be a signal.
+            raw::advise(beside, len, libc::MADV_POPULATE_WRITE)
+                .map_err(|_| SkipReason::NoMemory)?;
+            let from = ptr::with_exposed_provenance::<u8>(at);
+            let to = ptr::with_exposed_provenance_mut::<u8>(beside);
+            ptr::copy_nonoverlapping(from, to, len);
+            match put(beside, len, at) {
+                Ok(()) => Ok(CopyPlacement::Moved),
+                Err(_) => recover(piece, beside),
+            }
+        })()
+    };
+    let unmap = |from: usize, to: usize| {
+        if from < to {
+            // SAFETY: this part of the reservation is still ours alone.
+            unsafe { libc::munmap(ptr::without_provenance_mut(from), to - from) };
+        }
+    };
+    unmap(reserved, beside);
+    unmap(beside + len, reserved + room);
+    if !matches!(result, Ok(CopyPlacement::Moved)) {
+        unmap(beside, beside + len);
+    }
+    result.map(|_| ())
+}
+
+/// How a piece's copy came to its place.
+#[derive(Debug, PartialEq, Eq)]
+enum CopyPlacement {
+    /// The mapping beside has become it.
+    Moved,
+    /// Another mapping of the same memory, or of a second copy.
+    Mapped,
+}
+
+/// Times that a vanished piece is mapped again before the process ends.
+const ATTEMPTS: u32 = 1000;
+
+/// After a refused `mremap`: the kernel unmaps what lies at the destination first, and may fail after that. Then the copy at `beside`
+/// is all there is of the program's data, and is put in place another way.
+///
+/// # Safety
+/// As [`move_pages`]; `beside` holds the copy.
+unsafe fn recover(piece: &MigrationPiece, beside: usize) -> Result<CopyPlacement, SkipReason> {
+    let hole = ptr::without_provenance_mut(piece.at);
+    // SAFETY: changes nothing; fails if some of it is not mapped.
+    if unsafe { libc::msync(hole, piece.len, libc::MS_ASYNC) } == 0 {
+        return Err(SkipReason::Kernel);
+    }
+    for _ in 0..ATTEMPTS {
+        // SAFETY: the addresses are the program's own piece, which is gone; file pages hold the copy already, and private ones get
+        // it before anybody can look: a process that moves to private memory has one thread.
+        unsafe {
+            if piece.map(piece.at).is_ok() {
+                if let Backing::Private = piece.backing {
+                    let from = ptr::with_exposed_provenance::<u8>(beside);
+                    let to = ptr::with_exposed_provenance_mut::<u8>(piece.at);
+                    ptr::copy_nonoverlapping(from, to, piece.len);
+                }
+                return Ok(CopyPlacement::Mapped);
+            }
+        }
+        if let Backing::Private = piece.backing {
+            return Err(SkipReason::Kernel);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    // Going on would be going on without the program's data.
+    eprintln!(
+        "mica: the kernel has unmapped {} bytes of this program at {:#x} and refuses to map them again \
+         (out of memory, or vm.max_map_count reached); MICA_MAPPED=off avoids this",
+        piece.len, piece.at
+    );
+    std::process::abort();
+}
+
+/// Asks for memory of a NUMA node; without it, that of the calling thread's node is taken.
+///
+/// # Safety
+/// `len` bytes at `at` are a mapping of the caller's.
+unsafe fn prefer_node(at: usize, len: usize, node: u32) {
+    const MPOL_PREFERRED: usize = 1;
+    let mut mask = [0u64; 16];
+    if let Some(word) = mask.get_mut(node as usize / 64) {
+        *word = 1 << (node % 64);
+        // SAFETY: the mask has the 1,024 bits that the call is told of (it takes one off).
+        unsafe {
+            libc::syscall(
+                libc::SYS_mbind,
+                at,
+                len,
+                MPOL_PREFERRED,
+                mask.as_ptr(),
+                64 * mask.len() + 1,
+                0,
+            );
+        }
+    }
+}
+
+/// Makes an area of the file private in the child of a fork, with the protection it has. Where that fails, the area is
+/// unmapped: better a fault in the child than writes to its parent's memory.
+///
+/// # Safety
+/// 1. The calling process has one thread;
+/// 2. `area` is mapped there.
+pub(super) unsafe fn make_private(area: &mica_node::procmap::MappedArea) {
+    let Range { start, end } = area.addresses.clone();
+    let at = ptr::with_exposed_provenance_mut::<libc::c_void>(start);
+    let len = end - start;
+    // SAFETY: plain system calls on an area that exists (2); the copy's source is made readable first, and with one
+    // thread (1) nobody in this process writes to it. That the parent's threads may, is a race that they have with `fork`
+    // itself: the bytes are copied while `fork` has not returned there.
+    unsafe {
+        if !area.readable {
+            libc::mprotect(at, len, libc::PROT_READ);
+        }
+        if move_pages(start..end, Backing::Private, None, &[]).is_err() {
+            libc::munmap(at, len);
+            return;
+        }
+        if !(area.readable && area.writable && !area.executable) {
+            let protection = raw::protection(area);
+            libc::mprotect(at, len, protection);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 4096;
+    const LEN: usize = 8 * PAGE;
+
+    /// As the kernel does it where it fails late: the destination is unmapped by then.
+    unsafe fn fails_late(_: usize, len: usize, to: usize) -> Result<(), i32> {
+        // SAFETY: the test's own memory.
+        let result = unsafe { libc::munmap(ptr::without_provenance_mut(to), len) };
+        assert_eq!(result, 0);
+        Err(libc::ENOMEM)
+    }
+
+    /// Where it fails early, nothing has happened.
+    unsafe fn fails_early(_: usize, _: usize, _: usize) -> Result<(), i32> {
+        Err(libc::EPERM)
+    }
+
+    fn memory() -> usize {
+        // SAFETY: a fresh mapping.
+        let at = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                LEN,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        assert_ne!(at, libc::MAP_FAILED);
+        let at = at.expose_provenance();
+        for i in 0..LEN {
+            // SAFETY: in the mapping just made.
+            unsafe {
+                ptr::with_exposed_provenance_mut::<u8>(at + i).write(i as u8 ^ (i >> 8) as u8)
+            };
+        }
+        at
+    }
+
+    fn check(at: usize) {
+        for i in 0..LEN {
+            // SAFETY: the test's own memory; a fault fails the test.
+            let byte = unsafe { ptr::with_exposed_provenance::<u8>(at + i).read_volatile() };
+            assert_eq!(byte, i as u8 ^ (i >> 8) as u8, "byte {i}");
+        }
+    }
+
+    fn file() -> i32 {
+        // SAFETY: makes a descriptor.
+        unsafe {
+            let fd = libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC);
+            assert!(fd >= 0 && libc::ftruncate(fd, 1 << 30) == 0);
+            fd
+        }
+    }
+
+    fn piece(at: usize, backing: Backing) -> MigrationPiece {
+        MigrationPiece {
+            at,
+            len: LEN,
+            backing,
+            node: None,
+            is_apart: false,
+        }
+    }
+
+    #[test]
+    fn keeps_the_bytes_when_mremap_has_unmapped_the_destination() {
+        let fd = file();
+        let at = memory();
+        let anchor = (64u64 << 20).wrapping_sub(at as u64);
+        let to_file = piece(at, Backing::File { fd, anchor });
+        // SAFETY: the test's own memory, in one thread.
+        unsafe { move_piece(&to_file, fails_late) }.expect("mapped another way");
+        check(at);
+        // It is the file's memory: what is written there is seen here.
+        let byte = [77u8];
+        // SAFETY: one byte from a variable.
+        let written = unsafe { libc::pwrite(fd, byte.as_ptr().cast(), 1, 64 << 20) };
+        assert_eq!(written, 1);
+        // SAFETY: the test's own memory.
+        let seen = unsafe { ptr::with_exposed_provenance::<u8>(at).read_volatile() };
+        assert_eq!(seen, 77);
+        let at = memory();
+        // SAFETY: as above.
+        unsafe { move_piece(&piece(at, Backing::Private), fails_late) }.expect("copied again");
+        check(at);
+    }
+
+    #[test]
+    fn leaves_memory_where_it_is_when_mremap_refuses() {
+        let fd = file();
+        let at = memory();
+        let anchor = (64u64 << 20).wrapping_sub(at as u64);
+        let to_file = piece(at, Backing::File { fd, anchor });
+        // SAFETY: the test's own memory, in one thread.
+        let result = unsafe { move_piece(&to_file, fails_early) };
+        assert_eq!(result, Err(SkipReason::Kernel));
+        check(at);
+    }
+
+    #[test]
+    fn a_page_apart_keeps_mremap_from_resizing() {
+        let fd = file();
+        let at = memory();
+        let backing = Backing::File {
+            fd,
+            anchor: (64u64 << 20).wrapping_sub(at as u64),
+        };
+        let apart = std::slice::from_ref(&(at..at + PAGE)).to_vec();
+        // SAFETY: the test's own memory, in one thread.
+        unsafe { move_pages(at..at + LEN, backing, None, &apart) }.expect("moved");
+        check(at);
+        // SAFETY: the test's own memory.
+        let result = unsafe {
+            raw::call(
+                libc::SYS_mremap,
+                [at, LEN, 2 * LEN, libc::MREMAP_MAYMOVE as usize, 0, 0],
+            )
+        };
+        assert_eq!(raw::check(result), Err(libc::EFAULT));
+        check(at);
+    }
+}

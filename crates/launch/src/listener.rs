@@ -1,0 +1,383 @@
+//! Who knocks at the head's port: agents, and anyone else. Until a caller has proved that it knows the job's secret, it
+//! gets a limited time, is read no more than the handshake's bytes, and cannot keep others out: of too many callers the
+//! oldest has to go, and an agent tries again.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use crate::auth::{HELLO, HeadSide, LENGTH, Secret};
+use crate::link::Link;
+use crate::messages::Up;
+
+/// Time from the connection to the end of the handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Callers that have not proved anything, at most, besides one for each agent that is awaited.
+const CALLERS_MAX: usize = 64;
+/// Callers taken in at a time, so that many of them do not keep the head from its work.
+const ACCEPTED_MAX: usize = 32;
+
+/// The head's ports and those who knock there.
+pub struct AgentListener {
+    secret: Secret,
+    listeners: Vec<TcpListener>,
+    callers: Vec<PendingConnection>,
+    awaited: usize,
+}
+
+struct PendingConnection {
+    since: Instant,
+    state: HandshakeState,
+}
+
+enum HandshakeState {
+    /// Sends its first message.
+    Begins(TcpStream, Vec<u8>),
+    /// Sends its proof.
+    Proves(TcpStream, Vec<u8>, HeadSide),
+    /// Knows the secret; says who it is.
+    Trusted(Box<Link>),
+}
+
+/// What became of a caller.
+enum HandshakeStep {
+    Wait(HandshakeState),
+    Enter(Box<Link>, Vec<Up>),
+    Drop,
+}
+
+impl AgentListener {
+    /// Listens on these addresses, on a port between the two given or one that the system chooses, for so many agents.
+    pub fn open(
+        addresses: &[IpAddr],
+        ports: Option<(u16, u16)>,
+        secret: Secret,
+        awaited: usize,
+    ) -> io::Result<AgentListener> {
+        let (low, high) = ports.unwrap_or((0, 0));
+        let listen = |address: &IpAddr| {
+            let mut problem = io::Error::from(io::ErrorKind::AddrNotAvailable);
+            for port in low..=high {
+                match TcpListener::bind((*address, port)) {
+                    Ok(listener) => {
+                        listener.set_nonblocking(true)?;
+                        return Ok(listener);
+                    }
+                    Err(error) => problem = error,
+                }
+            }
+            Err(problem)
+        };
+        let opened: Vec<io::Result<TcpListener>> = addresses.iter().map(listen).collect();
+        // An address may be unusable (IPv6 that is being set up); one is enough.
+        let mut problem = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        let mut listeners = Vec::new();
+        for listener in opened {
+            match listener {
+                Ok(listener) => listeners.push(listener),
+                Err(error) => problem = error,
+            }
+        }
+        if listeners.is_empty() {
+            let Some((low, high)) = ports else {
+                return Err(problem);
+            };
+            let text = format!("no port from {low} to {high} (--port-range) can be had: {problem}");
+            return Err(io::Error::new(problem.kind(), text));
+        }
+        Ok(AgentListener {
+            secret,
+            listeners,
+            callers: Vec::new(),
+            awaited,
+        })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
+        self.listeners.iter().map(TcpListener::local_addr).collect()
+    }
+
+    /// The job's secret.
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// Listens no more, and sends away who has not come in.
+    pub fn close(&mut self) {
+        self.listeners.clear();
+        self.callers.clear();
+    }
+
+    /// What to wait for.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let listeners = self.listeners.iter().map(AsFd::as_fd);
+        listeners.chain(self.callers.iter().map(|caller| match &caller.state {
+            HandshakeState::Begins(stream, _) | HandshakeState::Proves(stream, ..) => {
+                stream.as_fd()
+            }
+            HandshakeState::Trusted(link) => link.as_fd(),
+        }))
+    }
+
+    /// Takes in who knocks and listens to who is there. Answers the agents that have come in, with their first messages.
+    pub fn attend(&mut self) -> Vec<(Box<Link>, Vec<Up>)> {
+        let mut entered = Vec::new();
+        for caller in std::mem::take(&mut self.callers) {
+            let since = caller.since;
+            if since.elapsed() > HANDSHAKE_TIMEOUT {
+                continue;
+            }
+            match self.step(caller.state) {
+                HandshakeStep::Wait(state) => self.callers.push(PendingConnection { since, state }),
+                HandshakeStep::Enter(link, messages) => entered.push((link, messages)),
+                HandshakeStep::Drop => {}
+            }
+        }
+        self.accept();
+        entered
+    }
+
+    fn accept(&mut self) {
+        for listener in &self.listeners {
+            for _ in 0..ACCEPTED_MAX {
+                let Ok((stream, _)) = listener.accept() else {
+                    break;
+                };
+                if stream.set_nonblocking(true).is_err() {
+                    continue;
+                }
+                if self.callers.len() >= CALLERS_MAX + self.awaited {
+                    let untrusted =
+                        |c: &PendingConnection| !matches!(c.state, HandshakeState::Trusted(_));
+                    let oldest = self.callers.iter().position(untrusted).unwrap_or(0);
+                    self.callers.remove(oldest);
+                }
+                self.callers.push(PendingConnection {
+                    since: Instant::now(),
+                    state: HandshakeState::Begins(stream, Vec::with_capacity(HELLO)),
+                });
+            }
+        }
+    }
+
+    fn step(&self, state: HandshakeState) -> HandshakeStep {
+        match state {
+            HandshakeState::Begins(mut stream, mut bytes) => {
+                let hello: [u8; HELLO] = match read_exactly(&mut stream, &mut bytes) {
+                    Ok(Some(hello)) => hello,
+                    Ok(None) => return HandshakeStep::Wait(HandshakeState::Begins(stream, bytes)),
+                    Err(_) => return HandshakeStep::Drop,
+                };
+                let Some((side, challenge)) = HeadSide::answer(&self.secret, &hello) else {
+                    return HandshakeStep::Drop;
+                };
+                // A fresh connection has room for it.
+                match stream.write(&challenge) {
+                    Ok(written) if written == challenge.len() => {
+                        self.step(HandshakeState::Proves(stream, Vec::new(), side))
+                    }
+                    _ => HandshakeStep::Drop,
+                }
+            }
+            HandshakeState::Proves(mut stream, mut bytes, side) => {
+                let proof: [u8; LENGTH] = match read_exactly(&mut stream, &mut bytes) {
+                    Ok(Some(proof)) => proof,
+                    Ok(None) => {
+                        return HandshakeStep::Wait(HandshakeState::Proves(stream, bytes, side));
+                    }
+                    Err(_) => return HandshakeStep::Drop,
+                };
+                let Some(keys) = side.accept(&self.secret, &proof) else {
+                    return HandshakeStep::Drop;
+                };
+                match Link::of_head(stream, keys) {
+                    Ok(link) => self.step(HandshakeState::Trusted(Box::new(link))),
+                    Err(_) => HandshakeStep::Drop,
+                }
+            }
+            HandshakeState::Trusted(mut link) => {
+                let mut messages = Vec::new();
+                let heard = link.receive(&mut messages);
+                match messages.first() {
+                    Some(Up::Hello { .. }) => HandshakeStep::Enter(link, messages),
+                    None if heard.is_ok() => HandshakeStep::Wait(HandshakeState::Trusted(link)),
+                    _ => HandshakeStep::Drop,
+                }
+            }
+        }
+    }
+}
+
+/// Reads what is missing of a message of `N` bytes, and no byte more; `None` if it is not complete yet.
+fn read_exactly<const N: usize>(
+    stream: &mut TcpStream,
+    bytes: &mut Vec<u8>,
+) -> io::Result<Option<[u8; N]>> {
+    let mut buffer = [0; N];
+    while bytes.len() < N {
+        match stream.read(&mut buffer[..N - bytes.len()]) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => bytes.extend_from_slice(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    buffer.copy_from_slice(bytes);
+    Ok(Some(buffer))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::AgentSide;
+    use mica_node::process::wait_readable;
+
+    fn open() -> (AgentListener, SocketAddr, Secret) {
+        let secret = Secret::new().unwrap();
+        let door = AgentListener::open(&[[127, 0, 0, 1].into()], None, secret.clone(), 1).unwrap();
+        let address = door.addresses().unwrap()[0];
+        (door, address, secret)
+    }
+
+    /// Attends until somebody enters, or nothing happens for a while.
+    fn attend(door: &mut AgentListener) -> Vec<(Box<Link>, Vec<Up>)> {
+        loop {
+            let fds: Vec<_> = door.fds().collect();
+            let ready = wait_readable(&fds, Some(Duration::from_millis(300))).unwrap();
+            if !ready.contains(&true) {
+                return Vec::new();
+            }
+            let entered = door.attend();
+            if !entered.is_empty() {
+                return entered;
+            }
+        }
+    }
+
+    /// An agent in a thread: it answers whether it was let in.
+    fn agent(address: SocketAddr, secret: Secret) -> std::thread::JoinHandle<bool> {
+        std::thread::spawn(move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let (side, hello) = AgentSide::new().unwrap();
+            stream.write_all(&hello).unwrap();
+            let mut challenge = [0; crate::auth::CHALLENGE];
+            if stream.read_exact(&mut challenge).is_err() {
+                return false;
+            }
+            let Some((proof, keys)) = side.prove(&secret, &challenge) else {
+                return false;
+            };
+            stream.write_all(&proof).unwrap();
+            let mut link = Link::of_agent(stream, keys).unwrap();
+            let (node, slurm, machine) = (Some(3), None, String::new());
+            link.send(&Up::Hello {
+                node,
+                slurm,
+                machine,
+            });
+            let fds = [link.as_fd()];
+            wait_readable(&fds, None).unwrap();
+            true
+        })
+    }
+
+    #[test]
+    fn an_agent_enters() {
+        let (mut door, address, secret) = open();
+        let agent = agent(address, secret);
+        let entered = attend(&mut door);
+        assert!(matches!(
+            entered[0].1[..],
+            [Up::Hello { node: Some(3), .. }]
+        ));
+        drop(entered);
+        assert!(agent.join().unwrap());
+    }
+
+    #[test]
+    fn who_does_not_know_the_secret_stays_out() {
+        let (mut door, address, _) = open();
+        let agent = agent(address, Secret::new().unwrap());
+        assert!(attend(&mut door).is_empty());
+        assert!(!agent.join().unwrap());
+        assert!(door.callers.is_empty());
+    }
+
+    #[test]
+    fn garbage_is_dropped_without_an_answer() {
+        let (mut door, address, _) = open();
+        for bytes in [
+            &b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n"[..],
+            &[0xff; 5000],
+        ] {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(bytes).unwrap();
+            assert!(attend(&mut door).is_empty());
+            let mut answer = Vec::new();
+            let _ = stream.read_to_end(&mut answer);
+            assert!(answer.is_empty(), "{answer:?}");
+        }
+    }
+
+    /// The bytes of one agent's handshake, sent again.
+    #[test]
+    fn a_recorded_handshake_does_not_open() {
+        let (mut door, address, secret) = open();
+        let mut stream = TcpStream::connect(address).unwrap();
+        let (side, hello) = AgentSide::new().unwrap();
+        stream.write_all(&hello).unwrap();
+        assert!(attend(&mut door).is_empty());
+        let mut challenge = [0; crate::auth::CHALLENGE];
+        stream.read_exact(&mut challenge).unwrap();
+        let (proof, keys) = side.prove(&secret, &challenge).unwrap();
+        stream.write_all(&proof).unwrap();
+        let mut link = Link::of_agent(stream, keys).unwrap();
+        let (node, slurm, machine) = (Some(0), None, String::new());
+        link.send(&Up::Hello {
+            node,
+            slurm,
+            machine,
+        });
+        assert_eq!(attend(&mut door).len(), 1, "the agent itself");
+
+        let mut thief = TcpStream::connect(address).unwrap();
+        thief.write_all(&hello).unwrap();
+        thief.write_all(&proof).unwrap();
+        assert!(attend(&mut door).is_empty());
+        assert!(door.callers.is_empty());
+    }
+
+    #[test]
+    fn slow_callers_do_not_keep_agents_out() {
+        let (mut door, address, secret) = open();
+        let connect = |_| {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(b"MICA").unwrap();
+            stream
+        };
+        let slow: Vec<TcpStream> = (0..CALLERS_MAX * 2).map(connect).collect();
+        while door.callers.len() < CALLERS_MAX {
+            door.attend();
+        }
+        let agent = agent(address, secret);
+        // The slow ones are readable no more once their four bytes are read.
+        let entered = loop {
+            let entered = door.attend();
+            assert!(door.callers.len() <= CALLERS_MAX + 1);
+            if !entered.is_empty() {
+                break entered;
+            }
+        };
+        drop(entered);
+        assert!(agent.join().unwrap());
+        for caller in &mut door.callers {
+            caller.since = Instant::now().checked_sub(HANDSHAKE_TIMEOUT * 2).unwrap();
+        }
+        door.attend();
+        assert!(door.callers.is_empty(), "their time is over");
+        drop(slow);
+    }
+}

@@ -1,0 +1,421 @@
+//! Collectives through cells: what a rank brings is copied to its cell of the shared area, stamped, and copied out (or reduced)
+//! by those who want it. What is longer than half a cell goes in pieces, through the two halves in turn, so that copies in
+//! and out overlap. Up to [`INLINE`] bytes go in the line that carries the stamp.
+//!
+//! Phases count from `base`, so that an operation may begin otherwise and go on here. Phase `base + k + 1` says: my piece `k` is
+//! there (or, from who only receives: I have read piece `k`). A half is written again two pieces later, after those who read it have
+//! said so.
+
+use mica_channel::area::INLINE;
+use mica_channel::memory::View;
+
+use super::group::OperationSlot;
+use super::parts::Parts;
+use crate::error::{Error, Result};
+
+/// The members that an operation with a root is among, at the root: those whom direct copies have
+/// left without.
+#[derive(Debug, Clone, Copy)]
+pub struct RootMembers<'a>(pub Option<&'a [bool]>);
+
+impl RootMembers<'_> {
+    /// All members.
+    pub const ALL: RootMembers<'static> = RootMembers(None);
+
+    /// The others of these, from the next one on.
+    fn after(self, turn: &OperationSlot<'_>) -> impl Iterator<Item = usize> {
+        after(turn).filter(move |&member| self.0.is_none_or(|among| among[member]))
+    }
+}
+
+/// Number of pieces of a message.
+#[inline]
+pub(super) fn pieces(bytes: usize, piece: usize) -> usize {
+    bytes.div_ceil(piece)
+}
+
+/// A stamp's phase.
+#[inline]
+pub(super) fn phase(base: u32, pieces: usize) -> u32 {
+    base + pieces as u32
+}
+
+/// Barrier: nobody goes on before all have come.
+///
+/// # Errors
+/// As all here: when another rank has called something else, or takes part with another amount.
+pub async fn barrier(turn: &OperationSlot<'_>) -> Result<()> {
+    turn.begin(0).await;
+    match turn.team().tree() {
+        None => {
+            turn.publish(1);
+            turn.all_reached(1).await
+        }
+        Some(tree) => {
+            for &child in &tree.children {
+                turn.reached(child, 1).await?;
+            }
+            if let Some(parent) = tree.parent {
+                turn.publish_for(1, parent);
+                turn.reached(parent, 2).await?;
+            }
+            turn.publish_for_some(2, tree.children.iter().copied());
+            Ok(())
+        }
+    }
+}
+
+/// Broadcast of `view` from `root`.
+pub async fn bcast(
+    turn: &OperationSlot<'_>,
+    view: &View,
+    root: usize,
+    among: RootMembers<'_>,
+    base: u32,
+) -> Result<()> {
+    let piece = turn.half_bytes();
+    if turn.me() == root {
+        let bytes = view.len();
+        if bytes <= INLINE && base == 0 {
+            turn.put(view);
+            turn.publish(1);
+            return Ok(());
+        }
+        // Of nothing, too, the others wait to hear how much it is.
+        for k in 0..pieces(bytes, piece).max(1) {
+            if k >= 2 && among.0.is_none() {
+                turn.all_reached(phase(base, k - 1)).await?;
+            } else if k >= 2 {
+                for member in among.after(turn) {
+                    turn.reached(member, phase(base, k - 1)).await?;
+                }
+            }
+            let at = k * piece;
+            view.pack_to(at, &turn.half(root, k), piece.min(bytes - at));
+            turn.publish(phase(base, k + 1));
+        }
+        return Ok(());
+    }
+    turn.reached(root, phase(base, 1)).await?;
+    // The root's word: what does not fit is read all the same, so that nobody waits for ever.
+    let bytes = turn.bytes(root);
+    if bytes <= INLINE && base == 0 {
+        if bytes <= view.len() {
+            turn.get(root, view);
+        }
+    } else {
+        let count = pieces(bytes, piece);
+        for k in 0..count {
+            turn.reached(root, phase(base, k + 1)).await?;
+            let at = k * piece;
+            view.unpack_at(at, &turn.half(root, k), piece.min(bytes - at));
+            if count > 2 {
+                turn.publish_for(phase(base, k + 1), root);
+            }
+        }
+    }
+    if bytes > view.len() {
+        return Err(turn.disagreement(root, view.len()));
+    }
+    Ok(())
+}
+
+/// Gather: every rank's `send` to the root's `parts`. In place at the root, `send` is `None`.
+pub async fn gather(
+    turn: &OperationSlot<'_>,
+    send: Option<&View>,
+    parts: Option<&Parts>,
+    root: usize,
+    among: RootMembers<'_>,
+    base: u32,
+) -> Result<()> {
+    let (me, piece) = (turn.me(), turn.half_bytes());
+    if me != root {
+        let Some(send) = send else { return Ok(()) };
+        let bytes = send.len();
+        if bytes <= INLINE && base == 0 {
+            turn.put(send);
+            turn.publish_for(1, root);
+            return Ok(());
+        }
+        for k in 0..pieces(bytes, piece) {
+            if k >= 2 {
+                turn.reached(root, phase(base, k - 1)).await?;
+            }
+            let at = k * piece;
+            send.pack_to(at, &turn.half(me, k), piece.min(bytes - at));
+            turn.publish_for(phase(base, k + 1), root);
+        }
+        return Ok(());
+    }
+    let parts = parts.expect("the root has a receive buffer");
+    if let Some(send) = send {
+        parts.view(me)?.copy_from(send);
+    }
+    let (mut k, mut more, mut result) = (0, true, Ok(()));
+    while more {
+        more = false;
+        for member in among.after(turn) {
+            let bytes = parts.len(member);
+            if bytes == 0 || k > 0 && k >= pieces(turn.bytes(member), piece) {
+                continue;
+            }
+            turn.reached(member, phase(base, k + 1)).await?;
+            // What does not fit is taken all the same, so that the member does not wait for ever.
+            let theirs = turn.bytes(member);
+            if theirs != bytes && k == 0 {
+                result = result.and(Err(turn.disagreement(member, bytes)));
+            }
+            more |= k + 1 < pieces(theirs, piece);
+            let view = parts.view(member)?;
+            if theirs <= INLINE && base == 0 {
+                if theirs <= bytes {
+                    turn.get(member, &view);
+                }
+                continue;
+            }
+            let at = k * piece;
+            if at < bytes.min(theirs) {
+                let some = piece.min(bytes.min(theirs) - at);
+                view.unpack_at(at, &turn.half(member, k), some);
+            }
+        }
+        k += 1;
+        if more {
+            turn.publish(phase(base, k));
+        }
+    }
+    result
+}
+
+/// Scatter: the root's `parts` to every rank's `receive`. In place at the root, `receive` is `None`. The root writes to the others' cells,
+/// or all to its line; it has `told` how long a part is if all are as long.
+pub async fn scatter(
+    turn: &OperationSlot<'_>,
+    parts: Option<&Parts>,
+    receive: Option<&View>,
+    root: usize,
+    (among, told): (RootMembers<'_>, bool),
+    base: u32,
+) -> Result<()> {
+    let (me, size, piece) = (turn.me(), turn.size(), turn.half_bytes());
+    let in_line = |bytes: usize| told && base == 0 && fits_in_line(bytes, size);
+    let line = |member: usize, bytes: usize| {
+        let place = place_for(root, member, size) * bytes;
+        turn.inline_region(root).offset(place as isize)
+    };
+    if me != root {
+        let Some(receive) = receive else {
+            return Ok(());
+        };
+        let bytes = receive.len();
+        let (mut theirs, mut count) = (bytes, pieces(bytes, piece));
+        let mut k = 0;
+        while k < count {
+            turn.reached(root, phase(base, k + 1)).await?;
+            if k == 0 && told {
+                // What does not fit is taken all the same, so that the root does not wait for ever.
+                theirs = turn.bytes(root);
+                count = pieces(theirs, piece);
+            }
+            let at = k * piece;
+            if in_line(theirs) {
+                receive.unpack_at(0, &line(me, theirs), bytes.min(theirs));
+            } else if at < bytes {
+                receive.unpack_at(at, &turn.half(me, k), piece.min(bytes - at));
+            }
+            if count > 2 {
+                turn.publish_for(phase(base, k + 1), root);
+            }
+            k += 1;
+        }
+        if theirs != bytes {
+            return Err(turn.disagreement(root, bytes));
+        }
+        return Ok(());
+    }
+    let parts = parts.expect("the root has a send buffer");
+    let (mut k, mut more) = (0, true);
+    while more {
+        more = false;
+        for member in among.after(turn) {
+            let bytes = parts.len(member);
+            if k >= pieces(bytes, piece) {
+                continue;
+            }
+            if k >= 2 {
+                turn.reached(member, phase(base, k - 1)).await?;
+            }
+            let at = k * piece;
+            let to = match in_line(bytes) {
+                true => line(member, bytes),
+                false => turn.half(member, k),
+            };
+            let view = parts.view(member)?;
+            view.pack_to(at, &to, piece.min(bytes - at));
+            more |= k + 1 < pieces(bytes, piece);
+        }
+        k += 1;
+        turn.publish(phase(base, k));
+    }
+    if let Some(receive) = receive {
+        receive.copy_from(&parts.view(me)?);
+    }
+    Ok(())
+}
+
+/// Allgather: every rank's `send` to part number of that rank of everybody's `parts`. In place, `send` is `None`.
+pub async fn allgather(
+    turn: &OperationSlot<'_>,
+    send: Option<&View>,
+    parts: &Parts,
+    base: u32,
+) -> Result<()> {
+    let (me, piece) = (turn.me(), turn.half_bytes());
+    let mine = parts.view(me)?;
+    let own = send.unwrap_or(&mine);
+    if own.len() != mine.len() {
+        return Err(unlike(own.len(), mine.len()));
+    }
+    let most = (0..turn.size())
+        .map(|member| pieces(parts.len(member), piece))
+        .max();
+    for k in 0..most.unwrap_or(0) {
+        if k >= 2 {
+            // Who has published piece k - 1 has read all of round k - 2.
+            turn.all_reached(phase(base, k)).await?;
+        }
+        let at = k * piece;
+        if own.len() <= INLINE && base == 0 {
+            turn.put(own);
+        } else if at < own.len() {
+            own.pack_to(at, &turn.half(me, k), piece.min(own.len() - at));
+        }
+        turn.publish(phase(base, k + 1));
+        if k == 0 && send.is_some() {
+            mine.copy_from(own);
+        }
+        for member in after(turn) {
+            let bytes = parts.len(member);
+            if at >= bytes {
+                continue;
+            }
+            turn.reached(member, phase(base, k + 1)).await?;
+            turn.expect_bytes(member, bytes)?;
+            let view = parts.view(member)?;
+            if bytes <= INLINE && base == 0 {
+                turn.get(member, &view);
+            } else {
+                view.unpack_at(at, &turn.half(member, k), piece.min(bytes - at));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is `None`. Each rank has `told` how long all
+/// parts are, if they are as long.
+pub async fn alltoall(
+    turn: &OperationSlot<'_>,
+    send: Option<&Parts>,
+    receive: &Parts,
+    told: Option<usize>,
+    base: u32,
+) -> Result<()> {
+    let (me, size) = (turn.me(), turn.size());
+    let out = send.unwrap_or(receive);
+    // A half, or the line, holds a piece for each other rank.
+    let in_line = told.filter(|&bytes| base == 0 && fits_in_line(bytes, size));
+    let piece = in_line.unwrap_or_else(|| share_of_half(turn)).max(1);
+    let room = |member, k| match in_line {
+        Some(_) => turn.inline_region(member).clone(),
+        None => turn.half(member, k),
+    };
+    let others = || after(turn);
+    let rounds = others()
+        .map(|member| pieces(out.len(member).max(receive.len(member)), piece))
+        .max();
+    for k in 0..rounds.unwrap_or(0) {
+        let at = k * piece;
+        let half = room(me, k);
+        for member in others() {
+            let bytes = out.len(member);
+            if at < bytes {
+                if k >= 2 {
+                    turn.reached(member, phase(base, k)).await?;
+                }
+                let place = place_for(me, member, size) * piece;
+                let to = half.offset(place as isize);
+                out.view(member)?.pack_to(at, &to, piece.min(bytes - at));
+            }
+        }
+        turn.publish(phase(base, k + 1));
+        if k == 0
+            && let Some(send) = send
+        {
+            receive.view(me)?.copy_from(&send.view(me)?);
+        }
+        for member in others() {
+            let bytes = receive.len(member);
+            if at < bytes {
+                turn.reached(member, phase(base, k + 1)).await?;
+                if let Some(told) = told {
+                    turn.expect_bytes(member, told)?;
+                }
+                let place = place_for(member, me, size) * piece;
+                let from = room(member, k).offset(place as isize);
+                let view = receive.view(member)?;
+                view.unpack_at(at, &from, piece.min(bytes - at));
+            }
+        }
+    }
+    if rounds.unwrap_or(0) == 0
+        && let Some(send) = send
+    {
+        receive.view(me)?.copy_from(&send.view(me)?);
+    }
+    Ok(())
+}
+
+/// Bytes of half a cell for each other rank.
+#[inline]
+pub(super) fn share_of_half(turn: &OperationSlot<'_>) -> usize {
+    share_of(turn.half_bytes(), turn.size())
+}
+
+/// Bytes of `half` for each other of so many ranks.
+#[inline]
+pub(super) fn share_of(half: usize, ranks: usize) -> usize {
+    let share = half / (ranks - 1).max(1);
+    match share {
+        0..64 => share.max(1),
+        _ => share & !63,
+    }
+}
+
+/// Whether parts of `bytes` bytes for all others fit the line, where all ranks know this length.
+#[inline]
+pub(super) fn fits_in_line(bytes: usize, ranks: usize) -> bool {
+    bytes * (ranks - 1) <= INLINE
+}
+
+/// Number of `reader`'s place in what `writer` has for each of the others.
+pub(super) fn place_for(writer: usize, reader: usize, size: usize) -> usize {
+    (reader + size - writer - 1) % size
+}
+
+/// The others, from the next one on, so that not all go to the same at once.
+#[inline]
+pub(super) fn after(turn: &OperationSlot<'_>) -> impl Iterator<Item = usize> + use<> {
+    let (me, size) = (turn.me(), turn.size());
+    (1..size).map(move |distance| (me + distance) % size)
+}
+
+/// What a rank sends is not as long as what it is to receive from itself.
+#[cold]
+pub(super) fn unlike(sent: usize, room: usize) -> Error {
+    let detail = format!(
+        "this rank's own part has {sent} bytes in the send buffer and {room} in the receive buffer"
+    );
+    Error::other(crate::constants::ERR_TRUNCATE, detail)
+}

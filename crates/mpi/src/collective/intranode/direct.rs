@@ -1,0 +1,402 @@
+//! Movement of data by direct copy (ma-2011, section 2): the copies of an operation run on all cores at once, from
+//! buffer to buffer.
+//!
+//! | operation | who copies |
+//! |---|---|
+//! | bcast, scatter | each rank pulls what is its own from the root; with cores to spare the root pushes a share to each |
+//! | gather | each rank pushes its own to the root; with cores to spare the root pulls a share of each |
+//! | allgather, all-to-all | each rank pulls from all others, the next one first |
+//!
+//! First phase: buffers are described. Second: copies are done. Where buffers cannot be reached
+//! nothing has been copied, and cells take over after the first phase. Where a copy is refused
+//! after all, cells take over after the second: in an operation with a root between the root and
+//! the ranks that miss something, otherwise among all.
+
+use mica_channel::memory::{Block, Shape, View};
+
+use super::cells::after;
+use super::group::OperationSlot;
+use super::offers::{
+    BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer, access, access_to_all,
+    describe, open, open_by, settle, span_of,
+};
+use super::parts::{OwnPart, Parts, RootBuffer};
+use super::span::{OfferedPart, OfferedParts, PartsSpan};
+use crate::error::Result;
+
+/// Who copies in an operation with a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RootedDirection {
+    /// What is cheaper.
+    Auto,
+    /// Who receives.
+    Pull,
+    /// Who sends.
+    Push,
+    /// Both.
+    Both,
+}
+
+/// A share of the root's that is shorter than this is not worth another step.
+const SHARE_MIN: usize = 8 << 10;
+
+/// An operation with a root, as all ranks know it alike.
+#[derive(Debug, Clone, Copy)]
+pub struct Rooted {
+    /// The root.
+    pub root: usize,
+    /// Gather; otherwise bcast or scatter.
+    pub to_root: bool,
+    /// All ranks want the same bytes (bcast); otherwise each has a part.
+    pub whole: bool,
+    /// Bytes of a rank, if all have as many; else 0.
+    pub bytes: usize,
+    /// Who is to copy.
+    pub direction: RootedDirection,
+    /// All ranks can be reached by address.
+    pub by_address: bool,
+    /// The phase that came before.
+    pub base: u32,
+}
+
+/// How the bytes between the root and another rank are shared out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Actors {
+    Others,
+    Root,
+    /// The root copies one of as many parts as there are ranks, the other rank the rest.
+    Both,
+}
+
+impl Rooted {
+    fn actors(&self, turn: &OperationSlot<'_>) -> Actors {
+        match (self.direction, self.to_root) {
+            (RootedDirection::Pull, false) | (RootedDirection::Push, true) => Actors::Others,
+            (RootedDirection::Pull, true) | (RootedDirection::Push, false) => Actors::Root,
+            (RootedDirection::Both, _) => Actors::Both,
+            // In gather and scatter the root has its own part to copy meanwhile.
+            (RootedDirection::Auto, _)
+                if self.whole
+                    && turn.team().has_cores()
+                    && self.bytes / turn.size() >= SHARE_MIN =>
+            {
+                Actors::Both
+            }
+            (RootedDirection::Auto, _) => Actors::Others,
+        }
+    }
+
+    /// The buffers of the root and of the others that this is about.
+    fn sides(&self) -> (BufferSide, BufferSide) {
+        match self.to_root {
+            true => (BufferSide::Receive, BufferSide::Send),
+            false => (BufferSide::Send, BufferSide::Receive),
+        }
+    }
+
+    /// The root's part in it, with its `buffer`; it lets others reach that if it `offers` it, and copies its
+    /// own part while they copy theirs.
+    ///
+    /// # Errors
+    /// When another rank has called something else or takes part with another amount.
+    pub async fn at_root(
+        &self,
+        turn: &OperationSlot<'_>,
+        offers: bool,
+        buffer: RootBuffer<'_>,
+        copy_own: impl FnOnce() -> Result<()>,
+    ) -> Result<DirectOutcome> {
+        let (offered, done) = (self.base + 1, self.base + 2);
+        let actors = self.actors(turn);
+        let (root_side, _) = self.sides();
+        let span = PartsSpan::of_root(buffer, turn.size(), self.to_root)?;
+        let offer = match offers {
+            true => span.offer(turn, self.by_address),
+            false => OfferedBuffer::NONE,
+        };
+        if !self.whole {
+            for member in after(turn) {
+                span.tell(member, turn.cell(member));
+            }
+        }
+        describe(turn, root_side, &offer, span.bytes());
+        turn.publish(offered);
+        if offer.access() == BufferAccess::None {
+            return Ok(DirectOutcome::not(offered));
+        }
+        let mut result = Ok(());
+        if actors != Actors::Others {
+            turn.all_reached(offered).await?;
+            result = settle(turn, self.copy_at_root(turn, actors, buffer));
+            // After an error, too: the others wait for this rank.
+            turn.publish(done);
+        }
+        result = result.and(copy_own());
+        turn.all_reached(done).await?;
+        let differs = |member: usize| turn.bytes(member) != buffer.len(member);
+        if actors == Actors::Others && after(turn).any(differs) {
+            // With another number of bytes it may count on this rank to copy, and wait for it.
+            turn.publish(done);
+        }
+        if self.to_root {
+            let mut lengths = after(turn).map(|member| (member, buffer.len(member)));
+            result = result.and_then(|()| {
+                lengths.try_for_each(|(member, bytes)| turn.expect_bytes(member, bytes))
+            });
+        }
+        result?;
+        if !turn.has_any_refused() {
+            return Ok(DirectOutcome::Directly);
+        }
+        // What this rank could not copy, any of the others may miss.
+        let misses = |member| turn.has_refused(turn.me()) || turn.has_refused(member);
+        Ok(DirectOutcome::Not(CellFallback {
+            base: done,
+            among: Some((0..turn.size()).map(misses).collect()),
+            operand: None,
+        }))
+    }
+
+    /// The root's share of the copies. A rank with another number of bytes than `buffer` says is left out.
+    fn copy_at_root(
+        &self,
+        turn: &OperationSlot<'_>,
+        actors: Actors,
+        buffer: RootBuffer<'_>,
+    ) -> Result<()> {
+        let (_, other_side) = self.sides();
+        for member in after(turn) {
+            let view = &buffer.view(member)?;
+            if turn.bytes(member) != view.len() {
+                if self.whole {
+                    // It finds that out for itself.
+                    continue;
+                }
+                return Err(turn.disagreement(member, view.len()));
+            }
+            let cut = actors.cut(turn, view.len());
+            let rest = view.len() - cut;
+            if rest == 0 || access(turn, member, other_side) == BufferAccess::None {
+                continue;
+            }
+            let theirs = open(turn, member, other_side, view.len())?;
+            match self.to_root {
+                true => theirs.load(cut, view, cut, rest)?,
+                false => theirs.store(cut, view, cut, rest)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Another rank's part in it, whose bytes are `own`.
+    ///
+    /// # Errors
+    /// As [`at_root`](Self::at_root); when the root has another number of bytes for this rank.
+    pub async fn at_other(&self, turn: &OperationSlot<'_>, own: &View) -> Result<DirectOutcome> {
+        let (offered, done) = (self.base + 1, self.base + 2);
+        let (actors, root, bytes) = (self.actors(turn), self.root, own.len());
+        let (root_side, other_side) = self.sides();
+        let mut offer = OfferedBuffer::NONE;
+        if actors != Actors::Others {
+            if let Some((address, bytes)) = own.as_contiguous()
+                && bytes > 0
+            {
+                offer = OfferedBuffer::of(turn, address, bytes, self.by_address);
+            }
+            describe(turn, other_side, &offer, bytes);
+            turn.publish_for(offered, root);
+        }
+        turn.reached(root, offered).await?;
+        if access(turn, root, root_side) == BufferAccess::None {
+            return Ok(DirectOutcome::not(offered));
+        }
+        let cut = match offer.access() {
+            BufferAccess::None => bytes,
+            _ => actors.cut(turn, bytes),
+        };
+        let result = settle(turn, self.copy_at_other(turn, own, cut));
+        // After an error, too: the root waits for this rank.
+        turn.publish_for(done, root);
+        if actors != Actors::Others {
+            turn.reached(root, done).await?;
+        }
+        result?;
+        let root_refused = actors != Actors::Others && turn.has_refused(root);
+        match root_refused || turn.has_refused(turn.me()) {
+            true => Ok(DirectOutcome::not(done)),
+            false => Ok(DirectOutcome::Directly),
+        }
+    }
+
+    /// Another rank's share of the copies: the first `cut` bytes of `own`.
+    fn copy_at_other(&self, turn: &OperationSlot<'_>, own: &View, cut: usize) -> Result<()> {
+        let (root, bytes, span) = (self.root, own.len(), span_of(turn, self.root));
+        let (root_side, _) = self.sides();
+        let at = match self.whole || cut == 0 {
+            true => 0,
+            false => PartsSpan::told(turn.cell(turn.me())),
+        };
+        // Even parts: the root tells how long each is.
+        let is_even_scatter = self.bytes > 0 && !self.whole && !self.to_root;
+        if is_even_scatter && turn.bytes(root) != bytes {
+            return Err(turn.disagreement(root, bytes));
+        }
+        if cut > 0 {
+            if span < at + bytes {
+                return Err(turn.disagreement(root, bytes));
+            }
+            let theirs = open(turn, root, root_side, span)?;
+            match self.to_root {
+                true => theirs.store(at, own, 0, cut)?,
+                false => theirs.load(at, own, 0, cut)?,
+            }
+        }
+        match self.whole && span > bytes {
+            true => Err(turn.disagreement(root, bytes)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Actors {
+    /// Where the root's share of `bytes` bytes begins; it reaches to the end.
+    fn cut(self, turn: &OperationSlot<'_>, bytes: usize) -> usize {
+        match self {
+            Actors::Others => bytes,
+            Actors::Root => 0,
+            Actors::Both => (bytes - bytes / turn.size()) & !63,
+        }
+    }
+}
+
+/// Allgather; as [`allgather`](super::cells::allgather).
+///
+/// # Errors
+/// When another rank has called something else or takes part with another amount.
+pub async fn allgather(
+    turn: &OperationSlot<'_>,
+    send: Option<&View>,
+    parts: &Parts,
+    by_address: bool,
+    base: u32,
+) -> Result<DirectOutcome> {
+    let mine = parts.view(turn.me())?;
+    let own = send.unwrap_or(&mine);
+    if own.len() != mine.len() {
+        return Err(super::cells::unlike(own.len(), mine.len()));
+    }
+    let offer = match own.is_empty() {
+        // Nobody will read it.
+        true => OfferedBuffer::EMPTY,
+        false => OfferedBuffer::of_message(turn, own, by_address)?,
+    };
+    describe(turn, BufferSide::Send, &offer, own.len());
+    turn.publish(base + 1);
+    let mut to_myself = send.map(|send| OwnPart::new(send.clone(), mine.clone()));
+    to_myself.iter_mut().for_each(OwnPart::copy_half);
+    turn.all_reached(base + 1).await?;
+    if access_to_all(turn, BufferSide::Send) == BufferAccess::None {
+        return Ok(DirectOutcome::not(base + 1));
+    }
+    let pull = || {
+        after(turn).try_for_each(|member| {
+            let bytes = parts.len(member);
+            turn.expect_bytes(member, bytes)?;
+            if bytes > 0 {
+                let theirs = open(turn, member, BufferSide::Send, bytes)?;
+                theirs.load(0, &parts.view(member)?, 0, bytes)?;
+            }
+            Ok(())
+        })
+    };
+    let pulled = settle(turn, pull());
+    // After an error, too: the others wait for this rank.
+    turn.publish(base + 2);
+    to_myself.iter_mut().for_each(OwnPart::copy_rest);
+    turn.all_reached(base + 2).await?;
+    pulled?;
+    Ok(copied_by_all(turn, base + 2))
+}
+
+/// How an operation in which all copy from all has ended with phase `done`.
+fn copied_by_all(turn: &OperationSlot<'_>, done: u32) -> DirectOutcome {
+    match turn.has_any_refused() {
+        true => DirectOutcome::not(done),
+        false => DirectOutcome::Directly,
+    }
+}
+
+/// All-to-all; as [`alltoall`](super::cells::alltoall). This rank lets others reach its parts if
+/// it `offers` them.
+///
+/// # Errors
+/// When another rank has called something else.
+pub async fn alltoall(
+    turn: &OperationSlot<'_>,
+    send: Option<&Parts>,
+    receive: &Parts,
+    offers: bool,
+    by_address: bool,
+    base: u32,
+) -> Result<DirectOutcome> {
+    let (me, out) = (turn.me(), send.unwrap_or(receive));
+    let offered = match offers || out.total() == 0 {
+        true => OfferedParts::of(turn, out, by_address)?,
+        false => OfferedParts::None,
+    };
+    offered.tell(turn);
+    turn.publish(base + 1);
+    let mut to_myself = match send {
+        Some(_) => Some(OwnPart::new(out.view(me)?, receive.view(me)?)),
+        None => None,
+    };
+    to_myself.iter_mut().for_each(OwnPart::copy_half);
+    turn.all_reached(base + 1).await?;
+    if access_to_all(turn, BufferSide::Send) == BufferAccess::None {
+        return Ok(DirectOutcome::not(base + 1));
+    }
+    // In place, what others have still to read is not overwritten.
+    let beside = match send {
+        Some(_) => None,
+        None => Some(Block::allocate(out.total())?),
+    };
+    let mut landed = Vec::new();
+    let mut pull = || {
+        let mut filled = 0;
+        after(turn).try_for_each(|member| {
+            let bytes = receive.len(member);
+            if bytes == 0 {
+                return Ok(());
+            }
+            let part = OfferedPart::of(turn, member);
+            if part.bytes < part.at + bytes {
+                return Err(turn.disagreement(member, bytes));
+            }
+            let into = match &beside {
+                None => receive.view(member)?,
+                Some(beside) => {
+                    let into = beside.offset(filled as isize);
+                    let into = into.view(Shape::Contiguous { bytes });
+                    landed.push((member, into.clone()));
+                    filled += bytes;
+                    into
+                }
+            };
+            open_by(turn, member, part.words, part.bytes)?.load(part.at, &into, 0, bytes)?;
+            Ok(())
+        })
+    };
+    let pulled = settle(turn, pull());
+    // After an error, too: the others wait for this rank.
+    turn.publish(base + 2);
+    to_myself.iter_mut().for_each(OwnPart::copy_rest);
+    turn.all_reached(base + 2).await?;
+    pulled?;
+    let copied = copied_by_all(turn, base + 2);
+    if matches!(copied, DirectOutcome::Directly) {
+        for (member, from) in landed {
+            receive.view(member)?.copy_from(&from);
+        }
+    }
+    Ok(copied)
+}

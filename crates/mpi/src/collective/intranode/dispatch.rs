@@ -1,0 +1,265 @@
+//! A rank's part in a collective on an area, from what it does to the algorithm that does it.
+
+use super::CollectiveOperation;
+use super::cells::{self, RootMembers};
+use super::direct::{self, Rooted, RootedDirection};
+use super::group::OperationSlot;
+use super::offers::{CellFallback, DirectOutcome};
+use super::parts::RootBuffer;
+use super::reduce_cells::{self, Operands};
+use super::reduce_direct::{self, AgreedTerms};
+use crate::collective::place::Elements;
+use crate::error::Result;
+
+/// How an operation is to go; all ranks say alike, but for `offers`.
+#[derive(Clone, Copy, Debug)]
+pub enum PathChoice {
+    /// Through cells, after the phase `base`.
+    Cells {
+        /// The phase before the first.
+        base: u32,
+    },
+    /// Directly, or through cells where that cannot be.
+    Direct {
+        /// Who copies where there is a root.
+        direction: RootedDirection,
+        /// Let others reach this rank's buffers; who does not makes all go through cells.
+        offers: bool,
+    },
+}
+
+/// How it went, for all ranks alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathTaken {
+    /// Through cells.
+    Cells,
+    /// Directly, by loads and stores.
+    Mapped,
+    /// Directly, or in part, by the kernel.
+    ByAddress,
+}
+
+/// This rank's part in `what`, between [`OperationSlot::begin`] and [`OperationSlot::finish`].
+///
+/// # Errors
+/// When another rank has called something else or takes part with another amount; those of the operator; when there is no memory.
+pub async fn perform(
+    turn: &OperationSlot<'_>,
+    what: &CollectiveOperation,
+    how: PathChoice,
+) -> Result<PathTaken> {
+    let cells = match how {
+        PathChoice::Cells { base } => CellFallback {
+            base,
+            among: None,
+            operand: None,
+        },
+        PathChoice::Direct { direction, offers } => {
+            let (agreed, base) = match turn.may_go_by_address() {
+                true => turn.agree_on_cma(0).await?,
+                false => (false, 0),
+            };
+            let reach = turn.team().reach();
+            let is_refused = reach.is_some_and(|reach| reach.cma_was_refused());
+            // Not all see that alike: it only says what this rank offers and tries.
+            let by_address = agreed && !is_refused;
+            let way = AgreedTerms { by_address, base };
+            match directly(turn, what, direction, offers, way).await? {
+                DirectOutcome::Directly if by_address => return Ok(PathTaken::ByAddress),
+                DirectOutcome::Directly => return Ok(PathTaken::Mapped),
+                DirectOutcome::Not(cells) => cells,
+            }
+        }
+    };
+    in_cells(turn, what, &cells)
+        .await
+        .map(|()| PathTaken::Cells)
+}
+
+/// By direct copy, as far as all buffers can be reached.
+async fn directly(
+    turn: &OperationSlot<'_>,
+    what: &CollectiveOperation,
+    direction: RootedDirection,
+    offers: bool,
+    way: AgreedTerms,
+) -> Result<DirectOutcome> {
+    let (me, AgreedTerms { by_address, base }) = (turn.me(), way);
+    let rooted = |root, to_root, whole, bytes: Option<usize>| Rooted {
+        root,
+        to_root,
+        whole,
+        bytes: bytes.unwrap_or(0),
+        direction,
+        by_address,
+        base,
+    };
+    match what {
+        // There is nothing to copy.
+        CollectiveOperation::Barrier | CollectiveOperation::Finalize => {
+            Ok(DirectOutcome::not(base + 1))
+        }
+        CollectiveOperation::Bcast { view, root } => {
+            let rooted = rooted(*root, false, true, Some(view.len()));
+            match me == *root {
+                true => {
+                    let buffer = RootBuffer::Whole(view);
+                    rooted.at_root(turn, offers, buffer, || Ok(())).await
+                }
+                false => rooted.at_other(turn, view).await,
+            }
+        }
+        CollectiveOperation::Gather {
+            send,
+            parts,
+            root,
+            bytes,
+        } => {
+            let rooted = rooted(*root, true, false, *bytes);
+            match (parts, send) {
+                (Some(parts), send) if me == *root => {
+                    let own = || match send {
+                        Some(send) => parts.view(me).map(|own| _ = own.copy_from(send)),
+                        None => Ok(()),
+                    };
+                    rooted
+                        .at_root(turn, offers, RootBuffer::Parts(parts), own)
+                        .await
+                }
+                (_, Some(send)) => rooted.at_other(turn, send).await,
+                (_, None) => Ok(DirectOutcome::Directly),
+            }
+        }
+        CollectiveOperation::Scatter {
+            parts,
+            receive,
+            root,
+            bytes,
+        } => {
+            let rooted = rooted(*root, false, false, *bytes);
+            match (parts, receive) {
+                (Some(parts), receive) if me == *root => {
+                    let own = || match receive {
+                        Some(receive) => parts.view(me).map(|own| _ = receive.copy_from(&own)),
+                        None => Ok(()),
+                    };
+                    rooted
+                        .at_root(turn, offers, RootBuffer::Parts(parts), own)
+                        .await
+                }
+                (_, Some(receive)) => rooted.at_other(turn, receive).await,
+                (_, None) => Ok(DirectOutcome::Directly),
+            }
+        }
+        CollectiveOperation::Allgather { send, parts } => {
+            direct::allgather(turn, send.as_ref(), parts, by_address, base).await
+        }
+        CollectiveOperation::Alltoall { send, receive } => {
+            direct::alltoall(turn, send.as_ref(), receive, offers, by_address, base).await
+        }
+        CollectiveOperation::Reduce {
+            reduction,
+            send,
+            result,
+            root,
+        } => {
+            let Some(operands) = Operands::dense(reduction, own(send, result)) else {
+                return Ok(DirectOutcome::not(base + 1));
+            };
+            reduce_direct::reduce(turn, operands, result.as_ref(), *root, way).await
+        }
+        CollectiveOperation::ReduceScatter {
+            reduction,
+            send,
+            counts,
+            result,
+        } => {
+            let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
+                return Ok(DirectOutcome::not(base + 1));
+            };
+            reduce_direct::reduce_scatter(turn, operands, counts, result, way).await
+        }
+        CollectiveOperation::Scan {
+            reduction,
+            send,
+            result,
+            exclusive,
+        } => {
+            let Some(operands) = Operands::dense(reduction, send.as_ref().unwrap_or(result)) else {
+                return Ok(DirectOutcome::not(base + 1));
+            };
+            reduce_direct::scan(turn, operands, result, *exclusive, way).await
+        }
+    }
+}
+
+/// Through cells.
+async fn in_cells(
+    turn: &OperationSlot<'_>,
+    what: &CollectiveOperation,
+    cells: &CellFallback,
+) -> Result<()> {
+    // The others learn that this rank has left.
+    what.check_longest(turn.team())?;
+    let (base, among) = (cells.base, RootMembers(cells.among.as_deref()));
+    let kept = cells.operand.as_ref();
+    match what {
+        CollectiveOperation::Barrier | CollectiveOperation::Finalize => cells::barrier(turn).await,
+        CollectiveOperation::Bcast { view, root } => {
+            cells::bcast(turn, view, *root, among, base).await
+        }
+        CollectiveOperation::Gather {
+            send, parts, root, ..
+        } => cells::gather(turn, send.as_ref(), parts.as_ref(), *root, among, base).await,
+        CollectiveOperation::Scatter {
+            parts,
+            receive,
+            root,
+            bytes,
+        } => {
+            let told = (among, bytes.is_some());
+            cells::scatter(turn, parts.as_ref(), receive.as_ref(), *root, told, base).await
+        }
+        CollectiveOperation::Allgather { send, parts } => {
+            cells::allgather(turn, send.as_ref(), parts, base).await
+        }
+        CollectiveOperation::Alltoall { send, receive } => {
+            cells::alltoall(turn, send.as_ref(), receive, what.bytes(), base).await
+        }
+        CollectiveOperation::Reduce {
+            reduction,
+            send,
+            result,
+            root,
+        } => {
+            let operands = Operands::spaced(reduction, kept.unwrap_or_else(|| own(send, result)))?;
+            reduce_cells::reduce(turn, operands, result.as_ref(), *root, base).await
+        }
+        CollectiveOperation::ReduceScatter {
+            reduction,
+            send,
+            counts,
+            result,
+        } => {
+            let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
+            let operands = Operands::spaced(reduction, own)?;
+            reduce_cells::reduce_scatter(turn, operands, counts, result, base).await
+        }
+        CollectiveOperation::Scan {
+            reduction,
+            send,
+            result,
+            exclusive,
+        } => {
+            let own = kept.unwrap_or_else(|| send.as_ref().unwrap_or(result));
+            let operands = Operands::spaced(reduction, own)?;
+            reduce_cells::scan(turn, operands, result, *exclusive, base).await
+        }
+    }
+}
+
+/// A reduction's operand: in place it is where the result goes.
+fn own<'a>(send: &'a Option<Elements>, result: &'a Option<Elements>) -> &'a Elements {
+    let operand = send.as_ref().or(result.as_ref());
+    operand.expect("who works in place has a receive buffer")
+}

@@ -1,0 +1,542 @@
+//! The fast lane: a blocking barrier, or a short movement or reduction of elements without gaps, among ranks that look at each other's
+//! lines.
+//!
+//! The steps are those of [`cells`] and [`reduce_cells`](super::reduce_cells), on the same [`OperationSlot`], taken one after the other
+//! without a future and without counting who uses what: such a call takes little longer than a line on its way between two
+//! caches, and so every instruction shows. Whatever is out of the ordinary takes the usual way; all ranks decide that alike, from
+//! their settings and the length, or meet in the same phases.
+
+use mica_channel::area::INLINE;
+use mica_channel::memory::{Region, RegionOffset, Shape, View};
+use mica_policy::collective::{Algorithm, Choices, Collective, Reachability as Told};
+use mica_protocol::{CollectiveTraffic, TrafficClass};
+
+use super::cells::{self, RootMembers, share_of};
+use super::group::{NodeGroup, OperationSlot};
+use super::header::OperationKind;
+use super::reduce_cells::alone_max;
+use super::{Parts, block_on, waiting_in};
+use crate::comm::Comm;
+use crate::error::Result;
+use crate::late;
+use crate::op::kernel::Kernel;
+use crate::process;
+
+/// What may take the fast lane: longest messages in bytes, by collective.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FastPath {
+    barrier: bool,
+    bcast: usize,
+    gather: usize,
+    scatter: usize,
+    allgather: usize,
+    alltoall: usize,
+    allreduce: usize,
+    reduce: usize,
+    reduce_scatter: usize,
+    scan: usize,
+}
+
+/// Bytes of a cell that are fetched ahead for the next operation, should it be of the same kind.
+const FETCH_MAX: usize = 1024;
+
+/// Looks before others get a chance.
+const FAST_POLLS: u32 = 300;
+
+impl FastPath {
+    /// What these choices send through an area anyway.
+    pub fn new(choices: &Choices, reach: Told) -> FastPath {
+        let is_shared = |collective, bytes| {
+            choices.algorithm(collective, bytes, true, reach) == Algorithm::Shared
+        };
+        // Lengths at which a choice may change.
+        let lengths =
+            (1..16).chain((4..28).flat_map(|octave| (4..8usize).map(move |n| n << octave >> 2)));
+        let up_to = |collective, most: usize| {
+            lengths
+                .clone()
+                .take_while(|&bytes| bytes <= most && is_shared(collective, bytes))
+                .last()
+                .unwrap_or(0)
+        };
+        let setting = choices.setting();
+        let cell = setting.area_cell.unwrap_or(0);
+        let (half, alone) = (cell / 2, alone_max(setting.ranks).min(cell));
+        FastPath {
+            barrier: is_shared(Collective::Barrier, 0),
+            bcast: up_to(Collective::Bcast, half),
+            gather: up_to(Collective::Gather, half),
+            scatter: up_to(Collective::Scatter, half),
+            allgather: up_to(Collective::Allgather, half),
+            alltoall: up_to(Collective::Alltoall, share_of(half, setting.ranks)),
+            allreduce: up_to(Collective::Allreduce, alone),
+            reduce: up_to(Collective::Reduce, alone),
+            reduce_scatter: up_to(Collective::ReduceScatter, half),
+            scan: up_to(Collective::Scan, half),
+        }
+    }
+}
+
+/// The team of a communicator, if an operation that `takes` the lane may use it now.
+#[inline(always)]
+fn open(comm: &Comm, takes: impl FnOnce(&FastPath) -> bool) -> Option<FastCall<'_>> {
+    let local = comm.known_local()?;
+    if !takes(&local.lane) || late::is_on() {
+        return None;
+    }
+    Some(FastCall {
+        team: local.team.as_ref()?,
+        traffic: &local.traffic,
+    })
+}
+
+/// A communicator whose operation takes the lane.
+struct FastCall<'a> {
+    team: &'a NodeGroup,
+    traffic: &'a CollectiveTraffic,
+}
+
+impl FastCall<'_> {
+    /// What this rank brings, where the root brings `bytes`; `None` if there is no such root.
+    #[inline(always)]
+    fn brought_by(&self, root: usize, bytes: usize) -> Option<usize> {
+        let is_there = root < self.team.size();
+        is_there.then_some(if root == self.team.me() { bytes } else { 0 })
+    }
+}
+
+/// Where the payload of a member is: in its line, or in its cell.
+#[inline(always)]
+fn payload<'a>(turn: &OperationSlot<'a>, member: usize, bytes: usize) -> RegionOffset<'a> {
+    match bytes <= INLINE {
+        true => turn.inline_region(member).at(0),
+        false => turn.cell(member).at(0),
+    }
+}
+
+/// A blocking barrier; `None` if it must take the usual way.
+#[inline]
+pub fn barrier(comm: &Comm) -> Option<Result<()>> {
+    let opened = open(comm, |lane| lane.barrier)?;
+    let what = (Collective::Barrier, 0, 0);
+    Some(run(&opened, comm, what, |turn| {
+        turn.publish(1);
+        wait_for_all(comm, turn)?;
+        turn.learn_from_all()
+    }))
+}
+
+/// A blocking broadcast of `bytes` bytes at `region`; `None` if it must take the usual way.
+#[inline]
+pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.bcast))?;
+    let brought = opened.brought_by(root, bytes)?;
+    let kind = OperationKind::from(Collective::Bcast).rooted(root);
+    let what = (kind, bytes, brought);
+    Some(run(&opened, comm, what, |turn| {
+        if root == turn.me() {
+            region.at(0).copy_to(payload(turn, root, bytes), bytes);
+            turn.publish(1);
+            return Ok(());
+        }
+        wait_for(comm, turn, root)?;
+        turn.learn_from(root)?;
+        if turn.bytes(root) == bytes {
+            payload(turn, root, bytes).copy_to(region.at(0), bytes);
+            return Ok(());
+        }
+        // A message of another length is taken with all due care.
+        let view = dense(region, bytes);
+        block_on(
+            comm.context(),
+            cells::bcast(turn, &view, root, RootMembers::ALL, 0),
+        )
+    }))
+}
+
+/// A blocking gather of `bytes` bytes of each rank to the root's `result`; `None` if it must take the usual way. `result` is apart from
+/// `send`.
+#[inline]
+pub fn gather(
+    comm: &Comm,
+    send: &Region,
+    result: Option<&Region>,
+    bytes: usize,
+    root: usize,
+) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.gather))?;
+    opened.brought_by(root, bytes)?;
+    let what = (
+        OperationKind::from(Collective::Gather).rooted(root),
+        bytes,
+        bytes,
+    );
+    Some(run(&opened, comm, what, |turn| {
+        let me = turn.me();
+        let Some(result) = result else {
+            send.at(0).copy_to(payload(turn, me, bytes), bytes);
+            turn.publish_for(1, root);
+            return Ok(());
+        };
+        let part = |member: usize| result.at(member * bytes);
+        send.at(0).copy_to(part(me), bytes);
+        for member in cells::after(turn) {
+            wait_for(comm, turn, member)?;
+            turn.learn_from(member)?;
+            if turn.bytes(member) != bytes {
+                let parts = Parts::Each(parts_of(result, bytes, turn.size()));
+                let gather = cells::gather(turn, None, Some(&parts), root, RootMembers::ALL, 0);
+                return block_on(comm.context(), gather);
+            }
+            payload(turn, member, bytes).copy_to(part(member), bytes);
+        }
+        turn.learn_from_all()
+    }))
+}
+
+/// A blocking scatter of `bytes` bytes for each rank from the root's `send`; `None` if it must take the usual way. `result` is apart from
+/// `send`.
+#[inline]
+pub fn scatter(
+    comm: &Comm,
+    send: Option<&Region>,
+    result: &Region,
+    bytes: usize,
+    root: usize,
+) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.scatter))?;
+    let size = opened.team.size();
+    let brought = opened.brought_by(root, bytes * size)?;
+    let what = (
+        OperationKind::from(Collective::Scatter).rooted(root),
+        bytes,
+        brought,
+    );
+    Some(run(&opened, comm, what, |turn| {
+        let me = turn.me();
+        let place = |member: usize| match cells::fits_in_line(bytes, size) {
+            true => {
+                let line = turn.inline_region(root);
+                line.at(cells::place_for(root, member, size) * bytes)
+            }
+            false => turn.cell(member).at(0),
+        };
+        if let Some(send) = send {
+            for member in cells::after(turn) {
+                send.at(member * bytes).copy_to(place(member), bytes);
+            }
+            turn.publish(1);
+            send.at(me * bytes).copy_to(result.at(0), bytes);
+            return Ok(());
+        }
+        wait_for(comm, turn, root)?;
+        turn.learn_from(root)?;
+        if turn.bytes(root) == bytes {
+            place(me).copy_to(result.at(0), bytes);
+            return Ok(());
+        }
+        let view = dense(result, bytes);
+        let scatter = cells::scatter(turn, None, Some(&view), root, (RootMembers::ALL, true), 0);
+        block_on(comm.context(), scatter)
+    }))
+}
+
+/// A blocking allgather of `bytes` bytes of each rank; `None` if it must take the usual way. `result` is apart from `send`.
+#[inline]
+pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.allgather))?;
+    let part = |member: usize| result.at(member * bytes);
+    let what = (Collective::Allgather, bytes, bytes);
+    Some(run(&opened, comm, what, |turn| {
+        let me = turn.me();
+        send.at(0).copy_to(payload(turn, me, bytes), bytes);
+        turn.publish(1);
+        send.at(0).copy_to(part(me), bytes);
+        for member in cells::after(turn) {
+            wait_for(comm, turn, member)?;
+            turn.learn_from(member)?;
+            turn.expect_bytes(member, bytes)?;
+            payload(turn, member, bytes).copy_to(part(member), bytes);
+        }
+        turn.learn_from_all()
+    }))
+}
+
+/// A blocking all-to-all of `bytes` bytes for each pair; `None` if it must take the usual way. `result` is apart from `send`.
+#[inline]
+pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.alltoall))?;
+    let size = opened.team.size();
+    let what = (Collective::Alltoall, bytes, bytes * size);
+    Some(run(&opened, comm, what, |turn| {
+        let me = turn.me();
+        let in_line = cells::fits_in_line(bytes, size);
+        let share = cells::share_of_half(turn);
+        let place = |writer: usize, reader: usize| {
+            let index = cells::place_for(writer, reader, size);
+            match in_line {
+                true => turn.inline_region(writer).at(index * bytes),
+                false => turn.cell(writer).at(index * share),
+            }
+        };
+        for member in cells::after(turn) {
+            send.at(member * bytes).copy_to(place(me, member), bytes);
+        }
+        turn.publish(1);
+        send.at(me * bytes).copy_to(result.at(me * bytes), bytes);
+        for member in cells::after(turn) {
+            wait_for(comm, turn, member)?;
+            turn.learn_from(member)?;
+            turn.expect_bytes(member, bytes)?;
+            place(member, me).copy_to(result.at(member * bytes), bytes);
+        }
+        turn.learn_from_all()
+    }))
+}
+
+/// A blocking allreduce of `bytes` bytes, by a predefined operator; `None` if it must take the usual way. `result` is not `send`.
+#[inline]
+pub fn allreduce(
+    comm: &Comm,
+    send: &Region,
+    result: &Region,
+    bytes: usize,
+    kernel: Kernel,
+) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.allreduce))?;
+    let what = (Collective::Allreduce, bytes, bytes);
+    Some(run(&opened, comm, what, |turn| {
+        send.at(0).copy_to(payload(turn, turn.me(), bytes), bytes);
+        turn.publish(1);
+        fold_all(comm, turn, send, result, bytes, kernel)
+    }))
+}
+
+/// A blocking reduction of `bytes` bytes to the root's `result`, by a predefined operator; `None` if it must take the usual way. `result`
+/// is not `send`.
+#[inline]
+pub fn reduce(
+    comm: &Comm,
+    send: &Region,
+    result: Option<&Region>,
+    bytes: usize,
+    kernel: Kernel,
+    root: usize,
+) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.reduce))?;
+    opened.brought_by(root, bytes)?;
+    let what = (
+        OperationKind::from(Collective::Reduce).rooted(root),
+        bytes,
+        bytes,
+    );
+    Some(run(&opened, comm, what, |turn| {
+        let Some(result) = result else {
+            send.at(0).copy_to(payload(turn, turn.me(), bytes), bytes);
+            turn.publish_for(1, root);
+            return Ok(());
+        };
+        fold_all(comm, turn, send, result, bytes, kernel)
+    }))
+}
+
+/// A blocking reduction of `total` bytes, in elements of `element` bytes, by a predefined operator, of which member `m` gets `bytes_of(m)`
+/// bytes; `None` if it must take the usual way. `result` is not `send`.
+#[inline]
+pub fn reduce_scatter(
+    comm: &Comm,
+    send: &Region,
+    result: &Region,
+    (total, bytes_of): (usize, impl Fn(usize) -> usize),
+    (element, kernel): (usize, Kernel),
+) -> Option<Result<()>> {
+    let longest = (0..comm.size()).map(&bytes_of).max()?;
+    let opened = open(comm, |lane| takes(longest, lane.reduce_scatter))?;
+    let size = opened.team.size();
+    // As in `reduce_cells::reduce_scatter`, where a longer block goes in pieces.
+    let room = opened.team.cell_bytes() / 2 / element / size * element;
+    if longest > room {
+        return None;
+    }
+    let what = (Collective::ReduceScatter, total, total);
+    Some(run(&opened, comm, what, |turn| {
+        let me = turn.me();
+        let (mut from, mut mine) = (0, 0);
+        for member in 0..size {
+            let bytes = bytes_of(member);
+            match member == me {
+                true => mine = from,
+                false => send
+                    .at(from)
+                    .copy_to(turn.cell(me).at(member * room), bytes),
+            }
+            from += bytes;
+        }
+        turn.publish(1);
+        wait_for_all(comm, turn)?;
+        turn.learn_from_all()?;
+        turn.expect_bytes_of_all(total)?;
+        let operand = |member: usize| match member == me {
+            true => send.at(mine),
+            false => turn.cell(member).at(me * room),
+        };
+        fold(size, operand, result, bytes_of(me), kernel);
+        Ok(())
+    }))
+}
+
+/// A blocking scan of `bytes` bytes, by a predefined operator; `None` if it must take the usual way. `result` is not `send`.
+#[inline]
+pub fn scan(
+    comm: &Comm,
+    send: &Region,
+    result: &Region,
+    bytes: usize,
+    kernel: Kernel,
+) -> Option<Result<()>> {
+    let opened = open(comm, |lane| takes(bytes, lane.scan))?;
+    let what = (Collective::Scan, bytes, bytes);
+    Some(run(&opened, comm, what, |turn| {
+        let me = turn.me();
+        send.at(0).copy_to(payload(turn, me, bytes), bytes);
+        turn.publish(1);
+        for member in 0..me {
+            wait_for(comm, turn, member)?;
+            turn.learn_from(member)?;
+            turn.expect_bytes(member, bytes)?;
+        }
+        fold(me + 1, whole(turn, send, bytes), result, bytes, kernel);
+        Ok(())
+    }))
+}
+
+/// Waits for what all have published, and reduces it.
+#[inline(always)]
+fn fold_all(
+    comm: &Comm,
+    turn: &OperationSlot<'_>,
+    send: &Region,
+    result: &Region,
+    bytes: usize,
+    kernel: Kernel,
+) -> Result<()> {
+    wait_for_all(comm, turn)?;
+    turn.learn_from_all()?;
+    turn.expect_bytes_of_all(bytes)?;
+    let operand = whole(turn, send, bytes);
+    fold(turn.size(), operand, result, bytes, kernel);
+    Ok(())
+}
+
+/// The operand of each member, of `bytes` bytes. What this rank has published lies in the others' caches by now, so its own comes from
+/// where it was.
+#[inline(always)]
+fn whole<'a>(
+    turn: &OperationSlot<'a>,
+    send: &'a Region,
+    bytes: usize,
+) -> impl Fn(usize) -> RegionOffset<'a> {
+    move |member| match member == turn.me() {
+        true => send.at(0),
+        false => payload(turn, member, bytes),
+    }
+}
+
+/// Reduces the operands of the first `members` members to `result`: as
+/// [`Reduction::fold`](crate::collective::reduction::Reduction), the last one, then the others before it.
+#[inline(always)]
+fn fold<'a>(
+    members: usize,
+    operand: impl Fn(usize) -> RegionOffset<'a>,
+    result: &Region,
+    bytes: usize,
+    kernel: Kernel,
+) {
+    let last = members - 1;
+    operand(last).copy_to(result.at(0), bytes);
+    for member in (0..last).rev() {
+        operand(member).combine_into(result, bytes, kernel);
+    }
+}
+
+/// Whether a lane that is wide enough for `most` bytes takes some.
+#[inline(always)]
+fn takes(bytes: usize, most: usize) -> bool {
+    bytes.wrapping_sub(1) < most
+}
+
+/// `bytes` bytes in one piece.
+#[cold]
+fn dense(region: &Region, bytes: usize) -> View {
+    region.clone().view(Shape::Contiguous { bytes })
+}
+
+/// So many parts of `bytes` bytes each.
+#[cold]
+fn parts_of(region: &Region, bytes: usize, parts: usize) -> Vec<View> {
+    let part = |i: usize| dense(&region.offset((i * bytes) as isize), bytes);
+    (0..parts).map(part).collect()
+}
+
+/// Runs an operation that tells the others of `bytes` bytes, and counts as so many `brought`.
+#[inline(always)]
+fn run(
+    opened: &FastCall<'_>,
+    comm: &Comm,
+    (kind, bytes, brought): (impl Into<OperationKind>, usize, usize),
+    work: impl FnOnce(&OperationSlot<'_>) -> Result<()>,
+) -> Result<()> {
+    let FastCall { team, traffic } = *opened;
+    traffic.count(TrafficClass::Area, brought);
+    let turn = OperationSlot::new(team, team.reserve(kind.into(), false), true);
+    wait(comm, || turn.is_free(), || Ok(()))?;
+    turn.open(bytes);
+    let result = work(&turn);
+    if brought > INLINE {
+        turn.fetch_next(brought.min(FETCH_MAX));
+    }
+    turn.finish();
+    result
+}
+
+/// Waits until `member` has published.
+#[inline(always)]
+fn wait_for(comm: &Comm, turn: &OperationSlot<'_>, member: usize) -> Result<()> {
+    wait(
+        comm,
+        || turn.has_reached(member, 1),
+        || turn.may_come(member, 1),
+    )
+}
+
+/// Waits until all others have published.
+#[inline(always)]
+fn wait_for_all(comm: &Comm, turn: &OperationSlot<'_>) -> Result<()> {
+    wait(comm, || turn.have_all_reached(1), || turn.may_all_come(1))
+}
+
+/// Polls until `is_there`, as long as it `may` come, which is asked after each failed poll.
+#[inline(always)]
+fn wait(comm: &Comm, is_there: impl Fn() -> bool, may: impl Fn() -> Result<()>) -> Result<()> {
+    if is_there() {
+        return Ok(());
+    }
+    wait_long(comm, &is_there, &may)
+}
+
+#[inline(never)]
+fn wait_long(comm: &Comm, is_there: &dyn Fn() -> bool, may: &dyn Fn() -> Result<()>) -> Result<()> {
+    let engine = process::engine()?;
+    if !engine.shares_core() {
+        for _ in 0..FAST_POLLS {
+            if is_there() {
+                return Ok(());
+            }
+            std::hint::spin_loop();
+        }
+    }
+    engine.watch(waiting_in(comm.context()), || match is_there() {
+        true => Some(Ok(())),
+        false => may().err().map(Err),
+    })?
+}

@@ -1,0 +1,637 @@
+//! One operation of a team: what a member tells the others and waits for, by stamps and the words beside them.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::task::Poll;
+
+use mica_channel::area::{INLINE, TURNS};
+use mica_channel::memory::{Region, View};
+
+use mica_protocol::MIN_POLLS_BEFORE_PARKING;
+
+use super::{NodeGroup, OperationTicket};
+use crate::collective::CallLabel;
+use crate::collective::intranode::header::{OperationHeader, OperationKind, RootBefore};
+use crate::constants as c;
+use crate::error::{Error, Result};
+use crate::late::{self, ArrivalCount};
+
+/// Bits of a stamp that number the phases of one operation.
+const PHASE_BITS: u32 = 24;
+
+/// Most pieces of a message: a piece takes two phases at most, and an operation some others.
+pub(super) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
+
+/// Looks at a line in a row, where a rank has nothing else to do and a core for itself: the way through the caller and back
+/// takes as long as some.
+const POLLS_PER_TRY: u32 = 40;
+
+/// Failed polls of an operation, each of [`OperationSlot::looks`] looks, before a rank says what it waits in, and asks whether the others will come
+/// at all: more than waits take as a rule where ranks share cores. A rank that sleeps does neither, so it must come to this before.
+const POLLS_BEFORE_ANNOUNCING: u32 = MIN_POLLS_BEFORE_PARKING / 2;
+
+/// One operation of a team, from this rank's view.
+#[derive(Debug)]
+pub struct OperationSlot<'a> {
+    team: &'a NodeGroup,
+    number: u64,
+    at: usize,
+    kind: OperationKind,
+    /// By which function it was called.
+    label: CallLabel,
+    before: RootBefore,
+    /// What the line says beside the stamp, once the turn is open. Only this rank uses it.
+    word: AtomicU64,
+    has_said: AtomicBool,
+    by_address: bool,
+    /// This is the operation that finds out about copies by address.
+    asks_for_cma: bool,
+    /// How often to look at a line before the caller's turn comes again.
+    looks: u32,
+    /// Polls that found nothing. Only this rank uses it.
+    failed_polls: AtomicU32,
+    /// Told of all arrivals that are seen, where they are counted.
+    arrival: Option<Arc<ArrivalCount>>,
+}
+
+impl<'a> OperationSlot<'a> {
+    /// Operation `ticket`. `waits`: this rank does nothing else until it has ended.
+    pub fn new(team: &'a NodeGroup, ticket: OperationTicket, waits: bool) -> OperationSlot<'a> {
+        OperationSlot {
+            team,
+            number: ticket.number,
+            at: (ticket.number % TURNS as u64) as usize,
+            kind: ticket.kind,
+            before: ticket.before,
+            label: CallLabel::UNSAID,
+            word: AtomicU64::new(0),
+            has_said: AtomicBool::new(false),
+            by_address: ticket.by_address,
+            asks_for_cma: ticket.asks_for_cma,
+            looks: if waits && team.has_cores {
+                POLLS_PER_TRY
+            } else {
+                1
+            },
+            failed_polls: AtomicU32::new(0),
+            arrival: ticket.arrival,
+        }
+    }
+
+    /// The same, called by the function that `label` names.
+    pub fn labelled(self, label: CallLabel) -> OperationSlot<'a> {
+        OperationSlot { label, ..self }
+    }
+
+    /// The team.
+    #[inline]
+    pub fn team(&self) -> &'a NodeGroup {
+        self.team
+    }
+
+    /// Number of members.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.team.size()
+    }
+
+    /// This rank's number.
+    #[inline]
+    pub fn me(&self) -> usize {
+        self.team.me()
+    }
+
+    /// Rank of a member in the job.
+    pub fn rank(&self, member: usize) -> u32 {
+        self.team.area.members()[member]
+    }
+
+    /// Waits until the turn's memory is free, and notes what the others are to know: that this rank takes part in an operation
+    /// of this kind with `bytes` bytes.
+    #[inline]
+    pub async fn begin(&self, bytes: usize) {
+        if !self.is_free() {
+            poll_fn(|_| match self.is_free() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            })
+            .await;
+        }
+        self.open(bytes);
+    }
+
+    /// Whether all members are done with the turn's memory.
+    #[inline]
+    pub fn is_free(&self) -> bool {
+        let before = self.number.checked_sub(TURNS as u64);
+        before.is_none_or(|before| self.team.is_safe(before))
+    }
+
+    /// The rest of [`begin`](Self::begin), once the turn is [free](Self::is_free).
+    #[inline]
+    pub fn open(&self, bytes: usize) {
+        let lag = self.number - self.team.low();
+        let word = OperationHeader::new(self.kind, self.before, self.number, lag, bytes);
+        self.word.store(word.0, Ordering::Relaxed);
+        if late::is_on() && self.arrival.is_none() {
+            // What the operation before in this turn has said is not of this one.
+            self.team.area.set_arrived(self.at, 0);
+        }
+    }
+
+    /// Says what this rank takes part with.
+    #[inline]
+    fn say(&self) {
+        let word = self.word.load(Ordering::Relaxed);
+        self.team.area.set_word(self.at, word);
+        if self.label != CallLabel::UNSAID {
+            let label = self.number << 8 | u64::from(self.label.number());
+            self.team.area.set_label(self.at, label);
+        }
+        self.has_said.store(true, Ordering::Relaxed);
+    }
+
+    /// Publishes `phase`.
+    #[inline]
+    fn put_stamp(&self, phase: u32) {
+        // All that the line says is stored at once, after the payload: in between, those who look at the line would take it away.
+        self.say();
+        if let Some(arrival) = &self.arrival {
+            self.team.area.set_arrived(self.at, arrival.word());
+        }
+        self.team.area.publish(self.at, self.stamp(phase));
+    }
+
+    /// Notes what a member has said of arrivals, with a stamp that was seen.
+    #[inline]
+    fn see_arrival(&self, member: usize) {
+        if let Some(arrival) = &self.arrival {
+            arrival.saw(self.team.area.arrived(self.at, member));
+        }
+    }
+
+    #[inline]
+    fn stamp(&self, phase: u32) -> u64 {
+        debug_assert!(phase < 1 << PHASE_BITS);
+        self.number << PHASE_BITS | u64::from(phase)
+    }
+
+    /// Tells all others that this rank has come to `phase`, with all that it wrote before.
+    #[inline]
+    pub fn publish(&self, phase: u32) {
+        self.put_stamp(phase);
+        self.team.wake_others();
+    }
+
+    /// The same, where only `member` waits for it.
+    #[inline]
+    pub fn publish_for(&self, phase: u32, member: usize) {
+        self.put_stamp(phase);
+        self.team.area.wake(member);
+    }
+
+    /// The same, where only `members` wait for it.
+    pub fn publish_for_some(&self, phase: u32, members: impl Iterator<Item = usize>) {
+        self.put_stamp(phase);
+        self.team.area.wake_all(members);
+    }
+
+    /// Whether `member` has come to `phase`.
+    #[inline]
+    pub fn has_reached(&self, member: usize, phase: u32) -> bool {
+        self.team.area.stamp(self.at, member) >= self.stamp(phase)
+    }
+
+    /// Whether all others have come to `phase`.
+    #[inline]
+    pub fn have_all_reached(&self, phase: u32) -> bool {
+        let me = self.me();
+        (0..self.size()).all(|member| member == me || self.has_reached(member, phase))
+    }
+
+    /// Looks a few times, if this rank has nothing better to do.
+    #[inline]
+    fn reaches(&self, member: usize, phase: u32) -> bool {
+        (0..self.looks).any(|look| {
+            if look > 0 {
+                std::hint::spin_loop();
+            }
+            self.has_reached(member, phase)
+        })
+    }
+
+    /// Waits until `member` has come to `phase`.
+    ///
+    /// # Errors
+    /// When it is in another collective, or will never come.
+    #[inline]
+    pub async fn reached(&self, member: usize, phase: u32) -> Result<()> {
+        if !self.reaches(member, phase) {
+            poll_fn(|_| match self.reaches(member, phase) {
+                true => Poll::Ready(Ok(())),
+                false => self.look_on(member, phase),
+            })
+            .await?;
+        }
+        self.learn_from(member)
+    }
+
+    /// After a failed poll of `member`: whether another one is of any use.
+    fn look_on(&self, member: usize, phase: u32) -> Poll<Result<()>> {
+        match self.may_come(member, phase) {
+            Ok(()) => Poll::Pending,
+            Err(error) => Poll::Ready(Err(error)),
+        }
+    }
+
+    /// Counts a failed poll. Returns true from poll number [`POLLS_BEFORE_ANNOUNCING`] on: then the other members' words and marks are worth the
+    /// cache lines that it takes to read them. At that poll this rank announces what it does.
+    fn is_impatient(&self) -> bool {
+        let polls = self.failed_polls.load(Ordering::Relaxed).saturating_add(1);
+        self.failed_polls.store(polls, Ordering::Relaxed);
+        if polls == POLLS_BEFORE_ANNOUNCING {
+            // Others that wait in vain, too, see by this what this rank does, which perhaps has not published anything; and who
+            // finishes later wakes it.
+            self.say();
+            self.team.area.await_finish(self.number);
+        }
+        polls >= POLLS_BEFORE_ANNOUNCING
+    }
+
+    /// Whether `member`, which had not come to `phase` when this rank polled, may still do so.
+    ///
+    /// # Errors
+    /// When it is in another collective, or has left this one.
+    #[cold]
+    pub fn may_come(&self, member: usize, phase: u32) -> Result<()> {
+        match self.is_impatient() {
+            true => self.ask(member, phase),
+            false => Ok(()),
+        }
+    }
+
+    /// The same of all others.
+    ///
+    /// # Errors
+    /// As [`may_come`](Self::may_come).
+    #[cold]
+    pub fn may_all_come(&self, phase: u32) -> Result<()> {
+        if !self.is_impatient() {
+            return Ok(());
+        }
+        let late = |&member: &usize| member != self.me() && !self.has_reached(member, phase);
+        (0..self.size())
+            .filter(late)
+            .try_for_each(|member| self.ask(member, phase))
+    }
+
+    /// Whether `member` takes part in the same operation and has not left it, as far as it has said.
+    fn ask(&self, member: usize, phase: u32) -> Result<()> {
+        // Without a stamp: the word says by itself whether it is of this operation, and nothing else is read for it.
+        let word = self.word(member);
+        if word.is_of(self.number) {
+            self.check(member, word)?;
+        }
+        // The mark first: all stamps that its owner has published before are seen then.
+        if self.team.area.finished(member) >= self.number && !self.has_reached(member, phase) {
+            return Err(self.has_left(member));
+        }
+        Ok(())
+    }
+
+    /// What a member says of its part.
+    #[inline]
+    fn word(&self, member: usize) -> OperationHeader {
+        OperationHeader(self.team.area.word(self.at, member))
+    }
+
+    /// Takes in what `member` has said with a phase that it has come to.
+    ///
+    /// # Errors
+    /// When it is in another collective.
+    #[inline]
+    pub fn learn_from(&self, member: usize) -> Result<()> {
+        self.see_arrival(member);
+        self.check(member, self.word(member))
+    }
+
+    /// Waits until all others have come to `phase`.
+    ///
+    /// # Errors
+    /// When one is in another collective, or will never come.
+    #[inline]
+    pub async fn all_reached(&self, phase: u32) -> Result<()> {
+        let (me, size) = (self.me(), self.size());
+        let mut member = 0;
+        poll_fn(|_| {
+            while member < size {
+                if member != me && !self.reaches(member, phase) {
+                    return self.look_on(member, phase);
+                }
+                member += 1;
+            }
+            Poll::Ready(Ok(()))
+        })
+        .await?;
+        self.learn_from_all()
+    }
+
+    /// Takes in what the others have said with a phase that they all have come to.
+    ///
+    /// # Errors
+    /// When one is in another collective.
+    #[inline]
+    pub fn learn_from_all(&self) -> Result<()> {
+        let (me, size) = (self.me(), self.size());
+        let mut safe = self.team.low();
+        for member in (0..size).filter(|&member| member != me) {
+            self.see_arrival(member);
+            let word = self.word(member);
+            self.check(member, word)?;
+            safe = safe.min(self.number - word.lag());
+        }
+        self.team.raise_safe(safe);
+        Ok(())
+    }
+
+    #[inline]
+    fn check(&self, member: usize, word: OperationHeader) -> Result<()> {
+        let own = OperationHeader(self.word.load(Ordering::Relaxed));
+        if word.is_alike(own) {
+            Ok(())
+        } else {
+            self.compare(member, word)
+        }
+    }
+
+    /// What a word says that is not as this rank's.
+    #[cold]
+    fn compare(&self, member: usize, word: OperationHeader) -> Result<()> {
+        let (theirs, ours) = (word.kind(), self.kind);
+        if theirs != ours {
+            let said = match theirs.is_same_call(ours) && theirs.root() != ours.root() {
+                true => RootBefore::WRONG,
+                false => RootBefore::ANY,
+            };
+            self.team.note_wrong(self.number, said);
+            return Err(self.mismatch(member, word));
+        }
+        let is_known = [RootBefore::ANY, RootBefore::WRONG].contains(&self.before);
+        match is_known || word.before() == RootBefore::ANY || word.before() == self.before {
+            true => Ok(()),
+            false => Err(self.mismatch_before(member)),
+        }
+    }
+
+    /// The error of a `member` that named another root in the operation before.
+    #[cold]
+    fn mismatch_before(&self, member: usize) -> Error {
+        let (area, before) = (&self.team.area, self.number - 1);
+        let at = (before % TURNS as u64) as usize;
+        let word = |member| OperationHeader(area.word(at, member));
+        let (theirs, ours) = (word(member), word(self.me()));
+        let (rank, me) = (self.rank(member), self.rank(self.me()));
+        let is_there = theirs.is_of(before) && ours.is_of(before);
+        let what = match is_there && theirs.kind().is_same_call(ours.kind()) {
+            true if theirs.kind() != ours.kind() => {
+                named_roots(rank, theirs.kind(), me, ours.kind())
+            }
+            _ => format!("rank {rank} of the job and another one have named different roots"),
+        };
+        let detail = format!("{what}, in the collective before this {}", self.kind.name());
+        Error::other(c::ERR_ROOT, detail)
+    }
+
+    #[cold]
+    fn mismatch(&self, member: usize, word: OperationHeader) -> Error {
+        let (theirs, ours, rank) = (word.kind(), self.kind, self.rank(member));
+        if !theirs.is_same_call(ours) {
+            let (theirs, ours) = (self.call_name_of(member, theirs), self.call_name());
+            let detail = format!(
+                "rank {rank} of the job has called {theirs} where this rank has called {ours} on the same communicator"
+            );
+            return Error::other(c::ERR_OTHER, detail);
+        }
+        let call = self.call_name();
+        if theirs.root() != ours.root() {
+            let me = self.rank(self.me());
+            let detail = named_roots(rank, theirs, me, ours);
+            return Error::other(c::ERR_ROOT, detail);
+        }
+        let (theirs, ours) = (word.bytes(), self.own_bytes());
+        let detail = format!(
+            "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {ours}, for which they take different ways"
+        );
+        Error::other(c::ERR_TRUNCATE, detail)
+    }
+
+    /// The name of the function that was called here.
+    fn call_name(&self) -> String {
+        let name = self.label.name();
+        name.unwrap_or_else(|| self.kind.name().to_owned())
+    }
+
+    /// The name of the function that `member` has called, whose call is of this kind.
+    fn call_name_of(&self, member: usize, kind: OperationKind) -> String {
+        let said = self.team.area.label(self.at, member);
+        let label = (said >> 8 == self.number).then(|| CallLabel::from_number(said as u8));
+        let name = label.and_then(CallLabel::name);
+        name.unwrap_or_else(|| kind.name().to_owned())
+    }
+
+    /// The error of a `member` that has finished the operation without what this rank waits for.
+    #[cold]
+    fn has_left(&self, member: usize) -> Error {
+        let (call, rank) = (self.call_name(), self.rank(member));
+        let (theirs, ours) = (self.bytes(member), self.own_bytes());
+        let detail = format!(
+            "{call}: rank {rank} of the job has left it, after an error or with less data ({theirs} bytes), while this rank ({ours} bytes) waits for it"
+        );
+        Error::other(c::ERR_TRUNCATE, detail)
+    }
+
+    /// Bytes that `member` takes part with; to be asked after a phase that it has come to.
+    #[inline]
+    pub fn bytes(&self, member: usize) -> usize {
+        self.word(member).bytes()
+    }
+
+    /// Bytes that this rank takes part with.
+    fn own_bytes(&self) -> usize {
+        OperationHeader(self.word.load(Ordering::Relaxed)).bytes()
+    }
+
+    /// Has the next phase say that this rank could not copy what it should have copied directly.
+    /// It stays said.
+    pub fn refuse(&self) {
+        let word = OperationHeader(self.word.load(Ordering::Relaxed)).refused();
+        self.word.store(word.0, Ordering::Relaxed);
+    }
+
+    /// Whether `member`, this one included, could not copy; to be asked of others after a phase
+    /// that says so.
+    pub fn has_refused(&self, member: usize) -> bool {
+        match member == self.me() {
+            true => OperationHeader(self.word.load(Ordering::Relaxed)).is_refused(),
+            false => self.word(member).is_refused(),
+        }
+    }
+
+    /// The same of any member.
+    pub fn has_any_refused(&self) -> bool {
+        (0..self.size()).any(|member| self.has_refused(member))
+    }
+
+    /// Refuses a `member` that takes part with other than `bytes` bytes.
+    #[inline]
+    pub fn expect_bytes(&self, member: usize, bytes: usize) -> Result<()> {
+        if self.bytes(member) == bytes {
+            Ok(())
+        } else {
+            Err(self.disagreement(member, bytes))
+        }
+    }
+
+    /// As [`expect_bytes`](Self::expect_bytes) for all others.
+    #[inline]
+    pub fn expect_bytes_of_all(&self, bytes: usize) -> Result<()> {
+        let me = self.me();
+        (0..self.size())
+            .filter(|&member| member != me)
+            .try_for_each(|member| self.expect_bytes(member, bytes))
+    }
+
+    /// The error of a `member` that takes part with an amount that does not fit.
+    #[cold]
+    pub fn disagreement(&self, member: usize, bytes: usize) -> Error {
+        let (rank, theirs) = (self.rank(member), self.bytes(member));
+        let call = self.call_name();
+        let detail = format!(
+            "{call}: rank {rank} of the job takes part with {theirs} bytes, this rank with {bytes}"
+        );
+        Error::other(c::ERR_TRUNCATE, detail)
+    }
+
+    /// This rank is done with all memory of the turn.
+    #[inline]
+    pub fn finish(self) {
+        if !self.has_said.load(Ordering::Relaxed) {
+            // For those that wait in vain: a word is that of the last operation in its turn, or of the one before.
+            self.say();
+        }
+        self.team.finish(self.number);
+    }
+
+    /// Has the memory fetched that this rank will write to in the next operation, if that brings `bytes` bytes in a cell.
+    #[inline]
+    pub fn fetch_next(&self, bytes: usize) {
+        self.team.area.fetch((self.at + 1) % TURNS, bytes);
+    }
+
+    /// Memory of `member` for the payload, or a part of it.
+    #[inline]
+    pub fn cell(&self, member: usize) -> &'a Region {
+        self.team.area.cell(self.at, member)
+    }
+
+    /// Half number `index` (0, 1, 0, ...) of a member's cell.
+    #[inline]
+    pub fn half(&self, member: usize, index: usize) -> Region {
+        let shift = if index & 1 == 0 { 0 } else { self.half_bytes() };
+        self.cell(member).offset(shift as isize)
+    }
+
+    /// Bytes of half a cell.
+    #[inline]
+    pub fn half_bytes(&self) -> usize {
+        self.team.cell_bytes() / 2
+    }
+
+    /// Puts up to [`INLINE`] bytes of a message in this rank's line.
+    #[inline]
+    pub fn put(&self, view: &View) {
+        debug_assert!(view.len() <= INLINE);
+        self.team.area.put(self.at, view);
+    }
+
+    /// Gets a message from a member's line.
+    #[inline]
+    pub fn get(&self, member: usize, view: &View) {
+        self.team.area.get(self.at, member, view);
+    }
+
+    /// The bytes in a member's line.
+    #[inline]
+    pub fn inline_region(&self, member: usize) -> &'a Region {
+        self.team.area.inline_region(self.at, member)
+    }
+
+    /// Puts words in this rank's line.
+    pub fn put_words(&self, words: [u64; 6]) {
+        self.team.area.put_words(self.at, words);
+    }
+
+    /// The words in a member's line.
+    pub fn words(&self, member: usize) -> [u64; 6] {
+        self.team.area.get_words(self.at, member)
+    }
+
+    /// Whether copies by address would do, as all members know.
+    pub fn may_go_by_address(&self) -> bool {
+        self.by_address
+    }
+
+    /// Whether all members can reach all others' memory by address: found out in the team's first operation that copies
+    /// directly, which thereby takes one phase, the one after `phase`. Gives the phase that it ended with.
+    ///
+    /// # Errors
+    /// As [`all_reached`](Self::all_reached).
+    pub async fn agree_on_cma(&self, phase: u32) -> Result<(bool, u32)> {
+        if let Some(&agreed) = self.team.cma.get()
+            && !self.asks_for_cma
+        {
+            return Ok((agreed, phase));
+        }
+        if !self.asks_for_cma {
+            // The operation that asks is under way.
+            let agreed = poll_fn(|_| match self.team.cma.get() {
+                Some(&agreed) => Poll::Ready(agreed),
+                None => Poll::Pending,
+            });
+            return Ok((agreed.await, phase));
+        }
+        let asked = self.ask_for_cma(phase).await;
+        // After an error, too: later operations wait for an answer.
+        let _ = self.team.cma.set(matches!(asked, Ok(true)));
+        asked.map(|agreed| (agreed, phase + 2))
+    }
+
+    /// Asks all members, in the two phases after `phase`.
+    async fn ask_for_cma(&self, phase: u32) -> Result<bool> {
+        let (me, members) = (self.me(), self.team.area.members());
+        let can = self.team.reach().is_some_and(|reach| {
+            let mut others = (0..self.size()).filter(|&member| member != me);
+            others.all(|member| reach.cma_works(members[member]))
+        });
+        self.put_words([u64::from(can), 0, 0, 0, 0, 0]);
+        self.publish(phase + 1);
+        self.all_reached(phase + 1).await?;
+        let agreed =
+            can && (0..self.size()).all(|member| member == me || self.words(member)[0] == 1);
+        // The words are overwritten next: not before all have read them.
+        self.publish(phase + 2);
+        self.all_reached(phase + 2).await?;
+        Ok(agreed)
+    }
+}
+
+/// Which roots two ranks have named in the same call.
+#[cold]
+fn named_roots(rank: u32, theirs: OperationKind, me: u32, ours: OperationKind) -> String {
+    let (call, theirs, ours) = (ours.name(), theirs.root(), ours.root());
+    format!(
+        "{call}: rank {rank} of the job has named root {theirs}, rank {me} root {ours} (as \
+         members on this node are numbered, modulo 128)"
+    )
+}

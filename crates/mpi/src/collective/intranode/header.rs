@@ -1,0 +1,273 @@
+//! The word beside a member's stamp: which call it makes, and how many bytes it takes part with.
+//!
+//! | bits | what |
+//! |---|---|
+//! | 0 to 41 | bytes |
+//! | 42 to 46 | the root of the operation before ([`RootBefore`]) |
+//! | 47 | its owner could not copy what it should have copied directly: those whom that concerns go on through cells |
+//! | 48 to 50 | the lag: operations from the last before which its owner has finished all up to this one |
+//! | 51 | whether the turn is used for an even or an odd time |
+//! | 52 to 63 | the [`OperationKind`] |
+//!
+//! A line is written again four operations later and not before all have finished, so whoever is in an operation finds in a line
+//! of its turn the word of this operation or of the one before in this turn. Bit 51 tells them apart. So a rank that waits in
+//! vain can look, without a stamp, whether the other is in the same operation with another call.
+//!
+//! Where each of two ranks takes itself for the root of a short broadcast, or another than itself
+//! for that of a short gather, neither waits for anything, and so neither looks. They learn of it
+//! in the next operation, from bits 42 to 46, which cost nothing there: they are compared
+//! together with the kind.
+
+use mica_channel::area::TURNS;
+use mica_policy::collective::Collective;
+
+use super::CollectiveOperation;
+
+const BEFORE_AT: u32 = 42;
+const REFUSED_AT: u32 = 47;
+const LAG_AT: u32 = 48;
+const TIME_AT: u32 = 51;
+const KIND_AT: u32 = 52;
+
+/// Most that a lag can be: no operation is begun before the one [`TURNS`] earlier is finished.
+const LAG_MAX: u64 = TURNS as u64;
+const _: () = assert!(LAG_MAX < 1 << (TIME_AT - LAG_AT) && TURNS.is_power_of_two());
+
+/// What all members of a team must call alike: the collective (from bit 8 on), whether it copies directly (bit 7), and its root
+/// (as far as seven bits tell).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperationKind(u16);
+
+const DIRECTLY: u16 = 1 << 7;
+const COLLECTIVE_AT: u32 = 8;
+
+/// What members must say alike.
+const ALIKE: u64 = !0 << KIND_AT | ((1 << (REFUSED_AT - BEFORE_AT)) - 1) << BEFORE_AT;
+
+/// The root of the operation before, as far as five bits tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RootBefore(u8);
+
+impl RootBefore {
+    /// It had none, or there was none.
+    pub const NONE: RootBefore = RootBefore(0);
+    /// It went wrong for another reason: nothing is compared.
+    pub const ANY: RootBefore = RootBefore(30);
+    /// This rank has raised an error since ranks named different roots: who has not, does so now.
+    pub const WRONG: RootBefore = RootBefore(31);
+
+    /// It had this root. (Three of 32 count as one, to make room for the others.)
+    #[inline]
+    pub fn is(root: usize) -> RootBefore {
+        RootBefore((root & 31).min(28) as u8 + 1)
+    }
+
+    /// As a number of five bits.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        u64::from(self.0)
+    }
+
+    /// What [`bits`](Self::bits) gave.
+    #[inline]
+    pub fn from_bits(bits: u64) -> RootBefore {
+        RootBefore(bits as u8 & 31)
+    }
+}
+
+/// The number of `MPI_Exscan`; those of other collectives come before it.
+const EXSCAN: u16 = Collective::ALL.len() as u16 + 1;
+/// The number of `MPI_Finalize`.
+const FINALIZE: u16 = EXSCAN + 1;
+const _: () = assert!(FINALIZE < 1 << (64 - KIND_AT - COLLECTIVE_AT));
+
+impl From<Collective> for OperationKind {
+    /// Without a root, or with the first rank as it; through cells.
+    #[inline]
+    fn from(collective: Collective) -> OperationKind {
+        OperationKind((collective as u16 + 1) << COLLECTIVE_AT)
+    }
+}
+
+impl OperationKind {
+    /// The kind of an operation that copies `directly` where that can be.
+    pub fn of(what: &CollectiveOperation, directly: bool) -> OperationKind {
+        let kind = match what {
+            CollectiveOperation::Scan {
+                exclusive: true, ..
+            } => OperationKind(EXSCAN << COLLECTIVE_AT),
+            CollectiveOperation::Finalize => OperationKind(FINALIZE << COLLECTIVE_AT),
+            _ => OperationKind::from(what.collective()),
+        };
+        let kind = match directly {
+            true => OperationKind(kind.0 | DIRECTLY),
+            false => kind,
+        };
+        what.root().map_or(kind, |root| kind.rooted(root))
+    }
+
+    /// The same with this root, for one that has none yet.
+    #[inline]
+    pub fn rooted(self, root: usize) -> OperationKind {
+        OperationKind(self.0 | (root as u16 & (DIRECTLY - 1)))
+    }
+
+    /// The MPI call.
+    pub fn name(self) -> &'static str {
+        let number = self.0 >> COLLECTIVE_AT;
+        match number {
+            EXSCAN => return "MPI_Exscan",
+            FINALIZE => return "MPI_Finalize",
+            _ => {}
+        }
+        match Collective::ALL.get(usize::from(number).wrapping_sub(1)) {
+            Some(Collective::Barrier) => "MPI_Barrier",
+            Some(Collective::Bcast) => "MPI_Bcast",
+            Some(Collective::Gather) => "MPI_Gather(v)",
+            Some(Collective::Scatter) => "MPI_Scatter(v)",
+            Some(Collective::Allgather) => "MPI_Allgather(v)",
+            Some(Collective::Alltoall) => "MPI_Alltoall(v,w)",
+            Some(Collective::Reduce) => "MPI_Reduce",
+            Some(Collective::Allreduce) => "MPI_Allreduce",
+            Some(Collective::ReduceScatter) => "MPI_Reduce_scatter(_block)",
+            Some(Collective::Scan) => "MPI_Scan",
+            None => "an unknown collective",
+        }
+    }
+
+    /// Whether the other is the same MPI call.
+    pub fn is_same_call(self, other: OperationKind) -> bool {
+        self.0 >> COLLECTIVE_AT == other.0 >> COLLECTIVE_AT
+    }
+
+    /// What the next operation says of this one.
+    #[inline]
+    pub fn root_before(self) -> RootBefore {
+        match Collective::ALL.get(usize::from(self.0 >> COLLECTIVE_AT).wrapping_sub(1)) {
+            Some(
+                Collective::Bcast | Collective::Gather | Collective::Scatter | Collective::Reduce,
+            ) => RootBefore::is(self.root()),
+            _ => RootBefore::NONE,
+        }
+    }
+
+    /// The root, modulo 128.
+    pub fn root(self) -> usize {
+        usize::from(self.0 & (DIRECTLY - 1))
+    }
+}
+
+/// What a member says of its part in an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperationHeader(pub u64);
+
+impl OperationHeader {
+    /// The word of operation `number`, of whose owner all operations up to `number - lag` are finished.
+    #[inline]
+    pub fn new(
+        kind: OperationKind,
+        before: RootBefore,
+        number: u64,
+        lag: u64,
+        bytes: usize,
+    ) -> OperationHeader {
+        debug_assert!(lag <= LAG_MAX);
+        // The bit that counts how often the turns have been used moves to its place.
+        let time = (number & TURNS as u64) << (TIME_AT - TURNS.trailing_zeros());
+        let bytes = bytes as u64 & ((1 << BEFORE_AT) - 1);
+        let before = before.bits() << BEFORE_AT;
+        OperationHeader(u64::from(kind.0) << KIND_AT | time | lag << LAG_AT | before | bytes)
+    }
+
+    /// Whether both say the same call, and the same root of the one before. (If one knows of an
+    /// error in that, this is false, too.)
+    #[inline]
+    pub fn is_alike(self, other: OperationHeader) -> bool {
+        (self.0 ^ other.0) & ALIKE == 0
+    }
+
+    /// The root of the operation before.
+    pub fn before(self) -> RootBefore {
+        RootBefore::from_bits(self.0 >> BEFORE_AT)
+    }
+
+    /// Which call it is.
+    #[inline]
+    pub fn kind(self) -> OperationKind {
+        OperationKind((self.0 >> KIND_AT) as u16)
+    }
+
+    /// How far behind the last operation is up to which its owner has finished all.
+    #[inline]
+    pub fn lag(self) -> u64 {
+        self.0 >> LAG_AT & ((1 << (TIME_AT - LAG_AT)) - 1)
+    }
+
+    /// Bytes that its owner takes part with.
+    #[inline]
+    pub fn bytes(self) -> usize {
+        (self.0 & ((1 << BEFORE_AT) - 1)) as usize
+    }
+
+    /// The same of an owner that could not copy.
+    pub fn refused(self) -> OperationHeader {
+        OperationHeader(self.0 | 1 << REFUSED_AT)
+    }
+
+    /// Whether its owner could not copy.
+    pub fn is_refused(self) -> bool {
+        self.0 >> REFUSED_AT & 1 == 1
+    }
+
+    /// Whether it is that of operation `number`, and not of the one before in the same turn or of none.
+    pub fn is_of(self, number: u64) -> bool {
+        let time = |number: u64| (number / TURNS as u64) & 1;
+        self.0 != 0 && self.0 >> TIME_AT & 1 == time(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_holds_what_it_was_made_of() {
+        for number in 1..40 {
+            for (collective, root, lag, bytes) in [
+                (Collective::Barrier, 0, 1, 0),
+                (Collective::Scan, 127, 4, (1 << 42) - 1),
+                (Collective::Bcast, 5, 3, 77),
+            ] {
+                let kind = OperationKind::from(collective).rooted(root);
+                let before = RootBefore::is(number as usize);
+                let word = OperationHeader::new(kind, before, number, lag, bytes);
+                assert_eq!(word.before(), before);
+                let other = OperationHeader::new(kind, RootBefore::NONE, number + 1, 2, 9);
+                assert!(!word.is_alike(other) && other.is_alike(other.refused()));
+                assert_eq!((word.kind(), word.kind().root()), (kind, root));
+                assert_eq!((word.lag(), word.bytes()), (lag, bytes));
+                let refused = word.refused();
+                assert!(refused.is_refused() && !word.is_refused());
+                assert_eq!((refused.kind(), refused.bytes()), (kind, bytes));
+                assert!(word.is_of(number));
+                assert!(!word.is_of(number + TURNS as u64));
+            }
+        }
+        assert!(!OperationHeader(0).is_of(1), "of no operation yet");
+    }
+
+    #[test]
+    fn other_calls_and_roots_are_other_kinds() {
+        let kinds: Vec<OperationKind> = Collective::ALL
+            .iter()
+            .flat_map(|&c| [OperationKind::from(c), OperationKind::from(c).rooted(1)])
+            .chain([OperationKind(EXSCAN << COLLECTIVE_AT)])
+            .collect();
+        for (i, a) in kinds.iter().enumerate() {
+            for (j, b) in kinds.iter().enumerate() {
+                assert_eq!(a == b, i == j);
+                assert_eq!(a.is_same_call(*b), a.name() == b.name());
+            }
+        }
+    }
+}

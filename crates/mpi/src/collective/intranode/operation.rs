@@ -1,0 +1,384 @@
+//! What a collective does, from one rank's view: its buffers and its operator, without an algorithm.
+
+use std::sync::Arc;
+
+use mica_channel::memory::View;
+use mica_policy::collective::Collective;
+
+use super::Parts;
+use super::group::NodeGroup;
+use super::operands::stride;
+use crate::collective::place::{Blocks, Elements, RankPlace};
+use crate::collective::reduction::Reduction;
+use crate::collective::schedule::Schedule;
+use crate::collective::thresholds::MessageThresholds;
+use crate::collective::{
+    allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan,
+};
+use crate::constants as c;
+use crate::error::{Error, Result};
+
+/// A collective among ranks of an intra-communicator, with this rank's buffers. A buffer that is `None` is left out by
+/// `MPI_IN_PLACE`, or is that of another rank.
+#[derive(Clone, Debug)]
+pub enum CollectiveOperation {
+    /// `MPI_Barrier`.
+    Barrier,
+    /// `MPI_Finalize`, on `MPI_COMM_WORLD`: a barrier that no other call goes together with.
+    Finalize,
+    /// `MPI_Bcast`.
+    Bcast {
+        /// The message.
+        view: View,
+        /// Who has it.
+        root: usize,
+    },
+    /// `MPI_Gather`, `MPI_Gatherv`.
+    Gather {
+        /// What this rank sends.
+        send: Option<View>,
+        /// At the root, where it goes.
+        parts: Option<Parts>,
+        /// Who receives.
+        root: usize,
+        /// Bytes of each rank, if all know them.
+        bytes: Option<usize>,
+    },
+    /// `MPI_Scatter`, `MPI_Scatterv`.
+    Scatter {
+        /// At the root, what it sends.
+        parts: Option<Parts>,
+        /// Where this rank's part goes.
+        receive: Option<View>,
+        /// Who sends.
+        root: usize,
+        /// Bytes of each rank, if all know them.
+        bytes: Option<usize>,
+    },
+    /// `MPI_Allgather`, `MPI_Allgatherv`.
+    Allgather {
+        /// What this rank sends.
+        send: Option<View>,
+        /// Where all parts go.
+        parts: Parts,
+    },
+    /// `MPI_Alltoall`, `MPI_Alltoallv`, `MPI_Alltoallw`.
+    Alltoall {
+        /// What this rank sends to each.
+        send: Option<Parts>,
+        /// Where it goes that comes from each.
+        receive: Parts,
+    },
+    /// `MPI_Reduce`, `MPI_Allreduce`.
+    Reduce {
+        /// Operator, datatype and count.
+        reduction: Reduction,
+        /// This rank's operand; in place it is where the result goes.
+        send: Option<Elements>,
+        /// Where the result goes, at those who want it.
+        result: Option<Elements>,
+        /// Who wants it; `None`: all.
+        root: Option<usize>,
+    },
+    /// `MPI_Reduce_scatter`, `MPI_Reduce_scatter_block`.
+    ReduceScatter {
+        /// Operator, datatype and count of all blocks.
+        reduction: Reduction,
+        /// This rank's operand; in place it is where the result goes.
+        send: Option<Elements>,
+        /// Elements of each rank's block.
+        counts: Arc<[usize]>,
+        /// Where this rank's block goes.
+        result: Elements,
+    },
+    /// `MPI_Scan`, `MPI_Exscan`.
+    Scan {
+        /// Operator, datatype and count.
+        reduction: Reduction,
+        /// This rank's operand; in place it is where the result goes.
+        send: Option<Elements>,
+        /// Where the result goes.
+        result: Elements,
+        /// Without this rank's operand.
+        exclusive: bool,
+    },
+}
+
+impl CollectiveOperation {
+    /// Which collective it is.
+    #[inline]
+    pub fn collective(&self) -> Collective {
+        match self {
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize => Collective::Barrier,
+            CollectiveOperation::Bcast { .. } => Collective::Bcast,
+            CollectiveOperation::Gather { .. } => Collective::Gather,
+            CollectiveOperation::Scatter { .. } => Collective::Scatter,
+            CollectiveOperation::Allgather { .. } => Collective::Allgather,
+            CollectiveOperation::Alltoall { .. } => Collective::Alltoall,
+            CollectiveOperation::Reduce { root: None, .. } => Collective::Allreduce,
+            CollectiveOperation::Reduce { .. } => Collective::Reduce,
+            CollectiveOperation::ReduceScatter { .. } => Collective::ReduceScatter,
+            CollectiveOperation::Scan { .. } => Collective::Scan,
+        }
+    }
+
+    /// The rank that sends to all others, or receives from them, if there is one.
+    pub fn root(&self) -> Option<usize> {
+        match self {
+            CollectiveOperation::Bcast { root, .. }
+            | CollectiveOperation::Gather { root, .. }
+            | CollectiveOperation::Scatter { root, .. } => Some(*root),
+            CollectiveOperation::Reduce { root, .. } => *root,
+            _ => None,
+        }
+    }
+
+    /// Whether its operator, if there is one, commutes.
+    #[inline]
+    pub fn commutes(&self) -> bool {
+        self.reduction().is_none_or(|r| r.op.is_commutative())
+    }
+
+    fn reduction(&self) -> Option<&Reduction> {
+        match self {
+            CollectiveOperation::Reduce { reduction, .. }
+            | CollectiveOperation::ReduceScatter { reduction, .. }
+            | CollectiveOperation::Scan { reduction, .. } => Some(reduction),
+            _ => None,
+        }
+    }
+
+    /// The bytes by which an algorithm is chosen, if all ranks know them alike: of the vector, or of the longest part.
+    #[inline]
+    pub fn bytes(&self) -> Option<usize> {
+        match self {
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize => Some(0),
+            CollectiveOperation::Bcast { view, .. } => Some(view.len()),
+            CollectiveOperation::Gather { bytes, .. }
+            | CollectiveOperation::Scatter { bytes, .. } => *bytes,
+            CollectiveOperation::Allgather { parts, .. } => Some(parts.longest()),
+            CollectiveOperation::Alltoall { receive, .. } => match receive {
+                Parts::Even(blocks, _) => Some(blocks.bytes()),
+                Parts::Each(_) => None,
+            },
+            CollectiveOperation::Reduce { reduction, .. }
+            | CollectiveOperation::Scan { reduction, .. } => Some(reduction.bytes()),
+            CollectiveOperation::ReduceScatter {
+                reduction, counts, ..
+            } => {
+                let longest = counts.iter().copied().max().unwrap_or(0);
+                Some(longest.saturating_mul(reduction.datatype.size() as usize))
+            }
+        }
+    }
+
+    /// Bytes of the longest part of this rank's own.
+    pub fn longest(&self) -> usize {
+        match self {
+            CollectiveOperation::Gather {
+                parts: Some(parts), ..
+            }
+            | CollectiveOperation::Scatter {
+                parts: Some(parts), ..
+            } => parts.longest(),
+            CollectiveOperation::Alltoall { send, receive } => {
+                send.as_ref().unwrap_or(receive).longest()
+            }
+            _ => self.bytes().unwrap_or(0),
+        }
+    }
+
+    /// The bytes that this rank tells the others that it takes part with.
+    #[inline]
+    pub fn own_bytes(&self, me: usize) -> usize {
+        match self {
+            CollectiveOperation::Gather {
+                send: Some(send), ..
+            } => send.len(),
+            CollectiveOperation::Scatter { bytes, receive, .. } => match (bytes, receive) {
+                (Some(bytes), _) => *bytes,
+                (None, receive) => receive.as_ref().map_or(0, View::len),
+            },
+            CollectiveOperation::Alltoall { .. } => self.bytes().unwrap_or(0),
+            CollectiveOperation::Gather { .. }
+            | CollectiveOperation::Barrier
+            | CollectiveOperation::Finalize => 0,
+            CollectiveOperation::Bcast { view, .. } => view.len(),
+            CollectiveOperation::Allgather { send, parts } => match send {
+                Some(send) => send.len(),
+                None => parts.len(me),
+            },
+            CollectiveOperation::Reduce { reduction, .. }
+            | CollectiveOperation::ReduceScatter { reduction, .. }
+            | CollectiveOperation::Scan { reduction, .. } => {
+                reduction.count * stride(reduction).unwrap_or(0)
+            }
+        }
+    }
+
+    /// Bytes that this rank brings: what counts as sent.
+    #[inline]
+    pub fn brought(&self, me: usize) -> usize {
+        match self {
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize => 0,
+            CollectiveOperation::Bcast { view, root } if *root == me => view.len(),
+            CollectiveOperation::Bcast { .. } => 0,
+            CollectiveOperation::Gather { send, .. } => send.as_ref().map_or(0, View::len),
+            CollectiveOperation::Scatter { parts, .. } => parts.as_ref().map_or(0, Parts::total),
+            CollectiveOperation::Allgather { parts, .. } => parts.len(me),
+            CollectiveOperation::Alltoall { send, receive } => {
+                send.as_ref().unwrap_or(receive).total()
+            }
+            CollectiveOperation::Reduce { reduction, .. }
+            | CollectiveOperation::ReduceScatter { reduction, .. }
+            | CollectiveOperation::Scan { reduction, .. } => reduction.bytes(),
+        }
+    }
+
+    /// Whether all ranks know that there is nothing to do.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        !matches!(
+            self,
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize
+        ) && self.bytes() == Some(0)
+            && self.reduction().is_none_or(|r| r.count == 0)
+    }
+
+    /// Whether the team's cells can carry it, as far as all know its amounts: its operands fit in, and it has not too many
+    /// pieces.
+    pub fn fits(&self, team: &NodeGroup) -> bool {
+        let most = team.most_bytes(self.collective());
+        if self.bytes().is_some_and(|bytes| bytes > most) {
+            return false;
+        }
+        let Some(reduction) = self.reduction() else {
+            return true;
+        };
+        let room = team.cell_bytes() / 2 / team.size();
+        stride(reduction).is_some_and(|stride| stride <= room)
+    }
+
+    /// Refuses a part of this rank's own that is too long for the team's cells: the others do not know of it, as otherwise
+    /// the call would not [fit](Self::fits).
+    ///
+    /// # Errors
+    /// `MPI_ERR_COUNT`.
+    pub fn check_longest(&self, team: &NodeGroup) -> Result<()> {
+        let own = self.own_bytes(team.me());
+        let longest = match self {
+            // The longest part is among these.
+            CollectiveOperation::Reduce { .. }
+            | CollectiveOperation::ReduceScatter { .. }
+            | CollectiveOperation::Scan { .. } => own,
+            _ => self.longest().max(own),
+        };
+        let most = team.most_bytes(self.collective());
+        if longest <= most {
+            return Ok(());
+        }
+        let detail = format!(
+            "a part of {longest} bytes: where the lengths of parts differ, one has at most {most} bytes between the {} ranks of \
+             this node; MICA_COLL=messages has no such limit",
+            team.size()
+        );
+        Err(Error::other(c::ERR_COUNT, detail))
+    }
+
+    fn parts_at_root<'a>(&self, parts: Option<&'a Parts>) -> AtRoot<'a> {
+        match parts {
+            Some(Parts::Each(views)) => AtRoot::Each(Some(views.clone())),
+            Some(Parts::Even(blocks, _)) => AtRoot::Even(Some(blocks)),
+            None if self.bytes().is_none() => AtRoot::Each(None),
+            None => AtRoot::Even(None),
+        }
+    }
+
+    /// The schedule of an algorithm that sends messages, the one that the `limits` lead to.
+    ///
+    /// # Errors
+    /// When memory for temporary buffers cannot be had.
+    pub fn messages(&self, me: RankPlace, limits: &MessageThresholds) -> Result<Schedule> {
+        match self {
+            CollectiveOperation::Barrier | CollectiveOperation::Finalize => Ok(barrier::build(me)),
+            CollectiveOperation::Bcast { view, root } => {
+                bcast::build(me, limits, view.clone(), *root)
+            }
+            CollectiveOperation::Gather {
+                send, parts, root, ..
+            } => match self.parts_at_root(parts.as_ref()) {
+                AtRoot::Each(views) => Ok(gather::gather_linear(me, send.clone(), views, *root)),
+                AtRoot::Even(blocks) => gather::gather(me, limits, send.clone(), blocks, *root),
+            },
+            CollectiveOperation::Scatter {
+                parts,
+                receive,
+                root,
+                ..
+            } => match self.parts_at_root(parts.as_ref()) {
+                AtRoot::Each(views) => {
+                    Ok(gather::scatter_linear(me, views, receive.clone(), *root))
+                }
+                AtRoot::Even(blocks) => gather::scatter(me, limits, blocks, receive.clone(), *root),
+            },
+            CollectiveOperation::Allgather { send, parts } => match parts {
+                Parts::Even(blocks, _) => allgather::build(me, limits, send.clone(), blocks),
+                Parts::Each(views) => Ok(allgather::ring(me, send.clone(), views)),
+            },
+            CollectiveOperation::Alltoall { send, receive } => match (send, receive) {
+                (Some(Parts::Even(send, _)), Parts::Even(receive, _)) => {
+                    alltoall::build(me, limits, Some(send), receive)
+                }
+                (None, Parts::Even(receive, _)) => alltoall::build(me, limits, None, receive),
+                (Some(send), receive) => {
+                    let (send, receive) = (send.views(me.size)?, receive.views(me.size)?);
+                    Ok(alltoall::exchange(me, limits, &send, &receive))
+                }
+                (None, Parts::Each(receive)) => alltoall::swap(me, receive),
+            },
+            CollectiveOperation::Reduce {
+                reduction,
+                send,
+                result,
+                root: None,
+            } => {
+                let result = result
+                    .as_ref()
+                    .expect("an allreduce has a receive buffer everywhere");
+                allreduce::build(me, limits, reduction, send.as_ref(), result)
+            }
+            CollectiveOperation::Reduce {
+                reduction,
+                send,
+                result,
+                root: Some(root),
+            } => reduce::build(me, limits, reduction, send.as_ref(), result.as_ref(), *root),
+            CollectiveOperation::ReduceScatter {
+                reduction,
+                send,
+                counts,
+                result,
+            } => reduce_scatter::build(me, limits, reduction, counts, send.as_ref(), result),
+            CollectiveOperation::Scan {
+                reduction,
+                send,
+                result,
+                exclusive,
+            } => {
+                let kind = match exclusive {
+                    true => scan::ScanKind::Exclusive,
+                    false => scan::ScanKind::Inclusive,
+                };
+                scan::build(me, kind, reduction, send.as_ref(), result)
+            }
+        }
+    }
+}
+
+/// The buffer that the root of a gather or scatter has, at the root; of what kind it is all ranks know.
+enum AtRoot<'a> {
+    /// Each part as it is.
+    Each(Option<Vec<View>>),
+    /// Parts that are alike.
+    Even(Option<&'a Blocks>),
+}

@@ -1,0 +1,349 @@
+//! Reductions through cells. Operands lie in the cells as in a buffer, one extent apart.
+//!
+//! Short vectors are reduced by everybody who wants the result, each for itself: one step. Long ones go in pieces of half a
+//! cell, of which each rank reduces its share and leaves the result in its own cell for the others: two steps for each piece, and
+//! every operand is read once. All reduce in the order of ranks ([`Reduction::fold`]), so that all get the same bits, in every run.
+
+use mica_channel::area::INLINE;
+use mica_channel::memory::{Block, Region};
+
+use super::cells::{phase, pieces};
+use super::group::OperationSlot;
+use super::operands::{share, stride};
+use crate::collective::place::Elements;
+use crate::collective::reduction::Reduction;
+use crate::constants as c;
+use crate::error::{Error, Result};
+
+/// Vectors up to this length are reduced by everybody for itself.
+const ALONE_MAX: usize = 2048;
+
+/// The same between two ranks, where it costs no more work.
+const ALONE_MAX_OF_TWO: usize = 8192;
+
+/// Bytes up to which each of so many ranks reduces for itself.
+#[inline]
+pub fn alone_max(ranks: usize) -> usize {
+    match ranks {
+        2 => ALONE_MAX_OF_TWO,
+        _ => ALONE_MAX,
+    }
+}
+
+/// What a reduction through cells works on.
+#[derive(Debug, Clone, Copy)]
+pub struct Operands<'a> {
+    /// Operator, datatype and length.
+    pub reduction: &'a Reduction,
+    /// Bytes from one element to the next.
+    pub stride: usize,
+    /// This rank's operand.
+    pub own: &'a Elements,
+}
+
+impl<'a> Operands<'a> {
+    /// Those of a datatype whose elements have gaps at most within their own extents.
+    ///
+    /// # Errors
+    /// For other datatypes, which do not come here.
+    pub fn spaced(reduction: &'a Reduction, own: &'a Elements) -> Result<Operands<'a>> {
+        let stride = stride(reduction).ok_or_else(|| {
+            let detail = "elements that reach beyond their extent cannot lie in cells";
+            Error::other(c::ERR_INTERN, detail)
+        })?;
+        Ok(Operands {
+            reduction,
+            stride,
+            own,
+        })
+    }
+
+    /// Those of a datatype without gaps; `None` for others.
+    pub fn dense(reduction: &'a Reduction, own: &'a Elements) -> Option<Operands<'a>> {
+        let stride = stride(reduction)?;
+        let is_dense = reduction.datatype.size() as usize == stride;
+        is_dense.then_some(Operands {
+            reduction,
+            stride,
+            own,
+        })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.reduction.count * self.stride
+    }
+
+    /// Copies `count` elements of the own operand, from `first` on, to `to`.
+    fn bring(&self, first: usize, count: usize, to: &Region) -> Result<()> {
+        match count {
+            0 => Ok(()),
+            _ => self
+                .reduction
+                .copy_elements(&self.own.region(first), to, count),
+        }
+    }
+
+    /// The operand of `member` from element `first` on, which that one has put in `cell`, for a reduction to `result`. What this rank
+    /// has published lies in the others' caches by now, so its own comes from where it was, unless the result is to go there.
+    fn of(
+        &self,
+        turn: &OperationSlot<'_>,
+        member: usize,
+        first: usize,
+        cell: Region,
+        result: &Region,
+    ) -> Region {
+        let own = self.own.region(first);
+        match member == turn.me() && own.address() != result.address() {
+            true => own,
+            false => cell,
+        }
+    }
+
+    fn offset(&self, region: &Region, element: usize) -> Region {
+        region.offset((element * self.stride) as isize)
+    }
+
+    /// Whether everybody reduces for itself.
+    fn is_short(&self, turn: &OperationSlot<'_>) -> bool {
+        self.bytes() <= alone_max(turn.size()).min(turn.team().cell_bytes())
+    }
+
+    /// Puts the whole operand where others find it: in the line or in the cell.
+    fn bring_all(&self, turn: &OperationSlot<'_>, base: u32) -> Result<()> {
+        let place = self.whole(turn, turn.me(), base);
+        self.bring(0, self.reduction.count, place)
+    }
+
+    /// Where a member's whole operand is.
+    fn whole<'t>(&self, turn: &OperationSlot<'t>, member: usize, base: u32) -> &'t Region {
+        match self.in_line(base) {
+            true => turn.inline_region(member),
+            false => turn.cell(member),
+        }
+    }
+
+    fn in_line(&self, base: u32) -> bool {
+        base == 0 && self.bytes() <= INLINE
+    }
+
+    /// Reduces the whole operands of the first `members` members to `result`.
+    fn reduce_all(
+        &self,
+        turn: &OperationSlot<'_>,
+        base: u32,
+        members: usize,
+        result: &Region,
+    ) -> Result<()> {
+        let (reduction, count) = (self.reduction, self.reduction.count);
+        reduction.fold(members, count, result, |member| {
+            let place = self.whole(turn, member, base).clone();
+            Ok(self.of(turn, member, 0, place, result))
+        })
+    }
+}
+
+/// Allreduce: to everybody's `result`. Reduce: to the root's, the others have none.
+pub async fn reduce(
+    turn: &OperationSlot<'_>,
+    operands: Operands<'_>,
+    result: Option<&Elements>,
+    root: Option<usize>,
+    base: u32,
+) -> Result<()> {
+    let (me, size, reduction) = (turn.me(), turn.size(), operands.reduction);
+    let wants = result.filter(|_| root.is_none_or(|root| root == me));
+    if operands.is_short(turn) {
+        if let (Some(tree), None) = (turn.team().tree(), root) {
+            let result = result.expect("an allreduce has a receive buffer everywhere");
+            return up_and_down(turn, operands, result, tree, base).await;
+        }
+        let is_in_place = wants.is_some_and(|result| result.same_place(operands.own));
+        // The root's operand is its own business, but where the result overwrites it.
+        if root != Some(me) || is_in_place {
+            operands.bring_all(turn, base)?;
+        }
+        match root {
+            Some(root) if root != me => turn.publish_for(base + 1, root),
+            Some(_) => {}
+            None => turn.publish(base + 1),
+        }
+        if let Some(result) = wants {
+            turn.all_reached(base + 1).await?;
+            turn.expect_bytes_of_all(operands.bytes())?;
+            operands.reduce_all(turn, base, size, &result.region(0))?;
+        }
+        return Ok(());
+    }
+    let most = (turn.half_bytes() / operands.stride).max(1);
+    // A rank without a result of its own reduces its share beside.
+    let beside = match wants {
+        Some(_) => None,
+        None => Some(Block::allocate(most.div_ceil(size) * operands.stride)?),
+    };
+    for k in 0..pieces(reduction.count, most) {
+        let first = k * most;
+        let count = most.min(reduction.count - first);
+        operands.bring(first, count, &turn.half(me, k))?;
+        let (brought, reduced) = (phase(base, 2 * k + 1), phase(base, 2 * k + 2));
+        turn.publish(brought);
+        turn.all_reached(brought).await?;
+        if k == 0 {
+            turn.expect_bytes_of_all(operands.bytes())?;
+        }
+        let mine = share(count, me, size);
+        let target = match (wants, &beside) {
+            (Some(result), _) => result.region(first + mine.start),
+            (None, Some(beside)) => beside.clone(),
+            (None, None) => unreachable!("one of the two is there"),
+        };
+        let at = |member: usize, element: usize| operands.offset(&turn.half(member, k), element);
+        reduction.fold(size, mine.len(), &target, |member| {
+            let cell = at(member, mine.start);
+            Ok(operands.of(turn, member, first + mine.start, cell, &target))
+        })?;
+        // Only this rank reads its share of its own cell.
+        if !mine.is_empty() {
+            let to = reduction.elements(at(me, mine.start), mine.len())?;
+            to.copy_from(&reduction.elements(target, mine.len())?);
+        }
+        turn.publish(reduced);
+        if let Some(result) = wants {
+            for member in super::cells::after(turn) {
+                let theirs = share(count, member, size);
+                turn.reached(member, reduced).await?;
+                if !theirs.is_empty() {
+                    let from = reduction.elements(at(member, theirs.start), theirs.len())?;
+                    result
+                        .view(first + theirs.start, theirs.len())?
+                        .copy_from(&from);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An allreduce of a short vector by many: partial results go up the tree, the result comes down.
+async fn up_and_down(
+    turn: &OperationSlot<'_>,
+    operands: Operands<'_>,
+    result: &Elements,
+    tree: &super::tree::MemberTree,
+    base: u32,
+) -> Result<()> {
+    let (me, reduction) = (turn.me(), operands.reduction);
+    let count = reduction.count;
+    operands.bring_all(turn, base)?;
+    let place = |member: usize| operands.whole(turn, member, base).clone();
+    let to = result.region(0);
+    for &child in &tree.children {
+        turn.reached(child, base + 1).await?;
+        turn.expect_bytes(child, operands.bytes())?;
+    }
+    // Own operand first, then what the children speak for: the order of ranks.
+    reduction.fold(1 + tree.children.len(), count, &to, |i| {
+        Ok(place(if i == 0 { me } else { tree.children[i - 1] }))
+    })?;
+    let mine = reduction.elements(place(me), count)?;
+    let in_result = result.view(0, count)?;
+    if let Some(parent) = tree.parent {
+        mine.copy_from(&in_result);
+        turn.publish_for(base + 1, parent);
+        turn.reached(parent, base + 2).await?;
+        in_result.copy_from(&reduction.elements(place(parent), count)?);
+    }
+    if !tree.children.is_empty() {
+        mine.copy_from(&in_result);
+    }
+    turn.publish_for_some(base + 2, tree.children.iter().copied());
+    Ok(())
+}
+
+/// Reduce-scatter: block `j`, of `counts[j]` elements, of the reduced vector to rank `j`'s `result`. In place, the operand is where the result
+/// goes.
+pub async fn reduce_scatter(
+    turn: &OperationSlot<'_>,
+    operands: Operands<'_>,
+    counts: &[usize],
+    result: &Elements,
+    base: u32,
+) -> Result<()> {
+    let (me, size, reduction) = (turn.me(), turn.size(), operands.reduction);
+    let most = (turn.half_bytes() / operands.stride / size).max(1);
+    let mine = counts[me];
+    // In place, a block is overwritten while later pieces of it are still to be brought.
+    let in_place = result.same_place(operands.own);
+    let beside = match in_place {
+        true => Some(reduction.temporary(mine)?),
+        false => None,
+    };
+    let target = beside.as_ref().unwrap_or(result);
+    let longest = counts.iter().copied().max().unwrap_or(0);
+    let my_block: usize = counts[..me].iter().sum();
+    for k in 0..pieces(longest, most) {
+        let mut block = 0;
+        for (member, &count) in counts.iter().enumerate() {
+            let first = (k * most).min(count);
+            let part = most.min(count - first);
+            if member != me {
+                let to = operands.offset(&turn.half(me, k), member * most);
+                operands.bring(block + first, part, &to)?;
+            }
+            block += count;
+        }
+        turn.publish(phase(base, k + 1));
+        turn.all_reached(phase(base, k + 1)).await?;
+        if k == 0 {
+            turn.expect_bytes_of_all(operands.bytes())?;
+        }
+        let first = (k * most).min(mine);
+        let part = most.min(mine - first);
+        reduction.fold(size, part, &target.region(first), |member| {
+            Ok(match member == me {
+                true => operands.own.region(my_block + first),
+                false => operands.offset(&turn.half(member, k), me * most),
+            })
+        })?;
+    }
+    if beside.is_some() && mine > 0 {
+        result.view(0, mine)?.copy_from(&target.view(0, mine)?);
+    }
+    Ok(())
+}
+
+/// Scan: `x0 op ... xi` to rank `i`'s `result`; exclusive: without `xi`, and rank 0's is left alone.
+pub async fn scan(
+    turn: &OperationSlot<'_>,
+    operands: Operands<'_>,
+    result: &Elements,
+    exclusive: bool,
+    base: u32,
+) -> Result<()> {
+    let (me, reduction) = (turn.me(), operands.reduction);
+    let most = (turn.half_bytes() / operands.stride).max(1);
+    let before = me + usize::from(!exclusive);
+    let room = |member, k| match operands.in_line(base) {
+        true => turn.inline_region(member).clone(),
+        false => turn.half(member, k),
+    };
+    for k in 0..pieces(reduction.count, most) {
+        let first = k * most;
+        let count = most.min(reduction.count - first);
+        if k >= 2 {
+            // Who has published piece k - 1 has read all of round k - 2.
+            turn.all_reached(phase(base, k)).await?;
+        }
+        operands.bring(first, count, &room(me, k))?;
+        turn.publish(phase(base, k + 1));
+        for member in 0..me {
+            turn.reached(member, phase(base, k + 1)).await?;
+            turn.expect_bytes(member, operands.bytes())?;
+        }
+        let target = result.region(first);
+        reduction.fold(before, count, &target, |member| {
+            Ok(operands.of(turn, member, first, room(member, k), &target))
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,387 @@
+//! Reductions by direct copy: each rank reduces its own share of the vector straight from its peers' memory, a block at a time that
+//! stays in the first-level cache, and stores the result to all who want it. Every operand is read once and no byte is copied on the way.
+//!
+//! A share is touched by the rank that reduces it and by nobody else, so working in place needs
+//! nothing more as long as all goes well. But a copy may be refused, and then all start anew
+//! through cells. Where somebody works in place there is therefore one more phase, before anybody
+//! stores to others: all have opened the others' vectors by then, and loads and stores are not
+//! refused any more; where the kernel copies, who works in place has kept a copy of its operand.
+//! The order of operands is that of the ranks, as through cells.
+
+use mica_channel::direct::PeerBuffer;
+use mica_channel::memory::{Block, Region, Shape, View};
+
+use super::group::OperationSlot;
+use super::offers::{
+    BufferAccess, BufferSide, CellFallback, DirectOutcome, OfferedBuffer, access_to, access_to_all,
+    any_in_place, describe_operands, open, settle,
+};
+use super::operands::share;
+use super::reduce_cells::Operands;
+use crate::collective::place::Elements;
+use crate::error::{Error, Result};
+
+/// Bytes reduced at a time where peers are read by loads: the result stays in a first-level cache until it is stored to all.
+const BLOCK: usize = 16 << 10;
+
+/// The same where the kernel copies: a system call for each block and peer.
+const BLOCK_BY_ADDRESS: usize = 64 << 10;
+
+/// What all ranks know alike of an operation.
+#[derive(Debug, Clone, Copy)]
+pub struct AgreedTerms {
+    /// All ranks can be reached by address.
+    pub by_address: bool,
+    /// The phase that came before.
+    pub base: u32,
+}
+
+/// Everybody's vectors, as this rank reaches them.
+struct Vectors {
+    /// Operands; `None`: this rank's own.
+    sources: Vec<Option<PeerBuffer>>,
+    /// Copies of blocks that cannot be read in place, one for each rank.
+    copies: Option<Region>,
+    /// Bytes of a block.
+    block: usize,
+    own: Region,
+}
+
+impl Vectors {
+    /// Opens the operands, of which this rank's own is at `own`; all have `bytes` bytes.
+    fn open(turn: &OperationSlot<'_>, own: Region, bytes: usize, stride: usize) -> Result<Vectors> {
+        let me = turn.me();
+        let sources = (0..turn.size())
+            .map(|member| match member == me {
+                true => Ok(None),
+                false => open(turn, member, BufferSide::Send, bytes).map(Some),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let by_address = sources.iter().flatten().any(|source| !source.is_window());
+        let block = if by_address { BLOCK_BY_ADDRESS } else { BLOCK };
+        let block = (block / stride).max(1) * stride;
+        let copies = match by_address {
+            true => Some(Block::allocate(turn.size() * block)?),
+            false => None,
+        };
+        Ok(Vectors {
+            sources,
+            copies,
+            block,
+            own,
+        })
+    }
+
+    /// `bytes` bytes of a member's operand at `position`, to be read.
+    fn operand(&self, member: usize, position: usize, bytes: usize) -> Result<Region> {
+        let Some(source) = &self.sources[member] else {
+            return Ok(self.own.offset(position as isize));
+        };
+        if let Some(region) = source.region(position, bytes) {
+            return Ok(region);
+        }
+        let copies = self
+            .copies
+            .as_ref()
+            .expect("made where a source is no window");
+        let copy = copies.offset((member * self.block) as isize);
+        source.load(position, &plain(&copy, bytes), 0, bytes)?;
+        Ok(copy)
+    }
+}
+
+fn plain(region: &Region, bytes: usize) -> View {
+    region.clone().view(Shape::Contiguous { bytes })
+}
+
+/// The blocks, of `block` bytes at most, of a range of bytes.
+fn blocks(range: std::ops::Range<usize>, block: usize) -> impl Iterator<Item = (usize, usize)> {
+    let end = range.end;
+    range
+        .step_by(block)
+        .map(move |at| (at, block.min(end - at)))
+}
+
+/// What all know of an operation once everybody has described its vectors.
+struct VectorAccess {
+    /// The phase that it ended with.
+    base: u32,
+    /// Somebody's result goes where its operand is.
+    in_place: bool,
+    /// A copy of this rank's operand, where it may be overwritten before all is sure.
+    kept: Option<Elements>,
+}
+
+/// Says what this rank has, and waits for what the others have. `None` where not all can be
+/// reached. `result`: where this rank's result is to go.
+async fn meet(
+    turn: &OperationSlot<'_>,
+    offers: &(OfferedBuffer, OfferedBuffer),
+    operands: &Operands<'_>,
+    (result, targets): (Option<&Elements>, std::ops::Range<usize>),
+    way: AgreedTerms,
+) -> Result<Option<VectorAccess>> {
+    let bytes = operands.bytes();
+    let mine = result.is_some_and(|result| result.same_place(operands.own));
+    describe_operands(turn, &offers.0, &offers.1, bytes, mine);
+    let base = way.base + 1;
+    turn.publish(base);
+    turn.all_reached(base).await?;
+    turn.expect_bytes_of_all(bytes)?;
+    let read = access_to_all(turn, BufferSide::Send);
+    let written = match targets.is_empty() {
+        true => BufferAccess::Window,
+        false => access_to(turn, BufferSide::Receive, targets),
+    };
+    let access = read.min(written);
+    if access == BufferAccess::None {
+        return Ok(None);
+    }
+    let kept = match mine && access == BufferAccess::ByAddress {
+        true => {
+            let kept = Block::allocate(bytes)?;
+            plain(&kept, bytes).copy_from(&plain(&operands.own.region(0), bytes));
+            Some(Elements::new(kept, &operands.reduction.datatype))
+        }
+        false => None,
+    };
+    Ok(Some(VectorAccess {
+        base,
+        in_place: any_in_place(turn),
+        kept,
+    }))
+}
+
+impl VectorAccess {
+    /// Before anybody stores to others: where somebody works in place, all wait here until all
+    /// have `opened` what they need. False if one has not, and cells are to do it after this
+    /// phase.
+    async fn may_store<T>(&mut self, turn: &OperationSlot<'_>, opened: &Result<T>) -> Result<bool> {
+        if !self.in_place {
+            return Ok(true);
+        }
+        self.base += 1;
+        if let Err(Error::Unreachable { .. }) = opened {
+            turn.refuse();
+        }
+        turn.publish(self.base);
+        turn.all_reached(self.base).await?;
+        Ok(!turn.has_any_refused())
+    }
+}
+
+/// This rank is done with the others' vectors; waits until they are with its own.
+async fn part(
+    turn: &OperationSlot<'_>,
+    met: VectorAccess,
+    outcome: Result<()>,
+) -> Result<DirectOutcome> {
+    let (base, outcome) = (met.base + 1, settle(turn, outcome));
+    // After an error, too: the others wait for this rank.
+    turn.publish(base);
+    turn.all_reached(base).await?;
+    outcome?;
+    Ok(match turn.has_any_refused() {
+        false => DirectOutcome::Directly,
+        true => DirectOutcome::Not(CellFallback {
+            base,
+            among: None,
+            operand: met.kept,
+        }),
+    })
+}
+
+/// Allreduce, or reduce to `root`; as [`reduce`](super::reduce_cells::reduce).
+///
+/// # Errors
+/// When another rank has called something else or takes part with another amount.
+pub async fn reduce(
+    turn: &OperationSlot<'_>,
+    operands: Operands<'_>,
+    result: Option<&Elements>,
+    root: Option<usize>,
+    way: AgreedTerms,
+) -> Result<DirectOutcome> {
+    let (me, size, bytes) = (turn.me(), turn.size(), operands.bytes());
+    let own = operands.own.region(0);
+    let mine = result.filter(|_| root.is_none_or(|root| root == me));
+    let source = OfferedBuffer::of(turn, own.address(), bytes, way.by_address);
+    let offers = match mine {
+        Some(result) => {
+            let target = result.region(0).address();
+            (
+                source,
+                OfferedBuffer::of(turn, target, bytes, way.by_address),
+            )
+        }
+        None => (source, OfferedBuffer::NONE),
+    };
+    let targets = || root.map_or(0..size, |root| root..root + 1);
+    let Some(mut met) = meet(turn, &offers, &operands, (mine, targets()), way).await? else {
+        return Ok(DirectOutcome::not(way.base + 1));
+    };
+    let open_all = || -> Result<_> {
+        let vectors = Vectors::open(turn, own.clone(), bytes, operands.stride)?;
+        let others = targets()
+            .filter(|&member| member != me)
+            .map(|member| open(turn, member, BufferSide::Receive, bytes))
+            .collect::<Result<Vec<_>>>()?;
+        Ok((vectors, others))
+    };
+    let opened = open_all();
+    if !met.may_store(turn, &opened).await? {
+        return Ok(DirectOutcome::not(met.base));
+    }
+    let work = || -> Result<()> {
+        let (vectors, others) = opened?;
+        // In place, the result must not overwrite the operand that is still to be read; a rank without a result has no place for it.
+        let beside = match mine {
+            Some(result) if !result.same_place(operands.own) => None,
+            _ => Some(Block::allocate(vectors.block)?),
+        };
+        let range = share(operands.reduction.count, me, size);
+        let range = range.start * operands.stride..range.end * operands.stride;
+        for (at, len) in blocks(range, vectors.block) {
+            let target = match (&beside, mine) {
+                (Some(beside), _) => beside.clone(),
+                (None, Some(result)) => result.region(0).offset(at as isize),
+                (None, None) => unreachable!("without a result there is memory beside"),
+            };
+            let count = len / operands.stride;
+            operands.reduction.fold(size, count, &target, |member| {
+                vectors.operand(member, at, len)
+            })?;
+            let reduced = plain(&target, len);
+            if let (Some(_), Some(result)) = (&beside, mine) {
+                plain(&result.region(0).offset(at as isize), len).copy_from(&reduced);
+            }
+            for other in &others {
+                other.store(at, &reduced, 0, len)?;
+            }
+        }
+        Ok(())
+    };
+    let outcome = work();
+    part(turn, met, outcome).await
+}
+
+/// Reduce-scatter; as [`reduce_scatter`](super::reduce_cells::reduce_scatter).
+///
+/// # Errors
+/// As [`reduce`].
+pub async fn reduce_scatter(
+    turn: &OperationSlot<'_>,
+    operands: Operands<'_>,
+    counts: &[usize],
+    result: &Elements,
+    way: AgreedTerms,
+) -> Result<DirectOutcome> {
+    let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
+    let own = operands.own.region(0);
+    let source = OfferedBuffer::of(turn, own.address(), bytes, way.by_address);
+    let offers = (source, OfferedBuffer::NONE);
+    // Nobody stores to others, and what is in place is not overwritten before all are done.
+    let Some(met) = meet(turn, &offers, &operands, (None, 0..0), way).await? else {
+        return Ok(DirectOutcome::not(way.base + 1));
+    };
+    let first: usize = counts[..me].iter().sum();
+    let mine = counts[me] * stride;
+    // In place, the result lies where others have still to read.
+    let beside = match result.same_place(operands.own) {
+        true => Some(Block::allocate(mine)?),
+        false => None,
+    };
+    let target = beside.clone().unwrap_or_else(|| result.region(0));
+    let work = || -> Result<()> {
+        let vectors = Vectors::open(turn, own.clone(), bytes, stride)?;
+        let range = first * stride..first * stride + mine;
+        for (at, len) in blocks(range, vectors.block) {
+            let to = target.offset((at - first * stride) as isize);
+            operands.reduction.fold(size, len / stride, &to, |member| {
+                vectors.operand(member, at, len)
+            })?;
+        }
+        Ok(())
+    };
+    let outcome = work();
+    let done = part(turn, met, outcome).await?;
+    if let (Some(beside), DirectOutcome::Directly) = (beside, &done) {
+        plain(&result.region(0), mine).copy_from(&plain(&beside, mine));
+    }
+    Ok(done)
+}
+
+/// Scan; as [`scan`](super::reduce_cells::scan). Each rank computes its share of everybody's
+/// result.
+///
+/// # Errors
+/// As [`reduce`].
+pub async fn scan(
+    turn: &OperationSlot<'_>,
+    operands: Operands<'_>,
+    result: &Elements,
+    exclusive: bool,
+    way: AgreedTerms,
+) -> Result<DirectOutcome> {
+    let (me, size, bytes, stride) = (turn.me(), turn.size(), operands.bytes(), operands.stride);
+    let own = operands.own.region(0);
+    let to = result.region(0);
+    let offers = (
+        OfferedBuffer::of(turn, own.address(), bytes, way.by_address),
+        OfferedBuffer::of(turn, to.address(), bytes, way.by_address),
+    );
+    let Some(mut met) = meet(turn, &offers, &operands, (Some(result), 0..size), way).await? else {
+        return Ok(DirectOutcome::not(way.base + 1));
+    };
+    let reduction = operands.reduction;
+    let open_all = || -> Result<_> {
+        let vectors = Vectors::open(turn, own.clone(), bytes, stride)?;
+        let targets = (0..size)
+            .map(|member| match member == me {
+                true => Ok(None),
+                false => open(turn, member, BufferSide::Receive, bytes).map(Some),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok((vectors, targets))
+    };
+    let opened = open_all();
+    if !met.may_store(turn, &opened).await? {
+        return Ok(DirectOutcome::not(met.base));
+    }
+    let work = || -> Result<()> {
+        let (vectors, targets) = opened?;
+        let store = |member: usize, at: usize, from: &View| -> Result<()> {
+            match &targets[member] {
+                None => drop(plain(&to.offset(at as isize), from.len()).copy_from(from)),
+                Some(target) => target.store(at, from, 0, from.len())?,
+            }
+            Ok(())
+        };
+        // What has been reduced so far, and room for the next.
+        let mut so_far = Block::allocate(vectors.block)?;
+        let mut next = Block::allocate(vectors.block)?;
+        let range = share(reduction.count, me, size);
+        for (at, len) in blocks(range.start * stride..range.end * stride, vectors.block) {
+            for member in 0..size {
+                let operand = vectors.operand(member, at, len)?;
+                plain(&next, len).copy_from(&plain(&operand, len));
+                if member > 0 {
+                    if exclusive {
+                        store(member, at, &plain(&so_far, len))?;
+                    }
+                    let count = len / stride;
+                    reduction
+                        .op
+                        .apply(&so_far, &next, count, &reduction.datatype)?;
+                }
+                std::mem::swap(&mut so_far, &mut next);
+                if !exclusive {
+                    store(member, at, &plain(&so_far, len))?;
+                }
+            }
+        }
+        Ok(())
+    };
+    let outcome = work();
+    part(turn, met, outcome).await
+}

@@ -1,0 +1,357 @@
+//! Where the parts of a buffer lie, for others who copy from or to them.
+
+use mica_channel::memory::{Block, Region, View};
+
+use super::group::OperationSlot;
+use super::offers::{
+    BufferAccess, Division, OfferedBuffer, describe_parts, division, span_of, words_to_send,
+};
+use super::parts::{Parts, RootBuffer};
+use crate::error::Result;
+
+/// A stretch of memory that holds the parts of a buffer, each in one piece.
+#[derive(Debug)]
+pub struct PartsSpan {
+    /// Its first byte and its length; `None` where the parts do not make up one stretch without gaps.
+    place: Option<(usize, usize)>,
+    starts: Starts,
+    /// What the parts were packed to.
+    staged: Option<Region>,
+}
+
+/// Where the parts of a span begin, from its first byte on.
+#[derive(Debug, PartialEq, Eq)]
+enum Starts {
+    /// The next so many bytes after the one before.
+    Every(usize),
+    /// Each somewhere.
+    Each(Vec<u64>),
+}
+
+impl PartsSpan {
+    /// The span of what a root has: for others to read, or to write if it is `to_root`.
+    ///
+    /// # Errors
+    /// As for [`of`](Self::of).
+    pub fn of_root(buffer: RootBuffer<'_>, ranks: usize, to_root: bool) -> Result<PartsSpan> {
+        let whole = match buffer {
+            RootBuffer::Whole(view) => view.as_contiguous().map(|place| (place, 0)),
+            RootBuffer::Parts(parts) => parts.stretch()?.map(|place| (place, parts.longest())),
+        };
+        match (whole, buffer) {
+            (Some((place, every)), _) => Ok(PartsSpan {
+                place: Some(place),
+                starts: Starts::Every(every),
+                staged: None,
+            }),
+            (None, RootBuffer::Whole(view)) => PartsSpan::of(std::slice::from_ref(view), !to_root),
+            (None, RootBuffer::Parts(parts)) => PartsSpan::of(&parts.views(ranks)?, !to_root),
+        }
+    }
+
+    /// Bytes that [`tell`](Self::tell) writes.
+    pub const ANNOUNCED_BYTES: usize = size_of::<u64>();
+
+    /// The span of `parts`. Where they are not in one piece each, or do not lie side by side, they are packed if that is `allowed`: so
+    /// others may read, but not write them. (What lies in gaps is not this operation's: another thread may use it.)
+    ///
+    /// # Errors
+    /// When memory for packing cannot be had.
+    pub fn of(parts: &[View], allowed: bool) -> Result<PartsSpan> {
+        let total: usize = parts.iter().map(View::len).sum();
+        if let Some(span) = PartsSpan::in_place(parts, total) {
+            return Ok(span);
+        }
+        if !allowed {
+            return Ok(PartsSpan {
+                place: None,
+                starts: Starts::Every(0),
+                staged: None,
+            });
+        }
+        let staged = Block::allocate(total)?;
+        let mut starts = Vec::with_capacity(parts.len());
+        let mut at = 0;
+        for part in parts {
+            part.pack_to(0, &staged.offset(at as isize), part.len());
+            starts.push(at as u64);
+            at += part.len();
+        }
+        Ok(PartsSpan {
+            place: Some((staged.address(), total)),
+            starts: Starts::Each(starts),
+            staged: Some(staged),
+        })
+    }
+
+    fn in_place(parts: &[View], total: usize) -> Option<PartsSpan> {
+        let places: Vec<(usize, usize)> = parts
+            .iter()
+            .map(|part| match part.is_empty() {
+                true => Some((usize::MAX, 0)),
+                false => part.as_contiguous(),
+            })
+            .collect::<Option<_>>()?;
+        let first = places.iter().map(|&(at, _)| at).min()?;
+        let last = places
+            .iter()
+            .filter(|&&(_, bytes)| bytes > 0)
+            .map(|&(at, bytes)| at + bytes)
+            .max();
+        let Some(last) = last else {
+            return Some(PartsSpan {
+                place: Some((0, 0)),
+                starts: Starts::Every(0),
+                staged: None,
+            });
+        };
+        // Parts that overlap could hide a gap: parts that are read may.
+        let mut in_order = places.clone();
+        in_order.sort_unstable();
+        let mut end = first;
+        for &(at, bytes) in in_order.iter().filter(|&&(_, bytes)| bytes > 0) {
+            if at > end {
+                return None;
+            }
+            end = end.max(at + bytes);
+        }
+        debug_assert!(end == last && total >= last - first);
+        let start = |&(at, bytes): &(usize, usize)| if bytes == 0 { 0 } else { at - first };
+        Some(PartsSpan {
+            place: Some((first, last - first)),
+            starts: Starts::Each(places.iter().map(|place| start(place) as u64).collect()),
+            staged: None,
+        })
+    }
+
+    /// Its length; 0 if there is none.
+    pub fn bytes(&self) -> usize {
+        self.place.map_or(0, |(_, bytes)| bytes)
+    }
+
+    /// Offers it to others, for as long as the offer and the span live.
+    pub fn offer(&self, turn: &OperationSlot<'_>, by_address: bool) -> OfferedBuffer {
+        debug_assert!(self.staged.is_none() || self.place.is_some());
+        match self.place {
+            None => OfferedBuffer::NONE,
+            Some((_, 0)) => OfferedBuffer::EMPTY,
+            Some((address, bytes)) => OfferedBuffer::of(turn, address, bytes, by_address),
+        }
+    }
+
+    /// Writes where the part of `member` begins to `to`.
+    pub fn tell(&self, member: usize, to: &Region) {
+        let start = match &self.starts {
+            Starts::Every(bytes) => (member * bytes) as u64,
+            Starts::Each(starts) => starts[member],
+        };
+        to.write_bytes(&start.to_ne_bytes());
+    }
+
+    /// What was told.
+    pub fn told(from: &Region) -> usize {
+        let mut bytes = [0; PartsSpan::ANNOUNCED_BYTES];
+        from.read_bytes(&mut bytes);
+        u64::from_ne_bytes(bytes) as usize
+    }
+}
+
+/// The parts of a buffer that others read, each its own.
+#[derive(Debug)]
+pub enum OfferedParts {
+    /// Nobody can reach them.
+    None,
+    /// They lie one after the other in so many bytes, all as long.
+    Even(OfferedBuffer, usize),
+    /// They lie side by side, or were packed so.
+    Stretch(PartsSpan, OfferedBuffer),
+    /// There are gaps, but each can be reached by loads; with their lengths.
+    Each(Vec<(OfferedBuffer, usize)>),
+}
+
+/// A part that a member has offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OfferedPart {
+    /// What it is opened by, or the stretch that it lies in.
+    pub words: [u64; 2],
+    /// Where it begins in there.
+    pub at: usize,
+    /// Bytes of what is opened.
+    pub bytes: usize,
+}
+
+/// Bytes that are told of a part that is offered by itself: words and length.
+const ANNOUNCED_BYTES_EACH: usize = 3 * size_of::<u64>();
+
+impl OfferedParts {
+    /// Those of `parts`, for as long as this lives. To be [told](Self::tell) of.
+    ///
+    /// # Errors
+    /// When memory for packing cannot be had.
+    pub fn of(turn: &OperationSlot<'_>, parts: &Parts, by_address: bool) -> Result<OfferedParts> {
+        if let Some((address, bytes)) = parts.stretch()? {
+            let offer = match bytes {
+                0 => OfferedBuffer::EMPTY,
+                _ => OfferedBuffer::of(turn, address, bytes, by_address),
+            };
+            return Ok(OfferedParts::Even(offer, bytes));
+        }
+        if turn.size() * PartsSpan::ANNOUNCED_BYTES > turn.team().cell_bytes() {
+            return Ok(OfferedParts::None);
+        }
+        let views = parts.views(turn.size())?;
+        let span = match PartsSpan::in_place(&views, parts.total()) {
+            Some(span) => span,
+            None => match OfferedParts::each(turn, &views) {
+                Some(each) => return Ok(each),
+                None => PartsSpan::of(&views, true)?,
+            },
+        };
+        let offer = span.offer(turn, by_address);
+        Ok(OfferedParts::Stretch(span, offer))
+    }
+
+    /// Each for itself; `None` if one is out of reach of loads.
+    fn each(turn: &OperationSlot<'_>, parts: &[View]) -> Option<OfferedParts> {
+        if parts.len() * ANNOUNCED_BYTES_EACH > turn.team().cell_bytes() {
+            return None;
+        }
+        let offer = |part: &View| match part.as_contiguous() {
+            _ if part.is_empty() => Some((OfferedBuffer::EMPTY, 0)),
+            Some((address, bytes)) => Some((OfferedBuffer::of(turn, address, bytes, false), bytes)),
+            None => None,
+        };
+        let offers: Vec<_> = parts.iter().map(offer).collect::<Option<_>>()?;
+        let are_windows = offers
+            .iter()
+            .all(|(o, _)| o.access() == BufferAccess::Window);
+        are_windows.then_some(OfferedParts::Each(offers))
+    }
+
+    /// Puts what others are to know where they find it, to be published next.
+    pub fn tell(&self, turn: &OperationSlot<'_>) {
+        let others = || super::cells::after(turn);
+        match self {
+            OfferedParts::None => describe_parts(turn, Division::Told, &OfferedBuffer::NONE, 0),
+            OfferedParts::Even(offer, bytes) => {
+                describe_parts(turn, Division::Even, offer, *bytes);
+            }
+            OfferedParts::Stretch(span, offer) => {
+                describe_parts(turn, Division::Told, offer, span.bytes());
+                others().for_each(|member| {
+                    span.tell(
+                        member,
+                        &place(turn, turn.me(), member, PartsSpan::ANNOUNCED_BYTES),
+                    );
+                });
+            }
+            OfferedParts::Each(offers) => {
+                // All are windows.
+                describe_parts(turn, Division::Each, &OfferedBuffer::EMPTY, 0);
+                others().for_each(|member| {
+                    let (offer, bytes) = &offers[member];
+                    let [a, b] = offer.words();
+                    let words = [a, b, *bytes as u64].map(u64::to_ne_bytes);
+                    place(turn, turn.me(), member, ANNOUNCED_BYTES_EACH)
+                        .write_bytes(words.as_flattened());
+                });
+            }
+        }
+    }
+}
+
+impl OfferedPart {
+    /// This rank's part of what `member` has told of.
+    pub fn of(turn: &OperationSlot<'_>, member: usize) -> OfferedPart {
+        let stretch = |at: usize| OfferedPart {
+            words: words_to_send(turn, member),
+            at,
+            bytes: span_of(turn, member),
+        };
+        match division(turn, member) {
+            Division::Told => {
+                return stretch(PartsSpan::told(&place(
+                    turn,
+                    member,
+                    turn.me(),
+                    PartsSpan::ANNOUNCED_BYTES,
+                )));
+            }
+            Division::Even => return stretch(span_of(turn, member) / turn.size() * turn.me()),
+            Division::Each => {}
+        }
+        let mut told = [0; ANNOUNCED_BYTES_EACH];
+        place(turn, member, turn.me(), ANNOUNCED_BYTES_EACH).read_bytes(&mut told);
+        let (words, _) = told.as_chunks();
+        let word = |i: usize| u64::from_ne_bytes(words[i]);
+        OfferedPart {
+            words: [word(0), word(1)],
+            at: 0,
+            bytes: word(2) as usize,
+        }
+    }
+}
+
+/// Where `teller` puts so many bytes for `member`.
+fn place(turn: &OperationSlot<'_>, teller: usize, member: usize, bytes: usize) -> Region {
+    turn.cell(teller).offset((member * bytes) as isize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mica_channel::memory::Shape;
+
+    fn parts(region: &Region, places: &[(usize, usize)]) -> Vec<View> {
+        places
+            .iter()
+            .map(|&(at, bytes)| region.offset(at as isize).view(Shape::Contiguous { bytes }))
+            .collect()
+    }
+
+    #[test]
+    fn parts_side_by_side_are_one_stretch() {
+        let region = Block::allocate(100).unwrap();
+        let span = PartsSpan::of(
+            &parts(&region, &[(30, 10), (10, 20), (50, 0), (40, 5)]),
+            false,
+        )
+        .unwrap();
+        assert_eq!(span.place, Some((region.address() + 10, 35)));
+        assert_eq!(span.starts, Starts::Each(vec![20, 0, 0, 30]));
+        assert!(span.staged.is_none());
+    }
+
+    #[test]
+    fn parts_with_gaps_are_packed_or_refused() {
+        let region = Block::allocate(100).unwrap();
+        region.write_bytes(&(0..100).collect::<Vec<u8>>());
+        let gaps = parts(&region, &[(60, 2), (10, 3)]);
+        assert_eq!(PartsSpan::of(&gaps, false).unwrap().place, None);
+        let span = PartsSpan::of(&gaps, true).unwrap();
+        assert_eq!(span.starts, Starts::Each(vec![0, 2]));
+        let mut bytes = [0; 5];
+        span.staged.unwrap().read_bytes(&mut bytes);
+        assert_eq!(bytes, [60, 61, 10, 11, 12]);
+    }
+
+    #[test]
+    fn parts_that_overlap_cover_what_they_cover() {
+        let region = Block::allocate(100).unwrap();
+        let span = PartsSpan::of(&parts(&region, &[(0, 10), (5, 10), (5, 2)]), false).unwrap();
+        assert_eq!(span.bytes(), 15);
+        let span = PartsSpan::of(&parts(&region, &[(0, 10), (5, 2), (11, 2)]), false).unwrap();
+        assert_eq!(span.place, None);
+        assert_eq!(PartsSpan::of(&[], false).unwrap().bytes(), 0);
+    }
+
+    #[test]
+    fn what_is_told_is_heard() {
+        let region = Block::allocate(100).unwrap();
+        let span = PartsSpan::of(&parts(&region, &[(8, 8), (0, 8)]), false).unwrap();
+        let (a, b) = (Block::allocate(8).unwrap(), Block::allocate(8).unwrap());
+        span.tell(0, &a);
+        span.tell(1, &b);
+        assert_eq!((PartsSpan::told(&a), PartsSpan::told(&b)), (8, 0));
+    }
+}

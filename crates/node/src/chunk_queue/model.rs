@@ -1,0 +1,65 @@
+//! loom models: each chunk is one claimant's, and who sees the job settled sees all of its work, abandoned or not.
+
+use super::*;
+use crate::sync::UnsafeCell;
+use loom::sync::Arc;
+
+struct Job {
+    claims: ChunkQueue,
+    data: [UnsafeCell<u32>; 2],
+}
+// SAFETY: the model under test orders the accesses; loom reports it when it does not.
+unsafe impl Sync for Job {}
+
+fn job() -> Arc<Job> {
+    Arc::new(Job {
+        claims: ChunkQueue::new(2),
+        data: [UnsafeCell::new(0), UnsafeCell::new(0)],
+    })
+}
+
+fn work(job: &Job) -> u32 {
+    let mut last = 0;
+    while let Some(chunk) = job.claims.claim() {
+        // SAFETY: the chunk is ours until we settle it.
+        job.data[chunk as usize].with_mut(|d| unsafe { *d += 1 });
+        last += u32::from(job.claims.settle());
+    }
+    last
+}
+
+#[test]
+fn a_settled_job_is_done_once_and_seen_whole() {
+    loom::model(|| {
+        let job = job();
+        let theirs = job.clone();
+        let helper = loom::thread::spawn(move || work(&theirs));
+        let mine = work(&job);
+        while !job.claims.is_settled() {
+            loom::thread::yield_now();
+        }
+        for data in &job.data {
+            // SAFETY: settled, so nobody writes any more.
+            data.with(|d| assert_eq!(unsafe { *d }, 1));
+        }
+        assert_eq!(mine + helper.join().expect("helper"), 1, "one call settles");
+    });
+}
+
+#[test]
+fn after_abandoning_nobody_touches_the_memory() {
+    loom::model(|| {
+        let job = job();
+        let theirs = job.clone();
+        let helper = loom::thread::spawn(move || work(&theirs));
+        let mine = u32::from(job.claims.abandon());
+        while !job.claims.is_settled() {
+            loom::thread::yield_now();
+        }
+        for data in &job.data {
+            // SAFETY: as above; loom would report a write of the helper that is still to come.
+            data.with_mut(|d| unsafe { *d = 7 });
+        }
+        assert_eq!(mine + helper.join().expect("helper"), 1, "one call settles");
+    });
+}

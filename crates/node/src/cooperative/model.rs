@@ -1,0 +1,52 @@
+//! loom model: two sides never take the same unit, and leave none.
+
+use super::*;
+use loom::sync::Arc;
+
+#[test]
+fn every_unit_is_taken_once() {
+    const LEN: usize = 2 * PIECE_MIN as usize * UNIT + 1;
+    loom::model(|| {
+        let split = Arc::new(CooperativeCopy::new());
+        let theirs = split.clone();
+        let back = loom::thread::spawn(move || {
+            let mut sum = 0;
+            while let Some(piece) = theirs.take(CopyEnd::Back, LEN) {
+                sum += piece.len();
+            }
+            sum
+        });
+        let mut sum = 0;
+        let mut last = 0;
+        while let Some(piece) = split.take(CopyEnd::Front, LEN) {
+            assert_eq!(piece.start, last);
+            last = piece.end;
+            sum += piece.len();
+        }
+        assert_eq!(sum + back.join().expect("back"), LEN);
+    });
+}
+
+/// One side answers while the other gives up: what counts is the same for both, and what was written before an answer of yes is
+/// seen by who takes it.
+#[test]
+fn the_first_answer_counts_for_both() {
+    loom::model(|| {
+        let split = Arc::new(CooperativeCopy::new());
+        let written = Arc::new(loom::cell::UnsafeCell::new(0));
+        let (theirs, place) = (split.clone(), written.clone());
+        let peer = loom::thread::spawn(move || {
+            // SAFETY: the other thread reads after the answer only: this is what the model checks.
+            place.with_mut(|value| unsafe { *value = 1 });
+            theirs.confirm(CopyEnd::Front, true);
+            theirs.confirmed(CopyEnd::Front).expect("answered")
+        });
+        let seen = split.give_up(CopyEnd::Front);
+        if seen {
+            // SAFETY: the peer writes before its answer.
+            written.with(|value| assert_eq!(unsafe { *value }, 1));
+        }
+        assert_eq!(split.confirmed(CopyEnd::Front), Some(seen));
+        assert_eq!(peer.join().expect("peer"), seen);
+    });
+}
