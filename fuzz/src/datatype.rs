@@ -8,7 +8,8 @@ use mica_mpi::{Error, Result};
 
 use crate::reader::Reader;
 
-/// Old types to begin with: of each size, with padding, of two parts, and one without external size.
+/// Old types to begin with: of each size, with padding, of two parts, and one without external
+/// size.
 const NAMED: [u32; 14] = [
     c::BYTE,
     c::CHAR,
@@ -116,7 +117,8 @@ fn order(calls: &mut Reader) -> i32 {
     }
 }
 
-/// Lengths of blocks and their displacements; more than the 32 that layouts merge into their parents, too.
+/// Lengths of blocks and their displacements; more than the 32 that layouts merge into their
+/// parents, too.
 fn blocks(calls: &mut Reader) -> (Vec<i64>, Vec<i64>) {
     let displacements = calls.integers(40);
     let lengths = displacements.iter().map(|_| calls.integer()).collect();
@@ -282,7 +284,8 @@ fn check_packing(datatype: &Datatype, calls: &mut Reader) {
     Datatype::free(handle).expect("a derived datatype");
 }
 
-/// Displacement of the first byte of `count` elements, and how many bytes they span; `None` if that is too much.
+/// Displacement of the first byte of `count` elements, and how many bytes they span; `None` if that
+/// is too much.
 fn reach(datatype: &Datatype, count: i64) -> Option<(i64, usize)> {
     if count == 0 || datatype.size() == 0 {
         return Some((0, 0));
@@ -293,7 +296,8 @@ fn reach(datatype: &Datatype, count: i64) -> Option<(i64, usize)> {
     (span <= BUFFER_MAX && low > i64::MIN).then_some((low, span as usize))
 }
 
-/// What was packed in the external representation is unpacked again; values that it cannot hold are errors.
+/// What was packed in the external representation is unpacked again; values that it cannot hold are
+/// errors.
 fn check_external(from: &Region, to: &Region, count: i64, handle: u32) {
     const REP: &str = "external32";
     let size = external_size(REP, count, handle).expect("a small size");

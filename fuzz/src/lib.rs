@@ -1,5 +1,5 @@
-//! Fuzz targets: each takes any bytes, gives them to code that reads what others wrote, and panics when an invariant
-//! is violated.
+//! Fuzz targets: each takes any bytes, gives them to code that reads what others wrote, and panics
+//! when an invariant is violated.
 //!
 //! | target | code under test | invariant besides "no panic" |
 //! |---|---|---|
@@ -13,9 +13,9 @@
 //! | `info` | info objects (`mica_mpi::info`) | the same answers as a plain list of pairs |
 //! | `datatype` | datatype constructors, contents, pack, external32 (`mica_mpi::datatype`) | contents rebuild the same datatype; unpack is the inverse of pack |
 //!
-//! `corpus/TARGET` has inputs that reach each target's branches, and every input that ever failed. `tests/short.rs`
-//! runs all of it, and mutations of it that are the same in each run. [`fuzz_targets`](../fuzz_targets) gives the same
-//! functions to cargo-fuzz.
+//! `corpus/TARGET` has inputs that reach each target's branches, and every input that ever failed.
+//! `tests/short.rs` runs all of it, and mutations of it that are the same in each run.
+//! [`fuzz_targets`](../fuzz_targets) gives the same functions to cargo-fuzz.
 #![forbid(unsafe_code)]
 
 mod agent;

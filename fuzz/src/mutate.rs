@@ -1,4 +1,5 @@
-//! Mutations of inputs that are the same in each run: what `tests/short.rs` tries besides the corpus.
+//! Mutations of inputs that are the same in each run: what `tests/short.rs` tries besides the
+//! corpus.
 
 /// Sebastiano Vigna's SplitMix64: small, and good enough to pick bytes.
 #[derive(Debug, Clone)]

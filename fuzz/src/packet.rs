@@ -1,5 +1,5 @@
-//! The packets between engines. A peer's memory is trusted less than its program: every bit pattern decodes to
-//! something, and what it decodes to is stable.
+//! The packets between engines. A peer's memory is trusted less than its program: every bit pattern
+//! decodes to something, and what it decodes to is stable.
 
 use mica_channel::shm::{INLINE, Packet};
 use mica_protocol::packet::{self, CELLS, CELLS_MAX};

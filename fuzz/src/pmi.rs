@@ -1,4 +1,5 @@
-//! What comes from process managers: PMI-1, PMI-2, and the endpoint records that ranks leave with them.
+//! What comes from process managers: PMI-1, PMI-2, and the endpoint records that ranks leave with
+//! them.
 
 use mica_bootstrap::endpoint_record::EndpointRecord;
 use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};

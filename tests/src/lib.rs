@@ -2,8 +2,9 @@
 //! with its `mpicc`, runs jobs under a watchdog, and reads the test list (MPICH's habit: program,
 //! ranks, arguments, environment, one line each).
 //!
-//! `MICA_PREFIX` names the installed tree (default `target/dist`). The programs are portable, so the
-//! prefix of another MPI works as well; that is how they were checked before the library existed.
+//! `MICA_PREFIX` names the installed tree (default `target/dist`). The programs are portable, so
+//! the prefix of another MPI works as well; that is how they were checked before the library
+//! existed.
 //!
 //! Tests assert what happened, never how fast: the watchdog's limit is only there to end a hang.
 

@@ -18,7 +18,8 @@ pub struct Entry {
     pub ranks: Vec<u32>,
     /// The watchdog's limit.
     pub timeout: Duration,
-    /// If set, the run must fail, and its output contain this word, or all of these with commas between.
+    /// If set, the run must fail, and its output contain this word, or all of these with commas
+    /// between.
     pub fail: Option<String>,
     /// Run again with process_vm_readv and process_vm_writev refused?
     pub nocma: bool,

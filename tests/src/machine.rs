@@ -1,8 +1,8 @@
-//! A machine of its own for launchers of others: namespaces with a loopback interface and nothing else, in which they may
-//! listen and connect as they like, and a one-machine Slurm if wanted.
+//! A machine of its own for launchers of others: namespaces with a loopback interface and nothing
+//! else, in which they may listen and connect as they like, and a one-machine Slurm if wanted.
 //!
-//! Everything in it ends with the first process in it, which ends when the test does, however that happens: it waits for the end
-//! of its standard input.
+//! Everything in it ends with the first process in it, which ends when the test does, however that
+//! happens: it waits for the end of its standard input.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -21,7 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The namespaces, by the names that unshare and nsenter share.
 const NAMESPACES: [&str; 5] = ["--net", "--uts", "--ipc", "--mount", "--pid"];
 
-/// What the first process runs. A /dev/shm of its own, where other libraries leave files when they are killed. An address beside 127.0.0.0/8: without one the C library resolves no names
+/// What the first process runs. A /dev/shm of its own, where other libraries leave files when they
+/// are killed. An address beside 127.0.0.0/8: without one the C library resolves no names
 /// (AI_ADDRCONFIG). It is of the range for documentation and on the loopback interface.
 const FIRST: &str = "hostname localhost && mount -t tmpfs none /dev/shm && ip link set lo up && \
     ip address add 192.0.2.1/32 dev lo && echo up && cat >/dev/null";
@@ -52,10 +53,12 @@ impl Machine {
         Machine::with(false)
     }
 
-    /// A machine on which Slurm runs: one node, eight processors in name, programs that fail end their job.
+    /// A machine on which Slurm runs: one node, eight processors in name, programs that fail end
+    /// their job.
     ///
     /// # Panics
-    /// As [`Machine::start`], and if Slurm does not come up (Debian: slurm-wlm, munge), with its logs.
+    /// As [`Machine::start`], and if Slurm does not come up (Debian: slurm-wlm, munge), with its
+    /// logs.
     pub fn with_slurm() -> Machine {
         Machine::with(true)
     }
@@ -72,7 +75,8 @@ impl Machine {
         let mut script = format!("D={}; ", folder.display());
         if slurm {
             write_slurm_files(&folder);
-            // In parentheses: the daemons get no share of standard input, whose end is the machine's.
+            // In parentheses: the daemons get no share of standard input, whose end is the
+            // machine's.
             script += &FIRST.replace("cat >", &format!("{{ ({DAEMONS}) </dev/null; cat >"));
             script += "; }";
         } else {

@@ -1,5 +1,6 @@
-//! Two hosts made of network namespaces: each with an address of its own, joined by a cable (a veth pair), cut off from
-//! everything else. For tests of jobs over several nodes; making them needs root.
+//! Two hosts made of network namespaces: each with an address of its own, joined by a cable (a veth
+//! pair), cut off from everything else. For tests of jobs over several nodes; making them needs
+//! root.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,7 +1,8 @@
 //! What the test list cannot say of collectives.
 //!
-//! Reductions of floating numbers give the same bits in every run on the same ranks, under each family of algorithms:
-//! who comes late, and where the buffers lie, must not change the order of the additions.
+//! Reductions of floating numbers give the same bits in every run on the same ranks, under each
+//! family of algorithms: who comes late, and where the buffers lie, must not change the order of
+//! the additions.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +83,8 @@ fn bits_of_direct_copy() {
     );
 }
 
-/// The trees of the shared areas follow the levels of the machine: packages, caches, cores, even or not.
+/// The trees of the shared areas follow the levels of the machine: packages, caches, cores, even or
+/// not.
 #[test]
 fn trees_of_other_machines() {
     let install = Install::find();

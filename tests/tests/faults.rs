@@ -83,7 +83,8 @@ fn uid() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// Kills rank `victim` of a job in the middle of its exchange (`pids`) or its `collectives`, from outside.
+/// Kills rank `victim` of a job in the middle of its exchange (`pids`) or its `collectives`, from
+/// outside.
 fn kill_one(
     install: &Install,
     n: u32,
@@ -105,7 +106,8 @@ fn kill_one(
         .iter()
         .fold(job, |job, (name, value)| job.env(name, value))
         .start();
-    // Lines of different ranks may overtake each other on their way through mpiexec: "ready" may come before the pid.
+    // Lines of different ranks may overtake each other on their way through mpiexec: "ready" may
+    // come before the pid.
     let pid = (0..500).find_map(|_| {
         let text = job.wait_for("ready");
         let mut lines = text.lines().filter_map(|l| l.split_once("pid "));

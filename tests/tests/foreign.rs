@@ -1,6 +1,6 @@
-//! One binary under launchers of others: MPICH's and Intel's Hydra (PMI-1, PMI-2), Open MPI's mpirun (PMIx), and a
-//! one-machine Slurm (PMI-2, PMIx). The ranks agree on size and rank and talk; whoever aborts or dies takes the
-//! job along.
+//! One binary under launchers of others: MPICH's and Intel's Hydra (PMI-1, PMI-2), Open MPI's
+//! mpirun (PMIx), and a one-machine Slurm (PMI-2, PMIx). The ranks agree on size and rank and talk;
+//! whoever aborts or dies takes the job along.
 //!
 //! Each launcher runs in a machine of namespaces, so that whatever it listens on is loopback.
 
@@ -10,7 +10,8 @@ use mica_tests::{Install, Job, Launcher, Machine, one_at_a_time};
 struct Way<'a> {
     name: &'static str,
     start: Box<dyn Fn(u32) -> Job + 'a>,
-    /// The exit status of a job in which MPI_Abort was called with code 7; `None` where the launcher makes its own.
+    /// The exit status of a job in which MPI_Abort was called with code 7; `None` where the
+    /// launcher makes its own.
     aborted: Option<i32>,
 }
 
@@ -139,8 +140,8 @@ fn virtual_nodes_under_a_foreign_launcher() {
     assert_eq!(out.stdout.trim(), "No Errors", "{}", out.report());
 }
 
-/// Programs that are linked to MPICH's own library run under Mica's mpiexec: it serves them PMI-1. Intel MPI's library has
-/// the same ABI, so the same program runs with it, too.
+/// Programs that are linked to MPICH's own library run under Mica's mpiexec: it serves them PMI-1.
+/// Intel MPI's library has the same ABI, so the same program runs with it, too.
 #[test]
 fn programs_of_mpich_and_intel_under_our_mpiexec() {
     let _turn = one_at_a_time();
@@ -182,7 +183,8 @@ fn programs_of_mpich_and_intel_under_our_mpiexec() {
     }
 }
 
-/// Ranks of a program that is linked to Open MPI would each be rank 0 of 1: refused before they start.
+/// Ranks of a program that is linked to Open MPI would each be rank 0 of 1: refused before they
+/// start.
 #[test]
 fn programs_of_open_mpi_are_refused() {
     let _turn = one_at_a_time();

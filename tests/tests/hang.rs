@@ -1,16 +1,18 @@
-//! The hang report (`kill -USR1` to mpiexec): what each rank waits for or polls for, by the names that the program knows, and
-//! which ranks have ended.
+//! The hang report (`kill -USR1` to mpiexec): what each rank waits for or polls for, by the names
+//! that the program knows, and which ranks have ended.
 
 use std::time::{Duration, Instant};
 
 use mica_tests::{Install, TWO_NODES, one_at_a_time};
 use rustix::process::Signal;
 
-/// Time for a report before another is asked for. No report is late by this: the ranks may just not be where they stay.
+/// Time for a report before another is asked for. No report is late by this: the ranks may just not
+/// be where they stay.
 const AGAIN: Duration = Duration::from_secs(6);
 
-/// Asks a job of `n` ranks that stay in `scene` for reports until one has lines that end so. Numbers that differ from job to job
-/// (process ids, times, counts of polls) are `#` in them, and the host's name with its "on" is left out.
+/// Asks a job of `n` ranks that stay in `scene` for reports until one has lines that end so.
+/// Numbers that differ from job to job (process ids, times, counts of polls) are `#` in them, and
+/// the host's name with its "on" is left out.
 fn expect(n: u32, scene: &str, env: &[(&str, &str)], lines: &[&str]) {
     let install = Install::find();
     if !install.is_mica() {

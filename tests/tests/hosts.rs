@@ -1,6 +1,7 @@
-//! MPI jobs over several nodes: (a) virtual nodes of this machine, (b) two network namespaces joined by a cable, each a host
-//! with its own address, with `ip netns exec` as the remote shell. Ranks of different nodes have nothing but the network
-//! between them. All traffic is on 127.0.0.1 or inside the namespaces.
+//! MPI jobs over several nodes: (a) virtual nodes of this machine, (b) two network namespaces
+//! joined by a cable, each a host with its own address, with `ip netns exec` as the remote shell.
+//! Ranks of different nodes have nothing but the network between them. All traffic is on 127.0.0.1
+//! or inside the namespaces.
 
 use std::fs;
 

@@ -4,8 +4,8 @@
 //!
 //! valgrind's callgrind counts what a rank executes inside the two calls, in two jobs of different
 //! length; the difference leaves out start-up and first calls. The program
-//! (`tests/c/tools/instructions.c`) takes care that no call waits, because only waiting depends on time:
-//! the counts of two jobs of one build are equal to the last instruction.
+//! (`tests/c/tools/instructions.c`) takes care that no call waits, because only waiting depends on
+//! time: the counts of two jobs of one build are equal to the last instruction.
 
 use std::collections::BTreeMap;
 use std::env::consts::ARCH;

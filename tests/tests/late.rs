@@ -1,4 +1,5 @@
-//! `mpiexec --late-arrivals`: the table names the lines of the program at which ranks waited, and for whom.
+//! `mpiexec --late-arrivals`: the table names the lines of the program at which ranks waited, and
+//! for whom.
 
 use std::process::Command;
 
@@ -80,7 +81,8 @@ fn source(install: &Install, offset: &str) -> String {
         .output()
         .expect("addr2line comes with the linker");
     let found = String::from_utf8_lossy(&found.stdout).into_owned();
-    // `/where/coll_late.c:27`, perhaps with more behind it; what is in another file is none of the lines looked for.
+    // `/where/coll_late.c:27`, perhaps with more behind it; what is in another file is none of the
+    // lines looked for.
     let Some((_, number)) = found.split_once("coll_late.c:") else {
         return String::new();
     };

@@ -403,7 +403,8 @@ fn mistakes_on_the_command_line() {
 /// The watchdog's own means: marks are seen in /proc.
 #[test]
 fn the_harness_finds_survivors() {
-    // The survivor says that it is there, and then stays as it is: a process amid fork or exec shows no environment.
+    // The survivor says that it is there, and then stays as it is: a process amid fork or exec
+    // shows no environment.
     let survivor = "echo started; exec >/dev/null 2>&1; kill -STOP $$";
     let script = format!("(setsid sh -c '{survivor}' &) | head -n 1");
     let out = Job::new(PathBuf::from("/bin/sh"))

@@ -38,8 +38,9 @@ const LAW: &[(&str, &[&str])] = &[
             "mica-node",
         ],
     ),
-    // Tools use the library through mpi.h as any tool would, `node` for the topology, `policy` for what the library would
-    // choose, and `channel` and `bootstrap` for what these report of themselves (`mica info`).
+    // Tools use the library through mpi.h as any tool would, `node` for the topology, `policy` for
+    // what the library would choose, and `channel` and `bootstrap` for what these report of
+    // themselves (`mica info`).
     ("mica-launch", &["mica-bootstrap", "mica-node"]),
     (
         "mica",

@@ -1,5 +1,5 @@
-//! What MPI does not allow and other MPIs let pass: programs go on as long as nothing is lost, silently, and `MICA_CHECK=1`
-//! says it once.
+//! What MPI does not allow and other MPIs let pass: programs go on as long as nothing is lost,
+//! silently, and `MICA_CHECK=1` says it once.
 
 use mica_tests::{Install, Job, Outcome, TWO_NODES, one_at_a_time};
 

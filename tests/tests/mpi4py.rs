@@ -1,5 +1,5 @@
-//! mpi4py's own test suite on 1, 2, 3 and 5 ranks, and on two nodes with two ranks each: every module that `tests/python/mpi4py-modules.txt`
-//! lists as `run`, a job each.
+//! mpi4py's own test suite on 1, 2, 3 and 5 ranks, and on two nodes with two ranks each: every
+//! module that `tests/python/mpi4py-modules.txt` lists as `run`, a job each.
 //!
 //! `MICA_PYTHON` names a Python with mpi4py built against this library (default
 //! `target/venv/bin/python`), `MICA_MPI4PY_SRC` its unpacked source (default `target/mpi4py-src`),
@@ -107,7 +107,8 @@ fn run_suite(ranks: u32, name: &str, mpiexec: &dyn Fn(&Install) -> Job) {
             "--list".as_ref(),
             folder.join("mpi4py-modules.txt").as_os_str(),
         ]);
-        // Arrays of numpy on one number of ranks: each kind of array is one more round of all tests.
+        // Arrays of numpy on one number of ranks: each kind of array is one more round of all
+        // tests.
         let without = (!module.numpy && name != "2").then_some("--no-numpy");
         let job = job.args(without).args([name_of]);
         let outcome = job.limit(Duration::from_secs(240)).run();

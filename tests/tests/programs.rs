@@ -1,7 +1,7 @@
 //! The programs of `tests/c`, as `tests/c/testlist` says, once as they are, once with
-//! process_vm_readv and process_vm_writev refused by a seccomp filter, once on two virtual nodes that
-//! talk over libfabric's tcp, once on two hosts made of network namespaces, and those that move messages once under the basic design of the
-//! shared-memory channel.
+//! process_vm_readv and process_vm_writev refused by a seccomp filter, once on two virtual nodes
+//! that talk over libfabric's tcp, once on two hosts made of network namespaces, and those that
+//! move messages once under the basic design of the shared-memory channel.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -41,7 +41,8 @@ enum Pass {
     Basic,
     /// Two nodes made of this one: half of the ranks each, network between them.
     Nodes,
-    /// Two hosts made of network namespaces, each with an address of its own. Each line on one number of ranks.
+    /// Two hosts made of network namespaces, each with an address of its own. Each line on one
+    /// number of ranks.
     Hosts,
 }
 

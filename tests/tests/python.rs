@@ -42,7 +42,8 @@ fn an_exception_of_one_rank_ends_the_job() {
     out.says("RuntimeError: on purpose").says("rank 2");
 }
 
-/// Without `-m mpi4py` the rank that raises calls MPI_Finalize on its way out, where the others are in a barrier.
+/// Without `-m mpi4py` the rank that raises calls MPI_Finalize on its way out, where the others are
+/// in a barrier.
 #[test]
 fn an_exception_without_the_module_ends_the_job_too() {
     let _turn = one_at_a_time();

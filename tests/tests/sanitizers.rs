@@ -1,14 +1,16 @@
 //! Programs of `tests/c` with library and program compiled for ThreadSanitizer or AddressSanitizer.
 //!
-//! `scripts/sanitizers.sh` builds both and names the sanitizer in `MICA_SANITIZER`, the installation in `MICA_PREFIX`. A finding
-//! of a sanitizer is written to standard error and makes the exit status 66, so that the run fails as any other does.
-//! ThreadSanitizer follows the threads of one process: accesses of another process to shared memory are invisible to it.
+//! `scripts/sanitizers.sh` builds both and names the sanitizer in `MICA_SANITIZER`, the
+//! installation in `MICA_PREFIX`. A finding of a sanitizer is written to standard error and makes
+//! the exit status 66, so that the run fails as any other does. ThreadSanitizer follows the threads
+//! of one process: accesses of another process to shared memory are invisible to it.
 
 use std::path::Path;
 
 use mica_tests::{Entry, Install, Verdict, one_at_a_time, parse_list, workspace};
 
-/// For ThreadSanitizer: programs with threads of their own, or with the library's (helpers that copy, progress threads).
+/// For ThreadSanitizer: programs with threads of their own, or with the library's (helpers that
+/// copy, progress threads).
 const THREADS: &str = "
 thr_pingpong       ranks=1,2
 thr_pingpong       ranks=2 MICA_DIRECT=off -- 40
@@ -27,7 +29,8 @@ nbc_progress       ranks=2
 pt2pt_outstanding  ranks=2 MICA_EAGER_MAX=8K MICA_COPY_ENGINE=thread MICA_OFFLOAD_MIN=8K MICA_WAY=offload
 ";
 
-/// For AddressSanitizer: the same threads, and the paths on which buffers, layouts and lists of requests are handled.
+/// For AddressSanitizer: the same threads, and the paths on which buffers, layouts and lists of
+/// requests are handled.
 const ADDRESSES: &str = "
 thr_pingpong       ranks=2
 thr_coll           ranks=3
@@ -77,8 +80,8 @@ fn options(sanitizer: &str) -> (&'static str, String) {
         ),
         _ => (
             "ASAN_OPTIONS",
-            // Leaks: programs end with MPI objects alive. ODR: gcc registers two static variables of functions that have the same
-            // name as one.
+            // Leaks: programs end with MPI objects alive. ODR: gcc registers two static variables
+            // of functions that have the same name as one.
             format!(
                 "exitcode=66:detect_leaks=0:detect_odr_violation=0:detect_stack_use_after_return=1:suppressions={file}"
             ),

@@ -1,6 +1,6 @@
-//! `mpiexec` in surroundings that lack something: PID namespaces with another's /proc, no /proc, no /dev, limits, system calls
-//! refused, processes of other users, programs that closed what they inherited. It harms nobody, ends, and says what is
-//! wrong, if it cannot do without.
+//! `mpiexec` in surroundings that lack something: PID namespaces with another's /proc, no /proc, no
+//! /dev, limits, system calls refused, processes of other users, programs that closed what they
+//! inherited. It harms nobody, ends, and says what is wrong, if it cannot do without.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -39,8 +39,9 @@ fn works(command: &[&str]) -> bool {
     false
 }
 
-/// 60 processes that mpiexec has not started, in a new PID namespace that sees the old one's /proc. mpiexec is its second
-/// process: the outer process of that number has many children, whose numbers mean the 60 in here.
+/// 60 processes that mpiexec has not started, in a new PID namespace that sees the old one's /proc.
+/// mpiexec is its second process: the outer process of that number has many children, whose numbers
+/// mean the 60 in here.
 fn among_strangers(unshare: &[&str]) {
     let (mpiexec, _) = words();
     let script = format!(
@@ -101,7 +102,8 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A program that became another user cannot be killed by the one who started it: it is named, and mpiexec ends.
+/// A program that became another user cannot be killed by the one who started it: it is named, and
+/// mpiexec ends.
 #[test]
 fn what_cannot_be_killed_is_named() {
     let _turn = one_at_a_time();
@@ -309,7 +311,8 @@ s.sendall(b'cmd=finalize\\n')
 s.recv(999)
 print(os.getppid(), name)";
 
-/// Other libraries name files after the job: two jobs of the same host and process number, in two containers, must differ.
+/// Other libraries name files after the job: two jobs of the same host and process number, in two
+/// containers, must differ.
 #[test]
 fn jobs_have_names_of_their_own() {
     let _turn = one_at_a_time();

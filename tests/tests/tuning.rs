@@ -103,7 +103,8 @@ fn the_choice_of_a_collective_is_explained() {
         .says("MICA_COLL_BCAST=bruck: expected one of auto, binomial");
 }
 
-/// Measures, writes a file, and finds its figures in force; on a machine with one core, says why not.
+/// Measures, writes a file, and finds its figures in force; on a machine with one core, says why
+/// not.
 #[test]
 fn a_machine_is_tuned() {
     let _turn = one_at_a_time();

@@ -21,7 +21,8 @@ impl<T> Out<T> {
 
     /// Stores the result.
     pub fn set(self, value: T) {
-        // SAFETY: valid by the contract of `new`; C's results have no destructor, so nothing is lost by overwriting.
+        // SAFETY: valid by the contract of `new`; C's results have no destructor, so nothing is
+        // lost by overwriting.
         unsafe { self.0.write(value) }
     }
 }
@@ -104,8 +105,8 @@ pub unsafe fn text(text: *const c_char, argument: &'static str) -> Result<String
     Ok(text.to_string_lossy().into_owned())
 }
 
-/// Writes a string with its terminating zero to the caller's buffer, cut to what `room` bytes hold, and returns its
-/// length there.
+/// Writes a string with its terminating zero to the caller's buffer, cut to what `room` bytes hold,
+/// and returns its length there.
 ///
 /// # Safety
 /// `buffer`, unless null, is writable for `room` bytes.
@@ -120,8 +121,8 @@ pub unsafe fn put_text(
         return Ok(0);
     };
     let len = text.floor_char_boundary(most);
-    // SAFETY: `len < room` bytes and a zero fit by the contract above; the text is the library's, so it does not
-    // overlap.
+    // SAFETY: `len < room` bytes and a zero fit by the contract above; the text is the library's,
+    // so it does not overlap.
     unsafe {
         std::ptr::copy_nonoverlapping(text.as_ptr(), buffer.as_ptr().cast(), len);
         buffer.add(len).write(0);

@@ -1,8 +1,10 @@
-//! Where in the program a call of the library was made, for the counters of late arrivals ([`mica_mpi::late`]): the first
-//! return address on the stack outside of this shared object, the last one inside, and their names.
+//! Where in the program a call of the library was made, for the counters of late arrivals
+//! ([`mica_mpi::late`]): the first return address on the stack outside of this shared object, the
+//! last one inside, and their names.
 //!
-//! The stack is walked by the unwind tables, which the ABIs of all our platforms ask for in every object, with
-//! or without debug information. Only where late arrivals are counted is any of this called.
+//! The stack is walked by the unwind tables, which the ABIs of all our platforms ask for in every
+//! object, with or without debug information. Only where late arrivals are counted is any of this
+//! called.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::ops::Range;
@@ -15,13 +17,15 @@ use mica_mpi::late::{CallSite, Caller, Finder, find_by};
 /// Return addresses to look at: more than the library ever has on the stack.
 const DEPTH: usize = 64;
 
-/// Makes the program's addresses known to the counters. To be called before the first of them counts.
+/// Makes the program's addresses known to the counters. To be called before the first of them
+/// counts.
 pub fn prepare() {
     find_by(Finder { caller, name });
 }
 
-/// The walk of the stack that is found with compilers' run-time libraries (the Itanium C++ ABI, "Exception Handling", level 1;
-/// the standard library uses it as well). glibc's `backtrace` always walks to the end, which is far in a Python program.
+/// The walk of the stack that is found with compilers' run-time libraries (the Itanium C++ ABI,
+/// "Exception Handling", level 1; the standard library uses it as well). glibc's `backtrace` always
+/// walks to the end, which is far in a Python program.
 mod unwind {
     use std::ffi::{c_int, c_void};
 
@@ -89,7 +93,8 @@ fn caller() -> Caller {
 
 /// What is at the call before this return address.
 fn name(address: u64) -> CallSite {
-    // Within the call instruction: what follows it may belong to another line, even to another function.
+    // Within the call instruction: what follows it may belong to another line, even to another
+    // function.
     let call = address - 1;
     let Some(object) = object_of(call) else {
         return CallSite {
@@ -128,7 +133,8 @@ fn object_of(address: u64) -> Option<Object> {
         _size: usize,
         search: *mut c_void,
     ) -> c_int {
-        // SAFETY: the loader passes a description that is valid for this call, and what `dl_iterate_phdr` was given.
+        // SAFETY: the loader passes a description that is valid for this call, and what
+        // `dl_iterate_phdr` was given.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
         // SAFETY: the object has so many program headers there, and stays loaded during this call.
         let headers =
@@ -186,7 +192,8 @@ fn symbol_of(address: u64) -> Option<(String, u64)> {
     if !found || info.dli_sname.is_null() {
         return None;
     }
-    // SAFETY: not null, so a C string in the object's symbol table; the object is in use by the program that runs.
+    // SAFETY: not null, so a C string in the object's symbol table; the object is in use by the
+    // program that runs.
     let symbol = unsafe { CStr::from_ptr(info.dli_sname) };
     let offset = address - info.dli_saddr.addr() as u64;
     Some((symbol.to_string_lossy().into_owned(), offset))

@@ -1,7 +1,7 @@
 //! The library's words of an `MPI_Status`.
 //!
-//! Words 0 and 1 hold the number of received (packed) bytes, low half first; word 2 says whether the operation was
-//! cancelled. All zero is the empty status.
+//! Words 0 and 1 hold the number of received (packed) bytes, low half first; word 2 says whether
+//! the operation was cancelled. All zero is the empty status.
 
 use std::ffi::c_int;
 

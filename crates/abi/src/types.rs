@@ -1,7 +1,8 @@
 //! C types of the MPI 5.0 standard ABI (MPI 5.0, chapter 20), as `include/mpi.h` declares them.
 //!
 //! A handle in C is an opaque pointer. Here its value is the library's 32-bit handle,
-//! zero-extended: the predefined handles are the ABI's own constants, so conversion is a cast and never a table.
+//! zero-extended: the predefined handles are the ABI's own constants, so conversion is a cast and
+//! never a table.
 
 #![allow(non_camel_case_types, non_snake_case)] // the names are C's
 

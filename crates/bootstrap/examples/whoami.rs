@@ -1,5 +1,5 @@
-//! Joins the job that the environment names and says who and where this process is, once it has seen that all ranks of its node
-//! really share memory. For looking at a launcher by hand:
+//! Joins the job that the environment names and says who and where this process is, once it has
+//! seen that all ranks of its node really share memory. For looking at a launcher by hand:
 //!
 //!     mpiexec -n 4 target/debug/examples/whoami [abort|vanish|exchange BYTES]
 
@@ -66,7 +66,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         ["vanish"] if rank + 1 == size => std::process::abort(),
         ["abort" | "vanish"] => {
-            // Waits for a fence to which a rank never comes, and some launchers let it pass; then to be ended.
+            // Waits for a fence to which a rank never comes, and some launchers let it pass; then
+            // to be ended.
             let fence = manager.fence();
             thread::sleep(Duration::from_secs(40));
             return Err(format!("rank {rank} was left alone; the fence said {fence:?}").into());

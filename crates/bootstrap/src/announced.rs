@@ -1,5 +1,6 @@
-//! What the environment says of the job before this process has joined it: what `MPI_Info_create_env` may tell before
-//! `MPI_Init`, and the same after it. Nothing here fails; what is not known is absent.
+//! What the environment says of the job before this process has joined it: what
+//! `MPI_Info_create_env` may tell before `MPI_Init`, and the same after it. Nothing here fails;
+//! what is not known is absent.
 
 use mica_node::segment::{RANK_VARIABLE, SEGMENT_FD_VARIABLE, SIZE_VARIABLE};
 use mica_node::tunables;

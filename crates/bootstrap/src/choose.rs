@@ -69,7 +69,8 @@ pub(crate) fn choose(
         _ => {}
     }
     if is_set(PMI_FD) {
-        // Slurm's own plugin names the job. Hydra may run under Slurm too, and that of Intel MPI does not get over PMI-2.
+        // Slurm's own plugin names the job. Hydra may run under Slurm too, and that of Intel MPI
+        // does not get over PMI-2.
         let by_slurm = is_set("SLURM_STEP_ID") && is_set("PMI_JOBID") && !is_set("HYDI_CONTROL_FD");
         return Ok(match by_slurm {
             true => DetectedLauncher::Pmi2,
@@ -87,7 +88,8 @@ pub(crate) fn choose(
             why,
         });
     }
-    // srun without a PMI. In a batch script the step's variables are not set; a step of one task is a job of one.
+    // srun without a PMI. In a batch script the step's variables are not set; a step of one task is
+    // a job of one.
     let tasks = get("SLURM_STEP_NUM_TASKS").and_then(|n| n.parse::<u32>().ok());
     if tasks.is_some_and(|n| n > 1) && is_set("SLURM_PROCID") {
         return Err(BootstrapError::ForeignLauncher {

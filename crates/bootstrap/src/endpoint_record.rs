@@ -1,7 +1,7 @@
 //! What a process tells the others of its job about itself before they share anything else.
 //!
-//! The bytes begin with a format version, the width of pointers and the byte order, so that processes that could not
-//! share memory say so at once.
+//! The bytes begin with a format version, the width of pointers and the byte order, so that
+//! processes that could not share memory say so at once.
 
 use std::fs;
 
@@ -38,7 +38,8 @@ pub struct EndpointRecord {
 }
 
 impl EndpointRecord {
-    /// The calling process's card. `part` tells nodes of one machine apart (a virtual node, or which segment).
+    /// The calling process's card. `part` tells nodes of one machine apart (a virtual node, or
+    /// which segment).
     ///
     /// # Errors
     /// When the kernel gives no random bytes.

@@ -1,9 +1,10 @@
 //! The processes of a node meet: the lowest rank hands the job segment to the others.
 //!
-//! The leader's socket waits under an abstract name with the nonce of the leader's card before the cards are
-//! exchanged, so that it is there when the others know of it: one fence of the launcher is enough. A guest connects, sees that the socket
-//! belongs to its own user, and says its rank with its own card's nonce; the leader sees that the guest is of its user too,
-//! and one that it expects. Anything else is turned away and does no harm. Both wait until a deadline.
+//! The leader's socket waits under an abstract name with the nonce of the leader's card before the
+//! cards are exchanged, so that it is there when the others know of it: one fence of the launcher
+//! is enough. A guest connects, sees that the socket belongs to its own user, and says its rank
+//! with its own card's nonce; the leader sees that the guest is of its user too, and one that it
+//! expects. Anything else is turned away and does no harm. Both wait until a deadline.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -182,7 +183,8 @@ mod tests {
             .expect("sent");
         let silent = HandoverConnection::connect(&name(&nonce), soon()).expect("it listens");
         for stranger in wrong {
-            // The leader turns it away while it waits for others: only started once these are known to be refused.
+            // The leader turns it away while it waits for others: only started once these are known
+            // to be refused.
             thread::scope(|scope| {
                 let fd = leader.file.as_fd();
                 let listener = &leader.listener;
@@ -246,7 +248,8 @@ mod tests {
                 rank: 1,
                 nonce: bytes(words[1]),
             };
-            // Whoever it is, it takes the leader's user for its own: only the leader can turn it away.
+            // Whoever it is, it takes the leader's user for its own: only the leader can turn it
+            // away.
             let uid = words[2].parse().expect("a user");
             let fetched = fetch(&bytes(words[0]), me, uid, soon());
             std::process::exit(if fetched.is_ok() { SERVED } else { REFUSED });

@@ -37,7 +37,8 @@ fn pair() -> (LauncherSocket, UnixStream) {
     (LauncherSocket::from(OwnedFd::from(client)), server)
 }
 
-/// Every rank's connection to a launcher that speaks PMI-1, with values of `value_max` bytes at most.
+/// Every rank's connection to a launcher that speaks PMI-1, with values of `value_max` bytes at
+/// most.
 pub(crate) fn pmi1(size: u32, value_max: usize) -> Vec<Box<dyn ProcessManager>> {
     let job = job(size, value_max);
     let connect = |rank| -> Box<dyn ProcessManager> {
@@ -197,7 +198,8 @@ fn answer_frame(asked: &Pmi1Message, job: &FakeJob, rank: u32) -> Option<Pmi1Mes
     })
 }
 
-/// A launcher that answers the client's first words with these bytes, whatever they are, and goes away.
+/// A launcher that answers the client's first words with these bytes, whatever they are, and goes
+/// away.
 pub(crate) fn saying(answers: &'static [&'static [u8]]) -> LauncherSocket {
     let (wire, mut server) = pair();
     thread::spawn(move || {

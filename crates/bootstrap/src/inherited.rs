@@ -1,8 +1,10 @@
-//! What Mica's mpiexec gave this process: the node's segment, and a connection to its process manager if the job needs one.
+//! What Mica's mpiexec gave this process: the node's segment, and a connection to its process
+//! manager if the job needs one.
 //!
-//! Both are inherited as descriptors. A program that was started through something that closes descriptors (Python's
-//! `subprocess`, some shells and profilers) asks mpiexec for them again: over an abstract Unix socket with a random name that
-//! only the job's processes know ([`SEGMENT_SOCKET_VARIABLE`]), where both sides check that the other is of the same user.
+//! Both are inherited as descriptors. A program that was started through something that closes
+//! descriptors (Python's `subprocess`, some shells and profilers) asks mpiexec for them again: over
+//! an abstract Unix socket with a random name that only the job's processes know
+//! ([`SEGMENT_SOCKET_VARIABLE`]), where both sides check that the other is of the same user.
 //! Nothing is named in a file system.
 //!
 //! ```text
@@ -23,7 +25,8 @@ use mica_node::segment::{
 use crate::BootstrapError;
 use crate::choose::{PMI_FD, text};
 
-/// Environment variable: what tells the socket of PMI_FD from others ([`mica_node::handover::identity`]).
+/// Environment variable: what tells the socket of PMI_FD from others
+/// ([`mica_node::handover::identity`]).
 pub const MANAGER_ID_VARIABLE: &str = "MICA_PMI_ID";
 
 const GREETING: [u8; 8] = *b"mica-re\x01";
@@ -89,7 +92,8 @@ impl DescriptorRequest {
         }
     }
 
-    /// Answers a request, with what was asked for or with the reason why not. Does not wait: an answer fits any socket.
+    /// Answers a request, with what was asked for or with the reason why not. Does not wait: an
+    /// answer fits any socket.
     pub fn answer(connection: &HandoverConnection, given: Result<BorrowedFd<'_>, &str>) {
         let now = Instant::now();
         // A process that has gone meanwhile needs no answer.
@@ -100,7 +104,8 @@ impl DescriptorRequest {
     }
 }
 
-/// The name of the socket at which mpiexec waits for requests, from the value of [`SEGMENT_SOCKET_VARIABLE`].
+/// The name of the socket at which mpiexec waits for requests, from the value of
+/// [`SEGMENT_SOCKET_VARIABLE`].
 pub fn socket_name(nonce: &str) -> Vec<u8> {
     format!("mica-job-{nonce}").into_bytes()
 }
@@ -138,13 +143,15 @@ pub(crate) fn manager(rank: u32) -> Result<LauncherSocket, BootstrapError> {
     .map(LauncherSocket::from)
 }
 
-/// Closes the connection to mpiexec's process manager, which serves programs of other MPI libraries in jobs that need none
-/// themselves: programs that this process starts shall not find it and take themselves for this rank.
+/// Closes the connection to mpiexec's process manager, which serves programs of other MPI libraries
+/// in jobs that need none themselves: programs that this process starts shall not find it and take
+/// themselves for this rank.
 pub(crate) fn close_manager() {
     drop(inherited_manager());
 }
 
-/// The connection that mpiexec opened for this process; its number if something else is there, or nothing.
+/// The connection that mpiexec opened for this process; its number if something else is there, or
+/// nothing.
 fn inherited_manager() -> Result<LauncherSocket, i32> {
     let number = text(PMI_FD).and_then(|number| number.parse().ok());
     let number: i32 = number.unwrap_or(-1);

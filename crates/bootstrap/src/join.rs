@@ -1,9 +1,11 @@
 //! Joining a job, on one of three roads.
 //!
-//! - **Inherited**: Mica's mpiexec has made the node's segment and gave it to this process, or gives it to it now
-//!   ([`crate::inherited`]). If the job spans nodes (or MICA_EXCHANGE asks for it), the ranks exchange cards over PMI-1.
-//! - **Launched by another**: through its process manager the ranks exchange cards, which tell who shares a node; the
-//!   lowest rank of each node makes the segment and hands it to the others there.
+//! - **Inherited**: Mica's mpiexec has made the node's segment and gave it to this process, or
+//!   gives it to it now ([`crate::inherited`]). If the job spans nodes (or MICA_EXCHANGE asks for
+//!   it), the ranks exchange cards over PMI-1.
+//! - **Launched by another**: through its process manager the ranks exchange cards, which tell who
+//!   shares a node; the lowest rank of each node makes the segment and hands it to the others
+//!   there.
 //! - **Alone**: a job of one.
 
 use std::io;
@@ -22,13 +24,15 @@ use crate::nodes::NodeMap;
 use crate::pmi1::Pmi1;
 use crate::{BootstrapError, ProcessManager, exchange};
 
-/// Environment variable: Mica's mpiexec sets it where ranks of one node shall exchange addresses all the same.
+/// Environment variable: Mica's mpiexec sets it where ranks of one node shall exchange addresses
+/// all the same.
 pub const EXCHANGE_VARIABLE: &str = "MICA_EXCHANGE";
 
 /// How long the processes of a node wait for each other. All of them are known to run by then.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A process that has joined its job. The segment's rank is not claimed yet ([`JobSegment::claim`]).
+/// A process that has joined its job. The segment's rank is not claimed yet
+/// ([`JobSegment::claim`]).
 #[derive(Debug)]
 pub struct Joined {
     /// What the ranks of this node share.
@@ -45,12 +49,14 @@ pub struct Joined {
     pub manager: Option<Box<dyn ProcessManager>>,
 }
 
-/// Joins the job that the environment names, or makes a job of this process alone. Collective over the job, except where
-/// Mica's mpiexec started it on one node: blocks until every rank of the job has called it.
+/// Joins the job that the environment names, or makes a job of this process alone. Collective over
+/// the job, except where Mica's mpiexec started it on one node: blocks until every rank of the job
+/// has called it.
 ///
 /// # Errors
-/// When a launcher is there that cannot be spoken to, when it goes away, when the environment is wrong, when a process of
-/// the node does not come within a minute after all have called this, or when memory cannot be had.
+/// When a launcher is there that cannot be spoken to, when it goes away, when the environment is
+/// wrong, when a process of the node does not come within a minute after all have called this, or
+/// when memory cannot be had.
 pub fn join() -> Result<Joined, BootstrapError> {
     match choose::number(SEGMENT_FD_VARIABLE)? {
         Some(descriptor) => inherited(descriptor),
@@ -248,7 +254,8 @@ fn meet(
         job_size: cards.len() as u32,
         members: &members,
     };
-    // What the ranks of a node descend from, as a rule: its descendants may read each other's memory under Yama.
+    // What the ranks of a node descend from, as a rule: its descendants may read each other's
+    // memory under Yama.
     let segment = JobSegment::create_under(&spec, std::os::unix::process::parent_id())?;
     let guests: Vec<JoiningProcess> = members[1..].iter().map(|&rank| guest(rank)).collect();
     match hand_out(&listener, segment.as_fd(), &guests, own.uid, deadline) {

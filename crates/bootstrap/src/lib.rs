@@ -1,7 +1,9 @@
-//! How a process learns who it is and meets the others of its job: under launchers of others, our own, or alone.
+//! How a process learns who it is and meets the others of its job: under launchers of others, our
+//! own, or alone.
 //!
-//! [`join()`] is the way in: it finds the launcher by its environment, speaks its interface, and returns the segment that the
-//! ranks of this node share, with the place of every rank of the job. The interfaces are behind one trait,
+//! [`join()`] is the way in: it finds the launcher by its environment, speaks its interface, and
+//! returns the segment that the ranks of this node share, with the place of every rank of the job.
+//! The interfaces are behind one trait,
 //! [`ProcessManager`]: PMI-1 ([`pmi1`]), PMI-2 ([`pmi2`]) and PMIx ([`pmix`]). docs/design/bootstrap.md tells why it is so.
 #![forbid(unsafe_code)]
 

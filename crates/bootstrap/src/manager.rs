@@ -4,10 +4,11 @@ use std::fmt::Debug;
 
 use crate::BootstrapError;
 
-/// A launcher's service to the processes that it started: who they are, and a store of values to find each other.
+/// A launcher's service to the processes that it started: who they are, and a store of values to
+/// find each other.
 ///
-/// A value belongs to the rank that put it. Every call but [`put`](ProcessManager::put) may block until the launcher
-/// answers; a launcher that goes away is [`BootstrapError::Lost`], never a hang.
+/// A value belongs to the rank that put it. Every call but [`put`](ProcessManager::put) may block
+/// until the launcher answers; a launcher that goes away is [`BootstrapError::Lost`], never a hang.
 pub trait ProcessManager: Send + Debug {
     /// The interface, for people: `PMI-1`, `PMI-2` or `PMIx`.
     fn name(&self) -> &'static str;
@@ -27,10 +28,11 @@ pub trait ProcessManager: Send + Debug {
     /// The launcher's name for the job.
     fn job_id(&self) -> &str;
 
-    /// Stores a value under this rank's `key`. Others can read it after the next [`fence`](ProcessManager::fence).
+    /// Stores a value under this rank's `key`. Others can read it after the next
+    /// [`fence`](ProcessManager::fence).
     ///
-    /// A key has at most 24 characters out of letters, digits, `-`, `_` and `.`; a value is printable ASCII without white
-    /// space and `;`, of any length. A key is put once.
+    /// A key has at most 24 characters out of letters, digits, `-`, `_` and `.`; a value is
+    /// printable ASCII without white space and `;`, of any length. A key is put once.
     ///
     /// # Errors
     /// When the launcher is gone or refuses.
@@ -48,22 +50,23 @@ pub trait ProcessManager: Send + Debug {
     /// When there is no such value, or the launcher is gone.
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootstrapError>;
 
-    /// Asks the launcher to end the whole job with exit status `code`. Returns when it has been asked; the caller then
-    /// ends itself.
+    /// Asks the launcher to end the whole job with exit status `code`. Returns when it has been
+    /// asked; the caller then ends itself.
     ///
     /// # Errors
     /// When the launcher is gone.
     fn abort(&mut self, code: i32, message: &str) -> Result<(), BootstrapError>;
 
-    /// Says farewell: this process may end without being taken for failed. Nothing but dropping may follow.
+    /// Says farewell: this process may end without being taken for failed. Nothing but dropping may
+    /// follow.
     ///
     /// # Errors
     /// When the launcher is gone or refuses.
     fn finalize(&mut self) -> Result<(), BootstrapError>;
 }
 
-/// Every rank gives bytes and gets those of all ranks, in the order of ranks (its own included). Collective; contains
-/// one fence. `key` is used once in the life of a job.
+/// Every rank gives bytes and gets those of all ranks, in the order of ranks (its own included).
+/// Collective; contains one fence. `key` is used once in the life of a job.
 ///
 /// # Errors
 /// When the launcher fails, or a rank's value is not what `exchange` writes.

@@ -7,9 +7,11 @@ use crate::endpoint_record::EndpointRecord;
 pub struct NodeMap {
     /// Number of the node by job rank; nodes are numbered in the order of their lowest rank.
     pub of: Vec<u32>,
-    /// Name by node: the host's, with a suffix where several nodes are on one host (`host`, `host#1`, `host#2`).
+    /// Name by node: the host's, with a suffix where several nodes are on one host (`host`,
+    /// `host#1`, `host#2`).
     pub names: Vec<String>,
-    /// Whether all nodes are one machine and see the same loopback interface (virtual nodes; not network namespaces).
+    /// Whether all nodes are one machine and see the same loopback interface (virtual nodes; not
+    /// network namespaces).
     pub all_on_one_machine: bool,
 }
 

@@ -1,12 +1,12 @@
 //! Values of any length in a store whose values are short: cut in parts, under one key each.
 //!
-//! The first part stands under the key itself and begins with the number of parts (`3:...`); part `i` stands under
-//! `KEY-i`.
+//! The first part stands under the key itself and begins with the number of parts (`3:...`); part
+//! `i` stands under `KEY-i`.
 
 use crate::BootstrapError;
 
-/// Longest key that a caller may use: with rank and number of the part it must fit 64 bytes, the least that a PMI
-/// offers.
+/// Longest key that a caller may use: with rank and number of the part it must fit 64 bytes, the
+/// least that a PMI offers.
 const KEY_MAX: usize = 24;
 
 /// Parts of a value at most; more than this in an answer is no value of ours.
@@ -45,7 +45,8 @@ pub(crate) fn cut(key: &str, value: &str, limit: usize) -> Vec<(String, String)>
         .collect()
 }
 
-/// Puts a value together again: `get` reads what stands under a key. `None` if the first part is none.
+/// Puts a value together again: `get` reads what stands under a key. `None` if the first part is
+/// none.
 pub(crate) fn join(
     key: &str,
     mut get: impl FnMut(&str) -> Result<String, BootstrapError>,

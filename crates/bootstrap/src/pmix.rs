@@ -1,7 +1,8 @@
 //! PMIx, through the library that the launcher's installation or the system has.
 //!
-//! Spoken by Open MPI's mpirun, by prterun and by Slurm (`srun --mpi=pmix`). The store is by rank already. Long values are
-//! cut here too: the library compresses them, and returns what it compressed.
+//! Spoken by Open MPI's mpirun, by prterun and by Slurm (`srun --mpi=pmix`). The store is by rank
+//! already. Long values are cut here too: the library compresses them, and returns what it
+//! compressed.
 
 use std::ffi::CString;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -37,11 +38,12 @@ pub struct Pmix {
 }
 
 impl Pmix {
-    /// Loads the library and connects to the launcher that the environment names. Blocks until it answers.
+    /// Loads the library and connects to the launcher that the environment names. Blocks until it
+    /// answers.
     ///
     /// # Errors
-    /// When there is no library, or the launcher cannot be reached; when another process is this rank already (a program
-    /// started from inside an MPI program inherits all that PMIx goes by).
+    /// When there is no library, or the launcher cannot be reached; when another process is this
+    /// rank already (a program started from inside an MPI program inherits all that PMIx goes by).
     pub fn connect() -> Result<Pmix, BootstrapError> {
         let claim = claim()?;
         let library = find_library().map_err(|tried| BootstrapError::NoPmix { tried })?;
@@ -71,8 +73,8 @@ impl Pmix {
     }
 }
 
-/// Makes this process the only one that is this rank of this job on this machine. The kernel releases the name when the process
-/// ends; children do not inherit it.
+/// Makes this process the only one that is this rank of this job on this machine. The kernel
+/// releases the name when the process ends; children do not inherit it.
 fn claim() -> Result<HandoverListener, BootstrapError> {
     let [namespace, rank] =
         ["PMIX_NAMESPACE", "PMIX_RANK"].map(|variable| text(variable).unwrap_or_default());
@@ -104,7 +106,8 @@ pub fn find_library() -> Result<PmixLibrary, String> {
     PmixLibrary::load(&candidates(&text, &Path::is_file))
 }
 
-/// Where the library may be. The launcher's own comes first: it is the one that its server was built with.
+/// Where the library may be. The launcher's own comes first: it is the one that its server was
+/// built with.
 fn candidates(
     get: &dyn Fn(&str) -> Option<String>,
     is_file: &dyn Fn(&Path) -> bool,

@@ -1,4 +1,5 @@
-//! The clients of PMI-1 and PMI-2 against made-up launchers, and the whole way into a job through them.
+//! The clients of PMI-1 and PMI-2 against made-up launchers, and the whole way into a job through
+//! them.
 
 use std::thread;
 use std::time::Duration;
@@ -161,7 +162,8 @@ fn bad_answers_of_pmi2_are_errors() {
     }
 }
 
-/// Every rank writes a word of the segment of its own and reads those of the others, as processes would.
+/// Every rank writes a word of the segment of its own and reads those of the others, as processes
+/// would.
 fn share(joined: &Joined, meet: &std::sync::Barrier) {
     use std::sync::atomic::Ordering;
     let word = |rank: u32| &joined.segment.marks(rank)[0];

@@ -1,5 +1,5 @@
-//! What the net channel costs over loopback, against a socket: `net_cost [PROVIDER]`. Two processes. Rough: for design notes,
-//! not for records.
+//! What the net channel costs over loopback, against a socket: `net_cost [PROVIDER]`. Two
+//! processes. Rough: for design notes, not for records.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,9 +1,9 @@
-//! The shared memory of one communicator's members on a node, for layers that forbid unsafe code: what
-//! [`mica_node::area`] lays out, with bytes named by [`Region`]s and [`View`]s.
+//! The shared memory of one communicator's members on a node, for layers that forbid unsafe code:
+//! what [`mica_node::area`] lays out, with bytes named by [`Region`]s and [`View`]s.
 //!
-//! The protocol is that module's, and whoever calls here keeps it: reads of a member's payload come after its stamp was
-//! seen, and before this member says that it has finished; writes of this member's own come when all have finished what they
-//! would overwrite.
+//! The protocol is that module's, and whoever calls here keeps it: reads of a member's payload come
+//! after its stamp was seen, and before this member says that it has finished; writes of this
+//! member's own come when all have finished what they would overwrite.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use mica_node::segment::{JobSegment, SegmentError};
 
 pub use mica_node::area::{Completions, INLINE, TURNS};
 
-/// One member's view of an area. A turn is below [`TURNS`], a member is a number below that of [`members`](Area::members):
-/// all methods panic on others.
+/// One member's view of an area. A turn is below [`TURNS`], a member is a number below that of
+/// [`members`](Area::members): all methods panic on others.
 #[derive(Clone, Debug)]
 pub struct Area {
     area: Arc<mica_node::area::RawArea>,
@@ -57,7 +57,8 @@ impl Area {
         }
     }
 
-    /// The members' ranks in the job, in the communicator's order: a member's number is its place here.
+    /// The members' ranks in the job, in the communicator's order: a member's number is its place
+    /// here.
     #[inline]
     pub fn members(&self) -> &[u32] {
         self.area.members()
@@ -80,7 +81,8 @@ impl Area {
         self.area.bytes()
     }
 
-    /// The cell of a member in a turn. What is derived from it panics when it reaches outside of one cell, and keeps the area open.
+    /// The cell of a member in a turn. What is derived from it panics when it reaches outside of
+    /// one cell, and keeps the area open.
     #[inline]
     pub fn cell(&self, turn: usize, member: usize) -> &Region {
         &self.cells[index(turn, member)]
@@ -96,16 +98,19 @@ impl Area {
     #[inline]
     pub fn put(&self, turn: usize, from: &View) -> usize {
         self.my_line(turn).with_data_mut(|data| {
-            // SAFETY: by the protocol the data of my line are mine to write; they are in shared memory apart from any message.
+            // SAFETY: by the protocol the data of my line are mine to write; they are in shared
+            // memory apart from any message.
             unsafe { from.pack_into(0, data.cast(), INLINE) }
         })
     }
 
-    /// Copies the bytes in a member's line to a message, as many as that has and [`INLINE`] at most; returns how many.
+    /// Copies the bytes in a member's line to a message, as many as that has and [`INLINE`] at
+    /// most; returns how many.
     #[inline]
     pub fn get(&self, turn: usize, member: usize, to: &View) -> usize {
         self.area.line(turn, member).with_data(|data| {
-            // SAFETY: by the protocol nobody writes these data now; they are in shared memory apart from any message.
+            // SAFETY: by the protocol nobody writes these data now; they are in shared memory apart
+            // from any message.
             unsafe { to.unpack_from(0, data.cast(), INLINE) }
         })
     }
@@ -169,7 +174,8 @@ impl Area {
         self.my_line(turn).set_label(label);
     }
 
-    /// By which function a member takes part: what it said last, in this operation or an earlier one of the turn.
+    /// By which function a member takes part: what it said last, in this operation or an earlier
+    /// one of the turn.
     pub fn label(&self, turn: usize, member: usize) -> u64 {
         self.area.line(turn, member).label()
     }
@@ -180,19 +186,21 @@ impl Area {
         self.area.line(turn, member).arrived()
     }
 
-    /// Completes operation `number` in this member's account, and says in its mark up to where it has completed all: it reads
-    /// nothing of these any more. If the mark has advanced: from where.
+    /// Completes operation `number` in this member's account, and says in its mark up to where it
+    /// has completed all: it reads nothing of these any more. If the mark has advanced: from where.
     #[inline]
     pub fn complete(&self, account: &Completions, number: u64, mode: &ThreadMode) -> Option<u64> {
         account.complete(number, self.area.mark(self.area.me()), mode)
     }
 
-    /// Says that somebody waits for the members to finish `operation`; to be called before a last look at their marks.
+    /// Says that somebody waits for the members to finish `operation`; to be called before a last
+    /// look at their marks.
     pub fn await_finish(&self, operation: u64) {
         self.area.await_finish(operation);
     }
 
-    /// Whether somebody may wait for what I have just said to be finished, when I had said so up to operation `before`.
+    /// Whether somebody may wait for what I have just said to be finished, when I had said so up to
+    /// operation `before`.
     #[inline]
     pub fn is_awaited(&self, before: u64) -> bool {
         self.area.is_awaited(before)
@@ -210,7 +218,8 @@ impl Area {
         self.area.wake(member);
     }
 
-    /// Wakes those of `members` who sleep, after something that they may wait for has been published: at the price of one fence.
+    /// Wakes those of `members` who sleep, after something that they may wait for has been
+    /// published: at the price of one fence.
     #[inline]
     pub fn wake_all(&self, members: impl IntoIterator<Item = usize>) {
         self.area.wake_all(members);

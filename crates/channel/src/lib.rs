@@ -1,14 +1,18 @@
-//! Ways to move bytes to a peer (DESIGN.md, sections 1 and 4): one folder a channel, none knows another.
+//! Ways to move bytes to a peer (DESIGN.md, sections 1 and 4): one folder a channel, none knows
+//! another.
 //!
-//! - [`shm`]: messages through the job segment, two copies and no system call: by rings and cells (chai-2009, 3.2), or
-//!   by FIFOs to compare with (3.1);
-//! - [`direct`]: one copy from the sender's memory to the receiver's, by the kernel or by load and store (chai-2009, 4, 6.1);
+//! - [`shm`]: messages through the job segment, two copies and no system call: by rings and cells
+//!   (chai-2009, 3.2), or by FIFOs to compare with (3.1);
+//! - [`direct`]: one copy from the sender's memory to the receiver's, by the kernel or by load and
+//!   store (chai-2009, 4, 6.1);
 //! - [`offload`]: copy engines, which do the copying while the program computes (chai-2009, 5);
-//! - [`net`]: messages and one-sided operations over libfabric, between nodes (chai-2009, 7; jiang-2004, 2).
+//! - [`net`]: messages and one-sided operations over libfabric, between nodes (chai-2009, 7;
+//!   jiang-2004, 2).
 //!
-//! [`transport`] is what the protocol asks of a network; [`net`] implements it.
-//! [`area`] is the memory that the members of a communicator share on a node, for collectives that move bytes through it.
-//! [`memory`] says where a message's bytes lie in this process. What goes which way is the `protocol` crate's choice.
+//! [`transport`] is what the protocol asks of a network; [`net`] implements it. [`area`] is the
+//! memory that the members of a communicator share on a node, for collectives that move bytes
+//! through it. [`memory`] says where a message's bytes lie in this process. What goes which way is
+//! the `protocol` crate's choice.
 
 pub mod area;
 pub mod direct;
@@ -50,7 +54,8 @@ bitflags::bitflags! {
     }
 }
 
-/// What a copy engine costs, as far as it is known without calibration. (What the ways of a message cost is `mica_policy`'s.)
+/// What a copy engine costs, as far as it is known without calibration. (What the ways of a message
+/// cost is `mica_policy`'s.)
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EngineCost {
     /// Nanoseconds to start a transfer.
@@ -69,9 +74,11 @@ pub trait Channel {
     fn capabilities(&self) -> Capabilities;
 }
 
-/// A channel that brings messages: what polling asks of it, so that several can be looked at in turn (chai-2009, 7.1).
+/// A channel that brings messages: what polling asks of it, so that several can be looked at in
+/// turn (chai-2009, 7.1).
 pub trait PacketSource {
-    /// One look: the next packet and who sent it. Does not block. The packet stays until it is consumed.
+    /// One look: the next packet and who sent it. Does not block. The packet stays until it is
+    /// consumed.
     fn peek(&mut self) -> Option<(u32, Packet)>;
     /// True when [`PacketSource::peek`] would find something. For the last look before parking.
     fn has_arrivals(&mut self) -> bool;
@@ -86,7 +93,8 @@ pub enum Width {
     Eight,
 }
 
-/// Memory of a peer that it has [registered](RemoteMemory::register), as its peers must name it. To be sent to them.
+/// Memory of a peer that it has [registered](RemoteMemory::register), as its peers must name it. To
+/// be sent to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteRegion {
     /// The registration.
@@ -95,18 +103,24 @@ pub struct RemoteRegion {
     pub address: u64,
 }
 
-/// A channel that works on a peer's memory without the peer's program: what windows are made of (jiang-2004, 2; MPI 5.0, 12).
+/// A channel that works on a peer's memory without the peer's program: what windows are made of
+/// (jiang-2004, 2; MPI 5.0, 12).
 ///
-/// Every operation takes a token, does not block, and answers true; its end comes later by [`next_completion`](Self::next_completion), once
-/// for each token, after looks at the channel ([`PacketSource::peek`]). It answers false, and has done nothing, when there is no room
-/// for it now: try again after a look. Operations on one peer may be carried out in any order; [`flush`](Self::flush) separates
-/// them. [`Channel::capabilities`] says which of them there are: the others are errors that say so.
+/// Every operation takes a token, does not block, and answers true; its end comes later by
+/// [`next_completion`](Self::next_completion), once for each token, after looks at the channel
+/// ([`PacketSource::peek`]). It answers false, and has done nothing, when there is no room for it
+/// now: try again after a look. Operations on one peer may be carried out in any order;
+/// [`flush`](Self::flush) separates them. [`Channel::capabilities`] says which of them there are:
+/// the others are errors that say so.
 ///
-/// The atomic operations are atomic towards each other, through this channel; not towards loads and stores of the memory's owner.
+/// The atomic operations are atomic towards each other, through this channel; not towards loads and
+/// stores of the memory's owner.
 ///
-/// Where the peer's processor has to take part (tcp), it does so whenever the peer looks at its channel.
+/// Where the peer's processor has to take part (tcp), it does so whenever the peer looks at its
+/// channel.
 pub trait RemoteMemory {
-    /// Registers this process's `len` bytes at `address` for peers to read, write and work on atomically.
+    /// Registers this process's `len` bytes at `address` for peers to read, write and work on
+    /// atomically.
     ///
     /// The memory must stay mapped until [`unregister`](Self::unregister).
     ///
@@ -115,8 +129,8 @@ pub trait RemoteMemory {
     fn register(&mut self, address: usize, len: usize) -> Result<RemoteRegion, ChannelError>;
     /// Gives a registration back. Peers must have done with it.
     fn unregister(&mut self, region: RemoteRegion);
-    /// Copies the first `len` bytes of `view`, which lies in one piece, to `peer`'s memory from `to` on. At its end the bytes are
-    /// there, for the peer to see.
+    /// Copies the first `len` bytes of `view`, which lies in one piece, to `peer`'s memory from
+    /// `to` on. At its end the bytes are there, for the peer to see.
     ///
     /// # Errors
     /// When the peer is lost, or this cannot be done at all.
@@ -128,7 +142,8 @@ pub trait RemoteMemory {
         len: usize,
         token: u64,
     ) -> Result<bool, ChannelError>;
-    /// Copies `len` bytes of `peer`'s memory from `from` on to the start of `view`, which lies in one piece.
+    /// Copies `len` bytes of `peer`'s memory from `from` on to the start of `view`, which lies in
+    /// one piece.
     ///
     /// # Errors
     /// As of [`put`](Self::put).
@@ -152,7 +167,8 @@ pub trait RemoteMemory {
         value: u64,
         token: u64,
     ) -> Result<bool, ChannelError>;
-    /// Sets the word at `at` to `value` if it is `expected`; the end has the word's value from before.
+    /// Sets the word at `at` to `value` if it is `expected`; the end has the word's value from
+    /// before.
     ///
     /// # Errors
     /// As of [`put`](Self::put).
@@ -177,7 +193,8 @@ pub trait RemoteMemory {
         value: u64,
         token: u64,
     ) -> Result<bool, ChannelError>;
-    /// Ends when all operations on `peer` that were started before have ended, in the peer's memory too.
+    /// Ends when all operations on `peer` that were started before have ended, in the peer's memory
+    /// too.
     fn flush(&mut self, peer: u32, token: u64);
     /// The next operation that has ended. Does not look at the channel.
     fn next_completion(&mut self) -> Option<transport::TransportCompletion>;

@@ -1,28 +1,33 @@
-//! The network as the protocol layer sees it: packets between ranks, reads of a peer's memory, and how to wait for both.
+//! The network as the protocol layer sees it: packets between ranks, reads of a peer's memory, and
+//! how to wait for both.
 //!
-//! `mica_protocol` asks for these operations and for nothing else, so whatever implements [`Transport`] can carry a job's
-//! messages: [`Net`](crate::net::Net) over libfabric, or the scripted transport of the protocol's own tests, which brings
-//! packets in any order that MPI allows.
+//! `mica_protocol` asks for these operations and for nothing else, so whatever implements
+//! [`Transport`] can carry a job's messages: [`Net`](crate::net::Net) over libfabric, or the
+//! scripted transport of the protocol's own tests, which brings packets in any order that MPI
+//! allows.
 //!
 //! The contract, on which the protocol relies:
 //!
-//! - **Order.** Packets from one rank to another arrive in the order in which they were sent, whatever their lengths. Packets
-//!   of different pairs are independent.
-//! - **Nothing blocks.** An operation for which there is no room answers `false` and has done nothing; try again after a
-//!   [`poll`](Transport::poll). Progress is made by looks only, and by [`PacketSource::peek`], which looks when no packet is
-//!   queued.
+//! - **Order.** Packets from one rank to another arrive in the order in which they were sent,
+//!   whatever their lengths. Packets of different pairs are independent.
+//! - **Nothing blocks.** An operation for which there is no room answers `false` and has done
+//!   nothing; try again after a [`poll`](Transport::poll). Progress is made by looks only, and by
+//!   [`PacketSource::peek`], which looks when no packet is queued.
 //! - **A packet stays** where it is, with its payload, from the look that found it until it is
 //!   [consumed](Transport::consume). Packets are consumed in the order in which `peek` names them.
-//! - **Reads.** Each read that was started ends once, by [`next_completion`](Transport::next_completion). A read that fails may have copied
-//!   some of its bytes.
-//! - **Loss.** A peer that is lost is reported once by [`take_loss`](Transport::take_loss). All that is sent to it fails with
-//!   [`NetError::Lost`], and all reads from it end with that error. What it sent before may still arrive.
+//! - **Reads.** Each read that was started ends once, by
+//!   [`next_completion`](Transport::next_completion). A read that fails may have copied some of its
+//!   bytes.
+//! - **Loss.** A peer that is lost is reported once by [`take_loss`](Transport::take_loss). All
+//!   that is sent to it fails with [`NetError::Lost`], and all reads from it end with that error.
+//!   What it sent before may still arrive.
 //!
-//! The calls are dynamic: a packet over a network costs microseconds, a call through a table a nanosecond. The
-//! shared-memory channel is no `Transport` and is called directly.
+//! The calls are dynamic: a packet over a network costs microseconds, a call through a table a
+//! nanosecond. The shared-memory channel is no `Transport` and is called directly.
 //!
-//! There is no matching here: envelopes are bytes of a packet. An adapter that matches by itself needs further operations
-//! (post a receive, cancel it, report what it matched), which belong in a trait of their own that a `Transport` hands out.
+//! There is no matching here: envelopes are bytes of a packet. An adapter that matches by itself
+//! needs further operations (post a receive, cancel it, report what it matched), which belong in a
+//! trait of their own that a `Transport` hands out.
 
 use std::fmt::Debug;
 use std::os::fd::RawFd;
@@ -38,8 +43,8 @@ use crate::{Capabilities, Channel, ChannelError, PacketSource, RemoteRegion};
 pub enum WaitMode {
     /// Not at all: a look will find something.
     Ready,
-    /// Until this descriptor is readable, or [`Transport::wait_at_most`] is over. It may be readable without reason; look and
-    /// ask again each time.
+    /// Until this descriptor is readable, or [`Transport::wait_at_most`] is over. It may be
+    /// readable without reason; look and ask again each time.
     Descriptor(RawFd),
     /// There is nothing to wait for, but something is to be done soon: look again in a moment.
     Poll,
@@ -50,8 +55,8 @@ pub enum WaitMode {
 pub struct TransportCompletion {
     /// The operation's token.
     pub token: u64,
-    /// What an atomic operation found in its word, and 0 for others; or why it failed. Part of the bytes may have been copied by
-    /// then.
+    /// What an atomic operation found in its word, and 0 for others; or why it failed. Part of the
+    /// bytes may have been copied by then.
     pub result: Result<u64, NetError>,
 }
 
@@ -67,7 +72,8 @@ pub struct ReadableRegion {
 }
 
 impl ReadableRegion {
-    /// Memory that peers know as `region`. `id` is the transport's own name for this use of it, `None` if there are no bytes.
+    /// Memory that peers know as `region`. `id` is the transport's own name for this use of it,
+    /// `None` if there are no bytes.
     pub fn new(region: RemoteRegion, id: Option<u64>) -> ReadableRegion {
         ReadableRegion {
             key: region.key,
@@ -105,12 +111,12 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
         self.capabilities().contains(Capabilities::READ)
     }
 
-    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. The bytes are the caller's again when this
-    /// returns. False when there is no room.
+    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. The bytes are
+    /// the caller's again when this returns. False when there is no room.
     ///
     /// # Errors
-    /// When the peer is lost or was never reached, or the payload is longer than [`payload_max`](Self::payload_max) or than
-    /// `view`.
+    /// When the peer is lost or was never reached, or the payload is longer than
+    /// [`payload_max`](Self::payload_max) or than `view`.
     fn send(
         &mut self,
         peer: u32,
@@ -119,8 +125,8 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
         position: usize,
     ) -> Result<bool, ChannelError>;
 
-    /// False when a packet with `payload` bytes beside its head would surely not be taken now. True as well for a peer that is
-    /// lost, so that the error of a send is met.
+    /// False when a packet with `payload` bytes beside its head would surely not be taken now. True
+    /// as well for a peer that is lost, so that the error of a send is met.
     fn has_room(&mut self, peer: u32, payload: usize) -> bool;
 
     /// Makes progress: takes in what has arrived and what has ended.
@@ -132,21 +138,23 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
     /// Number of packets that looks have found and that are not consumed.
     fn waiting(&self) -> usize;
 
-    /// Calls `f` with the packets of `source` that looks have found and that are not consumed, in order.
+    /// Calls `f` with the packets of `source` that looks have found and that are not consumed, in
+    /// order.
     fn for_each_waiting(&self, source: u32, f: &mut dyn FnMut(&Packet));
 
-    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from `position` on; as many as the
-    /// view has room for. Returns how many.
+    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from
+    /// `position` on; as many as the view has room for. Returns how many.
     fn read_payload(&self, source: u32, packet: &Packet, view: &View, position: usize) -> usize;
 
     /// Removes `packet`, the one just peeked from `source`.
     fn consume(&mut self, source: u32, packet: &Packet);
 
-    /// True when all packets that were sent have left this process, or their receivers are lost. Looks once.
+    /// True when all packets that were sent have left this process, or their receivers are lost.
+    /// Looks once.
     fn is_drained(&mut self) -> bool;
 
-    /// Lets peers read this process's `len` bytes at `address`, which must stay mapped and as they are until the peer is done
-    /// and they are given back by [`conceal`](Self::conceal).
+    /// Lets peers read this process's `len` bytes at `address`, which must stay mapped and as they
+    /// are until the peer is done and they are given back by [`conceal`](Self::conceal).
     ///
     /// # Errors
     /// When the memory cannot be registered, or the transport cannot read.
@@ -155,11 +163,12 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
     /// Gives exposed memory back. The peer must have done with it.
     fn conceal(&mut self, exposed: ReadableRegion);
 
-    /// Starts to read `len` bytes of `peer`'s exposed memory from `from` on to the start of `view`, which lies in one piece.
-    /// False when there is no room.
+    /// Starts to read `len` bytes of `peer`'s exposed memory from `from` on to the start of `view`,
+    /// which lies in one piece. False when there is no room.
     ///
     /// # Errors
-    /// When the peer is lost, the transport cannot read, or `view` is shorter than `len` or scattered.
+    /// When the peer is lost, the transport cannot read, or `view` is shorter than `len` or
+    /// scattered.
     fn start_read(
         &mut self,
         peer: u32,
@@ -175,14 +184,15 @@ pub trait Transport: Channel + PacketSource + Debug + Send {
     /// The next peer that was found to be lost; each once.
     fn take_loss(&mut self) -> Option<LostPeer>;
 
-    /// How to wait until there is something to do. Everything that is here must have been taken: packets and ends.
+    /// How to wait until there is something to do. Everything that is here must have been taken:
+    /// packets and ends.
     fn prepare_to_wait(&mut self) -> WaitMode;
 
     /// How long to wait for a descriptor at most. `None`: for as long as it takes.
     fn wait_at_most(&self) -> Option<Duration>;
 
-    /// Finds out whether `peer` is still there, by a message that it does not notice: if it is lost, a later look will say so.
-    /// For a rank that waits long for a message of `peer`.
+    /// Finds out whether `peer` is still there, by a message that it does not notice: if it is
+    /// lost, a later look will say so. For a rank that waits long for a message of `peer`.
     ///
     /// # Errors
     /// When it is already known to be lost, or was never reached.

@@ -1,4 +1,5 @@
-//! Random layouts against the plain list of their bytes' displacements: pack, unpack, runs and copies at any position.
+//! Random layouts against the plain list of their bytes' displacements: pack, unpack, runs and
+//! copies at any position.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! An agent: `mpiexec` on a host of the job, which runs that host's ranks for the head.
 //!
-//! It is started by the remote shell with the head's addresses on its command line and the job's secret on its standard
-//! input. It connects, proves that it knows the secret, is told what to run, and runs it. If the head goes, so does it,
-//! with all that it started.
+//! It is started by the remote shell with the head's addresses on its command line and the job's
+//! secret on its standard input. It connects, proves that it knows the secret, is told what to run,
+//! and runs it. If the head goes, so does it, with all that it started.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
@@ -100,7 +100,8 @@ pub fn machine() -> String {
     boot.map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
-/// Tries the head's addresses, several times: a connection may be dropped where the head has too many.
+/// Tries the head's addresses, several times: a connection may be dropped where the head has too
+/// many.
 fn connect(agent: &Agent, secret: &Secret) -> Result<Link, AgentError> {
     let mut problems = Vec::new();
     for round in 1..=ROUNDS {

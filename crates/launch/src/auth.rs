@@ -1,7 +1,9 @@
-//! How agent and head prove to each other that they belong to the same job, before either believes a byte of the other.
+//! How agent and head prove to each other that they belong to the same job, before either believes
+//! a byte of the other.
 //!
-//! Both know the job's secret: the head made it (32 random bytes), the agent got it by the remote shell's standard input.
-//! It never goes over the connection. All messages of the handshake have a fixed length:
+//! Both know the job's secret: the head made it (32 random bytes), the agent got it by the remote
+//! shell's standard input. It never goes over the connection. All messages of the handshake have a
+//! fixed length:
 //!
 //! ```text
 //! agent -> head   MAGIC, nonce A                    (8 + 32 bytes)
@@ -9,10 +11,11 @@
 //! agent -> head   HMAC(secret, "agent" A H)          (32 bytes)
 //! ```
 //!
-//! HMAC is HMAC-SHA256 (RFC 2104, FIPS 180-4). The labels keep a proof of one side from serving as the other's, the fresh
-//! nonces make a recorded handshake worthless. After that every frame carries a MAC under a key for this connection and
-//! direction, HMAC(secret, "up" A H) and HMAC(secret, "down" A H), over its number and its bytes: nothing can be
-//! changed, left out, repeated or put in. The frames are not encrypted.
+//! HMAC is HMAC-SHA256 (RFC 2104, FIPS 180-4). The labels keep a proof of one side from serving as
+//! the other's, the fresh nonces make a recorded handshake worthless. After that every frame
+//! carries a MAC under a key for this connection and direction, HMAC(secret, "up" A H) and
+//! HMAC(secret, "down" A H), over its number and its bytes: nothing can be changed, left out,
+//! repeated or put in. The frames are not encrypted.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;

@@ -1,11 +1,13 @@
-//! The head of a job on several nodes: starts an agent on each, tells them what to run, hears what becomes of it, and
-//! decides.
+//! The head of a job on several nodes: starts an agent on each, tells them what to run, hears what
+//! becomes of it, and decides.
 //!
-//! One thread and one `poll`, as for a job on one node: signals, the port where agents come in ([`crate::listener`]), their
-//! connections ([`crate::link`]), the remote shells, standard input. Output is written by a thread of its own.
+//! One thread and one `poll`, as for a job on one node: signals, the port where agents come in
+//! ([`crate::listener`]), their connections ([`crate::link`]), the remote shells, standard input.
+//! Output is written by a thread of its own.
 //!
-//! A node is `Awaited` until its agent has come in, `Running` until its ranks have ended and all they wrote is here, then
-//! `Over`; or it is `Lost`. Nothing is started before all agents have come in. The job is over when no node runs.
+//! A node is `Awaited` until its agent has come in, `Running` until its ranks have ended and all
+//! they wrote is here, then `Over`; or it is `Lost`. Nothing is started before all agents have come
+//! in. The job is over when no node runs.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -67,8 +69,8 @@ const INPUT_WINDOW: usize = 1 << 16;
 const INPUT_HELD: usize = 64 << 20;
 /// Time for agents to answer when what ranks wait for is asked.
 const REPORT_TIME: Duration = Duration::from_secs(5);
-/// A rank that gave up may have done so because it lost another: if a host is lost or a rank killed within this time,
-/// that is to blame.
+/// A rank that gave up may have done so because it lost another: if a host is lost or a rank killed
+/// within this time, that is to blame.
 const DOUBT: Duration = Duration::from_millis(250);
 /// Both outputs.
 const OUTPUTS: [OutputTarget; 2] = [OutputTarget::Out, OutputTarget::Err];
@@ -473,7 +475,8 @@ impl Controller<'_> {
         };
         match cause {
             Cause::Killed { .. } => self.blame(failure),
-            // What ranks on other nodes wait for is not known here; the network tells a rank that waits for one that left.
+            // What ranks on other nodes wait for is not known here; the network tells a rank that
+            // waits for one that left.
             Cause::NotFinalized if self.left.is_none() => {
                 if self.options.wants_checks() {
                     self.writer.say(left_note(&failure));

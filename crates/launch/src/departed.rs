@@ -1,21 +1,26 @@
-//! Ranks that left: they exited with status zero, but without `MPI_Finalize`, or with a session open.
+//! Ranks that left: they exited with status zero, but without `MPI_Finalize`, or with a session
+//! open.
 //!
-//! As long as no other rank needs them, that is no failure: if all ranks exit with status zero, so does the job, as under
-//! other launchers. It is one as soon as the others cannot go on without them, and the job is ended then:
+//! As long as no other rank needs them, that is no failure: if all ranks exit with status zero, so
+//! does the job, as under other launchers. It is one as soon as the others cannot go on without
+//! them, and the job is ended then:
 //!
 //! - a rank waits for a message of one that left, or for one that left to take its own;
 //! - all ranks that still run wait in MPI;
-//! - ranks are still amid MPI a minute later. They may poll (`MPI_Test` in a loop), which cannot be told from computing.
+//! - ranks are still amid MPI a minute later. They may poll (`MPI_Test` in a loop), which cannot be
+//!   told from computing.
 //!
-//! What ranks wait for is read from the job segment, a few times in a second from the first departure on: an idle job costs
-//! nothing until then. A rank of another library (PMI alone) does not say what it waits for, and is taken to wait for one that left
-//! after a few seconds. Ranks that have not called `MPI_Init`, or have called `MPI_Finalize`, need nobody.
+//! What ranks wait for is read from the job segment, a few times in a second from the first
+//! departure on: an idle job costs nothing until then. A rank of another library (PMI alone) does
+//! not say what it waits for, and is taken to wait for one that left after a few seconds. Ranks
+//! that have not called `MPI_Init`, or have called `MPI_Finalize`, need nobody.
 
 use std::time::{Duration, Instant};
 
 /// From one look at the ranks to the next.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// A wait that takes so long is taken for one without an end: what ranks that left have sent was there before they left.
+/// A wait that takes so long is taken for one without an end: what ranks that left have sent was
+/// there before they left.
 const STUCK: Duration = Duration::from_secs(1);
 /// The others have this time to end, if they do not wait in MPI.
 pub const DEPARTURE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -73,7 +78,8 @@ impl DepartedRanks {
         self.next_look
     }
 
-    /// The rank, and its process, without which the others cannot go on; `others` has what each of them does that is amid MPI.
+    /// The rank, and its process, without which the others cannot go on; `others` has what each of
+    /// them does that is amid MPI.
     pub fn missed(&mut self, now: Instant, others: &[Doing]) -> Option<(u32, u32)> {
         self.next_look = now + INTERVAL;
         let gone_for = now.saturating_duration_since(self.since);
@@ -83,7 +89,8 @@ impl DepartedRanks {
     }
 }
 
-/// The rank of those that left without which the `others` cannot go on: the one that one of them waits for, or else the first.
+/// The rank of those that left without which the `others` cannot go on: the one that one of them
+/// waits for, or else the first.
 fn missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> Option<u32> {
     let is_stuck = |doing: &Doing| match doing {
         Doing::Waits(wait) => wait.time.min(gone_for) >= STUCK,

@@ -1,8 +1,9 @@
 //! What ranks find in their environment.
 //!
-//! As with Hydra's `-genvall`, ranks get the whole environment of the `mpiexec` that the user started, on top of what
-//! the host gives its agent, so that `export NAME=VALUE` works on many nodes as on one. Left out is what describes the
-//! head's host or session, or belongs to a process manager.
+//! As with Hydra's `-genvall`, ranks get the whole environment of the `mpiexec` that the user
+//! started, on top of what the host gives its agent, so that `export NAME=VALUE` works on many
+//! nodes as on one. Left out is what describes the head's host or session, or belongs to a process
+//! manager.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -33,7 +34,8 @@ impl Inherit {
     }
 }
 
-/// Variables of other process managers, or for the launcher alone: a rank must not take itself for theirs.
+/// Variables of other process managers, or for the launcher alone: a rank must not take itself for
+/// theirs.
 const FOREIGN: [&str; 4] = ["PMI_", "PMIX_", "MICA_VIRTUAL_NODES", EXCHANGE_VARIABLE];
 
 /// Variables that mean something on the head's host, in its shell or session only.
@@ -66,8 +68,8 @@ pub fn for_agents(launcher: AgentLauncher) -> Vec<(OsString, OsString)> {
     own.collect()
 }
 
-/// Gives a rank's command its environment: what it inherits here, what the head sent of its own, and what the command
-/// line sets.
+/// Gives a rank's command its environment: what it inherits here, what the head sent of its own,
+/// and what the command line sets.
 pub fn apply(command: &mut Command, job: &NodeJob, section: &ProgramSection) {
     let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
     if *inherit != Inherit::All {

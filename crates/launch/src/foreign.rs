@@ -1,17 +1,18 @@
 //! Programs of other MPI libraries, recognised before they are started.
 //!
-//! A program that is linked to MPICH's or Intel's library (or another one that speaks PMI-1 over `PMI_FD`) runs under this
-//! mpiexec. Open MPI's needs PMIx: without it, it takes itself for rank 0 of 1, N times, which looks like success. Such a
-//! program is refused, by the libraries that its ELF file names (`DT_NEEDED`). Scripts, and programs that load the library
-//! later, are not recognised.
+//! A program that is linked to MPICH's or Intel's library (or another one that speaks PMI-1 over
+//! `PMI_FD`) runs under this mpiexec. Open MPI's needs PMIx: without it, it takes itself for rank 0
+//! of 1, N times, which looks like success. Such a program is refused, by the libraries that its
+//! ELF file names (`DT_NEEDED`). Scripts, and programs that load the library later, are not
+//! recognised.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The libraries of Open MPI from version 2 on (version 1 called its library as MPICH does). Beginnings of names, as `.so`
-/// and the version follow.
+/// The libraries of Open MPI from version 2 on (version 1 called its library as MPICH does).
+/// Beginnings of names, as `.so` and the version follow.
 const OPEN_MPI: [&str; 4] = [
     "libmpi.so.20",
     "libmpi.so.40",
@@ -35,7 +36,8 @@ pub fn find_program(word: &OsStr, directory: &Path, path: &OsStr) -> Option<Path
     candidates.into_iter().find(|file| file.is_file())
 }
 
-/// Entries of a table in an ELF file that are looked at, at most: a damaged file must not keep us busy.
+/// Entries of a table in an ELF file that are looked at, at most: a damaged file must not keep us
+/// busy.
 const ENTRIES_MAX: u64 = 4096;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
@@ -43,14 +45,16 @@ const DT_NULL: u64 = 0;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
 
-/// A part of the program that is loaded: from this offset in the file to this address, so many bytes.
+/// A part of the program that is loaded: from this offset in the file to this address, so many
+/// bytes.
 struct Segment {
     offset: u64,
     address: u64,
     bytes: u64,
 }
 
-/// What `DT_NEEDED` names; `None` for a file that is no 64-bit little-endian ELF file, or is linked statically.
+/// What `DT_NEEDED` names; `None` for a file that is no 64-bit little-endian ELF file, or is linked
+/// statically.
 fn needed_libraries(path: &Path) -> Option<Vec<String>> {
     let file = File::open(path).ok()?;
     let head = read(&file, 0, 64)?;

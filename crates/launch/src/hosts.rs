@@ -1,7 +1,7 @@
 //! The hosts of a job, and which ranks each of them gets.
 //!
-//! Hosts come from the command line (`a,b:4`), from a file, from a Slurm allocation, or are made up (virtual nodes).
-//! All here is pure, but for reading the file.
+//! Hosts come from the command line (`a,b:4`), from a file, from a Slurm allocation, or are made up
+//! (virtual nodes). All here is pure, but for reading the file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,8 @@ fn parse_slots(number: &str) -> Option<usize> {
     (1..=SLOTS_MAX).contains(&slots).then_some(slots)
 }
 
-/// Whether this can name a host. A name that begins with a dash would be an option of the remote shell.
+/// Whether this can name a host. A name that begins with a dash would be an option of the remote
+/// shell.
 fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || "-._@:%+".contains(c);
     !name.is_empty() && !name.starts_with('-') && name.chars().all(allowed)
@@ -90,8 +91,8 @@ pub fn parse_list(text: &str) -> Result<Vec<Host>, String> {
     hosts.collect()
 }
 
-/// Reads a file of hosts: one a line as `name`, `name:slots` or `name slots=N` (further words as `max_slots=N` are
-/// passed over); `#` begins a comment.
+/// Reads a file of hosts: one a line as `name`, `name:slots` or `name slots=N` (further words as
+/// `max_slots=N` are passed over); `#` begins a comment.
 pub fn read_file(path: &Path) -> Result<Vec<Host>, HostError> {
     let text = std::fs::read_to_string(path).map_err(|source| HostError::File {
         path: path.to_owned(),
@@ -128,8 +129,8 @@ fn parse_file(text: &str) -> Result<Vec<Host>, (usize, String)> {
     Ok(hosts)
 }
 
-/// Each host once, in the order of their first mention. Naming a host again adds its slots; without a number it counts
-/// as one more.
+/// Each host once, in the order of their first mention. Naming a host again adds its slots; without
+/// a number it counts as one more.
 pub fn merge(hosts: Vec<Host>) -> Vec<Host> {
     let mut merged: Vec<Host> = Vec::new();
     let mut index_of: HashMap<String, usize> = HashMap::new();
@@ -148,7 +149,8 @@ pub fn merge(hosts: Vec<Host>) -> Vec<Host> {
     merged
 }
 
-/// How many ranks a job has if nobody said: as many as the hosts have slots, a host without a number counting as one.
+/// How many ranks a job has if nobody said: as many as the hosts have slots, a host without a
+/// number counting as one.
 pub fn default_ranks(hosts: &[Host], per_host: Option<usize>) -> usize {
     let slots = hosts
         .iter()
@@ -156,9 +158,10 @@ pub fn default_ranks(hosts: &[Host], per_host: Option<usize>) -> usize {
     slots.sum()
 }
 
-/// The ranks of each host, rising. With `per_host`, blocks of that many in the hosts' order; without, blocks of the
-/// hosts' slots, where a host without a number takes an equal share. When all hosts are full it starts again with the
-/// first: a job is never refused for want of slots. A host may get none.
+/// The ranks of each host, rising. With `per_host`, blocks of that many in the hosts' order;
+/// without, blocks of the hosts' slots, where a host without a number takes an equal share. When
+/// all hosts are full it starts again with the first: a job is never refused for want of slots. A
+/// host may get none.
 pub fn assign(hosts: &[Host], ranks: usize, per_host: Option<usize>) -> Vec<Vec<u32>> {
     let share = ranks.div_ceil(hosts.len().max(1));
     let mut members = vec![Vec::new(); hosts.len()];
@@ -173,7 +176,8 @@ pub fn assign(hosts: &[Host], ranks: usize, per_host: Option<usize>) -> Vec<Vec<
     members
 }
 
-/// `count` virtual nodes: hosts with made-up names, and the ranks in blocks (rank r on node r * count / ranks).
+/// `count` virtual nodes: hosts with made-up names, and the ranks in blocks (rank r on node r *
+/// count / ranks).
 pub fn virtual_nodes(count: usize, ranks: usize) -> (Vec<Host>, Vec<Vec<u32>>) {
     let count = count.clamp(1, ranks.max(1));
     let host = |index| Host {
@@ -187,7 +191,8 @@ pub fn virtual_nodes(count: usize, ranks: usize) -> (Vec<Host>, Vec<Vec<u32>>) {
     ((0..count).map(host).collect(), members)
 }
 
-/// The hosts of a Slurm allocation, from the values of `SLURM_JOB_NODELIST` and `SLURM_TASKS_PER_NODE`.
+/// The hosts of a Slurm allocation, from the values of `SLURM_JOB_NODELIST` and
+/// `SLURM_TASKS_PER_NODE`.
 pub fn of_slurm(nodes: &str, tasks: Option<&str>) -> Result<Vec<Host>, HostError> {
     let names = expand(nodes).ok_or_else(|| HostError::Slurm {
         variable: "SLURM_JOB_NODELIST",
@@ -213,7 +218,8 @@ pub fn of_slurm(nodes: &str, tasks: Option<&str>) -> Result<Vec<Host>, HostError
 /// More hosts than this in one expression are a mistake (`n[0-99999999999]`), not a machine.
 const HOSTS_MAX: usize = 1 << 20;
 
-/// Expands Slurm's bracket syntax: `n[01-03,7],login,r[1-2]n[1-2]-ib`. `None` if it is not well formed.
+/// Expands Slurm's bracket syntax: `n[01-03,7],login,r[1-2]n[1-2]-ib`. `None` if it is not well
+/// formed.
 fn expand(list: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     for item in split_outside_brackets(list)? {

@@ -1,7 +1,9 @@
-//! The table of late arrivals at collectives, from what ranks leave in the job segment (`--late-arrivals`, `MICA_LATE=on`).
+//! The table of late arrivals at collectives, from what ranks leave in the job segment
+//! (`--late-arrivals`, `MICA_LATE=on`).
 //!
-//! Ranks that run the same program call from the same places in the same files, wherever those lie in their memory. So the
-//! table adds up what they counted there. An agent adds up its node's ranks, and the head the nodes.
+//! Ranks that run the same program call from the same places in the same files, wherever those lie
+//! in their memory. So the table adds up what they counted there. An agent adds up its node's
+//! ranks, and the head the nodes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -65,7 +67,8 @@ impl LateArrivals {
                 symbol_offset,
             } = site.place;
             let key = SiteKey {
-                // Without a file only the address is left, and it is worth something in this process only.
+                // Without a file only the address is left, and it is worth something in this
+                // process only.
                 offset: if object.is_empty() { address } else { offset },
                 object,
                 collective: site.collective,

@@ -1,13 +1,15 @@
 //! `mpiexec`: starts the ranks of a job, watches them, and leaves nothing behind.
 //!
-//! [`options`] reads the command line (one table drives parsing, `--help` and the manual), [`placement`] decides whether
-//! the job runs here or on several nodes. On a node, [`plan`] gives every rank its program and place, [`supervisor`] starts the
-//! [`ranks`] and waits for what happens to them, [`report`] says it in words. For several nodes the [`controller`] starts an
-//! [`agent`] on each, that runs the same [`supervisor`] for its ranks; they exchange [`messages`] over a [`link`] that
-//! [`auth`] made safe. MPI 5.0 section 11.5 describes the portable part of the command. See
-//! `docs/design/launching.md`.
+//! [`options`] reads the command line (one table drives parsing, `--help` and the manual),
+//! [`placement`] decides whether the job runs here or on several nodes. On a node, [`plan`] gives
+//! every rank its program and place, [`supervisor`] starts the [`ranks`] and waits for what happens
+//! to them, [`report`] says it in words. For several nodes the [`controller`] starts an [`agent`]
+//! on each, that runs the same [`supervisor`] for its ranks; they exchange [`messages`] over a
+//! [`link`] that [`auth`] made safe. MPI 5.0 section 11.5 describes the portable part of the
+//! command. See `docs/design/launching.md`.
 //!
-//! The library exists for the program of this crate and for the fuzz targets, which need what reads a stranger's bytes.
+//! The library exists for the program of this crate and for the fuzz targets, which need what reads
+//! a stranger's bytes.
 
 #![forbid(unsafe_code)]
 

@@ -1,12 +1,13 @@
-//! An authenticated connection between head and agent: frames of messages, both ways, that never block.
+//! An authenticated connection between head and agent: frames of messages, both ways, that never
+//! block.
 //!
 //! ```text
 //! frame:  length of the body (u32, little endian), body (a message in postcard's format), MAC (32 bytes)
 //! ```
 //!
-//! A MAC is checked before its body is looked at ([`crate::auth`]). A link counts as lost when the other side closes it,
-//! sends anything wrong, or is silent for the time that [`Link::check`] is given; both sides send [`beats`](Link::beat)
-//! each second, so that silence means something.
+//! A MAC is checked before its body is looked at ([`crate::auth`]). A link counts as lost when the
+//! other side closes it, sends anything wrong, or is silent for the time that [`Link::check`] is
+//! given; both sides send [`beats`](Link::beat) each second, so that silence means something.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -18,7 +19,8 @@ use serde::de::DeserializeOwned;
 
 use crate::auth::{Keys, LENGTH, Seal};
 
-/// Bytes of a body at most: room for the environment and arguments of a job's sections and for every rank's addresses.
+/// Bytes of a body at most: room for the environment and arguments of a job's sections and for
+/// every rank's addresses.
 pub const BODY_MAX: usize = 64 << 20;
 /// Time between two signs of life.
 pub const BEAT: Duration = Duration::from_secs(1);
@@ -83,7 +85,8 @@ impl Link {
         })
     }
 
-    /// Sends a message, or keeps what the connection does not take now. A loss shows when something is received.
+    /// Sends a message, or keeps what the connection does not take now. A loss shows when something
+    /// is received.
     pub fn send(&mut self, message: &impl Serialize) {
         let body = postcard::to_stdvec(message).expect("messages hold what postcard can write");
         debug_assert!(body.len() <= BODY_MAX);
@@ -137,8 +140,8 @@ impl Link {
         }
     }
 
-    /// Receives what has come, up to `most` bytes, so that one busy agent does not keep the others waiting. Messages that
-    /// came before a loss are put into `messages` all the same.
+    /// Receives what has come, up to `most` bytes, so that one busy agent does not keep the others
+    /// waiting. Messages that came before a loss are put into `messages` all the same.
     pub fn receive<M: DeserializeOwned>(&mut self, messages: &mut Vec<M>) -> Result<(), LinkLost> {
         let mut most: usize = 1 << 20;
         let mut buffer = [0; 65536];
@@ -197,8 +200,8 @@ impl Link {
         result
     }
 
-    /// Whether the other side was heard within `limit`. Time in which this process did not look (it was stopped, or the
-    /// machine slept) does not count: what came meanwhile is still to be read.
+    /// Whether the other side was heard within `limit`. Time in which this process did not look (it
+    /// was stopped, or the machine slept) does not count: what came meanwhile is still to be read.
     pub fn check(&mut self, limit: Duration) -> Result<(), LinkLost> {
         let now = Instant::now();
         if now - self.looked > 3 * BEAT {

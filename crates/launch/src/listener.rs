@@ -1,6 +1,6 @@
-//! Who knocks at the head's port: agents, and anyone else. Until a caller has proved that it knows the job's secret, it
-//! gets a limited time, is read no more than the handshake's bytes, and cannot keep others out: of too many callers the
-//! oldest has to go, and an agent tries again.
+//! Who knocks at the head's port: agents, and anyone else. Until a caller has proved that it knows
+//! the job's secret, it gets a limited time, is read no more than the handshake's bytes, and cannot
+//! keep others out: of too many callers the oldest has to go, and an agent tries again.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -48,7 +48,8 @@ enum HandshakeStep {
 }
 
 impl AgentListener {
-    /// Listens on these addresses, on a port between the two given or one that the system chooses, for so many agents.
+    /// Listens on these addresses, on a port between the two given or one that the system chooses,
+    /// for so many agents.
     pub fn open(
         addresses: &[IpAddr],
         ports: Option<(u16, u16)>,
@@ -121,7 +122,8 @@ impl AgentListener {
         }))
     }
 
-    /// Takes in who knocks and listens to who is there. Answers the agents that have come in, with their first messages.
+    /// Takes in who knocks and listens to who is there. Answers the agents that have come in, with
+    /// their first messages.
     pub fn attend(&mut self) -> Vec<(Box<Link>, Vec<Up>)> {
         let mut entered = Vec::new();
         for caller in std::mem::take(&mut self.callers) {
@@ -210,7 +212,8 @@ impl AgentListener {
     }
 }
 
-/// Reads what is missing of a message of `N` bytes, and no byte more; `None` if it is not complete yet.
+/// Reads what is missing of a message of `N` bytes, and no byte more; `None` if it is not complete
+/// yet.
 fn read_exactly<const N: usize>(
     stream: &mut TcpStream,
     bytes: &mut Vec<u8>,

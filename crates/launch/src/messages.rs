@@ -1,4 +1,5 @@
-//! What head and agents say to each other, and a node's part of a job as the head gives it to an agent.
+//! What head and agents say to each other, and a node's part of a job as the head gives it to an
+//! agent.
 //!
 //! ```text
 //! agent                                  head
@@ -90,7 +91,8 @@ pub struct NodeJob {
     pub pmi: bool,
     /// What tells this job from others that ranks may have on the same hosts.
     pub name: String,
-    /// The interface that ranks shall use: its name, or "" for the one by which the head is reached.
+    /// The interface that ranks shall use: its name, or "" for the one by which the head is
+    /// reached.
     pub interface: Option<String>,
     /// The head is lost when it is silent for so long.
     pub host_timeout: Duration,
@@ -174,7 +176,8 @@ impl NodeJob {
     }
 }
 
-/// The environment that the command line gives to all ranks, and what follows from its other options.
+/// The environment that the command line gives to all ranks, and what follows from its other
+/// options.
 fn environment(options: &JobOptions) -> Vec<(OsString, OsString)> {
     let mut all = Vec::new();
     if let Some((low, high)) = options.ports {
@@ -192,9 +195,9 @@ fn environment(options: &JobOptions) -> Vec<(OsString, OsString)> {
     all
 }
 
-/// The name of this mpiexec's job. Other libraries name what their ranks share after it (MPICH a file in /dev/shm, which a
-/// killed job leaves behind), so host and process are not enough: containers may share that folder and count processes
-/// anew.
+/// The name of this mpiexec's job. Other libraries name what their ranks share after it (MPICH a
+/// file in /dev/shm, which a killed job leaves behind), so host and process are not enough:
+/// containers may share that folder and count processes anew.
 fn job_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {

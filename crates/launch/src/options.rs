@@ -159,7 +159,8 @@ impl JobOptions {
         self.sections.iter().map(|section| section.ranks).sum()
     }
 
-    /// Whether ranks will find this value in their environment; the command line comes before this process's own.
+    /// Whether ranks will find this value in their environment; the command line comes before this
+    /// process's own.
     pub fn sets(&self, name: &str, value: &str) -> bool {
         let sections = self
             .sections
@@ -176,7 +177,8 @@ impl JobOptions {
         }
     }
 
-    /// The value that ranks of a section will find in their environment under this name, as far as it is known here.
+    /// The value that ranks of a section will find in their environment under this name, as far as
+    /// it is known here.
     pub fn variable(&self, section: &ProgramSection, name: &str) -> Option<OsString> {
         let mut given = self.environment.iter().chain(&section.environment);
         match given.rfind(|(known, _)| known == name) {
@@ -329,7 +331,8 @@ pub fn parse(arguments: &[OsString]) -> Result<CommandRequest, UsageError> {
     parse_with(arguments, &|_| None)
 }
 
-/// Reads the command line (without the name of this program). Variables that other launchers read come before it.
+/// Reads the command line (without the name of this program). Variables that other launchers read
+/// come before it.
 pub fn parse_with(
     arguments: &[OsString],
     variables: Variables<'_>,
@@ -376,7 +379,8 @@ pub fn parse_with(
     Ok(CommandRequest::Run(Box::new(parser.options)))
 }
 
-/// The option, first on the command line, that makes this program an agent. It is not in the table: only mpiexec uses it.
+/// The option, first on the command line, that makes this program an agent. It is not in the table:
+/// only mpiexec uses it.
 const AGENT: &str = "--agent";
 
 impl Agent {

@@ -1,10 +1,10 @@
-//! Output of ranks on its way through this process: lines of different ranks are never mixed, as long as each rank writes
-//! whole lines.
+//! Output of ranks on its way through this process: lines of different ranks are never mixed, as
+//! long as each rank writes whole lines.
 //!
-//! A [`RankStream`] reads one rank's pipe and passes on whole lines. What is left of a line waits for its end, but not for
-//! long: progress dots and prompts have none. How long depends on what the rank does, see [`LineCutter::deadline`]. Bytes are
-//! never changed, and those of one rank keep their order; with a label each line begins with it, and a last line without
-//! end gets one.
+//! A [`RankStream`] reads one rank's pipe and passes on whole lines. What is left of a line waits
+//! for its end, but not for long: progress dots and prompts have none. How long depends on what the
+//! rank does, see [`LineCutter::deadline`]. Bytes are never changed, and those of one rank keep
+//! their order; with a label each line begins with it, and a last line without end gets one.
 
 use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal, Read};
@@ -54,7 +54,8 @@ pub trait Pipe: Read + AsFd {}
 impl<T: Read + AsFd> Pipe for T {}
 
 impl RankStream {
-    /// Reads the `pipe` of the rank with this number on the node for `target`, with a label for its lines if there is one.
+    /// Reads the `pipe` of the rank with this number on the node for `target`, with a label for its
+    /// lines if there is one.
     pub fn new(
         id: u32,
         rank: usize,
@@ -224,9 +225,9 @@ impl LineCutter {
         std::mem::take(&mut self.partial)
     }
 
-    /// When the part of a line is to be passed on. A rank that flushed a full buffer has cut the line without meaning to:
-    /// its rest is waited for as long as is reasonable. Any other part was flushed on purpose. A labelled line is only
-    /// passed on whole.
+    /// When the part of a line is to be passed on. A rank that flushed a full buffer has cut the
+    /// line without meaning to: its rest is waited for as long as is reasonable. Any other part was
+    /// flushed on purpose. A labelled line is only passed on whole.
     fn deadline(&self) -> Option<Instant> {
         if self.partial.is_empty() || self.label.is_some() {
             return None;
@@ -254,8 +255,8 @@ impl LineCutter {
     }
 }
 
-/// Whether ranks may write to this process's output themselves. A terminal keeps each write whole, and programs behave
-/// differently on one. Of `/dev/null` nobody sees the lines.
+/// Whether ranks may write to this process's output themselves. A terminal keeps each write whole,
+/// and programs behave differently on one. Of `/dev/null` nobody sees the lines.
 pub fn is_left_to_ranks(target: OutputTarget) -> bool {
     match target {
         OutputTarget::Out if io::stdout().is_terminal() => true,
@@ -267,8 +268,8 @@ pub fn is_left_to_ranks(target: OutputTarget) -> bool {
     }
 }
 
-/// Whether standard output and standard error lead to the same file (`2>&1`): then they stay one stream, so that what a
-/// rank writes to the one and the other keeps its order.
+/// Whether standard output and standard error lead to the same file (`2>&1`): then they stay one
+/// stream, so that what a rank writes to the one and the other keeps its order.
 pub fn is_one_file() -> bool {
     match (metadata(OutputTarget::Out), metadata(OutputTarget::Err)) {
         (Some(out), Some(err)) => (out.dev(), out.ino()) == (err.dev(), err.ino()),

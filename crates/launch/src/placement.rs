@@ -197,7 +197,8 @@ fn nodes(launcher: AgentLauncher, hosts: Vec<Host>, members: Vec<Vec<u32>>) -> P
     })
 }
 
-/// Whether a host's name means this machine, as far as that can be seen without asking a name server.
+/// Whether a host's name means this machine, as far as that can be seen without asking a name
+/// server.
 pub fn is_this_machine(name: &str) -> bool {
     let this = host_name();
     let short = this.split('.').next().unwrap_or(&this);

@@ -32,7 +32,8 @@ pub struct NodePlan<'a> {
     synthetic: bool,
     /// Why ranks are not bound, if they are not.
     unbound: Option<String>,
-    /// They are not, although the command line said how many cores each has, or because the kernel does not let them.
+    /// They are not, although the command line said how many cores each has, or because the kernel
+    /// does not let them.
     is_refusal: bool,
     /// Keeps other jobs off the processors as long as the plan is in force.
     reservation: Reservation,

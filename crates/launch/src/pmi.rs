@@ -1,8 +1,9 @@
 //! The process manager of the ranks on this node: they tell each other how to be reached (PMI-1).
 //!
-//! Each rank inherits one end of a socket pair (`PMI_FD`) and speaks lines over it (`mica_bootstrap::pmi1::message`). Keys
-//! and values that ranks put become visible after a barrier. A barrier is complete when all ranks of the job are in it:
-//! [`PmiServer::arrived`] gives what this node's ranks put once all of them are there, and [`PmiServer::complete`] takes what
+//! Each rank inherits one end of a socket pair (`PMI_FD`) and speaks lines over it
+//! (`mica_bootstrap::pmi1::message`). Keys and values that ranks put become visible after a
+//! barrier. A barrier is complete when all ranks of the job are in it: [`PmiServer::arrived`] gives
+//! what this node's ranks put once all of them are there, and [`PmiServer::complete`] takes what
 //! all nodes' ranks put. Nothing here blocks: answers that a rank does not read are kept for it.
 //!
 //! Source of the commands: balaji-2010, section 3, and the wire protocol of MPICH's `simple` PMI.
@@ -16,7 +17,8 @@ use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
 
 use crate::messages::Puts;
 
-/// The longest names and values that ranks may use, as Hydra has them: other libraries' buffers are made for these.
+/// The longest names and values that ranks may use, as Hydra has them: other libraries' buffers are
+/// made for these.
 const MAXES: [(&str, u32); 3] = [
     ("kvsname_max", 256),
     ("keylen_max", 64),
@@ -61,8 +63,9 @@ struct PmiSocket {
 }
 
 impl PmiServer {
-    /// A manager for a job of `size` ranks. All nodes' managers must give it the same name: ranks name what they share
-    /// after it. `is_one_node`: all ranks are on this node, which other libraries ask for.
+    /// A manager for a job of `size` ranks. All nodes' managers must give it the same name: ranks
+    /// name what they share after it. `is_one_node`: all ranks are on this node, which other
+    /// libraries ask for.
     pub fn new(size: u32, name: &str, is_one_node: bool) -> PmiServer {
         let mut values = BTreeMap::new();
         if is_one_node {
@@ -87,8 +90,8 @@ impl PmiServer {
         Ok(theirs)
     }
 
-    /// Gives the rank with this number on the node a new connection for one that did not reach its program. `None`: it has
-    /// used the old one.
+    /// Gives the rank with this number on the node a new connection for one that did not reach its
+    /// program. `None`: it has used the old one.
     pub fn replace(&mut self, index: usize) -> io::Result<Option<UnixStream>> {
         let client = &mut self.clients[index];
         if client.progress != PmiProgress::Silent {
@@ -106,7 +109,8 @@ impl PmiServer {
             .map_or(PmiProgress::Silent, |client| client.progress)
     }
 
-    /// The connections that may have something to read: number on the node, descriptor, whether something is to be sent.
+    /// The connections that may have something to read: number on the node, descriptor, whether
+    /// something is to be sent.
     pub fn connections(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>, bool)> {
         let all = self.clients.iter().enumerate();
         let open = all.filter(|(_, client)| client.open);
@@ -132,7 +136,8 @@ impl PmiServer {
                     }
                 }
                 Ok(None) => break,
-                // Not PMI-1: the rank finds its connection closed, rather than to wait for an answer.
+                // Not PMI-1: the rank finds its connection closed, rather than to wait for an
+                // answer.
                 Err(_) => {
                     self.clients[index].open = false;
                     break;
@@ -204,7 +209,8 @@ impl PmiServer {
         Ok(Some(answer))
     }
 
-    /// What the node's ranks put since the last barrier, when all of them have come to the next. Told once.
+    /// What the node's ranks put since the last barrier, when all of them have come to the next.
+    /// Told once.
     pub fn arrived(&mut self) -> Option<Puts> {
         let all = !self.reported && self.clients.iter().all(|client| client.waits);
         all.then(|| {

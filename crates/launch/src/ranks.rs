@@ -1,4 +1,5 @@
-//! The processes of a node's ranks: starting them, asking how they are, signalling them, ending what they leave.
+//! The processes of a node's ranks: starting them, asking how they are, signalling them, ending
+//! what they leave.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -66,7 +67,8 @@ pub struct RankProcesses<'a> {
     pub unwritten: Vec<usize>,
     /// The ranks' process manager.
     pub pmi: pmi::PmiServer,
-    /// Where processes ask for what they did not inherit. `None` where there are no abstract sockets.
+    /// Where processes ask for what they did not inherit. `None` where there are no abstract
+    /// sockets.
     pub requests: Option<Requests>,
     /// A rank has the terminal.
     terminal_lent: bool,
@@ -228,7 +230,8 @@ impl<'a> RankProcesses<'a> {
         }
     }
 
-    /// A rank that runs and is between MPI_Init and MPI_Finalize, which wait for all ranks of the job.
+    /// A rank that runs and is between MPI_Init and MPI_Finalize, which wait for all ranks of the
+    /// job.
     pub fn first_in_world(&self) -> Option<u32> {
         let is_in = |&index: &usize| {
             let rank = self.plan.ranks[index].rank;
@@ -273,7 +276,8 @@ impl<'a> RankProcesses<'a> {
         amid.map(doing).collect()
     }
 
-    /// What each rank that runs waits for, and how the others have ended. `host` is named if there are several. Takes up to
+    /// What each rank that runs waits for, and how the others have ended. `host` is named if there
+    /// are several. Takes up to
     /// [`ASK_TIME`]: the ranks are asked.
     pub fn hang_report(&self, host: Option<&str>) -> NodeReport {
         let asked = |index: &usize| self.stage(*index) == RankStage::Running;
@@ -434,8 +438,8 @@ impl<'a> RankProcesses<'a> {
         }
     }
 
-    /// Leaves nothing behind: ranks (if the start failed half-way), what they started, the keeper. Answers what could not
-    /// be ended, in words.
+    /// Leaves nothing behind: ranks (if the start failed half-way), what they started, the keeper.
+    /// Answers what could not be ended, in words.
     pub fn clean_up(&mut self, sink: &mut dyn FnMut(OutputTarget, Vec<u8>)) -> Option<String> {
         self.signal(signal::SIGKILL);
         let left = end_children(END_LIMIT);

@@ -1,9 +1,9 @@
 //! Where the output of ranks goes: labelled, to files, to nowhere, or as it is to mpiexec's own.
 //!
 //! The rules come from the command line ([`OutputRules`]) and go with a node's part of the job.
-//! When a rank is started, [`Redirect::of_rank`] makes an [`StreamOutlet`] of them for each of its two
-//! streams. A file that gets what a rank prints and nothing else is given to the rank itself; all
-//! else passes through a pipe and [`crate::output`].
+//! When a rank is started, [`Redirect::of_rank`] makes an [`StreamOutlet`] of them for each of its
+//! two streams. A file that gets what a rank prints and nothing else is given to the rank itself;
+//! all else passes through a pipe and [`crate::output`].
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};

@@ -27,7 +27,8 @@ pub struct AgentCommand {
 /// ssh asks for nothing: there may be nobody to answer.
 const SSH: [&str; 4] = ["ssh", "-x", "-o", "BatchMode=yes"];
 
-/// The commands for a job's nodes: the remote shell with `extra` arguments. `agent` is the agent's command line for a node.
+/// The commands for a job's nodes: the remote shell with `extra` arguments. `agent` is the agent's
+/// command line for a node.
 pub fn commands(
     nodes: &JobNodes,
     shell: Option<&[String]>,

@@ -37,8 +37,8 @@ pub enum Cause {
         /// The status.
         code: i32,
     },
-    /// It exited with status zero between MPI_Init and MPI_Finalize, or with a session open: a failure only if others cannot
-    /// go on without it ([`crate::departed`]).
+    /// It exited with status zero between MPI_Init and MPI_Finalize, or with a session open: a
+    /// failure only if others cannot go on without it ([`crate::departed`]).
     NotFinalized,
     /// It exited with status zero and without MPI_Init, for which another rank waits.
     NotInitialized {
@@ -263,7 +263,8 @@ pub fn signal_name(number: i32) -> String {
     }
 }
 
-/// The hang report: its head, some lines for each rank that runs, and one for all ranks that have ended in the same way.
+/// The hang report: its head, some lines for each rank that runs, and one for all ranks that have
+/// ended in the same way.
 pub fn hang_report(size: u32, report: &NodeReport) -> String {
     let running = report.lines.len();
     let mut text = format!("mpiexec: {running} of {size} ranks are running:\n");
@@ -336,7 +337,8 @@ pub fn hang_line(
     format!("mpiexec:   rank {rank} (pid {pid}{place}): {state}\n")
 }
 
-/// The text of a rank without what could upset a terminal: names of communicators are the program's.
+/// The text of a rank without what could upset a terminal: names of communicators are the
+/// program's.
 fn printable(text: &str) -> String {
     let plain = |c: char| match c {
         '\n' => c,

@@ -1,8 +1,8 @@
-//! Where processes of the job ask for descriptors that they did not inherit, because something closed them on the way
-//! ([`mica_bootstrap::inherited`] has the messages and the other side).
+//! Where processes of the job ask for descriptors that they did not inherit, because something
+//! closed them on the way ([`mica_bootstrap::inherited`] has the messages and the other side).
 //!
-//! An abstract socket with a random name; callers of other users are turned away. Nothing here waits: a caller that says
-//! nothing is kept until others need its place.
+//! An abstract socket with a random name; callers of other users are turned away. Nothing here
+//! waits: a caller that says nothing is kept until others need its place.
 
 use std::collections::VecDeque;
 use std::io;
@@ -43,7 +43,8 @@ impl Requests {
             .chain(self.callers.iter().map(HandoverConnection::as_fd))
     }
 
-    /// Serves those who call and those who said what they want. `give` finds the descriptor or says why there is none.
+    /// Serves those who call and those who said what they want. `give` finds the descriptor or says
+    /// why there is none.
     ///
     /// # Errors
     /// When no connection can be accepted any more.

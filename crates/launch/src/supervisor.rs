@@ -1,13 +1,15 @@
 //! The life of a node's ranks: start them, wait for what happens to them, end them all.
 //!
 //! One thread, one `poll` over everything: a pidfd per rank (it becomes readable when the rank has
-//! ended), a descriptor for signals, the pipes of output that passes through, a terminal's input, the ranks'
-//! connections to their process manager. A dead rank is found at once, and an idle launcher costs no time. Nothing in
-//! this loop waits for a reader: output is written by threads of their own ([`crate::writer`]).
+//! ended), a descriptor for signals, the pipes of output that passes through, a terminal's input,
+//! the ranks' connections to their process manager. A dead rank is found at once, and an idle
+//! launcher costs no time. Nothing in this loop waits for a reader: output is written by threads of
+//! their own ([`crate::writer`]).
 //!
-//! The same loop serves two masters. For the [user](Master::User) it decides itself: it says which rank failed and ends
-//! the others. As an agent it has one descriptor more, the connection to the [head](Master::Head): it reports, and does
-//! what the head decides. Without a head it ends its ranks at once.
+//! The same loop serves two masters. For the [user](Master::User) it decides itself: it says which
+//! rank failed and ends the others. As an agent it has one descriptor more, the connection to the
+//! [head](Master::Head): it reports, and does what the head decides. Without a head it ends its
+//! ranks at once.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -109,7 +111,8 @@ const RECHECK_MAX: Duration = Duration::from_secs(2);
 /// The signals that a launcher reads. Taken before any thread or child is started.
 pub fn take_signals() -> Result<Signals, LaunchError> {
     adopt_orphans().map_err(doing("cannot become the subreaper"))?;
-    // Several descriptors for each rank. Where that is not allowed, the first one that lacks says so.
+    // Several descriptors for each rank. Where that is not allowed, the first one that lacks says
+    // so.
     let _ = allow_many_descriptors();
     let mut numbers = vec![
         signal::SIGINT,
@@ -231,7 +234,8 @@ struct Supervisor<'a> {
     give_up_at: Option<Instant>,
     timeout_at: Option<Instant>,
     report_at: Option<Instant>,
-    /// When it is looked again whether a rank waits for one that left without MPI_Init, and the time until then.
+    /// When it is looked again whether a rank waits for one that left without MPI_Init, and the
+    /// time until then.
     recheck: Option<(Instant, Duration)>,
     /// Ranks that left without `MPI_Finalize`, as long as it does no harm.
     left: Option<DepartedRanks>,
@@ -370,8 +374,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// A rank that left without MPI_Init is right as long as no rank calls MPI_Init, which may come later. Once one has
-    /// called it, the job can never end.
+    /// A rank that left without MPI_Init is right as long as no rank calls MPI_Init, which may come
+    /// later. Once one has called it, the job can never end.
     fn check_world(&mut self) {
         let Some((rank, pid)) = self.ranks.first_without_init() else {
             self.recheck = None;

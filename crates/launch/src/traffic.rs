@@ -1,4 +1,5 @@
-//! The table of what moved which way, from the counters that ranks leave in the job segment (`MICA_STATS=table`).
+//! The table of what moved which way, from the counters that ranks leave in the job segment
+//! (`MICA_STATS=table`).
 
 use mica_node::area::Budget;
 use mica_node::segment::{TRAFFIC_NAMES, TRAFFIC_WAYS};

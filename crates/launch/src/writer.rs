@@ -1,10 +1,11 @@
-//! This process's own output, written by threads of their own: a reader that does not read (`| less`) must not keep the
-//! event loop from hearing of signals, deaths and deadlines, and the head not from its agents, which would take it for
-//! lost.
+//! This process's own output, written by threads of their own: a reader that does not read
+//! (`| less`) must not keep the event loop from hearing of signals, deaths and deadlines, and the
+//! head not from its agents, which would take it for lost.
 //!
-//! Standard output and standard error have a thread each, started at the first text, or one for both if they lead to the
-//! same file (`2>&1`), which keeps their order. The threads report what they wrote through a pipe that the event loop
-//! polls. What cannot be written is not forgotten: it is said on standard error once, and the job's exit status shows it.
+//! Standard output and standard error have a thread each, started at the first text, or one for
+//! both if they lead to the same file (`2>&1`), which keeps their order. The threads report what
+//! they wrote through a pipe that the event loop polls. What cannot be written is not forgotten: it
+//! is said on standard error once, and the job's exit status shows it.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};

@@ -1,5 +1,6 @@
-//! `mpiexec` over several hosts, with programs that know nothing of MPI. The hosts are virtual nodes on this machine
-//! (`--launcher fork`), or reached by a made-up remote shell; all traffic is on 127.0.0.1.
+//! `mpiexec` over several hosts, with programs that know nothing of MPI. The hosts are virtual
+//! nodes on this machine (`--launcher fork`), or reached by a made-up remote shell; all traffic is
+//! on 127.0.0.1.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -173,7 +174,8 @@ fn a_single_host_that_is_this_machine_needs_no_agent() {
     );
 }
 
-/// Ranks of both nodes put, meet in a barrier and get what the others put (PMI-1); an abort gives its code.
+/// Ranks of both nodes put, meet in a barrier and get what the others put (PMI-1); an abort gives
+/// its code.
 #[test]
 fn ranks_meet_by_pmi() {
     let script = r#"
@@ -661,7 +663,8 @@ fn ssh_is_given_a_line_for_a_shell() {
     assert_eq!(text(&output.stderr), "");
 }
 
-/// A stand-in for srun: one command for all, each told its host; numbered in another order than asked for.
+/// A stand-in for srun: one command for all, each told its host; numbered in another order than
+/// asked for.
 #[test]
 fn slurm_starts_an_agent_on_each_host() {
     let srun = remote_shell(

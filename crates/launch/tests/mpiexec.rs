@@ -225,7 +225,8 @@ fn signals_are_forwarded() {
     }
 }
 
-/// A script's background job starts with SIGINT ignored; what mpiexec forwards must still reach the ranks.
+/// A script's background job starts with SIGINT ignored; what mpiexec forwards must still reach the
+/// ranks.
 #[test]
 fn ranks_see_a_forwarded_signal_that_the_launcher_was_started_to_ignore() {
     let launcher = env!("CARGO_BIN_EXE_mpiexec");
@@ -385,7 +386,8 @@ fn a_killed_keeper_costs_no_rank() {
     assert_eq!(text(&output.stderr), "");
 }
 
-/// A launcher that was started with SIGCHLD ignored still learns how its ranks end; the ranks get it as usual.
+/// A launcher that was started with SIGCHLD ignored still learns how its ranks end; the ranks get
+/// it as usual.
 #[test]
 fn an_ignored_sigchld_is_no_obstacle() {
     let mpiexec = env!("CARGO_BIN_EXE_mpiexec");

@@ -1,5 +1,6 @@
-//! `mpiexec` over two hosts with addresses of their own: network namespaces joined by a cable, reached by
-//! `ip netns exec` in place of ssh. Losing the cable or a host's agent ends the job and names the host.
+//! `mpiexec` over two hosts with addresses of their own: network namespaces joined by a cable,
+//! reached by `ip netns exec` in place of ssh. Losing the cable or a host's agent ends the job and
+//! names the host.
 
 #[path = "../../../tests/src/netns.rs"]
 mod netns;

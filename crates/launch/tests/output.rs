@@ -1,4 +1,5 @@
-//! Output of ranks through `mpiexec`: whole lines, nothing lost, and no reader that holds the launcher up.
+//! Output of ranks through `mpiexec`: whole lines, nothing lost, and no reader that holds the
+//! launcher up.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

@@ -1,4 +1,5 @@
-//! `mpiexec` over a real ssh: an sshd of the test's own on loopback, with keys of its own, reached as two hosts.
+//! `mpiexec` over a real ssh: an sshd of the test's own on loopback, with keys of its own, reached
+//! as two hosts.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};

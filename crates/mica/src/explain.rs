@@ -1,5 +1,6 @@
-//! `mica info --explain SIZE`: which way a message takes, and the numbers for and against each. `mica info --explain COLLECTIVE SIZE`:
-//! the same for the algorithm of a collective ([`collective`]).
+//! `mica info --explain SIZE`: which way a message takes, and the numbers for and against each.
+//! `mica info --explain COLLECTIVE SIZE`: the same for the algorithm of a collective
+//! ([`collective`]).
 
 mod collective;
 
@@ -26,21 +27,25 @@ use mica_policy::{
 /// What is asked about.
 #[derive(Args)]
 pub struct ExplainQuestion {
-    /// Show which way a message of SIZE bytes (K, M, G) takes, with the numbers for and against each way; or, as in
-    /// `--explain allreduce 64K -n 8`, which algorithm a collective takes among the ranks of a node.
+    /// Show which way a message of SIZE bytes (K, M, G) takes, with the numbers for and against
+    /// each way; or, as in `--explain allreduce 64K -n 8`, which algorithm a collective takes among
+    /// the ranks of a node.
     #[arg(long, value_names = ["COLLECTIVE", "SIZE"], num_args = 1..=2, value_parser = word,
           conflicts_with_all = ["json", "topology"])]
     explain: Vec<ExplainWord>,
-    /// How far apart its ranks are: shared-cache, package, node or network. Default: as this machine's first two cores.
+    /// How far apart its ranks are: shared-cache, package, node or network. Default: as this
+    /// machine's first two cores.
     #[arg(long, value_parser = level, requires = "explain")]
     level: Option<Level>,
     /// How its bytes lie in memory: contiguous, or vector:BLOCK for pieces of BLOCK bytes.
     #[arg(long, value_parser = layout, default_value = "contiguous", requires = "explain")]
     layout: ExplainLayout,
-    /// The ways to choose from: here (those that work on this machine), all, or a list such as cells,streamed,pull.
+    /// The ways to choose from: here (those that work on this machine), all, or a list such as
+    /// cells,streamed,pull.
     #[arg(long, value_name = "WAYS", value_parser = ways, default_value = "here", requires = "explain")]
     ways: Choice,
-    /// Its buffers have been moved to shared memory, or attached, so that the other rank can load and store there.
+    /// Its buffers have been moved to shared memory, or attached, so that the other rank can load
+    /// and store there.
     #[arg(long, requires = "explain")]
     mapped: bool,
     /// The receiver lags behind.

@@ -271,7 +271,8 @@ fn direct() -> ChannelInfo {
     }
 }
 
-/// Buffers that move to shared memory: what the process itself can see of their conditions (docs/design/mapped.md).
+/// Buffers that move to shared memory: what the process itself can see of their conditions
+/// (docs/design/mapped.md).
 fn mapped() -> ChannelInfo {
     let channel = |refusal: Option<(String, String)>| {
         let (reason, remedy) = refusal.unzip();

@@ -1,5 +1,6 @@
-//! The `mica` command: what the library finds on this machine and how it is set (`info`), what hinders it here (`doctor`), what its
-//! ways cost here (`tune`), how fast it is beside its peers (`bench`), and which it is (`version`).
+//! The `mica` command: what the library finds on this machine and how it is set (`info`), what
+//! hinders it here (`doctor`), what its ways cost here (`tune`), how fast it is beside its peers
+//! (`bench`), and which it is (`version`).
 
 #![forbid(unsafe_code)]
 
@@ -27,7 +28,8 @@ struct CommandLine {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the machine, the channels that work here (and why others do not), and the tunables; or explain a choice.
+    /// Show the machine, the channels that work here (and why others do not), and the tunables; or
+    /// explain a choice.
     Info {
         /// Print JSON.
         #[arg(long)]
@@ -41,7 +43,8 @@ enum Command {
         #[command(flatten)]
         question: explain::ExplainQuestion,
     },
-    /// Say what is wrong with this machine or container for MPI, and what to do; status 1 if something hinders.
+    /// Say what is wrong with this machine or container for MPI, and what to do; status 1 if
+    /// something hinders.
     Doctor {
         /// Print JSON.
         #[arg(long)]

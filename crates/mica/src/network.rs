@@ -1,5 +1,5 @@
-//! What `mica info` says of the network and of launchers: what the net channel reports of itself, and which interfaces the
-//! library speaks.
+//! What `mica info` says of the network and of launchers: what the net channel reports of itself,
+//! and which interfaces the library speaks.
 
 use std::fmt::Write as _;
 
@@ -80,7 +80,8 @@ impl Network {
                 let mut providers = Vec::new();
                 for (offer, verdict) in &offers.offers {
                     let mut provider = provider(offer, verdict);
-                    // One row for each kind of hardware or protocol; the rest are other addresses of the same.
+                    // One row for each kind of hardware or protocol; the rest are other addresses
+                    // of the same.
                     let would_do = matches!(verdict, OfferVerdict::Second(_));
                     if would_do && !known.contains(&offer.provider.as_str()) {
                         known.push(&offer.provider);
@@ -186,8 +187,8 @@ impl Network {
         }
     }
 
-    /// The section for people: what is used and what else could be, or (`all`) every offer. Where nothing serves, the
-    /// user needs to see all.
+    /// The section for people: what is used and what else could be, or (`all`) every offer. Where
+    /// nothing serves, the user needs to see all.
     pub fn render(&self, all: bool) -> String {
         let all = all || self.chosen().is_none();
         let mut text = String::new();

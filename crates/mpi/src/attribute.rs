@@ -1,7 +1,8 @@
 //! Attributes: what libraries keep on communicators, datatypes and windows (MPI 5.0, 7.7).
 //!
-//! A key ([`create_keyval`]) says what happens to its values when their object is duplicated or freed. Objects embed an
-//! [`AttributeSet`]. Callbacks run without any lock held, so they may call MPI, also on the same object.
+//! A key ([`create_keyval`]) says what happens to its values when their object is duplicated or
+//! freed. Objects embed an [`AttributeSet`]. Callbacks run without any lock held, so they may call
+//! MPI, also on the same object.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -22,7 +23,8 @@ pub enum AttributeOwner {
     Win,
 }
 
-/// The user's copy callback: (old object's handle, keyval, value) to the value in the new object, none, or an error code.
+/// The user's copy callback: (old object's handle, keyval, value) to the value in the new object,
+/// none, or an error code.
 pub type UserCopy =
     Arc<dyn Fn(u32, i32, usize) -> std::result::Result<Option<usize>, i32> + Send + Sync>;
 
@@ -88,8 +90,9 @@ pub fn create_keyval(
     Ok(KEYVALS.insert_with(make)?.number)
 }
 
-/// `MPI_Comm_free_keyval` and its kin: values that objects hold stay, and so do the callbacks for them. A key that was
-/// freed already, through another copy of its number, is as the caller wants it: that is no error (nor in MPICH).
+/// `MPI_Comm_free_keyval` and its kin: values that objects hold stay, and so do the callbacks for
+/// them. A key that was freed already, through another copy of its number, is as the caller wants
+/// it: that is no error (nor in MPICH).
 pub fn free_keyval(owner: AttributeOwner, number: i32) -> Result<()> {
     if KEYVALS.had(number as u32) {
         return Ok(());
@@ -208,7 +211,8 @@ impl AttributeSet {
         Ok(self.find(number).map(|entry| entry.value))
     }
 
-    /// Deletes the value for a key, with its callback, if there is one. The value stays if the callback refuses.
+    /// Deletes the value for a key, with its callback, if there is one. The value stays if the
+    /// callback refuses.
     pub fn delete(&self, owner: AttributeOwner, object: u32, number: i32) -> Result<()> {
         keyval(owner, number)?;
         match self.find(number) {
@@ -233,15 +237,17 @@ impl AttributeSet {
         }
     }
 
-    /// The set of a duplicate that has no handle yet; `new_object` stands in for it where a delete callback needs one.
+    /// The set of a duplicate that has no handle yet; `new_object` stands in for it where a delete
+    /// callback needs one.
     pub fn duplicate(&self, object: u32, new_object: u32) -> Result<AttributeSet> {
         let new = AttributeSet::default();
         self.copy_into(object, &new, new_object)?;
         Ok(new)
     }
 
-    /// Fills the set `new` of a duplicate, whose handle is `new_object`, by the copy callbacks, oldest value first. If one
-    /// fails, what had been copied is deleted again, and the error is the duplication's.
+    /// Fills the set `new` of a duplicate, whose handle is `new_object`, by the copy callbacks,
+    /// oldest value first. If one fails, what had been copied is deleted again, and the error is
+    /// the duplication's.
     pub fn copy_into(&self, object: u32, new: &AttributeSet, new_object: u32) -> Result<()> {
         let entries = lock(&self.entries).clone();
         for AttributeEntry { keyval, value } in entries {

@@ -1,11 +1,13 @@
 //! Buffered sends and the buffers they are charged to (MPI 5.0, 3.6).
 //!
-//! The program attaches buffers to the process, a communicator or a session. A buffered send copies the message into
-//! memory of our own, charges its length and `MPI_BSEND_OVERHEAD` to the buffer, and sends the copy in the background; the
-//! charge is taken back when the send is complete. So the program's memory is never touched: its size is the promise of how
-//! much may wait at once. `MPI_BUFFER_AUTOMATIC` is a buffer without that limit.
+//! The program attaches buffers to the process, a communicator or a session. A buffered send copies
+//! the message into memory of our own, charges its length and `MPI_BSEND_OVERHEAD` to the buffer,
+//! and sends the copy in the background; the charge is taken back when the send is complete. So the
+//! program's memory is never touched: its size is the promise of how much may wait at once.
+//! `MPI_BUFFER_AUTOMATIC` is a buffer without that limit.
 //!
-//! A send uses the buffer of its communicator if that has one, else its session's, else the process's.
+//! A send uses the buffer of its communicator if that has one, else its session's, else the
+//! process's.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -157,11 +159,12 @@ fn none_attached(owner: BufferOwner) -> Error {
     Error::other(c::ERR_BUFFER, format!("no buffer is attached to {owner}"))
 }
 
-/// `MPI_Buffer_attach` and its kin. `address` may be `MPI_BUFFER_AUTOMATIC`; `size` means nothing then.
+/// `MPI_Buffer_attach` and its kin. `address` may be `MPI_BUFFER_AUTOMATIC`; `size` means nothing
+/// then.
 ///
 /// # Errors
-/// `MPI_ERR_BUFFER` when the owner has a buffer already, or for a null buffer that is not empty; `MPI_ERR_ARG` for a
-/// negative size.
+/// `MPI_ERR_BUFFER` when the owner has a buffer already, or for a null buffer that is not empty;
+/// `MPI_ERR_ARG` for a negative size.
 pub fn attach(owner: BufferOwner, address: usize, size: i64) -> Result<()> {
     process::engine()?;
     if address != c::BUFFER_AUTOMATIC {
@@ -188,7 +191,8 @@ pub fn attach(owner: BufferOwner, address: usize, size: i64) -> Result<()> {
     Ok(())
 }
 
-/// `MPI_Buffer_detach` and its kin: address and size of the buffer, once all that is in it has been sent. Blocks.
+/// `MPI_Buffer_detach` and its kin: address and size of the buffer, once all that is in it has been
+/// sent. Blocks.
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER` when none is attached; `MPI_ERR_NO_MEM`.
@@ -213,7 +217,8 @@ pub(crate) fn release(owner: BufferOwner) -> Result<()> {
     Ok(())
 }
 
-/// Detaches all buffers: for the end of MPI in this process, which waits for the sends that this leaves.
+/// Detaches all buffers: for the end of MPI in this process, which waits for the sends that this
+/// leaves.
 pub(crate) fn release_all() -> Result<()> {
     let owners: Vec<BufferOwner> = lock(&BUFFERS).keys().copied().collect();
     owners.into_iter().try_for_each(release)
@@ -233,7 +238,8 @@ pub fn flush(owner: BufferOwner) -> Result<()> {
     attached(owner)?.flush()
 }
 
-/// `MPI_Buffer_iflush` and its kin: a request that is complete when all that is in the buffer now has been sent.
+/// `MPI_Buffer_iflush` and its kin: a request that is complete when all that is in the buffer now
+/// has been sent.
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER` when none is attached.
@@ -283,7 +289,8 @@ fn buffer_of(comm: &Comm) -> Option<Arc<AttachedBuffer>> {
 /// `MPI_Bsend`: sends a copy in the background.
 ///
 /// # Errors
-/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_BUFFER` when no buffer is attached or it has no room; `MPI_ERR_NO_MEM`.
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_BUFFER` when no buffer is attached or it has no room;
+/// `MPI_ERR_NO_MEM`.
 pub fn bsend(comm: &Comm, view: &View, dest: i32, tag: i32) -> Result<()> {
     if pt2pt::destination(comm, dest, tag)?.is_none() {
         return Ok(());

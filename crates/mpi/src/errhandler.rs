@@ -1,8 +1,9 @@
 //! Error handlers, and the one place where errors of MPI calls are raised (MPI 5.0, 9.3).
 //!
-//! Every call that fails ends in [`raise`]: it finds the handler of the object that the call concerns, and ends the job,
-//! calls the user's function, or does nothing; the code that it gives is the call's return value. Codes are plain
-//! classes; what went wrong in detail is kept per thread and class and comes back with `MPI_Error_string`.
+//! Every call that fails ends in [`raise`]: it finds the handler of the object that the call
+//! concerns, and ends the job, calls the user's function, or does nothing; the code that it gives
+//! is the call's return value. Codes are plain classes; what went wrong in detail is kept per
+//! thread and class and comes back with `MPI_Error_string`.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -67,8 +68,8 @@ struct UserHandler {
     reference: Mutex<Reference>,
 }
 
-/// The user's hold on a handler: its handle, and how often it was given out and not freed. Objects that use the handler
-/// keep it beyond that, and can give out a handle again.
+/// The user's hold on a handler: its handle, and how often it was given out and not freed. Objects
+/// that use the handler keep it beyond that, and can give out a handle again.
 #[derive(Default)]
 struct Reference {
     handle: u32,
@@ -134,7 +135,8 @@ impl Errhandler {
         })
     }
 
-    /// `MPI_Errhandler_free`. Predefined handlers are accepted and live on, because objects give them out.
+    /// `MPI_Errhandler_free`. Predefined handlers are accepted and live on, because objects give
+    /// them out.
     pub fn free(handle: u32) -> Result<()> {
         if let HandlerAction::User(user) = Errhandler::resolve(handle)?.0 {
             let mut reference = lock(&user.reference);
@@ -210,15 +212,16 @@ fn check_file(file: u32) -> Result<()> {
     ))
 }
 
-/// Raises `error`, which the call `call` ran into, on `on`. Returns the code that the call returns, unless the handler
-/// ends the job.
+/// Raises `error`, which the call `call` ran into, on `on`. Returns the code that the call returns,
+/// unless the handler ends the job.
 #[cold]
 pub fn raise(call: &str, on: ErrorTarget, error: Error) -> i32 {
     let (handler, bearer) = handler_of(on);
     raise_by(&handler, bearer, call, on, error)
 }
 
-/// As [`raise`], with `handler` in place of the object's: for calls that get one for their own errors.
+/// As [`raise`], with `handler` in place of the object's: for calls that get one for their own
+/// errors.
 #[cold]
 pub fn raise_with(handler: &Errhandler, call: &str, on: ErrorTarget, error: Error) -> i32 {
     raise_by(handler, on, call, on, error)
@@ -263,12 +266,14 @@ pub fn call(on: ErrorTarget, code: i32) -> Result<()> {
     Ok(())
 }
 
-/// The handler of `on`, and the object to call it with, which is `on` or the communicator that stands in for it.
+/// The handler of `on`, and the object to call it with, which is `on` or the communicator that
+/// stands in for it.
 ///
-/// An error that belongs to no object with a handler is raised on `MPI_COMM_SELF` (MPI 5.0, 9.3). Two cases follow MPICH,
-/// for programs that set a handler on `MPI_COMM_WORLD` alone and expect it to see all errors, as it did before MPI 4.0: such
-/// an error goes to the world's handler if none was set on `MPI_COMM_SELF`; and so does the error of a communicator that has
-/// no handler but the initial one, because it was made before the world's was set. Before `MPI_Init` there is only the
+/// An error that belongs to no object with a handler is raised on `MPI_COMM_SELF` (MPI 5.0, 9.3).
+/// Two cases follow MPICH, for programs that set a handler on `MPI_COMM_WORLD` alone and expect it
+/// to see all errors, as it did before MPI 4.0: such an error goes to the world's handler if none
+/// was set on `MPI_COMM_SELF`; and so does the error of a communicator that has no handler but the
+/// initial one, because it was made before the world's was set. Before `MPI_Init` there is only the
 /// initial handler, which is fatal.
 fn handler_of(on: ErrorTarget) -> (Errhandler, ErrorTarget) {
     let own = match on {
@@ -464,7 +469,8 @@ mod tests {
         )
     }
 
-    // Files are the only objects with an error handler that needs no job, and they share one: so this is one test.
+    // Files are the only objects with an error handler that needs no job, and they share one: so
+    // this is one test.
     #[test]
     fn errors_reach_the_handler_and_their_text_comes_back() {
         let null = ErrorTarget::File(c::FILE_NULL);

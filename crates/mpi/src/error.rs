@@ -5,8 +5,9 @@ use crate::constants as c;
 /// Result of an MPI operation.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of an MPI call. `Display` names the argument, its value and why it is refused; the call's name and the
-/// communicator are added where the error is raised ([`crate::errhandler::raise`]).
+/// An error of an MPI call. `Display` names the argument, its value and why it is refused; the
+/// call's name and the communicator are added where the error is raised
+/// ([`crate::errhandler::raise`]).
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -106,7 +107,8 @@ impl Error {
         }
     }
 
-    /// The same error where the call has other names for its arguments: (usual name, name in the call).
+    /// The same error where the call has other names for its arguments: (usual name, name in the
+    /// call).
     #[cold]
     pub fn renamed(mut self, names: &[(&str, &'static str)]) -> Error {
         if let Error::Argument { argument, .. } = &mut self

@@ -318,7 +318,8 @@ fn check_no_text(added: &BTreeMap<i32, Added>, argument: &'static str, code: i32
     Ok(())
 }
 
-/// The number above all in use, so that codes stay close together when they are added and removed in turn.
+/// The number above all in use, so that codes stay close together when they are added and removed
+/// in turn.
 fn next(added: &BTreeMap<i32, Added>) -> i32 {
     added
         .last_key_value()

@@ -12,7 +12,8 @@ use crate::pt2pt::Status;
 use crate::request::{self, Operation, Request};
 use crate::sync::lock;
 
-/// The program's functions; each returns an error code. None is called while the library holds a lock.
+/// The program's functions; each returns an error code. None is called while the library holds a
+/// lock.
 pub struct Callbacks {
     /// Fills in the status of the complete operation.
     pub query: Box<dyn Fn() -> (Status, i32) + Send + Sync>,
@@ -68,7 +69,8 @@ impl Operation for Generalized {
     fn complete(&self, _status: Status, taken: bool) -> (Status, Option<Error>) {
         let (status, mut code) = (self.callbacks.query)();
         if taken {
-            // The error of the function that was called last counts (MPI 5.0, 13.2), unless it has none.
+            // The error of the function that was called last counts (MPI 5.0, 13.2), unless it has
+            // none.
             code = match (self.callbacks.free)() {
                 c::SUCCESS => code,
                 last => last,
@@ -110,8 +112,8 @@ pub fn start(callbacks: Callbacks) -> Result<Request> {
 /// `MPI_Grequest_complete`: the program says that the operation is complete.
 ///
 /// # Errors
-/// `MPI_ERR_REQUEST` when the request is not a generalized one that is under way; what the program's free function returns,
-/// if the request was freed before.
+/// `MPI_ERR_REQUEST` when the request is not a generalized one that is under way; what the
+/// program's free function returns, if the request was freed before.
 pub fn complete(handle: u32) -> Result<()> {
     let refused =
         |reason: &str| Error::argument(c::ERR_REQUEST, "request", format!("{handle:#x}"), reason);

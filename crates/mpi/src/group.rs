@@ -1,8 +1,8 @@
 //! Groups: ordered sets of processes (MPI 5.0, 7.3).
 //!
-//! A member is named by its rank in the job. Most groups are a run of consecutive ranks (the world, one process, a block of
-//! a split) and need neither a list nor a reverse table; the others hold both, so that translation is one load either
-//! way.
+//! A member is named by its rank in the job. Most groups are a run of consecutive ranks (the world,
+//! one process, a block of a split) and need neither a list nor a reverse table; the others hold
+//! both, so that translation is one load either way.
 
 use std::sync::Arc;
 
@@ -112,13 +112,14 @@ impl Group {
         }
     }
 
-    /// This group as one that comes from the session with this handle (`MPI_SESSION_NULL`: from the world model).
+    /// This group as one that comes from the session with this handle (`MPI_SESSION_NULL`: from the
+    /// world model).
     pub fn of_session(self, session: u32) -> Group {
         Group { session, ..self }
     }
 
-    /// The handle of the session that it comes from, as groups and communicators made of it do; `MPI_SESSION_NULL` if it
-    /// comes from the world model.
+    /// The handle of the session that it comes from, as groups and communicators made of it do;
+    /// `MPI_SESSION_NULL` if it comes from the world model.
     pub fn session(&self) -> u32 {
         self.session
     }
@@ -218,7 +219,8 @@ impl Group {
         Ok(self.without(&ranks))
     }
 
-    /// `MPI_Group_range_incl`: the members that the triplets (first, last, stride) name, in that order.
+    /// `MPI_Group_range_incl`: the members that the triplets (first, last, stride) name, in that
+    /// order.
     pub fn range_incl(&self, ranges: &[[i32; 3]]) -> Result<Group> {
         let ranks = self.expand(ranges)?;
         Ok(self.derive(ranks.into_iter().map(|rank| self.peer(rank)).collect()))
@@ -230,7 +232,8 @@ impl Group {
         Ok(self.without(&ranks))
     }
 
-    /// `MPI_Group_translate_ranks`: for each rank here the rank in `other`, or `MPI_UNDEFINED`. `MPI_PROC_NULL` stays.
+    /// `MPI_Group_translate_ranks`: for each rank here the rank in `other`, or `MPI_UNDEFINED`.
+    /// `MPI_PROC_NULL` stays.
     pub fn translate_ranks(&self, ranks: &[i32], other: &Group) -> Result<Vec<i32>> {
         let translate = |&rank: &i32| {
             if rank == c::PROC_NULL {
@@ -328,7 +331,8 @@ impl Group {
         }
     }
 
-    /// `MPI_Group_free`. The predefined empty group is accepted and lives on, because set operations return it.
+    /// `MPI_Group_free`. The predefined empty group is accepted and lives on, because set
+    /// operations return it.
     pub fn free(handle: u32) -> Result<()> {
         match handle {
             c::GROUP_EMPTY => Ok(()),

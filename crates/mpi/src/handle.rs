@@ -1,8 +1,8 @@
 //! Handles: 32-bit names of MPI objects (MPI 5.0, 2.5.1 and chapter 20).
 //!
 //! A predefined object's handle is its constant of the standard ABI. A user's object gets
-//! `0x4000_0000 | kind << 24 | index`, so that C, Fortran and other ABIs convert by a cast, and a handle of the wrong
-//! kind is told from a good one without a look-up.
+//! `0x4000_0000 | kind << 24 | index`, so that C, Fortran and other ABIs convert by a cast, and a
+//! handle of the wrong kind is told from a good one without a look-up.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -46,8 +46,8 @@ const USER: u32 = 0x4000_0000;
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 
-/// A freed index rests until this many others are free, so that a stale handle is refused and does not name a new
-/// object.
+/// A freed index rests until this many others are free, so that a stale handle is refused and does
+/// not name a new object.
 const RESTING: usize = 64;
 
 impl HandleKind {
@@ -122,7 +122,8 @@ impl<T> HandleTable<T> {
     /// Adds an object and returns its handle.
     ///
     /// # Errors
-    /// `MPI_ERR_NO_MEM` when 2^24 - 1 objects of this kind are alive: the handles are used up, as memory can be.
+    /// `MPI_ERR_NO_MEM` when 2^24 - 1 objects of this kind are alive: the handles are used up, as
+    /// memory can be.
     pub fn insert(&self, object: T) -> Result<u32> {
         let inserted = self.try_insert(object);
         inserted.map_err(|_| self.used_up())
@@ -181,8 +182,9 @@ impl<T> HandleTable<T> {
         self.slots.lock().used.get(index)?.as_ref().map(f)
     }
 
-    /// The same; `f` says as well whether the object is needed any longer. It is dropped in its place: what is moved as a whole after
-    /// its parts were written one by one waits for the processor's store buffer.
+    /// The same; `f` says as well whether the object is needed any longer. It is dropped in its
+    /// place: what is moved as a whole after its parts were written one by one waits for the
+    /// processor's store buffer.
     #[inline(always)]
     pub fn look_then<R>(&self, handle: u32, f: impl FnOnce(&T) -> (R, Then)) -> Option<R> {
         let index = self.kind.index(handle)?;
@@ -220,7 +222,8 @@ impl<T> Slots<T> {
 }
 
 impl<T: Clone> HandleTable<T> {
-    /// Adds the object that `make` builds from its own handle, and returns it. `make` runs under the table's lock.
+    /// Adds the object that `make` builds from its own handle, and returns it. `make` runs under
+    /// the table's lock.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).

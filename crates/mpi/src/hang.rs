@@ -1,5 +1,6 @@
-//! What a hang report says of a thread that waits, in the words of MPI: the function that was called, the operations that it
-//! waits for, their communicators by name and ranks. Called only when the launcher asks (`mica_protocol`, `hang.rs`).
+//! What a hang report says of a thread that waits, in the words of MPI: the function that was
+//! called, the operations that it waits for, their communicators by name and ranks. Called only
+//! when the launcher asks (`mica_protocol`, `hang.rs`).
 
 use std::fmt::Write as _;
 

@@ -15,7 +15,8 @@ pub struct Info(Arc<Mutex<Vec<(String, String)>>>);
 static INFOS: HandleTable<Info> = HandleTable::new(HandleKind::Info);
 
 impl Info {
-    /// The object that `handle` names (`MPI_ERR_INFO` if it names none). `MPI_INFO_ENV` is made anew each time.
+    /// The object that `handle` names (`MPI_ERR_INFO` if it names none). `MPI_INFO_ENV` is made
+    /// anew each time.
     pub fn resolve(handle: u32) -> Result<Info> {
         match handle {
             c::INFO_ENV => {
@@ -147,9 +148,10 @@ impl Info {
         }
     }
 
-    /// `MPI_Info_create_env` and `MPI_INFO_ENV`: how this program, whose arguments these are, was started (MPI 5.0,
-    /// 11.2.1). What is not known is absent. The pairs are the same before, between and after the start and the end of
-    /// the world model. `thread_level` would be a level asked for before the program started, and no launcher asks.
+    /// `MPI_Info_create_env` and `MPI_INFO_ENV`: how this program, whose arguments these are, was
+    /// started (MPI 5.0, 11.2.1). What is not known is absent. The pairs are the same before,
+    /// between and after the start and the end of the world model. `thread_level` would be a level
+    /// asked for before the program started, and no launcher asks.
     pub fn environment(arguments: Vec<String>) -> Info {
         let launch = LaunchInfo::get();
         let info = Info::default();
@@ -173,8 +175,8 @@ impl Info {
     }
 }
 
-/// How this process was started, as far as it is found out; kept from the first look, because the program may change
-/// its directory and its environment later.
+/// How this process was started, as far as it is found out; kept from the first look, because the
+/// program may change its directory and its environment later.
 struct LaunchInfo {
     size: Option<u32>,
     host: String,
@@ -207,7 +209,8 @@ impl FromIterator<(String, String)> for Info {
     }
 }
 
-/// The name of this process's node: the launcher's, who may have several on one machine; otherwise the machine's.
+/// The name of this process's node: the launcher's, who may have several on one machine; otherwise
+/// the machine's.
 pub fn node_name() -> String {
     let given = process::engine().map(|engine| engine.node_name(engine.node_of(engine.rank())));
     match given {

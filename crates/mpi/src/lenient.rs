@@ -1,5 +1,6 @@
-//! What the library lets pass though MPI does not allow it, because other MPIs do and nothing is lost. With `MICA_CHECK=1`
-//! each kind is said once on standard error, for those who want their programs to be portable.
+//! What the library lets pass though MPI does not allow it, because other MPIs do and nothing is
+//! lost. With `MICA_CHECK=1` each kind is said once on standard error, for those who want their
+//! programs to be portable.
 
 use std::io::Write;
 use std::sync::Once;
@@ -46,7 +47,8 @@ impl Lenience {
                 Err(_) => format!("process {}", std::process::id()),
             };
             let line = format!("mica: {who}: {} (MICA_CHECK=1)\n", self.text);
-            // One write, so that ranks' lines do not mix. If nobody reads it, the program goes on all the same.
+            // One write, so that ranks' lines do not mix. If nobody reads it, the program goes on
+            // all the same.
             let _ = std::io::stderr().write_all(line.as_bytes());
         });
     }

@@ -1,12 +1,14 @@
 //! Partitioned communication (MPI 5.0, chapter 4).
 //!
-//! `MPI_Psend_init` opens a channel: a context of its own, in which partition `i` travels as an ordinary message with tag
-//! `i` as soon as it is ready. It announces the channel, and how the message is divided, to the receiver in a small message
-//! on the communicator's collective plane. Collectives use tags from 0 on there, so the complement of the user's tag is free: the
-//! n-th send of a communicator, peer and tag meets the n-th receive by the rule for all messages.
+//! `MPI_Psend_init` opens a channel: a context of its own, in which partition `i` travels as an
+//! ordinary message with tag `i` as soon as it is ready. It announces the channel, and how the
+//! message is divided, to the receiver in a small message on the communicator's collective plane.
+//! Collectives use tags from 0 on there, so the complement of the user's tag is free: the n-th send
+//! of a communicator, peer and tag meets the n-th receive by the rule for all messages.
 //!
-//! The receiver posts one receive for each of the sender's partitions, straight into its buffer where the division allows,
-//! through a copy otherwise; a partition of its own has arrived when all of the sender's that share bytes with it have.
+//! The receiver posts one receive for each of the sender's partitions, straight into its buffer
+//! where the division allows, through a copy otherwise; a partition of its own has arrived when all
+//! of the sender's that share bytes with it have.
 
 use std::sync::{Arc, Mutex};
 
@@ -204,7 +206,8 @@ impl Operation for SendRound {
     }
 }
 
-/// `MPI_Psend_init`: an inactive request for a send of `partitions` times `count` elements of `datatype`.
+/// `MPI_Psend_init`: an inactive request for a send of `partitions` times `count` elements of
+/// `datatype`.
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`, `MPI_ERR_ARG`, `MPI_ERR_COUNT`, `MPI_ERR_TYPE`; `MPI_ERR_NO_MEM`.
@@ -264,11 +267,12 @@ fn announce(comm: &Comm, peer: u32, tag: i32, announcement: Announcement) -> Res
     })
 }
 
-/// `MPI_Pready` and its kin: marks partitions of an active send as ready. `argument` names them in errors.
+/// `MPI_Pready` and its kin: marks partitions of an active send as ready. `argument` names them in
+/// errors.
 ///
 /// # Errors
-/// `MPI_ERR_REQUEST` when the request is no active partitioned send; `MPI_ERR_ARG` for a partition that it does not have or
-/// that is ready; `MPI_ERR_NO_MEM`.
+/// `MPI_ERR_REQUEST` when the request is no active partitioned send; `MPI_ERR_ARG` for a partition
+/// that it does not have or that is ready; `MPI_ERR_NO_MEM`.
 pub fn pready(
     handle: u32,
     partitions: impl IntoIterator<Item = i32>,
@@ -466,7 +470,8 @@ impl Operation for ReceiveRound {
     }
 }
 
-/// The sender must be served also while this rank waits for something else, or after it has freed the request.
+/// The sender must be served also while this rank waits for something else, or after it has freed
+/// the request.
 impl Reaction for ReceiveRound {
     fn react(&self, state: &mut EngineState) -> bool {
         self.advance(state);
@@ -474,10 +479,12 @@ impl Reaction for ReceiveRound {
     }
 }
 
-/// `MPI_Precv_init`: an inactive request for a receive of `partitions` times `count` elements of `datatype`.
+/// `MPI_Precv_init`: an inactive request for a receive of `partitions` times `count` elements of
+/// `datatype`.
 ///
 /// # Errors
-/// `MPI_ERR_RANK` and `MPI_ERR_TAG`, also for wildcards; `MPI_ERR_ARG`, `MPI_ERR_COUNT`, `MPI_ERR_TYPE`; `MPI_ERR_NO_MEM`.
+/// `MPI_ERR_RANK` and `MPI_ERR_TAG`, also for wildcards; `MPI_ERR_ARG`, `MPI_ERR_COUNT`,
+/// `MPI_ERR_TYPE`; `MPI_ERR_NO_MEM`.
 pub fn precv_init(
     comm: &Comm,
     region: Region,
@@ -548,8 +555,8 @@ fn await_announcement(comm: &Comm, peer: u32, tag: i32) -> Result<ChannelLink> {
 /// `MPI_Parrived`: whether a partition of a receive has arrived. All of an inactive one have.
 ///
 /// # Errors
-/// `MPI_ERR_REQUEST` when the request is no partitioned receive; `MPI_ERR_ARG` for a partition that it does not have;
-/// `MPI_ERR_NO_MEM`.
+/// `MPI_ERR_REQUEST` when the request is no partitioned receive; `MPI_ERR_ARG` for a partition that
+/// it does not have; `MPI_ERR_NO_MEM`.
 pub fn parrived(handle: u32, partition: i32) -> Result<bool> {
     let poll = process::begin_poll();
     if handle != c::REQUEST_NULL && !request::is_active(handle)? {

@@ -1,5 +1,5 @@
-//! Point-to-point operations that outlive their call in another way than a plain send or receive: persistent ones (MPI
-//! 5.0, 3.9) and the non-blocking send-receive (3.11).
+//! Point-to-point operations that outlive their call in another way than a plain send or receive:
+//! persistent ones (MPI 5.0, 3.9) and the non-blocking send-receive (3.11).
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,8 @@ use crate::pt2pt::{self, Mode, Plane, Status};
 use crate::request::{Operation, Request};
 use crate::sync::lock;
 
-/// `MPI_Send_init`, `MPI_Ssend_init`, `MPI_Rsend_init`: an inactive request; each start sends `view` again.
+/// `MPI_Send_init`, `MPI_Ssend_init`, `MPI_Rsend_init`: an inactive request; each start sends
+/// `view` again.
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`.

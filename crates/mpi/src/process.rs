@@ -1,8 +1,9 @@
 //! This process as a member of the job: start, end, thread level (MPI 5.0, 11.2 to 11.6).
 //!
-//! The engine serves all who use MPI here: the world model (`MPI_Init`) and any number of sessions. It starts with the
-//! first of them and lives as long as the process. When the last of them has finished, this rank says so in the job
-//! segment, and a session that is opened later takes that back; the world model comes once.
+//! The engine serves all who use MPI here: the world model (`MPI_Init`) and any number of sessions.
+//! It starts with the first of them and lives as long as the process. When the last of them has
+//! finished, this rank says so in the job segment, and a session that is opened later takes that
+//! back; the world model comes once.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -32,8 +33,8 @@ struct World {
     thread_level: i32,
 }
 
-/// The predefined communicators. They belong to the world model; a program that only opens sessions may use them as well
-/// ([`lenient`]).
+/// The predefined communicators. They belong to the world model; a program that only opens sessions
+/// may use them as well ([`lenient`]).
 struct PredefinedComms {
     world: Comm,
     myself: Comm,
@@ -56,8 +57,8 @@ const STARTING: u8 = 1;
 const RUNNING: u8 = 2;
 const FINALIZED: u8 = 3;
 
-/// Contexts of the predefined communicators: those that a counter of the job's rank 0, and of each rank, would give first.
-/// `comm` counts on from [`FIRST_FREE_ID`].
+/// Contexts of the predefined communicators: those that a counter of the job's rank 0, and of each
+/// rank, would give first. `comm` counts on from [`FIRST_FREE_ID`].
 const WORLD_ID: u64 = 0;
 const SELF_ID: u64 = comm::BLOCK;
 /// The first communicator number that is not taken by a predefined one.
@@ -92,9 +93,11 @@ fn not_running(phase: u8) -> Error {
     Error::other(c::ERR_OTHER, detail)
 }
 
-/// Adds a user of the engine and starts it for the first one. `promise` is what the first user promises for all.
+/// Adds a user of the engine and starts it for the first one. `promise` is what the first user
+/// promises for all.
 pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine> {
-    // Held until the engine serves: nobody may take a half-started or half-finished one for granted.
+    // Held until the engine serves: nobody may take a half-started or half-finished one for
+    // granted.
     let mut users = lock(&USERS);
     let engine = match ENGINE.get() {
         Some(engine) => {
@@ -130,8 +133,8 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
     Ok(engine)
 }
 
-/// Takes a user away; the last one ends this rank's part in the job, until another comes. To be called when all that
-/// the user has sent and received is complete.
+/// Takes a user away; the last one ends this rank's part in the job, until another comes. To be
+/// called when all that the user has sent and received is complete.
 pub(crate) fn leave() -> Result<()> {
     let mut users = lock(&USERS);
     if *users == 1 {
@@ -146,9 +149,9 @@ pub(crate) fn leave() -> Result<()> {
     Ok(())
 }
 
-/// `MPI_Init_thread`: starts the world model and returns the thread level provided, which is the one required. `promise`
-/// is what the program promises by a level below `MPI_THREAD_MULTIPLE`; with it the engine does without its lock, unless
-/// there are sessions, which promise nothing.
+/// `MPI_Init_thread`: starts the world model and returns the thread level provided, which is the
+/// one required. `promise` is what the program promises by a level below `MPI_THREAD_MULTIPLE`;
+/// with it the engine does without its lock, unless there are sessions, which promise nothing.
 pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
     if !THREAD_LEVELS.iter().any(|&(level, _)| level == required) {
         let reason = "this is not one of the MPI_THREAD_* levels";
@@ -195,7 +198,8 @@ fn predefined(engine: &Engine) -> &'static PredefinedComms {
     })
 }
 
-/// Those that a call may use: the world model's, or, before that begins, those of a program that has a session open.
+/// Those that a call may use: the world model's, or, before that begins, those of a program that
+/// has a session open.
 #[inline]
 fn usable() -> Result<&'static PredefinedComms> {
     match running() {
@@ -211,8 +215,8 @@ fn of_sessions() -> Option<&'static PredefinedComms> {
     Some(predefined(engine))
 }
 
-/// `MPI_Finalize`: deletes the attributes of `MPI_COMM_SELF`, youngest first, while MPI still works (MPI 5.0, 11.4), waits
-/// for all processes of the job, and ends the world model. Sessions go on.
+/// `MPI_Finalize`: deletes the attributes of `MPI_COMM_SELF`, youngest first, while MPI still works
+/// (MPI 5.0, 11.4), waits for all processes of the job, and ends the world model. Sessions go on.
 pub fn finalize() -> Result<()> {
     let comms = running()?.comms;
     comms.myself.delete_attributes()?;
@@ -291,7 +295,8 @@ pub fn myself() -> Result<Comm> {
     usable().map(|comms| comms.myself.clone())
 }
 
-/// `MPI_COMM_SELF` and `MPI_COMM_WORLD`, once they have been made, also after `MPI_Finalize`: for their error handlers.
+/// `MPI_COMM_SELF` and `MPI_COMM_WORLD`, once they have been made, also after `MPI_Finalize`: for
+/// their error handlers.
 pub(crate) fn handler_bearers() -> Option<[&'static Comm; 2]> {
     PREDEFINED.get().map(|comms| [&comms.myself, &comms.world])
 }

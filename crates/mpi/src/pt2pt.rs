@@ -1,4 +1,5 @@
-//! Point to point: from (communicator, rank, tag) to (job-wide rank, context, tag), and back (MPI 5.0, chapter 3).
+//! Point to point: from (communicator, rank, tag) to (job-wide rank, context, tag), and back (MPI
+//! 5.0, chapter 3).
 
 use mica_channel::memory::View;
 use mica_protocol::{
@@ -13,7 +14,8 @@ use crate::handle::{HandleKind, HandleTable};
 use crate::process;
 use crate::request::{Request, SENT_HANDLE};
 
-/// Whose traffic: the program's, or that of collectives and the library itself. The two never match each other.
+/// Whose traffic: the program's, or that of collectives and the library itself. The two never match
+/// each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plane {
     /// The program's messages.
@@ -46,8 +48,9 @@ pub struct Status {
     pub cancelled: Cancelled,
 }
 
-/// Whether an operation was cancelled, a word wide. A status then has no padding; the compiler moves that in pieces across the parts
-/// that were written before, and such a load waits until the store buffer is empty (three of them cost 9 ns of a message's 75).
+/// Whether an operation was cancelled, a word wide. A status then has no padding; the compiler
+/// moves that in pieces across the parts that were written before, and such a load waits until the
+/// store buffer is empty (three of them cost 9 ns of a message's 75).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Cancelled {
@@ -214,8 +217,8 @@ pub(crate) fn outcome(comm: &Comm, done: &ReceiveCompletion) -> (Status, Option<
     (status, Some(error))
 }
 
-/// [`send`] in standard mode to rank `dest` of a communicator that has a [`Route`]. `None`: something is not as it
-/// should be; nothing has happened, and [`send`] says what.
+/// [`send`] in standard mode to rank `dest` of a communicator that has a [`Route`]. `None`:
+/// something is not as it should be; nothing has happened, and [`send`] says what.
 #[inline(always)]
 pub fn send_by_route(comm: u32, view: &View, dest: i32, tag: i32) -> Option<Result<()>> {
     let route = Route::of(comm)?;
@@ -243,8 +246,9 @@ pub fn isend_by_route(comm: u32, view: &View, dest: i32, tag: i32) -> Option<Res
     )
 }
 
-/// [`recv_outcome`] from rank `source` of a communicator that has a [`Route`], with a tag or any, as [`send_by_route`].
-/// `deliver` is given the status of a message that fits; the result is that of the others.
+/// [`recv_outcome`] from rank `source` of a communicator that has a [`Route`], with a tag or any,
+/// as [`send_by_route`]. `deliver` is given the status of a message that fits; the result is that
+/// of the others.
 #[inline(always)]
 pub fn recv_by_route(
     comm: u32,
@@ -391,8 +395,8 @@ pub(crate) fn start_send(
 /// Receives into `view`. Blocks.
 ///
 /// # Errors
-/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_TRUNCATE` when the message is longer than the view, which holds its beginning
-/// then; `MPI_ERR_NO_MEM`.
+/// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_TRUNCATE` when the message is longer than the view,
+/// which holds its beginning then; `MPI_ERR_NO_MEM`.
 #[inline(always)]
 pub fn recv(comm: &Comm, plane: Plane, view: &View, source: i32, tag: i32) -> Result<Status> {
     let (status, error) = recv_outcome(comm, plane, view, source, tag)?;
@@ -483,7 +487,8 @@ struct MatchedMessage {
 
 static MESSAGES: HandleTable<MatchedMessage> = HandleTable::new(HandleKind::Message);
 
-/// Waits for a message and takes it out of the queue: its handle for `MPI_Mrecv`, and its status. Blocks.
+/// Waits for a message and takes it out of the queue: its handle for `MPI_Mrecv`, and its status.
+/// Blocks.
 ///
 /// # Errors
 /// `MPI_ERR_RANK`, `MPI_ERR_TAG`; `MPI_ERR_NO_MEM`.

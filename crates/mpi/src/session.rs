@@ -1,7 +1,8 @@
 //! Sessions (MPI 5.0, 11.3): users of MPI that need no `MPI_Init` and know nothing of each other.
 //!
-//! A session names sets of processes, a set gives a group, and a group a communicator (`Comm::create_from_group`). All
-//! sessions of a process share its engine ([`crate::process`]); opening and closing one is local.
+//! A session names sets of processes, a set gives a group, and a group a communicator
+//! (`Comm::create_from_group`). All sessions of a process share its engine ([`crate::process`]);
+//! opening and closing one is local.
 
 use std::sync::{Arc, Mutex};
 
@@ -50,7 +51,8 @@ impl ProcessSet {
 }
 
 impl Session {
-    /// `MPI_Session_init`. Of the hints `thread_level` is heeded; without it threads may call at will.
+    /// `MPI_Session_init`. Of the hints `thread_level` is heeded; without it threads may call at
+    /// will.
     pub fn init(hints: &Info, errhandler: Errhandler) -> Result<Session> {
         errhandler.check_family(HandlerFamily::Session)?;
         let wanted = hints.lookup("thread_level");
@@ -72,7 +74,8 @@ impl Session {
         session
     }
 
-    /// `MPI_Session_finalize`: the handle dies. Objects made from it are the program's to free before.
+    /// `MPI_Session_finalize`: the handle dies. Objects made from it are the program's to free
+    /// before.
     pub fn finalize(handle: u32) -> Result<()> {
         SESSIONS.remove(handle).ok_or_else(|| no_session(handle))?;
         buffered::release(BufferOwner::Session(handle))?;

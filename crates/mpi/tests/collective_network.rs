@@ -1,5 +1,5 @@
-//! What two-level algorithms send between nodes, in messages and bytes, is what docs/design/collectives.md promises; and
-//! never more than flat ones send.
+//! What two-level algorithms send between nodes, in messages and bytes, is what
+//! docs/design/collectives.md promises; and never more than flat ones send.
 
 mod collective_common;
 
@@ -50,7 +50,8 @@ fn short(columns: bool) -> TwoLevel {
 
 type Build<'a> = &'a dyn Fn(&RanksByNode) -> mica_mpi::Result<Schedule>;
 
-/// Expects a schedule to send so much between nodes, and a flat one, where there is one, at least as much.
+/// Expects a schedule to send so much between nodes, and a flat one, where there is one, at least
+/// as much.
 fn expect(
     what: &str,
     (nodes, ranks): (usize, usize),

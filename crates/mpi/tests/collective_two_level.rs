@@ -1,6 +1,6 @@
-//! The two-level algorithms for many placements of up to 12 ranks on nodes, every root, operators of both kinds, several
-//! counts, datatypes and limits, against what the standard says each rank has in the end; and how much travels between
-//! nodes.
+//! The two-level algorithms for many placements of up to 12 ranks on nodes, every root, operators
+//! of both kinds, several counts, datatypes and limits, against what the standard says each rank
+//! has in the end; and how much travels between nodes.
 
 mod collective_common;
 

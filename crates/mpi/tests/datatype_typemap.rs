@@ -1,5 +1,5 @@
-//! Random datatypes against the standard's own definition, a list of (type, displacement) (MPI 5.0, 5.1): bounds, bytes,
-//! elements, and decoding by envelope and contents.
+//! Random datatypes against the standard's own definition, a list of (type, displacement) (MPI 5.0,
+//! 5.1): bounds, bytes, elements, and decoding by envelope and contents.
 
 use mica_channel::memory::{Block, View};
 use mica_mpi::constants as c;
@@ -36,8 +36,8 @@ const NAMED: [Named; 7] = [
     (c::SHORT_INT, &[(2, 0), (4, 4)], 4),
 ];
 
-/// A type map: entries as (size, displacement), the upper bounds of the parts that have no markers, and the markers that
-/// `MPI_Type_create_resized` leaves.
+/// A type map: entries as (size, displacement), the upper bounds of the parts that have no markers,
+/// and the markers that `MPI_Type_create_resized` leaves.
 #[derive(Clone, Default)]
 struct Map {
     entries: Vec<(i64, i64)>,

@@ -1,9 +1,11 @@
-//! How processes of one node find each other before they share a segment: abstract Unix sockets, over which a descriptor is
-//! handed over (SCM_RIGHTS) between processes of the same user (SO_PEERCRED).
+//! How processes of one node find each other before they share a segment: abstract Unix sockets,
+//! over which a descriptor is handed over (SCM_RIGHTS) between processes of the same user
+//! (SO_PEERCRED).
 //!
-//! An abstract name is in no file system: nothing is left behind, and it ends with the last descriptor. Whoever knows it
-//! may connect, so the name has a [`nonce`] that only the job's processes learn, and both sides ask the kernel who the
-//! other is. The sockets keep the borders of messages (SOCK_SEQPACKET). Every call has a deadline.
+//! An abstract name is in no file system: nothing is left behind, and it ends with the last
+//! descriptor. Whoever knows it may connect, so the name has a [`nonce`] that only the job's
+//! processes learn, and both sides ask the kernel who the other is. The sockets keep the borders of
+//! messages (SOCK_SEQPACKET). Every call has a deadline.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -18,7 +20,8 @@ const DESCRIPTORS: usize = 4;
 /// When the kernel has none.
 pub fn nonce() -> io::Result<[u8; 16]> {
     let mut bytes = [0; 16];
-    // SAFETY: `bytes` is valid for writes of its length; requests up to 256 bytes are not cut short once the pool is ready.
+    // SAFETY: `bytes` is valid for writes of its length; requests up to 256 bytes are not cut short
+    // once the pool is ready.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     if got == bytes.len() as isize {
         Ok(bytes)
@@ -46,7 +49,8 @@ pub fn own_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// What tells the file or socket behind a descriptor from any other of this machine; `None` if the descriptor is closed.
+/// What tells the file or socket behind a descriptor from any other of this machine; `None` if the
+/// descriptor is closed.
 pub fn identity(fd: BorrowedFd<'_>) -> Option<String> {
     identity_of(fd.as_raw_fd())
 }
@@ -73,7 +77,8 @@ pub struct HandoverConnection {
 }
 
 impl HandoverListener {
-    /// Takes the abstract name `name` (1 to 107 bytes) and waits for connections under it, as many as there may be.
+    /// Takes the abstract name `name` (1 to 107 bytes) and waits for connections under it, as many
+    /// as there may be.
     ///
     /// # Errors
     /// `AddrInUse` when another process has the name, or as the kernel refuses.
@@ -179,7 +184,8 @@ impl HandoverConnection {
     /// Sends one message, and a descriptor with it.
     ///
     /// # Errors
-    /// `TimedOut` at the deadline; as the kernel refuses, when the other end is closed above all (never by SIGPIPE).
+    /// `TimedOut` at the deadline; as the kernel refuses, when the other end is closed above all
+    /// (never by SIGPIPE).
     pub fn send(
         &self,
         bytes: &[u8],
@@ -205,8 +211,9 @@ impl HandoverConnection {
                 )
             };
             head.msg_controllen = space as usize;
-            // SAFETY: `control` is zeroed, aligned for a cmsghdr and larger than the `space` bytes that `head` names, so
-            // that CMSG_FIRSTHDR points into it with room for the header and one descriptor.
+            // SAFETY: `control` is zeroed, aligned for a cmsghdr and larger than the `space` bytes
+            // that `head` names, so that CMSG_FIRSTHDR points into it with room for the header and
+            // one descriptor.
             unsafe {
                 let first = libc::CMSG_FIRSTHDR(&head);
                 (*first).cmsg_level = libc::SOL_SOCKET;
@@ -231,12 +238,12 @@ impl HandoverConnection {
         }
     }
 
-    /// Takes one message and the descriptor that came with it (close-on-exec here). An empty message is the end: the other
-    /// side has closed.
+    /// Takes one message and the descriptor that came with it (close-on-exec here). An empty
+    /// message is the end: the other side has closed.
     ///
     /// # Errors
-    /// `TimedOut` at the deadline; `InvalidData` for a message longer than `max` bytes or with several descriptors (these
-    /// are closed again).
+    /// `TimedOut` at the deadline; `InvalidData` for a message longer than `max` bytes or with
+    /// several descriptors (these are closed again).
     pub fn receive(&self, max: usize, deadline: Instant) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
         loop {
             match self.try_receive(max)? {
@@ -264,7 +271,8 @@ impl HandoverConnection {
         head.msg_control = control.0.as_mut_ptr().cast();
         head.msg_controllen = size_of_val(&control.0);
         let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
-        // SAFETY: `head` names `bytes` and `control`, both alive and writable with the lengths given.
+        // SAFETY: `head` names `bytes` and `control`, both alive and writable with the lengths
+        // given.
         let got = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &mut head, flags) };
         if got < 0 {
             let error = io::Error::last_os_error();
@@ -274,8 +282,9 @@ impl HandoverConnection {
             };
         }
         let mut descriptors = Vec::new();
-        // SAFETY: the kernel filled `control` up to `msg_controllen` with well-formed headers, which the macros walk; each
-        // descriptor in them was made for us and is owned by nobody else.
+        // SAFETY: the kernel filled `control` up to `msg_controllen` with well-formed headers,
+        // which the macros walk; each descriptor in them was made for us and is owned by nobody
+        // else.
         unsafe {
             let mut at = libc::CMSG_FIRSTHDR(&head);
             while !at.is_null() {
@@ -306,7 +315,8 @@ impl HandoverConnection {
     }
 }
 
-/// Waits until at least one of `fds` can be read (or is closed), or until the deadline; tells which.
+/// Waits until at least one of `fds` can be read (or is closed), or until the deadline; tells
+/// which.
 ///
 /// # Errors
 /// `TimedOut` at the deadline.
@@ -351,9 +361,9 @@ pub struct LauncherSocket {
 }
 
 impl LauncherSocket {
-    /// Takes the inherited socket with this number; programs that this process starts will not inherit it. With an
-    /// [`identity`], any other descriptor under the number is left alone: the program may have closed the socket and opened
-    /// something of its own.
+    /// Takes the inherited socket with this number; programs that this process starts will not
+    /// inherit it. With an [`identity`], any other descriptor under the number is left alone: the
+    /// program may have closed the socket and opened something of its own.
     ///
     /// # Errors
     /// When nothing, or something else than this socket, is open under the number.

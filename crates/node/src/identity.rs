@@ -1,6 +1,8 @@
-//! What tells one kind of machine from another, as far as costs of communication go: processor, cores, caches, kernel.
+//! What tells one kind of machine from another, as far as costs of communication go: processor,
+//! cores, caches, kernel.
 //!
-//! Read from /proc and /sys and not by hwloc, so that the library and its tools find the same words for the same machine.
+//! Read from /proc and /sys and not by hwloc, so that the library and its tools find the same words
+//! for the same machine.
 
 use std::fs;
 use std::io::Read;
@@ -13,7 +15,8 @@ pub struct Identity {
     pub processor: String,
     /// The processors that are online, as the kernel lists them (`0-47`).
     pub processors: String,
-    /// The caches of the first processor, innermost first (`32K Data, 1024K Unified, 32768K Unified`).
+    /// The caches of the first processor, innermost first
+    /// (`32K Data, 1024K Unified, 32768K Unified`).
     pub caches: String,
     /// The kernel's release.
     pub kernel: String,
@@ -51,7 +54,8 @@ fn identity_below(root: &Path) -> Identity {
     }
 }
 
-/// The first page of a file: the whole of /proc/cpuinfo takes the kernel milliseconds on a large machine.
+/// The first page of a file: the whole of /proc/cpuinfo takes the kernel milliseconds on a large
+/// machine.
 fn first_page(path: &Path) -> String {
     let mut page = vec![0; 4096];
     let read = fs::File::open(path).and_then(|mut file| file.read(&mut page));
@@ -59,7 +63,8 @@ fn first_page(path: &Path) -> String {
     String::from_utf8_lossy(&page).into_owned()
 }
 
-/// The model in the text of /proc/cpuinfo: its name, or the numbers that stand for it where there is none (Arm).
+/// The model in the text of /proc/cpuinfo: its name, or the numbers that stand for it where there
+/// is none (Arm).
 fn processor(cpuinfo: &str) -> String {
     let fields = || cpuinfo.lines().filter_map(|line| line.split_once(':'));
     let named = |name: &str| {

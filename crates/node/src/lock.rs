@@ -1,9 +1,12 @@
-//! The lock around a rank's engine: a mutex that costs nothing where the program promised one thread at a time.
+//! The lock around a rank's engine: a mutex that costs nothing where the program promised one
+//! thread at a time.
 //!
-//! A program that asks for a thread level below `MPI_THREAD_MULTIPLE` promises that its threads are inside the library one at a
-//! time (MPI 5.0, 11.6), so the mutex is elided. The promise ends while the job runs when a second thread opens a session, which
-//! promises nothing (MPI 5.0, 11.3): [`ThreadMode::share`] then puts the mutex in force, and must not return while a thread is
-//! still inside without it. This is Dekker's exclusion, with the cost on the side that runs once in a job:
+//! A program that asks for a thread level below `MPI_THREAD_MULTIPLE` promises that its threads are
+//! inside the library one at a time (MPI 5.0, 11.6), so the mutex is elided. The promise ends while
+//! the job runs when a second thread opens a session, which promises nothing (MPI 5.0, 11.3):
+//! [`ThreadMode::share`] then puts the mutex in force, and must not return while a thread is still
+//! inside without it. This is Dekker's exclusion, with the cost on the side that runs once in a
+//! job:
 //!
 //! | the thread that the promise covers | the thread that ends the promise |
 //! |---|---|
@@ -20,8 +23,8 @@ use std::sync::PoisonError;
 
 use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering, yield_now};
 
-/// A promise that at most one thread at a time is inside the library: what a program gives that asks for a thread level
-/// below `MPI_THREAD_MULTIPLE` (MPI 5.0, 11.6).
+/// A promise that at most one thread at a time is inside the library: what a program gives that
+/// asks for a thread level below `MPI_THREAD_MULTIPLE` (MPI 5.0, 11.6).
 #[derive(Debug, Clone, Copy)]
 pub struct OneThreadAtATime(());
 
@@ -29,8 +32,9 @@ impl OneThreadAtATime {
     /// Gives the promise.
     ///
     /// # Safety
-    /// 1. Until [`ThreadMode::share`] is called, no two threads are inside what is given the promise at the same time, and what
-    ///    one thread did there happens before another enters. The thread that calls `share` is not inside.
+    /// 1. Until [`ThreadMode::share`] is called, no two threads are inside what is given the
+    ///    promise at the same time, and what one thread did there happens before another enters.
+    ///    The thread that calls `share` is not inside.
     pub unsafe fn promised() -> OneThreadAtATime {
         OneThreadAtATime(())
     }
@@ -41,7 +45,8 @@ impl OneThreadAtATime {
 pub struct ThreadMode {
     /// True while threads exclude one another by locks and atomic updates.
     shared: AtomicBool,
-    /// How many [`SoleThread`] sections the thread that the promise covers is in, one within another. Only that thread writes.
+    /// How many [`SoleThread`] sections the thread that the promise covers is in, one within
+    /// another. Only that thread writes.
     sole: AtomicU32,
 }
 
@@ -77,8 +82,8 @@ impl ThreadMode {
         self.shared.load(Ordering::Relaxed)
     }
 
-    /// Does without exclusion from now on, as the program has promised to keep its threads apart itself; unless the promise
-    /// could not be ended safely here, for want of `membarrier`.
+    /// Does without exclusion from now on, as the program has promised to keep its threads apart
+    /// itself; unless the promise could not be ended safely here, for want of `membarrier`.
     pub fn elide(&self, _promise: OneThreadAtATime) {
         if fence::register() {
             self.shared.store(false, Ordering::Relaxed);
@@ -98,7 +103,8 @@ impl ThreadMode {
         }
     }
 
-    /// Enters a section of the only thread that is inside, or returns `None` where there may be several.
+    /// Enters a section of the only thread that is inside, or returns `None` where there may be
+    /// several.
     #[inline(always)]
     pub fn sole(&self) -> Option<SoleThread<'_>> {
         if self.is_shared() {
@@ -198,7 +204,8 @@ impl<T> ThreadLock<T> {
         self.mode.is_shared()
     }
 
-    /// Waits for the value. A thread must not lock twice: code under the lock never calls back into the program.
+    /// Waits for the value. A thread must not lock twice: code under the lock never calls back into
+    /// the program.
     #[inline(always)]
     pub fn lock(&self) -> Guard<'_, T> {
         let excluded = match self.mode.sole() {
@@ -260,8 +267,9 @@ mod fence {
 
     pub fn heavy() {
         if !membarrier_run() {
-            // Refused although it was granted before, by a seccomp filter of the program's. A store leaves its core's buffer
-            // within microseconds, and at the latest when the core takes an interrupt.
+            // Refused although it was granted before, by a seccomp filter of the program's. A store
+            // leaves its core's buffer within microseconds, and at the latest when the core takes
+            // an interrupt.
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -291,7 +299,8 @@ mod model {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// The promise ends while its thread is inside or about to enter: never are two threads inside (loom's cell reports it).
+    /// The promise ends while its thread is inside or about to enter: never are two threads inside
+    /// (loom's cell reports it).
     #[test]
     fn sharing_waits_for_the_thread_that_is_inside() {
         loom::model(|| {

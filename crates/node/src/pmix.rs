@@ -1,8 +1,8 @@
-//! The client side of PMIx (OpenPMIx's libpmix.so.2), found at run time: nothing of it is needed to build or to run
-//! without such a launcher.
+//! The client side of PMIx (OpenPMIx's libpmix.so.2), found at run time: nothing of it is needed to
+//! build or to run without such a launcher.
 //!
-//! Only what starting a job takes: who am I, publish, fence, read, abort, finalize. The types are those of the PMIx
-//! standard, version 4 (chapter 3), whose layout versions 2 to 5 share.
+//! Only what starting a job takes: who am I, publish, fence, read, abort, finalize. The types are
+//! those of the PMIx standard, version 4 (chapter 3), whose layout versions 2 to 5 share.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
@@ -173,8 +173,8 @@ pub struct PmixLibrary {
 }
 
 impl PmixLibrary {
-    /// Loads the first of `candidates` that can be: paths, or names for the loader's own search. It stays loaded for
-    /// the life of the process, since it starts threads.
+    /// Loads the first of `candidates` that can be: paths, or names for the loader's own search. It
+    /// stays loaded for the life of the process, since it starts threads.
     ///
     /// # Errors
     /// What was wrong with each.
@@ -226,7 +226,8 @@ fn load(path: &Path) -> Result<Api, String> {
     // SAFETY: runs the library's initializers, which is what is asked for.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {
-        // SAFETY: dlerror returns null or a string that stays until this thread's next call of its kind.
+        // SAFETY: dlerror returns null or a string that stays until this thread's next call of its
+        // kind.
         return Err(unsafe { owned(libc::dlerror()) });
     }
     // SAFETY: just opened, and never closed.
@@ -278,7 +279,8 @@ impl PmixClient {
         self.read(self.me.rank, key, &[], number)
     }
 
-    /// What `rank` published under `key`. Blocks until the launcher has found it, for `seconds` at most.
+    /// What `rank` published under `key`. Blocks until the launcher has found it, for `seconds` at
+    /// most.
     ///
     /// # Errors
     /// When there is no such text, or the launcher is gone.
@@ -307,7 +309,8 @@ impl PmixClient {
     ) -> Result<T, PmixFailure> {
         let of = PmixProc { rank, ..self.me };
         let mut value: *mut PmixValue = ptr::null_mut();
-        // SAFETY: all pointers are valid for the call; `value` receives memory that is ours to free.
+        // SAFETY: all pointers are valid for the call; `value` receives memory that is ours to
+        // free.
         let status =
             unsafe { (self.api.get)(&of, key.as_ptr(), infos.as_ptr(), infos.len(), &mut value) };
         self.api.check("PMIx_Get", status)?;
@@ -317,8 +320,9 @@ impl PmixClient {
         // SAFETY: not null, so a value that the library made for us.
         let found = unsafe { &*value };
         let (taken, kind) = (take(found), found.kind);
-        // SAFETY: the library allocates values, and strings in them, by malloc, for the caller to free (standard,
-        // PMIX_VALUE_RELEASE); neither is used any more. A value of another kind may leave memory behind it.
+        // SAFETY: the library allocates values, and strings in them, by malloc, for the caller to
+        // free (standard, PMIX_VALUE_RELEASE); neither is used any more. A value of another kind
+        // may leave memory behind it.
         unsafe {
             if kind == STRING {
                 libc::free((*value).data.string.cast());

@@ -1,6 +1,8 @@
-//! What lies at an address of this process: the kernel's own answer, by PROCMAP_QUERY on `/proc/self/maps` (Linux 6.11).
+//! What lies at an address of this process: the kernel's own answer, by PROCMAP_QUERY on
+//! `/proc/self/maps` (Linux 6.11).
 //!
-//! One query costs about 0.4 microseconds and allocates nothing, so that it can be asked before every use of an address.
+//! One query costs about 0.4 microseconds and allocates nothing, so that it can be asked before
+//! every use of an address.
 
 use std::fs::File;
 use std::io;
@@ -70,8 +72,8 @@ impl MappedArea {
     }
 }
 
-/// This process's map of addresses, opened for queries. A child of `fork` must open its own: this one goes on telling
-/// of the parent.
+/// This process's map of addresses, opened for queries. A child of `fork` must open its own: this
+/// one goes on telling of the parent.
 #[derive(Debug)]
 pub struct ProcMap {
     file: File,
@@ -99,7 +101,8 @@ impl ProcMap {
         self.query(address, 0, &mut [])
     }
 
-    /// As [`at`](Self::at), and the area's name in `name` (`[heap]`, `[stack]`, a path): its bytes, NUL-terminated, or none.
+    /// As [`at`](Self::at), and the area's name in `name` (`[heap]`, `[stack]`, a path): its bytes,
+    /// NUL-terminated, or none.
     ///
     /// # Errors
     /// When the kernel refuses to say, also for want of room for the name (ENAMETOOLONG).
@@ -130,7 +133,8 @@ impl ProcMap {
             },
             ..Query::default()
         };
-        // SAFETY: the kernel writes to `query` and, at most as many bytes as it has, to `name`, both exclusive.
+        // SAFETY: the kernel writes to `query` and, at most as many bytes as it has, to `name`,
+        // both exclusive.
         let result =
             unsafe { libc::ioctl(self.file.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) };
         if result < 0 {

@@ -1,5 +1,5 @@
-//! Tunables, declared once. This table feeds the environment variables, `mica info`, the documentation and, later,
-//! MPI_T control variables.
+//! Tunables, declared once. This table feeds the environment variables, `mica info`, the
+//! documentation and, later, MPI_T control variables.
 
 use std::sync::OnceLock;
 
@@ -376,8 +376,8 @@ pub struct SegmentShape {
     pub areas_bytes: u64,
 }
 
-/// The segment's shape in force; values that are no numbers fall back to the defaults here, and are reported where
-/// the environment is checked ([`check_all`]).
+/// The segment's shape in force; values that are no numbers fall back to the defaults here, and are
+/// reported where the environment is checked ([`check_all`]).
 pub fn segment_shape() -> SegmentShape {
     static SHAPE: OnceLock<SegmentShape> = OnceLock::new();
     let number = |tunable: &Tunable, default: u64| {

@@ -1,7 +1,9 @@
-//! What each way of a message costs: nanoseconds to start, for each byte and for each piece, and whose time that is.
+//! What each way of a message costs: nanoseconds to start, for each byte and for each piece, and
+//! whose time that is.
 //!
-//! A table for each [`Level`] within a node. The figures shipped here are those of `docs/design/selection.md`, where each
-//! has its source; `mica tune` replaces them by this machine's own ([`tuning`](crate::tuning)).
+//! A table for each [`Level`] within a node. The figures shipped here are those of
+//! `docs/design/selection.md`, where each has its source; `mica tune` replaces them by this
+//! machine's own ([`tuning`](crate::tuning)).
 
 use mica_node::topology::Level;
 
@@ -13,7 +15,8 @@ pub enum MessagePath {
     Inline = 0,
     /// In the arena of the receiver's ring. Two copies, at once.
     Ring,
-    /// Eager, through cells of the sender's pool. Two copies, pipelined on two cores, without asking.
+    /// Eager, through cells of the sender's pool. Two copies, pipelined on two cores, without
+    /// asking.
     Cells,
     /// Through cells after a request and its answer.
     Streamed,
@@ -21,8 +24,8 @@ pub enum MessagePath {
     Pull,
     /// Both sides copy disjoint chunks by the kernel. One copy by two cores, after a request.
     Cooperate,
-    /// The receiver loads from the sender's memory, which it has mapped (memfd or XPMEM). One copy without system
-    /// calls, after a request.
+    /// The receiver loads from the sender's memory, which it has mapped (memfd or XPMEM). One copy
+    /// without system calls, after a request.
     Mapped,
     /// Both sides copy disjoint chunks of mapped memory.
     MappedCooperate,
@@ -149,8 +152,9 @@ impl MessagePaths {
             .filter(move |&way| self.contains(way))
     }
 
-    /// What the words of `MICA_WAY` leave of [`MessagePaths::ALL`]: `auto` everything, every other word that way alone (for
-    /// `cells`: eager or streamed), beside the ways that need no choice (inline and ring). `None`: no such word.
+    /// What the words of `MICA_WAY` leave of [`MessagePaths::ALL`]: `auto` everything, every other
+    /// word that way alone (for `cells`: eager or streamed), beside the ways that need no choice
+    /// (inline and ring). `None`: no such word.
     pub fn forced(word: &str) -> Option<MessagePaths> {
         let short = MessagePaths::NONE
             .with(MessagePath::Inline)
@@ -194,11 +198,13 @@ pub const SPANS: usize = 3;
 
 /// What one way costs between two ranks.
 ///
-/// The time of a message is continuous and piecewise linear in its length: bytes beyond a cache's size have a price of
-/// their own. It counts from the call that sends to the receiver's having the bytes, both ranks being there.
+/// The time of a message is continuous and piecewise linear in its length: bytes beyond a cache's
+/// size have a price of their own. It counts from the call that sends to the receiver's having the
+/// bytes, both ranks being there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathCost {
-    /// Nanoseconds to start: everything that a message of no bytes costs, requests and answers included.
+    /// Nanoseconds to start: everything that a message of no bytes costs, requests and answers
+    /// included.
     pub start_ns: f64,
     /// Prices of a byte, by ascending `from`; the first is from 0.
     pub spans: [CostSpan; SPANS],
@@ -211,7 +217,8 @@ pub struct PathCost {
 }
 
 impl PathCost {
-    /// A cost with one price, or more: `prices` are (first byte, nanoseconds for each byte), ascending from 0.
+    /// A cost with one price, or more: `prices` are (first byte, nanoseconds for each byte),
+    /// ascending from 0.
     ///
     /// # Panics
     /// If `prices` is empty, longer than [`SPANS`], does not start at 0 or does not ascend.
@@ -260,7 +267,8 @@ impl PathCost {
         self.spans.iter().filter(|span| span.from != u64::MAX)
     }
 
-    /// Nanoseconds to copy `len` bytes that lie in `pieces` pieces, both cores being there; without the start.
+    /// Nanoseconds to copy `len` bytes that lie in `pieces` pieces, both cores being there; without
+    /// the start.
     #[inline]
     pub fn copy_ns(&self, len: usize, pieces: usize) -> f64 {
         let len = len as u64;
@@ -275,8 +283,8 @@ impl PathCost {
         ns
     }
 
-    /// Nanoseconds from the send to the receiver's having `len` bytes that lie in `pieces` pieces, both ranks having a
-    /// core and being there.
+    /// Nanoseconds from the send to the receiver's having `len` bytes that lie in `pieces` pieces,
+    /// both ranks having a core and being there.
     #[inline]
     pub fn ns(&self, len: usize, pieces: usize) -> f64 {
         self.start_ns + self.copy_ns(len, pieces)
@@ -347,8 +355,8 @@ pub struct PathCosts {
 }
 
 impl PathCosts {
-    /// The cost of a way between ranks at `level`. A peer on another node is not reached by any of these ways; it is
-    /// given the node's figures.
+    /// The cost of a way between ranks at `level`. A peer on another node is not reached by any of
+    /// these ways; it is given the node's figures.
     #[inline]
     pub fn of(&self, level: Level, way: MessagePath) -> &PathCost {
         &self.table[row(level)][way as usize]
@@ -399,8 +407,9 @@ const SHARED_CACHE: [PathCost; WAYS] = [
         .shares(0.02, 0.03),
 ];
 
-/// Two caches of one package: each copy through shared memory moves lines from cache to cache, so that a second copy
-/// costs nearly as much as the first (chai-2009, 6.2.1: one copy gains up to 70 %).
+/// Two caches of one package: each copy through shared memory moves lines from cache to cache, so
+/// that a second copy costs nearly as much as the first (chai-2009, 6.2.1: one copy gains up to 70
+/// %).
 const PACKAGE: [PathCost; WAYS] = [
     PathCost::new(150.0, &[(0, 0.2)]),
     PathCost::new(190.0, &[(0, 0.16)]).pieces(8.0),
@@ -467,7 +476,8 @@ mod tests {
                 assert_eq!(cost.flaw(), None, "{level:?} {way:?}");
                 let shared = costs.of(Level::SharedCache, way);
                 for len in [64, 4 << 10, 1 << 20, 64 << 20] {
-                    // Only CMA's start may be less on the bare machines that the figures of the other levels are from.
+                    // Only CMA's start may be less on the bare machines that the figures of the
+                    // other levels are from.
                     let near = shared.copy_ns(len, 1).min(cost.copy_ns(len, 1));
                     assert!(
                         cost.copy_ns(len, 1) >= 0.75 * near,

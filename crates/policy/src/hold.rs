@@ -1,8 +1,10 @@
-//! Messages without a receive: when a receiver holds a sender's messages back, so that what it keeps of them stays bounded.
+//! Messages without a receive: when a receiver holds a sender's messages back, so that what it
+//! keeps of them stays bounded.
 //!
-//! The bytes that a rank may keep are shared by threshold (the dynamic threshold of shared-memory switches, Choudhury and
-//! Hahne 1998): a sender may fill as much as is still free. One sender alone thus gets half of all, `n` senders that flood
-//! get a part of `n + 1` each, and there is always room for one that comes new.
+//! The bytes that a rank may keep are shared by threshold (the dynamic threshold of shared-memory
+//! switches, Choudhury and Hahne 1998): a sender may fill as much as is still free. One sender
+//! alone thus gets half of all, `n` senders that flood get a part of `n + 1` each, and there is
+//! always room for one that comes new.
 
 use mica_node::tunables::{self, BadValue};
 
@@ -27,7 +29,8 @@ impl HoldPolicy {
         self.max.saturating_sub(total)
     }
 
-    /// Whether a sender is to be held back of whose messages `of_sender` bytes are kept, and `total` of all.
+    /// Whether a sender is to be held back of whose messages `of_sender` bytes are kept, and
+    /// `total` of all.
     #[inline]
     pub fn holds(&self, of_sender: u64, total: u64) -> bool {
         of_sender > self.free(total)

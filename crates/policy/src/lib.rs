@@ -1,7 +1,10 @@
-//! Every decision about how a message goes, as pure functions (DESIGN.md, section 4; chai-2009, chapters 6 and 7).
+//! Every decision about how a message goes, as pure functions (DESIGN.md, section 4; chai-2009,
+//! chapters 6 and 7).
 //!
-//! - [`costs`]: what each [`MessagePath`] costs, for each level of the machine: the shipped figures;
-//! - [`select`](mod@select): from a message, its situation and the costs to a way, with the numbers that speak for it;
+//! - [`costs`]: what each [`MessagePath`] costs, for each level of the machine: the shipped
+//!   figures;
+//! - [`select`](mod@select): from a message, its situation and the costs to a way, with the numbers
+//!   that speak for it;
 //! - [`network`]: the way of a message to another node;
 //! - [`collective`]: the algorithm of a collective among the ranks of one node;
 //! - [`thresholds`]: the same decision, solved for the message's length, for the hot path;
@@ -11,8 +14,8 @@
 //! - [`yielding`]: when a thread whose tests find nothing yields its core;
 //! - [`tuning`]: the file with the costs of one machine, written by `mica tune`.
 //!
-//! Nothing here moves a byte or knows a channel: the protocol, `mica info --explain`, `mica tune` and a simulator
-//! share these functions. `docs/design/selection.md` says how they fit together.
+//! Nothing here moves a byte or knows a channel: the protocol, `mica info --explain`, `mica tune`
+//! and a simulator share these functions. `docs/design/selection.md` says how they fit together.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,9 @@
-//! How a message goes to another node: one function of its length and of what the network's provider can do.
+//! How a message goes to another node: one function of its length and of what the network's
+//! provider can do.
 //!
-//! No costs speak here, unlike [`select`](mod@crate::select): what fits a packet goes at once, and what does not is read by its
-//! receiver where the provider can, since that saves both sides a copy; chunks are for all else.
+//! No costs speak here, unlike [`select`](mod@crate::select): what fits a packet goes at once, and
+//! what does not is read by its receiver where the provider can, since that saves both sides a
+//! copy; chunks are for all else.
 
 use crate::select::OutgoingMessage;
 
@@ -33,7 +35,8 @@ impl NetworkPath {
 /// What the network offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NetworkLimits {
-    /// The longest message that goes at once, in bytes: what one packet takes, or less if the user says so.
+    /// The longest message that goes at once, in bytes: what one packet takes, or less if the user
+    /// says so.
     pub eager_max: usize,
     /// Whether the provider reads a peer's memory.
     pub can_read: bool,

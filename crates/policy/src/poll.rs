@@ -1,10 +1,11 @@
 //! Which channel is looked at in which round of progress (chai-2009, 7.1).
 //!
-//! A look at one channel costs more than at another, and delays what comes by the other. The first channel, shared memory, is
-//! looked at in every round; each further one in every `ratio`-th, its *priority ratio*. A static policy sets the ratio once. A
-//! dynamic one follows the traffic: when of the last `h` messages `m` came by the first channel and `n` by this one, the
-//! ratio becomes m/n + 1, and the count begins anew. With n = 0 it becomes m + 1, as for n = 1: thus no channel waits
-//! more than `h` + 1 rounds, and none goes before the first.
+//! A look at one channel costs more than at another, and delays what comes by the other. The first
+//! channel, shared memory, is looked at in every round; each further one in every `ratio`-th, its
+//! *priority ratio*. A static policy sets the ratio once. A dynamic one follows the traffic: when
+//! of the last `h` messages `m` came by the first channel and `n` by this one, the ratio becomes
+//! m/n + 1, and the count begins anew. With n = 0 it becomes m + 1, as for n = 1: thus no channel
+//! waits more than `h` + 1 rounds, and none goes before the first.
 
 use mica_node::tunables::{self, BadValue};
 
@@ -52,7 +53,8 @@ struct Further {
     messages: u32,
 }
 
-/// Says for each round of progress which channels to look at. Channels are numbered from 0, the first, on.
+/// Says for each round of progress which channels to look at. Channels are numbered from 0, the
+/// first, on.
 #[derive(Debug, Clone)]
 pub struct PollSchedule {
     policy: PollPolicy,
@@ -89,8 +91,8 @@ impl Due {
 }
 
 impl PollSchedule {
-    /// A schedule for `channels` channels, from 1 to 32. A dynamic one begins as if the traffic had been even: each
-    /// channel is looked at in every second round.
+    /// A schedule for `channels` channels, from 1 to 32. A dynamic one begins as if the traffic had
+    /// been even: each channel is looked at in every second round.
     ///
     /// # Panics
     /// If the number of channels is another.
@@ -128,7 +130,8 @@ impl PollSchedule {
         }
     }
 
-    /// Begins a round, and says which channels are to be looked at beside the first. One decrement in most rounds.
+    /// Begins a round, and says which channels are to be looked at beside the first. One decrement
+    /// in most rounds.
     #[inline]
     pub fn begin_round(&mut self) -> Due {
         self.countdown -= 1;
@@ -176,7 +179,8 @@ impl PollSchedule {
         }
     }
 
-    /// Finds the ratios anew from what was counted. A channel keeps the turn it has coming if that is sooner.
+    /// Finds the ratios anew from what was counted. A channel keeps the turn it has coming if that
+    /// is sooner.
     #[cold]
     fn update(&mut self) {
         let elapsed = self.stride - self.countdown;
@@ -190,8 +194,8 @@ impl PollSchedule {
         self.wind();
     }
 
-    /// One round: calls `look` for the first channel and for those whose turn it is. `look` looks at the channel once and
-    /// answers how many messages it has taken in; so does this.
+    /// One round: calls `look` for the first channel and for those whose turn it is. `look` looks
+    /// at the channel once and answers how many messages it has taken in; so does this.
     #[inline]
     pub fn round(&mut self, mut look: impl FnMut(usize) -> u32) -> u32 {
         let due = self.begin_round();

@@ -1,12 +1,13 @@
 //! The choice of a message's way: one pure function of the message, its situation and the costs.
 //!
-//! Each way is either ruled out, for a reason that can be told, or has an estimate; the least estimate wins. What counts
-//! is the time until the receiver has the bytes, or, if a rank has something to compute meanwhile, the time that the copy
-//! takes from the two cores (chai-2009, 7.2.2: decision by latency, decision by CPU utilization). Ranks that share a
-//! core take turns: what two of them do at once elsewhere takes the sum of both here.
+//! Each way is either ruled out, for a reason that can be told, or has an estimate; the least
+//! estimate wins. What counts is the time until the receiver has the bytes, or, if a rank has
+//! something to compute meanwhile, the time that the copy takes from the two cores (chai-2009,
+//! 7.2.2: decision by latency, decision by CPU utilization). Ranks that share a core take turns:
+//! what two of them do at once elsewhere takes the sum of both here.
 //!
-//! [`choose`] answers the way and [`select`] everything that led to it; both weigh the ways by the same function, and
-//! neither allocates.
+//! [`choose`] answers the way and [`select`] everything that led to it; both weigh the ways by the
+//! same function, and neither allocates.
 
 use std::fmt;
 
@@ -229,7 +230,8 @@ fn exclusion(
         && !message.synchronous
         && available.contains(MessagePath::Inline);
     if fits_slot {
-        // The head travels in any case, and its slot has room: nothing can be cheaper, whatever a calibration says.
+        // The head travels in any case, and its slot has room: nothing can be cheaper, whatever a
+        // calibration says.
         return (way != MessagePath::Inline).then_some(PathExclusion::FitsSlot);
     }
     let over = |limit: usize| (message.len > limit).then_some(PathExclusion::TooLong { limit });
@@ -309,8 +311,8 @@ fn goal(situation: &Situation) -> Goal {
     }
 }
 
-/// The way of a message. Always one of `situation.available`, or [`MessagePath::Streamed`], which needs nothing but shared memory
-/// and time, if nothing else is possible.
+/// The way of a message. Always one of `situation.available`, or [`MessagePath::Streamed`], which
+/// needs nothing but shared memory and time, if nothing else is possible.
 #[inline]
 pub fn choose(message: &OutgoingMessage, situation: &Situation, costs: &PathCosts) -> MessagePath {
     let goal = goal(situation);

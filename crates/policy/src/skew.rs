@@ -1,9 +1,10 @@
 //! Process skew: a receiver that lags behind notices it and tells the sender (chai-2009, 6.3.2).
 //!
-//! The receiver watches its unexpected queue, one [`SkewMonitor`] for each sender. If the queue stays long over many
-//! arrivals, the sender is told to let medium messages go through shared memory without waiting ([`SkewChange::Skewed`]);
-//! if it stays short for longer still, the sender is told to go back ([`SkewChange::Even`]). The lengths at which it counts as
-//! long and as short differ, and so do the periods, so that it does not flap.
+//! The receiver watches its unexpected queue, one [`SkewMonitor`] for each sender. If the queue
+//! stays long over many arrivals, the sender is told to let medium messages go through shared
+//! memory without waiting ([`SkewChange::Skewed`]); if it stays short for longer still, the sender
+//! is told to go back ([`SkewChange::Even`]). The lengths at which it counts as long and as short
+//! differ, and so do the periods, so that it does not flap.
 
 use mica_node::tunables::{self, BadValue};
 
@@ -21,8 +22,8 @@ pub struct SkewPolicy {
 }
 
 impl SkewPolicy {
-    /// `many` messages over `period` observations make a connection skewed; half as many over four times as long make it
-    /// even. A period of 0 counts as 1.
+    /// `many` messages over `period` observations make a connection skewed; half as many over four
+    /// times as long make it even. A period of 0 counts as 1.
     pub fn new(many: u32, period: u32) -> SkewPolicy {
         let period = period.max(1);
         SkewPolicy {
@@ -33,7 +34,8 @@ impl SkewPolicy {
         }
     }
 
-    /// That of `MICA_SKEW`, `MICA_SKEW_LENGTH` and `MICA_SKEW_PERIOD`; `None` if skew is not to be watched.
+    /// That of `MICA_SKEW`, `MICA_SKEW_LENGTH` and `MICA_SKEW_PERIOD`; `None` if skew is not to be
+    /// watched.
     ///
     /// # Errors
     /// When a value there does not fit.
@@ -71,8 +73,9 @@ impl SkewMonitor {
         self.skewed
     }
 
-    /// Takes note that `unexpected` messages of this sender wait for their receives: to be called whenever one of its
-    /// messages (or requests) arrives. Answers what the sender is to be told, if anything.
+    /// Takes note that `unexpected` messages of this sender wait for their receives: to be called
+    /// whenever one of its messages (or requests) arrives. Answers what the sender is to be told,
+    /// if anything.
     #[inline]
     pub fn observe(&mut self, policy: &SkewPolicy, unexpected: u32) -> Option<SkewChange> {
         let (speaks_for_change, needed) = if self.skewed {
@@ -139,8 +142,9 @@ mod tests {
         assert_eq!(changes(&POLICY, long).len(), 1);
     }
 
-    /// The producer and consumer of chai-2009, 6.2.4: windows of 64 messages meet a receiver that takes one a time. It is told
-    /// once, in the first window, and stays so: the first arrivals of a window, which find the queue short, do not count.
+    /// The producer and consumer of chai-2009, 6.2.4: windows of 64 messages meet a receiver that
+    /// takes one a time. It is told once, in the first window, and stays so: the first arrivals of
+    /// a window, which find the queue short, do not count.
     #[test]
     fn windows_of_a_slow_consumer_do_not_flap() {
         let policy = SkewPolicy::new(8, 16);
@@ -171,7 +175,8 @@ mod tests {
                     // Alternating, from Skewed on.
                     let rises = n % 2 == 0;
                     prop_assert_eq!(change == SkewChange::Skewed, rises);
-                    // Each after a full run of observations that all speak for it, none of which counted for the last one.
+                    // Each after a full run of observations that all speak for it, none of which
+                    // counted for the last one.
                     let run = if rises { policy.rise } else { policy.fall } as usize;
                     let start = (at + 1).checked_sub(run).expect("observations come first");
                     prop_assert!(previous.is_none_or(|previous| start > previous));

@@ -1,17 +1,18 @@
 //! The choice, solved for the message's length: what the hot path compares with.
 //!
-//! [`Thresholds::derive`] asks [`choose`] itself. Between two neighbouring corners (the limits of the eager ways, the starts of
-//! the costs' spans) every estimate is linear in the length, so that the least of them is a concave curve on which each
-//! way has one stretch: where both ends of an interval go the same way, all between them does, too, and bisection finds
-//! every change to the byte.
+//! [`Thresholds::derive`] asks [`choose`] itself. Between two neighbouring corners (the limits of
+//! the eager ways, the starts of the costs' spans) every estimate is linear in the length, so that
+//! the least of them is a concave curve on which each way has one stretch: where both ends of an
+//! interval go the same way, all between them does, too, and bisection finds every change to the
+//! byte.
 
 use mica_node::tunables::{self, BadValue};
 
 use crate::costs::{MessagePath, MessagePaths, PathCosts};
 use crate::select::{OutgoingMessage, SHARED_WINDOW, Situation, choose};
 
-/// The thresholds of a connection, in bytes; [`usize::MAX`] stands for "never" in those that end in `_min`, and for "always"
-/// in the others.
+/// The thresholds of a connection, in bytes; [`usize::MAX`] stands for "never" in those that end in
+/// `_min`, and for "always" in the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {
     /// Longest message for the ring (or its slot).
@@ -20,12 +21,13 @@ pub struct Thresholds {
     pub eager_max: usize,
     /// The same while the receiver lags behind.
     pub eager_max_skewed: usize,
-    /// From here on a message that was asked for is copied once (by its receiver or, see below, by both) rather than
-    /// streamed through cells, if both ranks wait.
+    /// From here on a message that was asked for is copied once (by its receiver or, see below, by
+    /// both) rather than streamed through cells, if both ranks wait.
     pub direct_min: usize,
     /// From here on both sides copy it, if it is copied once and both ranks wait.
     pub cooperate_min: usize,
-    /// Shortest average piece for which a long non-contiguous message is copied as it lies rather than streamed.
+    /// Shortest average piece for which a long non-contiguous message is copied as it lies rather
+    /// than streamed.
     pub direct_run_min: usize,
     /// From here on a copy engine does it, if there is something to compute meanwhile.
     pub offload_min: usize,
@@ -35,8 +37,9 @@ pub struct Thresholds {
 const LONGEST: usize = 1 << 40;
 
 impl Thresholds {
-    /// The thresholds of a connection whose ranks are in `situation`: its level, available ways, limits and
-    /// oversubscription count; whether somebody waits or lags behind does not, each threshold takes the case it is for.
+    /// The thresholds of a connection whose ranks are in `situation`: its level, available ways,
+    /// limits and oversubscription count; whether somebody waits or lags behind does not, each
+    /// threshold takes the case it is for.
     pub fn derive(costs: &PathCosts, situation: &Situation) -> Thresholds {
         let waiting = Situation {
             peer_waiting: true,
@@ -82,8 +85,9 @@ impl Thresholds {
         }
     }
 
-    /// These, with those that the environment sets (`MICA_RING_MAX`, `MICA_EAGER_MAX`, `MICA_SKEW_EAGER_MAX`,
-    /// `MICA_DIRECT_MIN`, `MICA_DIRECT_RUN_MIN`) as it sets them; `ring_limit` bounds the ring's.
+    /// These, with those that the environment sets (`MICA_RING_MAX`, `MICA_EAGER_MAX`,
+    /// `MICA_SKEW_EAGER_MAX`, `MICA_DIRECT_MIN`, `MICA_DIRECT_RUN_MIN`) as it sets them;
+    /// `ring_limit` bounds the ring's.
     ///
     /// # Errors
     /// When a value there is no number.
@@ -101,8 +105,8 @@ impl Thresholds {
         }))
     }
 
-    /// These, with what `explicit` has in their place. An explicit `eager_max` holds while the receiver lags behind, too,
-    /// unless that case has a value of its own.
+    /// These, with what `explicit` has in their place. An explicit `eager_max` holds while the
+    /// receiver lags behind, too, unless that case has a value of its own.
     pub fn overridden(self, explicit: &Overrides) -> Thresholds {
         Thresholds {
             ring_max: explicit.ring_max.unwrap_or(self.ring_max),
@@ -148,7 +152,8 @@ fn way_of(len: usize, costs: &PathCosts, situation: &Situation) -> MessagePath {
     choose(&OutgoingMessage::contiguous(len), situation, costs)
 }
 
-/// Lengths between neighbours of which every estimate is linear and nothing is ruled in or out; ascending.
+/// Lengths between neighbours of which every estimate is linear and nothing is ruled in or out;
+/// ascending.
 fn corners(costs: &PathCosts, situation: &Situation) -> Vec<usize> {
     let limits = situation.limits;
     let mut corners = vec![0, LONGEST];
@@ -170,7 +175,8 @@ fn corners(costs: &PathCosts, situation: &Situation) -> Vec<usize> {
     corners
 }
 
-/// The longest length up to which all messages go a way that `is` accepts; 0 if even the empty one does not.
+/// The longest length up to which all messages go a way that `is` accepts; 0 if even the empty one
+/// does not.
 fn up_to(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) -> bool) -> usize {
     let way = |len: usize| way_of(len, costs, situation);
     if !is(way(0)) {
@@ -182,7 +188,8 @@ fn up_to(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) -> b
     change.map_or(usize::MAX, |len| len - 1)
 }
 
-/// The shortest length from which on all messages go a way that `is` accepts; [`usize::MAX`] if there is none.
+/// The shortest length from which on all messages go a way that `is` accepts; [`usize::MAX`] if
+/// there is none.
 fn from_on(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) -> bool) -> usize {
     let way = |len: usize| way_of(len, costs, situation);
     if !is(way(LONGEST)) {
@@ -194,8 +201,8 @@ fn from_on(costs: &PathCosts, situation: &Situation, is: impl Fn(MessagePath) ->
     change.map_or(0, |len| len + 1)
 }
 
-/// The first length after `low` and up to `high` whose way `is` accepts, if `low`'s is none of them. Nothing is ruled in or
-/// out between the two.
+/// The first length after `low` and up to `high` whose way `is` accepts, if `low`'s is none of
+/// them. Nothing is ruled in or out between the two.
 fn first(
     low: usize,
     high: usize,
@@ -212,7 +219,8 @@ fn first(
     }
 }
 
-/// The last length before `high` and down to `low` whose way `is` accepts, if `high`'s is none of them.
+/// The last length before `high` and down to `low` whose way `is` accepts, if `high`'s is none of
+/// them.
 fn last(
     low: usize,
     high: usize,
@@ -229,7 +237,8 @@ fn last(
     }
 }
 
-/// The shortest average piece with which a message well above `direct_min` is still copied as it lies.
+/// The shortest average piece with which a message well above `direct_min` is still copied as it
+/// lies.
 fn shortest_run(costs: &PathCosts, situation: &Situation, direct_min: usize) -> usize {
     let Some(len) = direct_min.max(1 << 20).checked_mul(2) else {
         return usize::MAX;

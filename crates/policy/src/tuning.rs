@@ -26,8 +26,9 @@
 //! sync_ns = 48
 //! ```
 //!
-//! A level and way without a section keeps the shipped figures, and so does a step of collectives without a line. The library reads the file when a job starts, so whatever is
-//! in it, the answer is costs that can be used, or an error that names the file, the line and what is wrong there.
+//! A level and way without a section keeps the shipped figures, and so does a step of collectives
+//! without a line. The library reads the file when a job starts, so whatever is in it, the answer
+//! is costs that can be used, or an error that names the file, the line and what is wrong there.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -179,8 +180,8 @@ fn parts(machine: &Identity) -> [(&'static str, &str); 4] {
     ]
 }
 
-/// The name of a machine's tuning file without its suffix: the processor's name in letters that any file system takes, and a
-/// hash (FNV-1a, 64 bits) of all of the description.
+/// The name of a machine's tuning file without its suffix: the processor's name in letters that any
+/// file system takes, and a hash (FNV-1a, 64 bits) of all of the description.
 pub fn machine_key(machine: &Identity) -> String {
     let mut name = String::new();
     for c in machine.processor.chars() {
@@ -204,8 +205,9 @@ pub fn machine_key(machine: &Identity) -> String {
     format!("{name}-{hash:016x}")
 }
 
-/// Where tuning files are: the user's folder and the installation's, as far as they are known. `variable` looks up the
-/// environment, `prefix` is the folder that Mica is installed in. The first is where `mica tune` writes to.
+/// Where tuning files are: the user's folder and the installation's, as far as they are known.
+/// `variable` looks up the environment, `prefix` is the folder that Mica is installed in. The first
+/// is where `mica tune` writes to.
 pub fn folders(variable: &dyn Fn(&str) -> Option<OsString>, prefix: Option<&Path>) -> Vec<PathBuf> {
     let path = |name: &str| {
         let value = variable(name).map(PathBuf::from);
@@ -235,9 +237,9 @@ impl fmt::Display for Source {
     }
 }
 
-/// The costs in force on this machine: those of the file that `MICA_TUNING` names, else of this machine's file in the first
-/// of [`folders`] that has it, else the shipped ones. Reads files, and where there is a folder of them the machine's
-/// description.
+/// The costs in force on this machine: those of the file that `MICA_TUNING` names, else of this
+/// machine's file in the first of [`folders`] that has it, else the shipped ones. Reads files, and
+/// where there is a folder of them the machine's description.
 ///
 /// # Errors
 /// When the file cannot be read, is malformed, or is another machine's.

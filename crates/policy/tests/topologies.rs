@@ -1,4 +1,5 @@
-//! The choice on whole machines: for each pair of ranks its level, and with that its thresholds (chai-2009, 6.3.1).
+//! The choice on whole machines: for each pair of ranks its level, and with that its thresholds
+//! (chai-2009, 6.3.1).
 
 use mica_node::topology::{BindTo, CorePlace, Level, Machine, MapBy, level_between, map};
 use mica_policy::{
@@ -8,7 +9,8 @@ use mica_policy::{
 /// The two ways that chai-2009 compares.
 const CHAI: MessagePaths = MessagePaths::SHARED_MEMORY.with(MessagePath::Pull);
 
-/// Costs of a machine on which direct copy overtakes shared memory at 32 KiB, 2 KiB and 1 KiB (chai-2009, 6.3.1).
+/// Costs of a machine on which direct copy overtakes shared memory at 32 KiB, 2 KiB and 1 KiB
+/// (chai-2009, 6.3.1).
 fn chai() -> PathCosts {
     let mut costs = PathCosts::default();
     for (level, cells_ns) in [

@@ -1,11 +1,12 @@
 //! The channels that bring messages, as one: which of them reaches whom.
 //!
-//! A peer on the node is reached through shared memory, all others over the network, which a job has only if it spans nodes
-//! or if that was asked for. The shared-memory channel is asked first: it knows those that it does not reach, and so a job on
-//! one node does not pay for the question.
+//! A peer on the node is reached through shared memory, all others over the network, which a job
+//! has only if it spans nodes or if that was asked for. The shared-memory channel is asked first:
+//! it knows those that it does not reach, and so a job on one node does not pay for the question.
 //!
-//! The network has packets like the rings do, with longer payloads, and no cells: long messages that cannot be read from their
-//! sender's memory come in chunks, as through the FIFOs of the basic design.
+//! The network has packets like the rings do, with longer payloads, and no cells: long messages
+//! that cannot be read from their sender's memory come in chunks, as through the FIFOs of the basic
+//! design.
 
 use crate::packet;
 use crate::traffic::TrafficClass;
@@ -50,15 +51,16 @@ impl RemotePeer {
     }
 }
 
-/// Messages over the network that one peer has not taken in, at most: what provider and system hold for a pair of ranks stays
-/// bounded by it, as it does by the ring on a node. (tcp's provider takes 16 KiB for a message, however short.)
+/// Messages over the network that one peer has not taken in, at most: what provider and system hold
+/// for a pair of ranks stays bounded by it, as it does by the ring on a node. (tcp's provider takes
+/// 16 KiB for a message, however short.)
 const WINDOW: u64 = 256;
 
 /// Messages over the network that are sent to one peer without a look at what it says of them.
 const UNPOLLED_SENDS: u64 = 32;
 
-/// Packets of the network that have come and wait to be taken in, from which on no message is sent: half of what there is room
-/// for.
+/// Packets of the network that have come and wait to be taken in, from which on no message is sent:
+/// half of what there is room for.
 const WAITING_MAX: usize = 32;
 
 impl Channels {
@@ -70,7 +72,8 @@ impl Channels {
         Channels { shm, net, far }
     }
 
-    /// Whether `peer` is known to hold this rank's messages back: then they are to be announced only.
+    /// Whether `peer` is known to hold this rank's messages back: then they are to be announced
+    /// only.
     pub fn is_held(&mut self, peer: u32) -> bool {
         match self.is_remote(peer) {
             true => self.far[peer as usize].held,
@@ -85,13 +88,15 @@ impl Channels {
         }
     }
 
-    /// Whether the network has a message of this rank to `peer` wait until `peer` has taken in earlier ones.
+    /// Whether the network has a message of this rank to `peer` wait until `peer` has taken in
+    /// earlier ones.
     pub fn lacks_credit(&self, peer: u32) -> bool {
         let far = self.far.get(peer as usize);
         far.is_some_and(|far| !far.has_credit())
     }
 
-    /// A message of `source` has been taken in, which came over the network. Answers what `source` is to be told of that.
+    /// A message of `source` has been taken in, which came over the network. Answers what `source`
+    /// is to be told of that.
     pub fn count_received(&mut self, source: u32) -> Option<Packet> {
         let far = self.far.get_mut(source as usize)?;
         far.taken_in += 1;
@@ -101,8 +106,9 @@ impl Channels {
         })
     }
 
-    /// Whether a message may go to `peer` over the network now. A sender that always finds room would take in nothing, so it
-    /// looks from time to time; what it finds is taken in later, in its turn.
+    /// Whether a message may go to `peer` over the network now. A sender that always finds room
+    /// would take in nothing, so it looks from time to time; what it finds is taken in later, in
+    /// its turn.
     fn has_remote_credit(&mut self, peer: u32) -> bool {
         let (Some(far), Some(net)) = (self.far.get_mut(peer as usize), self.net.as_deref_mut())
         else {
@@ -154,8 +160,8 @@ impl Channels {
         }
     }
 
-    /// Sends a packet whose payload is all of `view`, short enough for the head. Returns how it went; `None` when there is no
-    /// room.
+    /// Sends a packet whose payload is all of `view`, short enough for the head. Returns how it
+    /// went; `None` when there is no room.
     ///
     /// # Errors
     /// When the first message to `peer` cannot get its memory, or `peer` is lost.
@@ -194,8 +200,8 @@ impl Channels {
         Ok(sent.then_some(TrafficClass::Net))
     }
 
-    /// Sends `packet`; its `payload` bytes are those of `view` from the start on. False when there is no room, or it is a
-    /// message, with a view, and `peer` holds messages back.
+    /// Sends `packet`; its `payload` bytes are those of `view` from the start on. False when there
+    /// is no room, or it is a message, with a view, and `peer` holds messages back.
     ///
     /// # Errors
     /// As for [`send_inline`](Self::send_inline).
@@ -241,8 +247,8 @@ impl Channels {
             .send(peer, packet, view, position)
     }
 
-    /// Largest payload of a packet to `peer` where everything goes by packets: through a FIFO or over the network. `None` where
-    /// there are cells.
+    /// Largest payload of a packet to `peer` where everything goes by packets: through a FIFO or
+    /// over the network. `None` where there are cells.
     pub fn packet_payload_max(&self, peer: u32) -> Option<usize> {
         match self.net_from(peer) {
             Some(net) => Some(net.payload_max()),
@@ -250,7 +256,8 @@ impl Channels {
         }
     }
 
-    /// Bytes of a long message that go into one packet to `peer`; `None` where they go through cells.
+    /// Bytes of a long message that go into one packet to `peer`; `None` where they go through
+    /// cells.
     pub fn chunk_bytes(&self, peer: u32) -> Option<usize> {
         match self.net_from(peer) {
             Some(net) => Some(net.payload_max()),
@@ -258,8 +265,8 @@ impl Channels {
         }
     }
 
-    /// Sends `packet` with `payload` bytes of `view` from `position` on, where long messages go in chunks. False when there is
-    /// no room.
+    /// Sends `packet` with `payload` bytes of `view` from `position` on, where long messages go in
+    /// chunks. False when there is no room.
     ///
     /// # Errors
     /// When `peer` is lost.
@@ -290,8 +297,8 @@ impl Channels {
         self.is_remote(peer) || self.shm.has_cell(peer)
     }
 
-    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from `position` on; as many as the
-    /// view has room for. Returns how many.
+    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from
+    /// `position` on; as many as the view has room for. Returns how many.
     #[inline]
     pub fn read_payload(
         &self,

@@ -1,4 +1,5 @@
-//! The engine of a process: its state behind a lock, and what a thread does with it. `wait.rs` tells how it waits for a change.
+//! The engine of a process: its state behind a lock, and what a thread does with it. `wait.rs`
+//! tells how it waits for a change.
 
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,14 +23,15 @@ use mica_node::segment::{CommonAbilities, JobSegment, SegmentError, WaitKind};
 use mica_node::topology::CorePlace;
 use mica_policy::collective::CollectiveCosts;
 
-/// How often a blocking receive looks at its sender's ring alone before it posts itself and looks at all.
+/// How often a blocking receive looks at its sender's ring alone before it posts itself and looks
+/// at all.
 pub(crate) const GLANCES: u32 = 200;
 
 /// The same where ranks share cores.
 pub(crate) const GLANCES_SHARED: u32 = 4;
 
-/// One rank's messages: sends, receives, progress and waiting. Any thread may call; how many at once is settled by
-/// [`Engine::elide_lock`].
+/// One rank's messages: sends, receives, progress and waiting. Any thread may call; how many at
+/// once is settled by [`Engine::elide_lock`].
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) state: ThreadLock<EngineState>,
@@ -38,7 +40,8 @@ pub struct Engine {
     pub(crate) launched: bool,
     /// Who is on which node.
     pub(crate) nodes: NodeMap,
-    /// The launcher's service to the job's processes; none for a job on one node by our own launcher, or after the end.
+    /// The launcher's service to the job's processes; none for a job on one node by our own
+    /// launcher, or after the end.
     pub(crate) manager: Mutex<Option<Box<dyn ProcessManager>>>,
     /// What wakes this rank where it waits for a network, too.
     pub(crate) bell: Option<WakeSocket>,
@@ -51,7 +54,8 @@ pub struct Engine {
     /// Polls before it yields, and yields before it parks.
     pub(crate) spin: u32,
     pub(crate) yields: u32,
-    /// Polls before yielding, and yields before parking, while several threads wait: they share this rank's core.
+    /// Polls before yielding, and yields before parking, while several threads wait: they share
+    /// this rank's core.
     pub(crate) crowd: (u32, u32),
     /// Threads that wait in `drive`; counted only where several may be inside.
     pub(crate) waiters: AtomicU32,
@@ -172,8 +176,8 @@ impl Engine {
         self.watch(waiting, || self.segment.common_abilities(members))
     }
 
-    /// Memory that the `members` of a communicator on this node share, where this rank is number `me` of them. `None` if there is
-    /// none to be had, for all of them alike.
+    /// Memory that the `members` of a communicator on this node share, where this rank is number
+    /// `me` of them. `None` if there is none to be had, for all of them alike.
     ///
     /// # Errors
     /// When this rank's part of it cannot be had.
@@ -240,7 +244,8 @@ impl Engine {
         }
     }
 
-    /// Sends, and returns when the buffer is free again (`sync`: and the message is matched). Blocks.
+    /// Sends, and returns when the buffer is free again (`sync`: and the message is matched).
+    /// Blocks.
     ///
     /// # Errors
     /// When memory for the message's way cannot be had.
@@ -294,7 +299,8 @@ impl Engine {
         self.receive_posted(pattern, view)
     }
 
-    /// Starts a receive. One whose message is the next of its source, with nothing else going on, is over at once.
+    /// Starts a receive. One whose message is the next of its source, with nothing else going on,
+    /// is over at once.
     ///
     /// # Errors
     /// When progress fails for want of memory.
@@ -362,8 +368,8 @@ impl Engine {
         self.segment.publish_late(self.rank, table)
     }
 
-    /// The end of this rank's part in the job, unless it [resumes](Self::resume). To be called when all that it has begun
-    /// is complete. Blocks until what is still owed to others has left.
+    /// The end of this rank's part in the job, unless it [resumes](Self::resume). To be called when
+    /// all that it has begun is complete. Blocks until what is still owed to others has left.
     ///
     /// # Errors
     /// When progress fails for want of memory.
@@ -407,8 +413,9 @@ impl Engine {
         self.segment.block(self.rank).resume();
     }
 
-    /// Waits for all ranks through the launcher, if the job has a network: to be called when the job's ranks have met for the last
-    /// time, so that nobody's end cuts off what is still on its way to others. Blocks.
+    /// Waits for all ranks through the launcher, if the job has a network: to be called when the
+    /// job's ranks have met for the last time, so that nobody's end cuts off what is still on its
+    /// way to others. Blocks.
     ///
     /// # Errors
     /// When what is owed to others cannot be sent, or the launcher is gone.
@@ -429,7 +436,8 @@ impl Engine {
         self.manager.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the whole job with error code `code`: the launcher sees this rank's end, or is told, and ends the others.
+    /// Ends the whole job with error code `code`: the launcher sees this rank's end, or is told,
+    /// and ends the others.
     pub fn abort(&self, code: i32) -> ! {
         self.segment.block(self.rank).abort(code);
         // Not if another thread is in a call to the launcher: it may never return.

@@ -1,12 +1,14 @@
-//! Hang reports: what the threads of this rank wait for, or ask about in vain, told when the launcher wants to know.
+//! Hang reports: what the threads of this rank wait for, or ask about in vain, told when the
+//! launcher wants to know.
 //!
-//! Where a thread has found nothing to do (it yields, it has slept, a test or probe was in vain) it looks whether the
-//! launcher has a question open ([`mica_node::segment`], `report.rs`). If so, it lists the operations that it waits for, has
-//! the layer above put them into words, since that knows communicators and functions by name, and leaves the text in the
-//! segment. Several threads, and polls of several kinds, add to one text, each thing once.
+//! Where a thread has found nothing to do (it yields, it has slept, a test or probe was in vain) it
+//! looks whether the launcher has a question open ([`mica_node::segment`], `report.rs`). If so, it
+//! lists the operations that it waits for, has the layer above put them into words, since that
+//! knows communicators and functions by name, and leaves the text in the segment. Several threads,
+//! and polls of several kinds, add to one text, each thing once.
 //!
-//! How long a rank has polled is known by a count of polls in vain, which a poll that finds something sets back: the clock
-//! is read once, at poll number [`POLLS`].
+//! How long a rank has polled is known by a count of polls in vain, which a poll that finds
+//! something sets back: the clock is read once, at poll number [`POLLS`].
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -23,8 +25,8 @@ const LISTED: usize = 16;
 /// Polls in vain from which on a rank counts as polling; a power of two.
 const POLLS: u32 = 64;
 
-/// Polls of one question that are looked at more closely: enough for a loop over some requests, few enough not to matter
-/// to a rank that polls on while the question is open.
+/// Polls of one question that are looked at more closely: enough for a loop over some requests, few
+/// enough not to matter to a rank that polls on while the question is open.
 const POLLS_ANSWERED: u32 = 256;
 
 /// One operation that has not ended.
@@ -36,7 +38,8 @@ pub struct Pending {
     pub peer: Option<u32>,
     /// Its tag; `None`: any, or none.
     pub tag: Option<i32>,
-    /// Context of its communicator, with the plane in bit 0. `None`: it has none that the program knows.
+    /// Context of its communicator, with the plane in bit 0. `None`: it has none that the program
+    /// knows.
     pub context: Option<u64>,
     /// Bytes of the message, or of the buffer.
     pub bytes: Option<usize>,
@@ -213,7 +216,8 @@ impl Engine {
         }
     }
 
-    /// Answers the launcher's question, if there is one that this thread has not answered in this wait.
+    /// Answers the launcher's question, if there is one that this thread has not answered in this
+    /// wait.
     #[inline]
     pub(crate) fn heed_question(
         &self,

@@ -1,16 +1,19 @@
 //! The bound on what this rank keeps of messages without a receive (`MICA_UNEXPECTED_MAX`).
 //!
-//! A receiver that keeps too much of a sender's messages, by `mica_policy`'s [`HoldPolicy`], holds that sender's messages
-//! back. On a node it does so by a word beside the credits of the ring or FIFO, which the sender sees when it looks for
-//! room, at the latest after one lap; over the network by a packet (`HOLD`). A sender whose messages are held back announces
-//! each of them instead (`REQUEST`), in their order, whatever its length: an announcement takes the receiver some hundred
-//! bytes, and there are as many as the sender has sends that have not ended. A blocking send thus waits for its receive,
-//! which the standard allows (MPI 5.0, 3.4). When the receiver has taken most of what it kept, the sender may go on as before.
+//! A receiver that keeps too much of a sender's messages, by `mica_policy`'s [`HoldPolicy`], holds
+//! that sender's messages back. On a node it does so by a word beside the credits of the ring or
+//! FIFO, which the sender sees when it looks for room, at the latest after one lap; over the
+//! network by a packet (`HOLD`). A sender whose messages are held back announces each of them
+//! instead (`REQUEST`), in their order, whatever its length: an announcement takes the receiver
+//! some hundred bytes, and there are as many as the sender has sends that have not ended. A
+//! blocking send thus waits for its receive, which the standard allows (MPI 5.0, 3.4). When the
+//! receiver has taken most of what it kept, the sender may go on as before.
 //!
-//! What comes beyond the bound is what was on its way: the ring and cells of a sender, or its FIFO; over the network what
-//! the provider and the system hold between two nodes. Nothing is left in a ring: a message that matches a posted receive
-//! behind others that do not is found as ever. Over the network a window of messages that the receiver has taken in keeps
-//! that small (`CREDIT`, [`crate::channels`]).
+//! What comes beyond the bound is what was on its way: the ring and cells of a sender, or its FIFO;
+//! over the network what the provider and the system hold between two nodes. Nothing is left in a
+//! ring: a message that matches a posted receive behind others that do not is found as ever. Over
+//! the network a window of messages that the receiver has taken in keeps that small (`CREDIT`,
+//! [`crate::channels`]).
 //!
 //! Memory goes back to the system when most of a large backlog has been taken.
 

@@ -1,8 +1,11 @@
-//! Matching, protocols and progress: how a message finds its receive and which way its bytes take (DESIGN.md, section 4).
+//! Matching, protocols and progress: how a message finds its receive and which way its bytes take
+//! (DESIGN.md, section 4).
 //!
 //! - [`matching`]: posted receives and unexpected messages, O(1) in their number, in MPI's order;
-//! - [`select`]: the choice of the way, by `mica_policy`'s functions and what is known of each peer;
-//! - [`Engine`]: the one object of a process that owns the channels, sends, receives, makes progress and waits.
+//! - [`select`]: the choice of the way, by `mica_policy`'s functions and what is known of each
+//!   peer;
+//! - [`Engine`]: the one object of a process that owns the channels, sends, receives, makes
+//!   progress and waits.
 //!
 //! | message | way |
 //! |---|---|

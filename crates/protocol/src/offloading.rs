@@ -49,14 +49,15 @@ impl EngineState {
         self.offload.as_ref().is_some_and(|o| len >= o.min)
     }
 
-    /// True if a message of `len` bytes may be left to the copy engine: the program does not wait in MPI, or has asked for a
-    /// thread that copies for it; then its own core may have others to serve while it waits.
+    /// True if a message of `len` bytes may be left to the copy engine: the program does not wait
+    /// in MPI, or has asked for a thread that copies for it; then its own core may have others to
+    /// serve while it waits.
     pub(crate) fn may_offload(&self, len: usize) -> bool {
         self.is_long(len) && (self.waiting_threads == 0 || self.attention.is_some())
     }
 
-    /// Has the message copied by the copy engine: through `window`, or else by the kernel. False if its place in the sender's
-    /// memory cannot be found out.
+    /// Has the message copied by the copy engine: through `window`, or else by the kernel. False if
+    /// its place in the sender's memory cannot be found out.
     pub(crate) fn offload(
         &mut self,
         id: RecvId,
@@ -103,7 +104,8 @@ impl EngineState {
         true
     }
 
-    /// Looks at what the copy engine is at; helps it if the calling thread is the attendant, or one that waits and nobody attends.
+    /// Looks at what the copy engine is at; helps it if the calling thread is the attendant, or one
+    /// that waits and nobody attends.
     #[cold]
     pub(crate) fn follow_offload(&mut self) -> Result<bool, Fault> {
         let mut ended = false;
@@ -140,8 +142,8 @@ impl EngineState {
         Ok(ended)
     }
 
-    /// True while the copy engine is at work for this rank, and the calling thread is one to look after it: the attendant where
-    /// there is one, any other else.
+    /// True while the copy engine is at work for this rank, and the calling thread is one to look
+    /// after it: the attendant where there is one, any other else.
     #[inline]
     pub(crate) fn looks_after_offload(&self) -> bool {
         let offload = self.offload.as_ref();

@@ -50,7 +50,8 @@ pub const PUSHED: u8 = 9;
 /// The receiver of this rank's messages lags behind, or has caught up.
 pub const SKEW: u8 = 10;
 
-/// The receiver of this rank's messages, reached over the network, holds them back, or not any more.
+/// The receiver of this rank's messages, reached over the network, holds them back, or not any
+/// more.
 pub const HOLD: u8 = 13;
 
 /// The receiver of this rank's messages, reached over the network, has taken in so many of them.
@@ -282,7 +283,8 @@ pub fn read_done(p: &Packet) -> (u32, TrafficClass) {
     (p.word(0) as u32, way)
 }
 
-/// A packet that announces `cells`; `word` is the total length (`CELLS`) or the target (`MORE_CELLS`).
+/// A packet that announces `cells`; `word` is the total length (`CELLS`) or the target
+/// (`MORE_CELLS`).
 pub fn cells(kind: u8, context: u64, tag: i32, word: u64, cells: &[u16]) -> Packet {
     debug_assert!(cells.len() <= CELLS_MAX);
     let mut p = Packet {

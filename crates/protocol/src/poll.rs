@@ -45,8 +45,8 @@ impl Engine {
 }
 
 impl Poll<'_> {
-    /// Asks the engine once. `question` says besides the answer whether anything has arrived meanwhile; `about` lists what it
-    /// asks for, if a hang report wants to know.
+    /// Asks the engine once. `question` says besides the answer whether anything has arrived
+    /// meanwhile; `about` lists what it asks for, if a hang report wants to know.
     ///
     /// # Errors
     /// Those of `question`.

@@ -1,11 +1,13 @@
 //! Progress: taking in what has arrived, sending what waits.
 //!
-//! The rings are looked at in every round. Where there are FIFOs or a network as well, these are further channels, and
-//! `mica_policy`'s schedule says in which rounds each is looked at (chai-2009, 7.1). Every packet counts as a message there, as
-//! each has to be discovered. Where the rings bring nothing, as no peer has one, the others are looked at in every round.
+//! The rings are looked at in every round. Where there are FIFOs or a network as well, these are
+//! further channels, and `mica_policy`'s schedule says in which rounds each is looked at
+//! (chai-2009, 7.1). Every packet counts as a message there, as each has to be discovered. Where
+//! the rings bring nothing, as no peer has one, the others are looked at in every round.
 //!
-//! A rank that is about to give up its core, or to park, looks at all channels; what it finds before it parks it takes in in
-//! its next round, whatever the schedule says, so that nobody goes round on the brink of sleep.
+//! A rank that is about to give up its core, or to park, looks at all channels; what it finds
+//! before it parks it takes in in its next round, whatever the schedule says, so that nobody goes
+//! round on the brink of sleep.
 
 use crate::packet;
 use crate::{EngineState, Fault};
@@ -56,8 +58,8 @@ impl Polling {
         self.hastened = true;
     }
 
-    /// Begins a round, in which `taken` packets came through the rings: the further channels, by position, that are to be looked
-    /// at in it, as bits.
+    /// Begins a round, in which `taken` packets came through the rings: the further channels, by
+    /// position, that are to be looked at in it, as bits.
     fn begin_round(&mut self, taken: usize) -> u32 {
         let all = (1 << self.further.len()) - 1;
         let Some(schedule) = &mut self.schedule else {
@@ -159,7 +161,8 @@ impl EngineState {
         Ok(ROUND)
     }
 
-    /// The rest of a round, in which something has `arrived` or not: what does not wait for packets.
+    /// The rest of a round, in which something has `arrived` or not: what does not wait for
+    /// packets.
     #[inline(always)]
     fn go_on(&mut self, mut arrived: bool) -> Result<bool, Fault> {
         if self.looks_after_offload() {
@@ -177,8 +180,8 @@ impl EngineState {
         Ok(arrived)
     }
 
-    /// Takes in what `source` has sent for receives that were started before, so that the next one may find its message first in
-    /// the ring and need not be posted.
+    /// Takes in what `source` has sent for receives that were started before, so that the next one
+    /// may find its message first in the ring and need not be posted.
     #[inline]
     pub(crate) fn take_in_posted(&mut self, source: u32) -> Result<(), Fault> {
         while !self.posted.is_empty()

@@ -1,16 +1,20 @@
-//! A thread that makes progress while the program computes (chai-2009, chapter 5: copies that overlap with computation).
+//! A thread that makes progress while the program computes (chai-2009, chapter 5: copies that
+//! overlap with computation).
 //!
-//! A copy engine moves bytes by itself, but somebody has to match the message and start the copy, and the program may be away
-//! from MPI for long. Where a helper thread was asked for (`MICA_COPY_ENGINE=thread` or `dsa+thread`), this thread does that: as
-//! long as a long message is under way it waits like a thread of the program would, at the rank's parking spot; otherwise it
-//! sleeps where no message wakes it, and short messages do not pay for it but for the engine's lock, which it needs.
+//! A copy engine moves bytes by itself, but somebody has to match the message and start the copy,
+//! and the program may be away from MPI for long. Where a helper thread was asked for
+//! (`MICA_COPY_ENGINE=thread` or `dsa+thread`), this thread does that: as long as a long message is
+//! under way it waits like a thread of the program would, at the rank's parking spot; otherwise it
+//! sleeps where no message wakes it, and short messages do not pay for it but for the engine's
+//! lock, which it needs.
 
 use crate::engine::Engine;
 use crate::state::EngineState;
 use mica_channel::offload;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Looks for something to do before the thread parks while a long message is under way: some 100 us.
+/// Looks for something to do before the thread parks while a long message is under way: some 100
+/// us.
 const IDLE_POLLS: u32 = 2000;
 
 /// The thread's bed.
@@ -46,7 +50,8 @@ impl ProgressThread {
 }
 
 impl Engine {
-    /// Starts the thread that makes progress for the program, if one was asked for. To be called once.
+    /// Starts the thread that makes progress for the program, if one was asked for. To be called
+    /// once.
     pub fn attend(&'static self) {
         if let Some(attendant) = &self.attendant {
             // Without the thread messages wait for the program's calls, as they do elsewhere.
@@ -63,7 +68,8 @@ impl Engine {
             while self.enter(|state| state.needs_attention()) {
                 match self.attending(EngineState::progress) {
                     Ok(true) => idle = 0,
-                    // Its core has nothing better to do, and to be woken takes longer than many a copy.
+                    // Its core has nothing better to do, and to be woken takes longer than many a
+                    // copy.
                     Ok(false) if idle < IDLE_POLLS => {
                         idle += 1;
                         std::hint::spin_loop();

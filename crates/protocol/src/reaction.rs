@@ -1,7 +1,9 @@
-//! Reactions: operations that have to go on when something else completes, whatever call makes the progress.
+//! Reactions: operations that have to go on when something else completes, whatever call makes the
+//! progress.
 //!
-//! A rank that waits for something else must not hold up its peers (MPI 5.0, 2.9). Schedules see to that themselves; a
-//! reaction is for an operation whose next step is known only when a message has come.
+//! A rank that waits for something else must not hold up its peers (MPI 5.0, 2.9). Schedules see to
+//! that themselves; a reaction is for an operation whose next step is known only when a message has
+//! come.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -231,7 +231,8 @@ impl EngineState {
         })
     }
 
-    /// The first message that fits `pattern`, if one has arrived, for [`EngineState::receive_probed`] only.
+    /// The first message that fits `pattern`, if one has arrived, for
+    /// [`EngineState::receive_probed`] only.
     pub fn probe_matched(&mut self, pattern: &MatchPattern) -> Option<(MessageId, ProbedMessage)> {
         let ticket = self.unexpected.find(pattern)?;
         let (envelope, early) = self.unexpected.remove(ticket);
@@ -527,8 +528,8 @@ impl EngineState {
         position
     }
 
-    /// A sender has used up the basic design's FIFO before its message was complete; now that it has been read, the sender
-    /// may go on (chai-2009, 3.1.1, step 3).
+    /// A sender has used up the basic design's FIFO before its message was complete; now that it
+    /// has been read, the sender may go on (chai-2009, 3.1.1, step 3).
     pub(crate) fn on_request_more(&mut self, source: u32, packet: &Packet) -> Result<(), Fault> {
         let (sender_op, receiver_op) = (packet.word(0) as u32, packet.word(1) as u32);
         let ReceiveStage::Incoming { position, .. } = self.recvs[receiver_op as usize].stage else {
@@ -574,8 +575,8 @@ fn set_arrived(early: &mut UnexpectedMessage, position: usize) {
 }
 
 impl EngineState {
-    /// The short way of a receive: no other is going on, and its message is the next from `source`. One that is longer than
-    /// the buffer is left alone unless `any_length`.
+    /// The short way of a receive: no other is going on, and its message is the next from `source`.
+    /// One that is longer than the buffer is left alone unless `any_length`.
     #[inline(always)]
     pub(crate) fn glance(
         &mut self,

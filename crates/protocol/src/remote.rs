@@ -50,7 +50,8 @@ struct RemoteRead {
 }
 
 impl EngineState {
-    /// Announces the send `id` to its receiver, who is reached over the network. False when there is no room.
+    /// Announces the send `id` to its receiver, who is reached over the network. False when there
+    /// is no room.
     pub(crate) fn send_rts_remote(&mut self, id: u32) -> Result<bool, Fault> {
         let op = &mut self.sends[id as usize];
         let (peer, len) = (op.peer, op.view.len());
@@ -197,7 +198,8 @@ impl EngineState {
         }
     }
 
-    /// Looks whether the rank that this one has long waited for is still there, or, if that may be any, all of the node.
+    /// Looks whether the rank that this one has long waited for is still there, or, if that may be
+    /// any, all of the node.
     #[cold]
     pub(crate) fn look_for(&mut self, segment: &JobSegment, peer: i32) {
         let mut lost = None;

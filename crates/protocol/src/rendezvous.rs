@@ -1,6 +1,8 @@
-//! Long messages, from the request to the last byte (DESIGN.md, section 4; chai-2009, chapters 4 to 6).
+//! Long messages, from the request to the last byte (DESIGN.md, section 4; chai-2009, chapters 4 to
+//! 6).
 //!
-//! The sender says where its bytes lie (`REQUEST`). The receiver, once the message is matched, picks the way:
+//! The sender says where its bytes lie (`REQUEST`). The receiver, once the message is matched,
+//! picks the way:
 //!
 //! | way | who copies | packets after the request |
 //! |---|---|---|
@@ -9,10 +11,11 @@
 //! | push | the sender | receiver: `JOIN`; sender: `PUSHED` |
 //! | cells | both, each byte twice | receiver: `CLEAR`; sender: `MORE_CELLS` ... |
 //!
-//! A sender that takes part does so whenever it makes progress: the receiver does not wait for it but only for pieces that it
-//! has taken. Where a copy is refused after all, the message goes through cells from its start: a receiver that fails takes
-//! what is left without copying it, so that the sender ends, and asks for cells; a sender that fails says so, stays, and
-//! ignores a `DONE`.
+//! A sender that takes part does so whenever it makes progress: the receiver does not wait for it
+//! but only for pieces that it has taken. Where a copy is refused after all, the message goes
+//! through cells from its start: a receiver that fails takes what is left without copying it, so
+//! that the sender ends, and asks for cells; a sender that fails says so, stays, and ignores a
+//! `DONE`.
 
 use crate::Fault;
 use crate::matching::MatchEnvelope;
@@ -108,14 +111,14 @@ impl CooperativeCopies {
     }
 }
 
-/// A peer's buffer, in one piece, that this rank copies from or to: through a window where there is one, the rest with the
-/// kernel's help.
+/// A peer's buffer, in one piece, that this rank copies from or to: through a window where there is
+/// one, the rest with the kernel's help.
 struct PeerRange {
     peer: u32,
     address: u64,
     window: Option<Window>,
-    /// Where the peer answers whether the window shows its buffer. What is copied before the answer is there means nothing
-    /// until it is yes.
+    /// Where the peer answers whether the window shows its buffer. What is copied before the answer
+    /// is there means nothing until it is yes.
     answer: Option<&'static CooperativeCopy>,
 }
 
@@ -206,12 +209,12 @@ impl PeerRange {
 /// Looks at an answer before its side counts as not running.
 const ANSWER_POLLS: u32 = 2000;
 
-/// How long an answer is waited for: some turns of the core, for ranks that share it. Of a peer that is stopped, or gone,
-/// nobody learns here: it is for the caller's wait to park, and to tell.
+/// How long an answer is waited for: some turns of the core, for ranks that share it. Of a peer
+/// that is stopped, or gone, nobody learns here: it is for the caller's wait to park, and to tell.
 const ANSWER_TIME_NS: u64 = 20_000_000;
 
-/// Waits for the answer of `side`, which is but a system call away. Who does not give it in time has said no: the message goes
-/// through cells then.
+/// Waits for the answer of `side`, which is but a system call away. Who does not give it in time
+/// has said no: the message goes through cells then.
 fn await_answer(split: &CooperativeCopy, side: CopyEnd) -> bool {
     for _ in 0..ANSWER_POLLS {
         if let Some(answer) = split.confirmed(side) {
@@ -530,7 +533,8 @@ impl EngineState {
         Ok(())
     }
 
-    /// Opens the buffer of a receive to the sender; from memory, if the two have a split for the answer.
+    /// Opens the buffer of a receive to the sender; from memory, if the two have a split for the
+    /// answer.
     fn open_receive(&mut self, view: &View, len: usize, answers: bool) -> Option<OpenedBuffer> {
         let (address, _) = view.as_contiguous()?;
         if answers && let Some(exposed) = self.direct.recall(address, len) {

@@ -1,8 +1,9 @@
-//! Schedules: operations of several rounds that go on by themselves, advanced by every progress of the engine.
+//! Schedules: operations of several rounds that go on by themselves, advanced by every progress of
+//! the engine.
 //!
-//! A collective is written down once as rounds of messages and local work; the blocking form runs it to its end at once,
-//! the non-blocking and persistent forms hand it to the engine. Any number may be under way on one communicator; their
-//! tags keep them apart.
+//! A collective is written down once as rounds of messages and local work; the blocking form runs
+//! it to its end at once, the non-blocking and persistent forms hand it to the engine. Any number
+//! may be under way on one communicator; their tags keep them apart.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -48,14 +49,15 @@ pub trait StageWork: Send + Sync + Debug {
     fn run(&self) -> Result<(), i32>;
 }
 
-/// A part of an operation that goes on by looking at memory which ranks share. Whoever changes what it looks at wakes this rank.
+/// A part of an operation that goes on by looking at memory which ranks share. Whoever changes what
+/// it looks at wakes this rank.
 pub trait StageTask: Send + Debug {
     /// Goes as far as it can without waiting; its end, if it has come. Runs inside the engine.
     fn advance(&mut self) -> Option<Result<(), TaskError>>;
 }
 
-/// Makes the tasks of a stage, one for each time that its schedule runs. Called when the schedule starts, for all stages in
-/// their order.
+/// Makes the tasks of a stage, one for each time that its schedule runs. Called when the schedule
+/// starts, for all stages in their order.
 pub trait Prepare: Send + Sync + Debug {
     /// The task.
     fn prepare(&self) -> Box<dyn StageTask>;
@@ -70,7 +72,8 @@ pub struct TaskError {
     pub detail: String,
 }
 
-/// Messages that are under way together, a task that begins when all have arrived, and the work that follows.
+/// Messages that are under way together, a task that begins when all have arrived, and the work
+/// that follows.
 #[derive(Debug, Clone, Default)]
 pub struct ScheduleStage {
     /// Messages.
@@ -164,7 +167,8 @@ impl EngineState {
         }
     }
 
-    /// Takes those schedules on that look at shared memory, before this rank parks. True when something has ended.
+    /// Takes those schedules on that look at shared memory, before this rank parks. True when
+    /// something has ended.
     pub(crate) fn advance_tasks(&mut self) -> bool {
         self.with_tasks > 0 && {
             self.advance_schedules();

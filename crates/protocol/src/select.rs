@@ -1,8 +1,9 @@
-//! The choice of the way in this job: `mica_policy`'s function with this job's costs and tunables, and what is known of each
-//! peer (DESIGN.md, section 4; chai-2009, chapter 6).
+//! The choice of the way in this job: `mica_policy`'s function with this job's costs and tunables,
+//! and what is known of each peer (DESIGN.md, section 4; chai-2009, chapter 6).
 //!
-//! The sender picks among the eager ways and a request by thresholds that were derived from that function when the job began
-//! ([`Selection::plan`]). The receiver of a request, who knows both buffers, asks the function itself ([`Selection::choose`]).
+//! The sender picks among the eager ways and a request by thresholds that were derived from that
+//! function when the job began ([`Selection::plan`]). The receiver of a request, who knows both
+//! buffers, asks the function itself ([`Selection::choose`]).
 
 use mica_channel::memory::View;
 use mica_channel::shm::{INLINE, PAYLOAD_MAX};
@@ -69,8 +70,9 @@ pub(crate) struct BufferFacts {
 }
 
 impl Selection {
-    /// For a rank with these peers: the level of each and, where everything goes by packets, what fits one and so goes at once,
-    /// unless `MICA_EAGER_MAX` says less: under the basic design of shared memory (chai-2009, 3.1.1) and over the network.
+    /// For a rank with these peers: the level of each and, where everything goes by packets, what
+    /// fits one and so goes at once, unless `MICA_EAGER_MAX` says less: under the basic design of
+    /// shared memory (chai-2009, 3.1.1) and over the network.
     ///
     /// # Errors
     /// When a tunable's value does not fit.
@@ -150,7 +152,8 @@ impl Selection {
         })
     }
 
-    /// How a message of `len` bytes leaves for `peer`; `sync` if its sender must know that it was matched.
+    /// How a message of `len` bytes leaves for `peer`; `sync` if its sender must know that it was
+    /// matched.
     #[inline(always)]
     pub fn plan(&self, peer: u32, len: usize, sync: bool) -> SendPlan {
         if len <= INLINE && !sync {
@@ -167,7 +170,8 @@ impl Selection {
         }
     }
 
-    /// Whether to ask `peer` first after all for a message that could go through cells, if its buffer can be mapped.
+    /// Whether to ask `peer` first after all for a message that could go through cells, if its
+    /// buffer can be mapped.
     #[inline]
     pub fn is_worth_mapping(&self, peer: u32, len: usize) -> bool {
         let connection = &self.connections[peer as usize];
@@ -191,7 +195,8 @@ impl Selection {
         len >= t.direct_min && len / view.run_count_hint().max(1) >= t.direct_run_min
     }
 
-    /// Whether a message of this length gets a split, for the answers of both sides and for the copying by both.
+    /// Whether a message of this length gets a split, for the answers of both sides and for the
+    /// copying by both.
     pub fn is_worth_splitting(&self, len: usize) -> bool {
         len >= SPLIT_MIN
     }

@@ -32,7 +32,8 @@ pub(crate) struct SendOp {
 pub(crate) enum SendPhase {
     /// In the outbox; goes this way when its turn comes.
     Queued(SendPlan, Sync),
-    /// In the outbox; so many bytes have left through cells or in chunks. `target`: see `MORE_CELLS`.
+    /// In the outbox; so many bytes have left through cells or in chunks. `target`: see
+    /// `MORE_CELLS`.
     Streaming { position: usize, target: u64 },
     /// Waits for `DONE`, or for `CLEAR`.
     Asked,
@@ -114,7 +115,8 @@ impl EngineState {
         Ok(Some(SendId(id)))
     }
 
-    /// Opens the buffer of a long message to its receiver. One that is mapped makes a request worthwhile earlier.
+    /// Opens the buffer of a long message to its receiver. One that is mapped makes a request
+    /// worthwhile earlier.
     fn prepare(&mut self, peer: u32, view: &View, plan: SendPlan) -> (SendPlan, RtsState) {
         let len = view.len();
         if self.channels.is_remote(peer) {
@@ -249,7 +251,8 @@ impl EngineState {
         backlog.iter().any(|&peer| {
             let outbox = &outboxes[peer as usize];
             let head = outbox.ordered.front().map(|&id| &sends[id as usize]);
-            // What the head needs in the arena: asking for less would find room that does not help it.
+            // What the head needs in the arena: asking for less would find room that does not help
+            // it.
             let head = head.filter(|_| outbox.control.is_empty());
             // A message that its receiver holds back is only announced.
             let is_held = head.is_some() && channels.is_held(peer);
@@ -392,8 +395,8 @@ impl EngineState {
         Ok(sent)
     }
 
-    /// Sends a message's bytes from `position` on through cells, as many as there are. `target` is `None` before the
-    /// first packet of an eager message.
+    /// Sends a message's bytes from `position` on through cells, as many as there are. `target` is
+    /// `None` before the first packet of an eager message.
     fn stream(
         &mut self,
         id: u32,
@@ -404,7 +407,8 @@ impl EngineState {
         let (peer, context, tag, view) = (op.peer, op.context, op.tag, op.view.clone());
         let len = view.len();
         while position < len && self.channels.has_room(peer, 0) {
-            // The first packet carries one cell, so that the receiver starts early; later ones up to a batch.
+            // The first packet carries one cell, so that the receiver starts early; later ones up
+            // to a batch.
             let batch = if position == 0 { 1 } else { BATCH };
             let mut cells = [0u16; CELLS_MAX];
             let mut n = 0;
@@ -444,8 +448,9 @@ impl EngineState {
         Ok(false)
     }
 
-    /// Sends a message's bytes from `position` on in chunks of `chunk` bytes: through a FIFO of the basic design until that is
-    /// used up, then it asks again (chai-2009, 3.1.1, step 3); over the network as there is room.
+    /// Sends a message's bytes from `position` on in chunks of `chunk` bytes: through a FIFO of the
+    /// basic design until that is used up, then it asks again (chai-2009, 3.1.1, step 3); over the
+    /// network as there is room.
     fn stream_chunks(
         &mut self,
         id: u32,

@@ -1,8 +1,9 @@
 //! Process skew: who lags behind tells those who send to it (chai-2009, 6.3.2).
 //!
-//! A receiver watches how many unexpected messages each sender has with it, whenever a message of that sender arrives that
-//! is longer than the ring takes; shorter ones never wait for their receiver. When the connection becomes skewed, or
-//! even again, it sends `SKEW`; the sender's thresholds follow.
+//! A receiver watches how many unexpected messages each sender has with it, whenever a message of
+//! that sender arrives that is longer than the ring takes; shorter ones never wait for their
+//! receiver. When the connection becomes skewed, or even again, it sends `SKEW`; the sender's
+//! thresholds follow.
 
 use crate::Fault;
 use crate::packet;

@@ -105,12 +105,13 @@ pub(crate) struct Policies {
 }
 
 impl Engine {
-    /// Joins the job that the environment names, or makes a job of this process alone. Where the job spans nodes this waits
-    /// for all its ranks to do so.
+    /// Joins the job that the environment names, or makes a job of this process alone. Where the
+    /// job spans nodes this waits for all its ranks to do so.
     ///
     /// # Errors
-    /// When the process was started by a launcher that this version does not speak, when the environment is wrong, when the
-    /// job's memory cannot be had, or when it needs a network and there is none.
+    /// When the process was started by a launcher that this version does not speak, when the
+    /// environment is wrong, when the job's memory cannot be had, or when it needs a network and
+    /// there is none.
     pub fn start() -> Result<Engine, StartError> {
         tunables::check_all()?;
         let Joined {
@@ -196,8 +197,8 @@ impl Engine {
         let oversubscribed = segment.is_oversubscribed();
         let selection = Selection::new(costs, peers, oversubscribed)?;
         let polling = polling(segment, &channels, loopback, policies.poll);
-        // A glance at one peer's ring or FIFO would go past the schedule where messages of one peer come by several channels
-        // of the node.
+        // A glance at one peer's ring or FIFO would go past the schedule where messages of one peer
+        // come by several channels of the node.
         let glances = match (channels.shm.is_mixed(), oversubscribed) {
             (true, _) => 0,
             (false, true) => GLANCES_SHARED,

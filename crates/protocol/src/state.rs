@@ -23,7 +23,8 @@ use slab::Slab;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The state of a rank's sends and receives. Functions of the `mpi` layer see it inside [`Engine::drive`].
+/// The state of a rank's sends and receives. Functions of the `mpi` layer see it inside
+/// [`Engine::drive`].
 ///
 /// [`Engine::drive`]: crate::Engine::drive
 #[derive(Debug)]
@@ -73,7 +74,8 @@ pub struct EngineState {
     pub(crate) lost: Option<Fault>,
 }
 
-/// What waits to go to one peer because its ring is full, cells are short, or something waits before it.
+/// What waits to go to one peer because its ring is full, cells are short, or something waits
+/// before it.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     /// Control messages; nothing waits for these at the other end but what they are about.
@@ -232,8 +234,8 @@ impl EngineState {
         self.abandoned = Abandoned { sends, receives };
     }
 
-    /// True when this rank owes nothing to anybody: nothing waits to be sent, and no abandoned send is under way.
-    /// (An abandoned receive may wait for ever.)
+    /// True when this rank owes nothing to anybody: nothing waits to be sent, and no abandoned send
+    /// is under way. (An abandoned receive may wait for ever.)
     pub(crate) fn is_settled(&mut self) -> bool {
         self.reap();
         self.backlog.is_empty()

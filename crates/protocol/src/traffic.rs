@@ -23,7 +23,8 @@ pub enum TrafficClass {
     Area,
 }
 
-/// What collectives have moved without messages. A collective counts as one message of the bytes that this rank brought.
+/// What collectives have moved without messages. A collective counts as one message of the bytes
+/// that this rank brought.
 #[derive(Debug, Default)]
 pub struct CollectiveTraffic {
     sent: [(AtomicU64, AtomicU64); WAYS],
@@ -34,7 +35,8 @@ impl CollectiveTraffic {
     #[inline]
     pub fn count(&self, way: TrafficClass, bytes: usize) {
         let (collectives, total) = &self.sent[way as usize];
-        // Plain counters: of two threads that count at the same moment one may be lost, which is cheaper than that none is.
+        // Plain counters: of two threads that count at the same moment one may be lost, which is
+        // cheaper than that none is.
         let add = |counter: &AtomicU64, more: u64| {
             counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
         };

@@ -9,22 +9,25 @@ use crate::hang::{WaitList, WaitSpell};
 use crate::state::EngineState;
 use mica_node::ticks;
 
-/// Of so many polls one gives others the core, even where every rank has one for itself as far as is known.
+/// Of so many polls one gives others the core, even where every rank has one for itself as far as
+/// is known.
 const YIELD_EVERY: u32 = 512;
 
-/// Nanoseconds. A yield that takes longer has given the core to somebody who computes, for a slice of
-/// the scheduler at least; ranks that poll hand it round within microseconds. To sleep until woken is
-/// better then: a woken thread soon gets a core, a thread that yields waits for all the others'
-/// slices before it can look once.
+/// Nanoseconds. A yield that takes longer has given the core to somebody who computes, for a slice
+/// of the scheduler at least; ranks that poll hand it round within microseconds. To sleep until
+/// woken is better then: a woken thread soon gets a core, a thread that yields waits for all the
+/// others' slices before it can look once.
 const LONG_YIELD_NS: u64 = 1_000_000;
 
-/// A thread polls at least this often without success before it parks, whatever the settings, and even where a yield has taken long.
-/// Collectives on a node rely on it: a rank announces what it waits in, and checks the others, only after a number of failed polls,
-/// because that costs too much for every wait; a rank that sleeps would never do it.
+/// A thread polls at least this often without success before it parks, whatever the settings, and
+/// even where a yield has taken long. Collectives on a node rely on it: a rank announces what it
+/// waits in, and checks the others, only after a number of failed polls, because that costs too
+/// much for every wait; a rank that sleeps would never do it.
 pub const MIN_POLLS_BEFORE_PARKING: u32 = 128;
 
-/// A rank that waits so long looks whether those that it waits for are still there, and again after as long. Not a bound on one
-/// sleep: other traffic, or a network with something under way, may end each sleep sooner.
+/// A rank that waits so long looks whether those that it waits for are still there, and again after
+/// as long. Not a bound on one sleep: other traffic, or a network with something under way, may end
+/// each sleep sooner.
 pub(crate) const LIVENESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Polls between two looks for a question of the launcher's (hang reports).
@@ -80,8 +83,8 @@ impl Drop for WaitScope<'_> {
 }
 
 impl Engine {
-    /// Makes progress until `f` returns something. Blocks: polls, then yields, then parks. `waiting` lists what for, if a hang
-    /// report asks.
+    /// Makes progress until `f` returns something. Blocks: polls, then yields, then parks.
+    /// `waiting` lists what for, if a hang report asks.
     ///
     /// # Errors
     /// When progress fails for want of memory.
@@ -121,8 +124,9 @@ impl Engine {
         }
     }
 
-    /// Looks until `look` returns something, and makes progress meanwhile. `look` is called outside the engine, so it may take
-    /// long and call the program. Blocks as [`drive`](Self::drive) does; whoever changes what `look` sees must wake this rank.
+    /// Looks until `look` returns something, and makes progress meanwhile. `look` is called outside
+    /// the engine, so it may take long and call the program. Blocks as [`drive`](Self::drive) does;
+    /// whoever changes what `look` sees must wake this rank.
     ///
     /// # Errors
     /// When progress fails for want of memory.
@@ -184,8 +188,8 @@ impl Engine {
                 // Rounds are rarer now than the schedule of looks at the network reckons with.
                 self.enter(EngineState::hasten);
             }
-            // Where ranks share a core, the one that this one waits for may be next in the core's queue: a switch
-            // costs less than to sleep and to be woken.
+            // Where ranks share a core, the one that this one waits for may be next in the core's
+            // queue: a switch costs less than to sleep and to be woken.
             idle.lost_core = give_way();
         } else if idle.polls < MIN_POLLS_BEFORE_PARKING {
             std::hint::spin_loop();
@@ -225,8 +229,8 @@ impl Engine {
         result
     }
 
-    /// Sleeps until somebody sends to this rank, or the network has something, unless `ready` says that there is something to do
-    /// already. May return early.
+    /// Sleeps until somebody sends to this rank, or the network has something, unless `ready` says
+    /// that there is something to do already. May return early.
     pub(crate) fn rest(&self, ready: impl FnOnce(&mut EngineState) -> bool) {
         let spot = &self.segment.block(self.rank).parking.0;
         match &self.bell {

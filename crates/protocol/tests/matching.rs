@@ -41,8 +41,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// The two queues as the engine uses them: an arrival takes a receive or is kept; a receive takes a message or
-    /// is posted.
+    /// The two queues as the engine uses them: an arrival takes a receive or is kept; a receive
+    /// takes a message or is posted.
     #[test]
     fn queues_agree_with_naive_ones(steps in prop::collection::vec(step(), 0..400)) {
         let (mut posted, mut unexpected) = (PostedQueue::default(), UnexpectedQueue::default());

@@ -1,5 +1,6 @@
-//! The short way of the hottest calls: arguments that are as usual go straight to [`mica_mpi::collective::intranode::fast_path`]. Everything
-//! else, mistakes among it, is `None` and takes the long way, which says what is wrong.
+//! The short way of the hottest calls: arguments that are as usual go straight to
+//! [`mica_mpi::collective::intranode::fast_path`]. Everything else, mistakes among it, is `None`
+//! and takes the long way, which says what is wrong.
 
 use std::ffi::{c_int, c_void};
 
@@ -148,7 +149,8 @@ pub unsafe fn reduce(
 /// MPI_Reduce_scatter of elements without gaps by a predefined operator, not in place.
 ///
 /// # Safety
-/// `recvcounts` has one element for each rank; `sendbuf` is readable for the sum of them, `recvbuf` writable for this rank's.
+/// `recvcounts` has one element for each rank; `sendbuf` is readable for the sum of them, `recvbuf`
+/// writable for this rank's.
 #[inline]
 pub unsafe fn reduce_scatter(
     sendbuf: *const c_void,
@@ -170,7 +172,8 @@ pub unsafe fn reduce_scatter(
 /// MPI_Reduce_scatter_block of elements without gaps by a predefined operator, not in place.
 ///
 /// # Safety
-/// `sendbuf` is readable for `recvcount` elements for each rank, `recvbuf` writable for `recvcount`.
+/// `sendbuf` is readable for `recvcount` elements for each rank, `recvbuf` writable for
+/// `recvcount`.
 #[inline]
 pub unsafe fn reduce_scatter_block(
     sendbuf: *const c_void,
@@ -276,8 +279,8 @@ pub unsafe fn scatter(
     comm::with(comm.raw(), run).ok().flatten()
 }
 
-/// The memory of `parts` parts of the buffer that counts at the root only: `Some(None)` at other ranks; `None` if it is not as usual,
-/// [`beside`] `mine`.
+/// The memory of `parts` parts of the buffer that counts at the root only: `Some(None)` at other
+/// ranks; `None` if it is not as usual, [`beside`] `mine`.
 ///
 /// # Safety
 /// As [`Region::user`], for these parts.
@@ -349,8 +352,9 @@ pub unsafe fn alltoall(
     comm::with(comm.raw(), run).ok().flatten()
 }
 
-/// The memory of `parts` parts of `other`, if its parts are as long as those of `mine` and it shares no byte with the `region` of that.
-/// Buffers that share some take the usual way, which looks more closely.
+/// The memory of `parts` parts of `other`, if its parts are as long as those of `mine` and it
+/// shares no byte with the `region` of that. Buffers that share some take the usual way, which
+/// looks more closely.
 ///
 /// # Safety
 /// As [`Region::user`], for these parts.

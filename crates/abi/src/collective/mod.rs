@@ -82,7 +82,8 @@ pub unsafe fn keep(
     Ok(())
 }
 
-/// The buffer at `address`, which holds `blocks` times `count` elements; neither count nor type is looked at in place.
+/// The buffer at `address`, which holds `blocks` times `count` elements; neither count nor type is
+/// looked at in place.
 ///
 /// # Safety
 /// As [`Region::user`] for these elements, unless it is `MPI_IN_PLACE`.
@@ -133,7 +134,8 @@ fn neighbors(count: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// `MPI_DATATYPE_NULL` with a count of 0 is any datatype, in the calls where MPICH and Intel MPI have it so.
+/// `MPI_DATATYPE_NULL` with a count of 0 is any datatype, in the calls where MPICH and Intel MPI
+/// have it so.
 pub fn or_none(datatype: MPI_Datatype, count: MPI_Count) -> MPI_Datatype {
     match datatype.raw() {
         DATATYPE_NULL if count == 0 => MPI_Datatype::from_raw(BYTE),
@@ -226,13 +228,15 @@ pub unsafe fn typed_blocks(
     Ok(Some(BlockList::new(views)))
 }
 
-/// The block of `count` elements (the argument called `argument`) at `address` plus `displacement` times `unit` bytes.
+/// The block of `count` elements (the argument called `argument`) at `address` plus `displacement`
+/// times `unit` bytes.
 ///
 /// # Safety
 /// As [`View::user`] for these elements.
 ///
 /// # Errors
-/// `MPI_ERR_COUNT`; `MPI_ERR_BUFFER` for a block at the null address, `MPI_ERR_ARG` for one beyond all addresses.
+/// `MPI_ERR_COUNT`; `MPI_ERR_BUFFER` for a block at the null address, `MPI_ERR_ARG` for one beyond
+/// all addresses.
 unsafe fn block(
     address: *const c_void,
     (displacement, unit): (i64, i64),

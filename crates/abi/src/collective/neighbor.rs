@@ -1,4 +1,5 @@
-//! Arguments of the neighbourhood collectives (MPI 5.0, 8.6): arrays have one element for each neighbour.
+//! Arguments of the neighbourhood collectives (MPI 5.0, 8.6): arrays have one element for each
+//! neighbour.
 
 use std::ffi::c_void;
 
@@ -10,7 +11,8 @@ use super::{Call, blocks, plain, required, typed_blocks, whole};
 use crate::poly::PolyArray;
 use crate::types::{MPI_Aint, MPI_Comm, MPI_Count, MPI_Datatype};
 
-/// The numbers of sources and destinations; none without a topology, which is an error of its own once the arguments are right.
+/// The numbers of sources and destinations; none without a topology, which is an error of its own
+/// once the arguments are right.
 fn neighbors_of(comm: &Comm) -> (usize, usize) {
     comm.neighborhood().map_or((0, 0), |neighbors| {
         (neighbors.sources.len(), neighbors.destinations.len())
@@ -50,8 +52,8 @@ pub unsafe fn neighbor_allgather(
 /// Those of MPI_Neighbor_allgatherv.
 ///
 /// # Safety
-/// `sendbuf` is readable and the blocks of `recvbuf` are writable as counts, displacements and types
-/// say; the arrays have one element for each source.
+/// `sendbuf` is readable and the blocks of `recvbuf` are writable as counts, displacements and
+/// types say; the arrays have one element for each source.
 #[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn neighbor_allgatherv(
     sendbuf: *const c_void,

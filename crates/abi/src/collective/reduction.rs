@@ -83,7 +83,8 @@ fn present(
 /// One of the reductions whose arguments are those of `MPI_Allreduce`.
 type Vector = fn(&Comm, Option<Region>, Region, i64, &Datatype, &Op) -> Result<CollectivePlan>;
 
-/// Converts the arguments of such a reduction, whose operand has `count` elements for each of `blocks`, and calls it.
+/// Converts the arguments of such a reduction, whose operand has `count` elements for each of
+/// `blocks`, and calls it.
 ///
 /// # Safety
 /// As [`allreduce`].

@@ -1,7 +1,7 @@
 //! The ABI's questions about itself and about Fortran (MPI 5.0, chapters 20 and 21).
 //!
-//! Mica's Fortran types are gfortran's and known when the library is built, so the functions that would tell it about a
-//! compiler come too late, always: they raise `MPI_ERR_ABI`.
+//! Mica's Fortran types are gfortran's and known when the library is built, so the functions that
+//! would tell it about a compiler come too late, always: they raise `MPI_ERR_ABI`.
 
 use std::ffi::{c_int, c_void};
 
@@ -113,7 +113,8 @@ pub fn mpi_abi_set_fortran_info(info: MPI_Info) -> Result<()> {
 /// MPI_Abi_get_fortran_booleans: the two values of a `LOGICAL` of `logical_size` bytes.
 ///
 /// # Safety
-/// `logical_true` and `logical_false` are null or writable for `logical_size` bytes, `is_set` null or writable.
+/// `logical_true` and `logical_false` are null or writable for `logical_size` bytes, `is_set` null
+/// or writable.
 pub unsafe fn mpi_abi_get_fortran_booleans(
     logical_size: c_int,
     logical_true: *mut c_void,

@@ -13,13 +13,14 @@ use mica_mpi::datatype::Datatype;
 use crate::convert::{Out, flag};
 use crate::types::*;
 
-/// The C functions of users: (object, keyval, extra state, value, place for the copy, flag), (object, keyval, value,
-/// extra state). A handle in C is one word for every kind of object.
+/// The C functions of users: (object, keyval, extra state, value, place for the copy, flag),
+/// (object, keyval, value, extra state). A handle in C is one word for every kind of object.
 type CopyFunction =
     unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
 type DeleteFunction = unsafe extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
 
-/// The copy callback at `address`, or one of the predefined ones (numbers that are the same for all kinds of object).
+/// The copy callback at `address`, or one of the predefined ones (numbers that are the same for all
+/// kinds of object).
 ///
 /// # Safety
 /// `address` is a predefined number or a function of type [`CopyFunction`] that stays in place.
@@ -35,7 +36,8 @@ unsafe fn copy_callback(address: usize, extra_state: *mut c_void) -> CopyCallbac
     let extra_state = extra_state.expose_provenance();
     CopyCallback::User(Arc::new(move |object, keyval, value| {
         let (mut copy, mut wanted) = (0_usize, 0);
-        // SAFETY: the user's function, called as MPI says: the copy's place is a word, the flag an int.
+        // SAFETY: the user's function, called as MPI says: the copy's place is a word, the flag an
+        // int.
         let code = unsafe {
             function(
                 object as usize,
@@ -80,7 +82,8 @@ unsafe fn delete_callback(address: usize, extra_state: *mut c_void) -> DeleteCal
 }
 
 /// # Safety
-/// The functions are as [`copy_callback`] and [`delete_callback`] want them, `keyval` is null or writable.
+/// The functions are as [`copy_callback`] and [`delete_callback`] want them, `keyval` is null or
+/// writable.
 unsafe fn create(
     owner: AttributeOwner,
     copy: usize,
@@ -110,7 +113,8 @@ unsafe fn free(owner: AttributeOwner, keyval: *mut c_int) -> Result<()> {
     Ok(())
 }
 
-/// Where C finds the values of predefined attributes: it gets the address of an int that lives forever.
+/// Where C finds the values of predefined attributes: it gets the address of an int that lives
+/// forever.
 static PREDEFINED: [AtomicI32; 7] = [const { AtomicI32::new(0) }; 7];
 const _: () = assert!(c::UNIVERSE_SIZE - c::TAG_UB == 6);
 
@@ -120,7 +124,8 @@ fn word(keyval: c_int, value: AttributeValue) -> usize {
         AttributeValue::User(value) => value,
         AttributeValue::Predefined(value) => {
             let place = &PREDEFINED[(keyval - c::TAG_UB) as usize];
-            // Relaxed: the number alone matters, and it is the same for all threads or changes by their own calls.
+            // Relaxed: the number alone matters, and it is the same for all threads or changes by
+            // their own calls.
             place.store(value, Ordering::Relaxed);
             place.as_ptr().expose_provenance()
         }
@@ -152,7 +157,8 @@ unsafe fn put(
 /// MPI_Comm_create_keyval.
 ///
 /// # Safety
-/// The functions are predefined or of the types that MPI gives them, `comm_keyval` is null or writable.
+/// The functions are predefined or of the types that MPI gives them, `comm_keyval` is null or
+/// writable.
 pub unsafe fn mpi_comm_create_keyval(
     comm_copy_attr_fn: usize,
     comm_delete_attr_fn: usize,

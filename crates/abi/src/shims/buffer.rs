@@ -207,7 +207,8 @@ pub unsafe fn mpi_ibsend(
 /// MPI_Bsend_init, MPI_Bsend_init_c.
 ///
 /// # Safety
-/// `buf` is readable for `count` elements of `datatype` whenever the request is started; `request` is null or writable.
+/// `buf` is readable for `count` elements of `datatype` whenever the request is started; `request`
+/// is null or writable.
 pub unsafe fn mpi_bsend_init(
     buf: *const c_void,
     count: MPI_Count,

@@ -28,9 +28,8 @@ pub unsafe fn mpi_bcast(
     comm: MPI_Comm,
 ) -> Result<()> {
     // SAFETY: by the contract above.
-    if let Some(result) =
-        unsafe { arguments::fast_path::bcast(buffer, count, datatype, root, comm) }
-    {
+    let fast = unsafe { arguments::fast_path::bcast(buffer, count, datatype, root, comm) };
+    if let Some(result) = fast {
         return result;
     }
     // SAFETY: by the contract above.

@@ -1,5 +1,5 @@
-//! `MPI_Type_*`, addresses, and the counts of a status (MPI 5.0, chapter 5). Constructors are in `datatype_create`,
-//! attributes in `attribute`.
+//! `MPI_Type_*`, addresses, and the counts of a status (MPI 5.0, chapter 5). Constructors are in
+//! `datatype_create`, attributes in `attribute`.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 

@@ -24,7 +24,8 @@ pub unsafe fn mpi_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char) -> Resul
 /// MPI_Init_thread.
 ///
 /// # Safety
-/// `provided` is null or writable. No two threads call MPI at once, unless `required` is `MPI_THREAD_MULTIPLE`.
+/// `provided` is null or writable. No two threads call MPI at once, unless `required` is
+/// `MPI_THREAD_MULTIPLE`.
 pub unsafe fn mpi_init_thread(
     _argc: *mut c_int,
     _argv: *mut *mut *mut c_char,
@@ -43,7 +44,8 @@ pub unsafe fn mpi_init_thread(
 unsafe fn start(required: c_int) -> Result<c_int> {
     late::prepare();
     let single = required != c::THREAD_MULTIPLE;
-    // SAFETY: as the caller promises. Where threads take turns, what orders them orders their accesses, too.
+    // SAFETY: as the caller promises. Where threads take turns, what orders them orders their
+    // accesses, too.
     let promise = single.then(|| unsafe { OneThreadAtATime::promised() });
     process::init(required, promise)
 }
@@ -122,7 +124,8 @@ pub unsafe fn mpi_get_version(version: *mut c_int, subversion: *mut c_int) -> Re
 /// MPI_Get_library_version.
 ///
 /// # Safety
-/// `version` is null or writable for `MPI_MAX_LIBRARY_VERSION_STRING` bytes, `resultlen` null or writable.
+/// `version` is null or writable for `MPI_MAX_LIBRARY_VERSION_STRING` bytes, `resultlen` null or
+/// writable.
 pub unsafe fn mpi_get_library_version(version: *mut c_char, resultlen: *mut c_int) -> Result<()> {
     // SAFETY: as the caller promises.
     let resultlen = unsafe { Out::new(resultlen, "resultlen")? };
@@ -190,7 +193,8 @@ pub unsafe fn mpi_alloc_mem(size: MPI_Aint, info: MPI_Info, baseptr: *mut c_void
         },
     };
     let mut memory = std::ptr::null_mut();
-    // SAFETY: the alignment is a power of two and a multiple of a pointer's size; the function only writes `memory`.
+    // SAFETY: the alignment is a power of two and a multiple of a pointer's size; the function only
+    // writes `memory`.
     let refused = unsafe { libc::posix_memalign(&raw mut memory, alignment, bytes.max(1)) };
     if refused != 0 {
         return Err(Error::OutOfMemory {

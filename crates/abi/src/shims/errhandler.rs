@@ -21,14 +21,20 @@ macro_rules! create {
         let errhandler = unsafe { Out::new($errhandler, "errhandler")? };
         if $function == 0 {
             let reason = "a function is needed";
-            return Err(Error::argument(c::ERR_ARG, stringify!($function), "NULL", reason));
+            return Err(Error::argument(
+                c::ERR_ARG,
+                stringify!($function),
+                "NULL",
+                reason,
+            ));
         }
         let address = std::ptr::with_exposed_provenance::<()>($function);
         // SAFETY: the caller passed a function of this type, and keeps it in place.
         let function = unsafe { std::mem::transmute::<*const (), UserFunction<$handle>>(address) };
         let callback: Callback = Arc::new(move |object, mut code| {
             let mut object = $handle::from_raw(object);
-            // SAFETY: a C function of the user, called as MPI says: with pointers to a handle and to a code.
+            // SAFETY: a C function of the user, called as MPI says: with pointers to a handle and
+            // to a code.
             unsafe { function(&raw mut object, &raw mut code) }
         });
         let handler = Errhandler::user(HandlerFamily::$family, callback);

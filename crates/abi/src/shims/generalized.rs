@@ -31,7 +31,8 @@ fn refuse_null(function: usize, argument: &'static str) -> Result<()> {
 /// MPI_Grequest_start.
 ///
 /// # Safety
-/// The functions are of the types that their names say and stay in place; `request` is null or writable.
+/// The functions are of the types that their names say and stay in place; `request` is null or
+/// writable.
 pub unsafe fn mpi_grequest_start(
     query_fn: usize,
     free_fn: usize,

@@ -93,7 +93,8 @@ pub unsafe fn mpi_info_delete(info: MPI_Info, key: *const c_char) -> Result<()> 
 /// MPI_Info_get: up to `valuelen` bytes of the value.
 ///
 /// # Safety
-/// `key` is null or a string, `value` null or writable for `valuelen + 1` bytes, `found` null or writable.
+/// `key` is null or a string, `value` null or writable for `valuelen + 1` bytes, `found` null or
+/// writable.
 pub unsafe fn mpi_info_get(
     info: MPI_Info,
     key: *const c_char,
@@ -116,7 +117,8 @@ pub unsafe fn mpi_info_get(
 /// MPI_Info_get_string.
 ///
 /// # Safety
-/// `key` is null or a string, `buflen` and `found` null or writable, `value` writable for `*buflen` bytes.
+/// `key` is null or a string, `buflen` and `found` null or writable, `value` writable for `*buflen`
+/// bytes.
 pub unsafe fn mpi_info_get_string(
     info: MPI_Info,
     key: *const c_char,

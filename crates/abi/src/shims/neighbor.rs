@@ -33,8 +33,8 @@ pub unsafe fn mpi_neighbor_allgather(
 /// MPI_Neighbor_allgatherv, MPI_Neighbor_allgatherv_c.
 ///
 /// # Safety
-/// `sendbuf` is readable and the blocks of `recvbuf` are writable as counts, displacements and types
-/// say; the arrays have one element for each source.
+/// `sendbuf` is readable and the blocks of `recvbuf` are writable as counts, displacements and
+/// types say; the arrays have one element for each source.
 #[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn mpi_neighbor_allgatherv(
     sendbuf: *const c_void,
@@ -80,8 +80,8 @@ pub unsafe fn mpi_neighbor_alltoall(
 /// MPI_Neighbor_alltoallv, MPI_Neighbor_alltoallv_c.
 ///
 /// # Safety
-/// The blocks of `sendbuf` are readable and those of `recvbuf` writable as counts, displacements and
-/// types say; the arrays have one element for each destination or source.
+/// The blocks of `sendbuf` are readable and those of `recvbuf` writable as counts, displacements
+/// and types say; the arrays have one element for each destination or source.
 #[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn mpi_neighbor_alltoallv(
     sendbuf: *const c_void,

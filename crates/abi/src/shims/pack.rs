@@ -11,7 +11,8 @@ use super::pt2pt::elements;
 use crate::poly::PolyOut;
 use crate::types::*;
 
-/// The caller's packed buffer of `size` bytes; none if that is negative, which the call then reports.
+/// The caller's packed buffer of `size` bytes; none if that is negative, which the call then
+/// reports.
 ///
 /// # Safety
 /// As for [`Region::user`], for `size` bytes.
@@ -61,7 +62,8 @@ unsafe fn put(out: PolyOut, argument: &'static str, value: i64) -> Result<()> {
 /// MPI_Pack, MPI_Pack_c.
 ///
 /// # Safety
-/// `inbuf` is readable for `incount` elements, `outbuf` writable for `outsize` bytes, `position` points to one.
+/// `inbuf` is readable for `incount` elements, `outbuf` writable for `outsize` bytes, `position`
+/// points to one.
 pub unsafe fn mpi_pack(
     inbuf: *const c_void,
     incount: MPI_Count,
@@ -88,7 +90,8 @@ pub unsafe fn mpi_pack(
 /// MPI_Unpack, MPI_Unpack_c.
 ///
 /// # Safety
-/// `inbuf` is readable for `insize` bytes, `outbuf` writable for `outcount` elements, `position` points to one.
+/// `inbuf` is readable for `insize` bytes, `outbuf` writable for `outcount` elements, `position`
+/// points to one.
 pub unsafe fn mpi_unpack(
     inbuf: *const c_void,
     insize: MPI_Count,

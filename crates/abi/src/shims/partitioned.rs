@@ -16,8 +16,8 @@ use crate::types::*;
 /// MPI_Psend_init, MPI_Psend_init_c.
 ///
 /// # Safety
-/// While the request is active, a partition of `buf` that is marked as ready is readable for `count` elements of
-/// `datatype`; `request` is null or writable.
+/// While the request is active, a partition of `buf` that is marked as ready is readable for
+/// `count` elements of `datatype`; `request` is null or writable.
 pub unsafe fn mpi_psend_init(
     buf: *const c_void,
     partitions: c_int,
@@ -49,8 +49,8 @@ pub unsafe fn mpi_psend_init(
 /// MPI_Precv_init, MPI_Precv_init_c.
 ///
 /// # Safety
-/// While the request is active, `buf` is writable for `partitions * count` elements of `datatype`, except that a
-/// partition that has arrived may be read; `request` is null or writable.
+/// While the request is active, `buf` is writable for `partitions * count` elements of `datatype`,
+/// except that a partition that has arrived may be read; `request` is null or writable.
 pub unsafe fn mpi_precv_init(
     buf: *mut c_void,
     partitions: c_int,

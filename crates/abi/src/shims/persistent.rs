@@ -15,7 +15,8 @@ use crate::types::*;
 /// A persistent send.
 ///
 /// # Safety
-/// `buf` is readable for `count` elements of `datatype` while the request is active; `request` is null or writable.
+/// `buf` is readable for `count` elements of `datatype` while the request is active; `request` is
+/// null or writable.
 unsafe fn init(
     mode: Mode,
     buf: *const c_void,
@@ -40,7 +41,8 @@ unsafe fn init(
 /// MPI_Send_init, MPI_Send_init_c.
 ///
 /// # Safety
-/// `buf` is readable for `count` elements of `datatype` while the request is active; `request` is null or writable.
+/// `buf` is readable for `count` elements of `datatype` while the request is active; `request` is
+/// null or writable.
 pub unsafe fn mpi_send_init(
     buf: *const c_void,
     count: MPI_Count,
@@ -94,7 +96,8 @@ pub unsafe fn mpi_rsend_init(
 /// MPI_Recv_init, MPI_Recv_init_c.
 ///
 /// # Safety
-/// `buf` is writable for `count` elements of `datatype` while the request is active; `request` is null or writable.
+/// `buf` is writable for `count` elements of `datatype` while the request is active; `request` is
+/// null or writable.
 pub unsafe fn mpi_recv_init(
     buf: *mut c_void,
     count: MPI_Count,
@@ -154,8 +157,8 @@ pub unsafe fn mpi_startall(
 /// MPI_Isendrecv, MPI_Isendrecv_c.
 ///
 /// # Safety
-/// Until the request is complete, `sendbuf` is readable, `recvbuf` writable for their elements, and they are disjoint;
-/// `request` is null or writable.
+/// Until the request is complete, `sendbuf` is readable, `recvbuf` writable for their elements, and
+/// they are disjoint; `request` is null or writable.
 pub unsafe fn mpi_isendrecv(
     sendbuf: *const c_void,
     sendcount: MPI_Count,
@@ -189,8 +192,8 @@ pub unsafe fn mpi_isendrecv(
 /// MPI_Isendrecv_replace, MPI_Isendrecv_replace_c.
 ///
 /// # Safety
-/// `buf` is readable and writable for `count` elements of `datatype` until the request is complete; `request` is null or
-/// writable.
+/// `buf` is readable and writable for `count` elements of `datatype` until the request is complete;
+/// `request` is null or writable.
 pub unsafe fn mpi_isendrecv_replace(
     buf: *mut c_void,
     count: MPI_Count,

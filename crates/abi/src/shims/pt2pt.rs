@@ -16,8 +16,9 @@ use crate::raise::{ErrorOn, ErrorTarget};
 use crate::status;
 use crate::types::*;
 
-/// Stores a status, unless the caller ignores it. `MPI_ERROR` is left as it is: [`put_error`] sets it where a call completes
-/// several requests and returns `MPI_ERR_IN_STATUS` (MPI 5.0, 3.2.5), and [`put_empty`].
+/// Stores a status, unless the caller ignores it. `MPI_ERROR` is left as it is: [`put_error`] sets
+/// it where a call completes several requests and returns `MPI_ERR_IN_STATUS` (MPI 5.0, 3.2.5), and
+/// [`put_empty`].
 ///
 /// # Safety
 /// `to` is null or writable.
@@ -26,7 +27,8 @@ pub(crate) unsafe fn put_status(to: *mut MPI_Status, status: &Status) {
     if to.is_null() {
         return;
     }
-    // SAFETY: by the contract above. No reference is made: the caller's status need not be initialized.
+    // SAFETY: by the contract above. No reference is made: the caller's status need not be
+    // initialized.
     unsafe {
         (*to).MPI_SOURCE = status.source;
         (*to).MPI_TAG = status.tag;
@@ -36,8 +38,8 @@ pub(crate) unsafe fn put_status(to: *mut MPI_Status, status: &Status) {
     }
 }
 
-/// Stores the empty status of a null or inactive request, whose `MPI_ERROR` is `MPI_SUCCESS` (MPI 5.0, 3.7.3), unless the
-/// caller ignores it.
+/// Stores the empty status of a null or inactive request, whose `MPI_ERROR` is `MPI_SUCCESS` (MPI
+/// 5.0, 3.7.3), unless the caller ignores it.
 ///
 /// # Safety
 /// `to` is null or writable.
@@ -75,8 +77,8 @@ pub(crate) unsafe fn message(
     Ok(unsafe { View::user(buf, shape) })
 }
 
-/// The caller's memory for `count` elements of `datatype` at `buf`; none if there is no such datatype or number of elements, which
-/// the call then reports.
+/// The caller's memory for `count` elements of `datatype` at `buf`; none if there is no such
+/// datatype or number of elements, which the call then reports.
 ///
 /// # Safety
 /// The obligations of [`Region::user`] for `count` elements of `datatype` at `buf`.
@@ -133,7 +135,8 @@ unsafe fn send(
 /// The start of a send.
 ///
 /// # Safety
-/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is null or writable.
+/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is
+/// null or writable.
 #[inline]
 unsafe fn start(
     mode: Mode,
@@ -184,7 +187,8 @@ pub unsafe fn mpi_send(
 /// MPI_Isend, MPI_Isend_c.
 ///
 /// # Safety
-/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is null or writable.
+/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is
+/// null or writable.
 #[inline]
 pub unsafe fn mpi_isend(
     buf: *const c_void,
@@ -230,7 +234,8 @@ pub unsafe fn mpi_ssend(
 /// MPI_Issend, MPI_Issend_c.
 ///
 /// # Safety
-/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is null or writable.
+/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is
+/// null or writable.
 #[inline]
 pub unsafe fn mpi_issend(
     buf: *const c_void,
@@ -276,7 +281,8 @@ pub unsafe fn mpi_rsend(
 /// MPI_Irsend, MPI_Irsend_c.
 ///
 /// # Safety
-/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is null or writable.
+/// `buf` is readable for `count` elements of `datatype` until the request is complete; `request` is
+/// null or writable.
 #[inline]
 pub unsafe fn mpi_irsend(
     buf: *const c_void,
@@ -327,7 +333,8 @@ pub unsafe fn mpi_recv(
 /// MPI_Irecv, MPI_Irecv_c.
 ///
 /// # Safety
-/// `buf` is writable for `count` elements of `datatype` until the request is complete; `request` is null or writable.
+/// `buf` is writable for `count` elements of `datatype` until the request is complete; `request` is
+/// null or writable.
 pub unsafe fn mpi_irecv(
     buf: *mut c_void,
     count: MPI_Count,
@@ -372,7 +379,8 @@ pub(crate) const RECEIVE: [(&str, &str); 4] = [
 /// MPI_Sendrecv, MPI_Sendrecv_c.
 ///
 /// # Safety
-/// `sendbuf` is readable, `recvbuf` writable for their elements, and they are disjoint; `status` is null or writable.
+/// `sendbuf` is readable, `recvbuf` writable for their elements, and they are disjoint; `status` is
+/// null or writable.
 pub unsafe fn mpi_sendrecv(
     sendbuf: *const c_void,
     sendcount: MPI_Count,
@@ -513,7 +521,8 @@ pub unsafe fn mpi_improbe(
 /// Starts the receive of a matched message; its handle becomes `MPI_MESSAGE_NULL`.
 ///
 /// # Safety
-/// `buf` is writable for `count` elements of `datatype` until the request is complete; `message` is null or valid.
+/// `buf` is writable for `count` elements of `datatype` until the request is complete; `message` is
+/// null or valid.
 unsafe fn start_matched(
     buf: *mut c_void,
     count: MPI_Count,
@@ -535,7 +544,8 @@ unsafe fn start_matched(
 /// MPI_Mrecv, MPI_Mrecv_c.
 ///
 /// # Safety
-/// `buf` is writable for `count` elements of `datatype`; `message` is null or valid; `status` is null or writable.
+/// `buf` is writable for `count` elements of `datatype`; `message` is null or valid; `status` is
+/// null or writable.
 pub unsafe fn mpi_mrecv(
     buf: *mut c_void,
     count: MPI_Count,
@@ -556,8 +566,8 @@ pub unsafe fn mpi_mrecv(
 /// MPI_Imrecv, MPI_Imrecv_c.
 ///
 /// # Safety
-/// `buf` is writable for `count` elements of `datatype` until the request is complete; `message` is null or valid;
-/// `request` is null or writable.
+/// `buf` is writable for `count` elements of `datatype` until the request is complete; `message` is
+/// null or valid; `request` is null or writable.
 pub unsafe fn mpi_imrecv(
     buf: *mut c_void,
     count: MPI_Count,

@@ -60,9 +60,9 @@ fn status_at(statuses: *mut MPI_Status, i: usize) -> *mut MPI_Status {
     }
 }
 
-/// Stores the outcomes of several requests, `statuses[before + i]` being that of `outcomes[i]`; those of the `before`
-/// first ones, which succeeded, are stored already. If a request failed the error is `MPI_ERR_IN_STATUS`, and each
-/// status has the code of its request (MPI 5.0, 3.7.5).
+/// Stores the outcomes of several requests, `statuses[before + i]` being that of `outcomes[i]`;
+/// those of the `before` first ones, which succeeded, are stored already. If a request failed the
+/// error is `MPI_ERR_IN_STATUS`, and each status has the code of its request (MPI 5.0, 3.7.5).
 ///
 /// # Safety
 /// `statuses` is null or writable for as many.
@@ -237,7 +237,8 @@ pub unsafe fn mpi_testall(
     unsafe { deliver_all(outcomes.iter(), 0, array_of_statuses) }
 }
 
-/// Stores what a call on any of several requests found. Sets `done` to whether the call is satisfied.
+/// Stores what a call on any of several requests found. Sets `done` to whether the call is
+/// satisfied.
 ///
 /// # Safety
 /// `status` is null or writable.

@@ -120,7 +120,8 @@ pub unsafe fn mpi_session_get_pset_info(
     Ok(())
 }
 
-/// MPI_Group_from_session_pset. For a set that is not there, `newgroup` becomes `MPI_GROUP_NULL`, too.
+/// MPI_Group_from_session_pset. For a set that is not there, `newgroup` becomes `MPI_GROUP_NULL`,
+/// too.
 ///
 /// # Safety
 /// `pset_name` is null or a string, `newgroup` null or writable.

@@ -243,7 +243,8 @@ pub unsafe fn mpi_cart_sub(
     Ok(())
 }
 
-/// The caller's arrays that describe a graph: `index` of `nnodes` elements, `edges` of as many as its last says.
+/// The caller's arrays that describe a graph: `index` of `nnodes` elements, `edges` of as many as
+/// its last says.
 ///
 /// # Safety
 /// They are null or readable for these.
@@ -263,8 +264,8 @@ unsafe fn graph_of<'a>(
 /// MPI_Graph_create.
 ///
 /// # Safety
-/// `index` is null or readable for `nnodes` elements, `edges` for as many as its last says, `comm_graph`
-/// is null or writable.
+/// `index` is null or readable for `nnodes` elements, `edges` for as many as its last says,
+/// `comm_graph` is null or writable.
 pub unsafe fn mpi_graph_create(
     comm_old: MPI_Comm,
     nnodes: c_int,
@@ -406,8 +407,9 @@ unsafe fn weights_of<'a>(
 /// MPI_Dist_graph_create_adjacent.
 ///
 /// # Safety
-/// `sources` and `sourceweights` are readable for `indegree` elements, `destinations` and `destweights`
-/// for `outdegree`, where MPI has no constants for the weights; `comm_dist_graph` is null or writable.
+/// `sources` and `sourceweights` are readable for `indegree` elements, `destinations` and
+/// `destweights` for `outdegree`, where MPI has no constants for the weights; `comm_dist_graph` is
+/// null or writable.
 #[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn mpi_dist_graph_create_adjacent(
     comm_old: MPI_Comm,
@@ -461,8 +463,9 @@ pub unsafe fn mpi_dist_graph_create_adjacent(
 /// MPI_Dist_graph_create.
 ///
 /// # Safety
-/// `sources` and `degrees` are readable for `n` elements, `destinations` and `weights` for the sum of
-/// the degrees, where MPI has no constant for the weights; `comm_dist_graph` is null or writable.
+/// `sources` and `degrees` are readable for `n` elements, `destinations` and `weights` for the sum
+/// of the degrees, where MPI has no constant for the weights; `comm_dist_graph` is null or
+/// writable.
 #[allow(clippy::too_many_arguments)] // MPI's signature
 pub unsafe fn mpi_dist_graph_create(
     comm_old: MPI_Comm,
@@ -534,8 +537,8 @@ pub unsafe fn mpi_dist_graph_neighbors_count(
 /// MPI_Dist_graph_neighbors: the first edges, where the caller has no room for all.
 ///
 /// # Safety
-/// `sources` is writable for `maxindegree` elements and `destinations` for `maxoutdegree`; the weights,
-/// if the graph has them, too, or `MPI_UNWEIGHTED`.
+/// `sources` is writable for `maxindegree` elements and `destinations` for `maxoutdegree`; the
+/// weights, if the graph has them, too, or `MPI_UNWEIGHTED`.
 pub unsafe fn mpi_dist_graph_neighbors(
     comm: MPI_Comm,
     maxindegree: c_int,

@@ -1,8 +1,9 @@
 //! The messages of PMI-1: lines of `key=value` words, the first of which is `cmd=NAME`.
 //!
-//! Pure, and used by both sides: the client in this crate and the server in mpiexec. What is written is strict (no
-//! white space in keys and values, so that any other PMI reads it); what is read is lenient where the field's
-//! implementations differ (several spaces, a trailing carriage return, a message text of several words).
+//! Pure, and used by both sides: the client in this crate and the server in mpiexec. What is
+//! written is strict (no white space in keys and values, so that any other PMI reads it); what is
+//! read is lenient where the field's implementations differ (several spaces, a trailing carriage
+//! return, a message text of several words).
 //!
 //! Source: the wire protocol of MPICH's `simple` PMI client and of Hydra (`PMI_FD`), described in
 //! balaji-2010, "PMI: a scalable parallel process-management interface", section 3.
@@ -10,7 +11,8 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// Bytes of a line at most. MPICH's buffers have 1024 to 4096; whoever sends more than this is no PMI.
+/// Bytes of a line at most. MPICH's buffers have 1024 to 4096; whoever sends more than this is no
+/// PMI.
 pub const LINE_MAX: usize = 64 * 1024;
 
 /// Why bytes are no PMI-1 message, or a message cannot be written.
@@ -149,7 +151,8 @@ impl Pmi1Message {
 
     /// Reads a line, with or without its line end.
     ///
-    /// Words without `=` continue the value before them: some launchers answer with a text of several words.
+    /// Words without `=` continue the value before them: some launchers answer with a text of
+    /// several words.
     ///
     /// # Errors
     /// When the line is no message; the error shows it.
@@ -190,8 +193,8 @@ impl Pmi1Message {
     /// Writes the message as a line, line end included.
     ///
     /// # Errors
-    /// When a key or a value has white space, a key has a `=` or nothing at all, or comes twice: the other side would
-    /// read something else.
+    /// When a key or a value has white space, a key has a `=` or nothing at all, or comes twice:
+    /// the other side would read something else.
     pub fn to_line(&self) -> Result<String, MessageError> {
         let word = |text: &str| !text.contains(|c: char| c.is_ascii_whitespace());
         let mut line = format!("cmd={}", self.command);
@@ -247,7 +250,8 @@ impl MessageLines {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Bytes of a line that is not complete yet: not zero at the end of the stream means that it was cut.
+    /// Bytes of a line that is not complete yet: not zero at the end of the stream means that it
+    /// was cut.
     pub fn pending(&self) -> usize {
         self.bytes.len()
     }
@@ -255,8 +259,8 @@ impl MessageLines {
     /// Takes the next message; `None` if more bytes are needed. Empty lines are passed over.
     ///
     /// # Errors
-    /// When the line is no message; it is taken, so that the next call goes on behind it. A line that is too long is
-    /// not taken: there is no way on.
+    /// When the line is no message; it is taken, so that the next call goes on behind it. A line
+    /// that is too long is not taken: there is no way on.
     pub fn next_message(&mut self) -> Result<Option<Pmi1Message>, MessageError> {
         loop {
             let new = &self.bytes[self.searched..];
@@ -426,7 +430,8 @@ mod tests {
             let ends = bytes.iter().filter(|&&b| b == b'\n').count();
             for _ in 0..=ends {
                 if let Ok(Some(message)) = lines.next_message() {
-                    // What it takes from anywhere it can also say again, unless a text of several words was in it.
+                    // What it takes from anywhere it can also say again, unless a text of several
+                    // words was in it.
                     let words = message.fields().iter().all(|(_, value)| !value.contains(' '));
                     prop_assert!(!words || message.to_line().is_ok());
                 }

@@ -1,7 +1,7 @@
 //! PMI-1: lines over the socket that the launcher names in `PMI_FD`.
 //!
-//! Spoken by Hydra (MPICH, Intel MPI), by Slurm's pmi2 plugin, by Flux, and by Mica's own mpiexec when a job spans nodes. The store
-//! of values is flat: this rank's keys carry its rank.
+//! Spoken by Hydra (MPICH, Intel MPI), by Slurm's pmi2 plugin, by Flux, and by Mica's own mpiexec
+//! when a job spans nodes. The store of values is flat: this rank's keys carry its rank.
 //!
 //! | asked | answered |
 //! |---|---|

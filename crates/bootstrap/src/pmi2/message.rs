@@ -1,5 +1,5 @@
-//! The messages of PMI-2: six characters with the length in decimal, then `cmd=NAME;key=value;...`, where a semicolon
-//! in a value is doubled.
+//! The messages of PMI-2: six characters with the length in decimal, then `cmd=NAME;key=value;...`,
+//! where a semicolon in a value is doubled.
 //!
 //! Pure. Source: the wire protocol of MPICH's PMI-2 client, of Hydra, and of Slurm's pmi2 plugin.
 

@@ -1,7 +1,8 @@
 //! PMI-2: framed messages over the socket that the launcher names in `PMI_FD`.
 //!
-//! Spoken by Slurm (`srun --mpi=pmi2`) and Hydra. The greeting is a line of PMI-1; what follows has its length before it
-//! ([`message`]). Values of this rank carry its rank in their key, as in PMI-1.
+//! Spoken by Slurm (`srun --mpi=pmi2`) and Hydra. The greeting is a line of PMI-1; what follows has
+//! its length before it ([`message`]). Values of this rank carry its rank in their key, as in
+//! PMI-1.
 //!
 //! | asked | answered |
 //! |---|---|
@@ -41,8 +42,8 @@ pub struct Pmi2 {
 }
 
 impl Pmi2 {
-    /// Greets the launcher at the other end; `rank` and `job_id` are what it said in the environment (`PMI_RANK`,
-    /// `PMI_JOBID`). Blocks until it answers.
+    /// Greets the launcher at the other end; `rank` and `job_id` are what it said in the
+    /// environment (`PMI_RANK`, `PMI_JOBID`). Blocks until it answers.
     ///
     /// # Errors
     /// When the launcher is gone, or is none.

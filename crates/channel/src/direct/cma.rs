@@ -17,7 +17,8 @@ pub struct RemoteRun {
 /// Pieces a call takes on each side (UIO_MAXIOV).
 const VECTOR: usize = 1024;
 
-/// Bytes asked for in one call: well below the kernel's 2 GiB - 4 KiB, so that long copies can be interrupted.
+/// Bytes asked for in one call: well below the kernel's 2 GiB - 4 KiB, so that long copies can be
+/// interrupted.
 const CHUNK: usize = 1 << 30;
 
 /// Which way a call copies.
@@ -40,8 +41,8 @@ fn transfer(
         CmaDirection::Write => libc::process_vm_writev,
     };
     loop {
-        // SAFETY: the local pieces are readable, and writable for a read (they come from a view or an exclusive slice); the
-        // kernel checks the remote ones.
+        // SAFETY: the local pieces are readable, and writable for a read (they come from a view or
+        // an exclusive slice); the kernel checks the remote ones.
         let n = unsafe {
             call(
                 pid as libc::pid_t,
@@ -165,7 +166,8 @@ fn contiguous(
     Ok(())
 }
 
-/// Copies the first `len` bytes of the pieces that the `count` entries at `table` of process `pid` list to `view`.
+/// Copies the first `len` bytes of the pieces that the `count` entries at `table` of process `pid`
+/// list to `view`.
 pub fn pull_runs(
     pid: u32,
     table: u64,
@@ -216,8 +218,10 @@ fn advance(pieces: &mut Vec<libc::iovec>, mut bytes: usize) {
     pieces.drain(..whole);
 }
 
-/// Where the Yama module restricts ptrace to ancestors, lets `launcher` and all its descendants read this process.
+/// Where the Yama module restricts ptrace to ancestors, lets `launcher` and all its descendants
+/// read this process.
 pub fn allow_readers(launcher: u32) {
-    // SAFETY: prctl with integers only. Without Yama it fails with EINVAL and nothing needed to change.
+    // SAFETY: prctl with integers only. Without Yama it fails with EINVAL and nothing needed to
+    // change.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::c_ulong::from(launcher), 0, 0, 0) };
 }

@@ -27,7 +27,8 @@ impl Backend {
 
 /// Where a contiguous buffer lies, for a peer: two words of a control message.
 ///
-/// It is good until the [`Exposed`] that it came from is dropped, and for the length that it was made for.
+/// It is good until the [`Exposed`] that it came from is dropped, and for the length that it was
+/// made for.
 ///
 /// | word | bits | content |
 /// |---|---|---|
@@ -88,13 +89,15 @@ impl Exposure {
         })
     }
 
-    /// How a peer reaches the buffer. For [`Backend::Cma`] there is no window: the peer pulls and pushes by address.
+    /// How a peer reaches the buffer. For [`Backend::Cma`] there is no window: the peer pulls and
+    /// pushes by address.
     pub fn backend(&self) -> Backend {
         self.backend
     }
 
-    /// The bytes that a window reaches, of a buffer of `len` bytes: all but some at the ends, less than a page each,
-    /// which share their pages with memory that is not the buffer's. Empty for [`Backend::Cma`].
+    /// The bytes that a window reaches, of a buffer of `len` bytes: all but some at the ends, less
+    /// than a page each, which share their pages with memory that is not the buffer's. Empty for
+    /// [`Backend::Cma`].
     pub fn reachable(&self, len: usize) -> std::ops::Range<usize> {
         if self.backend == Backend::Cma {
             return 0..0;
@@ -104,14 +107,15 @@ impl Exposure {
     }
 }
 
-/// A buffer of this rank that peers may reach. As long as it lives, a transfer counts as in progress, and the buffer's pages
-/// stay where they are: keep it until the peer has said that it is done, then drop it.
+/// A buffer of this rank that peers may reach. As long as it lives, a transfer counts as in
+/// progress, and the buffer's pages stay where they are: keep it until the peer has said that it is
+/// done, then drop it.
 #[derive(Debug)]
 #[must_use = "peers may reach the buffer only as long as this lives"]
 pub struct Exposed {
     pub(super) exposure: Exposure,
-    /// Shared with whoever must not touch the pages as long as this lives: of the slot, and of pages that are reached by
-    /// address.
+    /// Shared with whoever must not touch the pages as long as this lives: of the slot, and of
+    /// pages that are reached by address.
     pub(super) _pins: [Option<Arc<()>>; 2],
 }
 

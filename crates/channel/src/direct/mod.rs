@@ -1,18 +1,25 @@
-//! The direct channel: one copy between the memory of two ranks (chai-2009, chapters 4 and 6.1). Three back ends:
+//! The direct channel: one copy between the memory of two ranks (chai-2009, chapters 4 and 6.1).
+//! Three back ends:
 //!
-//! - **CMA**: what LiMIC did with a kernel module, `process_vm_readv` and `process_vm_writev` (cross memory attach) do on any
-//!   Linux. The kernel may refuse it (Yama, seccomp, user namespaces, different users), so each peer is probed once, by reading
-//!   a word whose value it has published; a refusal is remembered and the protocol takes another way.
-//! - **mapped**: a buffer that is used again and again has its pages moved to the job segment's file once; peers map that
-//!   file and load and store there, without system calls (docs/design/mapped.md).
-//! - **XPMEM**: where its kernel module is loaded, peers attach this rank's memory as it is, and load and store.
+//! - **CMA**: what LiMIC did with a kernel module, `process_vm_readv` and `process_vm_writev`
+//!   (cross memory attach) do on any Linux. The kernel may refuse it (Yama, seccomp, user
+//!   namespaces, different users), so each peer is probed once, by reading a word whose value it
+//!   has published; a refusal is remembered and the protocol takes another way.
+//! - **mapped**: a buffer that is used again and again has its pages moved to the job segment's
+//!   file once; peers map that file and load and store there, without system calls
+//!   (docs/design/mapped.md).
+//! - **XPMEM**: where its kernel module is loaded, peers attach this rank's memory as it is, and
+//!   load and store.
 //!
-//! How a protocol uses it: whoever owns a buffer calls [`Direct::expose`] and sends the [`Exposure`]'s two words; the peer
-//! calls [`Direct::window`] and copies by [`Window::load`] and [`Window::store`] what [`Window::reachable`] says, the rest (less
-//! than a page at each end), and everything where there is no window, by [`Direct::pull_range`] and [`Direct::push_range`],
-//! or through another channel. Both sides may do so with each other's buffer at once, in disjoint parts.
+//! How a protocol uses it: whoever owns a buffer calls [`Direct::expose`] and sends the
+//! [`Exposure`]'s two words; the peer calls [`Direct::window`] and copies by [`Window::load`] and
+//! [`Window::store`] what [`Window::reachable`] says, the rest (less than a page at each end), and
+//! everything where there is no window, by [`Direct::pull_range`] and [`Direct::push_range`], or
+//! through another channel. Both sides may do so with each other's buffer at once, in disjoint
+//! parts.
 //!
-//! Collectives, whose steps run on any thread, use a [`PeerAccess`] instead, which does all this without the [`Direct`].
+//! Collectives, whose steps run on any thread, use a [`PeerAccess`] instead, which does all this
+//! without the [`Direct`].
 
 mod cma;
 mod exposure;
@@ -118,8 +125,9 @@ impl Channel for Direct {
 }
 
 impl Direct {
-    /// The direct channel of rank `me` with the back ends that `options` allow. Publishes this rank's probe word, and
-    /// allows the launcher and its descendants, which the other ranks are, to read this process where Yama asks for it.
+    /// The direct channel of rank `me` with the back ends that `options` allow. Publishes this
+    /// rank's probe word, and allows the launcher and its descendants, which the other ranks are,
+    /// to read this process where Yama asks for it.
     pub fn new(segment: &'static JobSegment, me: u32, options: &DirectOptions) -> Direct {
         let xpmem = if options.xpmem {
             Module::open()
@@ -187,8 +195,8 @@ impl Direct {
         }
     }
 
-    /// What reaches peers' buffers without this channel: for collectives. All of one channel are one, and share with it
-    /// which buffers are moved and mapped.
+    /// What reaches peers' buffers without this channel: for collectives. All of one channel are
+    /// one, and share with it which buffers are moved and mapped.
     pub fn reach(&self) -> PeerAccess {
         self.reach.clone()
     }
@@ -221,11 +229,12 @@ impl Direct {
         }
     }
 
-    /// Copies the first `len` bytes of `peer`'s message at `remote` to `view`. Blocks while the kernel copies.
+    /// Copies the first `len` bytes of `peer`'s message at `remote` to `view`. Blocks while the
+    /// kernel copies.
     ///
     /// # Errors
-    /// When the kernel refuses; part of the bytes may have been copied by then. The peer counts as refused from then on
-    /// if the refusal was one of permission.
+    /// When the kernel refuses; part of the bytes may have been copied by then. The peer counts as
+    /// refused from then on if the refusal was one of permission.
     ///
     /// # Panics
     /// If `view` is shorter than `len`.
@@ -251,8 +260,8 @@ impl Direct {
         self.remember(peer, result)
     }
 
-    /// Copies bytes `position..position + len` of `peer`'s contiguous message, whose first byte is at `address`, to the same
-    /// position of `view`, by CMA. Blocks while the kernel copies.
+    /// Copies bytes `position..position + len` of `peer`'s contiguous message, whose first byte is
+    /// at `address`, to the same position of `view`, by CMA. Blocks while the kernel copies.
     ///
     /// # Errors
     /// As for [`pull`](Self::pull).
@@ -273,9 +282,9 @@ impl Direct {
         self.remember(peer, result)
     }
 
-    /// Copies bytes `position..position + len` of `view` to the same position of `peer`'s contiguous message, whose first
-    /// byte is at `address`, by CMA. Blocks while the kernel copies. The peer must keep its buffer [exposed](Self::expose)
-    /// meanwhile.
+    /// Copies bytes `position..position + len` of `view` to the same position of `peer`'s
+    /// contiguous message, whose first byte is at `address`, by CMA. Blocks while the kernel
+    /// copies. The peer must keep its buffer [exposed](Self::expose) meanwhile.
     ///
     /// # Errors
     /// As for [`pull`](Self::pull).
@@ -307,19 +316,22 @@ impl Direct {
         result
     }
 
-    /// Lets peers reach this rank's `len` bytes at `address`: to be called once for each message, since uses are counted.
-    /// The answer is to be kept until the peer is done. `None` when no back end is on.
+    /// Lets peers reach this rank's `len` bytes at `address`: to be called once for each message,
+    /// since uses are counted. The answer is to be kept until the peer is done. `None` when no back
+    /// end is on.
     ///
-    /// The back end is [`Backend::Cma`] for a buffer that no window reaches (yet); it should be exposed all the same if a
-    /// peer may push into it, for as long as it is exposed its pages are not moved. Blocks while pages are moved, the
-    /// once that this happens; otherwise costs at most one short system call.
+    /// The back end is [`Backend::Cma`] for a buffer that no window reaches (yet); it should be
+    /// exposed all the same if a peer may push into it, for as long as it is exposed its pages are
+    /// not moved. Blocks while pages are moved, the once that this happens; otherwise costs at most
+    /// one short system call.
     pub fn expose(&mut self, address: usize, len: usize) -> Option<Exposed> {
         self.reach.exposed(address, len)
     }
 
-    /// As [`expose`](Self::expose) for a buffer that was exposed before, without asking the kernel whether it still lies there.
-    /// A peer may open a window on it, but must not copy before [`confirm`](Self::confirm) has said yes. `None` for a buffer that
-    /// is not known, or not to be reached whole.
+    /// As [`expose`](Self::expose) for a buffer that was exposed before, without asking the kernel
+    /// whether it still lies there. A peer may open a window on it, but must not copy before
+    /// [`confirm`](Self::confirm) has said yes. `None` for a buffer that is not known, or not to be
+    /// reached whole.
     pub fn recall(&mut self, address: usize, len: usize) -> Option<Exposed> {
         self.reach.recalled(address, len)
     }
@@ -329,8 +341,9 @@ impl Direct {
         self.reach.confirms(address, len, exposed)
     }
 
-    /// `peer`'s buffer of `len` bytes that it has exposed, mapped here. `None` when it cannot be: then by CMA, or another way.
-    /// The first window on a buffer blocks while pages are mapped; later ones are found in a cache.
+    /// `peer`'s buffer of `len` bytes that it has exposed, mapped here. `None` when it cannot be:
+    /// then by CMA, or another way. The first window on a buffer blocks while pages are mapped;
+    /// later ones are found in a cache.
     pub fn window(&mut self, peer: u32, exposure: &Exposure, len: usize) -> Option<Window> {
         self.reach.window(peer, exposure, len)
     }

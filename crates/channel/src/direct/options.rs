@@ -22,8 +22,9 @@ pub struct DirectOptions {
 }
 
 impl DirectOptions {
-    /// What the environment says. `MICA_DIRECT=mapped` and `=xpmem` leave CMA on, for what these cannot reach (the ends of
-    /// buffers, scattered messages, buffers that are new): only `off` is without.
+    /// What the environment says. `MICA_DIRECT=mapped` and `=xpmem` leave CMA on, for what these
+    /// cannot reach (the ends of buffers, scattered messages, buffers that are new): only `off` is
+    /// without.
     ///
     /// # Errors
     /// When a tunable's value does not fit.

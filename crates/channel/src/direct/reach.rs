@@ -1,16 +1,21 @@
-//! What many calls of a rank use at once to reach its peers' buffers: collectives, whose steps run wherever somebody waits.
+//! What many calls of a rank use at once to reach its peers' buffers: collectives, whose steps run
+//! wherever somebody waits.
 //!
-//! [`Direct`](super::Direct) is one rank's and is used with `&mut`. A [`PeerAccess`] is its shared half: what may be reached by whom is in
-//! registries behind locks that nobody holds for long, so a clone of it goes to every call, on every thread.
+//! [`Direct`](super::Direct) is one rank's and is used with `&mut`. A [`PeerAccess`] is its shared
+//! half: what may be reached by whom is in registries behind locks that nobody holds for long, so a
+//! clone of it goes to every call, on every thread.
 //!
-//! How a collective uses it: each rank [exposes](PeerAccess::expose) its buffer and puts the two [words](PublishedBuffer::words) where its
-//! peers find them. A peer [opens](PeerAccess::open) them with the buffer's length, and [loads](PeerBuffer::load) and
-//! [stores](PeerBuffer::store) any part, or works [in place](PeerBuffer::region). When all are done, the rank drops its [`PublishedBuffer`].
+//! How a collective uses it: each rank [exposes](PeerAccess::expose) its buffer and puts the two
+//! [words](PublishedBuffer::words) where its peers find them. A peer [opens](PeerAccess::open) them
+//! with the buffer's length, and [loads](PeerBuffer::load) and [stores](PeerBuffer::store) any
+//! part, or works [in place](PeerBuffer::region). When all are done, the rank drops its
+//! [`PublishedBuffer`].
 //!
-//! What a store has written is seen by whoever sees, by an Acquire load, a Release store that the storing thread makes
-//! afterwards: the stores are plain ones (where the C library copies past the caches, it ends with a fence), those that the
-//! kernel makes for `process_vm_writev` happen in the same thread before the call returns, and both sides look at the same
-//! memory through coherent caches.
+//! What a store has written is seen by whoever sees, by an Acquire load, a Release store that the
+//! storing thread makes afterwards: the stores are plain ones (where the C library copies past the
+//! caches, it ends with a fence), those that the kernel makes for `process_vm_writev` happen in the
+//! same thread before the call returns, and both sides look at the same memory through coherent
+//! caches.
 //!
 //! ## Words
 //!
@@ -23,7 +28,8 @@
 //! | 0 | 12-63 | mapped: offset in the slot of the first byte that a window reaches |
 //! | 1 | | the buffer's address |
 //!
-//! Other than those of an [`Exposure`], they name the address whatever the back end, so that CMA can do what a window cannot.
+//! Other than those of an [`Exposure`], they name the address whatever the back end, so that CMA
+//! can do what a window cannot.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -57,7 +63,8 @@ impl PeerAccessError {
     }
 }
 
-/// A rank's access to its peers' buffers, and theirs to its own. Cheap to clone; all clones are one.
+/// A rank's access to its peers' buffers, and theirs to its own. Cheap to clone; all clones are
+/// one.
 #[derive(Debug, Clone)]
 pub struct PeerAccess {
     shared: Arc<PeerAccessInner>,
@@ -161,7 +168,8 @@ impl PeerAccess {
         let Some(state) = self.shared.cma.get(peer as usize) else {
             return false;
         };
-        // Two threads may both find it unknown: they come to the same answer, which nothing else depends on.
+        // Two threads may both find it unknown: they come to the same answer, which nothing else
+        // depends on.
         match state.load(Ordering::Relaxed) {
             UNKNOWN => {
                 let is_here = self.shared.segment.is_member(peer);
@@ -178,28 +186,30 @@ impl PeerAccess {
         }
     }
 
-    /// Lets peers reach this rank's `len` bytes at `address`: to be called once for each collective, since uses are counted. The
-    /// answer is to be kept until the peers are done: meanwhile the pages are not moved. Where nothing is on, it carries words
-    /// that no peer can open.
+    /// Lets peers reach this rank's `len` bytes at `address`: to be called once for each
+    /// collective, since uses are counted. The answer is to be kept until the peers are done:
+    /// meanwhile the pages are not moved. Where nothing is on, it carries words that no peer can
+    /// open.
     ///
-    /// Costs nothing with XPMEM or CMA alone. With `mapped`, asks the kernel where the buffer lies (0.35 us), and blocks while its
-    /// pages are moved, the once that this happens.
+    /// Costs nothing with XPMEM or CMA alone. With `mapped`, asks the kernel where the buffer lies
+    /// (0.35 us), and blocks while its pages are moved, the once that this happens.
     pub fn expose(&self, address: usize, len: usize) -> PublishedBuffer {
         let exposed = (len > 0).then(|| self.exposed(address, len)).flatten();
         self.publish(address, len, exposed)
     }
 
-    /// As [`expose`](Self::expose), of all memory from the first byte of `view` to the last, gaps included. Position 0 is the
-    /// lowest byte, [`View::span`] says where it lies; a peer must know the layout to find the view's bytes there, and
-    /// must not store to the gaps.
+    /// As [`expose`](Self::expose), of all memory from the first byte of `view` to the last, gaps
+    /// included. Position 0 is the lowest byte, [`View::span`] says where it lies; a peer must know
+    /// the layout to find the view's bytes there, and must not store to the gaps.
     pub fn expose_span(&self, view: &View) -> PublishedBuffer {
         let (address, len) = view.span();
         self.expose(address, len)
     }
 
-    /// As [`expose`](Self::expose) for a buffer that was exposed before and could be reached whole by windows, without asking the
-    /// kernel whether it still lies there. A peer may open it, but must not load or store before
-    /// [`confirm`](Self::confirm) has said yes; if it says no, expose it anew and tell the peers. `None` for a buffer that is not known.
+    /// As [`expose`](Self::expose) for a buffer that was exposed before and could be reached whole
+    /// by windows, without asking the kernel whether it still lies there. A peer may open it, but
+    /// must not load or store before [`confirm`](Self::confirm) has said yes; if it says no, expose
+    /// it anew and tell the peers. `None` for a buffer that is not known.
     pub fn recall(&self, address: usize, len: usize) -> Option<PublishedBuffer> {
         let exposed = if self.shared.xpmem.is_ok() {
             self.exposed(address, len)?
@@ -209,8 +219,9 @@ impl PeerAccess {
         Some(self.publish(address, len, Some(exposed)))
     }
 
-    /// Whether a buffer that was [recalled](Self::recall) lies where it was. One short system call; none with XPMEM, which goes by
-    /// addresses. What was [exposed](Self::expose) lies where it does.
+    /// Whether a buffer that was [recalled](Self::recall) lies where it was. One short system call;
+    /// none with XPMEM, which goes by addresses. What was [exposed](Self::expose) lies where it
+    /// does.
     pub fn confirm(&self, address: usize, len: usize, published: &PublishedBuffer) -> bool {
         match &published.exposed {
             Some(exposed) if exposed.exposure.backend == Backend::Mapped => {
@@ -220,11 +231,13 @@ impl PeerAccess {
         }
     }
 
-    /// The buffer of `len` bytes that `peer` (its rank in the job) has exposed by these words. `None` when neither a window
-    /// nor the kernel reaches it. The first use of a buffer blocks while pages are mapped; later ones find them in a cache.
+    /// The buffer of `len` bytes that `peer` (its rank in the job) has exposed by these words.
+    /// `None` when neither a window nor the kernel reaches it. The first use of a buffer blocks
+    /// while pages are mapped; later ones find them in a cache.
     ///
-    /// The same words of the same peer with the same length always mean the same: what was opened once may be kept instead of
-    /// opened again, but is to be used only while the peer exposes the buffer by these words.
+    /// The same words of the same peer with the same length always mean the same: what was opened
+    /// once may be kept instead of opened again, but is to be used only while the peer exposes the
+    /// buffer by these words.
     pub fn open(&self, peer: u32, words: [u64; 2], len: usize) -> Option<PeerBuffer> {
         let mut reached = PeerBuffer {
             peer,
@@ -344,8 +357,8 @@ pub(super) fn to_words(exposure: &Exposure, address: usize) -> [u64; 2] {
     [tag, address as u64]
 }
 
-/// The exposure of a buffer of `len` bytes that `words` carry. What a window leaves out at the ends is always what lies on pages
-/// that the buffer only touches, so it follows from the address.
+/// The exposure of a buffer of `len` bytes that `words` carry. What a window leaves out at the ends
+/// is always what lies on pages that the buffer only touches, so it follows from the address.
 pub(super) fn read_words(words: [u64; 2], len: usize, page: u64) -> Option<Exposure> {
     let [first, address] = words;
     let by_address = |backend| Some(Exposure::by_address(backend, address as usize));
@@ -388,11 +401,13 @@ impl PublishedBuffer {
     }
 }
 
-/// A peer's buffer that this process can read and write. Cheap to clone; may outlive the [`PeerAccess`] that made it.
+/// A peer's buffer that this process can read and write. Cheap to clone; may outlive the
+/// [`PeerAccess`] that made it.
 ///
 /// # Contract
-/// That of a [`Window`]: what is touched, and when, is as MPI's rules and the messages or stamps between the ranks say; the
-/// peer exposes the buffer meanwhile; no view that is given lies in the bytes of the peer's buffer that are copied.
+/// That of a [`Window`]: what is touched, and when, is as MPI's rules and the messages or stamps
+/// between the ranks say; the peer exposes the buffer meanwhile; no view that is given lies in the
+/// bytes of the peer's buffer that are copied.
 #[derive(Debug, Clone)]
 pub struct PeerBuffer {
     peer: u32,
@@ -423,8 +438,8 @@ impl PeerBuffer {
         self.copy::<true>(position, view, view_position, len)
     }
 
-    /// Copies `len` bytes of my `view` from `view_position` on to `position` of the peer's buffer. The peer sees them once it sees
-    /// a Release store that this thread makes afterwards.
+    /// Copies `len` bytes of my `view` from `view_position` on to `position` of the peer's buffer.
+    /// The peer sees them once it sees a Release store that this thread makes afterwards.
     ///
     /// # Errors
     /// As for [`load`](Self::load).
@@ -442,10 +457,12 @@ impl PeerBuffer {
         self.copy::<false>(position, view, view_position, len)
     }
 
-    /// `len` bytes at `position` of the peer's buffer, to be read (or written) where they are; `None` unless a window reaches all of
-    /// them. The region keeps the peer's memory mapped, but for its content the peer must expose the buffer.
+    /// `len` bytes at `position` of the peer's buffer, to be read (or written) where they are;
+    /// `None` unless a window reaches all of them. The region keeps the peer's memory mapped, but
+    /// for its content the peer must expose the buffer.
     ///
-    /// Typed shapes may be laid over it: of the peer's buffer, only bytes of these `len` are to be touched.
+    /// Typed shapes may be laid over it: of the peer's buffer, only bytes of these `len` are to be
+    /// touched.
     pub fn region(&self, position: usize, len: usize) -> Option<Region> {
         self.check(position, len);
         if len == 0 {

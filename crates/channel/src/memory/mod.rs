@@ -1,15 +1,17 @@
 //! Memory of this process as messages see it: where bytes lie and in which order they travel.
 //!
-//! A [`Region`] is a place in memory (the caller's, or a [`Block`] of our own, or of a peer's that is mapped here, which lives as
-//! long as somebody uses it).
-//! A [`View`] is a region with a [`Shape`]: the bytes of a message in their order. All other layers name memory by
-//! these two types; only this module turns them into loads and stores.
+//! A [`Region`] is a place in memory (the caller's, or a [`Block`] of our own, or of a peer's that
+//! is mapped here, which lives as long as somebody uses it). A [`View`] is a region with a
+//! [`Shape`]: the bytes of a message in their order. All other layers name memory by these two
+//! types; only this module turns them into loads and stores.
 //!
-//! A region has bounds and a view has its shape, and no access leaves them: safe code cannot reach other memory.
+//! A region has bounds and a view has its shape, and no access leaves them: safe code cannot reach
+//! other memory.
 //!
-//! The caller's memory comes in by [`Region::user`] and [`View::user`] only, which are unsafe: the `abi` layer, on behalf of the MPI
-//! caller, states the bounds or the shape, from the call's counts and datatypes, and promises that the bytes which the operation
-//! covers are readable, and writable where it receives, until that operation completes (MPI 5.0, 3.4, 3.7.2).
+//! The caller's memory comes in by [`Region::user`] and [`View::user`] only, which are unsafe: the
+//! `abi` layer, on behalf of the MPI caller, states the bounds or the shape, from the call's counts
+//! and datatypes, and promises that the bytes which the operation covers are readable, and writable
+//! where it receives, until that operation completes (MPI 5.0, 3.4, 3.7.2).
 
 mod heap;
 mod layout;

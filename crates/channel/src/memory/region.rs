@@ -13,7 +13,8 @@ use mica_node::area::{INLINE, Inline, RawArea, TURNS};
 /// Blocks start on a cache line.
 const LINE: usize = 64;
 
-/// Memory that regions keep alive: of the heap, aligned to a cache line, or a peer's, mapped here, or cells or lines of an [`RawArea`].
+/// Memory that regions keep alive: of the heap, aligned to a cache line, or a peer's, mapped here,
+/// or cells or lines of an [`RawArea`].
 #[derive(Debug)]
 pub struct Block {
     memory: Memory,
@@ -34,10 +35,11 @@ enum Memory {
     Mapped(#[expect(dead_code)] Box<dyn Debug + Send + Sync>),
 }
 
-// SAFETY: a block owns its memory alone, or a mapping of it, or a share in an area, and holds nothing bound to a thread.
+// SAFETY: a block owns its memory alone, or a mapping of it, or a share in an area, and holds
+// nothing bound to a thread.
 unsafe impl Send for Block {}
-// SAFETY: `Block` itself reads and writes nothing through a shared reference; accesses go through regions, whose users
-// order them as the operations of one message do.
+// SAFETY: `Block` itself reads and writes nothing through a shared reference; accesses go through
+// regions, whose users order them as the operations of one message do.
 unsafe impl Sync for Block {}
 /// What a block is made of is only ever dropped: a panic cannot leave it half changed.
 impl std::panic::RefUnwindSafe for Block {}
@@ -50,8 +52,9 @@ pub struct OutOfMemory {
     pub bytes: usize,
 }
 
-/// An address in a piece of memory whose bounds no access leaves, and what keeps that memory alive if it is ours. The address itself
-/// may lie outside the bounds: the origin of a datatype whose bytes lie elsewhere, or a step on the way to another address.
+/// An address in a piece of memory whose bounds no access leaves, and what keeps that memory alive
+/// if it is ours. The address itself may lie outside the bounds: the origin of a datatype whose
+/// bytes lie elsewhere, or a step on the way to another address.
 #[derive(Clone, Debug)]
 pub struct Region {
     address: usize,
@@ -62,12 +65,12 @@ pub struct Region {
 }
 
 impl Block {
-    /// Allocates `bytes` bytes and returns the region of its first byte; the block lives as long as any region or
-    /// view made from it. The content is initialised but means nothing.
+    /// Allocates `bytes` bytes and returns the region of its first byte; the block lives as long as
+    /// any region or view made from it. The content is initialised but means nothing.
     pub fn allocate(bytes: usize) -> Result<Region, OutOfMemory> {
         let failed = OutOfMemory { bytes };
-        // Alignment 16 and a manual round-up let large blocks come from the kernel as untouched zero pages; a request
-        // for alignment 64 would be cleared by hand.
+        // Alignment 16 and a manual round-up let large blocks come from the kernel as untouched
+        // zero pages; a request for alignment 64 would be cleared by hand.
         let allocation = bytes
             .checked_add(LINE)
             .and_then(|padded| Allocation::from_size_align(padded, 16).ok())
@@ -136,7 +139,8 @@ impl Block {
         }
     }
 
-    /// The region of `bytes` bytes at `address` that no access leaves, though the block goes on: a cell, or the data of a line.
+    /// The region of `bytes` bytes at `address` that no access leaves, though the block goes on: a
+    /// cell, or the data of a line.
     ///
     /// # Panics
     /// If they do not lie in the block.
@@ -169,23 +173,27 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if let Memory::Heap { base, allocation } = self.memory {
-            // SAFETY: `base` came from `alloc_zeroed` with this very allocation, and nobody holds a region of it any more.
+            // SAFETY: `base` came from `alloc_zeroed` with this very allocation, and nobody holds a
+            // region of it any more.
             unsafe { dealloc(base.as_ptr(), allocation) }
         }
     }
 }
 
 impl Region {
-    /// The caller's memory at `ptr`, which may be null (`MPI_BOTTOM`, or a buffer of no bytes); `bounds`, relative to it, are what an
-    /// operation may touch. No access through this region, or one derived from it, leaves them.
+    /// The caller's memory at `ptr`, which may be null (`MPI_BOTTOM`, or a buffer of no bytes);
+    /// `bounds`, relative to it, are what an operation may touch. No access through this region, or
+    /// one derived from it, leaves them.
     ///
     /// # Safety
-    /// 1. Of the bytes within `bounds`, those that the operation covers (the elements that its counts and datatypes name, and not the
-    ///    gaps between them, which a program may have unmapped) lie in live memory of this process from the operation's start until it
+    /// 1. Of the bytes within `bounds`, those that the operation covers (the elements that its
+    ///    counts and datatypes name, and not the gaps between them, which a program may have
+    ///    unmapped) lie in live memory of this process from the operation's start until it
     ///    completes, and are readable;
     /// 2. they are writable if the operation receives, unpacks or reduces into them;
-    /// 3. until then nobody else writes the bytes that the operation reads, nor touches those that it writes, and
-    ///    buffers which the operation reads do not overlap those it writes, except where it says that they may.
+    /// 3. until then nobody else writes the bytes that the operation reads, nor touches those that
+    ///    it writes, and buffers which the operation reads do not overlap those it writes, except
+    ///    where it says that they may.
     #[inline]
     pub unsafe fn user(ptr: *const c_void, bounds: Range<isize>) -> Region {
         let address = ptr.expose_provenance();
@@ -212,7 +220,8 @@ impl Region {
         }
     }
 
-    /// The region at `address` of the `bytes` bytes from `low` on, which lie within the bounds of another that had this owner.
+    /// The region at `address` of the `bytes` bytes from `low` on, which lie within the bounds of
+    /// another that had this owner.
     #[inline]
     pub(super) fn within(
         (low, bytes): (usize, usize),
@@ -239,7 +248,8 @@ impl Region {
         self.address
     }
 
-    /// Whether the bounds of both have a byte in common: otherwise no view of one shares a byte with a view of the other.
+    /// Whether the bounds of both have a byte in common: otherwise no view of one shares a byte
+    /// with a view of the other.
     #[inline]
     pub fn may_share(&self, other: &Region) -> bool {
         other.low.wrapping_sub(self.low) < self.bytes
@@ -266,7 +276,8 @@ impl Region {
         }
     }
 
-    /// The message of this shape here. The region's bounds must hold the whole shape: an internal error otherwise, so it panics.
+    /// The message of this shape here. The region's bounds must hold the whole shape: an internal
+    /// error otherwise, so it panics.
     #[inline]
     pub fn view(self, shape: Shape) -> View {
         View::new(self, shape)
@@ -312,8 +323,9 @@ impl Region {
     }
 }
 
-/// A place so many bytes into a region. Counts no reference, where a region that lies in a block does: between stores to lines that
-/// other processors have, a locked instruction waits for all of them.
+/// A place so many bytes into a region. Counts no reference, where a region that lies in a block
+/// does: between stores to lines that other processors have, a locked instruction waits for all of
+/// them.
 #[derive(Clone, Copy, Debug)]
 pub struct RegionOffset<'a> {
     region: &'a Region,
@@ -333,7 +345,8 @@ impl RegionOffset<'_> {
         let (from, to) = (self.checked(bytes), to.checked(bytes));
         match bytes {
             0 => {}
-            // SAFETY: both regions were checked to hold `bytes` bytes; so few are all read before any is written.
+            // SAFETY: both regions were checked to hold `bytes` bytes; so few are all read before
+            // any is written.
             1..=16 => unsafe { copy_small(from, to, bytes) },
             // SAFETY: as above.
             _ => unsafe { copy_any(from, to, bytes) },
@@ -352,8 +365,9 @@ impl RegionOffset<'_> {
         if bytes == 0 {
             return f(&[], &mut []);
         }
-        // SAFETY: both regions were checked to hold `bytes` initialised bytes. The mutable slice is the only
-        // access to its bytes: by the promise nobody else touches them, and the input is copied if it shares any.
+        // SAFETY: both regions were checked to hold `bytes` initialised bytes. The mutable slice is
+        // the only access to its bytes: by the promise nobody else touches them, and the input is
+        // copied if it shares any.
         unsafe {
             let given = std::slice::from_raw_parts(input, bytes);
             if input.addr().abs_diff(inout.addr()) < bytes {
@@ -381,8 +395,8 @@ pub fn fill(region: &Region, value: u8, bytes: usize) {
     }
 }
 
-/// Calls `f` with `bytes` bytes of `input` and, to be changed, of `inout`: the core of a local reduction. Where the two
-/// overlap, `f` sees a copy of the input.
+/// Calls `f` with `bytes` bytes of `input` and, to be changed, of `inout`: the core of a local
+/// reduction. Where the two overlap, `f` sees a copy of the input.
 pub fn combine<R>(
     input: &Region,
     inout: &Region,
@@ -394,10 +408,11 @@ pub fn combine<R>(
 
 /// `memcpy` for any number of bytes.
 ///
-/// AMD's Zen cores do `rep movsb`, which glibc's `memcpy` takes from 2 KiB on, thirty times slower than usual where the destination
-/// begins up to 63 bytes further into its page than the source: 16 KiB take 6 us and not 0.2. This is what a receive buffer from
-/// `malloc` (16 bytes into a page, if it is large) meets when it is filled from memory that starts at a page. Shorter
-/// copies are done by other means, so there long ones go in short pieces.
+/// AMD's Zen cores do `rep movsb`, which glibc's `memcpy` takes from 2 KiB on, thirty times slower
+/// than usual where the destination begins up to 63 bytes further into its page than the source: 16
+/// KiB take 6 us and not 0.2. This is what a receive buffer from `malloc` (16 bytes into a page, if
+/// it is large) meets when it is filled from memory that starts at a page. Shorter copies are done
+/// by other means, so there long ones go in short pieces.
 ///
 /// # Safety
 /// As `ptr::copy_nonoverlapping`.
@@ -455,8 +470,8 @@ unsafe fn copy_in_pieces(from: *const u8, to: *mut u8, bytes: usize) {
 /// 2. the two ranges do not overlap.
 #[inline(always)]
 pub(super) unsafe fn copy_small(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: all loads and stores lie within the first `bytes` bytes: two words that overlap cover 8 to 16 bytes, two
-    // half words 4 to 8; unaligned accesses are used throughout.
+    // SAFETY: all loads and stores lie within the first `bytes` bytes: two words that overlap cover
+    // 8 to 16 bytes, two half words 4 to 8; unaligned accesses are used throughout.
     unsafe {
         if bytes > 16 {
             copy_long(from, to, bytes);
@@ -511,7 +526,8 @@ mod tests {
 
     /// The middle of a buffer, 4 bytes on either side of an address; no access may reach the rest.
     fn middle(buffer: &mut [u8; 32]) -> Region {
-        // SAFETY: the bytes are the buffer's, which lives longer and is touched by nothing else meanwhile.
+        // SAFETY: the bytes are the buffer's, which lives longer and is touched by nothing else
+        // meanwhile.
         unsafe { Region::user(buffer.as_mut_ptr().wrapping_add(16).cast(), -4..4) }
     }
 

@@ -25,8 +25,8 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// `count` elements of `layout`; contiguous if they are, starting at the origin. Fails if the elements reach
-    /// further than an address can.
+    /// `count` elements of `layout`; contiguous if they are, starting at the origin. Fails if the
+    /// elements reach further than an address can.
     pub fn of(layout: &Arc<TypeLayout>, count: usize) -> Result<Shape, TypeLayoutError> {
         let bytes = layout.packed(count)?;
         match layout.dense_at(count) {
@@ -54,7 +54,8 @@ impl Shape {
         self.len() == 0
     }
 
-    /// Where the lowest byte lies, relative to the address, and how many bytes there are from it to the highest, gaps included.
+    /// Where the lowest byte lies, relative to the address, and how many bytes there are from it to
+    /// the highest, gaps included.
     #[inline(always)]
     pub fn span(&self) -> (isize, usize) {
         match self {
@@ -133,7 +134,8 @@ impl View {
         self.len == 0
     }
 
-    /// The memory that the message lies in, gaps included, at the address that its shape starts from.
+    /// The memory that the message lies in, gaps included, at the address that its shape starts
+    /// from.
     #[inline]
     pub fn region(&self) -> Region {
         Region::within(self.span(), self.address, self.owner.clone())
@@ -172,14 +174,15 @@ impl View {
         }
     }
 
-    /// Where the lowest byte lies, and how many bytes there are from it to the highest, gaps included.
+    /// Where the lowest byte lies, and how many bytes there are from it to the highest, gaps
+    /// included.
     pub fn span(&self) -> (usize, usize) {
         let (low, bytes) = self.shape.span();
         (self.address.wrapping_add_signed(low), bytes)
     }
 
-    /// Whether the message shares `addresses` of `block`, or gaps between its bytes do. Only a message in the same block can: by the
-    /// region's promise others do not.
+    /// Whether the message shares `addresses` of `block`, or gaps between its bytes do. Only a
+    /// message in the same block can: by the region's promise others do not.
     #[inline]
     pub(crate) fn meets(&self, block: &Arc<Block>, addresses: Range<usize>) -> bool {
         let owner = self.owner.as_ref();
@@ -189,33 +192,35 @@ impl View {
         }
     }
 
-    /// Copies the message's bytes from `position` on into `to`; returns how many, fewer than `to` holds only at the
-    /// message's end.
+    /// Copies the message's bytes from `position` on into `to`; returns how many, fewer than `to`
+    /// holds only at the message's end.
     #[inline(always)]
     pub fn pack(&self, position: usize, to: &mut [u8]) -> usize {
         // SAFETY: `to` is writable for its length and, being exclusive, disjoint from the message.
         unsafe { self.pack_into(position, to.as_mut_ptr(), to.len()) }
     }
 
-    /// Copies `from` to the message's bytes from `position` on; returns how many, fewer than `from` holds only at the
-    /// message's end.
+    /// Copies `from` to the message's bytes from `position` on; returns how many, fewer than `from`
+    /// holds only at the message's end.
     #[inline(always)]
     pub fn unpack(&self, position: usize, from: &[u8]) -> usize {
-        // SAFETY: `from` is readable for its length; by the region's promise the message's bytes are nobody else's.
+        // SAFETY: `from` is readable for its length; by the region's promise the message's bytes
+        // are nobody else's.
         unsafe { self.unpack_from(position, from.as_ptr(), from.len()) }
     }
 
-    /// Copies `len` bytes of the message from `position` on to `to`, as they travel; returns how many, fewer only at the
-    /// message's end. The two do not overlap.
+    /// Copies `len` bytes of the message from `position` on to `to`, as they travel; returns how
+    /// many, fewer only at the message's end. The two do not overlap.
     #[inline]
     pub fn pack_to(&self, position: usize, to: &Region, len: usize) -> usize {
         to.check(0, len);
-        // SAFETY: the region was checked to hold `len` bytes; that they are not the message's is the regions' promise.
+        // SAFETY: the region was checked to hold `len` bytes; that they are not the message's is
+        // the regions' promise.
         unsafe { self.pack_into(position, to.ptr(), len) }
     }
 
-    /// Copies `len` bytes at `from` to the message's bytes from `position` on; returns how many, fewer only at the message's
-    /// end. The two do not overlap.
+    /// Copies `len` bytes at `from` to the message's bytes from `position` on; returns how many,
+    /// fewer only at the message's end. The two do not overlap.
     #[inline]
     pub fn unpack_at(&self, position: usize, from: &Region, len: usize) -> usize {
         from.check(0, len);
@@ -231,7 +236,8 @@ impl View {
     #[inline(always)]
     pub unsafe fn pack_into(&self, position: usize, to: *mut u8, len: usize) -> usize {
         let n = len.min(self.len.saturating_sub(position));
-        // SAFETY: `position + n` lies within the message, whose bytes the region promises; obligations 1 and 2.
+        // SAFETY: `position + n` lies within the message, whose bytes the region promises;
+        // obligations 1 and 2.
         unsafe {
             if let Shape::Contiguous { .. } = self.shape {
                 copy_small(self.ptr().wrapping_add(position), to, n);
@@ -265,7 +271,8 @@ impl View {
     ///
     /// # Safety
     /// 1. `position + n <= self.len()`;
-    /// 2. `packed` is writable (`PACK`) or readable (otherwise) for `n` bytes, which do not overlap the message's.
+    /// 2. `packed` is writable (`PACK`) or readable (otherwise) for `n` bytes, which do not overlap
+    ///    the message's.
     #[inline(never)]
     unsafe fn typed<const PACK: bool>(&self, position: usize, packed: *mut u8, n: usize) {
         if let Shape::Typed { layout, count } = &self.shape
@@ -278,7 +285,8 @@ impl View {
         }
     }
 
-    /// The message's bytes from `position` on as stretches of memory, in order; neighbours that touch are one.
+    /// The message's bytes from `position` on as stretches of memory, in order; neighbours that
+    /// touch are one.
     pub fn runs(&self, position: usize) -> ByteRuns<'_> {
         ByteRuns {
             view: self,
@@ -305,8 +313,8 @@ impl View {
         }
     }
 
-    /// Copies the bytes of `from` to this message, as many as both have; returns how many. Two contiguous messages may
-    /// overlap.
+    /// Copies the bytes of `from` to this message, as many as both have; returns how many. Two
+    /// contiguous messages may overlap.
     pub fn copy_from(&self, from: &View) -> usize {
         let n = self.len.min(from.len);
         if n == 0 {
@@ -320,7 +328,8 @@ impl View {
                 unsafe { copy_any(source, to, n) };
                 n
             }
-            // SAFETY: the contiguous side has at least `n` bytes, disjoint from the other's by the region's promise.
+            // SAFETY: the contiguous side has at least `n` bytes, disjoint from the other's by the
+            // region's promise.
             (Some((to, _)), None) => unsafe {
                 from.pack_into(0, std::ptr::with_exposed_provenance_mut(to), n)
             },
@@ -332,8 +341,9 @@ impl View {
         }
     }
 
-    /// `copy_from` where neither side is contiguous: along the runs of the side with the longer ones, or, where
-    /// both are finely scattered, through a buffer that stays in the first-level cache.
+    /// `copy_from` where neither side is contiguous: along the runs of the side with the longer
+    /// ones, or, where both are finely scattered, through a buffer that stays in the first-level
+    /// cache.
     fn copy_scattered(&self, from: &View, n: usize) -> usize {
         const LONG: usize = 512;
         const BOUNCE: usize = 8192;
@@ -341,7 +351,8 @@ impl View {
         if from.len / from.run_count_hint().max(1) >= LONG {
             for run in from.runs(0) {
                 let source = std::ptr::with_exposed_provenance(run.address);
-                // SAFETY: the run's bytes are promised by `from`, and disjoint from ours by the region's promise.
+                // SAFETY: the run's bytes are promised by `from`, and disjoint from ours by the
+                // region's promise.
                 done += unsafe { self.unpack_from(done, source, run.len) };
                 if done == n {
                     break;

@@ -1,4 +1,5 @@
-//! The part of libfabric's ABI that the net channel uses, as of 1.17. Made by bindings/fabric.sh: do not edit.
+//! The part of libfabric's ABI that the net channel uses, as of 1.17. Made by bindings/fabric.sh:
+//! do not edit.
 
 #![allow(
     missing_docs,

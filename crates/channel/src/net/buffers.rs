@@ -1,4 +1,5 @@
-//! Buffers of our own that the library sends from and receives into, and the contexts of operations under way.
+//! Buffers of our own that the library sends from and receives into, and the contexts of operations
+//! under way.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
@@ -20,7 +21,8 @@ pub(super) enum OperationPurpose {
     Part(u32),
 }
 
-/// An operation's context: room that the provider may use while the operation is under way, and what it was for.
+/// An operation's context: room that the provider may use while the operation is under way, and
+/// what it was for.
 #[derive(Debug)]
 #[repr(C)]
 struct OperationContext {
@@ -59,7 +61,8 @@ impl OperationContexts {
     }
 }
 
-/// Buffers to send from, of one size: so many, and as many again whenever [`grow`](Self::grow) is called.
+/// Buffers to send from, of one size: so many, and as many again whenever [`grow`](Self::grow) is
+/// called.
 #[derive(Debug)]
 pub(super) struct SendPools {
     list: Vec<RegisteredBuffers>,
@@ -141,7 +144,8 @@ pub(super) struct RegisteredBuffers {
 unsafe impl Send for RegisteredBuffers {}
 
 impl RegisteredBuffers {
-    /// `count` buffers of `bytes` bytes each. A registration, if the provider needs one, gets `key`.
+    /// `count` buffers of `bytes` bytes each. A registration, if the provider needs one, gets
+    /// `key`.
     ///
     /// # Errors
     /// When there is no memory, or the provider refuses it.

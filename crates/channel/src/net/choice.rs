@@ -1,8 +1,9 @@
-//! Which of the fabrics that the library offers carries the job: one function of what is there and what is wished for.
+//! Which of the fabrics that the library offers carries the job: one function of what is there and
+//! what is wished for.
 //!
-//! Fabrics with remote memory access in hardware come first, sockets after them; what only works within a machine, and what is
-//! there to debug others, never. Every offer that is not taken gets its reason in words, for `mica info` and for the error where
-//! none is.
+//! Fabrics with remote memory access in hardware come first, sockets after them; what only works
+//! within a machine, and what is there to debug others, never. Every offer that is not taken gets
+//! its reason in words, for `mica info` and for the error where none is.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -86,8 +87,8 @@ impl ProviderOffer {
         self.provider.split(';').next().unwrap_or("")
     }
 
-    /// Driven through the kernel's TCP sockets, at whose port it listens. (Others have addresses of the Internet protocols too,
-    /// but as names only.)
+    /// Driven through the kernel's TCP sockets, at whose port it listens. (Others have addresses of
+    /// the Internet protocols too, but as names only.)
     pub fn is_sockets(&self) -> bool {
         matches!(self.core(), "tcp" | "net" | "sockets")
     }
@@ -125,7 +126,8 @@ impl fmt::Display for OfferVerdict {
     }
 }
 
-/// Providers by preference. `net`, of libfabric 1.16 and 1.17 only, is what became `tcp` in 1.18: faster than `tcp;ofi_rxm`.
+/// Providers by preference. `net`, of libfabric 1.16 and 1.17 only, is what became `tcp` in 1.18:
+/// faster than `tcp;ofi_rxm`.
 const PREFERENCE: &[&str] = &[
     "cxi",
     "efa",
@@ -213,7 +215,8 @@ fn rank(offer: &ProviderOffer, wish: &ProviderRequest) -> Rank {
         preference(&offer.provider)
     };
     (
-        // Where a job on one machine goes through sockets, it stays on the machine whatever drives them.
+        // Where a job on one machine goes through sockets, it stays on the machine whatever drives
+        // them.
         if sockets { PREFERENCE.len() } else { place },
         sockets && wish.all_on_one_machine && !offer.is_loopback(),
         place,

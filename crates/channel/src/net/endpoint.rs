@@ -1,8 +1,8 @@
-//! libfabric's objects of one rank, and its calls on them: a fabric, a domain, an address vector, one completion queue, one
-//! endpoint.
+//! libfabric's objects of one rank, and its calls on them: a fabric, a domain, an address vector,
+//! one completion queue, one endpoint.
 //!
-//! Calls return libfabric's numbers as they are: 0 or a count, or a negative error; `-FI_EAGAIN` means that there is no room now.
-//! One thread at a time uses all this (FI_THREAD_DOMAIN).
+//! Calls return libfabric's numbers as they are: 0 or a count, or a negative error; `-FI_EAGAIN`
+//! means that there is no room now. One thread at a time uses all this (FI_THREAD_DOMAIN).
 
 use std::ffi::{CStr, c_void};
 use std::os::fd::RawFd;
@@ -22,7 +22,8 @@ macro_rules! call {
     };
 }
 
-/// Bytes that the library may write behind an error entry: later versions have more fields than the bindings know.
+/// Bytes that the library may write behind an error entry: later versions have more fields than the
+/// bindings know.
 const ROOM: usize = 64;
 
 /// Where the library writes an error entry.
@@ -58,7 +59,8 @@ pub(super) struct Endpoint {
     pub provider: String,
 }
 
-// SAFETY: the objects are bound to no thread, and used by one at a time since `Endpoint` is not `Sync`.
+// SAFETY: the objects are bound to no thread, and used by one at a time since `Endpoint` is not
+// `Sync`.
 unsafe impl Send for Endpoint {}
 
 impl Endpoint {
@@ -87,8 +89,8 @@ impl Endpoint {
         // From here on an error drops what is open already.
         let none = ptr::null_mut::<c_void>();
         let raw = this.info.raw();
-        // SAFETY: the objects are those that the calls before have made, the attributes live longer than the calls, and each
-        // answer has a place of its type.
+        // SAFETY: the objects are those that the calls before have made, the attributes live longer
+        // than the calls, and each answer has a place of its type.
         unsafe {
             let code = call!(this.fabric, ops, domain, raw, &raw mut this.domain, none);
             this.check("fi_domain", code)?;
@@ -221,7 +223,8 @@ impl Endpoint {
         };
         // The provider keeps its data itself where there is no buffer for it.
         place.entry.err_data_size = 0;
-        // SAFETY: room for an entry, with more behind it; it is valid if the call says so, and its data until the next call.
+        // SAFETY: room for an entry, with more behind it; it is valid if the call says so, and its
+        // data until the next call.
         unsafe {
             let at = (&raw mut place).cast::<fi::fi_cq_err_entry>();
             if call!(self.cq, ops, readerr, at, 0) < 1 {
@@ -378,7 +381,8 @@ impl Endpoint {
     /// Whether the endpoint fetches while it applies `op` to one word of `datatype`.
     pub fn fetches(&self, datatype: fi::fi_datatype, op: fi::fi_op) -> bool {
         let mut count = 0;
-        // SAFETY: a question about constants; the table is null where there are no atomic operations.
+        // SAFETY: a question about constants; the table is null where there are no atomic
+        // operations.
         unsafe {
             !(*self.ep).atomic.is_null()
                 && match op {
@@ -408,8 +412,8 @@ impl Endpoint {
     /// An atomic operation on one word of a peer's memory; what it was before goes to `words[2]`.
     ///
     /// # Safety
-    /// 1. `words` points to three consecutive words of 8 bytes, which nobody else touches until the operation has ended: the
-    ///    operand, what is compared with, and the result;
+    /// 1. `words` points to three consecutive words of 8 bytes, which nobody else touches until the
+    ///    operation has ended: the operand, what is compared with, and the result;
     /// 2. and 3. as of [`send`](Self::send).
     pub unsafe fn atomic(
         &self,
@@ -492,8 +496,8 @@ impl Endpoint {
         unsafe { close(&raw mut (*mr).fid) };
     }
 
-    /// Ends all operations: nothing touches their memory any more. No other call may follow. False if the provider refuses:
-    /// then it may still use that memory.
+    /// Ends all operations: nothing touches their memory any more. No other call may follow. False
+    /// if the provider refuses: then it may still use that memory.
     pub fn close_endpoint(&mut self) -> bool {
         if self.ep.is_null() {
             return true;
@@ -513,7 +517,8 @@ impl Drop for Endpoint {
             // What it hangs on cannot be closed either.
             return;
         }
-        // SAFETY: in the order in which they hang on each other; each is null or open, and not used after.
+        // SAFETY: in the order in which they hang on each other; each is null or open, and not used
+        // after.
         unsafe {
             if !self.av.is_null() {
                 close(&raw mut (*self.av).fid);

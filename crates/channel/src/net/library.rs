@@ -1,7 +1,8 @@
 //! libfabric, loaded when it is needed.
 //!
-//! Only six of its functions are looked up by name; everything else is reached through the tables of what these return. The
-//! library stays loaded: it has threads and handlers that may outlive their last use.
+//! Only six of its functions are looked up by name; everything else is reached through the tables
+//! of what these return. The library stays loaded: it has threads and handlers that may outlive
+//! their last use.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
@@ -283,7 +284,8 @@ impl FabricInfo {
         let Ok(name) = CString::new(name) else {
             return;
         };
-        // SAFETY: the copy is made by malloc, as fi_freeinfo, which frees it, wants; there was none before.
+        // SAFETY: the copy is made by malloc, as fi_freeinfo, which frees it, wants; there was none
+        // before.
         unsafe { (*self.get_mut().fabric_attr).prov_name = libc::strdup(name.as_ptr()) };
     }
 

@@ -22,12 +22,12 @@ const REPOST: usize = 16;
 const BATCH: usize = 16;
 
 impl Net {
-    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. The bytes are the caller's again when this
-    /// returns. False when there is no room: try again after a look.
+    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. The bytes are
+    /// the caller's again when this returns. False when there is no room: try again after a look.
     ///
     /// # Errors
-    /// When the peer is lost or was never reached, or the payload is longer than [`payload_max`](Net::payload_max) or than
-    /// `view`.
+    /// When the peer is lost or was never reached, or the payload is longer than
+    /// [`payload_max`](Net::payload_max) or than `view`.
     pub fn send(
         &mut self,
         peer: u32,
@@ -70,8 +70,8 @@ impl Net {
     /// Sends the first `len` bytes of `buffer`.
     fn post_send(&mut self, peer: u32, number: u64, buffer: u32, len: usize) -> isize {
         let (sends, index) = self.sends.of(buffer);
-        // SAFETY: 1. the buffer is not free until the operation's end has been read, and freed after the endpoint; 2. its
-        // own registration; 3. its own context.
+        // SAFETY: 1. the buffer is not free until the operation's end has been read, and freed
+        // after the endpoint; 2. its own registration; 3. its own context.
         let code = unsafe {
             self.endpoint.send(
                 sends.start(index).cast::<c_void>(),
@@ -134,8 +134,8 @@ impl Net {
         }
     }
 
-    /// False when a packet with `payload` bytes beside its head would surely not be taken now. True as well for a peer that is
-    /// lost, so that its error is met.
+    /// False when a packet with `payload` bytes beside its head would surely not be taken now. True
+    /// as well for a peer that is lost, so that its error is met.
     #[inline]
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
         if self.peers.loss(peer).is_some() {
@@ -145,8 +145,8 @@ impl Net {
         (injected || !self.free_sends.is_empty()) && !self.peers.is_stuck(peer, self.looks)
     }
 
-    /// One look at the completion queue: takes in what has arrived and what has ended, and lets the provider go on with what is
-    /// under way. Does not block.
+    /// One look at the completion queue: takes in what has arrived and what has ended, and lets the
+    /// provider go on with what is under way. Does not block.
     #[inline]
     pub fn look(&mut self) {
         if self.me == u32::MAX {
@@ -187,8 +187,8 @@ impl Net {
         self.peers.lands(self.send_to[buffer as usize]);
     }
 
-    /// `peer` is lost. What is under way with it ends with that error, whether the provider says so or not; buffers that the
-    /// provider keeps for it are replaced.
+    /// `peer` is lost. What is under way with it ends with that error, whether the provider says so
+    /// or not; buffers that the provider keeps for it are replaced.
     #[cold]
     pub(super) fn lose(&mut self, peer: u32, detail: String) -> NetError {
         let kept = self.peers.get(peer).map_or(0, |p| p.in_flight);
@@ -236,7 +236,8 @@ impl Net {
             }
             Some(OperationPurpose::Send(buffer)) => {
                 self.has_left(buffer);
-                // The peer will miss it, and whatever the reason: its next message could not be delivered either.
+                // The peer will miss it, and whatever the reason: its next message could not be
+                // delivered either.
                 let peer = self.send_to[buffer as usize];
                 let words = failure.words;
                 self.lose(peer, format!("sending to it failed: {words}"));
@@ -288,8 +289,8 @@ impl Net {
     /// Gives the provider the buffers that are free, as far as it takes them.
     pub(super) fn post_receives(&mut self) {
         while let Some(&buffer) = self.unposted.last() {
-            // SAFETY: 1. nobody uses the buffer until the receive has ended, and it is freed after the endpoint; 2. its own
-            // registration; 3. its own context.
+            // SAFETY: 1. nobody uses the buffer until the receive has ended, and it is freed after
+            // the endpoint; 2. its own registration; 3. its own context.
             let code = unsafe {
                 self.endpoint.receive(
                     self.receives.start(buffer).cast::<c_void>(),
@@ -305,8 +306,8 @@ impl Net {
         }
     }
 
-    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from `position` on; as many as the
-    /// view has room for. Returns how many.
+    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from
+    /// `position` on; as many as the view has room for. Returns how many.
     pub fn read_payload(
         &self,
         source: u32,
@@ -319,8 +320,8 @@ impl Net {
             return 0;
         };
         let head = wire::head_bytes(packet);
-        // SAFETY: the buffer is not posted until the packet is consumed. Its message is as long as the packet says: that
-        // was checked as it came.
+        // SAFETY: the buffer is not posted until the packet is consumed. Its message is as long as
+        // the packet says: that was checked as it came.
         let bytes = unsafe {
             self.receives
                 .filled(arrival.buffer, head + packet.payload as usize)
@@ -357,8 +358,9 @@ impl Net {
         arrived.filter_map(|arrival| arrival.packet)
     }
 
-    /// True when all packets that were sent have left this process, or their receivers are lost. Looks once; where the provider
-    /// took messages without saying when they leave, asks by a blank message behind them, whose end says so.
+    /// True when all packets that were sent have left this process, or their receivers are lost.
+    /// Looks once; where the provider took messages without saying when they leave, asks by a blank
+    /// message behind them, whose end says so.
     pub fn is_drained(&mut self) -> bool {
         self.look();
         for peer in 0..self.peers.len() {
@@ -370,8 +372,8 @@ impl Net {
         self.peers.in_flight() == 0 && !(0..self.peers.len()).any(uncovered)
     }
 
-    /// Finds out whether `peer` is still there, by a message that it does not notice: if it is lost, a later look will say so.
-    /// For a rank that waits long for a message of `peer`.
+    /// Finds out whether `peer` is still there, by a message that it does not notice: if it is
+    /// lost, a later look will say so. For a rank that waits long for a message of `peer`.
     ///
     /// # Errors
     /// When it is already known to be lost, or was never reached.

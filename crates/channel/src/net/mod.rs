@@ -1,24 +1,30 @@
-//! The network channel: packets and one-sided operations over libfabric (chai-2009, chapter 7; jiang-2004, chapter 2).
+//! The network channel: packets and one-sided operations over libfabric (chai-2009, chapter 7;
+//! jiang-2004, chapter 2).
 //!
-//! libfabric is loaded when a job spans nodes (or with `MICA_NET=loopback`), and drives what the cluster has: InfiniBand, EFA,
-//! Slingshot, Omni-Path, or TCP where there is nothing better ([`choice`]). Each rank has one endpoint for reliable datagrams
-//! (FI_EP_RDM), by which it reaches all others, and one completion queue.
+//! libfabric is loaded when a job spans nodes (or with `MICA_NET=loopback`), and drives what the
+//! cluster has: InfiniBand, EFA, Slingshot, Omni-Path, or TCP where there is nothing better
+//! ([`choice`]). Each rank has one endpoint for reliable datagrams (FI_EP_RDM), by which it reaches
+//! all others, and one completion queue.
 //!
-//! - **Messages** are the packets of the rings with a payload behind them (`wire.rs`). A sender copies them to a buffer of its own
-//!   (or the provider does, if they are short); a receiver has a ring of buffers posted, and a packet stays in its buffer until it
-//!   is consumed. Packets of a pair stay in order.
-//! - **Long messages** are read from the sender's memory: it [exposes](Net::expose) it and sends key and address, the receiver
-//!   [starts reads](Net::start_read) and hears of their [completions](Net::next_completion).
+//! - **Messages** are the packets of the rings with a payload behind them (`wire.rs`). A sender
+//!   copies them to a buffer of its own (or the provider does, if they are short); a receiver has a
+//!   ring of buffers posted, and a packet stays in its buffer until it is consumed. Packets of a
+//!   pair stay in order.
+//! - **Long messages** are read from the sender's memory: it [exposes](Net::expose) it and sends
+//!   key and address, the receiver [starts reads](Net::start_read) and hears of their
+//!   [completions](Net::next_completion).
 //! - **One-sided operations** are [`RemoteMemory`](crate::RemoteMemory)'s.
 //!
-//! Nothing here blocks. Progress is made by looks at the completion queue, and by nothing else: [`Net::look`], or
-//! [`Messages::peek`](crate::PacketSource::peek) when no packet is queued. A rank that would sleep asks [`Net::prepare_to_wait`] how.
+//! Nothing here blocks. Progress is made by looks at the completion queue, and by nothing else:
+//! [`Net::look`], or [`Messages::peek`](crate::PacketSource::peek) when no packet is queued. A rank
+//! that would sleep asks [`Net::prepare_to_wait`] how.
 //!
-//! **No room** is an answer (`false`), not an error: [`Net::has_room`] turns false with it, and true again after a look.
+//! **No room** is an answer (`false`), not an error: [`Net::has_room`] turns false with it, and
+//! true again after a look.
 //!
-//! **A lost peer** is told once by [`Net::take_loss`], and by the errors of all that is sent to it and under way with it.
-//! Who has something under way with a lost peer finds out (`watch.rs`), but a rank that only receives hears nothing: it can ask
-//! by [`Net::probe`].
+//! **A lost peer** is told once by [`Net::take_loss`], and by the errors of all that is sent to it
+//! and under way with it. Who has something under way with a lost peer finds out (`watch.rs`), but
+//! a rank that only receives hears nothing: it can ask by [`Net::probe`].
 
 // docs/design/net.md has the measurements behind these choices.
 
@@ -106,7 +112,8 @@ pub struct Net {
     dropped: DroppedCounts,
 }
 
-// SAFETY: raw pointers are to registrations of the endpoint, which may change threads (see `Endpoint`).
+// SAFETY: raw pointers are to registrations of the endpoint, which may change threads (see
+// `Endpoint`).
 unsafe impl Send for Net {}
 
 /// A packet that is here.
@@ -123,7 +130,8 @@ struct ArrivedPacket {
 pub struct DroppedCounts {
     /// Messages with another job's cookie.
     pub foreign: u64,
-    /// Messages whose bytes make no sense: too short, too long, of no rank of this job, or out of their place.
+    /// Messages whose bytes make no sense: too short, too long, of no rank of this job, or out of
+    /// their place.
     pub malformed: u64,
     /// Receives that the provider ended with an error.
     pub failed: u64,
@@ -162,7 +170,8 @@ impl Net {
         })
     }
 
-    /// Loads the library, chooses a provider, and opens an endpoint. It reaches nobody before [`connect`](Self::connect).
+    /// Loads the library, chooses a provider, and opens an endpoint. It reaches nobody before
+    /// [`connect`](Self::connect).
     ///
     /// # Errors
     /// When there is no library, nothing that fits `options`, no memory, or the provider fails.
@@ -221,8 +230,9 @@ impl Net {
         &self.address
     }
 
-    /// Tells who is who: this rank is `me`, and the addresses are those of the job's ranks (`None`: not reached by the network).
-    /// Messages without this `cookie` are dropped. To be called once; connections are made when they are first used.
+    /// Tells who is who: this rank is `me`, and the addresses are those of the job's ranks (`None`:
+    /// not reached by the network). Messages without this `cookie` are dropped. To be called once;
+    /// connections are made when they are first used.
     ///
     /// # Errors
     /// When an address is none that this rank's provider reaches; it names the rank.
@@ -295,7 +305,8 @@ impl Net {
         self.dropped
     }
 
-    /// How to wait until there is something to do. Everything that is here must have been taken: packets and ends.
+    /// How to wait until there is something to do. Everything that is here must have been taken:
+    /// packets and ends.
     pub fn prepare_to_wait(&mut self) -> WaitMode {
         if self.is_waiting_for_peers() {
             self.inspect_in_time();
@@ -313,8 +324,8 @@ impl Net {
         }
     }
 
-    /// How long to wait for a descriptor at most: something is under way, and if its peer is lost that may only be found out by
-    /// looks from time to time. `None`: for as long as it takes.
+    /// How long to wait for a descriptor at most: something is under way, and if its peer is lost
+    /// that may only be found out by looks from time to time. `None`: for as long as it takes.
     pub fn wait_at_most(&self) -> Option<Duration> {
         self.is_waiting_for_peers().then_some(watch::PERIOD)
     }
@@ -327,7 +338,8 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        // Where registrations hang on the endpoint they go first; otherwise it does, as it may still use them.
+        // Where registrations hang on the endpoint they go first; otherwise it does, as it may
+        // still use them.
         let first = self.endpoint.info.mr_mode() & fi::FI_MR_ENDPOINT != 0;
         if !first && !self.endpoint.close_endpoint() {
             return self.abandon();

@@ -30,7 +30,8 @@ impl ProviderSurvey {
     /// # Errors
     /// When the library fails.
     pub fn make(library: &Libfabric, wish: &ProviderRequest) -> Result<ProviderSurvey, NetError> {
-        // A provider that is not asked for is not woken up: some take long to find that their hardware is not there.
+        // A provider that is not asked for is not woken up: some take long to find that their
+        // hardware is not there.
         let mut infos = list(library, wish.provider.as_deref())?;
         if infos.is_empty() && wish.provider.is_some() {
             infos = list(library, None)?;
@@ -122,12 +123,14 @@ fn hints(
     // Every context that we pass has room for the provider.
     hints.get_mut().mode = fi::FI_CONTEXT | fi::FI_CONTEXT2;
     hints.ep().type_ = fi::FI_EP_RDM;
-    // Messages of a pair are matched in order. Without that, receives could fill up with messages whose turn has not come.
+    // Messages of a pair are matched in order. Without that, receives could fill up with messages
+    // whose turn has not come.
     hints.tx().msg_order = fi::FI_ORDER_SAS;
     hints.rx().msg_order = fi::FI_ORDER_SAS;
     let domain = hints.domain_attr();
     domain.mr_mode = MR_MODES as i32;
-    // One thread at a time, which looks often: no locks and no threads of the provider's are needed.
+    // One thread at a time, which looks often: no locks and no threads of the provider's are
+    // needed.
     domain.threading = fi::FI_THREAD_DOMAIN;
     domain.control_progress = fi::FI_PROGRESS_MANUAL;
     domain.data_progress = fi::FI_PROGRESS_MANUAL;
@@ -162,7 +165,8 @@ fn offer(info: &FabricInfo) -> ProviderOffer {
     }
 }
 
-/// Whether the kernel has a network interface of this name. (Devices for remote memory access have other names than theirs.)
+/// Whether the kernel has a network interface of this name. (Devices for remote memory access have
+/// other names than theirs.)
 fn is_plain(domain: &str) -> bool {
     !domain.is_empty() && !domain.contains('/') && Path::new("/sys/class/net").join(domain).exists()
 }

@@ -9,21 +9,25 @@ use mica_node::tunables::{self, BadValue};
 pub struct NetOptions {
     /// Which of the fabrics that the library offers.
     pub wish: ProviderRequest,
-    /// The library's file (`MICA_NET_LIBRARY`); `None`: libfabric.so.1 as the dynamic linker finds it.
+    /// The library's file (`MICA_NET_LIBRARY`); `None`: libfabric.so.1 as the dynamic linker finds
+    /// it.
     pub library: Option<String>,
-    /// Largest payload of a packet in bytes (`MICA_NET_EAGER_MAX`); `None`: what the provider sends in one piece. The smallest
-    /// among the job's ranks holds.
+    /// Largest payload of a packet in bytes (`MICA_NET_EAGER_MAX`); `None`: what the provider sends
+    /// in one piece. The smallest among the job's ranks holds.
     pub payload_max: Option<usize>,
 }
 
-/// Bounds of `payload_max`: a control message's list must fit, and buffers are allocated by the dozen.
+/// Bounds of `payload_max`: a control message's list must fit, and buffers are allocated by the
+/// dozen.
 const PAYLOAD_LEAST: usize = 256;
 const PAYLOAD_MOST: usize = 1 << 22;
 
-/// What the layer ofi_rxm sends in one piece: its buffers' size. Longer messages are cut up, which is slower than to read them.
+/// What the layer ofi_rxm sends in one piece: its buffers' size. Longer messages are cut up, which
+/// is slower than to read them.
 const RXM_PIECE: usize = 16 << 10;
 
-/// Largest payload where the provider has no such limit: above, a read costs less than two copies (docs/design/net.md).
+/// Largest payload where the provider has no such limit: above, a read costs less than two copies
+/// (docs/design/net.md).
 const PIECE: usize = 64 << 10;
 
 impl NetOptions {
@@ -37,7 +41,8 @@ impl NetOptions {
             })
     }
 
-    /// What the environment says. `all_on_one_machine`: no rank is elsewhere, so that a loopback interface will do.
+    /// What the environment says. `all_on_one_machine`: no rank is elsewhere, so that a loopback
+    /// interface will do.
     ///
     /// # Errors
     /// When a tunable's value does not fit.

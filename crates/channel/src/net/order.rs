@@ -1,9 +1,11 @@
 //! Puts the messages of each sender back in the order in which they were sent.
 //!
-//! A provider that keeps order (FI_ORDER_SAS) matches messages to receives in order, but may say in another order that the
-//! receives have ended. Every message has its number ([`super::wire`]); what comes early is held until its turn.
+//! A provider that keeps order (FI_ORDER_SAS) matches messages to receives in order, but may say in
+//! another order that the receives have ended. Every message has its number ([`super::wire`]); what
+//! comes early is held until its turn.
 
-/// How far ahead of its turn a message may be. A provider is never further ahead than it has receives; what is, is not ours.
+/// How far ahead of its turn a message may be. A provider is never further ahead than it has
+/// receives; what is, is not ours.
 const AHEAD: u32 = 1 << 16;
 
 #[derive(Debug)]
@@ -21,10 +23,12 @@ impl<T> Order<T> {
         }
     }
 
-    /// Message `number` of `source` is here: calls `deliver` for it and for those that have waited for it, or holds it.
+    /// Message `number` of `source` is here: calls `deliver` for it and for those that have waited
+    /// for it, or holds it.
     ///
     /// # Errors
-    /// The item back if there is no such sender, or the number was there before, or is nowhere near.
+    /// The item back if there is no such sender, or the number was there before, or is nowhere
+    /// near.
     pub fn admit(
         &mut self,
         source: u32,

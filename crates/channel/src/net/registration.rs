@@ -1,14 +1,17 @@
 //! Registered memory, and a cache of it.
 //!
-//! Where a provider pins memory (FI_MR_ALLOCATED), a registration that outlives its use is dangerous: the memory may be unmapped
-//! and mapped anew, and the hardware goes on with the old pages. libfabric's own providers have caches for such memory, with
-//! monitors of the address space, so there every use is registered and given back.
+//! Where a provider pins memory (FI_MR_ALLOCATED), a registration that outlives its use is
+//! dangerous: the memory may be unmapped and mapped anew, and the hardware goes on with the old
+//! pages. libfabric's own providers have caches for such memory, with monitors of the address
+//! space, so there every use is registered and given back.
 //!
-//! Where registration only gives addresses a name (tcp, sockets), nothing is pinned: what a name stands for is looked up when it
-//! is used. There registrations are kept, at most so many, the one that was not used for longest given back first; a use within
-//! a range that is registered shares it.
+//! Where registration only gives addresses a name (tcp, sockets), nothing is pinned: what a name
+//! stands for is looked up when it is used. There registrations are kept, at most so many, the one
+//! that was not used for longest given back first; a use within a range that is registered shares
+//! it.
 //!
-//! Either way a registration in use is shared: its memory stays where it is as long as it is in use.
+//! Either way a registration in use is shared: its memory stays where it is as long as it is in
+//! use.
 
 use super::error::NetError;
 

@@ -1,7 +1,9 @@
-//! Operations on a peer's memory: reads of long messages, and what windows need (jiang-2004, 2.2; MPI 5.0, 12).
+//! Operations on a peer's memory: reads of long messages, and what windows need (jiang-2004, 2.2;
+//! MPI 5.0, 12).
 //!
-//! An operation is carried out in parts, of which a fixed number is under way at a time; the parts of one operation, and several
-//! operations, go on at once. An operation is accepted when its first part is; the others follow with looks.
+//! An operation is carried out in parts, of which a fixed number is under way at a time; the parts
+//! of one operation, and several operations, go on at once. An operation is accepted when its first
+//! part is; the others follow with looks.
 
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -248,8 +250,8 @@ impl Registrar for Register<'_> {
     type Handle = *mut fi::fid_mr;
 
     fn register(&self, address: usize, len: usize, access: u64) -> Result<Self::Handle, NetError> {
-        // SAFETY: whoever exposes memory, or starts an operation on it, promises that it is mapped. Where registrations are
-        // kept for longer, they only give addresses a name.
+        // SAFETY: whoever exposes memory, or starts an operation on it, promises that it is mapped.
+        // Where registrations are kept for longer, they only give addresses a name.
         unsafe { self.0.register(address, len, access, *self.1) }
     }
 
@@ -265,10 +267,11 @@ impl Net {
         self.capabilities.contains(Capabilities::READ)
     }
 
-    /// Lets peers read this process's `len` bytes at `address`, which must stay mapped and as they are until the peer is done
-    /// and they are given back by [`conceal`](Self::conceal).
+    /// Lets peers read this process's `len` bytes at `address`, which must stay mapped and as they
+    /// are until the peer is done and they are given back by [`conceal`](Self::conceal).
     ///
-    /// Where registration only gives addresses a name, it is kept for the next use; where memory is pinned, it is not.
+    /// Where registration only gives addresses a name, it is kept for the next use; where memory is
+    /// pinned, it is not.
     ///
     /// # Errors
     /// When the provider refuses, or cannot read.
@@ -327,11 +330,13 @@ impl Net {
         }
     }
 
-    /// Starts to read `len` bytes of `peer`'s exposed memory to the start of `view`, which lies in one piece. Several reads
-    /// may be under way. [`next_completion`](Self::next_completion) has the end. False when there is no room: nothing was started.
+    /// Starts to read `len` bytes of `peer`'s exposed memory to the start of `view`, which lies in
+    /// one piece. Several reads may be under way. [`next_completion`](Self::next_completion) has
+    /// the end. False when there is no room: nothing was started.
     ///
     /// # Errors
-    /// When the peer is lost, the provider cannot read, or `view` is shorter than `len` or scattered.
+    /// When the peer is lost, the provider cannot read, or `view` is shorter than `len` or
+    /// scattered.
     pub fn start_read(
         &mut self,
         peer: u32,
@@ -420,7 +425,8 @@ impl Net {
         !self.remote.free_parts.is_empty() && !self.peers.is_stuck(peer, self.looks)
     }
 
-    /// Starts an operation, for which a part is free. False if the provider has no room for the first part.
+    /// Starts an operation, for which a part is free. False if the provider has no room for the
+    /// first part.
     pub(super) fn start(&mut self, mut transfer: RmaTransfer) -> Result<bool, ChannelError> {
         self.remote.serial += 1;
         transfer.serial = self.remote.serial;
@@ -471,9 +477,10 @@ impl Net {
             });
         let context = self.remote.contexts.at(part);
         let (endpoint, number) = (&self.endpoint, peer.number);
-        // SAFETY: 1. the view's bytes are the caller's promise until the operation's end is told, and a block of ours is kept
-        // alive by the view; the words are this part's own, freed after the endpoint; 2. the registration is used until the
-        // end, the words have their own; 3. the part's own context.
+        // SAFETY: 1. the view's bytes are the caller's promise until the operation's end is told,
+        // and a block of ours is kept alive by the view; the words are this part's own, freed after
+        // the endpoint; 2. the registration is used until the end, the words have their own; 3. the
+        // part's own context.
         let code = unsafe {
             match transfer.action {
                 RmaAction::Get => endpoint.read(local, len, description, number, remote, context),
@@ -541,7 +548,8 @@ impl Net {
         }
     }
 
-    /// Ends everything that is under way with a lost peer. Parts that the provider has not ended stay taken.
+    /// Ends everything that is under way with a lost peer. Parts that the provider has not ended
+    /// stay taken.
     pub(super) fn give_up_on(&mut self, peer: u32, error: &NetError) {
         for at in 0..self.remote.transfers.len() {
             if let Some(transfer) = &mut self.remote.transfers[at]

@@ -1,11 +1,13 @@
 //! Finding out that a peer is gone.
 //!
-//! A provider is to end the operations on a lost peer with errors, and most do. tcp;ofi_rxm does not always: what it has not begun
-//! to send waits for a new connection, which it tries to make for ever, and says "try again" to what is sent after it. So a peer
-//! with which something is under way, and nothing has moved for a while, is asked directly where the provider works through
-//! sockets: a connection to its endpoint's port is tried and closed. If nobody listens there any more, or no way leads there,
-//! the peer is lost. A peer that computes and does not look answers all the same, as its kernel does so for it; a peer whose kernel
-//! does not answer at all is left to the provider, and to the launcher.
+//! A provider is to end the operations on a lost peer with errors, and most do. tcp;ofi_rxm does
+//! not always: what it has not begun to send waits for a new connection, which it tries to make for
+//! ever, and says "try again" to what is sent after it. So a peer with which something is under
+//! way, and nothing has moved for a while, is asked directly where the provider works through
+//! sockets: a connection to its endpoint's port is tried and closed. If nobody listens there any
+//! more, or no way leads there, the peer is lost. A peer that computes and does not look answers
+//! all the same, as its kernel does so for it; a peer whose kernel does not answer at all is left
+//! to the provider, and to the launcher.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -65,7 +67,8 @@ impl PeerInspection {
 }
 
 impl Net {
-    /// Whether anything is under way with anybody: then time must be given to find out that a peer is lost.
+    /// Whether anything is under way with anybody: then time must be given to find out that a peer
+    /// is lost.
     pub(super) fn is_waiting_for_peers(&self) -> bool {
         self.peers.is_any_stuck()
             || self.peers.in_flight() > 0

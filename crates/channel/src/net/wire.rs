@@ -1,7 +1,7 @@
 //! What lies on the wire: the head of a message, and a rank's address as ranks tell it each other.
 //!
-//! A message is a head of [`HEAD`] bytes, the used part of the packet's inline area, and the payload. All numbers are
-//! little-endian.
+//! A message is a head of [`HEAD`] bytes, the used part of the packet's inline area, and the
+//! payload. All numbers are little-endian.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -15,8 +15,9 @@
 //! | 33 | bytes used of the inline area; [`BLANK`]: no packet at all, its arrival is all that counts |
 //! | 34..36 | aux |
 //!
-//! The count is there because a provider keeps messages in order as it matches them to receives, but may report the receives'
-//! ends in another order (tcp;ofi_rxm does so with messages of different lengths).
+//! The count is there because a provider keeps messages in order as it matches them to receives,
+//! but may report the receives' ends in another order (tcp;ofi_rxm does so with messages of
+//! different lengths).
 
 use crate::shm::{INLINE, Packet};
 
@@ -51,8 +52,8 @@ pub fn head_bytes(packet: &Packet) -> usize {
     HEAD + usize::from(packet.inline_len).min(INLINE)
 }
 
-/// Writes the head of `packet`, or of a blank message, to the start of `to`, which must be long enough for it. Returns its
-/// length.
+/// Writes the head of `packet`, or of a blank message, to the start of `to`, which must be long
+/// enough for it. Returns its length.
 pub fn write_head(
     to: &mut [u8],
     cookie: u64,
@@ -81,7 +82,8 @@ pub fn write_head(
     HEAD + inline
 }
 
-/// Reads a message of which all bytes are in `from`. Its payload is what follows the head and the inline bytes.
+/// Reads a message of which all bytes are in `from`. Its payload is what follows the head and the
+/// inline bytes.
 ///
 /// # Errors
 /// When it is of another job, or the lengths that it names are not those of `from`.

@@ -1,8 +1,8 @@
 //! Which process this is, counted in forks: cheaper to ask for than a process number.
 //!
-//! A child has the parent's engines and jobs in its memory but neither its helper thread nor its device, and locks may be
-//! held by a thread that the child does not have. So engines and jobs remember the generation they belong to, and a child
-//! leaves what is older alone.
+//! A child has the parent's engines and jobs in its memory but neither its helper thread nor its
+//! device, and locks may be held by a thread that the child does not have. So engines and jobs
+//! remember the generation they belong to, and a child leaves what is older alone.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,8 +18,9 @@ extern "C" fn child() {
 pub(super) fn generation() -> u32 {
     static WATCH: Once = Once::new();
     WATCH.call_once(|| {
-        // SAFETY: the handler is a function of this library that makes no call: it may run in any child. It fails for lack of
-        // memory only; a child then takes the parent's jobs for its own, as a program without handlers would.
+        // SAFETY: the handler is a function of this library that makes no call: it may run in any
+        // child. It fails for lack of memory only; a child then takes the parent's jobs for its
+        // own, as a program without handlers would.
         unsafe { libc::pthread_atfork(None, None, Some(child)) };
     });
     GENERATION.load(Ordering::Relaxed)

@@ -1,12 +1,14 @@
-//! The helper thread of a process: starts when it is first needed, sleeps when it has nothing to do, and is at work only
-//! while it holds one of the node's [`HelperSlots`](mica_node::helper_slots).
+//! The helper thread of a process: starts when it is first needed, sleeps when it has nothing to
+//! do, and is at work only while it holds one of the node's
+//! [`HelperSlots`](mica_node::helper_slots).
 //!
-//! The queue is a mutex and a condition variable: jobs come at the rate of long messages, and the mutex is held for
-//! moments. The rank takes the token when it wakes the helper and the helper gives it back, under the mutex, when it finds the
-//! queue empty; so a queue that is not empty always has a helper at work on it.
+//! The queue is a mutex and a condition variable: jobs come at the rate of long messages, and the
+//! mutex is held for moments. The rank takes the token when it wakes the helper and the helper
+//! gives it back, under the mutex, when it finds the queue empty; so a queue that is not empty
+//! always has a helper at work on it.
 //!
-//! A process that ends kills the thread wherever it is. A child of a fork has no thread, and perhaps a locked mutex: see
-//! [`Helper::claim`].
+//! A process that ends kills the thread wherever it is. A child of a fork has no thread, and
+//! perhaps a locked mutex: see [`Helper::claim`].
 
 use super::fork;
 use super::job::OffloadJob;
@@ -57,7 +59,8 @@ impl HelperShared {
 }
 
 impl Helper {
-    /// A helper that may work while fewer than `limit` others of the node do. Its thread is not started.
+    /// A helper that may work while fewer than `limit` others of the node do. Its thread is not
+    /// started.
     pub(super) fn new(segment: &'static JobSegment, limit: u32) -> Helper {
         Helper {
             shared: Arc::new(HelperShared {
@@ -76,7 +79,8 @@ impl Helper {
         self.generation == fork::generation()
     }
 
-    /// In a child that was forked since [`new`](Helper::new): leaves the parent's helper alone and makes an own one.
+    /// In a child that was forked since [`new`](Helper::new): leaves the parent's helper alone and
+    /// makes an own one.
     pub(super) fn claim(&mut self) {
         if !self.is_ours() {
             let fresh = Helper::new(self.segment, self.limit);
@@ -89,8 +93,8 @@ impl Helper {
         *self = Helper::new(self.segment, self.limit);
     }
 
-    /// Gives a job to the helper, started if need be with the worker that `worker` makes. False when there is no token for it or
-    /// no thread: the job is not queued then.
+    /// Gives a job to the helper, started if need be with the worker that `worker` makes. False
+    /// when there is no token for it or no thread: the job is not queued then.
     pub(super) fn give<W: Worker>(
         &mut self,
         job: &Arc<OffloadJob>,
@@ -167,8 +171,8 @@ fn serve<W: Worker>(shared: &HelperShared, mut worker: W) {
     }
 }
 
-/// Starts a thread that works for the rank: it blocks all signals and stays away from the cores that ranks are bound to, where
-/// there are others.
+/// Starts a thread that works for the rank: it blocks all signals and stays away from the cores
+/// that ranks are bound to, where there are others.
 ///
 /// # Errors
 /// When there is no thread to be had.
@@ -192,9 +196,11 @@ pub fn spawn_helper(
     })
 }
 
-/// Runs `f` with all signals blocked, so that a thread started there never runs the program's handlers.
+/// Runs `f` with all signals blocked, so that a thread started there never runs the program's
+/// handlers.
 fn with_signals_blocked<R>(f: impl FnOnce() -> R) -> R {
-    // SAFETY: both sets live here; sigfillset and pthread_sigmask only write to them and to the thread's mask.
+    // SAFETY: both sets live here; sigfillset and pthread_sigmask only write to them and to the
+    // thread's mask.
     let old = unsafe {
         let (mut all, mut old) = std::mem::zeroed::<(libc::sigset_t, libc::sigset_t)>();
         libc::sigfillset(&mut all);
@@ -222,8 +228,8 @@ fn helper_mask(segment: &JobSegment) -> Option<CpuSet> {
     free_cpus(&allowed, &ranks)
 }
 
-/// The processors that no rank is bound to. `None` where there is none, as when ranks are not bound: the scheduler then
-/// finds an idle one better than we.
+/// The processors that no rank is bound to. `None` where there is none, as when ranks are not
+/// bound: the scheduler then finds an idle one better than we.
 fn free_cpus(allowed: &CpuSet, ranks: &[CpuSet]) -> Option<CpuSet> {
     let free = CpuSet::from_cpus(
         allowed

@@ -1,5 +1,5 @@
-//! `inline`: no engine at all. The rank copies a chunk at each look, so that a long copy is spread over its calls and
-//! other messages get on in between.
+//! `inline`: no engine at all. The rank copies a chunk at each look, so that a long copy is spread
+//! over its calls and other messages get on in between.
 
 use super::job::OffloadJob;
 use super::{Cookie, CopyEngine, CopyJob, Driver, EngineCapabilities};

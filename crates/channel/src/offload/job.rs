@@ -1,13 +1,15 @@
 //! Copy jobs: what is to be copied, divided in chunks, and how far it is.
 //!
-//! **Memory.** A job reads and writes this process's memory through [`View`]s only, so the promise of
-//! [`Region::user`](crate::memory::Region::user) covers it: the bytes stay valid, and nobody else touches those that are
-//! written, until the operation completes. The operation that started a job is complete when its [`Cookie`](super::Cookie)
-//! says so or is gone, and not before: a job may be touched by another thread or by a device until then. Blocks of our own
-//! are kept alive by the job itself. Source and destination must not overlap.
+//! **Memory.** A job reads and writes this process's memory through [`View`]s only, so the promise
+//! of [`Region::user`](crate::memory::Region::user) covers it: the bytes stay valid, and nobody
+//! else touches those that are written, until the operation completes. The operation that started a
+//! job is complete when its [`Cookie`](super::Cookie) says so or is gone, and not before: a job may
+//! be touched by another thread or by a device until then. Blocks of our own are kept alive by the
+//! job itself. Source and destination must not overlap.
 //!
-//! **Chunks.** Each of `CHUNK` bytes, taken through [`ChunkedJob`] by the helper thread, by the rank that waits, or for the device. A
-//! chunk that fails leaves its error number, abandons what nobody has taken, and settles like any other.
+//! **Chunks.** Each of `CHUNK` bytes, taken through [`ChunkedJob`] by the helper thread, by the
+//! rank that waits, or for the device. A chunk that fails leaves its error number, abandons what
+//! nobody has taken, and settles like any other.
 
 use super::peer::{PeerCopyDirection, PeerMemory};
 use super::{CopyError, fork};
@@ -18,10 +20,12 @@ use std::sync::Arc;
 
 pub use mica_node::chunk_queue::Notify;
 
-/// Bytes of a chunk: some 10 us of copying, so that a look at a job stays short and a helper is never far from the end.
+/// Bytes of a chunk: some 10 us of copying, so that a look at a job stays short and a helper is
+/// never far from the end.
 pub(super) const CHUNK: usize = 128 << 10;
 
-/// Bytes to copy: `icopy` (chai-2009, Table 5.1), `iread` or `iwrite` (Table 5.2), depending on where the two sides lie.
+/// Bytes to copy: `icopy` (chai-2009, Table 5.1), `iread` or `iwrite` (Table 5.2), depending on
+/// where the two sides lie.
 #[derive(Debug, Clone)]
 pub struct CopyJob {
     sides: JobSides,
@@ -46,8 +50,8 @@ enum JobSides {
 }
 
 impl CopyJob {
-    /// Copies the first `bytes` bytes of `from` to `to`, both in this process's address space. A window through which a
-    /// peer's memory is mapped here counts as that.
+    /// Copies the first `bytes` bytes of `from` to `to`, both in this process's address space. A
+    /// window through which a peer's memory is mapped here counts as that.
     ///
     /// # Panics
     /// If one of them is shorter than `bytes`.
@@ -55,7 +59,8 @@ impl CopyJob {
         CopyJob::new(from.len().min(to.len()), bytes, JobSides::Own { from, to })
     }
 
-    /// Copies the first `bytes` bytes of a peer's memory `from` to `to`. If the peer's memory is shorter the job fails.
+    /// Copies the first `bytes` bytes of a peer's memory `from` to `to`. If the peer's memory is
+    /// shorter the job fails.
     ///
     /// # Panics
     /// If `to` is shorter than `bytes`.
@@ -63,7 +68,8 @@ impl CopyJob {
         CopyJob::new(to.len(), bytes, JobSides::Read { from, to })
     }
 
-    /// Copies the first `bytes` bytes of `from` to a peer's memory `to`. If the peer's memory is shorter the job fails.
+    /// Copies the first `bytes` bytes of `from` to a peer's memory `to`. If the peer's memory is
+    /// shorter the job fails.
     ///
     /// # Panics
     /// If `from` is shorter than `bytes`.
@@ -71,7 +77,8 @@ impl CopyJob {
         CopyJob::new(from.len(), bytes, JobSides::Write { from, to })
     }
 
-    /// A job whose sides in this process have `own` bytes. What a peer says of its memory is no invariant of ours.
+    /// A job whose sides in this process have `own` bytes. What a peer says of its memory is no
+    /// invariant of ours.
     fn new(own: usize, bytes: usize, sides: JobSides) -> CopyJob {
         assert!(bytes <= own, "a copy of {bytes} bytes of a view of {own}");
         CopyJob { sides, bytes }
@@ -104,8 +111,8 @@ impl CopyJob {
         }
     }
 
-    /// The first stretch of `part` that is contiguous on both sides: source and destination address, and length. `None`
-    /// unless both sides are own memory.
+    /// The first stretch of `part` that is contiguous on both sides: source and destination
+    /// address, and length. `None` unless both sides are own memory.
     pub(super) fn stretch(&self, part: Range<usize>) -> Option<(usize, usize, usize)> {
         let JobSides::Own { from, to } = &self.sides else {
             return None;
@@ -119,7 +126,8 @@ impl CopyJob {
 /// Copies `bytes` bytes from position `at` on between two messages in this address space.
 fn copy_own(from: &View, to: &View, at: usize, bytes: usize) {
     match (from.as_contiguous(), to.as_contiguous()) {
-        // SAFETY: the destination promises `at + bytes` bytes, disjoint from the source's by the job's contract.
+        // SAFETY: the destination promises `at + bytes` bytes, disjoint from the source's by the
+        // job's contract.
         (_, Some((address, _))) => unsafe {
             let target = std::ptr::with_exposed_provenance_mut::<u8>(address);
             from.pack_into(at, target.wrapping_add(at), bytes);
@@ -134,7 +142,8 @@ fn copy_own(from: &View, to: &View, at: usize, bytes: usize) {
             for run in from.runs(at) {
                 let len = run.len.min(bytes - done);
                 let source = std::ptr::with_exposed_provenance(run.address);
-                // SAFETY: the run's bytes are promised by `from`, and disjoint from the destination's.
+                // SAFETY: the run's bytes are promised by `from`, and disjoint from the
+                // destination's.
                 unsafe { to.unpack_from(at + done, source, len) };
                 done += len;
                 if done == bytes {
@@ -185,7 +194,8 @@ impl OffloadJob {
         self.chunks.has_unclaimed()
     }
 
-    /// True when the job needs no more bytes: it failed, or nobody wants it. A chunk may then be settled undone.
+    /// True when the job needs no more bytes: it failed, or nobody wants it. A chunk may then be
+    /// settled undone.
     pub(super) fn is_stopped(&self) -> bool {
         self.chunks.is_stopped()
     }
@@ -235,7 +245,8 @@ impl OffloadJob {
         }))
     }
 
-    /// False in a child that was forked after the job was started: its threads and devices are the parent's.
+    /// False in a child that was forked after the job was started: its threads and devices are the
+    /// parent's.
     pub(super) fn is_ours(&self) -> bool {
         self.generation == fork::generation()
     }

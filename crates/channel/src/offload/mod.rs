@@ -1,4 +1,5 @@
-//! Copy engines: who does the copying of long messages while the program computes (chai-2009, chapter 5).
+//! Copy engines: who does the copying of long messages while the program computes (chai-2009,
+//! chapter 5).
 //!
 //! | the paper | here | who copies |
 //! |---|---|---|
@@ -16,11 +17,12 @@
 //! | `ioat_check_copy`, `ioat_check` | [`Cookie::check`] |
 //! | `ioat_wait_copy`, `ioat_wait` | [`Cookie::wait`] |
 //!
-//! Three promises hold for every engine. A job is reported done only when all its bytes are in place and visible to the
-//! caller. It touches no memory after its cookie has reported the end or is gone: dropping a cookie stops the job, and waits
-//! for the chunks under way. And an engine that cannot do a job in its own manner (no token for a helper, no page for
-//! the device, memory that the device does not reach) has it copied by the CPU rather than refuse it. What fails is only what the kernel
-//! refuses: the caller then takes another way for the whole message.
+//! Three promises hold for every engine. A job is reported done only when all its bytes are in
+//! place and visible to the caller. It touches no memory after its cookie has reported the end or
+//! is gone: dropping a cookie stops the job, and waits for the chunks under way. And an engine that
+//! cannot do a job in its own manner (no token for a helper, no page for the device, memory that
+//! the device does not reach) has it copied by the CPU rather than refuse it. What fails is only
+//! what the kernel refuses: the caller then takes another way for the whole message.
 
 mod dsa;
 mod fork;
@@ -50,9 +52,11 @@ bitflags::bitflags! {
     /// What a copy engine does in its own manner; the CPU of the caller does the rest.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct EngineCapabilities: u32 {
-        /// Copies between places of this address space: own buffers, and windows through which a peer's memory is mapped.
+        /// Copies between places of this address space: own buffers, and windows through which a
+        /// peer's memory is mapped.
         const OWN_MEMORY = 1;
-        /// Reads and writes a peer's memory by cross memory attach. A device cannot: it works in one address space.
+        /// Reads and writes a peer's memory by cross memory attach. A device cannot: it works in
+        /// one address space.
         const PEER_MEMORY = 1 << 1;
         /// Goes on while the caller computes, and tells when it is through ([`Setup::notify`]).
         const SELF_DRIVEN = 1 << 2;
@@ -121,8 +125,9 @@ pub trait CopyEngine: Send + std::fmt::Debug {
         self.start(job).wait()
     }
 
-    /// Ends the helper thread, if there is one, after its jobs, and so gives its token back to the node. To be called when the
-    /// rank stops communicating: other ranks may go on, and want a helper. The engine may be used again.
+    /// Ends the helper thread, if there is one, after its jobs, and so gives its token back to the
+    /// node. To be called when the rank stops communicating: other ranks may go on, and want a
+    /// helper. The engine may be used again.
     fn close(&mut self) {}
 }
 
@@ -131,16 +136,17 @@ trait Driver: Send + Sync + std::fmt::Debug {
     /// Does a bounded piece of work, if the job would not get on otherwise.
     fn look(&self, job: &Arc<OffloadJob>);
 
-    /// Does a bounded piece of work on behalf of an owner who has nothing else to do. False if there was none: the rest is
-    /// with somebody who finishes it without the owner.
+    /// Does a bounded piece of work on behalf of an owner who has nothing else to do. False if
+    /// there was none: the rest is with somebody who finishes it without the owner.
     fn assist(&self, job: &Arc<OffloadJob>) -> bool;
 
     /// True if the job gets on, and its end is told, without the owner's looks.
     fn is_self_driven(&self, job: &OffloadJob) -> bool;
 }
 
-/// A started job. Whoever has it owns the job: dropping it stops the job where it is, and blocks until the chunks that
-/// are being copied at that moment (at most a few, of some 10 us each) are through.
+/// A started job. Whoever has it owns the job: dropping it stops the job where it is, and blocks
+/// until the chunks that are being copied at that moment (at most a few, of some 10 us each) are
+/// through.
 #[derive(Debug)]
 pub struct Cookie {
     job: Arc<OffloadJob>,
@@ -152,8 +158,8 @@ impl Cookie {
         Cookie { job, driver }
     }
 
-    /// Looks how far the job is. Never blocks; where nobody else drives the job, copies one chunk (128 KiB) or feeds the
-    /// device.
+    /// Looks how far the job is. Never blocks; where nobody else drives the job, copies one chunk
+    /// (128 KiB) or feeds the device.
     pub fn check(&self) -> JobProgress {
         if !self.job.is_ours() {
             return self.forked();
@@ -164,7 +170,8 @@ impl Cookie {
         self.progress()
     }
 
-    /// As [`check`](Cookie::check), for a caller who has nothing else to do: takes a chunk off the helper's hands and copies it.
+    /// As [`check`](Cookie::check), for a caller who has nothing else to do: takes a chunk off the
+    /// helper's hands and copies it.
     pub fn assist(&self) -> JobProgress {
         if !self.job.is_ours() {
             return self.forked();
@@ -178,7 +185,8 @@ impl Cookie {
     /// Waits for the end of the job, taking part in it; sleeps when only others' chunks are left.
     ///
     /// # Errors
-    /// When the kernel refused to copy, or the job belongs to a process that this one was forked from.
+    /// When the kernel refused to copy, or the job belongs to a process that this one was forked
+    /// from.
     pub fn wait(self) -> Result<(), CopyError> {
         loop {
             if !self.job.is_ours() {
@@ -197,9 +205,10 @@ impl Cookie {
         }
     }
 
-    /// True if the job needs no looks: it goes on, and [`Setup::notify`] is called at its end, while the caller computes or
-    /// sleeps. Otherwise a caller who has nothing else to do must keep calling [`check`](Cookie::check) or
-    /// [`assist`](Cookie::assist) instead of parking. Does not change from true to false.
+    /// True if the job needs no looks: it goes on, and [`Setup::notify`] is called at its end,
+    /// while the caller computes or sleeps. Otherwise a caller who has nothing else to do must keep
+    /// calling [`check`](Cookie::check) or [`assist`](Cookie::assist) instead of parking. Does not
+    /// change from true to false.
     pub fn is_self_driven(&self) -> bool {
         self.job.is_ours() && (self.job.is_settled() || self.driver.is_self_driven(&self.job))
     }
@@ -232,7 +241,8 @@ impl Cookie {
 impl Drop for Cookie {
     fn drop(&mut self) {
         if !self.job.is_ours() {
-            // The driver is the parent's: its end must not be brought about here, where it may be the last reference.
+            // The driver is the parent's: its end must not be brought about here, where it may be
+            // the last reference.
             std::mem::forget(Arc::clone(&self.driver));
             return;
         }

@@ -1,8 +1,10 @@
-//! Memory of a peer process, reached by cross memory attach: `process_vm_readv` and `process_vm_writev`.
+//! Memory of a peer process, reached by cross memory attach: `process_vm_readv` and
+//! `process_vm_writev`.
 //!
-//! The kernel checks every address, so this needs no promise about the peer's memory: what cannot be reached is an
-//! error number. Whether the kernel allows it at all, and whether a process number means the same process on both sides,
-//! is found out once for each peer by the direct channel's probe; a job should be made for peers that passed it.
+//! The kernel checks every address, so this needs no promise about the peer's memory: what cannot
+//! be reached is an error number. Whether the kernel allows it at all, and whether a process number
+//! means the same process on both sides, is found out once for each peer by the direct channel's
+//! probe; a job should be made for peers that passed it.
 
 use crate::memory::ByteRun;
 
@@ -55,8 +57,8 @@ impl PeerMemory {
         }
     }
 
-    /// The runs that the `count` entries at `table` of process `pid` list, each an address and a length of 64 bits. Reads
-    /// the list, which blocks while the kernel copies it.
+    /// The runs that the `count` entries at `table` of process `pid` list, each an address and a
+    /// length of 64 bits. Reads the list, which blocks while the kernel copies it.
     ///
     /// # Errors
     /// The error number of `process_vm_readv`.
@@ -101,7 +103,8 @@ impl PeerMemory {
 
     /// The stretches from `position` on.
     fn runs(&self, position: usize) -> impl Iterator<Item = ByteRun> + '_ {
-        // The last run that starts at or before the position holds it; runs of no bytes are skipped.
+        // The last run that starts at or before the position holds it; runs of no bytes are
+        // skipped.
         let first = self.starts.partition_point(|&start| start <= position);
         let first = first.saturating_sub(1);
         self.runs[first..]
@@ -121,8 +124,8 @@ impl PeerMemory {
             })
     }
 
-    /// Moves the `bytes` bytes of the message from `position` on between the peer and the stretches `own` of this process,
-    /// which must be readable, or writable if the bytes come from the peer.
+    /// Moves the `bytes` bytes of the message from `position` on between the peer and the stretches
+    /// `own` of this process, which must be readable, or writable if the bytes come from the peer.
     ///
     /// # Errors
     /// The error number of the call; some of the bytes may have been moved.
@@ -142,7 +145,8 @@ impl PeerMemory {
             own.fill();
             peer.fill();
             if own.vector.is_empty() || peer.vector.is_empty() {
-                // One side lists fewer bytes than the job has: nothing that a correct peer produces.
+                // One side lists fewer bytes than the job has: nothing that a correct peer
+                // produces.
                 return Err(libc::EINVAL);
             }
             let moved = self.call(direction, &own.vector, &peer.vector)?;
@@ -163,8 +167,8 @@ impl PeerMemory {
         let pid = self.pid as libc::pid_t;
         let (own_count, peer_count) = (own.len() as libc::c_ulong, peer.len() as libc::c_ulong);
         loop {
-            // SAFETY: the own pieces are readable, or writable if the bytes come from the peer (they come from a job's view or an
-            // exclusive buffer); the kernel checks the peer's.
+            // SAFETY: the own pieces are readable, or writable if the bytes come from the peer
+            // (they come from a job's view or an exclusive buffer); the kernel checks the peer's.
             let n = unsafe {
                 match direction {
                     PeerCopyDirection::FromPeer => libc::process_vm_readv(

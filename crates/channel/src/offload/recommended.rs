@@ -35,9 +35,10 @@ impl EngineFacts {
     }
 }
 
-/// The engine for `request`, the text of `MICA_COPY_ENGINE`, and how many helpers may be at work on the node at once.
-/// `auto` takes the device if there is one, a helper thread if there is a core for it, and nothing otherwise. Who asks
-/// for a thread gets at least one. `None` if the text names no engine.
+/// The engine for `request`, the text of `MICA_COPY_ENGINE`, and how many helpers may be at work on
+/// the node at once. `auto` takes the device if there is one, a helper thread if there is a core
+/// for it, and nothing otherwise. Who asks for a thread gets at least one. `None` if the text names
+/// no engine.
 pub fn recommended(request: &str, facts: &EngineFacts) -> Option<(EngineKind, u32)> {
     let kind = match request {
         "auto" if facts.dsa => EngineKind::Dsa,
@@ -63,8 +64,8 @@ pub struct Setup {
     pub segment: &'static JobSegment,
     /// Helpers that may be at work on the node at once; 0 for none.
     pub helpers: u32,
-    /// Called by the helper when a job is over: to wake the rank where it sleeps. Must not block, and must not use the engine or a
-    /// cookie.
+    /// Called by the helper when a job is over: to wake the rank where it sleeps. Must not block,
+    /// and must not use the engine or a cookie.
     pub notify: Option<Notify>,
 }
 
@@ -76,8 +77,8 @@ impl std::fmt::Debug for Setup {
     }
 }
 
-/// Opens the engine that `request`, the text of `MICA_COPY_ENGINE`, asks for. For `auto` the device is looked for here, and what
-/// cannot be opened is not used.
+/// Opens the engine that `request`, the text of `MICA_COPY_ENGINE`, asks for. For `auto` the device
+/// is looked for here, and what cannot be opened is not used.
 ///
 /// # Errors
 /// When a device was asked for by name and there is none that can be used, with the reason.

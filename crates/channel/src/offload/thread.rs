@@ -1,4 +1,5 @@
-//! `thread` (MCNI of chai-2009, 5.1.3): a helper thread copies, and the rank that waits copies along.
+//! `thread` (MCNI of chai-2009, 5.1.3): a helper thread copies, and the rank that waits copies
+//! along.
 
 use super::helper::{Helper, Worker};
 use super::inline::ByCaller;

@@ -1,17 +1,19 @@
 //! The shared-memory channel, in the two designs of chai-2009, chapter 3.
 //!
-//! - [`advanced`]: rings for short messages, cells of the sender's pool for longer ones, doorbells to find who has
-//!   sent (3.2). The one to use.
+//! - [`advanced`]: rings for short messages, cells of the sender's pool for longer ones, doorbells
+//!   to find who has sent (3.2). The one to use.
 //! - [`basic`]: one large FIFO for each pair (3.1), to compare with (`MICA_SHM=basic`).
 //!
-//! Where they are mixed (`MICA_SHM=mixed`), ranks of the same parity talk through FIFOs and all others through rings: two
-//! channels to be polled, as of chapter 7.
+//! Where they are mixed (`MICA_SHM=mixed`), ranks of the same parity talk through FIFOs and all
+//! others through rings: two channels to be polled, as of chapter 7.
 //!
-//! The launcher chooses for the whole job and says so in the segment. A rank asks the advanced design first; for a peer who
-//! has a FIFO it never has an outlet or an inlet, and the branch that otherwise opens the first one, or finds that there is
-//! none, leads to the FIFOs. So that there is a choice costs the advanced design nothing.
+//! The launcher chooses for the whole job and says so in the segment. A rank asks the advanced
+//! design first; for a peer who has a FIFO it never has an outlet or an inlet, and the branch that
+//! otherwise opens the first one, or finds that there is none, leads to the FIFOs. So that there is
+//! a choice costs the advanced design nothing.
 //!
-//! Both carry packets in order from one rank to another, and wake a parked peer after each step that may unblock it.
+//! Both carry packets in order from one rank to another, and wake a parked peer after each step
+//! that may unblock it.
 
 mod advanced;
 mod basic;
@@ -67,8 +69,8 @@ impl Channel for Shm {
 }
 
 impl Shm {
-    /// The channel of rank `me`, who has [claimed](JobSegment::claim) it, in the segment's design. It reaches the others of the
-    /// node, or nobody if it is not `on`.
+    /// The channel of rank `me`, who has [claimed](JobSegment::claim) it, in the segment's design.
+    /// It reaches the others of the node, or nobody if it is not `on`.
     ///
     /// # Errors
     /// Under the basic design, when the FIFOs to the other ranks cannot get their memory.
@@ -116,22 +118,24 @@ impl Shm {
             .filter(|basic| basic.has_outlet(peer))
     }
 
-    /// Where there is a FIFO to `peer`, the largest payload of a packet: what fits it. `None` under the advanced design, where
-    /// it is [`PAYLOAD_MAX`] and longer messages go through cells.
+    /// Where there is a FIFO to `peer`, the largest payload of a packet: what fits it. `None` under
+    /// the advanced design, where it is [`PAYLOAD_MAX`] and longer messages go through cells.
     pub fn fifo_payload_max(&self, peer: u32) -> Option<usize> {
         let basic = self.basic.as_ref()?;
         basic.has_outlet(peer).then(|| basic.payload_max())
     }
 
-    /// Where there is a FIFO to `peer`, how many bytes of a long message go into one packet: as many as a cell holds, so that
-    /// the two designs differ in where the bytes lie and not in how they are cut. `None` under the advanced design.
+    /// Where there is a FIFO to `peer`, how many bytes of a long message go into one packet: as
+    /// many as a cell holds, so that the two designs differ in where the bytes lie and not in how
+    /// they are cut. `None` under the advanced design.
     pub fn chunk_bytes(&self, peer: u32) -> Option<usize> {
         self.fifo_payload_max(peer)
             .map(|max| max.min(self.cell_bytes()))
     }
 
-    /// Sends a packet whose payload is all of `view`, at most [`INLINE`] bytes. False when there is no room: try again
-    /// after the receiver has made progress. `None` when `peer` is not [reached](Shm::reaches).
+    /// Sends a packet whose payload is all of `view`, at most [`INLINE`] bytes. False when there is
+    /// no room: try again after the receiver has made progress. `None` when `peer` is not
+    /// [reached](Shm::reaches).
     ///
     /// # Errors
     /// When the first message to `peer` cannot get its memory.
@@ -171,8 +175,9 @@ impl Shm {
     }
 
     /// Sends `packet`; its `payload` bytes, at most [`PAYLOAD_MAX`] (through a FIFO
-    /// [`Shm::fifo_payload_max`]), are those of `view` from the start on. False when there is no room, or it is a message,
-    /// with a view, and `peer` [holds messages back](Shm::hold); `None` when `peer` is not [reached](Shm::reaches).
+    /// [`Shm::fifo_payload_max`]), are those of `view` from the start on. False when there is no
+    /// room, or it is a message, with a view, and `peer` [holds messages back](Shm::hold); `None`
+    /// when `peer` is not [reached](Shm::reaches).
     ///
     /// # Errors
     /// When the first message to `peer` cannot get its memory.
@@ -208,8 +213,8 @@ impl Shm {
         self.advanced.send(peer, packet, view).map(Some)
     }
 
-    /// Sends `packet` with `payload` bytes of `view` from `position` on, through the FIFO to `peer`. False when there is no
-    /// room.
+    /// Sends `packet` with `payload` bytes of `view` from `position` on, through the FIFO to
+    /// `peer`. False when there is no room.
     ///
     /// # Panics
     /// If there is none: [cells](Shm::load_cell) carry the parts of a message then.
@@ -218,8 +223,8 @@ impl Shm {
         basic.send(peer, packet, Some(view), position)
     }
 
-    /// True when a packet with `payload` bytes beside its head can be sent to `peer` now, unless it is a message that `peer`
-    /// [holds back](Shm::is_held).
+    /// True when a packet with `payload` bytes beside its head can be sent to `peer` now, unless it
+    /// is a message that `peer` [holds back](Shm::is_held).
     #[inline]
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
         match self.fifo_to(peer) {
@@ -228,8 +233,9 @@ impl Shm {
         }
     }
 
-    /// Holds the messages of `source`, who has sent some, back, or not any more: what it has in its ring or FIFO comes still,
-    /// then only packets that are not messages. False when `source` is not reached by this channel.
+    /// Holds the messages of `source`, who has sent some, back, or not any more: what it has in its
+    /// ring or FIFO comes still, then only packets that are not messages. False when `source` is
+    /// not reached by this channel.
     pub fn hold(&mut self, source: u32, on: bool) -> bool {
         let basic = self.basic.as_ref();
         self.advanced.hold(source, on) || basic.is_some_and(|basic| basic.hold(source, on))
@@ -243,7 +249,8 @@ impl Shm {
         }
     }
 
-    /// True when [`Shm::load_cell`] would find a cell for `receiver`; always if it has a FIFO and needs none.
+    /// True when [`Shm::load_cell`] would find a cell for `receiver`; always if it has a FIFO and
+    /// needs none.
     pub fn has_cell(&mut self, receiver: u32) -> bool {
         self.fifo_to(receiver).is_some() || self.advanced.has_cell(receiver)
     }
@@ -262,15 +269,15 @@ impl Shm {
         self.basic.as_ref()?.peek_from(source)
     }
 
-    /// Gives the next sender its turn: to be called after some packets of one, so that a flood does not hold up the others.
-    /// (The basic design changes turns with every packet.)
+    /// Gives the next sender its turn: to be called after some packets of one, so that a flood does
+    /// not hold up the others. (The basic design changes turns with every packet.)
     #[inline]
     pub fn next_turn(&mut self) {
         self.advanced.next_turn();
     }
 
-    /// The next packet that came through a ring: of the sender whose turn it is, or of the next one who has something. Also
-    /// hears who has knocked, for rings and FIFOs.
+    /// The next packet that came through a ring: of the sender whose turn it is, or of the next one
+    /// who has something. Also hears who has knocked, for rings and FIFOs.
     #[inline]
     pub fn peek(&mut self) -> Option<(u32, Packet)> {
         if self.knocks.is_heard() {
@@ -285,14 +292,16 @@ impl Shm {
         self.basic.is_some()
     }
 
-    /// The FIFOs of those who have knocked and were heard by [`Shm::peek`]; `None` under the advanced design.
+    /// The FIFOs of those who have knocked and were heard by [`Shm::peek`]; `None` under the
+    /// advanced design.
     pub fn fifos(&mut self) -> Option<&mut dyn PacketSource> {
         self.basic
             .as_deref_mut()
             .map(|basic| basic as &mut dyn PacketSource)
     }
 
-    /// True when a look at the rings or at the FIFOs would find something. For the last look before parking.
+    /// True when a look at the rings or at the FIFOs would find something. For the last look before
+    /// parking.
     pub fn has_arrivals(&mut self) -> bool {
         self.knocks.is_heard()
             || self.advanced.has_arrivals()
@@ -311,8 +320,8 @@ impl Shm {
         });
     }
 
-    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from `position` on; as many as the
-    /// view has room for. Returns how many.
+    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from
+    /// `position` on; as many as the view has room for. Returns how many.
     #[inline]
     pub fn read_payload(
         &self,
@@ -346,8 +355,9 @@ impl Shm {
         self.basic.as_ref().expect("a packet came by some way")
     }
 
-    /// Takes a free cell for `receiver` and loads it with the bytes of `view` from `position` on. Returns the cell and how
-    /// many bytes it holds; `None` when no cell is free. Not for a receiver who has a FIFO.
+    /// Takes a free cell for `receiver` and loads it with the bytes of `view` from `position` on.
+    /// Returns the cell and how many bytes it holds; `None` when no cell is free. Not for a
+    /// receiver who has a FIFO.
     ///
     /// # Errors
     /// When the pool cannot get its memory.
@@ -361,8 +371,8 @@ impl Shm {
         self.advanced.load_cell(receiver, view, position)
     }
 
-    /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as it has room, and gives
-    /// the cell back. Not for a source that has a FIFO.
+    /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as it
+    /// has room, and gives the cell back. Not for a source that has a FIFO.
     pub fn unload_cell(&self, source: u32, cell: u16, bytes: usize, view: &View, position: usize) {
         self.advanced
             .unload_cell(source, cell, bytes, view, position);

@@ -1,4 +1,5 @@
-//! Buffers of malloc, and what a program may do with them while they are migrated: the default (`MICA_MAPPED=auto`).
+//! Buffers of malloc, and what a program may do with them while they are migrated: the default
+//! (`MICA_MAPPED=auto`).
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -116,8 +117,8 @@ fn blocks() {
     peer.end();
 }
 
-/// The first part of a block and a longer one are in slots of their own; then the program uses the whole block. Answers how
-/// many bytes at its beginning are out of reach.
+/// The first part of a block and a longer one are in slots of their own; then the program uses the
+/// whole block. Answers how many bytes at its beginning are out of reach.
 fn unite(beside_a_thread: bool) -> usize {
     let segment = job(2);
     let mut direct = auto_owner(segment);
@@ -145,7 +146,8 @@ fn united() {
     assert_eq!(unite(false), 0);
 }
 
-/// Another thread might write to what is before a buffer on its first page, so that page stays in the other slot.
+/// Another thread might write to what is before a buffer on its first page, so that page stays in
+/// the other slot.
 fn united_beside_threads() {
     let out_of_reach = unite(true);
     assert!((1..PAGE).contains(&out_of_reach), "{out_of_reach} bytes");
@@ -154,7 +156,8 @@ fn united_beside_threads() {
 fn statics() {
     #[repr(align(4096))]
     struct Pages([u8; MIB]);
-    /// On pages of its own: the library itself is in this program, and its own data are not to be moved.
+    /// On pages of its own: the library itself is in this program, and its own data are not to be
+    /// moved.
     static mut ARRAY: Pages = Pages([0; MIB]);
     let segment = job(2);
     let mut direct = auto_owner(segment);
@@ -507,7 +510,8 @@ fn second_block() {
     for round in 0..4u8 {
         let block = Memory::malloc(100 * MIB);
         block.fill(round);
-        // What was freed has been given back before this one is migrated, without waiting for the helper.
+        // What was freed has been given back before this one is migrated, without waiting for the
+        // helper.
         drop(expose_moved(&mut direct, block));
         assert!(file_bytes(segment) <= empty + 101 * MIB, "round {round}");
         block.check(round);
@@ -542,7 +546,8 @@ fn rounds() {
         block.part(0, MIB).check(round as u8);
         block.free();
     }
-    // What malloc keeps for itself (up to 44 MiB, twice the largest block that was freed, as it does without us) is all.
+    // What malloc keeps for itself (up to 44 MiB, twice the largest block that was freed, as it
+    // does without us) is all.
     wait_until("but for malloc's own", || {
         let kept = direct.usage().unwrap().bytes;
         kept <= 45 * MIB && file_bytes(segment) <= empty + kept

@@ -1,4 +1,5 @@
-//! What every back end does alike: peers read what the owner wrote and the owner what peers wrote, and nothing else changes.
+//! What every back end does alike: peers read what the owner wrote and the owner what peers wrote,
+//! and nothing else changes.
 
 use std::sync::Arc;
 

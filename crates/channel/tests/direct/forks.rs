@@ -77,7 +77,8 @@ fn parent_goes_on() {
     drop(expose_moved(&mut direct, memory));
     for _ in 0..3 {
         let child = start(|| memory.check(1), 30);
-        // The child copies from the start: had `fork` returned before it was done, it would find this.
+        // The child copies from the start: had `fork` returned before it was done, it would find
+        // this.
         memory.set(memory.len - 1, 99);
         let result = finish(child);
         memory.set(memory.len - 1, pattern(1, memory.len - 1));
@@ -95,7 +96,8 @@ fn threads() {
     drop(expose_moved(&mut direct, counter));
     let stop = AtomicBool::new(false);
     std::thread::scope(|s| {
-        // One thread goes on writing to moved memory, another one goes on exposing, while a third forks.
+        // One thread goes on writing to moved memory, another one goes on exposing, while a third
+        // forks.
         let writer = s.spawn(|| {
             let mut value = 0u8;
             while !stop.load(Ordering::Relaxed) {
@@ -166,8 +168,8 @@ fn busy() {
     peer.end();
 }
 
-/// Blocks of the main heap share pages with what the library itself, and other handlers, have allocated: what a child does there
-/// before it has its copies must not be seen by its parent.
+/// Blocks of the main heap share pages with what the library itself, and other handlers, have
+/// allocated: what a child does there before it has its copies must not be seen by its parent.
 fn shared_heap() {
     let segment = job(1);
     let mut direct = owner(segment);

@@ -152,7 +152,8 @@ pub fn unseen_mremap() -> Mremap {
     })
 }
 
-/// Memory of the test's own, from `mmap`; by raw addresses, since it is shared, moved, and taken away.
+/// Memory of the test's own, from `mmap`; by raw addresses, since it is shared, moved, and taken
+/// away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
     pub at: usize,
@@ -426,7 +427,8 @@ fn serve(mut direct: Direct, mut wire: UnixStream) {
     }
 }
 
-/// Copies all of rank 0's buffer to or from `view`: by window what can be, in two pieces, the rest by CMA.
+/// Copies all of rank 0's buffer to or from `view`: by window what can be, in two pieces, the rest
+/// by CMA.
 fn transfer(
     direct: &mut Direct,
     is_load: bool,

@@ -1,4 +1,5 @@
-//! What programs do with their memory while it is moved: reuse, free, replace, enlarge, overlap, share between threads.
+//! What programs do with their memory while it is moved: reuse, free, replace, enlarge, overlap,
+//! share between threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -223,7 +224,8 @@ fn vacated() {
     let buffer = Memory::map(4 * PAGE);
     buffer.fill(1);
     drop(expose_moved(&mut direct, buffer));
-    // The upper half goes elsewhere, and fresh memory takes its place: the file behind it is still in use.
+    // The upper half goes elsewhere, and fresh memory takes its place: the file behind it is still
+    // in use.
     let elsewhere = Memory::map(2 * PAGE);
     let upper = buffer.part(2 * PAGE, 2 * PAGE).remap_to(elsewhere.at);
     upper.fill(5);

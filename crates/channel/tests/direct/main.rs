@@ -1,8 +1,8 @@
-//! The direct channel between processes: buffers that are moved to the job segment (`mapped`), attached (`xpmem`, by a mock
-//! of the module), or copied by the kernel (`cma`).
+//! The direct channel between processes: buffers that are moved to the job segment (`mapped`),
+//! attached (`xpmem`, by a mock of the module), or copied by the kernel (`cma`).
 //!
-//! Every scenario runs in a process of its own, with one thread unless it makes more, so that it can fork, count its threads, and
-//! set limits. Arguments are filters on names.
+//! Every scenario runs in a process of its own, with one thread unless it makes more, so that it
+//! can fork, count its threads, and set limits. Arguments are filters on names.
 
 mod blocks;
 mod conformance;

@@ -1,4 +1,5 @@
-//! What the XPMEM module does, by a shared file: memory that is to be attached lies in one mapping made before the processes part.
+//! What the XPMEM module does, by a shared file: memory that is to be attached lies in one mapping
+//! made before the processes part.
 
 use std::collections::HashMap;
 use std::io;
@@ -57,8 +58,8 @@ fn invalid() -> io::Error {
     io::Error::from_raw_os_error(libc::EINVAL)
 }
 
-// SAFETY: what is attached is mapped shared, readable and writable, where the shared memory is; elsewhere it faults, as the
-// module's attachments do.
+// SAFETY: what is attached is mapped shared, readable and writable, where the shared memory is;
+// elsewhere it faults, as the module's attachments do.
 unsafe impl XpmemDevice for Mock {
     fn make(&self) -> io::Result<i64> {
         Ok(SEGMENT)

@@ -1,4 +1,5 @@
-//! Ranks that all run the same code, each in a process of its own, and meet at barriers: what collectives do.
+//! Ranks that all run the same code, each in a process of its own, and meet at barriers: what
+//! collectives do.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -102,7 +103,8 @@ impl Rank {
 
     /// Returns once all ranks have come here so many times.
     pub fn barrier(&self) {
-        // SYNC board: synchronizes with the other ranks' arrivals, so that what they stored before is seen after.
+        // SYNC board: synchronizes with the other ranks' arrivals, so that what they stored before
+        // is seen after.
         self.board.arrived.fetch_add(1, Ordering::AcqRel);
         self.passed.set(self.passed.get() + 1);
         let all = self.passed.get() * u64::from(self.ranks);

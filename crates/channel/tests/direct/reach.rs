@@ -67,7 +67,8 @@ fn own(len: usize) -> (Region, View) {
     (block, view)
 }
 
-/// Room for at least `len` bytes of a message that lie in pieces of 3 bytes, 5 apart, the last ones first.
+/// Room for at least `len` bytes of a message that lie in pieces of 3 bytes, 5 apart, the last ones
+/// first.
 fn scattered(len: usize) -> View {
     let byte = TypeLayout::basic(1, 1).expect("a byte");
     let count = len.div_ceil(3).max(1);

@@ -200,7 +200,8 @@ fn lent() {
     let exposed = expose_moved(&mut direct, other);
     other.fill(2);
     assert_eq!(peer.check(&exposed, other, 2), other.len);
-    // The other way round: what lies beside a buffer in use comes to its slot while a peer writes there.
+    // The other way round: what lies beside a buffer in use comes to its slot while a peer writes
+    // there.
     let exposed_too = expose_moved(&mut direct, receiving);
     peer.fill(&exposed, other, 3);
     peer.fill(&exposed_too, receiving, 4);
@@ -242,7 +243,8 @@ fn ends_stay() {
     });
     let reach = exposed.exposure().reachable(buffer.len);
     assert!(reach.start > 0 && reach.end < buffer.len);
-    // The kernel counts a thread for a moment after it has been joined. The one that gives memory back stays.
+    // The kernel counts a thread for a moment after it has been joined. The one that gives memory
+    // back stays.
     while !std::fs::read_to_string("/proc/self/status")
         .unwrap()
         .contains("Threads:\t2\n")

@@ -1,4 +1,5 @@
-//! What goes wrong: peers that die, bytes that are not ours, libraries and providers that are not there.
+//! What goes wrong: peers that die, bytes that are not ours, libraries and providers that are not
+//! there.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};

@@ -28,7 +28,8 @@ pub fn options(provider: &str) -> NetOptions {
     }
 }
 
-/// The provider that works on sockets without ofi_rxm: `net` in libfabric 1.16 and 1.17, `tcp` later.
+/// The provider that works on sockets without ofi_rxm: `net` in libfabric 1.16 and 1.17, `tcp`
+/// later.
 pub fn native() -> &'static str {
     let has_net = |offers: ProviderOffers| offers.offers.iter().any(|(o, _)| o.provider == "net");
     match Net::offers(&options("net")) {

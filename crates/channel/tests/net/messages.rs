@@ -6,7 +6,8 @@ use super::kit::*;
 use mica_channel::net::Net;
 use mica_channel::{Capabilities, Channel, PacketSource};
 
-/// Sizes around every limit that there is: of inline areas, of what the provider copies, of its own buffers, of ours.
+/// Sizes around every limit that there is: of inline areas, of what the provider copies, of its own
+/// buffers, of ours.
 fn size(number: u64, most: usize) -> usize {
     let special = [
         0, 1, 7, 8, 28, 64, 255, 256, 4096, 16_000, 16_384, 16_400, 40_000, most,

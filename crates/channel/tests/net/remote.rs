@@ -201,7 +201,8 @@ fn atomic_operations_lose_nothing() {
     assert!(nets[0].capabilities().contains(ATOMICS), "ofi_rxm has them");
     let (memory, region) = window(&mut nets[2], 4096);
     let word = |index: usize| {
-        // SAFETY: aligned words of a block that lives on; the library works on them by atomic instructions or this thread.
+        // SAFETY: aligned words of a block that lives on; the library works on them by atomic
+        // instructions or this thread.
         unsafe { &*std::ptr::with_exposed_provenance::<AtomicU64>(memory.address() + 8 * index) }
     };
     let mut sums = Vec::new();
@@ -347,7 +348,8 @@ fn a_flush_ends_after_all_that_was_started_before_it() {
     assert!(bytes.chunks(1 << 16).all(|chunk| chunk == wanted));
 }
 
-/// The native provider has no atomic operations, and that of 1.17 has capability bits that say otherwise.
+/// The native provider has no atomic operations, and that of 1.17 has capability bits that say
+/// otherwise.
 #[test]
 fn what_the_provider_lacks_is_an_error_that_says_so() {
     let Some(mut nets) = job_with(2, &options(native())) else {

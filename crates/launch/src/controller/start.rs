@@ -1,4 +1,5 @@
-//! From remote shells to agents that know what to run: nothing is started before all of them have come in.
+//! From remote shells to agents that know what to run: nothing is started before all of them have
+//! come in.
 
 use mica_node::topology::SYNTHETIC_VARIABLE;
 
@@ -105,8 +106,9 @@ impl Controller<'_> {
         }
     }
 
-    /// Places the ranks of nodes that are on this machine, if there are several of these: each agent by itself would take
-    /// the others' processors for those of another job. Answers what each node gets.
+    /// Places the ranks of nodes that are on this machine, if there are several of these: each
+    /// agent by itself would take the others' processors for those of another job. Answers what
+    /// each node gets.
     fn plan_this_machine(&mut self) -> Vec<(usize, Grant)> {
         let own = crate::agent::machine();
         let is_here = |&node: &usize| self.nodes[node].machine == own;

@@ -196,7 +196,8 @@ fn names_are_unique() {
     assert_eq!(names.len(), all);
 }
 
-/// The manual's tables come from the tables here. To renew them: `MICA_RENEW=1 cargo test -p mica-launch manual`.
+/// The manual's tables come from the tables here. To renew them:
+/// `MICA_RENEW=1 cargo test -p mica-launch manual`.
 #[test]
 fn the_manual_has_these_tables() {
     let path = concat!(
@@ -235,8 +236,8 @@ fn the_manual_has_these_tables() {
     }
 }
 
-/// Every option that `mpiexec -help` of MPICH 4.3 lists, and those of Open MPI's and Intel's that are common: they are
-/// there, or the error says what to use instead.
+/// Every option that `mpiexec -help` of MPICH 4.3 lists, and those of Open MPI's and Intel's that
+/// are common: they are there, or the error says what to use instead.
 #[test]
 fn options_of_others_are_done_or_answered() {
     let hydra = "genv genvlist genvnone genvall f hosts rankmap wdir configfile env envlist envnone envall n np launcher \

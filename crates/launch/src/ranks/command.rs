@@ -156,8 +156,8 @@ impl RankProcesses<'_> {
         Ok(streams)
     }
 
-    /// Whether standard output and standard error of ranks pass through this process. The only rank of a job has nobody to
-    /// mix its lines with.
+    /// Whether standard output and standard error of ranks pass through this process. The only rank
+    /// of a job has nobody to mix its lines with.
     fn pipes(&self, connect: Connect) -> [bool; 2] {
         match connect {
             Connect::Pipes => [true; 2],
@@ -235,7 +235,8 @@ impl RankProcesses<'_> {
     }
 }
 
-/// Input that is at its end. Not every container has a `/dev/null`; then the read end of a pipe without a writer.
+/// Input that is at its end. Not every container has a `/dev/null`; then the read end of a pipe
+/// without a writer.
 fn no_input() -> Result<Stdio, LaunchError> {
     match File::open("/dev/null") {
         Ok(file) => Ok(file.into()),

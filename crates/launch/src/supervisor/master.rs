@@ -93,7 +93,8 @@ impl Master<'_> {
         }
     }
 
-    /// Takes output of ranks on its way. `unwritten` counts what is on the way from the stream with number `id`.
+    /// Takes output of ranks on its way. `unwritten` counts what is on the way from the stream with
+    /// number `id`.
     pub fn write(&mut self, target: OutputTarget, text: Vec<u8>, id: u32, unwritten: &mut [usize]) {
         if text.is_empty() {
             return;
@@ -140,8 +141,8 @@ pub enum OutputSettled {
     TimedOut,
 }
 
-/// Waits until all is written: until `deadline`, and not for long if somebody wants to leave (`impatient`). Signals are
-/// still heard.
+/// Waits until all is written: until `deadline`, and not for long if somebody wants to leave
+/// (`impatient`). Signals are still heard.
 pub fn settle(
     writer: &mut Writer,
     signals: &Signals,

@@ -1,7 +1,7 @@
 //! Compiles the programs, each with each library's own mpicc, unless that has been done.
 //!
-//! The name of a compiled program holds a hash of all that it was made from, so a changed source, header, wrapper
-//! or flag is a new file, and nothing else is.
+//! The name of a compiled program holds a hash of all that it was made from, so a changed source,
+//! header, wrapper or flag is a new file, and nothing else is.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -131,7 +131,8 @@ impl Builder<'_> {
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|e| e == "h"))
             .collect();
-        // The library: its wrapper and its header, wherever it keeps that. An update of a peer changes either.
+        // The library: its wrapper and its header, wherever it keeps that. An update of a peer
+        // changes either.
         headers.sort();
         let prefix = compiler.parent().and_then(Path::parent);
         let library = [compiler.to_owned()]

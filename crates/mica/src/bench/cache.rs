@@ -1,10 +1,11 @@
 //! Cache misses per message (chai 3.3.2, 6.2.3).
 //!
-//! Where the processor's counters can be had, `perf stat` counts around the launcher. Elsewhere every rank runs
-//! under valgrind's cachegrind, which simulates two levels ([`CACHES`]) for the instructions of the process: it
-//! sees what a library's own copies do, and not what the kernel does for it (a single copy by the kernel costs it
-//! nothing). Either way start and end are counted too, so a program runs with few and with many messages, and the
-//! difference of the two is what the messages in between cost.
+//! Where the processor's counters can be had, `perf stat` counts around the launcher. Elsewhere
+//! every rank runs under valgrind's cachegrind, which simulates two levels ([`CACHES`]) for the
+//! instructions of the process: it sees what a library's own copies do, and not what the kernel
+//! does for it (a single copy by the kernel costs it nothing). Either way start and end are counted
+//! too, so a program runs with few and with many messages, and the difference of the two is what
+//! the messages in between cost.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +18,8 @@ use super::contestant::{Contestant, Cores};
 use super::execute::{BenchCommand, Executor, tail};
 use super::suite::CacheWalk;
 
-/// What cachegrind simulates on every machine, so that figures compare: 48 KiB and 1 MiB, a core of today.
+/// What cachegrind simulates on every machine, so that figures compare: 48 KiB and 1 MiB, a core of
+/// today.
 const CACHES: [&str; 2] = ["--D1=49152,12,64", "--LL=1048576,16,64"];
 /// Cachegrind is some fifty times slower than the processor.
 const LIMIT: Duration = Duration::from_secs(600);

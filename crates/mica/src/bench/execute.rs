@@ -1,9 +1,9 @@
 //! Runs a command under a deadline and leaves nothing behind.
 //!
-//! A command gets a process group of its own. When its time is over the group is asked to end, which lets a
-//! launcher clean up, and then killed; what it had started elsewhere (a daemon, a rank in a session of its own)
-//! falls to this process, which adopts orphans, and is killed too. Output goes to files, because a pipe would
-//! stay open as long as any left-over process holds it.
+//! A command gets a process group of its own. When its time is over the group is asked to end,
+//! which lets a launcher clean up, and then killed; what it had started elsewhere (a daemon, a rank
+//! in a session of its own) falls to this process, which adopts orphans, and is killed too. Output
+//! goes to files, because a pipe would stay open as long as any left-over process holds it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -68,13 +68,15 @@ impl CommandEnd {
 /// Runs commands, one after the other.
 pub struct Executor {
     scratch: PathBuf,
-    /// What outlives a killed `mica bench` is ended by it; `None` where a test's threads rule it out.
+    /// What outlives a killed `mica bench` is ended by it; `None` where a test's threads rule it
+    /// out.
     keeper: Option<Keeper>,
     signals: Option<Signals>,
 }
 
 impl Executor {
-    /// For the command: with a keeper, and Ctrl-C stops what runs. Call it before there is a second thread.
+    /// For the command: with a keeper, and Ctrl-C stops what runs. Call it before there is a second
+    /// thread.
     pub fn new(work: &Path) -> io::Result<Executor> {
         let signals = [signal::SIGINT, signal::SIGTERM, signal::SIGHUP];
         let keeper = Keeper::start()?;
@@ -184,7 +186,8 @@ impl Drop for Executor {
     }
 }
 
-/// Waits for the end, at most so long. `None` also for a process that is no child any more: there is nothing to wait for.
+/// Waits for the end, at most so long. `None` also for a process that is no child any more: there
+/// is nothing to wait for.
 fn reap(process: &ChildProcess, limit: Option<Duration>) -> Option<Exit> {
     let deadline = limit.map(|limit| Instant::now() + limit);
     loop {

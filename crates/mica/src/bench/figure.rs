@@ -1,4 +1,5 @@
-//! The output contract of the programs in bench/src: one line of JSON per figure, between any other lines.
+//! The output contract of the programs in bench/src: one line of JSON per figure, between any other
+//! lines.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +26,9 @@ pub struct Figure {
     pub more: BTreeMap<String, Value>,
 }
 
-/// The figures in a program's output. A line that is meant to be one and is not readable (a NaN, a line cut
-/// short) is an error: a figure that is silently left out looks like one that was not asked for.
+/// The figures in a program's output. A line that is meant to be one and is not readable (a NaN, a
+/// line cut short) is an error: a figure that is silently left out looks like one that was not
+/// asked for.
 pub fn parse(output: &str) -> Result<Vec<Figure>, String> {
     let lines = output.lines().map(str::trim);
     let meant = lines.filter(|line| line.starts_with('{') && line.contains("\"measure\""));

@@ -1,9 +1,11 @@
-//! Performance guidelines: what a library contradicts itself by. An operation should not be slower than others that
-//! do the same together (an allreduce than a reduction and a broadcast), and no slower for less data than for more.
+//! Performance guidelines: what a library contradicts itself by. An operation should not be slower
+//! than others that do the same together (an allreduce than a reduction and a broadcast), and no
+//! slower for less data than for more.
 //!
-//! Both sides are figures of one contestant, in one run. Where a size was not measured, the next larger one stands for
-//! it: that makes the other side slower, so a violation is one all the more. A violation is beyond the suite's
-//! tolerance, and the middle halves of the rounds of both sides are apart.
+//! Both sides are figures of one contestant, in one run. Where a size was not measured, the next
+//! larger one stands for it: that makes the other side slower, so a violation is one all the more.
+//! A violation is beyond the suite's tolerance, and the middle halves of the rounds of both sides
+//! are apart.
 
 use serde::Serialize;
 

@@ -1,13 +1,15 @@
 //! Two hosts on one machine: network namespaces joined by a veth pair.
 //!
-//! A namespace has interfaces, addresses and ports of its own, so ranks in two of them meet only over TCP/IP through the
-//! pair, as ranks on two hosts do; nothing of it reaches the machine's own network. A namespace is called by its
-//! address (`10.a.b.c`): what a launcher takes for a host's name needs no resolver, and is what `ip netns exec` wants.
-//! The address holds this process's number, so two benchmarks never meet, and pairs that a killed one has left are
-//! known and removed by the next.
+//! A namespace has interfaces, addresses and ports of its own, so ranks in two of them meet only
+//! over TCP/IP through the pair, as ranks on two hosts do; nothing of it reaches the machine's own
+//! network. A namespace is called by its address (`10.a.b.c`): what a launcher takes for a host's
+//! name needs no resolver, and is what `ip netns exec` wants. The address holds this process's
+//! number, so two benchmarks never meet, and pairs that a killed one has left are known and removed
+//! by the next.
 //!
-//! Every host has processors of its own where there is one for each rank, and its share of them otherwise, as a host of a
-//! cluster has: the remote shell (a script, since launchers call it as they call ssh) confines what it starts.
+//! Every host has processors of its own where there is one for each rank, and its share of them
+//! otherwise, as a host of a cluster has: the remote shell (a script, since launchers call it as
+//! they call ssh) confines what it starts.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -17,8 +19,8 @@ use std::process::{Command, Stdio};
 
 use mica_node::topology::CpuSet;
 
-/// The interface of each host that leads to the other one. Providers are told by name where to connect, so it has the
-/// same name on both.
+/// The interface of each host that leads to the other one. Providers are told by name where to
+/// connect, so it has the same name on both.
 pub const INTERFACE: &str = "mica0";
 /// How many hosts there are.
 pub const HOSTS: usize = 2;
@@ -117,8 +119,8 @@ impl Drop for Hosts {
     }
 }
 
-/// The processors of each host: a share of `allowed`, no more than it has ranks; all for both where `shared`, or where
-/// there is but one.
+/// The processors of each host: a share of `allowed`, no more than it has ranks; all for both where
+/// `shared`, or where there is but one.
 pub fn processors(allowed: &CpuSet, ranks: &[u32], shared: bool) -> [CpuSet; HOSTS] {
     let all: Vec<u32> = allowed.iter().collect();
     let share = all.len() / HOSTS;
@@ -147,7 +149,8 @@ fn owner(name: &str) -> Option<u32> {
         .then_some(process)
 }
 
-/// Removes what processes have left that are no more: namespaces of our names with no interfaces but ours.
+/// Removes what processes have left that are no more: namespaces of our names with no interfaces
+/// but ours.
 fn remove_left() -> Result<(), String> {
     for line in ip(&["netns", "list"])?.lines() {
         let Some(name) = line.split_whitespace().next() else {
@@ -223,7 +226,8 @@ mod tests {
         assert_eq!(processors(&all(2), &[2, 1], true), [all(2), all(2)]);
     }
 
-    /// As root they talk to each other only, and are gone afterwards; otherwise the error says what is missing.
+    /// As root they talk to each other only, and are gone afterwards; otherwise the error says what
+    /// is missing.
     #[test]
     fn hosts_are_made_and_removed() {
         let scratch = std::env::temp_dir().join(format!("mica-bench-hosts-{}", std::process::id()));

@@ -1,8 +1,9 @@
 //! `mica bench`: Mica beside MPICH, Open MPI and Intel MPI on this machine, in one run.
 //!
-//! One portable C program is compiled with each library's own mpicc, and rounds are interleaved (see [`rounds`]).
-//! A figure is the median of the rounds. What the hardware allows without MPI is measured in every round too.
-//! The programs and what is asked of Mica are declared in `bench/suite.toml`; docs/bench.md is the guide.
+//! One portable C program is compiled with each library's own mpicc, and rounds are interleaved
+//! (see [`rounds`]). A figure is the median of the rounds. What the hardware allows without MPI is
+//! measured in every round too. The programs and what is asked of Mica are declared in
+//! `bench/suite.toml`; docs/bench.md is the guide.
 
 mod bars;
 mod build;
@@ -44,7 +45,8 @@ pub struct BenchOptions {
     /// Run what the table of bars needs: the set 'bars'.
     #[arg(long)]
     bars: bool,
-    /// The libraries, each NAME (peers are installed from PyPI) or NAME=PREFIX; mica+LABEL=PREFIX is a further installation of Mica.
+    /// The libraries, each NAME (peers are installed from PyPI) or NAME=PREFIX; mica+LABEL=PREFIX
+    /// is a further installation of Mica.
     #[arg(long, value_delimiter = ',', default_value = "mica,mpich,openmpi,impi")]
     with: Vec<String>,
     /// How often everything is run; a figure is the median.
@@ -79,7 +81,8 @@ pub struct BenchOptions {
     no_plots: bool,
 }
 
-/// Runs the command. The exit code is 1 if anything failed or was left out; a bar that is missed is a result.
+/// Runs the command. The exit code is 1 if anything failed or was left out; a bar that is missed is
+/// a result.
 pub fn main(options: BenchOptions) -> ExitCode {
     match run(options) {
         Ok(code) => code,

@@ -18,8 +18,8 @@ pub struct Places {
 }
 
 impl Places {
-    /// Finds them. In a source tree everything is in it; otherwise the suite is the installed one, and what is
-    /// made goes to the user's cache.
+    /// Finds them. In a source tree everything is in it; otherwise the suite is the installed one,
+    /// and what is made goes to the user's cache.
     pub fn find(suite: Option<&Path>, peers: Option<&Path>) -> Result<Places, String> {
         let here = env::current_dir().map_err(|error| format!("the current folder: {error}"))?;
         let tree = here.ancestors().find(|folder| is_source_tree(folder));

@@ -1,7 +1,9 @@
-//! Plots: value over size (or ranks, or another key) for each contestant, as SVG with nothing outside itself.
+//! Plots: value over size (or ranks, or another key) for each contestant, as SVG with nothing
+//! outside itself.
 //!
-//! Both axes are logarithmic: message sizes and times span decades, and equal ratios are equal distances. A line
-//! joins medians, the band behind it holds the middle half of the rounds. Names stand at the ends of the lines.
+//! Both axes are logarithmic: message sizes and times span decades, and equal ratios are equal
+//! distances. A line joins medians, the band behind it holds the middle half of the rounds. Names
+//! stand at the ends of the lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! The table: for each figure all contestants, the floor, the best peer, and how Mica stands to both.
+//! The table: for each figure all contestants, the floor, the best peer, and how Mica stands to
+//! both.
 
 use std::collections::BTreeMap;
 

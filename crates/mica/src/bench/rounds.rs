@@ -1,8 +1,8 @@
 //! The rounds: who runs what when.
 //!
-//! A round runs the floors once and then each program under each contestant, side by side; the contestant that
-//! begins moves on by one from round to round (A B C D, B C D A, ...). So what the machine does meanwhile hits all
-//! alike, and nobody always runs in another's wake.
+//! A round runs the floors once and then each program under each contestant, side by side; the
+//! contestant that begins moves on by one from round to round (A B C D, B C D A, ...). So what the
+//! machine does meanwhile hits all alike, and nobody always runs in another's wake.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -130,7 +130,8 @@ impl Rounds<'_> {
         words
     }
 
-    /// How a program starts, and what its job is confined to: on two hosts if it wants them, else here.
+    /// How a program starts, and what its job is confined to: on two hosts if it wants them, else
+    /// here.
     fn launch(
         &self,
         entry: &RoundEntry<'_>,

@@ -27,8 +27,9 @@ use super::results;
 use super::rounds::{BenchRun, RoundEntry, Rounds};
 use super::suite::{Program, Suite};
 
-/// Runs what was asked for and writes the results. The first error is one of the caller (an unknown name, a folder
-/// that cannot be written); what goes wrong with a contestant is part of the results.
+/// Runs what was asked for and writes the results. The first error is one of the caller (an unknown
+/// name, a folder that cannot be written); what goes wrong with a contestant is part of the
+/// results.
 pub fn run(
     options: &BenchOptions,
     places: &Places,
@@ -190,7 +191,8 @@ fn add_variants(
     contestants.splice(place..place, variants);
 }
 
-/// Compiles everything. A program that one contestant cannot compile is left out for that contestant.
+/// Compiles everything. A program that one contestant cannot compile is left out for that
+/// contestant.
 fn prepare<'a>(
     options: &BenchOptions,
     suite: &'a Suite,

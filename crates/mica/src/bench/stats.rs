@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-/// The five numbers of a sample. Medians and quartiles are interpolated (Hyndman and Fan's type 7, as in R).
+/// The five numbers of a sample. Medians and quartiles are interpolated (Hyndman and Fan's type 7,
+/// as in R).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Stats {
     pub min: f64,

@@ -1,6 +1,7 @@
 //! The suite as `bench/suite.toml` declares it: programs, sets, floors, bars, variants.
 //!
-//! Everything that can be wrong in the declaration is found when it is read, not after an hour of rounds.
+//! Everything that can be wrong in the declaration is found when it is read, not after an hour of
+//! rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -63,10 +64,12 @@ pub struct Program {
     /// The numbers of ranks to run it with, one run each.
     #[serde(default)]
     pub ranks: Vec<u32>,
-    /// How many ranks run on each of two hosts (see [`hosts`](super::hosts)): one run, instead of `ranks`.
+    /// How many ranks run on each of two hosts (see [`hosts`](super::hosts)): one run, instead of
+    /// `ranks`.
     #[serde(default)]
     pub nodes: Vec<u32>,
-    /// On two hosts: each may use all processors, and not its share only. For programs of which some ranks nap.
+    /// On two hosts: each may use all processors, and not its share only. For programs of which
+    /// some ranks nap.
     #[serde(default)]
     pub share_cores: bool,
     #[serde(default)]
@@ -84,12 +87,14 @@ pub struct Program {
     pub mica_env: BTreeMap<String, String>,
     /// A variable of Mica's that takes several values in turn, one run each.
     pub sweep: Option<Sweep>,
-    /// Which of the processors that this process may use the whole job is confined to, by index: `"0"`, `"0-1,3"`.
+    /// Which of the processors that this process may use the whole job is confined to, by index:
+    /// `"0"`, `"0-1,3"`.
     pub cpus: Option<String>,
-    /// The processors of the ranks alone, each on all of these; the launcher, and a helper thread that looks for a
-    /// free core as the launcher has it, may use the others.
+    /// The processors of the ranks alone, each on all of these; the launcher, and a helper thread
+    /// that looks for a free core as the launcher has it, may use the others.
     pub ranks_on: Option<String>,
-    /// A plain program without MPI: it is compiled by `cc`, runs once in each round, and its figures are floors.
+    /// A plain program without MPI: it is compiled by `cc`, runs once in each round, and its
+    /// figures are floors.
     #[serde(default)]
     pub floor: bool,
     /// What else the compiler is told.
@@ -97,7 +102,8 @@ pub struct Program {
     pub flags: Vec<String>,
     /// Contestants that run it; all unless given.
     pub only: Option<Vec<String>>,
-    /// Further keys of its figures that, with measure, bytes and ranks, say which figure it is (`peers`, `depth`).
+    /// Further keys of its figures that, with measure, bytes and ranks, say which figure it is
+    /// (`peers`, `depth`).
     #[serde(default)]
     pub keys: Vec<String>,
 }
@@ -116,16 +122,18 @@ fn default_timeout() -> u64 {
     120
 }
 
-/// How the figures of a measure are read. A measure that is not declared is a time: lower is better.
+/// How the figures of a measure are read. A measure that is not declared is a time: lower is
+/// better.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
     pub title: Option<String>,
     pub better: Option<Better>,
-    /// What a plot has on its x axis: `bytes`, `ranks`, or a key of the program. The one that varies unless given.
+    /// What a plot has on its x axis: `bytes`, `ranks`, or a key of the program. The one that
+    /// varies unless given.
     pub axis: Option<String>,
-    /// What a number after the measure's name is: `depth` makes "matching posted 100" the measure "matching posted"
-    /// at depth 100 (and of "skew c2=10" the measure "skew" at c2 10).
+    /// What a number after the measure's name is: `depth` makes "matching posted 100" the measure
+    /// "matching posted" at depth 100 (and of "skew c2=10" the measure "skew" at c2 10).
     pub parameter: Option<String>,
 }
 
@@ -137,7 +145,8 @@ pub enum Better {
     Higher,
 }
 
-/// What the hardware allows at best for a measure: figures of the floor program. The first that fits holds.
+/// What the hardware allows at best for a measure: figures of the floor program. The first that
+/// fits holds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Floor {
@@ -170,7 +179,8 @@ pub struct Bar {
     pub at: BTreeMap<String, toml::Value>,
     /// The variant of Mica that has to reach it; Mica as it comes unless given.
     pub variant: Option<String>,
-    /// `best-peer`, `floor`, `variant NAME`, `mica` (as it comes), `own` (another figure, see `than`), `value` (the limit itself).
+    /// `best-peer`, `floor`, `variant NAME`, `mica` (as it comes), `own` (another figure, see
+    /// `than`), `value` (the limit itself).
     pub against: String,
     /// For `own`: the other figure, by what differs.
     pub than: Option<Than>,
@@ -364,7 +374,8 @@ impl Suite {
         self.programs.iter().find(|program| program.name == name)
     }
 
-    /// The programs that these sets and programs stand for, in the order of the declaration, each once, floors apart.
+    /// The programs that these sets and programs stand for, in the order of the declaration, each
+    /// once, floors apart.
     pub fn select(&self, words: &[String]) -> Result<Vec<&Program>, String> {
         let mut chosen = BTreeSet::new();
         for word in words {
@@ -396,7 +407,8 @@ impl Suite {
             .collect())
     }
 
-    /// The bars that a run of these sets and programs is held to: those of every program that was chosen.
+    /// The bars that a run of these sets and programs is held to: those of every program that was
+    /// chosen.
     pub fn bars_of(&self, words: &[String]) -> Result<Vec<&Bar>, String> {
         let chosen = self.select(words)?;
         let held = |bar: &&Bar| chosen.iter().any(|program| program.name == bar.program);

@@ -20,8 +20,9 @@ fn options(words: &[&str]) -> BenchOptions {
     Line::try_parse_from(words).unwrap().options
 }
 
-/// True in a process that runs this test alone. An executor ends every child of its process, so it shares none with other
-/// tests: the first call, in the process of all tests, runs such a process to its end and answers false.
+/// True in a process that runs this test alone. An executor ends every child of its process, so it
+/// shares none with other tests: the first call, in the process of all tests, runs such a process
+/// to its end and answers false.
 fn alone(test: &str) -> bool {
     const MARK: &str = "MICA_TEST_ALONE";
     if std::env::var_os(MARK).is_some() {
@@ -136,7 +137,8 @@ against = "mica"
 at_most = 1.5
 "#;
 
-/// Mica takes 1, mpich 2, and Mica slowed down 5 microseconds; mpich twice as long for 64 bytes as for more.
+/// Mica takes 1, mpich 2, and Mica slowed down 5 microseconds; mpich twice as long for 64 bytes as
+/// for more.
 const PROGRAM: &str = r#"
 case $WHO in mica) v=1 ;; *) v=2 ;; esac
 [ "${MICA_SLOW:-}" ] && v=5
@@ -252,8 +254,8 @@ fn libraries_are_run_in_turn_and_judged() {
     );
 }
 
-/// A launcher that hangs and has started something in a session of its own: the round fails, the run goes on, and
-/// nothing of it is left.
+/// A launcher that hangs and has started something in a session of its own: the round fails, the
+/// run goes on, and nothing of it is left.
 #[test]
 fn a_contestant_that_hangs_is_ended_and_named() {
     if !alone("bench::tests::a_contestant_that_hangs_is_ended_and_named") {

@@ -1,5 +1,5 @@
-//! `mica info --explain COLLECTIVE SIZE`: which algorithm a collective takes among the ranks of one node, what each would take, and
-//! what forces it.
+//! `mica info --explain COLLECTIVE SIZE`: which algorithm a collective takes among the ranks of one
+//! node, what each would take, and what forces it.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -32,8 +32,8 @@ pub struct CollectiveRanks {
     /// The operator does not commute.
     #[arg(long, requires = "explain")]
     non_commutative: bool,
-    /// How ranks get at one another's buffers: unknown until they have told of them, by windows, by the kernel (cma), or none.
-    /// Default: as far as it is known on this machine.
+    /// How ranks get at one another's buffers: unknown until they have told of them, by windows, by
+    /// the kernel (cma), or none. Default: as far as it is known on this machine.
     #[arg(long, value_parser = reach, requires = "explain")]
     reach: Option<Reachability>,
 }

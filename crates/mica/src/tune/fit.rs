@@ -1,7 +1,9 @@
-//! From measured times to a cost: least squares over the medians, in pieces where one line does not do.
+//! From measured times to a cost: least squares over the medians, in pieces where one line does not
+//! do.
 //!
-//! Errors count in proportion to the time (each point weighs 1/t²), since sizes span five orders of magnitude. The fit has
-//! as few spans as keep every point within [`GOOD`] of its time, at most [`SPANS`]; a span begins at a measured size.
+//! Errors count in proportion to the time (each point weighs 1/t²), since sizes span five orders of
+//! magnitude. The fit has as few spans as keep every point within [`GOOD`] of its time, at most
+//! [`SPANS`]; a span begins at a measured size.
 
 use mica_policy::costs::{CostSpan, SPANS};
 
@@ -49,8 +51,8 @@ pub enum FitError {
 /// A fit whose points are all within this share of it is good enough.
 pub const GOOD: f64 = 0.1;
 
-/// Fits start and prices to `points`, which are in the order of their sizes. The start is not below `least_ns`: where only
-/// long messages were measured, noise would have it anywhere.
+/// Fits start and prices to `points`, which are in the order of their sizes. The start is not below
+/// `least_ns`: where only long messages were measured, noise would have it anywhere.
 pub fn fit(points: &[Point], least_ns: f64) -> Result<Fit, FitError> {
     if let Some(point) = points.iter().find(|p| !(p.ns.is_finite() && p.ns > 0.0)) {
         let Point { len, ns, .. } = *point;

@@ -1,13 +1,16 @@
-//! `mica tune`: measures what each way costs between the cores of this machine, and writes its tuning file.
+//! `mica tune`: measures what each way costs between the cores of this machine, and writes its
+//! tuning file.
 //!
-//! For each level that the machine has, and each way, a ping-pong of several sizes runs with that way forced (`plan`, `run`).
-//! Start and prices are fitted to the medians (`fit`). A way that the messages did not take, or whose times make no sense, keeps
-//! the figures it had, and the reason is printed. How the copying is shared by the two cores is no matter of measuring: it follows
-//! from what the way does. Then the steps of collectives are measured, each by the algorithms that are made of it ([`steps`]).
+//! For each level that the machine has, and each way, a ping-pong of several sizes runs with that
+//! way forced (`plan`, `run`). Start and prices are fitted to the medians (`fit`). A way that the
+//! messages did not take, or whose times make no sense, keeps the figures it had, and the reason is
+//! printed. How the copying is shared by the two cores is no matter of measuring: it follows from
+//! what the way does. Then the steps of collectives are measured, each by the algorithms that are
+//! made of it ([`steps`]).
 //!
-//! What was fitted is a candidate. Where it chooses otherwise than the shipped figures, both choices
-//! are measured ([`compare`]), and only those figures are written by which something gains and
-//! nothing loses ([`verify`]).
+//! What was fitted is a candidate. Where it chooses otherwise than the shipped figures, both
+//! choices are measured ([`compare`]), and only those figures are written by which something gains
+//! and nothing loses ([`verify`]).
 
 mod compare;
 mod fit;
@@ -97,7 +100,8 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
         Some(file) => file.clone(),
         None => default_file(&identity)?,
     };
-    // A file that cannot be used is about to be replaced; what was in force then is what is shipped.
+    // A file that cannot be used is about to be replaced; what was in force then is what is
+    // shipped.
     let (steps_before, source) = tuning::collective_in_force(prefix.as_deref())
         .unwrap_or_else(|_| (CollectiveCosts::default(), tuning::Source::Shipped));
     let before = steps_before.messages.clone();
@@ -227,8 +231,8 @@ fn default_file(identity: &Identity) -> Result<PathBuf, Box<dyn Error>> {
     Ok(folder.join(tuning::machine_key(identity) + ".toml"))
 }
 
-/// Writes the file by way of a new name, so that a job that starts meanwhile reads the old one or the new one. Reads it
-/// again before that: what the library would refuse is not put there.
+/// Writes the file by way of a new name, so that a job that starts meanwhile reads the old one or
+/// the new one. Reads it again before that: what the library would refuse is not put there.
 fn write(file: &Path, tuning: &Tuning) -> Result<(), Box<dyn Error>> {
     let failed = |error: std::io::Error| format!("{}: {error}", file.display());
     if let Some(folder) = file.parent() {
@@ -323,7 +327,8 @@ fn measure_one(
     for sample in &series.samples {
         match run(sample) {
             Ok(point) => points.push((*sample, point)),
-            // Too short to be divided, or in pieces: the other messages still tell what the way costs.
+            // Too short to be divided, or in pieces: the other messages still tell what the way
+            // costs.
             Err(RunError::OtherWay(_)) => {}
             Err(error) => return Err(error.to_string()),
         }
@@ -370,7 +375,8 @@ fn least_start(level: Level, way: MessagePath, costs: &PathCosts) -> f64 {
     costs.of(level, beginning).start_ns
 }
 
-/// The cost that the points of a way come to, with a start of `least` at least, and how far it is from one of them at most.
+/// The cost that the points of a way come to, with a start of `least` at least, and how far it is
+/// from one of them at most.
 fn cost(
     way: MessagePath,
     points: &[(Sample, Point)],

@@ -1,4 +1,5 @@
-//! What is measured: for each level that the machine has a pair of cores, for each way a series of messages.
+//! What is measured: for each level that the machine has a pair of cores, for each way a series of
+//! messages.
 
 use mica_node::topology::{BindTo, Level, Machine, MapBy, level_between, map};
 use mica_policy::MessagePath;
@@ -12,7 +13,8 @@ pub struct Pair {
     pub map_by: &'static str,
 }
 
-/// A pair for each level that this machine has among the cores that this process may use, nearest first.
+/// A pair for each level that this machine has among the cores that this process may use, nearest
+/// first.
 pub fn pairs(machine: &Machine) -> Vec<Pair> {
     let orders = ["core", "l3", "numa", "package"];
     let mut pairs: Vec<Pair> = Vec::new();
@@ -57,7 +59,8 @@ pub struct SampleSeries {
     pub environment: Vec<(&'static str, &'static str)>,
     /// The rows of `MICA_STATS` that count them.
     pub counted_as: &'static [&'static str],
-    /// Contiguous messages by ascending length; at most one in pieces, as long as one of those, at the end.
+    /// Contiguous messages by ascending length; at most one in pieces, as long as one of those, at
+    /// the end.
     pub samples: Vec<Sample>,
 }
 
@@ -67,8 +70,8 @@ const PIECES: Sample = Sample {
     block: 256,
 };
 
-/// The series of the ways, `quick` or thorough. A copy engine has none: its use is to copy while the ranks compute, and in a
-/// ping-pong they wait.
+/// The series of the ways, `quick` or thorough. A copy engine has none: its use is to copy while
+/// the ranks compute, and in a ping-pong they wait.
 pub fn series(quick: bool) -> Vec<SampleSeries> {
     let longest = if quick { 16 << 20 } else { 64 << 20 };
     let long = || {

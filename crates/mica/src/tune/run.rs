@@ -1,5 +1,5 @@
-//! Runs `calibrate` and `calibrate_coll` under `mpiexec` and reads what they say, and whether the bytes went the way that is
-//! measured.
+//! Runs `calibrate` and `calibrate_coll` under `mpiexec` and reads what they say, and whether the
+//! bytes went the way that is measured.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -193,8 +193,8 @@ impl Installation {
         })
     }
 
-    /// Measures one message of a series between a pair, which takes some `seconds`. A job of its own, so that its counters
-    /// tell of this message alone.
+    /// Measures one message of a series between a pair, which takes some `seconds`. A job of its
+    /// own, so that its counters tell of this message alone.
     pub fn run(
         &self,
         pair: Pair,
@@ -280,7 +280,8 @@ impl Installation {
         self.job("calibrate_coll", &options, program, &arguments, environment)
     }
 
-    /// Runs a job with these tunables and no others. Answers what it printed, and the table of `MICA_STATS` among what it said.
+    /// Runs a job with these tunables and no others. Answers what it printed, and the table of
+    /// `MICA_STATS` among what it said.
     fn job(
         &self,
         name: &'static str,
@@ -320,8 +321,9 @@ impl Installation {
     }
 }
 
-/// The point in `calibrate_coll`'s output about these calls. Where another family than messages is forced, it counts only if
-/// there was less than a message for each call: a library without that family sends them.
+/// The point in `calibrate_coll`'s output about these calls. Where another family than messages is
+/// forced, it counts only if there was less than a message for each call: a library without that
+/// family sends them.
 fn calls_point(output: &str, stderr: &str, calls: &Calls) -> Result<Point, RunError> {
     let wrong = |reason: String| RunError::Output {
         line: output.trim().to_owned(),
@@ -390,8 +392,8 @@ fn point(output: &str, sample: &Sample) -> Result<Point, RunError> {
     })
 }
 
-/// The ways that most bytes went by according to the table of `MICA_STATS`, if those `wanted` have less than nine tenths of
-/// them: what is measured is what was asked for, or it is nothing.
+/// The ways that most bytes went by according to the table of `MICA_STATS`, if those `wanted` have
+/// less than nine tenths of them: what is measured is what was asked for, or it is nothing.
 fn other_way(table: &str, wanted: &[&str]) -> Option<String> {
     let rows: Vec<(&str, f64)> = rows(table).map(|row| (row.name, row.bytes)).collect();
     let all: f64 = rows.iter().map(|(_, bytes)| bytes).sum();

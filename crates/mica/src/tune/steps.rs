@@ -1,4 +1,5 @@
-//! What the steps of collectives cost: `calibrate_coll` with the family of algorithms forced that is made of the step.
+//! What the steps of collectives cost: `calibrate_coll` with the family of algorithms forced that
+//! is made of the step.
 //!
 //! | figure | measured by |
 //! |---|---|
@@ -38,8 +39,8 @@ pub struct StepOutcome {
     pub before: String,
 }
 
-/// Measures what has a place in the tuning file. `run` makes some calls and answers the time of one; `messages` are the costs of
-/// messages as they are now known.
+/// Measures what has a place in the tuning file. `run` makes some calls and answers the time of
+/// one; `messages` are the costs of messages as they are now known.
 pub fn measure(
     pairs: &[Pair],
     quick: bool,

@@ -1,8 +1,8 @@
 //! The collective calls: check the arguments, build this rank's schedule.
 //!
 //! One function serves the three forms of a call: the blocking one runs the schedule
-//! ([`execute::run`]), the non-blocking one starts it ([`execute::start`]), the persistent one keeps
-//! it ([`execute::persistent`]).
+//! ([`execute::run`]), the non-blocking one starts it ([`execute::start`]), the persistent one
+//! keeps it ([`execute::persistent`]).
 //!
 //! [`execute::run`]: super::execute::run
 //! [`execute::start`]: super::execute::start
@@ -593,7 +593,8 @@ fn place(comm: &Comm) -> RankPlace {
     }
 }
 
-/// How an intracommunicator's ranks are spread over nodes and when two levels pay; `None` if it is on one node.
+/// How an intracommunicator's ranks are spread over nodes and when two levels pay; `None` if it is
+/// on one node.
 #[inline]
 fn spread(comm: &Comm) -> Result<Option<(&RanksByNode, &'static TwoLevel)>> {
     let (Some(layout), Some(limits)) = (comm.layout(), TwoLevel::in_force()) else {

@@ -1,4 +1,5 @@
-//! Running schedules: to the end (blocking), by the engine (non-blocking), again and again (persistent).
+//! Running schedules: to the end (blocking), by the engine (non-blocking), again and again
+//! (persistent).
 
 use std::sync::Arc;
 
@@ -58,8 +59,9 @@ pub fn run(comm: &Comm, plan: &CollectivePlan) -> Result<()> {
     Ok(())
 }
 
-/// What `MPI_Finalize` waits for: all processes have called it. On one node it takes its place among the collectives of
-/// `world`, so that those who wait there in another call learn that it will never come. Blocks.
+/// What `MPI_Finalize` waits for: all processes have called it. On one node it takes its place
+/// among the collectives of `world`, so that those who wait there in another call learn that it
+/// will never come. Blocks.
 ///
 /// # Errors
 /// When another process has called a collective instead.
@@ -70,8 +72,8 @@ pub fn finalize(world: &Comm) -> Result<()> {
     }
 }
 
-/// Starts this rank's part of a collective, called by the function that `label` names; it goes on with every call that
-/// makes progress.
+/// Starts this rank's part of a collective, called by the function that `label` names; it goes on
+/// with every call that makes progress.
 ///
 /// # Errors
 /// When the process has no engine.
@@ -102,8 +104,9 @@ pub fn persistent(comm: &Comm, plan: CollectivePlan, label: CallLabel) -> Result
         },
     };
     let stages = stages(comm, plan.labelled(label));
-    // One tag for all starts, given at initialization, which ranks do in the same order: so they may start several
-    // persistent operations in any order. Messages of two starts of one operation cannot be confused: they come in order.
+    // One tag for all starts, given at initialization, which ranks do in the same order: so they
+    // may start several persistent operations in any order. Messages of two starts of one operation
+    // cannot be confused: they come in order.
     let (of, tag) = (comm.clone(), comm.next_collective_tag());
     Ok(Request::persistent(comm, move || {
         begin(&of, tag, stages.clone(), label)

@@ -1,5 +1,6 @@
-//! The name of the MPI function that a collective was called by, for errors and hang reports: 17 functions and the five of
-//! neighbourhoods, each in three forms, as a number that a rank publishes beside its word.
+//! The name of the MPI function that a collective was called by, for errors and hang reports: 17
+//! functions and the five of neighbourhoods, each in three forms, as a number that a rank publishes
+//! beside its word.
 
 use std::fmt;
 

@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::intranode::NodeContext;
 
-/// Ranks by node. Nodes are numbered from 0 in the order of their first ranks, members of a node by rank; so all ranks
-/// number alike.
+/// Ranks by node. Nodes are numbered from 0 in the order of their first ranks, members of a node by
+/// rank; so all ranks number alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RanksByNode {
     rank: usize,
@@ -21,8 +21,8 @@ pub struct RanksByNode {
 }
 
 impl RanksByNode {
-    /// The layout as `rank` sees it, where `names[r]` tells rank `r`'s node from others; `None` if all ranks are on one
-    /// node.
+    /// The layout as `rank` sees it, where `names[r]` tells rank `r`'s node from others; `None` if
+    /// all ranks are on one node.
     pub fn new(rank: usize, names: impl IntoIterator<Item = u32>) -> Option<RanksByNode> {
         let mut numbers = std::collections::HashMap::new();
         let mut nodes: Vec<Vec<usize>> = Vec::new();
@@ -98,8 +98,8 @@ impl RanksByNode {
         self.members(self.here())
     }
 
-    /// Whether the ranks of each node follow each other without a gap. Then the order of nodes, and within each node that
-    /// of its members, is the order of ranks.
+    /// Whether the ranks of each node follow each other without a gap. Then the order of nodes, and
+    /// within each node that of its members, is the order of ranks.
     pub fn in_blocks(&self) -> bool {
         self.blocks
     }
@@ -124,7 +124,8 @@ impl RanksByNode {
         self.local.get()
     }
 
-    /// The largest number of ordered pairs of ranks whose first is on some node and the second is not.
+    /// The largest number of ordered pairs of ranks whose first is on some node and the second is
+    /// not.
     pub fn busiest(&self) -> usize {
         self.busiest
     }

@@ -1,13 +1,14 @@
 //! Collective communication (MPI 5.0, chapter 6).
 //!
-//! [`calls`] checks arguments and makes the [`CollectivePlan`] of this rank's part, [`execute`] carries it out: at once (blocking), by the engine
-//! (non-blocking), again and again (persistent). Ranks of one node work in memory that they share ([`intranode`]), or by messages; which
+//! [`calls`] checks arguments and makes the [`CollectivePlan`] of this rank's part, [`execute`]
+//! carries it out: at once (blocking), by the engine (non-blocking), again and again (persistent).
+//! Ranks of one node work in memory that they share ([`intranode`]), or by messages; which
 //! algorithm it is, `mica_policy` chooses by cost (`docs/design/collectives.md`).
 //!
-//! An algorithm of messages is a pure function: from a rank's [`RankPlace`], [`MessageThresholds`] and buffers to the
-//! [`schedule::Schedule`] of that rank. It knows no communicator and sends nothing, so tests run
-//! all ranks of it in one process, and one schedule serves the blocking, non-blocking and
-//! persistent call.
+//! An algorithm of messages is a pure function: from a rank's [`RankPlace`], [`MessageThresholds`]
+//! and buffers to the [`schedule::Schedule`] of that rank. It knows no communicator and sends
+//! nothing, so tests run all ranks of it in one process, and one schedule serves the blocking,
+//! non-blocking and persistent call.
 //!
 //! | collective | short | long | v- and w-forms |
 //! |---|---|---|---|
@@ -22,11 +23,11 @@
 //! | scan, exscan | recursive doubling | | |
 //! | neighbourhood | every neighbour at once | the same | the same |
 //!
-//! Where a communicator spans nodes, [`two_level`] puts algorithms together from these and from those of [`intranode`]; [`inter`] has those for
-//! intercommunicators.
+//! Where a communicator spans nodes, [`two_level`] puts algorithms together from these and from
+//! those of [`intranode`]; [`inter`] has those for intercommunicators.
 //!
-//! The algorithms of messages are those that Thakur, Rabenseifner and Gropp ("Optimization of Collective
-//! Communication Operations in MPICH", 2005) compare.
+//! The algorithms of messages are those that Thakur, Rabenseifner and Gropp ("Optimization of
+//! Collective Communication Operations in MPICH", 2005) compare.
 //!
 //! Three rules hold throughout. Two ranks list the messages between them in the same order, so that
 //! one tag serves a whole schedule. Messages of no bytes are left out, on both sides. Reductions

@@ -1,9 +1,10 @@
-//! Neighbourhood collectives (MPI 5.0, 8.6 to 8.8): each process exchanges blocks with its neighbours in the topology,
-//! all of them at once.
+//! Neighbourhood collectives (MPI 5.0, 8.6 to 8.8): each process exchanges blocks with its
+//! neighbours in the topology, all of them at once.
 //!
-//! A process may be the same one's neighbour several times (short rings of a grid, repeated edges). Messages between two
-//! processes match in order: sends go in the order of the destinations, receives are posted in the order that
-//! [`Neighborhood::matching_order`] says. Blocks for the process itself are copied, paired by the same rule.
+//! A process may be the same one's neighbour several times (short rings of a grid, repeated edges).
+//! Messages between two processes match in order: sends go in the order of the destinations,
+//! receives are posted in the order that [`Neighborhood::matching_order`] says. Blocks for the
+//! process itself are copied, paired by the same rule.
 
 use mica_channel::memory::View;
 
@@ -75,7 +76,8 @@ fn check_apart(around: &Neighborhood, send: &[View], receive: &[View]) -> Result
     )
 }
 
-/// The schedule of process `me`: `send[i]` goes to the `i`th destination, `receive[i]` comes from the `i`th source.
+/// The schedule of process `me`: `send[i]` goes to the `i`th destination, `receive[i]` comes from
+/// the `i`th source.
 pub fn exchange(me: usize, around: &Neighborhood, send: &[View], receive: &[View]) -> Schedule {
     let me = me as i32;
     let mut schedule = Schedule::new();
@@ -141,7 +143,8 @@ mod tests {
         }
     }
 
-    /// Runs the schedules of all ranks; block `i` that rank `r` sends has the value `16 * r + i`. What each rank got.
+    /// Runs the schedules of all ranks; block `i` that rank `r` sends has the value `16 * r + i`.
+    /// What each rank got.
     fn run(all: &[Neighborhood]) -> Vec<Vec<u8>> {
         let value = |rank: usize, i: usize| (16 * rank + i) as u8;
         let mut wires: HashMap<(usize, usize), VecDeque<View>> = HashMap::new();

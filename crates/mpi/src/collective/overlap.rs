@@ -6,10 +6,10 @@
 //! this costs a comparison of their bounds; where they do not, and are in pieces,
 //! at most [`RUNS`] pieces of each are compared, and of longer lists the first bytes alone.
 //!
-//! A rank with such an error must not leave the others waiting for it: what it sends is as good
-//! as ever, so it takes part with a copy of that and with [other memory](Aside) to receive into, and
-//! raises its error ([`refused`]). The program may use its buffers from then on, even if the call was
-//! non-blocking and others take part later.
+//! A rank with such an error must not leave the others waiting for it: what it sends is as good as
+//! ever, so it takes part with a copy of that and with [other memory](Aside) to receive into, and
+//! raises its error ([`refused`]). The program may use its buffers from then on, even if the call
+//! was non-blocking and others take part later.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! A collective as a schedule: what one rank does, in rounds.
 //!
 //! An algorithm writes down, for its rank, rounds of communication followed by local work. The same
-//! description serves a blocking call (run to the end) and non-blocking and persistent ones (advanced
-//! from any MPI call).
+//! description serves a blocking call (run to the end) and non-blocking and persistent ones
+//! (advanced from any MPI call).
 
 use super::CallLabel;
 use super::intranode::NodeCall;
@@ -55,7 +55,8 @@ pub enum RoundWork {
     },
 }
 
-/// All transfers of a round are in flight together; when all have completed the call follows, if there is one, and then local work.
+/// All transfers of a round are in flight together; when all have completed the call follows, if
+/// there is one, and then local work.
 #[derive(Debug, Clone, Default)]
 pub struct Round {
     /// Messages of the round.
@@ -132,7 +133,8 @@ impl Schedule {
         }
     }
 
-    /// Appends what a rank does in a collective of some ranks only: `ranks[i]` is the one that `part` calls `i`.
+    /// Appends what a rank does in a collective of some ranks only: `ranks[i]` is the one that
+    /// `part` calls `i`.
     pub fn join(&mut self, part: Schedule, ranks: &[usize]) {
         for mut round in part.rounds {
             for transfer in &mut round.transfers {

@@ -2,8 +2,8 @@
 //!
 //! All values are compared with quantities that every rank of the communicator knows to be equal
 //! (message sizes and the number of ranks), so that all ranks choose alike. Among ranks of one node
-//! `mica_policy` chooses by cost, and [`MessageThresholds::of`] says its choice here; between nodes, and in
-//! parts of two-level algorithms, these numbers choose.
+//! `mica_policy` chooses by cost, and [`MessageThresholds::of`] says its choice here; between
+//! nodes, and in parts of two-level algorithms, these numbers choose.
 
 use std::sync::OnceLock;
 
@@ -49,7 +49,8 @@ impl MessageThresholds {
         reduce_scatter_pairwise: 256 << 10,
     };
 
-    /// Between nodes, where a message costs 10 to 20 us and a byte 0.5 to 1 ns: more rounds pay later.
+    /// Between nodes, where a message costs 10 to 20 us and a byte 0.5 to 1 ns: more rounds pay
+    /// later.
     pub const NETWORK: MessageThresholds = MessageThresholds {
         bcast_scatter: 128 << 10,
         gather_linear: 8 << 10,
@@ -96,8 +97,8 @@ pub enum NodeTreatment {
     Flat,
     /// Within nodes to their leaders, between leaders, and back.
     Leaders,
-    /// Every rank exchanges with those of the same number on other nodes, for its part of the data. For nodes with equal
-    /// numbers of ranks.
+    /// Every rank exchanges with those of the same number on other nodes, for its part of the data.
+    /// For nodes with equal numbers of ranks.
     Columns,
 }
 
@@ -115,7 +116,8 @@ pub enum Force {
 }
 
 impl Force {
-    /// What a word of the tunable asks for: `Some(None)` for no two levels at all, `None` if it has no such word.
+    /// What a word of the tunable asks for: `Some(None)` for no two levels at all, `None` if it has
+    /// no such word.
     fn parse(word: &str) -> Option<Option<Force>> {
         Some(match word {
             "auto" => Some(Force::Nothing),
@@ -128,7 +130,8 @@ impl Force {
     }
 }
 
-/// When two-level algorithms pay, where a communicator spans nodes. docs/design/collectives.md derives the numbers.
+/// When two-level algorithms pay, where a communicator spans nodes. docs/design/collectives.md
+/// derives the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoLevel {
     /// What is asked for.
@@ -192,8 +195,8 @@ impl TwoLevel {
         }
     }
 
-    /// Reduce and reduce-scatter: nodes combine their operands before these travel. An operator that does not commute
-    /// needs ranks in blocks.
+    /// Reduce and reduce-scatter: nodes combine their operands before these travel. An operator
+    /// that does not commute needs ranks in blocks.
     pub fn reduce(&self, layout: &RanksByNode, commutes: bool) -> NodeTreatment {
         if commutes || layout.in_blocks() {
             self.always(layout)
@@ -272,7 +275,8 @@ mod tests {
     use super::*;
     use mica_node::tunables::TunableKind;
 
-    /// What is declared is what is read: each word asks for something, each for something else, and all can be asked for.
+    /// What is declared is what is read: each word asks for something, each for something else, and
+    /// all can be asked for.
     #[test]
     fn the_tunable_has_the_words_that_are_read() {
         let TunableKind::Choice(words) = tunables::COLL_TWO_LEVEL.kind else {

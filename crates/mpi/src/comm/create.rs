@@ -16,11 +16,12 @@ use crate::sync::lock;
 /// Numbers of the communicators that this process leads.
 static NEXT_ID: AtomicU64 = AtomicU64::new(process::FIRST_FREE_ID);
 
-/// A communicator gets this many numbers at a time: its own, and spares for duplicates that are made without asking
-/// anybody ([`Comm::duplicate_at_once`]).
+/// A communicator gets this many numbers at a time: its own, and spares for duplicates that are
+/// made without asking anybody ([`Comm::duplicate_at_once`]).
 pub(crate) const BLOCK: u64 = 64;
 
-/// Tells the traffic of `MPI_Comm_create_group`, whose tags are the user's, from a communicator's collectives.
+/// Tells the traffic of `MPI_Comm_create_group`, whose tags are the user's, from a communicator's
+/// collectives.
 const GROUP_CREATION: u64 = 1 << 39;
 
 /// Tells the traffic among both groups of an inter-communicator from that between them.
@@ -91,7 +92,8 @@ pub(super) fn winners(bids: &[Bid], color: i32) -> Vec<usize> {
 }
 
 impl Comm {
-    /// The first of a block of contexts, from rank 0 to all; in an inter-communicator, to both groups.
+    /// The first of a block of contexts, from rank 0 to all; in an inter-communicator, to both
+    /// groups.
     fn agree_on_context(&self) -> Result<u64> {
         let all = self.everybody();
         let mut context = if all.rank() == 0 { fresh_context()? } else { 0 }.to_ne_bytes();
@@ -99,16 +101,16 @@ impl Comm {
         Ok(u64::from_ne_bytes(context))
     }
 
-    /// `MPI_Comm_dup` (no hints) and `MPI_Comm_dup_with_info`: same processes, error handler, and the attributes that
-    /// their copy callbacks let through.
+    /// `MPI_Comm_dup` (no hints) and `MPI_Comm_dup_with_info`: same processes, error handler, and
+    /// the attributes that their copy callbacks let through.
     pub fn duplicate(&self, hints: Option<&Info>) -> Result<Comm> {
         let context = self.agree_on_context()?;
         self.duplicate_as(self.twin(context)?, hints)
     }
 
-    /// `MPI_Comm_idup`: all members take spare contexts in the same order, as they call collectives in the same order, so
-    /// that nobody waits; except for every 64th duplicate of a communicator, and the first of one made this way, for which
-    /// the members meet to get new spares.
+    /// `MPI_Comm_idup`: all members take spare contexts in the same order, as they call collectives
+    /// in the same order, so that nobody waits; except for every 64th duplicate of a communicator,
+    /// and the first of one made this way, for which the members meet to get new spares.
     pub fn duplicate_at_once(&self, hints: Option<&Info>) -> Result<Comm> {
         let spare = self.take_spare();
         let context = match spare {
@@ -133,8 +135,8 @@ impl Comm {
         })
     }
 
-    /// A context of its own for a persistent collective: the last of the spares, which all members take in the same order. `None`
-    /// when they are used up.
+    /// A context of its own for a persistent collective: the last of the spares, which all members
+    /// take in the same order. `None` when they are used up.
     pub(crate) fn take_last_spare(&self) -> Option<u64> {
         let spares = &mut lock(&self.0.state).spares;
         (!spares.is_empty()).then(|| {
@@ -162,7 +164,8 @@ impl Comm {
         Ok(new)
     }
 
-    /// `MPI_Comm_create`: of the processes of `group`, each of which passes the same group; `None` for the others.
+    /// `MPI_Comm_create`: of the processes of `group`, each of which passes the same group; `None`
+    /// for the others.
     pub fn create(&self, group: &Group) -> Result<Option<Comm>> {
         if self.is_inter() {
             return self.create_sides(group);
@@ -182,8 +185,9 @@ impl Comm {
         self.create_among(&self.for_creation(), group, tag)
     }
 
-    /// This communicator with a context in which the user's tags meet no other traffic: `MPI_Comm_create_group` has its
-    /// collective plane, the leaders of `MPI_Intercomm_create` have the other one.
+    /// This communicator with a context in which the user's tags meet no other traffic:
+    /// `MPI_Comm_create_group` has its collective plane, the leaders of `MPI_Intercomm_create` have
+    /// the other one.
     pub(super) fn for_creation(&self) -> Comm {
         let state = self.fresh_state(0..0);
         self.alike(c::COMM_NULL, self.context() | GROUP_CREATION, state)
@@ -206,7 +210,8 @@ impl Comm {
             .map(Some)
     }
 
-    /// `MPI_Comm_split`: one communicator per color, ordered by key and then by rank; `None` for `MPI_UNDEFINED`.
+    /// `MPI_Comm_split`: one communicator per color, ordered by key and then by rank; `None` for
+    /// `MPI_UNDEFINED`.
     pub fn split(&self, color: i32, key: i32) -> Result<Option<Comm>> {
         if color < 0 && color != c::UNDEFINED {
             let reason = "a color is not negative, or MPI_UNDEFINED";
@@ -230,7 +235,8 @@ impl Comm {
         self.child(bids[ranks[0]].context, group).map(Some)
     }
 
-    /// A new communicator of some of this one's processes, this one among them. It inherits the error handler.
+    /// A new communicator of some of this one's processes, this one among them. It inherits the
+    /// error handler.
     pub(super) fn child(&self, context: u64, group: Group) -> Result<Comm> {
         let me = self.me();
         let group = group.of_session(self.session());

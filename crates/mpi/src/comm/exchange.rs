@@ -1,6 +1,6 @@
-//! Small exchanges of bytes among members of a communicator, for the library's own use: they carry context numbers
-//! and the like. Binomial trees over blocking point-to-point messages on the collective plane: a member only sends to
-//! one that receives, so no size can make them lock up.
+//! Small exchanges of bytes among members of a communicator, for the library's own use: they carry
+//! context numbers and the like. Binomial trees over blocking point-to-point messages on the
+//! collective plane: a member only sends to one that receives, so no size can make them lock up.
 
 use mica_channel::memory::{Block, Region, Shape, View};
 
@@ -28,7 +28,8 @@ impl<'a> Party<'a> {
         }
     }
 
-    /// The members with these ranks, of which this process is number `me`, using `tag` for this exchange.
+    /// The members with these ranks, of which this process is number `me`, using `tag` for this
+    /// exchange.
     pub(crate) fn of(comm: &'a Comm, ranks: &'a [usize], me: usize, tag: i32) -> Party<'a> {
         Party {
             comm,
@@ -80,7 +81,8 @@ impl<'a> Party<'a> {
     fn broadcast_region(&self, region: &Region, len: usize) -> Result<()> {
         let view = contiguous(region, 0, len);
         let (size, me) = (self.size(), self.me);
-        // The parent is `me` without its lowest bit; the children are `me` with one more bit below that.
+        // The parent is `me` without its lowest bit; the children are `me` with one more bit below
+        // that.
         let lowest = if me == 0 {
             size.next_power_of_two()
         } else {

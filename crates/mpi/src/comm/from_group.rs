@@ -1,8 +1,9 @@
 //! Communicators that have no parent (MPI 5.0, 7.4.2, `MPI_Comm_create_from_group`).
 //!
-//! The members find each other by what all of them know, the string tag and the group: its hash is the context in which
-//! the first member tells the others the new communicator's. The hash's context and tag have 69 bits together, and
-//! creations that are under way at once among the same processes have different string tags.
+//! The members find each other by what all of them know, the string tag and the group: its hash is
+//! the context in which the first member tells the others the new communicator's. The hash's
+//! context and tag have 69 bits together, and creations that are under way at once among the same
+//! processes have different string tags.
 
 use super::create::{fresh_context, spares};
 use super::exchange::Party;
@@ -22,7 +23,8 @@ const HASH_BITS: u32 = 39;
 
 /// The context and the tag with which the members of `group` meet.
 fn meeting_point(group: &Group, stringtag: &str) -> (u64, i32) {
-    // FNV-1a, 128 bits: all processes must agree on it, which the standard library's hashers do not promise.
+    // FNV-1a, 128 bits: all processes must agree on it, which the standard library's hashers do not
+    // promise.
     let ranks = group.peers().flat_map(u32::to_le_bytes);
     let hash = ranks.chain(stringtag.bytes()).fold(
         0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128,
@@ -34,8 +36,8 @@ fn meeting_point(group: &Group, stringtag: &str) -> (u64, i32) {
 }
 
 impl Comm {
-    /// `MPI_Comm_create_from_group`: of the processes of `group`, each of which passes the same group and string tag;
-    /// `None` for the empty group.
+    /// `MPI_Comm_create_from_group`: of the processes of `group`, each of which passes the same
+    /// group and string tag; `None` for the empty group.
     pub fn create_from_group(
         group: &Group,
         stringtag: &str,
@@ -79,7 +81,8 @@ impl Comm {
         Ok(Some(comm))
     }
 
-    /// The handle of the session that it comes from; `MPI_SESSION_NULL` if it comes from the world model.
+    /// The handle of the session that it comes from; `MPI_SESSION_NULL` if it comes from the world
+    /// model.
     pub fn session(&self) -> u32 {
         self.group().session()
     }

@@ -1,9 +1,11 @@
-//! Inter-communicators (MPI 5.0, 7.6): two groups that share no process; a message goes to the other group.
+//! Inter-communicators (MPI 5.0, 7.6): two groups that share no process; a message goes to the
+//! other group.
 //!
-//! Both groups have one context, which one of the two leaders made, so that a message needs no more than in an
-//! intra-communicator: ranks are just looked up in another group. Beside it every inter-communicator has a hidden
-//! intra-communicator of all its processes, those of the lower side first. Duplicates, splits and merges are agreed on
-//! there; so they cost one exchange, as they do elsewhere.
+//! Both groups have one context, which one of the two leaders made, so that a message needs no more
+//! than in an intra-communicator: ranks are just looked up in another group. Beside it every
+//! inter-communicator has a hidden intra-communicator of all its processes, those of the lower side
+//! first. Duplicates, splits and merges are agreed on there; so they cost one exchange, as they do
+//! elsewhere.
 
 use mica_channel::memory::{Block, Shape};
 
@@ -69,7 +71,8 @@ impl Comm {
         self.0.inter.as_ref().map_or(self, |i| &i.everybody)
     }
 
-    /// `MPI_Intercomm_create`, called on the local communicator. `peer_comm` and `remote_leader` matter at the leader.
+    /// `MPI_Intercomm_create`, called on the local communicator. `peer_comm` and `remote_leader`
+    /// matter at the leader.
     pub fn create_inter(
         &self,
         local_leader: i32,
@@ -97,7 +100,8 @@ impl Comm {
         })
     }
 
-    /// Makes the inter-communicator: the leader gets to know the other group by `meet`, and tells its own.
+    /// Makes the inter-communicator: the leader gets to know the other group by `meet`, and tells
+    /// its own.
     fn introduce(
         &self,
         leader: usize,
@@ -137,8 +141,8 @@ impl Comm {
         )
     }
 
-    /// `MPI_Intercomm_create_from_groups`: `None` for an empty group. `remote` names the remote group; it and
-    /// `remote_leader` matter at the leader.
+    /// `MPI_Intercomm_create_from_groups`: `None` for an empty group. `remote` names the remote
+    /// group; it and `remote_leader` matter at the leader.
     pub fn create_inter_from_groups(
         local: &Group,
         local_leader: i32,
@@ -171,7 +175,8 @@ impl Comm {
         inter.map(Some)
     }
 
-    /// The leaders exchange contexts and members; the lower side is that of the lower rank in the job.
+    /// The leaders exchange contexts and members; the lower side is that of the lower rank in the
+    /// job.
     fn meet(&self, peer_comm: &Comm, remote_leader: i32, tag: i32) -> Result<RemoteLeader> {
         let remote = rank_below(
             peer_comm.remote_or_local_size(),
@@ -203,7 +208,8 @@ impl Comm {
         })
     }
 
-    /// `MPI_Intercomm_merge`: an intra-communicator of both groups, first the one whose processes pass `high` false.
+    /// `MPI_Intercomm_merge`: an intra-communicator of both groups, first the one whose processes
+    /// pass `high` false.
     pub fn merge(&self, high: bool) -> Result<Comm> {
         let inter = self.inter()?;
         let mut mine = to_bytes(&[u64::from(high), 0]);

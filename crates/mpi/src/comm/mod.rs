@@ -1,11 +1,13 @@
-//! Communicators (MPI 5.0, chapter 7): a group of processes and a context that keeps their messages apart from others'.
+//! Communicators (MPI 5.0, chapter 7): a group of processes and a context that keeps their messages
+//! apart from others'.
 //!
-//! A context is a number that is unique in the job; its bit 0 tells collective traffic from the user's. The process that
-//! becomes rank 0 of a new communicator makes the number from its own job rank and a counter, so that no agreement is
-//! needed beyond telling the other members (module `create`).
+//! A context is a number that is unique in the job; its bit 0 tells collective traffic from the
+//! user's. The process that becomes rank 0 of a new communicator makes the number from its own job
+//! rank and a counter, so that no agreement is needed beyond telling the other members (module
+//! `create`).
 //!
-//! The path from a handle to a communicator is taken by every message: [`with`] keeps the last communicator of each
-//! thread at hand and takes neither a lock nor a reference.
+//! The path from a handle to a communicator is taken by every message: [`with`] keeps the last
+//! communicator of each thread at hand and takes neither a lock nor a reference.
 
 mod create;
 pub(crate) mod exchange;
@@ -59,9 +61,11 @@ struct CommInner {
     collectives: AtomicU32,
     /// Set when the communicator is made, never changed.
     topology: OnceLock<Topology>,
-    /// How the members are spread over nodes; `None` if they are all on one. Found out by the first collective.
+    /// How the members are spread over nodes; `None` if they are all on one. Found out by the first
+    /// collective.
     layout: OnceLock<Option<Box<RanksByNode>>>,
-    /// The members on this node, and the memory that they share. Made by the first collective that could use it.
+    /// The members on this node, and the memory that they share. Made by the first collective that
+    /// could use it.
     local: OnceLock<Arc<NodeContext>>,
     attributes: AttributeSet,
     state: Mutex<CommState>,
@@ -77,8 +81,8 @@ struct CommState {
     spares: std::ops::Range<u64>,
 }
 
-/// Hints that a communicator keeps (MPI 5.0, 7.4.4). They are promises of the user; breaking none of them is needed
-/// to be correct here.
+/// Hints that a communicator keeps (MPI 5.0, 7.4.4). They are promises of the user; breaking none
+/// of them is needed to be correct here.
 const HINTS: [&str; 5] = [
     "mpi_assert_no_any_tag",
     "mpi_assert_no_any_source",
@@ -103,7 +107,8 @@ pub fn with<R>(handle: u32, f: impl FnOnce(&Comm) -> R) -> Result<R> {
     let cached = LAST.try_with(|last| {
         let last = last.try_borrow().ok()?;
         let (generation, comm) = last.as_ref()?;
-        // Acquire: pairs with the increment in `forget_cached`; a thread that was told of the free sees it.
+        // Acquire: pairs with the increment in `forget_cached`; a thread that was told of the free
+        // sees it.
         if comm.0.handle != handle || *generation != GENERATION.load(Ordering::Acquire) {
             return None;
         }
@@ -121,11 +126,13 @@ pub fn with<R>(handle: u32, f: impl FnOnce(&Comm) -> R) -> Result<R> {
 
 #[cold]
 fn resolve_and_cache(handle: u32) -> Result<Comm> {
-    // Read before the look-up: a free that comes between the two leaves a cache that is out of date at once.
+    // Read before the look-up: a free that comes between the two leaves a cache that is out of date
+    // at once.
     let generation = GENERATION.load(Ordering::Acquire);
     let comm = Comm::resolve(handle)?;
     Route::remember(&comm);
-    // The cache is in use when a callback inside `with` calls MPI, and gone while the thread ends: then do without.
+    // The cache is in use when a callback inside `with` calls MPI, and gone while the thread ends:
+    // then do without.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             *last = Some((generation, comm.clone()));
@@ -153,8 +160,8 @@ impl Comm {
         }
     }
 
-    /// The communicator that messages with this context belong to, if the program has a handle of it. A search, for messages
-    /// to people.
+    /// The communicator that messages with this context belong to, if the program has a handle of
+    /// it. A search, for messages to people.
     #[cold]
     pub(crate) fn of_context(context: u64) -> Option<Comm> {
         let is_it = |comm: &Comm| comm.context() == context & !1;
@@ -254,8 +261,8 @@ impl Comm {
         self.0.group.peer(self.0.rank)
     }
 
-    /// Job-wide rank of number `n` in a collective's schedule: ranks of the (local) group, then those of the remote
-    /// group.
+    /// Job-wide rank of number `n` in a collective's schedule: ranks of the (local) group, then
+    /// those of the remote group.
     #[inline]
     pub(crate) fn schedule_peer(&self, n: usize) -> u32 {
         match n.checked_sub(self.0.size) {
@@ -281,7 +288,8 @@ impl Comm {
         self.0.reach
     }
 
-    /// How the processes (an inter-communicator's local group) are spread over nodes; `None` if they are all on one.
+    /// How the processes (an inter-communicator's local group) are spread over nodes; `None` if
+    /// they are all on one.
     #[inline]
     pub(crate) fn layout(&self) -> Option<&RanksByNode> {
         match self.0.layout.get() {
@@ -328,7 +336,8 @@ impl Comm {
         Ok(self.0.local.get_or_init(|| local))
     }
 
-    /// Job-wide ranks of the members on this node, in their order, and this process's number among them.
+    /// Job-wide ranks of the members on this node, in their order, and this process's number among
+    /// them.
     pub(crate) fn on_this_node(&self) -> (Vec<u32>, usize) {
         match self.layout() {
             None => (self.0.group.peers().collect(), self.0.rank),
@@ -351,8 +360,8 @@ impl Comm {
         attached.expect("only a new communicator is given a topology");
     }
 
-    /// The tag of this process's next collective operation here. All members call collectives in the same order, so they
-    /// agree on it.
+    /// The tag of this process's next collective operation here. All members call collectives in
+    /// the same order, so they agree on it.
     #[inline]
     pub fn next_collective_tag(&self) -> i32 {
         // Relaxed: only the number matters, no other memory hangs on it.
@@ -395,7 +404,8 @@ impl Comm {
         self.set_handler().unwrap_or(Errhandler::ARE_FATAL)
     }
 
-    /// The error handler, if the program has set one here or on a communicator that this one was made of.
+    /// The error handler, if the program has set one here or on a communicator that this one was
+    /// made of.
     pub(crate) fn set_handler(&self) -> Option<Errhandler> {
         lock(&self.0.state).errhandler.clone()
     }
@@ -455,7 +465,8 @@ impl Comm {
         self.0.attributes.delete_all(self.handle())
     }
 
-    /// `MPI_Comm_free`: the attributes and the handle die; the communicator lives until its operations are done.
+    /// `MPI_Comm_free`: the attributes and the handle die; the communicator lives until its
+    /// operations are done.
     pub fn free(handle: u32) -> Result<()> {
         let comm = Comm::resolve(handle)?;
         if matches!(handle, c::COMM_WORLD | c::COMM_SELF) {

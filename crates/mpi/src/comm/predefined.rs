@@ -8,7 +8,8 @@ use crate::error_codes;
 use crate::process;
 use crate::pt2pt;
 
-/// An attribute's value: the user's address-sized integer, or the number that a predefined attribute points to.
+/// An attribute's value: the user's address-sized integer, or the number that a predefined
+/// attribute points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttributeValue {
     /// What the user stored.
@@ -17,7 +18,8 @@ pub enum AttributeValue {
     Predefined(i32),
 }
 
-/// The value of a predefined attribute: `None` if the key is another one, `Some(None)` if this job has no such value.
+/// The value of a predefined attribute: `None` if the key is another one, `Some(None)` if this job
+/// has no such value.
 pub(super) fn value(keyval: i32) -> Option<Option<i32>> {
     let of_job = |f: fn(&Engine) -> Option<u32>| {
         process::engine()
@@ -30,7 +32,8 @@ pub(super) fn value(keyval: i32) -> Option<Option<i32>> {
         // No process is the host; any process can do standard I/O.
         c::HOST => Some(c::PROC_NULL),
         c::IO => Some(c::ANY_SOURCE),
-        // CLOCK_MONOTONIC is one clock for all processes of a node; nodes have started at different times.
+        // CLOCK_MONOTONIC is one clock for all processes of a node; nodes have started at different
+        // times.
         c::WTIME_IS_GLOBAL => of_job(|engine| Some(u32::from(engine.nodes() == 1))),
         c::APPNUM => of_job(|engine| engine.appnum()),
         c::UNIVERSE_SIZE => of_job(|engine| Some(engine.universe_size())),

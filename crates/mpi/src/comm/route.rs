@@ -1,12 +1,14 @@
 //! The short way from a handle to where messages go.
 //!
-//! Most communicators' ranks are consecutive ranks of the job, and all that a message needs of such a communicator fits a
-//! cache line. A table of these lines is filled as communicators come into use; a message finds its line by the handle, without a
-//! lock, a reference or a thread's own memory. What is not there takes [`with`](super::with).
+//! Most communicators' ranks are consecutive ranks of the job, and all that a message needs of such
+//! a communicator fits a cache line. A table of these lines is filled as communicators come into
+//! use; a message finds its line by the handle, without a lock, a reference or a thread's own
+//! memory. What is not there takes [`with`](super::with).
 //!
-//! A line is written once in the life of its communicator: whoever claims it writes its fields and then the handle
-//! (SYNC route: Release, paired with the Acquire in [`Route::of`]); whoever frees the communicator takes the handle out. A
-//! program that still sends there is wrong, and may meet either.
+//! A line is written once in the life of its communicator: whoever claims it writes its fields and
+//! then the handle (SYNC route: Release, paired with the Acquire in [`Route::of`]); whoever frees
+//! the communicator takes the handle out. A program that still sends there is wrong, and may meet
+//! either.
 
 use super::Comm;
 use crate::constants as c;

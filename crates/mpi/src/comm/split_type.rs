@@ -1,9 +1,10 @@
-//! Splitting by hardware (MPI 5.0, 7.4.2, `MPI_Comm_split_type`), and what hardware there is (9.1.2,
-//! `MPI_Get_hw_resource_info`).
+//! Splitting by hardware (MPI 5.0, 7.4.2, `MPI_Comm_split_type`), and what hardware there is
+//! (9.1.2, `MPI_Get_hw_resource_info`).
 //!
-//! Every rank knows which node each rank runs on; the node's segment says where on it, so nobody has to be asked. Memory is
-//! shared by the ranks of a node. Instances of a resource are numbered on each node anew. A rank is restricted to an instance
-//! (a package, a core) if `mpiexec` bound it to processors inside.
+//! Every rank knows which node each rank runs on; the node's segment says where on it, so nobody
+//! has to be asked. Memory is shared by the ranks of a node. Instances of a resource are numbered
+//! on each node anew. A rank is restricted to an instance (a package, a core) if `mpiexec` bound it
+//! to processors inside.
 
 use mica_node::topology::{CorePlace, UNKNOWN};
 
@@ -59,7 +60,8 @@ const PROCESS_SET: &str = "mpi_pset_name";
 /// The resource type that MPI itself names.
 const SHARED_MEMORY: &str = "mpi_shared_memory";
 
-/// A resource instance on one of `nodes` nodes as a color: places with the same one go together, [`UNKNOWN`] goes nowhere.
+/// A resource instance on one of `nodes` nodes as a color: places with the same one go together,
+/// [`UNKNOWN`] goes nowhere.
 fn color(instance: u32, node: u32, nodes: u32) -> i32 {
     if instance == UNKNOWN {
         return c::UNDEFINED;
@@ -76,8 +78,8 @@ fn own_color(engine: &Engine, resource: &HardwareResource) -> i32 {
     color(instance, engine.node_of(rank), engine.nodes())
 }
 
-/// The first resource type by which some ranks can be set apart from the others: the node, if they are on several;
-/// otherwise one by which their `places` differ.
+/// The first resource type by which some ranks can be set apart from the others: the node, if they
+/// are on several; otherwise one by which their `places` differ.
 fn dividing_resource(
     nodes: impl IntoIterator<Item = u32>,
     places: impl FnOnce() -> Vec<CorePlace>,
@@ -95,7 +97,8 @@ fn dividing_resource(
     })
 }
 
-/// `MPI_Get_hw_resource_info`: the resource types, each with whether this process is restricted to an instance.
+/// `MPI_Get_hw_resource_info`: the resource types, each with whether this process is restricted to
+/// an instance.
 pub fn hardware_resources() -> Result<Info> {
     let engine = process::engine()?;
     let here = engine.place(engine.rank());
@@ -149,8 +152,8 @@ impl Comm {
         Ok(comm)
     }
 
-    /// The color of this process where the communicator is split by the resource type of this name. What is unknown has no
-    /// communicator, as MPI asks.
+    /// The color of this process where the communicator is split by the resource type of this name.
+    /// What is unknown has no communicator, as MPI asks.
     fn color_in(&self, resource: Option<String>) -> Result<i32> {
         let engine = process::engine()?;
         Ok(match resource.as_deref() {

@@ -47,8 +47,8 @@ fn too_large() -> Error {
     Error::other(c::ERR_ARG, "the array has more than 2^63 bytes")
 }
 
-/// Indexes of one dimension that a process holds: `full` blocks of `length`, `period` apart, from `start` on, then one of
-/// `rest`.
+/// Indexes of one dimension that a process holds: `full` blocks of `length`, `period` apart, from
+/// `start` on, then one of `rest`.
 struct Portion {
     start: u64,
     length: u64,
@@ -156,8 +156,8 @@ impl Datatype {
         ))
     }
 
-    /// `MPI_Type_create_darray`: what process `rank` of `size` holds of a distributed array. The slices have one element
-    /// for each dimension.
+    /// `MPI_Type_create_darray`: what process `rank` of `size` holds of a distributed array. The
+    /// slices have one element for each dimension.
     #[allow(clippy::too_many_arguments)] // they are the standard's
     pub fn darray(
         size: i32,
@@ -282,7 +282,8 @@ fn portion(
             let block = if default { 1 } else { block };
             let (start, period) = (coordinate * block, block * processes);
             let left = size.saturating_sub(start);
-            // Whole periods give whole blocks; what is left of the last period gives a whole block, or a part of one.
+            // Whole periods give whole blocks; what is left of the last period gives a whole block,
+            // or a part of one.
             let rest = (left % period).min(block);
             let full = left / period + u64::from(rest == block);
             let rest = if rest == block { 0 } else { rest };

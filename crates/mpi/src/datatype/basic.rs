@@ -1,8 +1,10 @@
 //! The machine types behind the predefined datatypes (MPI 5.0, 3.2.2 and 5.1.1).
 
-/// A machine type: what the bytes of a predefined datatype mean to a reduction operator or a conversion.
+/// A machine type: what the bytes of a predefined datatype mean to a reduction operator or a
+/// conversion.
 ///
-/// Fortran's types are gfortran's: `INTEGER`, `LOGICAL` and `REAL` have four bytes, `DOUBLE PRECISION` eight.
+/// Fortran's types are gfortran's: `INTEGER`, `LOGICAL` and `REAL` have four bytes,
+/// `DOUBLE PRECISION` eight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)] // the names say it
 pub enum BasicType {

@@ -1,7 +1,7 @@
 //! The general constructors (MPI 5.0, 5.1.2, 5.1.7 and 5.1.10).
 //!
-//! Each returns a datatype without a handle and not committed. Counts and displacements are checked; the caller's array
-//! lengths are the shims' business.
+//! Each returns a datatype without a handle and not committed. Counts and displacements are
+//! checked; the caller's array lengths are the shims' business.
 
 use std::sync::Arc;
 
@@ -240,7 +240,8 @@ impl Datatype {
         ))
     }
 
-    /// `MPI_Type_dup`: the same, committed or not as the original, with the attributes that its copy callbacks give.
+    /// `MPI_Type_dup`: the same, committed or not as the original, with the attributes that its
+    /// copy callbacks give.
     pub fn dup(old: &Datatype) -> Result<Datatype> {
         let core = &old.0.core;
         let attributes = old.attributes().duplicate(old.handle(), c::DATATYPE_NULL)?;

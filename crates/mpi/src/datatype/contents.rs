@@ -1,7 +1,8 @@
 //! How a datatype was made: `MPI_Type_get_envelope` and `MPI_Type_get_contents` (MPI 5.0, 5.1.13).
 //!
-//! A constructor's counts are kept in the plain form (as `int`, displacements as `MPI_Aint`) if they all fit, otherwise in
-//! the large form (as `MPI_Count`), where a datatype can only be decoded with the `_c` procedures.
+//! A constructor's counts are kept in the plain form (as `int`, displacements as `MPI_Aint`) if
+//! they all fit, otherwise in the large form (as `MPI_Count`), where a datatype can only be decoded
+//! with the `_c` procedures.
 
 use std::sync::Arc;
 
@@ -60,7 +61,8 @@ impl TypeArguments {
         TypeArguments::new(c::COMBINER_NAMED, &[], &[], Vec::new())
     }
 
-    /// Counts that are `int` or `MPI_Count`, displacements that are `MPI_Aint` or `MPI_Count`, and datatypes.
+    /// Counts that are `int` or `MPI_Count`, displacements that are `MPI_Aint` or `MPI_Count`, and
+    /// datatypes.
     pub fn new(
         combiner: i32,
         counts: &[&[i64]],
@@ -126,7 +128,8 @@ impl Datatype {
         }
     }
 
-    /// The arguments of that call. Derived datatypes among them get new handles, which the caller frees.
+    /// The arguments of that call. Derived datatypes among them get new handles, which the caller
+    /// frees.
     pub fn contents(&self) -> Result<TypeContents> {
         let TypeArguments {
             combiner,
@@ -153,7 +156,8 @@ impl Datatype {
         })
     }
 
-    /// A handle of an equal datatype: the same one for predefined types, otherwise a new object without attributes.
+    /// A handle of an equal datatype: the same one for predefined types, otherwise a new object
+    /// without attributes.
     fn another_handle(&self) -> Result<u32> {
         if self.is_predefined() {
             return Ok(self.handle());

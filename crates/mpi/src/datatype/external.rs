@@ -1,7 +1,8 @@
-//! The external32 representation: big-endian, with sizes that the standard fixes (MPI 5.0, 5.3 and 14.5.2).
+//! The external32 representation: big-endian, with sizes that the standard fixes (MPI 5.0, 5.3 and
+//! 14.5.2).
 //!
-//! Packed native bytes and external bytes have the same entries in the same order, so conversion runs along the
-//! datatype's signature, a stretch of like entries at a time.
+//! Packed native bytes and external bytes have the same entries in the same order, so conversion
+//! runs along the datatype's signature, a stretch of like entries at a time.
 
 use mica_channel::memory::Region;
 use rustc_apfloat::ieee::{Quad, X87DoubleExtended};
@@ -111,7 +112,8 @@ pub fn unpack_external(
     Ok(end)
 }
 
-/// Calls `portion(entry, how many, position in the native bytes, position in the external ones)` along `count` elements.
+/// Calls `portion(entry, how many, position in the native bytes, position in the external ones)`
+/// along `count` elements.
 fn along(
     datatype: &Datatype,
     count: i64,

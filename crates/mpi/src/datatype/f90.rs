@@ -1,4 +1,5 @@
-//! Datatypes chosen by precision, range or size: for Fortran's parameterized kinds (MPI 5.0, 19.1.9).
+//! Datatypes chosen by precision, range or size: for Fortran's parameterized kinds (MPI 5.0,
+//! 19.1.9).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -31,10 +32,12 @@ const INTEGERS: [(BasicType, i32); 5] = [
 
 type Key = (i32, i32, i32);
 
-/// One datatype for each (combiner, p, r): the standard wants the same handle for the same arguments.
+/// One datatype for each (combiner, p, r): the standard wants the same handle for the same
+/// arguments.
 static MADE: Mutex<BTreeMap<Key, Datatype>> = Mutex::new(BTreeMap::new());
 
-/// The datatype of this combiner and arguments, of `basic` elements; made on first use and never freed.
+/// The datatype of this combiner and arguments, of `basic` elements; made on first use and never
+/// freed.
 fn unnamed(combiner: i32, p: i32, r: i32, basic: BasicType) -> Result<Datatype> {
     let mut made = lock(&MADE);
     let datatype = made.entry((combiner, p, r)).or_insert_with(|| {

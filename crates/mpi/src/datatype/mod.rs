@@ -1,11 +1,12 @@
 //! Datatypes (MPI 5.0, chapter 5): what a buffer's bytes are and in which order they travel.
 //!
-//! A [`Datatype`] is made by a constructor (`construct`, `array`, `f90`) from others. It keeps its arguments, for
-//! `MPI_Type_get_contents` (`contents`); its bytes, compiled to a [`TypeLayout`], for moving them; and its entries' machine
-//! types, as a compressed signature, for counting ([`Datatype::elements`]) and converting them (`external`).
+//! A [`Datatype`] is made by a constructor (`construct`, `array`, `f90`) from others. It keeps its
+//! arguments, for `MPI_Type_get_contents` (`contents`); its bytes, compiled to a [`TypeLayout`],
+//! for moving them; and its entries' machine types, as a compressed signature, for counting
+//! ([`Datatype::elements`]) and converting them (`external`).
 //!
-//! The hot path, [`shape_of`], turns (handle, count) into the [`Shape`] that all communication works on; for
-//! contiguous predefined types that is one table look-up.
+//! The hot path, [`shape_of`], turns (handle, count) into the [`Shape`] that all communication
+//! works on; for contiguous predefined types that is one table look-up.
 
 mod array;
 mod basic;
@@ -96,8 +97,9 @@ static NAMED: LazyLock<Vec<Option<Datatype>>> = LazyLock::new(|| {
     named
 });
 
-/// The shape of `count` elements of the datatype `handle` in the buffer at `address`, which is looked at for being null only. The datatype
-/// must be committed. No elements of `MPI_DATATYPE_NULL` are an empty message, as in MPICH and Intel MPI.
+/// The shape of `count` elements of the datatype `handle` in the buffer at `address`, which is
+/// looked at for being null only. The datatype must be committed. No elements of
+/// `MPI_DATATYPE_NULL` are an empty message, as in MPICH and Intel MPI.
 #[inline]
 pub fn shape_of(handle: u32, address: usize, count: i64) -> Result<Shape> {
     match dense_bytes(handle, address, count) {
@@ -113,7 +115,8 @@ pub(crate) fn basic_of(handle: u32) -> Option<BasicType> {
     datatype.as_ref()?.basic()
 }
 
-/// Length in bytes of `count` elements at `address`, if the datatype is a predefined one without gaps and the arguments are right.
+/// Length in bytes of `count` elements at `address`, if the datatype is a predefined one without
+/// gaps and the arguments are right.
 #[inline(always)]
 pub fn dense_bytes(handle: u32, address: usize, count: i64) -> Option<usize> {
     let size = usize::from(*DENSE.get(handle.wrapping_sub(FIRST) as usize)?);
@@ -133,8 +136,8 @@ fn shape_of_derived(handle: u32, address: usize, count: i64) -> Result<Shape> {
     Ok(shape)
 }
 
-/// Refuses a null address where elements lie (`MPI_ERR_BUFFER` on `argument`). `MPI_BOTTOM` is null, too: a datatype that
-/// starts at an address of its own is no mistake.
+/// Refuses a null address where elements lie (`MPI_ERR_BUFFER` on `argument`). `MPI_BOTTOM` is
+/// null, too: a datatype that starts at an address of its own is no mistake.
 pub fn check_buffer(
     address: usize,
     count: i64,
@@ -306,8 +309,9 @@ impl Datatype {
         self.0.handle.load(Ordering::Relaxed)
     }
 
-    /// Calls `f` with a handle that names the datatype: its own or, if the program has freed that meanwhile, one for the
-    /// time of the call. (A reduction under way shows the user's operator its datatype.)
+    /// Calls `f` with a handle that names the datatype: its own or, if the program has freed that
+    /// meanwhile, one for the time of the call. (A reduction under way shows the user's operator
+    /// its datatype.)
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM` when no handle is left.
@@ -326,7 +330,8 @@ impl Datatype {
         Ok(result)
     }
 
-    /// `MPI_Type_free`: deletes the attributes and forgets the handle. Who still uses the datatype keeps it alive.
+    /// `MPI_Type_free`: deletes the attributes and forgets the handle. Who still uses the datatype
+    /// keeps it alive.
     pub fn free(handle: u32) -> Result<()> {
         let datatype = Datatype::resolve(handle)?;
         if datatype.0.core.permanent {
@@ -434,8 +439,9 @@ impl Datatype {
         })
     }
 
-    /// What an operation on `count` elements may touch, in bytes relative to the buffer: their bytes, and what lies between `lb` and `ub`
-    /// besides, which users' operators see. Empty where `count` is no number of elements that have a [`shape`](Self::shape).
+    /// What an operation on `count` elements may touch, in bytes relative to the buffer: their
+    /// bytes, and what lies between `lb` and `ub` besides, which users' operators see. Empty where
+    /// `count` is no number of elements that have a [`shape`](Self::shape).
     pub fn bounds(&self, count: i64) -> Range<isize> {
         let layout = self.layout();
         let bounds = || {
@@ -452,7 +458,8 @@ impl Datatype {
         bounds().unwrap_or(0..0)
     }
 
-    /// How many whole elements `bytes` received bytes are; `None` if they are not whole (`MPI_Get_count`).
+    /// How many whole elements `bytes` received bytes are; `None` if they are not whole
+    /// (`MPI_Get_count`).
     pub fn count(&self, bytes: u64) -> Option<u64> {
         match self.layout().size() {
             0 => (bytes == 0).then_some(0),
@@ -460,7 +467,8 @@ impl Datatype {
         }
     }
 
-    /// How many basic elements `bytes` received bytes are; `None` if the last is cut (`MPI_Get_elements`).
+    /// How many basic elements `bytes` received bytes are; `None` if the last is cut
+    /// (`MPI_Get_elements`).
     pub fn elements(&self, bytes: u64) -> Option<u64> {
         self.0.core.signature.elements_in(bytes)
     }

@@ -1,7 +1,7 @@
 //! `MPI_Pack`, `MPI_Unpack`, `MPI_Pack_size` (MPI 5.0, 5.2).
 //!
-//! The packed form is the bytes in the order in which they travel, without a header: what `MPI_PACKED` receives is what
-//! was sent, whichever way it was packed.
+//! The packed form is the bytes in the order in which they travel, without a header: what
+//! `MPI_PACKED` receives is what was sent, whichever way it was packed.
 
 use mica_channel::memory::{Region, Shape};
 
@@ -9,7 +9,8 @@ use super::{Datatype, shape_of};
 use crate::constants as c;
 use crate::error::{Error, Result};
 
-/// The part of a packed buffer of `size` bytes from `position` on that `bytes` bytes need, and the position after it.
+/// The part of a packed buffer of `size` bytes from `position` on that `bytes` bytes need, and the
+/// position after it.
 pub(super) fn window(
     buffer: &Region,
     size: i64,
@@ -46,7 +47,8 @@ pub(super) fn window(
     }
 }
 
-/// Packs `count` elements at `from` into a buffer of `outsize` bytes at `position`; returns the position after them.
+/// Packs `count` elements at `from` into a buffer of `outsize` bytes at `position`; returns the
+/// position after them.
 pub fn pack(
     from: Region,
     count: i64,
@@ -64,7 +66,8 @@ pub fn pack(
     Ok(end)
 }
 
-/// Unpacks `count` elements from a buffer of `insize` bytes at `position` to `to`; returns the position after them.
+/// Unpacks `count` elements from a buffer of `insize` bytes at `position` to `to`; returns the
+/// position after them.
 pub fn unpack(
     from: &Region,
     insize: i64,

@@ -1,4 +1,5 @@
-//! The predefined datatypes: one table from the ABI's handles to what they mean (MPI 5.0, annex A.1).
+//! The predefined datatypes: one table from the ABI's handles to what they mean (MPI 5.0, annex
+//! A.1).
 
 use super::basic::BasicType::{self, *};
 use crate::constants as c;
@@ -7,10 +8,12 @@ use crate::constants as c;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PredefinedType {
     pub handle: u32,
-    /// Where the standard has two names for a type, the one that is not called a synonym (MPI 5.0, table 3.2).
+    /// Where the standard has two names for a type, the one that is not called a synonym (MPI 5.0,
+    /// table 3.2).
     pub name: &'static str,
     pub basic: BasicType,
-    /// Bytes in the external32 representation, where they differ from those in memory (MPI 5.0, 14.5.2).
+    /// Bytes in the external32 representation, where they differ from those in memory (MPI 5.0,
+    /// 14.5.2).
     pub external: Option<u64>,
 }
 
@@ -119,7 +122,8 @@ pub(super) const FIRST: u32 = 0x200;
 /// How many handles the range has.
 pub(super) const RANGE: usize = 0x100;
 
-/// Bytes per element of the predefined types that are contiguous, by handle; 0 for those that are not.
+/// Bytes per element of the predefined types that are contiguous, by handle; 0 for those that are
+/// not.
 pub(super) static DENSE: [u8; RANGE] = {
     let mut sizes = [0; RANGE];
     let mut i = 0;

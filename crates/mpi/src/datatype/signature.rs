@@ -1,4 +1,5 @@
-//! What the packed bytes of a datatype are, entry by entry: for counting basic elements and for converting.
+//! What the packed bytes of a datatype are, entry by entry: for counting basic elements and for
+//! converting.
 
 use std::sync::Arc;
 
@@ -6,7 +7,8 @@ use super::basic::BasicType;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
-/// The kinds of a datatype's entries in the order in which they travel: its type signature, compressed.
+/// The kinds of a datatype's entries in the order in which they travel: its type signature,
+/// compressed.
 #[derive(Debug)]
 pub(super) struct Signature {
     /// Bytes in memory.
@@ -119,8 +121,8 @@ impl Signature {
         })
     }
 
-    /// Number of basic elements in the first `bytes` packed bytes, all of one or more such datatypes. `None` if a basic
-    /// element is cut.
+    /// Number of basic elements in the first `bytes` packed bytes, all of one or more such
+    /// datatypes. `None` if a basic element is cut.
     pub fn elements_in(&self, bytes: u64) -> Option<u64> {
         if self.bytes == 0 {
             return (bytes == 0).then_some(0);
@@ -174,8 +176,8 @@ impl Signature {
         whole.checked_add(partial)
     }
 
-    /// Calls `run(basic, bytes of one in external32, how many)` for the entries in order, like neighbours together
-    /// where that is cheap.
+    /// Calls `run(basic, bytes of one in external32, how many)` for the entries in order, like
+    /// neighbours together where that is cheap.
     pub fn runs(&self, run: &mut impl FnMut(BasicType, u64, u64) -> Result<()>) -> Result<()> {
         match &self.kind {
             SignatureNode::Basic(basic) => run(*basic, self.external, 1),

@@ -251,7 +251,8 @@ fn distributed_arrays_cover_every_element_once() {
     }
 }
 
-/// Process 1 of 2 x 2 in row-major order has the right column of processes, in either storage order.
+/// Process 1 of 2 x 2 in row-major order has the right column of processes, in either storage
+/// order.
 #[test]
 fn distributed_arrays_number_processes_by_rows() {
     let byte = named(c::BYTE);

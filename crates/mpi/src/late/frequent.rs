@@ -1,9 +1,11 @@
 //! Who came last most often, in bounded memory.
 //!
-//! The space-saving algorithm (Metwally, Agrawal and El Abbadi, "Efficient computation of frequent and top-k elements in
-//! data streams", 2005) with [`LATEST`] counters: as long as there are no more ranks than counters, they are exact. A rank
-//! without a counter takes that of the rarest one over, with its count as the error of its own. So a rank that came last in
-//! more than one of [`LATEST`] calls always has a counter, and count less error is a number of times that it surely did.
+//! The space-saving algorithm (Metwally, Agrawal and El Abbadi, "Efficient computation of frequent
+//! and top-k elements in data streams", 2005) with [`LATEST`] counters: as long as there are no
+//! more ranks than counters, they are exact. A rank without a counter takes that of the rarest one
+//! over, with its count as the error of its own. So a rank that came last in more than one of
+//! [`LATEST`] calls always has a counter, and count less error is a number of times that it surely
+//! did.
 
 use mica_node::late::{LATEST, LastArrival};
 

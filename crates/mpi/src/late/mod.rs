@@ -1,24 +1,30 @@
-//! Late arrivals at collectives: which rank came last at which call, and how long the others waited (`MICA_LATE=on`).
+//! Late arrivals at collectives: which rank came last at which call, and how long the others waited
+//! (`MICA_LATE=on`).
 //!
-//! Whoever runs a collective for the program [arrives](arrive) first and keeps what it gets until the call returns. Operations
-//! on a shared area that begin meanwhile take the [`ArrivalCount`] along ([`current`]) and tell it what peers say of arrivals
-//! ([`ArrivalCount::saw`]); it is counted when the last of them has dropped it, which for a non-blocking collective is when that is
-//! complete. Off, all that is one branch. Each process counts in a table of its own, which it leaves in the job segment at
-//! its end ([`publish`]) for `mpiexec` to print.
+//! Whoever runs a collective for the program [arrives](arrive) first and keeps what it gets until
+//! the call returns. Operations on a shared area that begin meanwhile take the [`ArrivalCount`]
+//! along ([`current`]) and tell it what peers say of arrivals ([`ArrivalCount::saw`]); it is
+//! counted when the last of them has dropped it, which for a non-blocking collective is when that
+//! is complete. Off, all that is one branch. Each process counts in a table of its own, which it
+//! leaves in the job segment at its end ([`publish`]) for `mpiexec` to print.
 //!
-//! Arrival times come from the shared area of the communicator's members on a node: beside each stamp of an operation a
-//! member says in its line who came last as far as it knows, at first itself ([`ArrivalCount::word`]). So a rank knows of all that it
-//! waits for, even where that goes through a tree of ranks. It names the latest, if that one came after itself; the rank
-//! that came last blames nobody. Times are the node's clock: ranks of other nodes are never compared. Algorithms made of
-//! messages carry no times: of them, only the calls and the time inside are counted.
+//! Arrival times come from the shared area of the communicator's members on a node: beside each
+//! stamp of an operation a member says in its line who came last as far as it knows, at first
+//! itself ([`ArrivalCount::word`]). So a rank knows of all that it waits for, even where that goes
+//! through a tree of ranks. It names the latest, if that one came after itself; the rank that came
+//! last blames nobody. Times are the node's clock: ranks of other nodes are never compared.
+//! Algorithms made of messages carry no times: of them, only the calls and the time inside are
+//! counted.
 //!
-//! For a non-blocking collective the calls are those that start it; what is counted as waiting is how much later the last
-//! rank started it, whether or not the program waited then. One made of messages counts as no longer than its start.
+//! For a non-blocking collective the calls are those that start it; what is counted as waiting is
+//! how much later the last rank started it, whether or not the program waited then. One made of
+//! messages counts as no longer than its start.
 //!
-//! A site is the address that the call returns to in the first object outside of the library, and so the same in a C
-//! program's source as one line. Where a profiler (by `PMPI_`), Fortran's interface or Python's wrapper stands between program
-//! and library, that is where its call is. What is called there is known by the function of the library that was entered:
-//! `MPI_Allreduce`, or `MPI_Start` for whatever that starts. The `abi` crate finds and names addresses ([`Finder`]).
+//! A site is the address that the call returns to in the first object outside of the library, and
+//! so the same in a C program's source as one line. Where a profiler (by `PMPI_`), Fortran's
+//! interface or Python's wrapper stands between program and library, that is where its call is.
+//! What is called there is known by the function of the library that was entered: `MPI_Allreduce`,
+//! or `MPI_Start` for whatever that starts. The `abi` crate finds and names addresses ([`Finder`]).
 
 mod frequent;
 mod table;
@@ -53,7 +59,8 @@ thread_local! {
 pub struct Caller {
     /// The address that it returns to, in the program; 0 if it cannot be found.
     pub site: u64,
-    /// An address that it will come back to in the function of the library that was called; 0 if it cannot be found.
+    /// An address that it will come back to in the function of the library that was called; 0 if it
+    /// cannot be found.
     pub entry: u64,
 }
 
@@ -66,7 +73,8 @@ pub struct Finder {
     pub name: fn(u64) -> CallSite,
 }
 
-/// Says how addresses are found. Before that, all calls count as made in one place, which has no name.
+/// Says how addresses are found. Before that, all calls count as made in one place, which has no
+/// name.
 pub fn find_by(finder: Finder) {
     // A second time it is the same one.
     let _ = FINDER.set(finder);
@@ -88,14 +96,16 @@ pub(crate) fn begin() {
     }
 }
 
-/// This rank arrives at a collective on `comm`, and leaves it when what it gets here is dropped. `None` if nobody counts, or
-/// within another collective. To be called on the way down from the program's call.
+/// This rank arrives at a collective on `comm`, and leaves it when what it gets here is dropped.
+/// `None` if nobody counts, or within another collective. To be called on the way down from the
+/// program's call.
 #[inline(always)]
 pub fn arrive(comm: &Comm) -> Option<Visit> {
     if is_on() { Visit::begin(comm) } else { None }
 }
 
-/// The collective that this thread is in, if that is counted: for the operations that begin within it.
+/// The collective that this thread is in, if that is counted: for the operations that begin within
+/// it.
 #[inline(always)]
 pub fn current() -> Option<Arc<ArrivalCount>> {
     if is_on() {
@@ -195,7 +205,8 @@ fn find() -> Caller {
         .map_or(Caller::default(), |finder| (finder.caller)())
 }
 
-/// The function of the library that this thread is in, as the program called it: `MPI_Recv`. Walks the stack.
+/// The function of the library that this thread is in, as the program called it: `MPI_Recv`. Walks
+/// the stack.
 pub(crate) fn current_function() -> Option<String> {
     let finder = FINDER.get()?;
     let entry = (finder.caller)().entry;
@@ -212,11 +223,12 @@ pub fn report() -> Report {
     })
 }
 
-/// Leaves the report in the job segment, where this rank takes part in a job for the last time so far.
+/// Leaves the report in the job segment, where this rank takes part in a job for the last time so
+/// far.
 pub(crate) fn publish(engine: &Engine) {
     if is_on() {
-        // Without memory for it there is none, and whoever reads the tables says whose are missing: the job has done its
-        // work all the same.
+        // Without memory for it there is none, and whoever reads the tables says whose are missing:
+        // the job has done its work all the same.
         let _ = engine.publish_late(&report());
     }
 }

@@ -1,7 +1,8 @@
 //! What a process counts: for each site, function called there and size of communicator.
 //!
-//! Communicators of one size share an entry, so that a program that makes and frees many does not fill the table, and the
-//! rows of a grid are one line of the report; ranks that came last are counted by their number in the job.
+//! Communicators of one size share an entry, so that a program that makes and frees many does not
+//! fill the table, and the rows of a grid are one line of the report; ranks that came last are
+//! counted by their number in the job.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -25,7 +26,8 @@ pub(super) struct LateKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallOutcome {
     pub inside_ns: u64,
-    /// Who came last, by number in the job, and how long after this rank; none if nobody was seen to come later.
+    /// Who came last, by number in the job, and how long after this rank; none if nobody was seen
+    /// to come later.
     pub waited: Option<(u32, u64)>,
 }
 
@@ -71,7 +73,8 @@ impl LateTable {
         }
     }
 
-    /// The sites with the most waiting, then those with the most time inside; the same for the same calls.
+    /// The sites with the most waiting, then those with the most time inside; the same for the same
+    /// calls.
     pub fn report(&self, name: impl Fn(u64) -> CallSite) -> Report {
         let mut entries: Vec<(&LateKey, &LateEntry)> = self.entries.iter().flatten().collect();
         entries.sort_by_key(|(key, entry)| (Reverse((entry.wait_ns, entry.inside_ns)), **key));
@@ -97,7 +100,8 @@ impl LateTable {
     }
 }
 
-/// The name of a function of the library. `MPI_X` and `PMPI_X` have one body, which the linker may keep once, under either name.
+/// The name of a function of the library. `MPI_X` and `PMPI_X` have one body, which the linker may
+/// keep once, under either name.
 pub(super) fn function(symbol: &str) -> String {
     let plain = symbol
         .strip_prefix('P')

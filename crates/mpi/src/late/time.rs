@@ -1,11 +1,13 @@
-//! Who came when, in one word, so that whoever reads it while it changes reads the one or the other.
+//! Who came when, in one word, so that whoever reads it while it changes reads the one or the
+//! other.
 //!
 //! ```text
 //! bits 63 to 20: time in units of 16 ns, its lowest 44 bits
 //! bits 19 to 0:  rank in the job
 //! ```
 //!
-//! Zero says nothing. The bits above are those with which the time is nearest to the reader's own: right if the two are less than 39 hours apart.
+//! Zero says nothing. The bits above are those with which the time is nearest to the reader's own:
+//! right if the two are less than 39 hours apart.
 
 /// Bits of a rank.
 const RANK_BITS: u32 = 20;
@@ -13,7 +15,8 @@ const RANK_BITS: u32 = 20;
 /// Nanoseconds of a unit.
 const UNIT: u64 = 16;
 
-/// The arrival of a rank of the job. The later one is greater; of two at the same time, that of the lower rank.
+/// The arrival of a rank of the job. The later one is greater; of two at the same time, that of the
+/// lower rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Time {
     pub ns: u64,
@@ -48,7 +51,8 @@ impl Time {
             return None;
         }
         let own = own_ns / UNIT;
-        // Shifted to the top, so that the difference wraps where the words do; and back with its sign.
+        // Shifted to the top, so that the difference wraps where the words do; and back with its
+        // sign.
         let theirs = word >> RANK_BITS << RANK_BITS;
         let ahead = theirs.wrapping_sub(own << RANK_BITS) as i64 >> RANK_BITS;
         Some(Time {

@@ -195,7 +195,8 @@ impl Op {
         }
     }
 
-    /// The inner loop of the predefined operator `handle` on the predefined type `datatype`, if they go together.
+    /// The inner loop of the predefined operator `handle` on the predefined type `datatype`, if
+    /// they go together.
     #[inline]
     pub fn kernel_of(handle: u32, datatype: u32) -> Option<kernel::Kernel> {
         let op = PredefinedOp::of(handle).filter(|op| !op.one_sided_only())?;

@@ -1,4 +1,5 @@
-//! The wait and test families: of one request, of all, of any and of some (MPI 5.0, 3.7.3 to 3.7.6).
+//! The wait and test families: of one request, of all, of any and of some (MPI 5.0, 3.7.3 to
+//! 3.7.6).
 
 use mica_protocol::{EngineState, Poll, WaitList};
 
@@ -6,7 +7,8 @@ use super::{Request, RequestOutcome, SENT_HANDLE, forget, list_all, plain};
 use crate::error::Result;
 use crate::process;
 
-/// Takes the handle back, unless the request is persistent, and gives the outcome as the program may see it.
+/// Takes the handle back, unless the request is persistent, and gives the outcome as the program
+/// may see it.
 fn finish(handle: u32, outcome: RequestOutcome) -> RequestOutcome {
     if !outcome.keep {
         forget(handle);
@@ -77,7 +79,8 @@ fn resolve_all(handles: &[u32]) -> Result<Vec<Option<Request>>> {
         .collect()
 }
 
-/// `MPI_Waitall`: blocks until all requests are complete; all handles are used up. One outcome for each.
+/// `MPI_Waitall`: blocks until all requests are complete; all handles are used up. One outcome for
+/// each.
 ///
 /// # Errors
 /// As [`wait`].
@@ -174,7 +177,8 @@ fn test_any_with<R>(
     Ok(poll.ask(question, about)?)
 }
 
-/// What a call on several requests found: nothing to wait for, nothing complete yet, or what completed.
+/// What a call on several requests found: nothing to wait for, nothing complete yet, or what
+/// completed.
 #[derive(Debug, Clone)]
 pub enum FoundRequests<T> {
     /// All handles are `MPI_REQUEST_NULL`.

@@ -1,4 +1,5 @@
-//! Requests: what they are, their handles, and how the end of one is recognised. `complete` waits and tests.
+//! Requests: what they are, their handles, and how the end of one is recognised. `complete` waits
+//! and tests.
 
 mod complete;
 mod plain;
@@ -50,11 +51,13 @@ pub trait Operation: Any + Send + Sync + Debug {
     /// What it is, for people: "a generalized request".
     fn name(&self) -> &'static str;
 
-    /// Its end, if it has come. `take`: the request is used up then (or inactive, if persistent). Runs inside the engine.
+    /// Its end, if it has come. `take`: the request is used up then (or inactive, if persistent).
+    /// Runs inside the engine.
     fn poll(&self, state: &mut EngineState, take: bool) -> Option<(Status, Option<Error>)>;
 
-    /// Called after [`Operation::poll`] has given its end to the program, outside the engine: may call the program. `taken`:
-    /// the request is used up; otherwise the program only asked (`MPI_Request_get_status`).
+    /// Called after [`Operation::poll`] has given its end to the program, outside the engine: may
+    /// call the program. `taken`: the request is used up; otherwise the program only asked
+    /// (`MPI_Request_get_status`).
     fn complete(&self, status: Status, _taken: bool) -> (Status, Option<Error>) {
         (status, None)
     }
@@ -67,8 +70,8 @@ pub trait Operation: Any + Send + Sync + Debug {
         Ok(())
     }
 
-    /// `MPI_Request_free`: it goes on and nobody will ask for its end. Runs outside the engine: may call the program. Gives
-    /// whether the handle is used up.
+    /// `MPI_Request_free`: it goes on and nobody will ask for its end. Runs outside the engine: may
+    /// call the program. Gives whether the handle is used up.
     ///
     /// # Errors
     /// What the program's function returned.
@@ -80,7 +83,8 @@ pub trait Operation: Any + Send + Sync + Debug {
 /// Starts a persistent operation and gives the active request.
 pub type Begin = dyn Fn() -> Result<Request> + Send + Sync;
 
-/// A persistent request (MPI 5.0, 3.9, 6.13): what `MPI_Start` does, and the operation while it is active.
+/// A persistent request (MPI 5.0, 3.9, 6.13): what `MPI_Start` does, and the operation while it is
+/// active.
 struct Persistent {
     begin: Box<Begin>,
     active: Mutex<Option<Request>>,
@@ -105,7 +109,8 @@ pub struct RequestOutcome {
     pub comm: u32,
     /// The handle stays: the request is persistent (or there was none).
     pub keep: bool,
-    /// There was no request, or an inactive one: the status is the empty one, to which an error code belongs (MPI 5.0, 3.7.3).
+    /// There was no request, or an inactive one: the status is the empty one, to which an error
+    /// code belongs (MPI 5.0, 3.7.3).
     pub empty: bool,
     /// What is to be told outside the engine.
     after: Option<(Arc<dyn Operation>, bool)>,
@@ -140,7 +145,8 @@ impl RequestOutcome {
 
 static REQUESTS: HandleTable<Request> = HandleTable::new(handle::HandleKind::Request);
 
-/// The handle that all sends share which were complete when their call returned: nothing needs to be remembered of them.
+/// The handle that all sends share which were complete when their call returned: nothing needs to
+/// be remembered of them.
 pub(crate) const SENT_HANDLE: u32 = handle::HandleKind::Request.reserved_handle();
 
 /// Does without the lock of the handles: the program has promised to keep its threads apart.
@@ -215,7 +221,8 @@ impl Request {
     /// A handle for the request, to be completed or freed.
     ///
     /// # Errors
-    /// `MPI_ERR_NO_MEM` when no handle is left: a receive is cancelled then, what else was started goes on unasked.
+    /// `MPI_ERR_NO_MEM` when no handle is left: a receive is cancelled then, what else was started
+    /// goes on unasked.
     #[inline(always)]
     pub fn register(self) -> Result<u32> {
         match self.work {
@@ -394,7 +401,8 @@ impl Request {
         Ok(())
     }
 
-    /// Lets it go on without anybody asking for its end. Outside the engine. Gives whether the handle is used up.
+    /// Lets it go on without anybody asking for its end. Outside the engine. Gives whether the
+    /// handle is used up.
     pub(crate) fn abandon(&self) -> Result<bool> {
         let engine = process::engine()?;
         match &self.work {
@@ -477,8 +485,8 @@ pub fn start(handle: u32) -> Result<()> {
     Ok(())
 }
 
-/// `MPI_Cancel`: marks a receive for cancellation if nothing matches it yet. Sends are never cancelled, which the
-/// standard allows (MPI 5.0, 3.8.4).
+/// `MPI_Cancel`: marks a receive for cancellation if nothing matches it yet. Sends are never
+/// cancelled, which the standard allows (MPI 5.0, 3.8.4).
 ///
 /// # Errors
 /// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.
@@ -513,7 +521,8 @@ pub(crate) fn forget(handle: u32) {
     }
 }
 
-/// The operation of a request, if it is a `T` under way (as a persistent one is only while it is active).
+/// The operation of a request, if it is a `T` under way (as a persistent one is only while it is
+/// active).
 ///
 /// # Errors
 /// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.

@@ -9,9 +9,9 @@ use crate::handle::Then;
 use crate::process;
 use crate::pt2pt::{self, Status};
 
-/// Blocks until a send or receive is complete, and gives the status; the handle is
-/// used up. `None` for requests of other kinds and `MPI_REQUEST_NULL`, for receives that fail, and for handles that name none: nothing has happened
-/// then, and [`wait`](super::wait) tells more.
+/// Blocks until a send or receive is complete, and gives the status; the handle is used up. `None`
+/// for requests of other kinds and `MPI_REQUEST_NULL`, for receives that fail, and for handles that
+/// name none: nothing has happened then, and [`wait`](super::wait) tells more.
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM`.
@@ -97,8 +97,8 @@ fn wait_simple<I: Iterator<Item = u32>>(
     }
 }
 
-/// Tests a send or receive, and makes progress: true if it is incomplete. False for all else: nothing
-/// but progress has happened then.
+/// Tests a send or receive, and makes progress: true if it is incomplete. False for all else:
+/// nothing but progress has happened then.
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM`.

@@ -39,7 +39,8 @@ impl Cart {
         })
     }
 
-    /// As [`new`](Self::new), but `None` for a grid without processes, as MPICH and Intel MPI have it.
+    /// As [`new`](Self::new), but `None` for a grid without processes, as MPICH and Intel MPI have
+    /// it.
     fn unless_empty(dims: &[i32], periods: &[bool], room: usize) -> Result<Option<Cart>> {
         if dims.contains(&0) && dims.iter().all(|&dim| dim >= 0) {
             lenient::EMPTY_GRID.note();
@@ -100,7 +101,8 @@ impl Cart {
         Some(rank as i32)
     }
 
-    /// `MPI_Cart_shift` for `rank`: whom it receives from and sends to when all data moves `distance` along `direction`.
+    /// `MPI_Cart_shift` for `rank`: whom it receives from and sends to when all data moves
+    /// `distance` along `direction`.
     ///
     /// # Errors
     /// `MPI_ERR_DIMS` if there is no such dimension.
@@ -136,7 +138,8 @@ impl Cart {
             .collect()
     }
 
-    /// The grid of the dimensions that `remain`; the number of `rank`'s slice, and its rank in there.
+    /// The grid of the dimensions that `remain`; the number of `rank`'s slice, and its rank in
+    /// there.
     fn slice(&self, remain: &[bool], rank: usize) -> (Cart, i32, i32) {
         let kept = |keep: bool| move |&(_, &remains): &(usize, &bool)| remains == keep;
         let part = |keep: bool| -> Cart {
@@ -160,7 +163,8 @@ pub(super) fn list(numbers: &[i32]) -> String {
 }
 
 impl Comm {
-    /// `MPI_Cart_create`; `None` for processes that the grid has no room for, and for all if a dimension has the length 0.
+    /// `MPI_Cart_create`; `None` for processes that the grid has no room for, and for all if a
+    /// dimension has the length 0.
     ///
     /// # Errors
     /// `MPI_ERR_DIMS`, `MPI_ERR_COMM`.
@@ -181,7 +185,8 @@ impl Comm {
         self.with_topology(&ranks, Topology::Cart(Arc::new(cart)))
     }
 
-    /// The old rank of each new rank, with neighbours close to each other. The same on every process.
+    /// The old rank of each new rank, with neighbours close to each other. The same on every
+    /// process.
     fn cart_order(&self, cart: &Cart) -> Result<Vec<usize>> {
         Ok(reorder::grid(cart, &self.places(cart.size())?))
     }
@@ -198,7 +203,8 @@ impl Comm {
         Ok(order.iter().position(|&old| old == self.rank()))
     }
 
-    /// `MPI_Cart_sub`: the slice of the grid that this process lies in, along the dimensions that `remain`.
+    /// `MPI_Cart_sub`: the slice of the grid that this process lies in, along the dimensions that
+    /// `remain`.
     ///
     /// # Errors
     /// `MPI_ERR_TOPOLOGY`.

@@ -1,8 +1,10 @@
-//! `MPI_Dims_create` (MPI 5.0, 8.5.2): lengths of a grid that are as close to each other as possible.
+//! `MPI_Dims_create` (MPI 5.0, 8.5.2): lengths of a grid that are as close to each other as
+//! possible.
 //!
-//! "As close as possible" is taken at its word, as Träff and Lübbe ask ("Specification Guideline Violations by
-//! MPI_Dims_create", EuroMPI 2015): of all ways to write the number as a product, the one with the least difference between
-//! the longest and the shortest length; of several, the one with the shortest longest lengths.
+//! "As close as possible" is taken at its word, as Träff and Lübbe ask ("Specification Guideline
+//! Violations by MPI_Dims_create", EuroMPI 2015): of all ways to write the number as a product, the
+//! one with the least difference between the longest and the shortest length; of several, the one
+//! with the shortest longest lengths.
 
 use super::cart::list;
 use crate::constants as c;
@@ -57,8 +59,8 @@ fn balanced(number: u64, count: usize) -> Vec<u64> {
     search.best
 }
 
-/// A search through the ways to write a number as a product, longest factor first, that leaves out what cannot be better
-/// than the best found.
+/// A search through the ways to write a number as a product, longest factor first, that leaves out
+/// what cannot be better than the best found.
 struct FactorSearch {
     /// Of the number, in rising order.
     divisors: Vec<u64>,
@@ -88,7 +90,8 @@ impl FactorSearch {
             if factor > cap {
                 break;
             }
-            // It is the largest of what is left, so no prime can exceed it and its power must reach `rest`.
+            // It is the largest of what is left, so no prime can exceed it and its power must reach
+            // `rest`.
             if !rest.is_multiple_of(factor)
                 || factor < largest_prime
                 || !reaches(factor, left, rest)

@@ -1,4 +1,5 @@
-//! Distributed graph topologies (MPI 5.0, 8.5.4): each process knows the edges that end or start at it.
+//! Distributed graph topologies (MPI 5.0, 8.5.4): each process knows the edges that end or start at
+//! it.
 
 use std::sync::Arc;
 
@@ -185,7 +186,8 @@ impl Comm {
         self.with_dist_graph(&order, part)
     }
 
-    /// `MPI_Dist_graph_create`: each process gives any edges, `degrees[i]` of them from `sources[i]`.
+    /// `MPI_Dist_graph_create`: each process gives any edges, `degrees[i]` of them from
+    /// `sources[i]`.
     ///
     /// # Errors
     /// As [`create_dist_graph_adjacent`](Self::create_dist_graph_adjacent).

@@ -8,7 +8,8 @@ use crate::comm::Comm;
 use crate::constants as c;
 use crate::error::{Error, Result};
 
-/// A graph of processes as MPI describes it: the neighbours of node `i` are `edges[index[i - 1] .. index[i]]`.
+/// A graph of processes as MPI describes it: the neighbours of node `i` are
+/// `edges[index[i - 1] .. index[i]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graph {
     index: Vec<i32>,
@@ -102,7 +103,8 @@ impl Comm {
         self.order_for(graph.size(), edges)
     }
 
-    /// The old rank of each node of a weighted graph, with neighbours close to each other. The same on every process.
+    /// The old rank of each node of a weighted graph, with neighbours close to each other. The same
+    /// on every process.
     pub(super) fn order_for(
         &self,
         nodes: usize,

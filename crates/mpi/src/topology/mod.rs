@@ -1,8 +1,9 @@
 //! Virtual topologies (MPI 5.0, chapter 8): who is whose neighbour, as the program says.
 //!
 //! A topology is attached to a communicator when it is made and never changes; duplicates share it.
-//! [`Topology::neighborhood`] is what neighbourhood collectives ([`crate::collective::neighbor`]) go by.
-//! With `reorder`, new ranks are given so that neighbours sit close on the machine ([`reorder`]).
+//! [`Topology::neighborhood`] is what neighbourhood collectives ([`crate::collective::neighbor`])
+//! go by. With `reorder`, new ranks are given so that neighbours sit close on the machine
+//! ([`reorder`]).
 
 mod cart;
 pub mod dims;
@@ -38,13 +39,15 @@ pub struct Neighborhood {
     pub sources: Vec<i32>,
     /// Whom blocks go to.
     pub destinations: Vec<i32>,
-    /// Whether sources and destinations are pairs of opposite directions: the block that leaves through one side of a grid
-    /// arrives through the other (MPI 5.0, 8.6). It matters where the same process is on both sides.
+    /// Whether sources and destinations are pairs of opposite directions: the block that leaves
+    /// through one side of a grid arrives through the other (MPI 5.0, 8.6). It matters where the
+    /// same process is on both sides.
     pub opposite: bool,
 }
 
 impl Neighborhood {
-    /// The sources' numbers, in the order in which their messages match the sends, made in the order of the destinations.
+    /// The sources' numbers, in the order in which their messages match the sends, made in the
+    /// order of the destinations.
     pub fn matching_order(&self) -> impl Iterator<Item = usize> + '_ {
         let opposite = usize::from(self.opposite);
         (0..self.sources.len()).map(move |i| i ^ opposite)
@@ -146,8 +149,8 @@ impl Comm {
         })
     }
 
-    /// The processes with these ranks here, in this order, with a topology; `None` for the others. Every process passes the
-    /// same ranks.
+    /// The processes with these ranks here, in this order, with a topology; `None` for the others.
+    /// Every process passes the same ranks.
     fn with_topology(&self, ranks: &[usize], topology: Topology) -> Result<Option<Comm>> {
         let ranks: Vec<i32> = ranks.iter().map(|&rank| rank as i32).collect();
         let new = self.create(&self.group().incl(&ranks)?)?;

@@ -1,14 +1,17 @@
 //! New ranks for the processes of a topology, so that neighbours sit close on the machine.
 //!
-//! A grid is cut into bricks, one for each package, these into bricks for each NUMA node, and so on down to the cores: each
-//! part of the machine holds a brick with as little surface as its number of processes allows (Gropp, "Using Node and Socket
-//! Information to Implement MPI Cartesian Topologies", 2019). A graph is laid along the machine greedily: each place takes
-//! the node with the heaviest links to what already sits nearby.
+//! A grid is cut into bricks, one for each package, these into bricks for each NUMA node, and so on
+//! down to the cores: each part of the machine holds a brick with as little surface as its number
+//! of processes allows (Gropp, "Using Node and Socket Information to Implement MPI Cartesian
+//! Topologies", 2019). A graph is laid along the machine greedily: each place takes the node with
+//! the heaviest links to what already sits nearby.
 //!
-//! Where ranks are on several nodes, only the node counts: a process does not know where on another node a rank sits.
+//! Where ranks are on several nodes, only the node counts: a process does not know where on another
+//! node a rank sits.
 //!
-//! Both are only proposals: unless all links together become shorter, ranks stay as they are. So they stay where places are
-//! unknown or alike. All processes compute the same from the same places.
+//! Both are only proposals: unless all links together become shorter, ranks stay as they are. So
+//! they stay where places are unknown or alike. All processes compute the same from the same
+//! places.
 
 use std::cmp::Reverse;
 
@@ -148,7 +151,8 @@ impl Brick {
         })
     }
 
-    /// Lengths of equal parts with `size` cells each and the least surface; `None` if the brick has no such parts.
+    /// Lengths of equal parts with `size` cells each and the least surface; `None` if the brick has
+    /// no such parts.
     fn cells(&self, size: usize) -> Option<Vec<i32>> {
         let mut best = None;
         self.try_cells(size, &mut Vec::new(), &mut best);
@@ -165,7 +169,8 @@ impl Brick {
             }
             return;
         };
-        // From the longest on: of equal surfaces, the one that keeps the first dimensions whole stays.
+        // From the longest on: of equal surfaces, the one that keeps the first dimensions whole
+        // stays.
         for length in (1..=whole).rev() {
             if whole % length == 0 && left.is_multiple_of(length as usize) {
                 lengths.push(length);
@@ -182,7 +187,8 @@ fn surface(lengths: &[i32]) -> usize {
     lengths.iter().map(|&length| size / length as usize).sum()
 }
 
-/// Gives the cells of `brick` to the processes in `slots`, part by part of the machine from `level` on.
+/// Gives the cells of `brick` to the processes in `slots`, part by part of the machine from `level`
+/// on.
 fn fill(
     cart: &Cart,
     brick: &Brick,

@@ -358,7 +358,8 @@ pub fn run(size: usize, seed: usize, build: impl Fn(RankPlace) -> mica_mpi::Resu
     simulate(&schedules, delivery, seed % 4 < 2);
 }
 
-/// Placements of ranks on at least two nodes: blocks, round-robin, uneven ones, one rank a node, and random ones.
+/// Placements of ranks on at least two nodes: blocks, round-robin, uneven ones, one rank a node,
+/// and random ones.
 pub fn placements() -> Vec<Vec<u32>> {
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = |below: usize| {
@@ -392,8 +393,8 @@ pub fn placements() -> Vec<Vec<u32>> {
     all
 }
 
-/// Leaders and columns forced, with the algorithms for short messages at one level and those for long ones at the other;
-/// neither; either; and what is in use.
+/// Leaders and columns forced, with the algorithms for short messages at one level and those for
+/// long ones at the other; neither; either; and what is in use.
 pub fn two_levels() -> Vec<TwoLevel> {
     let [short, long] = [0, 1].map(|i| thresholds()[i]);
     let leaders = TwoLevel {
@@ -425,7 +426,8 @@ pub fn two_levels() -> Vec<TwoLevel> {
     vec![leaders, columns, direct, either, TwoLevel::DEFAULT]
 }
 
-/// Builds the schedules of all ranks on the nodes that these names stand for, and runs them. Returns them.
+/// Builds the schedules of all ranks on the nodes that these names stand for, and runs them.
+/// Returns them.
 pub fn run_on(
     names: &[u32],
     seed: usize,

@@ -25,7 +25,8 @@ impl Kit {
         }
     }
 
-    /// How many kinds there are; number 0 has no gaps, and reductions take those below [`Kit::REDUCED`].
+    /// How many kinds there are; number 0 has no gaps, and reductions take those below
+    /// [`Kit::REDUCED`].
     pub fn kinds(&self) -> usize {
         self.kinds.len()
     }
@@ -223,7 +224,8 @@ impl Case {
         }
     }
 
-    /// How it must have gone, if that is known: by these means, where copies by the kernel would do or not.
+    /// How it must have gone, if that is known: by these means, where copies by the kernel would do
+    /// or not.
     pub fn must_go(&self, means: Means, by_address: bool) -> Option<Went> {
         let spec = &self.spec;
         let is_plain =
@@ -246,7 +248,8 @@ impl Case {
         }
     }
 
-    /// A buffer of elements of a kind, which are `have` and are to be `want`; in the end nobody minds `None`.
+    /// A buffer of elements of a kind, which are `have` and are to be `want`; in the end nobody
+    /// minds `None`.
     fn buffer_of(
         &mut self,
         kind: &Kind,

@@ -1,4 +1,5 @@
-//! Calls that do not go together: whoever can tell says so, and nobody writes where nothing is expected.
+//! Calls that do not go together: whoever can tell says so, and nobody writes where nothing is
+//! expected.
 
 use mica_mpi::collective::intranode::CollectiveOperation;
 use mica_mpi::collective::intranode::direct::RootedDirection;
@@ -189,7 +190,8 @@ fn waits_for(call: &str, root: usize, rank: usize, other: usize) -> bool {
     }
 }
 
-/// One rank makes another call than the others: nobody waits for ever, and whoever waits for one in another says so.
+/// One rank makes another call than the others: nobody waits for ever, and whoever waits for one in
+/// another says so.
 #[test]
 fn nobody_waits_for_a_rank_that_has_called_something_else() {
     let kit = Kit::new();
@@ -356,8 +358,8 @@ fn different_roots_are_refused() {
     }
 }
 
-/// One rank takes part with more than the others, perhaps with so much that it takes another way: somebody says so, and nobody waits
-/// for ever.
+/// One rank takes part with more than the others, perhaps with so much that it takes another way:
+/// somebody says so, and nobody waits for ever.
 #[test]
 fn different_lengths_are_refused() {
     use Collective::{Allgather, Allreduce, Alltoall, Gather, Reduce, ReduceScatter, Scan};

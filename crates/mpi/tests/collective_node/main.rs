@@ -1,5 +1,6 @@
-//! The collectives on shared areas, with all ranks of a team in one thread: polled in random orders, several operations at once,
-//! sequences that use the turns again and again, against what the ranks' contributions say. A failure names the seed.
+//! The collectives on shared areas, with all ranks of a team in one thread: polled in random
+//! orders, several operations at once, sequences that use the turns again and again, against what
+//! the ranks' contributions say. A failure names the seed.
 
 #[path = "../collective_common/mod.rs"]
 mod collective_common;
@@ -115,7 +116,8 @@ fn how(random: &mut Random) -> How {
     }
 }
 
-/// Each collective alone, with every number of elements that makes a difference, on every number of ranks.
+/// Each collective alone, with every number of elements that makes a difference, on every number of
+/// ranks.
 #[test]
 fn every_collective_of_every_length() {
     let kit = Kit::new();
@@ -205,8 +207,8 @@ fn long_direct_copies_go_every_way() {
     }
 }
 
-/// Buffers that are used again have their pages moved between two operations, or within one by another: what is read and written is
-/// the same.
+/// Buffers that are used again have their pages moved between two operations, or within one by
+/// another: what is read and written is the same.
 #[test]
 fn buffers_that_move_keep_their_content() {
     use Collective::{
@@ -289,7 +291,8 @@ fn nowhere(bytes: usize) -> View {
     unsafe { View::user(std::ptr::null(), Shape::Contiguous { bytes }) }
 }
 
-/// A stamp has 24 bits for the phases of an operation: half a cell of 256 bytes each would not do for 2 GiB.
+/// A stamp has 24 bits for the phases of an operation: half a cell of 256 bytes each would not do
+/// for 2 GiB.
 #[test]
 fn a_message_of_too_many_pieces_does_not_go_through_cells() {
     let ranks = Ranks::new(Form::flat(2, 256));

@@ -1,4 +1,5 @@
-//! All ranks of a team in one thread: each has its own view of the area, and its operations are polled in an order that a seed gives.
+//! All ranks of a team in one thread: each has its own view of the area, and its operations are
+//! polled in an order that a seed gives.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -58,7 +59,8 @@ pub enum Means {
     Windows,
     /// The first half of the ranks has windows, the others' memory goes by address.
     Mixed,
-    /// Buffers are moved to the job's file when they are used a second time; what shares a page with others goes by the kernel.
+    /// Buffers are moved to the job's file when they are used a second time; what shares a page
+    /// with others goes by the kernel.
     Mapped,
     /// As `Cma`, but the last rank's memory cannot be reached.
     OneCannot,
@@ -103,11 +105,13 @@ fn rank_of(member: usize, size: usize) -> u32 {
 }
 
 thread_local! {
-    /// This test's jobs by the size of teams and of cells. Another one's are not to be shared: ranks publish different things.
+    /// This test's jobs by the size of teams and of cells. Another one's are not to be shared:
+    /// ranks publish different things.
     static JOBS: RefCell<HashMap<(usize, usize), &'static JobSegment>> = RefCell::default();
 }
 
-/// A job for teams of `size` ranks, all of them this process, in whose areas cells have `cell` bytes.
+/// A job for teams of `size` ranks, all of them this process, in whose areas cells have `cell`
+/// bytes.
 fn job(size: usize, cell: usize) -> &'static JobSegment {
     let make = || {
         let places = vec![CorePlace::UNKNOWN; size + 1];
@@ -252,7 +256,8 @@ impl Ranks {
         }
     }
 
-    /// Buffers that were moved to the job's file, or were to be and could not; `None` where this process moves none.
+    /// Buffers that were moved to the job's file, or were to be and could not; `None` where this
+    /// process moves none.
     pub fn moves(&self) -> Option<u64> {
         let usage = self
             .channels
@@ -267,8 +272,9 @@ impl Ranks {
         what.fits(&self.teams[0])
     }
 
-    /// Runs operations on all ranks, each of which begins them in this order with at most `width` under way at once. Gives each
-    /// operation's results, one for each rank. Panics if one waits for ever.
+    /// Runs operations on all ranks, each of which begins them in this order with at most `width`
+    /// under way at once. Gives each operation's results, one for each rank. Panics if one waits
+    /// for ever.
     pub fn run(&self, operations: &[Operation], width: usize, seed: u64) -> Vec<Vec<Result<Went>>> {
         let results = self.run_while_it_goes(operations, width, seed);
         let stuck: Vec<_> = results

@@ -1,8 +1,9 @@
 //! Which operations of an area one member has completed, whichever of its threads completed them.
 //!
-//! A member begins operations in order, one thread at a time (MPI 5.0, 6.14), and completes them in any order, by any thread that
-//! makes progress: at most [`TURNS`](super::TURNS) are under way. Its *mark* tells the other members up to which operation it has
-//! completed all. They overwrite what it has read when the mark says so, so the reads of all its threads must happen before:
+//! A member begins operations in order, one thread at a time (MPI 5.0, 6.14), and completes them in
+//! any order, by any thread that makes progress: at most [`TURNS`](super::TURNS) are under way. Its
+//! *mark* tells the other members up to which operation it has completed all. They overwrite what
+//! it has read when the mark says so, so the reads of all its threads must happen before:
 //!
 //! | step | ordering |
 //! |---|---|
@@ -11,7 +12,8 @@
 //! | a thread learns from marks or stamps (Acquire) up to where all members have completed | `safe` is raised (Release) |
 //! | a thread writes for an operation | after it has seen `safe`, or marks (Acquire) |
 //!
-//! Where one thread is inside the library at a time ([`ThreadMode::sole`]) updates are plain stores.
+//! Where one thread is inside the library at a time ([`ThreadMode::sole`]) updates are plain
+//! stores.
 
 use super::FinishedMark;
 use crate::lock::ThreadMode;
@@ -20,7 +22,8 @@ use crate::sync::{AtomicU64, Ordering};
 /// A member's account of its operations.
 #[derive(Debug)]
 pub struct Completions {
-    /// Operations up to which all are completed, times 256; in the low byte those completed beyond, from the next but one on.
+    /// Operations up to which all are completed, times 256; in the low byte those completed beyond,
+    /// from the next but one on.
     completed: AtomicU64,
     /// Operations that all members have completed, as far as this one knows.
     safe: AtomicU64,
@@ -36,7 +39,8 @@ impl Completions {
         }
     }
 
-    /// Completes operation `number`, once, and raises the member's own `mark`. If that has advanced: from where.
+    /// Completes operation `number`, once, and raises the member's own `mark`. If that has
+    /// advanced: from where.
     #[inline(always)]
     pub fn complete(&self, number: u64, mark: &FinishedMark, mode: &ThreadMode) -> Option<u64> {
         let (old, new) = match mode.sole() {
@@ -54,13 +58,15 @@ impl Completions {
         (new >> 8 != old >> 8).then_some(old >> 8)
     }
 
-    /// [`complete`](Self::complete) where other threads of this member may be at it, too: the count before and after.
+    /// [`complete`](Self::complete) where other threads of this member may be at it, too: the count
+    /// before and after.
     #[inline(never)]
     fn complete_shared(&self, number: u64, mark: &FinishedMark) -> (u64, u64) {
         let mut old = self.completed.load(Ordering::Relaxed);
         loop {
             let new = after_completing(old, number);
-            // SYNC completed: Release hands this thread's reads to the thread that advances the count; Acquire takes the others'.
+            // SYNC completed: Release hands this thread's reads to the thread that advances the
+            // count; Acquire takes the others'.
             match self.completed.compare_exchange_weak(
                 old,
                 new,
@@ -87,14 +93,17 @@ impl Completions {
     /// Notes that all members have completed all operations up to this one.
     #[inline(always)]
     pub fn raise_safe(&self, to: u64) {
-        // Of two threads that raise it at once the lower number may stay: then marks are read once more.
+        // Of two threads that raise it at once the lower number may stay: then marks are read once
+        // more.
         if to > self.safe.load(Ordering::Relaxed) {
-            // SYNC safe: pairs with `is_safe`; hands on what this thread has learned from marks or stamps.
+            // SYNC safe: pairs with `is_safe`; hands on what this thread has learned from marks or
+            // stamps.
             self.safe.store(to, Ordering::Release);
         }
     }
 
-    /// Whether all members are known to have completed operation `number`: what they read for it may be overwritten.
+    /// Whether all members are known to have completed operation `number`: what they read for it
+    /// may be overwritten.
     #[inline(always)]
     pub fn is_safe(&self, number: u64) -> bool {
         // SYNC safe: pairs with `raise_safe`.

@@ -24,7 +24,8 @@ pub(super) struct AreaHead {
     left: AtomicU32,
 }
 
-/// Whether members wait for others to finish an operation: in a line of its own, which is written when one begins to wait only.
+/// Whether members wait for others to finish an operation: in a line of its own, which is written
+/// when one begins to wait only.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(super) struct Awaited {
@@ -35,21 +36,25 @@ pub(super) struct Awaited {
 impl Awaited {
     /// Notes that somebody waits for `operation`.
     pub fn raise(&self, operation: u64) {
-        // SYNC awaited: the waiter's fence, when it parks, comes between this and its last look at the marks.
+        // SYNC awaited: the waiter's fence, when it parks, comes between this and its last look at
+        // the marks.
         self.operation.fetch_max(operation, Ordering::Relaxed);
     }
 
-    /// Whether somebody may wait for a later operation than `before`: asked by a member after it has published its mark.
+    /// Whether somebody may wait for a later operation than `before`: asked by a member after it
+    /// has published its mark.
     #[inline]
     pub fn is_after(&self, before: u64, fencing: Fencing) -> bool {
-        // SYNC awaited: between the mark and this look; where parkers fence for all, theirs stands in for it.
+        // SYNC awaited: between the mark and this look; where parkers fence for all, theirs stands
+        // in for it.
         fencing.before_waking();
         self.operation.load(Ordering::Relaxed) > before
     }
 }
 
 impl AreaHead {
-    /// Whether the area can be used: what `grant` says to the first member that asks, all others wait for and share.
+    /// Whether the area can be used: what `grant` says to the first member that asks, all others
+    /// wait for and share.
     pub fn is_granted(&self, grant: impl FnOnce() -> bool) -> bool {
         let first =
             self.state

@@ -1,4 +1,5 @@
-//! Where everything lies in an area: computed from the number of members and the bound, the same by all.
+//! Where everything lies in an area: computed from the number of members and the bound, the same by
+//! all.
 
 use super::line::{FinishedMark, FlagLine};
 use super::{CELL_MAX, CELL_MIN, TURNS};
@@ -7,17 +8,19 @@ use crate::segment::{AREA_SPAN, PAGE};
 /// A member's lines, one a turn, and its mark.
 pub(super) const MEMBER_BYTES: usize = TURNS * size_of::<FlagLine>() + size_of::<FinishedMark>();
 
-/// Sizes and offsets of an area: the head's page, the lines and marks of all members, the cells of all members.
+/// Sizes and offsets of an area: the head's page, the lines and marks of all members, the cells of
+/// all members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AreaLayout {
     members: usize,
-    /// A power of two, so that no cell shares a line with another, nor a page if it is longer than one.
+    /// A power of two, so that no cell shares a line with another, nor a page if it is longer than
+    /// one.
     cell_bytes: usize,
 }
 
 impl AreaLayout {
-    /// The layout for so many members whose cells have `bound` bytes together at most. `None` if that leaves too little for
-    /// each.
+    /// The layout for so many members whose cells have `bound` bytes together at most. `None` if
+    /// that leaves too little for each.
     pub fn new(members: usize, bound: u64) -> Option<AreaLayout> {
         let lines = (members.checked_mul(MEMBER_BYTES)?).checked_next_multiple_of(PAGE)?;
         let span = (AREA_SPAN as usize).checked_sub(PAGE + lines)?;
@@ -45,7 +48,8 @@ impl AreaLayout {
         self.line(TURNS, member)
     }
 
-    /// Offset of a member's lines and mark. Each member's are together, so that its stores stay in few pages.
+    /// Offset of a member's lines and mark. Each member's are together, so that its stores stay in
+    /// few pages.
     #[inline(always)]
     pub fn lines(&self, member: usize) -> usize {
         PAGE + member * MEMBER_BYTES

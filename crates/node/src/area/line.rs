@@ -8,7 +8,8 @@ pub const INLINE: usize = 48;
 /// What a line carries beside its stamp.
 pub type Inline = [u64; INLINE / 8];
 
-/// One member's line of one turn. Written by that member only; zeroed memory is a line that nothing was published in.
+/// One member's line of one turn. Written by that member only; zeroed memory is a line that nothing
+/// was published in.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub struct FlagLine {
@@ -21,8 +22,9 @@ pub struct FlagLine {
     reserve: [u64; 6],
 }
 
-// SAFETY: `data` is written by the line's owner only, before it publishes a stamp, and read by whoever saw that stamp, until the
-// owner has learned that all have finished (module documentation). This type itself touches it through no shared reference.
+// SAFETY: `data` is written by the line's owner only, before it publishes a stamp, and read by
+// whoever saw that stamp, until the owner has learned that all have finished (module
+// documentation). This type itself touches it through no shared reference.
 unsafe impl Sync for FlagLine {}
 
 #[cfg(not(loom))]
@@ -53,7 +55,8 @@ impl FlagLine {
         self.stamp.load(Ordering::Acquire)
     }
 
-    /// The owner's part: publishes all that it has written to the word, the data and its cell of this turn.
+    /// The owner's part: publishes all that it has written to the word, the data and its cell of
+    /// this turn.
     #[inline(always)]
     pub fn publish(&self, stamp: u64) {
         // SYNC area-stamp: pairs with `stamp`.
@@ -80,13 +83,15 @@ impl FlagLine {
         self.arrived.load(Ordering::Relaxed)
     }
 
-    /// The owner's part: says something about arrivals at the operation, to be published by the next stamp.
+    /// The owner's part: says something about arrivals at the operation, to be published by the
+    /// next stamp.
     #[inline(always)]
     pub fn set_arrived(&self, arrived: u64) {
         self.arrived.store(arrived, Ordering::Relaxed);
     }
 
-    /// By which function the owner takes part, for error messages: says by itself of which operation it is.
+    /// By which function the owner takes part, for error messages: says by itself of which
+    /// operation it is.
     pub fn label(&self) -> u64 {
         // Relaxed: a word that needs nothing else.
         self.label.load(Ordering::Relaxed)
@@ -98,15 +103,15 @@ impl FlagLine {
         self.label.store(label, Ordering::Relaxed);
     }
 
-    /// Calls `f` with a pointer to the data for reading. Valid for reads by who has seen the stamp that published them, until it says
-    /// that it has finished; and by the owner.
+    /// Calls `f` with a pointer to the data for reading. Valid for reads by who has seen the stamp
+    /// that published them, until it says that it has finished; and by the owner.
     #[inline(always)]
     pub fn with_data<R>(&self, f: impl FnOnce(*const Inline) -> R) -> R {
         self.data.with(f)
     }
 
-    /// The owner's part: calls `f` with a pointer to the data for writing. Valid for writes once all have finished the operation
-    /// that used them before, until the next stamp is published.
+    /// The owner's part: calls `f` with a pointer to the data for writing. Valid for writes once
+    /// all have finished the operation that used them before, until the next stamp is published.
     #[inline(always)]
     pub fn with_data_mut<R>(&self, f: impl FnOnce(*mut Inline) -> R) -> R {
         self.data.with_mut(f)
@@ -129,10 +134,12 @@ impl FinishedMark {
         }
     }
 
-    /// The number of the last operation that the member has finished: it reads nothing of it, nor of those before, any more.
+    /// The number of the last operation that the member has finished: it reads nothing of it, nor
+    /// of those before, any more.
     #[inline(always)]
     pub fn finished(&self) -> u64 {
-        // SYNC area-mark: pairs with `set_finished`; the member's reads are done, what they read may be overwritten.
+        // SYNC area-mark: pairs with `set_finished`; the member's reads are done, what they read
+        // may be overwritten.
         self.finished.load(Ordering::Acquire)
     }
 
@@ -146,7 +153,8 @@ impl FinishedMark {
     /// The same where other threads of the owner may publish at once: the mark never goes back.
     #[inline(always)]
     pub fn raise_finished(&self, operation: u64) {
-        // SYNC area-mark: pairs with `finished`; a thread that raises it further continues the release sequence.
+        // SYNC area-mark: pairs with `finished`; a thread that raises it further continues the
+        // release sequence.
         self.finished.fetch_max(operation, Ordering::Release);
     }
 }

@@ -1,8 +1,10 @@
-//! `RawArea`: shared memory of the members of one communicator that are on one node, for collectives.
+//! `RawArea`: shared memory of the members of one communicator that are on one node, for
+//! collectives.
 //!
-//! An area has [`TURNS`] turns: operation number `s` on the communicator uses turn `s % TURNS`, so that a member may go on to the
-//! next operation while others are still reading what it wrote for the last. For each turn each member has a [`FlagLine`], with a stamp,
-//! a word and a few bytes of payload, and a *cell* of some KiB; for all turns it has one [`FinishedMark`].
+//! An area has [`TURNS`] turns: operation number `s` on the communicator uses turn `s % TURNS`, so
+//! that a member may go on to the next operation while others are still reading what it wrote for
+//! the last. For each turn each member has a [`FlagLine`], with a stamp, a word and a few bytes of
+//! payload, and a *cell* of some KiB; for all turns it has one [`FinishedMark`].
 //!
 //! | who | writes |
 //! |---|---|
@@ -11,14 +13,17 @@
 //! | the member that opens an area first | the decision whether there is memory for it |
 //! | the member that closes an area last | gives the memory back |
 //!
-//! Whoever has seen a stamp (Acquire) sees what its owner wrote before. The owner writes to the word, the data or the cell again
-//! only in a later phase of the same operation in which nobody reads them any more, or in a later operation of the same turn
-//! when all members have finished the one that used it before: when their marks say so (Acquire), or when they could not have
-//! published what they have without (a stamp of a later operation, after they finished the earlier).
+//! Whoever has seen a stamp (Acquire) sees what its owner wrote before. The owner writes to the
+//! word, the data or the cell again only in a later phase of the same operation in which nobody
+//! reads them any more, or in a later operation of the same turn when all members have finished the
+//! one that used it before: when their marks say so (Acquire), or when they could not have
+//! published what they have without (a stamp of a later operation, after they finished the
+//! earlier).
 //!
-//! Areas lie in the job's file beyond the slots, at an offset that follows from the communicator's context
-//! ([`Geometry::area`](crate::segment::Geometry::area)): nobody has to be told. Memory stands behind an area when it is opened,
-//! within the node's [`Budget`]; where that does not suffice all members are refused alike, and do without.
+//! Areas lie in the job's file beyond the slots, at an offset that follows from the communicator's
+//! context ([`Geometry::area`](crate::segment::Geometry::area)): nobody has to be told. Memory
+//! stands behind an area when it is opened, within the node's [`Budget`]; where that does not
+//! suffice all members are refused alike, and do without.
 
 mod budget;
 mod completion;
@@ -52,8 +57,8 @@ pub const CELL_MIN: usize = 256;
 /// Most bytes of a cell: several fit the cache of a core.
 pub const CELL_MAX: usize = 32 * 1024;
 
-/// Bytes of a cell in the area of so many members, whose cells have `bound` bytes together at most. `None` if that is too little for
-/// each to have one.
+/// Bytes of a cell in the area of so many members, whose cells have `bound` bytes together at most.
+/// `None` if that is too little for each to have one.
 pub fn cell_bytes(members: usize, bound: u64) -> Option<usize> {
     AreaLayout::new(members, bound).map(|layout| layout.cell_bytes())
 }
@@ -73,14 +78,15 @@ pub struct RawArea {
     offset: u64,
 }
 
-// SAFETY: the mapping is shared memory that is only accessed through atomics, or under the protocol above; nothing is bound to
-// a thread.
+// SAFETY: the mapping is shared memory that is only accessed through atomics, or under the protocol
+// above; nothing is bound to a thread.
 unsafe impl Send for RawArea {}
 // SAFETY: as above.
 unsafe impl Sync for RawArea {}
 
 impl RawArea {
-    /// The members' ranks in the job, in the communicator's order: a member's number is its place here.
+    /// The members' ranks in the job, in the communicator's order: a member's number is its place
+    /// here.
     #[inline]
     pub fn members(&self) -> &[u32] {
         &self.members
@@ -110,8 +116,8 @@ impl RawArea {
     #[inline(always)]
     pub fn line(&self, turn: usize, member: usize) -> &FlagLine {
         self.check(turn, member);
-        // SAFETY: inside the mapping, of which head and lines are allocated; aligned; zeroed memory is a valid line, and all access
-        // goes through its atomics and its cell.
+        // SAFETY: inside the mapping, of which head and lines are allocated; aligned; zeroed memory
+        // is a valid line, and all access goes through its atomics and its cell.
         unsafe { self.at(self.layout.line(turn, member)).cast().as_ref() }
     }
 
@@ -126,7 +132,8 @@ impl RawArea {
         unsafe { self.at(self.layout.mark(member)).cast().as_ref() }
     }
 
-    /// Address of the cell of a member in a turn. Another member's has memory behind it once that member has published something.
+    /// Address of the cell of a member in a turn. Another member's has memory behind it once that
+    /// member has published something.
     ///
     /// # Panics
     /// If there is no such turn or member.
@@ -136,7 +143,8 @@ impl RawArea {
         self.at(self.layout.cell(turn, member))
     }
 
-    /// Has this member's line, and `bytes` bytes of its cell, fetched for writing ahead of the operation in this turn.
+    /// Has this member's line, and `bytes` bytes of its cell, fetched for writing ahead of the
+    /// operation in this turn.
     ///
     /// # Panics
     /// If there is no such turn.
@@ -147,14 +155,14 @@ impl RawArea {
         crate::hint::fetch_for_writing(self.cell(turn, self.me).as_ptr(), bytes);
     }
 
-    /// Notes that this member waits for others to finish `operation`. It looks at their marks after this, and once more when it has
-    /// announced that it parks.
+    /// Notes that this member waits for others to finish `operation`. It looks at their marks after
+    /// this, and once more when it has announced that it parks.
     pub fn await_finish(&self, operation: u64) {
         self.awaited().raise(operation);
     }
 
-    /// Whether a member may wait for what this member has just marked as finished, where `before` was its mark until then: it is to
-    /// be woken in that case.
+    /// Whether a member may wait for what this member has just marked as finished, where `before`
+    /// was its mark until then: it is to be woken in that case.
     #[inline]
     pub fn is_awaited(&self, before: u64) -> bool {
         self.awaited().is_after(before, self.fencing)
@@ -171,7 +179,8 @@ impl RawArea {
         self.spots[member].wake(self.fencing);
     }
 
-    /// Wakes those of `members` who sleep, after something that they may wait for has been published: at the price of one fence.
+    /// Wakes those of `members` who sleep, after something that they may wait for has been
+    /// published: at the price of one fence.
     #[inline]
     pub fn wake_all(&self, members: impl IntoIterator<Item = usize>) {
         self.fencing.before_waking();

@@ -1,5 +1,5 @@
-//! loom models: of one turn, whose lines and cells are used again by the next operation; of the head of an area, from its opening to
-//! its end; and of the budget.
+//! loom models: of one turn, whose lines and cells are used again by the next operation; of the
+//! head of an area, from its opening to its end; and of the budget.
 
 use super::*;
 use crate::lock::ThreadMode;
@@ -13,7 +13,8 @@ struct ModelTurn<const N: usize> {
     cells: [UnsafeCell<u64>; N],
     marks: [FinishedMark; N],
 }
-// SAFETY: the protocol under test orders the accesses to the cells; loom reports it when it does not.
+// SAFETY: the protocol under test orders the accesses to the cells; loom reports it when it does
+// not.
 unsafe impl<const N: usize> Sync for ModelTurn<N> {}
 
 impl<const N: usize> ModelTurn<N> {
@@ -102,8 +103,9 @@ fn a_root_overwrites_only_what_all_have_read() {
     });
 }
 
-/// Two threads of one member complete two operations at once, in either order; a peer overwrites what they have read when the
-/// member's mark says that both are complete. The mark comes to that, and the reads of both threads happen before.
+/// Two threads of one member complete two operations at once, in either order; a peer overwrites
+/// what they have read when the member's mark says that both are complete. The mark comes to that,
+/// and the reads of both threads happen before.
 #[test]
 fn a_mark_covers_the_reads_of_all_threads() {
     loom::model(|| {
@@ -113,7 +115,8 @@ fn a_mark_covers_the_reads_of_all_threads() {
             mark: FinishedMark,
             cells: [UnsafeCell<u64>; 2],
         }
-        // SAFETY: the protocol under test orders the accesses to the cells; loom reports it when it does not.
+        // SAFETY: the protocol under test orders the accesses to the cells; loom reports it when it
+        // does not.
         unsafe impl Sync for SharedModel {}
         let shared = Arc::new(SharedModel {
             account: Completions::new(),
@@ -124,7 +127,8 @@ fn a_mark_covers_the_reads_of_all_threads() {
         let threads = [1, 2].map(|number: u64| {
             let shared = shared.clone();
             loom::thread::spawn(move || {
-                // SAFETY: the peer overwrites it when the mark says that this operation is complete.
+                // SAFETY: the peer overwrites it when the mark says that this operation is
+                // complete.
                 let seen = shared.cells[number as usize - 1].with(|cell| unsafe { *cell });
                 assert_eq!(seen, number);
                 shared.account.complete(number, &shared.mark, &shared.mode);
@@ -142,7 +146,8 @@ fn a_mark_covers_the_reads_of_all_threads() {
     });
 }
 
-/// One thread learns that all have completed an operation, another one overwrites what they have read.
+/// One thread learns that all have completed an operation, another one overwrites what they have
+/// read.
 #[test]
 fn what_one_thread_has_learned_another_may_rely_on() {
     loom::model(|| {
@@ -217,8 +222,8 @@ impl OpenedModel {
     }
 }
 
-/// Two members ask at once, and a third when the first has its answer: one decides, and all get what it says and see what it has
-/// done. (loom does not end where two threads wait for a third.)
+/// Two members ask at once, and a third when the first has its answer: one decides, and all get
+/// what it says and see what it has done. (loom does not end where two threads wait for a third.)
 #[test]
 fn one_member_decides_for_all_whether_an_area_is_granted() {
     for answer in [true, false] {
@@ -249,7 +254,8 @@ fn a_refusal_is_shared_as_a_grant_is() {
     });
 }
 
-/// The last of three members gives the memory back: no member uses it after that, and exactly one member is the last.
+/// The last of three members gives the memory back: no member uses it after that, and exactly one
+/// member is the last.
 #[test]
 fn the_last_member_to_leave_comes_after_all_that_the_others_did() {
     loom::model(|| {
@@ -277,8 +283,8 @@ fn the_last_member_to_leave_comes_after_all_that_the_others_did() {
     });
 }
 
-/// Two threads of one member wait, each for another operation; a peer that finishes both wakes the member only where somebody may
-/// wait for it.
+/// Two threads of one member wait, each for another operation; a peer that finishes both wakes the
+/// member only where somebody may wait for it.
 #[test]
 fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
     #[derive(Debug)]

@@ -9,13 +9,15 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 impl JobSegment {
-    /// Opens the area of the communicator with this context for its member number `me` of `members`, the job ranks of those of its
-    /// members that are on this node, in the communicator's order. To be called once by each of them, when it first needs the area;
-    /// all get one, or all get `None`: where the job has none (`MICA_COLL_AREA`), the members are too many for its bound, or the
-    /// node's [budget](JobSegment::area_budget) is used up.
+    /// Opens the area of the communicator with this context for its member number `me` of
+    /// `members`, the job ranks of those of its members that are on this node, in the
+    /// communicator's order. To be called once by each of them, when it first needs the area; all
+    /// get one, or all get `None`: where the job has none (`MICA_COLL_AREA`), the members are too
+    /// many for its bound, or the node's [budget](JobSegment::area_budget) is used up.
     ///
     /// # Errors
-    /// When there is no memory for this member's own part, or no address space, with the number of bytes.
+    /// When there is no memory for this member's own part, or no address space, with the number of
+    /// bytes.
     ///
     /// # Panics
     /// If there is no such member, or one is not on this node.
@@ -66,7 +68,8 @@ impl JobSegment {
 }
 
 impl RawArea {
-    /// Puts memory behind this member's cells, and maps them and its lines: whoever writes a page first decides where it lies.
+    /// Puts memory behind this member's cells, and maps them and its lines: whoever writes a page
+    /// first decides where it lies.
     fn touch_own_part(&self) -> Result<(), SegmentError> {
         let cells = self.layout.cell(0, self.me);
         let bytes = self.layout.member_cells_bytes();
@@ -100,7 +103,8 @@ pub(super) struct AreaMapping {
 impl AreaMapping {
     /// Maps `bytes` bytes of the file, of which the first page is allocated.
     fn new(segment: &JobSegment, offset: u64, bytes: usize) -> Result<AreaMapping, SegmentError> {
-        // SAFETY: a fresh mapping at an address of the kernel's choice; MAP_NORESERVE since memory is allocated apart.
+        // SAFETY: a fresh mapping at an address of the kernel's choice; MAP_NORESERVE since memory
+        // is allocated apart.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -123,7 +127,8 @@ impl AreaMapping {
     }
 
     pub fn head(&self) -> &AreaHead {
-        // SAFETY: the first page is allocated; zeroed memory is a valid head; all access goes through its atomics.
+        // SAFETY: the first page is allocated; zeroed memory is a valid head; all access goes
+        // through its atomics.
         unsafe { self.base.cast().as_ref() }
     }
 
@@ -152,7 +157,8 @@ impl AreaMapping {
 
 impl Drop for AreaMapping {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length in `new`; references into it borrow the area that owns it.
+        // SAFETY: mapped with this length in `new`; references into it borrow the area that owns
+        // it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

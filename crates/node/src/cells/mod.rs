@@ -1,8 +1,9 @@
 //! `CellPool`: the send buffer pool SBP of chai-2009, 3.2, with mark-and-sweep.
 //!
-//! Every rank owns a pool of cells. The owner loads a free cell with data and tells a receiver its index by a control
-//! message; the receiver copies the data out and *marks* the cell free; the owner *sweeps* marked cells back into its
-//! private free list when that runs low. So each mark has one writer at a time and no list is shared.
+//! Every rank owns a pool of cells. The owner loads a free cell with data and tells a receiver its
+//! index by a control message; the receiver copies the data out and *marks* the cell free; the
+//! owner *sweeps* marked cells back into its private free list when that runs low. So each mark has
+//! one writer at a time and no list is shared.
 //!
 //! | who | writes |
 //! |---|---|
@@ -19,8 +20,8 @@ use crate::sync::{AtomicU32, Ordering};
 const FREE: u32 = 0;
 const BUSY: u32 = 1;
 
-/// The shared marks of a pool's cells; the cells' bytes lie elsewhere and are ordered by these marks and by the ring
-/// that announces them.
+/// The shared marks of a pool's cells; the cells' bytes lie elsewhere and are ordered by these
+/// marks and by the ring that announces them.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Marks<'a>(&'a [AtomicU32]);
@@ -34,7 +35,8 @@ impl<'a> Marks<'a> {
     /// The receiver's part: it has read all it wants of cell `index`.
     #[inline]
     pub fn free(&self, index: u16) {
-        // SYNC cell-mark: pairs with the Acquire load in CellPool::sweep; the reads of the cell are done.
+        // SYNC cell-mark: pairs with the Acquire load in CellPool::sweep; the reads of the cell are
+        // done.
         self.0[usize::from(index)].store(FREE, Ordering::Release);
     }
 }
@@ -43,8 +45,8 @@ impl<'a> Marks<'a> {
 #[derive(Debug)]
 pub struct CellPool<'a> {
     marks: &'a [AtomicU32],
-    /// Cells that can be loaded and were used before. Last in, first out: the cell used last is the one most likely still in a
-    /// cache.
+    /// Cells that can be loaded and were used before. Last in, first out: the cell used last is the
+    /// one most likely still in a cache.
     free: Vec<u16>,
     /// The first of the cells that were never used: they cost memory, and come last.
     fresh: usize,
@@ -57,8 +59,9 @@ pub struct CellPool<'a> {
 }
 
 impl<'a> CellPool<'a> {
-    /// The owner's view of a pool whose cells are all free, for `receivers` possible receivers. `ready` cells come into use
-    /// without a look whether others are back: a look moves a cache line between cores.
+    /// The owner's view of a pool whose cells are all free, for `receivers` possible receivers.
+    /// `ready` cells come into use without a look whether others are back: a look moves a cache
+    /// line between cores.
     pub fn new(marks: &'a [AtomicU32], receivers: usize, ready: usize) -> CellPool<'a> {
         CellPool {
             marks,
@@ -96,15 +99,16 @@ impl<'a> CellPool<'a> {
             self.fresh += 1;
             u16::try_from(fresh).ok()
         })?;
-        // Relaxed: the announcement that follows (SYNC ring-stamp) publishes the mark with the data.
+        // Relaxed: the announcement that follows (SYNC ring-stamp) publishes the mark with the
+        // data.
         self.marks[usize::from(index)].store(BUSY, Ordering::Relaxed);
         self.out.push((index, receiver));
         self.held[receiver as usize] += 1;
         Some(index)
     }
 
-    /// True when a sweep would bring something home: the cell that has been out for longest is back, or there is no other way to
-    /// get one.
+    /// True when a sweep would bring something home: the cell that has been out for longest is
+    /// back, or there is no other way to get one.
     fn has_returned(&self) -> bool {
         let oldest = self.out.first();
         self.fresh >= self.capacity()
@@ -118,7 +122,8 @@ impl<'a> CellPool<'a> {
     pub fn sweep(&mut self) {
         let (marks, free, held) = (self.marks, &mut self.free, &mut self.held);
         self.out.retain(|&(index, receiver)| {
-            // SYNC cell-mark: pairs with the Release store in Marks::free; the cell may be written again.
+            // SYNC cell-mark: pairs with the Release store in Marks::free; the cell may be written
+            // again.
             if marks[usize::from(index)].load(Ordering::Acquire) != FREE {
                 return true;
             }

@@ -1,6 +1,8 @@
-//! `ChunkedJob`: a job that several threads work on in chunks, with its first error, and a place where its owner sleeps until it is over.
+//! `ChunkedJob`: a job that several threads work on in chunks, with its first error, and a place
+//! where its owner sleeps until it is over.
 //!
-//! The concurrent part of a copy job (`channel`'s `offload`), which adds what is to be copied. [`ChunkQueue`] hands out the chunks.
+//! The concurrent part of a copy job (`channel`'s `offload`), which adds what is to be copied.
+//! [`ChunkQueue`] hands out the chunks.
 //!
 //! | who | does |
 //! |---|---|
@@ -9,9 +11,11 @@
 //! | the owner that drops the job | stops it, and sleeps until claimed chunks are settled |
 //! | the one call that settles the last chunk | wakes the owner, and calls `notify` |
 //!
-//! Only the first error number is kept. A worker writes it (Relaxed) before it settles its chunk (Release), so a thread that sees the job
-//! settled (Acquire) sees it, and the work of all. The owner checks that the job is settled after it has announced that it sleeps
-//! ([`ParkingSpot`]), and the last worker looks for that announcement after it has settled: so the wake-up is not lost.
+//! Only the first error number is kept. A worker writes it (Relaxed) before it settles its chunk
+//! (Release), so a thread that sees the job settled (Acquire) sees it, and the work of all. The
+//! owner checks that the job is settled after it has announced that it sleeps ([`ParkingSpot`]),
+//! and the last worker looks for that announcement after it has settled: so the wake-up is not
+//! lost.
 
 #[cfg(all(test, loom))]
 #[path = "job_model.rs"]
@@ -52,8 +56,8 @@ impl std::fmt::Debug for ChunkedJob {
 }
 
 impl ChunkedJob {
-    /// A job of `chunks` chunks; `notify` is called once, by the call that settles it. A job of none is settled from the start, and
-    /// `notify` is not called.
+    /// A job of `chunks` chunks; `notify` is called once, by the call that settles it. A job of
+    /// none is settled from the start, and `notify` is not called.
     pub fn new(chunks: u32, notify: Option<Notify>) -> ChunkedJob {
         ChunkedJob {
             claims: ChunkQueue::new(chunks),
@@ -75,7 +79,8 @@ impl ChunkedJob {
         self.claims.has_unclaimed()
     }
 
-    /// True when the job needs no more work: it failed, or its owner has dropped it. A chunk may then be settled undone.
+    /// True when the job needs no more work: it failed, or its owner has dropped it. A chunk may
+    /// then be settled undone.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.errno.load(Ordering::Relaxed) != 0
@@ -89,7 +94,8 @@ impl ChunkedJob {
         }
     }
 
-    /// Hands out no more chunks, because of `errno`, which is not 0. To be called by the owner, or by a worker that has a chunk to settle.
+    /// Hands out no more chunks, because of `errno`, which is not 0. To be called by the owner, or
+    /// by a worker that has a chunk to settle.
     pub fn stop(&self, errno: i32) {
         // Relaxed: published with the chunks that are settled (SYNC settled).
         let _ = self

@@ -1,4 +1,5 @@
-//! loom models of a job: it ends once, its owner is woken and sees all of its work and the first error.
+//! loom models of a job: it ends once, its owner is woken and sees all of its work and the first
+//! error.
 
 use super::*;
 use crate::sync::UnsafeCell;
@@ -33,8 +34,8 @@ impl Copy {
         })
     }
 
-    /// Copies a chunk if there is one to take, as worker; those in `failing` fail, with an error number of their own. The error that
-    /// the job has after that, or 0.
+    /// Copies a chunk if there is one to take, as worker; those in `failing` fail, with an error
+    /// number of their own. The error that the job has after that, or 0.
     fn copy_chunk(&self, failing: &[u32]) -> Option<i32> {
         let chunk = self.job.claim()?;
         let mut kept = 0;
@@ -72,7 +73,8 @@ impl Copy {
         })
     }
 
-    /// Uses the memory of the job for something else, as its owner may when it is over. Returns what was there.
+    /// Uses the memory of the job for something else, as its owner may when it is over. Returns
+    /// what was there.
     fn reuse(&self) -> [u32; CHUNKS] {
         std::array::from_fn(|chunk| {
             // SAFETY: the job is settled: this is what the models check.
@@ -91,7 +93,8 @@ fn bounded() -> loom::model::Builder {
     model
 }
 
-/// A helper and the owner copy; the chunks in `failing` fail. Returns what the owner has got to `check`.
+/// A helper and the owner copy; the chunks in `failing` fail. Returns what the owner has got to
+/// `check`.
 fn run(failing: &'static [u32], check: fn(Result<(), i32>, [u32; CHUNKS])) {
     bounded().check(move || {
         let copy = Copy::new();
@@ -128,7 +131,8 @@ fn of_two_errors_the_first_is_kept() {
     });
 }
 
-/// The owner does not want the job any more: it stops it, and has its memory back when the helper is through.
+/// The owner does not want the job any more: it stops it, and has its memory back when the helper
+/// is through.
 #[test]
 fn a_dropped_job_leaves_its_memory_alone() {
     bounded().check(|| {

@@ -1,4 +1,5 @@
-//! loom models: each chunk is one claimant's, and who sees the job settled sees all of its work, abandoned or not.
+//! loom models: each chunk is one claimant's, and who sees the job settled sees all of its work,
+//! abandoned or not.
 
 use super::*;
 use crate::sync::UnsafeCell;

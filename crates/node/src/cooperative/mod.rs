@@ -1,19 +1,24 @@
-//! A message that two ranks copy together: which part is whose (DESIGN.md, section 4, cooperative rendezvous).
+//! A message that two ranks copy together: which part is whose (DESIGN.md, section 4, cooperative
+//! rendezvous).
 //!
-//! The receiver takes pieces from the front, the sender from the back, until they meet. One word says how far each has
-//! come, so every unit of the message is taken exactly once, and a side that is late, or never comes, costs nothing: the other
-//! takes what is left. Pieces shrink with what is left, so that both end at about the same time.
+//! The receiver takes pieces from the front, the sender from the back, until they meet. One word
+//! says how far each has come, so every unit of the message is taken exactly once, and a side that
+//! is late, or never comes, costs nothing: the other takes what is left. Pieces shrink with what is
+//! left, so that both end at about the same time.
 //!
 //! | who | writes |
 //! |---|---|
 //! | sender | resets the words before it announces the message; takes from the back; its answer, or no for the receiver's |
 //! | receiver | takes from the front; its answer, or no for the sender's |
 //!
-//! The word orders nothing: what one side has copied is published by the packet in which it says so.
+//! The word orders nothing: what one side has copied is published by the packet in which it says
+//! so.
 //!
-//! Two more words carry late answers: a side that has told from memory where its buffer lies asks the kernel only after its packet is on
-//! its way. What the receiver has copied means nothing before the sender's answer is there; the sender copies nothing before the
-//! receiver's is. Who waits in vain for an answer gives one itself, no: the first answer is the one that counts, for both.
+//! Two more words carry late answers: a side that has told from memory where its buffer lies asks
+//! the kernel only after its packet is on its way. What the receiver has copied means nothing
+//! before the sender's answer is there; the sender copies nothing before the receiver's is. Who
+//! waits in vain for an answer gives one itself, no: the first answer is the one that counts, for
+//! both.
 
 #[cfg(all(test, loom))]
 mod model;
@@ -23,10 +28,12 @@ mod tests;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::ops::Range;
 
-/// Bytes that are taken as one: a page, so that no line of memory is written by both sides of a page-aligned message.
+/// Bytes that are taken as one: a page, so that no line of memory is written by both sides of a
+/// page-aligned message.
 pub const UNIT: usize = 4096;
 
-/// Fewest bytes that are taken at a time, unless fewer are left: a claim costs the transfer of a cache line between cores.
+/// Fewest bytes that are taken at a time, unless fewer are left: a claim costs the transfer of a
+/// cache line between cores.
 const PIECE_MIN: u64 = 16 * 1024 / UNIT as u64;
 
 /// Most bytes that are taken at a time, so that neither side waits long for the other's last piece.
@@ -73,13 +80,15 @@ impl CooperativeCopy {
         }
     }
 
-    /// `side` answers whether its buffer lies where it said. Without effect if the other side has [given up](Self::give_up).
+    /// `side` answers whether its buffer lies where it said. Without effect if the other side has
+    /// [given up](Self::give_up).
     pub fn confirm(&self, side: CopyEnd, is_right: bool) {
         let answer = if is_right { RIGHT } else { WRONG };
         self.answer(side, answer);
     }
 
-    /// Waits for the answer of `side` no longer: it counts as no, unless it is there. Answers whether it was yes.
+    /// Waits for the answer of `side` no longer: it counts as no, unless it is there. Answers
+    /// whether it was yes.
     pub fn give_up(&self, side: CopyEnd) -> bool {
         self.answer(side, WRONG) == RIGHT
     }
@@ -87,8 +96,8 @@ impl CooperativeCopy {
     /// The answer of `side` that counts: this one, if it is the first.
     fn answer(&self, side: CopyEnd, answer: u32) -> u32 {
         let word = &self.answers[side as usize];
-        // SYNC answer: pairs with the Acquire in `confirmed`, and with that of a later answer here. The buffer itself was
-        // published by the packet that names it.
+        // SYNC answer: pairs with the Acquire in `confirmed`, and with that of a later answer here.
+        // The buffer itself was published by the packet that names it.
         match word.compare_exchange(OPEN, answer, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => answer,
             Err(first) => first,
@@ -104,7 +113,8 @@ impl CooperativeCopy {
         }
     }
 
-    /// Takes the next piece of a message of `len` bytes from `end`. Returns its bytes; `None` when nothing is left.
+    /// Takes the next piece of a message of `len` bytes from `end`. Returns its bytes; `None` when
+    /// nothing is left.
     pub fn take(&self, end: CopyEnd, len: usize) -> Option<Range<usize>> {
         let units = len.div_ceil(UNIT) as u64;
         let mut taken = self.taken.load(Ordering::Relaxed);

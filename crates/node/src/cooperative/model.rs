@@ -27,8 +27,8 @@ fn every_unit_is_taken_once() {
     });
 }
 
-/// One side answers while the other gives up: what counts is the same for both, and what was written before an answer of yes is
-/// seen by who takes it.
+/// One side answers while the other gives up: what counts is the same for both, and what was
+/// written before an answer of yes is seen by who takes it.
 #[test]
 fn the_first_answer_counts_for_both() {
     loom::model(|| {

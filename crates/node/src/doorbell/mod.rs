@@ -1,9 +1,10 @@
-//! Doorbells and knocks: how a receiver finds who has sent, without a look at everybody (chai-2009, 3.2.4, "Reducing
-//! Polling Overhead").
+//! Doorbells and knocks: how a receiver finds who has sent, without a look at everybody (chai-2009,
+//! 3.2.4, "Reducing Polling Overhead").
 //!
-//! A [`Doorbell`] is the paper's *total-in*: the position that one sender has reached in its ring, low half. All doorbells of
-//! a receiver lie side by side, so looking at them touches few lines; each is written by one sender with a plain
-//! store. A [`Knocks`] bitmap says which senders there are at all: each sets its bit once, before its first message.
+//! A [`Doorbell`] is the paper's *total-in*: the position that one sender has reached in its ring,
+//! low half. All doorbells of a receiver lie side by side, so looking at them touches few lines;
+//! each is written by one sender with a plain store. A [`Knocks`] bitmap says which senders there
+//! are at all: each sets its bit once, before its first message.
 //!
 //! | who | writes |
 //! |---|---|
@@ -32,12 +33,13 @@ impl Doorbell {
     /// The sender has reached `position`.
     #[inline(always)]
     pub fn ring(&self, position: u32) {
-        // SYNC doorbell: pairs with the Acquire in `has_rung`. The packet itself is published by its stamp.
+        // SYNC doorbell: pairs with the Acquire in `has_rung`. The packet itself is published by
+        // its stamp.
         self.0.store(position as u16, Ordering::Release);
     }
 
-    /// True when the sender has reached another position than `position`, the receiver's. A ring has fewer than 2^16
-    /// slots, so the low half tells.
+    /// True when the sender has reached another position than `position`, the receiver's. A ring
+    /// has fewer than 2^16 slots, so the low half tells.
     #[inline(always)]
     pub fn has_rung(&self, position: u32) -> bool {
         // SYNC doorbell: pairs with the Release in `ring`.
@@ -45,7 +47,8 @@ impl Doorbell {
     }
 }
 
-/// The senders that have knocked at one receiver: the shared bits and what the receiver has seen of them.
+/// The senders that have knocked at one receiver: the shared bits and what the receiver has seen of
+/// them.
 #[derive(Debug)]
 pub struct Knocks<'a> {
     bits: &'a [AtomicU64],

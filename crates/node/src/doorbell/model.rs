@@ -1,4 +1,5 @@
-//! loom model: who sees the knock can read the ring's memory; who sees the doorbell finds the packet's bytes.
+//! loom model: who sees the knock can read the ring's memory; who sees the doorbell finds the
+//! packet's bytes.
 
 use super::*;
 use crate::sync::UnsafeCell;

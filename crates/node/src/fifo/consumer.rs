@@ -26,7 +26,8 @@ impl<'a> FifoConsumer<'a> {
     /// True when more has entered the FIFO than has left it.
     #[inline]
     pub fn has_arrived(&self) -> bool {
-        // SYNC fifo-in: pairs with the Release store in Producer::push; acquires packet and payload.
+        // SYNC fifo-in: pairs with the Release store in Producer::push; acquires packet and
+        // payload.
         self.fifo.head.total_in.0.load(Ordering::Acquire) != self.total_out
     }
 
@@ -44,14 +45,15 @@ impl<'a> FifoConsumer<'a> {
             return None;
         }
         Some(self.fifo.lines[self.at].0.with(|line| {
-            // SAFETY: total-in says that the producer wrote a packet to this line, and it will not write it again
-            // before our total-out passes it. Any bytes are a packet.
+            // SAFETY: total-in says that the producer wrote a packet to this line, and it will not
+            // write it again before our total-out passes it. Any bytes are a packet.
             unsafe { line.cast::<Packet>().read_unaligned() }
         }))
     }
 
-    /// Calls `f(offset, from, bytes)` with the address of `bytes` bytes of the payload of `packet`, which [`FifoConsumer::peek`]
-    /// returned just now, from `offset` on; twice where the payload meets the buffer's end.
+    /// Calls `f(offset, from, bytes)` with the address of `bytes` bytes of the payload of `packet`,
+    /// which [`FifoConsumer::peek`] returned just now, from `offset` on; twice where the payload
+    /// meets the buffer's end.
     pub fn with_payload(&self, packet: &Packet, mut f: impl FnMut(usize, *const u8, usize)) {
         let len = packet.payload as usize;
         debug_assert!(len <= self.fifo.payload_max());
@@ -67,8 +69,8 @@ impl<'a> FifoConsumer<'a> {
         }
     }
 
-    /// Removes `packet`, the one that [`FifoConsumer::peek`] returned. Its room goes back to the producer, who may be parked
-    /// and waiting for it.
+    /// Removes `packet`, the one that [`FifoConsumer::peek`] returned. Its room goes back to the
+    /// producer, who may be parked and waiting for it.
     #[inline]
     pub fn consume(&mut self, packet: &Packet) {
         let lines = record_lines(packet.payload as usize);

@@ -1,18 +1,19 @@
-//! `Fifo`: the receive buffer RBxy of chai-2009's basic design, 3.1: one large queue of bytes for everything that one sender
-//! has to say to one receiver, long messages as well as short ones.
+//! `Fifo`: the receive buffer RBxy of chai-2009's basic design, 3.1: one large queue of bytes for
+//! everything that one sender has to say to one receiver, long messages as well as short ones.
 //!
-//! One producer, one consumer, no lock. Two counters, the paper's *total-in* and *total-out*, say how many bytes have
-//! entered and left for ever; where they differ, the receiver has something to read. A record is a [`Packet`], which fills
-//! a cache line, and its payload, which starts on the next line and goes on at the front where the buffer ends.
+//! One producer, one consumer, no lock. Two counters, the paper's *total-in* and *total-out*, say
+//! how many bytes have entered and left for ever; where they differ, the receiver has something to
+//! read. A record is a [`Packet`], which fills a cache line, and its payload, which starts on the
+//! next line and goes on at the front where the buffer ends.
 //!
 //! | who | writes |
 //! |---|---|
 //! | producer | lines between total-in and total-out plus the capacity, then `total_in` (Release) |
 //! | consumer | `total_out` (Release), after its last read of a record |
 //!
-//! The counters lie with their buffer, each in a line of its own: a receiver touches one line for every sender that it
-//! polls, and a short message moves two lines between the cores. Both are what the advanced design improves on
-//! ([`ring`](crate::ring), [`doorbell`](crate::doorbell)).
+//! The counters lie with their buffer, each in a line of its own: a receiver touches one line for
+//! every sender that it polls, and a short message moves two lines between the cores. Both are what
+//! the advanced design improves on ([`ring`](crate::ring), [`doorbell`](crate::doorbell)).
 
 mod consumer;
 mod producer;
@@ -28,8 +29,8 @@ pub use producer::FifoProducer;
 use crate::ring::{LINE, Packet};
 use crate::sync::{AtomicU32, AtomicU64, UnsafeCell};
 
-/// A count of bytes, alone in its line: it has one writer. The consumer's has a word beside it that says whether it holds
-/// the producer's messages back ([`ring`](crate::ring) has more on this).
+/// A count of bytes, alone in its line: it has one writer. The consumer's has a word beside it that
+/// says whether it holds the producer's messages back ([`ring`](crate::ring) has more on this).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Total(pub(crate) AtomicU64, pub(crate) AtomicU32);
@@ -54,10 +55,12 @@ const _: () = {
     assert!(size_of::<Packet>() == LINE, "a packet fills a line");
 };
 
-// SAFETY: producer and consumer touch disjoint lines at any time, ordered by the totals (see the module head).
+// SAFETY: producer and consumer touch disjoint lines at any time, ordered by the totals (see the
+// module head).
 unsafe impl Sync for FifoLine {}
 
-/// The storage of one FIFO, provided by the caller: zeroed memory of the job segment, or the heap in a model.
+/// The storage of one FIFO, provided by the caller: zeroed memory of the job segment, or the heap
+/// in a model.
 #[derive(Debug, Clone, Copy)]
 pub struct FifoStorage<'a> {
     /// The counters.
@@ -87,7 +90,8 @@ impl FifoStorage<'_> {
         }
     }
 
-    /// How many of `len` bytes that start in line `at` lie before the buffer's end; the others lie at its front.
+    /// How many of `len` bytes that start in line `at` lie before the buffer's end; the others lie
+    /// at its front.
     fn before_end(&self, at: usize, len: usize) -> usize {
         len.min((self.lines.len() - at) * LINE)
     }

@@ -1,4 +1,5 @@
-//! loom model of the FIFO: two threads, four lines, records of three, so that one in three meets the buffer's end.
+//! loom model of the FIFO: two threads, four lines, records of three, so that one in three meets
+//! the buffer's end.
 
 use super::*;
 use loom::sync::Arc;

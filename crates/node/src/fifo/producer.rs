@@ -11,7 +11,8 @@ pub struct FifoProducer<'a> {
     /// Line of the next record.
     at: usize,
     total_in: u64,
-    /// What the consumer had read when this end last lacked room; a whole buffer behind total-in if it held messages back.
+    /// What the consumer had read when this end last lacked room; a whole buffer behind total-in if
+    /// it held messages back.
     total_out: u64,
     /// The same for packets that are not messages.
     total_out_in_fact: u64,
@@ -41,7 +42,8 @@ impl<'a> FifoProducer<'a> {
         self.fifo.head.total_out.1.load(Ordering::Relaxed) != 0
     }
 
-    /// True when a message with `payload` bytes of payload can be pushed now, and the consumer does not hold messages back.
+    /// True when a message with `payload` bytes of payload can be pushed now, and the consumer does
+    /// not hold messages back.
     #[inline]
     pub fn has_room(&mut self, payload: usize) -> bool {
         self.fits_behind(self.total_out, payload) || {
@@ -66,8 +68,8 @@ impl<'a> FifoProducer<'a> {
 
     #[cold]
     fn refresh(&mut self) {
-        // SYNC fifo-out: pairs with the Release store in Consumer::consume; what the consumer has read may be written
-        // over from here on.
+        // SYNC fifo-out: pairs with the Release store in Consumer::consume; what the consumer has
+        // read may be written over from here on.
         self.total_out_in_fact = self.fifo.head.total_out.0.load(Ordering::Acquire);
         self.total_out = match self.is_held() {
             true => self.total_in.wrapping_sub(self.fifo.capacity() as u64),
@@ -75,9 +77,10 @@ impl<'a> FifoProducer<'a> {
         };
     }
 
-    /// Pushes `packet` with `packet.payload` bytes after it. `fill(offset, to, bytes)` writes `bytes` bytes of the payload,
-    /// from `offset` on, to the address it is given; it is called twice where the payload meets the buffer's end. False,
-    /// and nothing written, when the FIFO lacks room. Asks for room as for control: for a message the caller asks
+    /// Pushes `packet` with `packet.payload` bytes after it. `fill(offset, to, bytes)` writes
+    /// `bytes` bytes of the payload, from `offset` on, to the address it is given; it is called
+    /// twice where the payload meets the buffer's end. False, and nothing written, when the FIFO
+    /// lacks room. Asks for room as for control: for a message the caller asks
     /// [`has_room`](Self::has_room) first.
     ///
     /// # Panics
@@ -90,8 +93,8 @@ impl<'a> FifoProducer<'a> {
             return false;
         }
         self.fifo.lines[self.at].0.with_mut(|line| {
-            // SAFETY: the line lies within our room: the consumer has read it and waits for total-in, and we are the
-            // only producer. A packet fills a line.
+            // SAFETY: the line lies within our room: the consumer has read it and waits for
+            // total-in, and we are the only producer. A packet fills a line.
             unsafe { line.cast::<Packet>().write_unaligned(*packet) }
         });
         let start = self.fifo.after(self.at, 1);

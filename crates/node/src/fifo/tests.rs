@@ -3,7 +3,8 @@
 use super::*;
 
 const LINES: usize = 37;
-/// Packets; the interpreter (Miri) is some thousand times slower, and a few laps show it what it can see.
+/// Packets; the interpreter (Miri) is some thousand times slower, and a few laps show it what it
+/// can see.
 const PACKETS: i32 = if cfg!(miri) { 12 } else { 5000 };
 
 fn ends(boxed: &(Box<FifoHead>, Box<[FifoLine]>)) -> (FifoProducer<'_>, FifoConsumer<'_>) {

@@ -1,6 +1,8 @@
-//! `ForkLock`: a lock that fork handlers hold across `fork`: taken before it, and released in the parent and in the child.
+//! `ForkLock`: a lock that fork handlers hold across `fork`: taken before it, and released in the
+//! parent and in the child.
 //!
-//! A mutex of std cannot be released in a child. This one is the mutex of Drepper, "Futexes Are Tricky" (2011), section 5:
+//! A mutex of std cannot be released in a child. This one is the mutex of Drepper, "Futexes Are
+//! Tricky" (2011), section 5:
 //!
 //! | state | meaning | who makes it |
 //! |---|---|---|
@@ -8,12 +10,14 @@
 //! | HELD | a thread holds it | a thread that finds it FREE at once (Acquire) |
 //! | WANTED | a thread holds it, and others may sleep | a thread that waits, before it sleeps; if it was FREE, the thread has it (Acquire) |
 //!
-//! The thread that releases a WANTED lock wakes one other. That thread makes the state WANTED again when it takes the lock, since more may sleep.
-//! A child has a copy of the state in which its only thread, the copy of the one that forked, is the holder: no thread sleeps there, and a
-//! wake-up too many does no harm.
+//! The thread that releases a WANTED lock wakes one other. That thread makes the state WANTED again
+//! when it takes the lock, since more may sleep. A child has a copy of the state in which its only
+//! thread, the copy of the one that forked, is the holder: no thread sleeps there, and a wake-up
+//! too many does no harm.
 //!
-//! The registry of `channel`'s mapped buffers is under such a lock. Its holder waits for no other lock of the library and never
-//! calls back into the program, so that acquiring it in a fork handler cannot deadlock; so a thread holds one at most.
+//! The registry of `channel`'s mapped buffers is under such a lock. Its holder waits for no other
+//! lock of the library and never calls back into the program, so that acquiring it in a fork
+//! handler cannot deadlock; so a thread holds one at most.
 
 #[cfg(all(test, loom))]
 mod model;
@@ -66,7 +70,8 @@ impl<T> ForkLock<T> {
         ForkGuard(self)
     }
 
-    /// Whether this thread holds the lock: where a signal handler asks, it has interrupted the library's own work.
+    /// Whether this thread holds the lock: where a signal handler asks, it has interrupted the
+    /// library's own work.
     #[inline]
     pub fn is_mine(&self) -> bool {
         held::get() == self.key()
@@ -104,7 +109,8 @@ impl<T> ForkLock<T> {
     /// Gives up the lock after [`acquire`](Self::acquire).
     ///
     /// # Safety
-    /// 1. The calling thread (or the one that forked it) has acquired the lock, and has no guard of it;
+    /// 1. The calling thread (or the one that forked it) has acquired the lock, and has no guard of
+    ///    it;
     /// 2. references that it has from [`value`](Self::value) are used no more.
     #[inline]
     pub unsafe fn release(&self) {

@@ -1,10 +1,12 @@
-//! loom models: one thread at a time has the value, none sleeps for ever, and both sides of a fork go on.
+//! loom models: one thread at a time has the value, none sleeps for ever, and both sides of a fork
+//! go on.
 
 use super::*;
 use loom::sync::Arc;
 use loom::thread::spawn;
 
-/// loom's cell in the value reports two threads that are inside at once, or one that does not see what another has done.
+/// loom's cell in the value reports two threads that are inside at once, or one that does not see
+/// what another has done.
 type Counter = ForkLock<loom::cell::UnsafeCell<u32>>;
 
 fn counter() -> Arc<Counter> {
@@ -67,7 +69,8 @@ fn of_three_threads_none_sleeps_for_ever() {
     });
 }
 
-/// `fork`, with another thread that wants the lock: the child has a copy of the lock as it is then, and releases that.
+/// `fork`, with another thread that wants the lock: the child has a copy of the lock as it is then,
+/// and releases that.
 #[test]
 fn both_sides_of_a_fork_release_the_lock() {
     bounded(3).check(|| {
@@ -100,7 +103,8 @@ fn both_sides_of_a_fork_release_the_lock() {
     });
 }
 
-/// The lock itself is handed from the thread that acquires it to another that releases it, as a fork hands it to the child's thread.
+/// The lock itself is handed from the thread that acquires it to another that releases it, as a
+/// fork hands it to the child's thread.
 #[test]
 fn another_thread_releases_what_one_has_acquired() {
     bounded(3).check(|| {

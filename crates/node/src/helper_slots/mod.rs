@@ -1,9 +1,10 @@
-//! `HelperSlots`: how many helper threads are at work on the node, so that they never outnumber the cores that no rank needs.
+//! `HelperSlots`: how many helper threads are at work on the node, so that they never outnumber the
+//! cores that no rank needs.
 //!
-//! chai-2009, 5.3 warns that a helper makes sense only where a processor is left for it. One count in the job segment,
-//! zero at first, serves all ranks of the node: a rank takes a token before its helper starts to work and gives it back
-//! when the helper goes to sleep. A process that dies with a token keeps it: the launcher ends its job then, and the
-//! segment with it.
+//! chai-2009, 5.3 warns that a helper makes sense only where a processor is left for it. One count
+//! in the job segment, zero at first, serves all ranks of the node: a rank takes a token before its
+//! helper starts to work and gives it back when the helper goes to sleep. A process that dies with
+//! a token keeps it: the launcher ends its job then, and the segment with it.
 
 #[cfg(all(test, loom))]
 mod model;
@@ -24,9 +25,11 @@ impl Default for HelperSlots {
 }
 
 impl HelperSlots {
-    /// Takes a token if fewer than `limit` are taken. Whoever gets true must [give it back](HelperSlots::release).
+    /// Takes a token if fewer than `limit` are taken. Whoever gets true must
+    /// [give it back](HelperSlots::release).
     ///
-    /// The limit is the caller's: one that was asked for a helper explicitly may allow more than another.
+    /// The limit is the caller's: one that was asked for a helper explicitly may allow more than
+    /// another.
     pub fn try_acquire(&self, limit: u32) -> bool {
         // Relaxed, here and below: the count guards nothing but itself. Cores carry no data.
         self.0

@@ -25,7 +25,8 @@
 //!   then                the names: the file's, the function's, the collective's
 //! ```
 //!
-//! Sites follow each other without gaps. Names that are too long lose their beginning (files) or their end.
+//! Sites follow each other without gaps. Names that are too long lose their beginning (files) or
+//! their end.
 
 use super::{LATEST, LastArrival, LateRecord, Site};
 

@@ -1,6 +1,7 @@
-//! What a rank tells of late arrivals at collectives when it ends (`MICA_LATE`): for each call site, how often it waited
-//! there, for how long, and for whom. Whoever has the job segment reads it
-//! ([`JobSegment::late_table`](crate::segment::JobSegment::late_table)): `mpiexec`, and profilers.
+//! What a rank tells of late arrivals at collectives when it ends (`MICA_LATE`): for each call
+//! site, how often it waited there, for how long, and for whom. Whoever has the job segment reads
+//! it ([`JobSegment::late_table`](crate::segment::JobSegment::late_table)): `mpiexec`, and
+//! profilers.
 //!
 //! [`layout`] is the form of a [`LateRecord`] in the segment.
 
@@ -64,8 +65,8 @@ pub struct SiteCounts {
     pub longest_ns: u64,
     /// From the beginning of the calls to their end.
     pub inside_ns: u64,
-    /// Who came last in those calls: the most frequent ones first, at most [`LATEST`]. Where there were more, the calls that
-    /// nobody is listed for are those of the others.
+    /// Who came last in those calls: the most frequent ones first, at most [`LATEST`]. Where there
+    /// were more, the calls that nobody is listed for are those of the others.
     pub last: Vec<LastArrival>,
 }
 

@@ -1,7 +1,7 @@
 //! A bell: how a rank is woken that waits for descriptors, which a futex cannot do.
 //!
-//! Of several threads of a rank one has the watch: it waits for the bell, and hands the watch over when it has heard it. The
-//! others sleep until it does.
+//! Of several threads of a rank one has the watch: it waits for the bell, and hands the watch over
+//! when it has heard it. The others sleep until it does.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -82,7 +82,8 @@ impl WakeSocket {
         self.handovers.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until the watch is given up, unless nobody has it or it was given up since `handovers` was read.
+    /// Sleeps until the watch is given up, unless nobody has it or it was given up since
+    /// `handovers` was read.
     pub(super) fn await_handover(&self, handovers: u32, limit: Option<Duration>) {
         // SYNC watch
         if self.watched.load(Ordering::SeqCst) {
@@ -90,7 +91,8 @@ impl WakeSocket {
         }
     }
 
-    /// Waits for a ring or for what `watch` names; one that came before counts. By who has the watch.
+    /// Waits for a ring or for what `watch` names; one that came before counts. By who has the
+    /// watch.
     pub(super) fn await_ring(&self, watch: BellWatch) {
         self.socket.await_ring(watch);
         // Whomever of this rank a ring was meant for: all look again when the watch is given up.

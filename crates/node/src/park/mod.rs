@@ -1,22 +1,26 @@
-//! Parking: a rank that has nothing to do sleeps in a futex until somebody sends to it (DESIGN.md, section 5).
+//! Parking: a rank that has nothing to do sleeps in a futex until somebody sends to it (DESIGN.md,
+//! section 5).
 //!
-//! The lost wake-up is the classic one: the waiter must announce that it parks before it looks a last time, and the sender
-//! must look for that announcement after it has published. Both are a store followed by a load, so both need a full
-//! fence. Senders are many and hot, waiters are few and about to sleep anyway; so the waiter pays for both: it
-//! issues an expedited `membarrier`, which runs a fence on every core that runs a rank, and the sender has none.
-//! Where membarrier is refused, or where ranks outnumber cores so that parking itself is hot, senders fence.
+//! The lost wake-up is the classic one: the waiter must announce that it parks before it looks a
+//! last time, and the sender must look for that announcement after it has published. Both are a
+//! store followed by a load, so both need a full fence. Senders are many and hot, waiters are few
+//! and about to sleep anyway; so the waiter pays for both: it issues an expedited `membarrier`,
+//! which runs a fence on every core that runs a rank, and the sender has none. Where membarrier is
+//! refused, or where ranks outnumber cores so that parking itself is hot, senders fence.
 //!
 //! | who | writes the state in the low bits of the word |
 //! |---|---|
 //! | the owner rank | 1 before it sleeps, 2 before it listens |
 //! | anyone who unblocks it | 0, and counts a wake-up above; wakes it if it was 1, rings its [bell](WakeSocket) if it was 2 |
 //!
-//! Several threads of a rank may park at one spot. A wake-up may come when the first has announced itself and does not sleep yet; if
-//! a second then announces itself the state is 1 again, though the first must not sleep. The count tells the kernel: a thread sleeps
-//! only while no wake-up has come since its own announcement.
+//! Several threads of a rank may park at one spot. A wake-up may come when the first has announced
+//! itself and does not sleep yet; if a second then announces itself the state is 1 again, though
+//! the first must not sleep. The count tells the kernel: a thread sleeps only while no wake-up has
+//! come since its own announcement.
 //!
-//! A rank that also waits for a descriptor, as of the network, cannot sleep in a futex: it [listens](ParkingSpot::listen) to the
-//! descriptor and to its bell. Of several threads of a rank one has the watch and listens, the others sleep until it hands that over.
+//! A rank that also waits for a descriptor, as of the network, cannot sleep in a futex: it
+//! [listens](ParkingSpot::listen) to the descriptor and to its bell. Of several threads of a rank
+//! one has the watch and listens, the others sleep until it hands that over.
 
 mod bell;
 mod membarrier;
@@ -56,7 +60,8 @@ impl Fencing {
         match self {
             // SYNC park: pairs with the fence in `announce`.
             Fencing::Sender => fence(Ordering::SeqCst),
-            // The parker's membarrier stands in for this core's fence; only the compiler must keep the order.
+            // The parker's membarrier stands in for this core's fence; only the compiler must keep
+            // the order.
             Fencing::Parker => {
                 core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst)
             }
@@ -72,7 +77,8 @@ const ASLEEP: u32 = 1;
 const LISTENING: u32 = 2;
 /// The bits of the word that are one of these; above them it counts wake-ups.
 const STATE: u32 = 3;
-/// One wake-up, in the word. The count wraps: a thread would have to miss 2^30 between its announcement and its sleep.
+/// One wake-up, in the word. The count wraps: a thread would have to miss 2^30 between its
+/// announcement and its sleep.
 const WAKE_UP: u32 = 4;
 
 /// Where a rank waits: a futex word (state and wake-ups), and the number of its bell if it has one.
@@ -94,19 +100,20 @@ impl Default for ParkingSpot {
 }
 
 impl ParkingSpot {
-    /// Sleeps until [`ParkingSpot::wake`], unless `ready` says that there is something to do already. May return
-    /// early. `limit` bounds the sleep; `None` sleeps for as long as it takes.
+    /// Sleeps until [`ParkingSpot::wake`], unless `ready` says that there is something to do
+    /// already. May return early. `limit` bounds the sleep; `None` sleeps for as long as it takes.
     pub fn park(&self, fencing: Fencing, limit: Option<Duration>, ready: impl FnOnce() -> bool) {
         let (announced, limit) = self.announce(ASLEEP, fencing, limit);
         if ready() {
-            // The state stays 1: another thread of this rank may sleep on it. One later wake finds no sleeper.
+            // The state stays 1: another thread of this rank may sleep on it. One later wake finds
+            // no sleeper.
             return;
         }
         futex::wait(&self.word, announced, FutexScope::Node, limit);
     }
 
-    /// Says that this rank is about to wait, before its last look. Returns the word while no wake-up comes, and how long it may then
-    /// wait.
+    /// Says that this rank is about to wait, before its last look. Returns the word while no
+    /// wake-up comes, and how long it may then wait.
     fn announce(
         &self,
         how: u32,
@@ -120,7 +127,8 @@ impl ParkingSpot {
                     Some(announced(word))
                 });
         match fencing {
-            // SYNC park: pairs with the fence in `before_waking`. Either our `ready` sees what was published, or the waker sees this.
+            // SYNC park: pairs with the fence in `before_waking`. Either our `ready` sees what was
+            // published, or the waker sees this.
             Fencing::Sender => fence(Ordering::SeqCst),
             // SYNC park: membarrier fences this core and all cores that run senders.
             Fencing::Parker => {
@@ -140,8 +148,8 @@ impl ParkingSpot {
         self.wake_fenced();
     }
 
-    /// [`wake`](Self::wake) by a caller that has called [`Fencing::before_waking`] after it published: one fence for all whom
-    /// the same news concerns.
+    /// [`wake`](Self::wake) by a caller that has called [`Fencing::before_waking`] after it
+    /// published: one fence for all whom the same news concerns.
     #[inline(always)]
     pub fn wake_fenced(&self) {
         let seen = self.word.load(Ordering::Relaxed);
@@ -169,21 +177,24 @@ impl ParkingSpot {
 }
 
 impl ParkingSpot {
-    /// Names the bell that wakers are to ring. To be called once, by the owner, before it first listens.
+    /// Names the bell that wakers are to ring. To be called once, by the owner, before it first
+    /// listens.
     pub fn hang(&self, bell: &WakeSocket) {
         self.bell.store(bell.number(), Ordering::Relaxed);
     }
 
-    /// Waits until [`ParkingSpot::wake`], or until what [`BellWatch`] names has something, unless `ready` says that there is something
-    /// to do already (`None`). May return early. Several threads of the rank may call at once.
+    /// Waits until [`ParkingSpot::wake`], or until what [`BellWatch`] names has something, unless
+    /// `ready` says that there is something to do already (`None`). May return early. Several
+    /// threads of the rank may call at once.
     pub fn listen(
         &self,
         fencing: Fencing,
         bell: &WakeSocket,
         ready: impl FnOnce() -> Option<BellWatch>,
     ) {
-        // SYNC watch: before the announcement. Whoever gives the watch up takes all announcements so far back, and counts a
-        // handover after that: who announced itself before it does not sleep, or is woken.
+        // SYNC watch: before the announcement. Whoever gives the watch up takes all announcements
+        // so far back, and counts a handover after that: who announced itself before it does not
+        // sleep, or is woken.
         let handovers = bell.handovers();
         let watches = bell.take_watch();
         let (_, limit) = self.announce(LISTENING, fencing, None);

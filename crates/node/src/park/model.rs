@@ -1,5 +1,5 @@
-//! loom model of parking with fencing senders: a wake-up is never lost. (loom has no membarrier; its effect is the
-//! fence that the model puts on both sides.)
+//! loom model of parking with fencing senders: a wake-up is never lost. (loom has no membarrier;
+//! its effect is the fence that the model puts on both sides.)
 
 use super::*;
 use loom::sync::Arc;
@@ -52,8 +52,8 @@ fn one_fence_serves_all_who_are_to_be_woken() {
     });
 }
 
-/// Two threads of a rank. One has the watch, or finds that the other has it, and has something to do; the other waits for a
-/// message.
+/// Two threads of a rank. One has the watch, or finds that the other has it, and has something to
+/// do; the other waits for a message.
 #[test]
 fn the_watch_is_handed_over_without_a_loss() {
     let mut model = loom::model::Builder::new();

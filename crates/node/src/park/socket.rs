@@ -1,6 +1,7 @@
-//! What rings: a datagram socket in the abstract namespace of Unix sockets, with a name of the kernel's choice. Nothing lies in
-//! a file system, no descriptor has to be handed to peers, and it is gone with its process. Whoever knows the number may
-//! ring; a ring that nobody meant costs its hearer one look.
+//! What rings: a datagram socket in the abstract namespace of Unix sockets, with a name of the
+//! kernel's choice. Nothing lies in a file system, no descriptor has to be handed to peers, and it
+//! is gone with its process. Whoever knows the number may ring; a ring that nobody meant costs its
+//! hearer one look.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -54,7 +55,8 @@ impl BellSocket {
     pub fn new() -> io::Result<BellSocket> {
         let socket = socket()?;
         let (mut name, _) = address(0);
-        // SAFETY: the address is valid for the length given; a family alone asks the kernel to choose a name.
+        // SAFETY: the address is valid for the length given; a family alone asks the kernel to
+        // choose a name.
         let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const name).cast(), length(0)) };
         let mut len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
         if bound < 0 {

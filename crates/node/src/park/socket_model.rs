@@ -1,4 +1,5 @@
-//! loom's stand-in for the socket, of the only bell of a model: a wait ends with a ring, and with nothing else.
+//! loom's stand-in for the socket, of the only bell of a model: a wait ends with a ring, and with
+//! nothing else.
 
 use std::io;
 

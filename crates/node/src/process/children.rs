@@ -1,17 +1,18 @@
-//! The processes that this one is responsible for: its own children, and the orphans that became its children
-//! (`PR_SET_CHILD_SUBREAPER`).
+//! The processes that this one is responsible for: its own children, and the orphans that became
+//! its children (`PR_SET_CHILD_SUBREAPER`).
 //!
-//! A process is signalled only after the kernel has confirmed that it is a child of this process: `waitid` with `WNOWAIT`
-//! answers `ECHILD` for any other. Only this process reaps its children, so a pid that was confirmed cannot come to mean
-//! another process before the signal.
+//! A process is signalled only after the kernel has confirmed that it is a child of this process:
+//! `waitid` with `WNOWAIT` answers `ECHILD` for any other. Only this process reaps its children, so
+//! a pid that was confirmed cannot come to mean another process before the signal.
 //!
-//! Children are listed from `/proc` only if that is mounted for this process's own PID namespace: in a container that
-//! sees the host's `/proc` the numbers mean other processes. Without such a `/proc`, and if there is a child at all, pids are
-//! tried by `waitid`: first those that were given since this process started, as all its descendants have such; if none
-//! of these is a child, all that there can be, which takes seconds.
+//! Children are listed from `/proc` only if that is mounted for this process's own PID namespace:
+//! in a container that sees the host's `/proc` the numbers mean other processes. Without such a
+//! `/proc`, and if there is a child at all, pids are tried by `waitid`: first those that were given
+//! since this process started, as all its descendants have such; if none of these is a child, all
+//! that there can be, which takes seconds.
 //!
-//! The [keeper](super::Keeper) is no child in this sense: it is a clone that gives no signal at its end, which `waitid`
-//! leaves out unless it is asked for such children.
+//! The [keeper](super::Keeper) is no child in this sense: it is a clone that gives no signal at its
+//! end, which `waitid` leaves out unless it is asked for such children.
 
 use std::collections::HashSet;
 use std::io;
@@ -53,8 +54,8 @@ pub fn adopt_orphans() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })
 }
 
-/// Reaps children that have ended, up to the first one that is in `spare` (that one is reaped by its owner, who calls this
-/// again afterwards).
+/// Reaps children that have ended, up to the first one that is in `spare` (that one is reaped by
+/// its owner, who calls this again afterwards).
 pub fn reap_orphans(spare: &dyn Fn(u32) -> bool) {
     while let Ok(Some(pid)) = ended_child() {
         if spare(pid) || reap(pid).is_err() {
@@ -63,11 +64,12 @@ pub fn reap_orphans(spare: &dyn Fn(u32) -> bool) {
     }
 }
 
-/// Kills and reaps every child, and then the children that these leave to us, until there is none. Call
-/// [`adopt_orphans`] before.
+/// Kills and reaps every child, and then the children that these leave to us, until there is none.
+/// Call [`adopt_orphans`] before.
 ///
-/// Answers those that are still there: processes that this one may not signal (they changed their user), and those that
-/// have not ended `limit` after the beginning (in an uninterruptible system call).
+/// Answers those that are still there: processes that this one may not signal (they changed their
+/// user), and those that have not ended `limit` after the beginning (in an uninterruptible system
+/// call).
 pub fn end_children(limit: Duration) -> Vec<u32> {
     let deadline = Instant::now() + limit;
     loop {
@@ -102,7 +104,8 @@ pub fn end_children(limit: Duration) -> Vec<u32> {
     }
 }
 
-/// Kills a child, as [`kinship`] has just confirmed it to be: nobody else reaps it, so the number is still its own.
+/// Kills a child, as [`kinship`] has just confirmed it to be: nobody else reaps it, so the number
+/// is still its own.
 fn kill_child(pid: u32) -> io::Result<()> {
     // SAFETY: kill takes plain numbers.
     check(unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) })
@@ -130,8 +133,8 @@ pub(super) fn hold(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// Sends a signal to the process group that the held process leads or led. The descriptor pins the group's number: it
-/// cannot have come to mean another group, even if the leader is gone.
+/// Sends a signal to the process group that the held process leads or led. The descriptor pins the
+/// group's number: it cannot have come to mean another group, even if the leader is gone.
 ///
 /// # Errors
 /// `EINVAL` from a kernel before Linux 6.9, which cannot do this.
@@ -182,8 +185,8 @@ fn search(pids: RangeInclusive<u32>) -> Vec<u32> {
 
 /// The pid that a new process gets: the kernel gives rising numbers, and begins anew at the limit.
 fn newest_pid() -> Option<u32> {
-    // SAFETY: without flags and addresses clone is a fork; the child makes one system call, which ends it. Without a signal
-    // nobody else hears of its end.
+    // SAFETY: without flags and addresses clone is a fork; the child makes one system call, which
+    // ends it. Without a signal nobody else hears of its end.
     let pid = unsafe {
         let pid = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) as libc::pid_t;
         if pid == 0 {
@@ -197,15 +200,16 @@ fn newest_pid() -> Option<u32> {
     Some(pid as u32)
 }
 
-/// Whether `/proc` is that of this process's own PID namespace: then its status lists one pid, in this namespace, and no
-/// other in namespaces between.
+/// Whether `/proc` is that of this process's own PID namespace: then its status lists one pid, in
+/// this namespace, and no other in namespaces between.
 pub fn proc_is_ours() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
     pids.is_some_and(|pids| pids.trim() == std::process::id().to_string())
 }
 
-/// The children of all threads, as a trusted `/proc` lists them. `None`: the kernel has no such list.
+/// The children of all threads, as a trusted `/proc` lists them. `None`: the kernel has no such
+/// list.
 fn listed_children() -> Option<Vec<u32>> {
     let mut pids = HashSet::new();
     for task in std::fs::read_dir("/proc/self/task").ok()? {

@@ -54,9 +54,10 @@ impl AsFd for Signals {
 /// Whether [`take_dispositions`] changed that of SIGXFSZ.
 static FILE_SIZE_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Makes the dispositions of two signals what a launcher needs, whatever this process inherited. An ignored SIGCHLD would
-/// have the kernel reap children before they are asked how they ended. SIGXFSZ would end this process when it writes to a
-/// file beyond its limit (`ulimit -f`); ignored, the write fails instead. Children get both as usual.
+/// Makes the dispositions of two signals what a launcher needs, whatever this process inherited. An
+/// ignored SIGCHLD would have the kernel reap children before they are asked how they ended.
+/// SIGXFSZ would end this process when it writes to a file beyond its limit (`ulimit -f`); ignored,
+/// the write fails instead. Children get both as usual.
 pub fn take_dispositions() {
     // SAFETY: plain system calls; both are always valid dispositions.
     unsafe {
@@ -89,8 +90,8 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::R
     wait_ready(fds, &[], timeout)
 }
 
-/// Waits until one of `reads` is readable or one of `writes` takes bytes (or the other end of either closed), or until
-/// the timeout. Says which, in the order of `reads`, then `writes`.
+/// Waits until one of `reads` is readable or one of `writes` takes bytes (or the other end of
+/// either closed), or until the timeout. Says which, in the order of `reads`, then `writes`.
 pub fn wait_ready(
     reads: &[BorrowedFd<'_>],
     writes: &[BorrowedFd<'_>],

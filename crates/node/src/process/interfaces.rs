@@ -11,7 +11,8 @@ use super::check;
 pub struct Interface {
     /// The interface's name.
     pub name: String,
-    /// The address. Link-local IPv6 addresses are left out: they need a scope, which no list of addresses carries.
+    /// The address. Link-local IPv6 addresses are left out: they need a scope, which no list of
+    /// addresses carries.
     pub address: IpAddr,
     /// Whether it is the loopback interface.
     pub is_loopback: bool,

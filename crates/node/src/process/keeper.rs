@@ -1,14 +1,14 @@
 //! The keeper: a small process that ends the ranks' process groups if the launcher is killed.
 //!
 //! `PR_SET_PDEATHSIG` reaches the ranks but not what they started (a program under a shell script,
-//! say). Ranks announce their process groups to the keeper through a socket whose other end only the launcher
-//! keeps. End of file without a farewell means that the launcher died.
+//! say). Ranks announce their process groups to the keeper through a socket whose other end only
+//! the launcher keeps. End of file without a farewell means that the launcher died.
 //!
-//! A keeper that was killed harms nobody: whoever writes to it gets an error, not SIGPIPE, and goes on. It is missed only
-//! if the launcher is killed too.
+//! A keeper that was killed harms nobody: whoever writes to it gets an error, not SIGPIPE, and goes
+//! on. It is missed only if the launcher is killed too.
 //!
-//! The keeper is a clone that gives no signal at its end: `waitid` for ordinary children does not see it, so that
-//! [`end_children`](super::end_children) need not know of it.
+//! The keeper is a clone that gives no signal at its end: `waitid` for ordinary children does not
+//! see it, so that [`end_children`](super::end_children) need not know of it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -28,8 +28,8 @@ pub struct Keeper {
 impl Keeper {
     /// Starts the keeper. The process must not have a second thread: the keeper is a plain fork.
     pub fn start() -> io::Result<Keeper> {
-        // SAFETY: takes a flag. It has no effect in a process of one thread, and fails with EINVAL in any other; where a
-        // filter refuses the call, nothing is known.
+        // SAFETY: takes a flag. It has no effect in a process of one thread, and fails with EINVAL
+        // in any other; where a filter refuses the call, nothing is known.
         let shared = unsafe { libc::unshare(libc::CLONE_THREAD) } < 0
             && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
         if shared {
@@ -37,8 +37,9 @@ impl Keeper {
             return Err(io::Error::other(reason));
         }
         let (ours, theirs) = socket_pair()?;
-        // SAFETY: this is the only thread, so the child finds every lock free and may do what it likes. Without flags and
-        // addresses clone is a fork on any architecture; without a signal, `waitid` sees the child with __WCLONE only.
+        // SAFETY: this is the only thread, so the child finds every lock free and may do what it
+        // likes. Without flags and addresses clone is a fork on any architecture; without a signal,
+        // `waitid` sees the child with __WCLONE only.
         let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as libc::pid_t;
         check(pid)?;
         if pid == 0 {
@@ -73,8 +74,8 @@ impl AsFd for Keeper {
     }
 }
 
-/// Announces the calling process's group to the keeper. A rank does this itself before it becomes its
-/// program: were it left to the launcher, that could be killed in between.
+/// Announces the calling process's group to the keeper. A rank does this itself before it becomes
+/// its program: were it left to the launcher, that could be killed in between.
 pub(super) fn announce(socket: i32) -> io::Result<()> {
     // SAFETY: getpgrp has no preconditions.
     match tell(socket, unsafe { libc::getpgrp() }) {
@@ -100,7 +101,8 @@ fn tell(socket: i32, message: i32) -> io::Result<()> {
     }
 }
 
-/// Two connected sockets that keep the borders of messages, closed in programs that this process starts.
+/// Two connected sockets that keep the borders of messages, closed in programs that this process
+/// starts.
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
@@ -113,7 +115,8 @@ fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// A rank's process group, as the keeper knows it.
 struct KeptGroup {
     number: i32,
-    /// The leader, which pins the number. `None` where it was gone already, or there was no descriptor left.
+    /// The leader, which pins the number. `None` where it was gone already, or there was no
+    /// descriptor left.
     leader: Option<OwnedFd>,
 }
 

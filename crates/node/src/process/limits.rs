@@ -1,5 +1,6 @@
-//! Descriptors: a launcher needs several for each rank, and the usual soft limit of 1024 is for programs that use
-//! `select`. The launcher raises its own; the programs that it starts get the limit back that it had.
+//! Descriptors: a launcher needs several for each rank, and the usual soft limit of 1024 is for
+//! programs that use `select`. The launcher raises its own; the programs that it starts get the
+//! limit back that it had.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

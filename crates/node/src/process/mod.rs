@@ -151,7 +151,8 @@ impl ChildProcess {
             // ECHILD: it is our child no longer, and its number may mean another group.
             return Ok(());
         }
-        // SAFETY: kill takes plain numbers. The group's number is that of a child which is not reaped.
+        // SAFETY: kill takes plain numbers. The group's number is that of a child which is not
+        // reaped.
         match check(unsafe { libc::kill(-(self.pid as libc::pid_t), number) }) {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
             done => done,
@@ -166,7 +167,8 @@ impl AsFd for ChildProcess {
     }
 }
 
-/// Undoes what [`ChildProcess::spawn`] arranged for this process: it goes on when its parent dies, and finds out by itself.
+/// Undoes what [`ChildProcess::spawn`] arranged for this process: it goes on when its parent dies,
+/// and finds out by itself.
 pub fn outlive_parent() -> io::Result<()> {
     // SAFETY: PR_SET_PDEATHSIG takes a signal number, 0 for none.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) })

@@ -1,4 +1,5 @@
-//! What a child does between fork and exec. Only async-signal-safe system calls: nothing here allocates or takes a lock.
+//! What a child does between fork and exec. Only async-signal-safe system calls: nothing here
+//! allocates or takes a lock.
 
 use std::io;
 
@@ -14,7 +15,8 @@ pub(super) fn prepare_child(
     keeper: Option<i32>,
     cpus: Option<&CpuSet>,
 ) -> io::Result<()> {
-    // A shell starts background jobs with these ignored. Ours are forwarded on purpose, so a rank shall see them.
+    // A shell starts background jobs with these ignored. Ours are forwarded on purpose, so a rank
+    // shall see them.
     for number in [libc::SIGINT, libc::SIGQUIT] {
         // SAFETY: a plain system call; SIG_DFL is always a valid disposition.
         if unsafe { libc::signal(number, libc::SIG_DFL) } == libc::SIG_ERR {

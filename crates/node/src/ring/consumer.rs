@@ -25,7 +25,8 @@ impl<'a> RingConsumer<'a> {
         }
     }
 
-    /// Position of the next packet; the producer's doorbell shows the low half of what it has reached.
+    /// Position of the next packet; the producer's doorbell shows the low half of what it has
+    /// reached.
     #[inline]
     pub fn position(&self) -> u32 {
         self.slot
@@ -35,14 +36,15 @@ impl<'a> RingConsumer<'a> {
     #[inline(always)]
     pub fn peek(&self) -> Option<Packet> {
         let slot = &self.ring.slots[self.slot as usize & (SLOTS - 1)];
-        // SYNC ring-stamp: pairs with the Release store in Producer::push; acquires body and arena bytes.
+        // SYNC ring-stamp: pairs with the Release store in Producer::push; acquires body and arena
+        // bytes.
         let stamp = slot.stamp.load(Ordering::Acquire);
         if stamp as u32 != self.slot.wrapping_add(1) {
             return None;
         }
         Some(slot.body.with(|body| {
-            // SAFETY: the stamp says that the producer wrote this body for this position, and it will not write it
-            // again before our credits pass it.
+            // SAFETY: the stamp says that the producer wrote this body for this position, and it
+            // will not write it again before our credits pass it.
             let body = unsafe { &*body };
             Packet {
                 context: body.context,
@@ -62,7 +64,8 @@ impl<'a> RingConsumer<'a> {
         self.ring.credits.1.store(u32::from(on), Ordering::Relaxed);
     }
 
-    /// Calls `f` with the address of the payload of `packet`, which [`RingConsumer::peek`] returned just now.
+    /// Calls `f` with the address of the payload of `packet`, which [`RingConsumer::peek`] returned
+    /// just now.
     #[inline]
     pub fn with_payload<R>(&self, packet: &Packet, f: impl FnOnce(*const u8) -> R) -> R {
         let (start, _) = place(self.arena, packet.payload as usize);
@@ -74,15 +77,16 @@ impl<'a> RingConsumer<'a> {
         )
     }
 
-    /// Removes `packet`, the one that [`RingConsumer::peek`] returned. True when credits were given back to the producer,
-    /// who may be parked and waiting for them.
+    /// Removes `packet`, the one that [`RingConsumer::peek`] returned. True when credits were given
+    /// back to the producer, who may be parked and waiting for them.
     #[inline(always)]
     pub fn consume(&mut self, packet: &Packet) -> bool {
         self.slot = self.slot.wrapping_add(1);
         if packet.payload > 0 {
             self.arena = place(self.arena, packet.payload as usize).1;
         }
-        // Credits go back a quarter at a time: a producer without room still has that much unread before the consumer.
+        // Credits go back a quarter at a time: a producer without room still has that much unread
+        // before the consumer.
         let slots = self.slot.wrapping_sub(self.slots_published);
         let arena = self.arena.wrapping_sub(self.arena_published);
         if slots as usize >= (SLOTS / 4).max(1) || arena as usize >= ARENA / 4 {

@@ -10,7 +10,8 @@ pub struct RingProducer<'a> {
     ring: &'a RingStorage,
     slot: u32,
     arena: u32,
-    /// As far as messages go: none of the ring's slots is read while the consumer holds messages back.
+    /// As far as messages go: none of the ring's slots is read while the consumer holds messages
+    /// back.
     slots_read: u32,
     arena_read: u32,
     /// As far as other packets go.
@@ -35,7 +36,8 @@ impl<'a> RingProducer<'a> {
         }
     }
 
-    /// The same, with memory behind the first `backed` slots only: [`back`](Self::back) gives it more.
+    /// The same, with memory behind the first `backed` slots only: [`back`](Self::back) gives it
+    /// more.
     pub fn with_backing(ring: &'a RingStorage, backed: usize) -> RingProducer<'a> {
         let mut producer = RingProducer::new(ring);
         producer.back(backed);
@@ -65,7 +67,8 @@ impl<'a> RingProducer<'a> {
         self.slot
     }
 
-    /// True when a message with `payload` arena bytes can be pushed now, and the consumer does not hold messages back.
+    /// True when a message with `payload` arena bytes can be pushed now, and the consumer does not
+    /// hold messages back.
     #[inline]
     pub fn has_room(&mut self, payload: usize) -> bool {
         self.fits(payload) || self.refresh(payload)
@@ -77,8 +80,9 @@ impl<'a> RingProducer<'a> {
         self.fits(payload) || self.refresh_for_control(payload)
     }
 
-    /// Whether the consumer holds messages back, as far as is known. Takes new credits only when no slot is left for a
-    /// message: their line is the consumer's, and to fetch it for each message would cost streams a tenth of their bandwidth.
+    /// Whether the consumer holds messages back, as far as is known. Takes new credits only when no
+    /// slot is left for a message: their line is the consumer's, and to fetch it for each message
+    /// would cost streams a tenth of their bandwidth.
     #[inline]
     pub fn is_held(&mut self) -> bool {
         !self.has_room(0) && self.is_held
@@ -114,14 +118,15 @@ impl<'a> RingProducer<'a> {
     }
 
     fn take_credits(&mut self) {
-        // SYNC ring-credits: pairs with the Release store in Consumer::publish; what the consumer has read may be
-        // written over from here on.
+        // SYNC ring-credits: pairs with the Release store in Consumer::publish; what the consumer
+        // has read may be written over from here on.
         let credits = self.ring.credits.0.load(Ordering::Acquire);
         self.slots_read = credits as u32;
         self.arena_read = (credits >> 32) as u32;
         if self.backed < SLOTS as u32 {
-            // The first lap: as if the slot after the last that may be written were still unread. The one before the end of
-            // memory stays free, since the consumer looks at the slot after the last packet.
+            // The first lap: as if the slot after the last that may be written were still unread.
+            // The one before the end of memory stays free, since the consumer looks at the slot
+            // after the last packet.
             self.slots_read = (self.backed - 1).wrapping_sub(SLOTS as u32);
         }
         self.slots_read_in_fact = self.slots_read;
@@ -131,7 +136,8 @@ impl<'a> RingProducer<'a> {
         }
     }
 
-    /// Pushes a packet whose inline bytes `fill` writes; false when the ring is full. No payload in the arena.
+    /// Pushes a packet whose inline bytes `fill` writes; false when the ring is full. No payload in
+    /// the arena.
     #[inline(always)]
     pub fn push_inline(
         &mut self,
@@ -148,8 +154,8 @@ impl<'a> RingProducer<'a> {
         }
         let slot = &self.ring.slots[self.slot as usize & (SLOTS - 1)];
         slot.body.with_mut(|body| {
-            // SAFETY: the slot lies within our credit: the consumer has read it (or never will before the stamp
-            // below), and we are the only producer.
+            // SAFETY: the slot lies within our credit: the consumer has read it (or never will
+            // before the stamp below), and we are the only producer.
             let body = unsafe { &mut *body };
             body.context = context;
             body.tag = tag;
@@ -165,9 +171,9 @@ impl<'a> RingProducer<'a> {
         true
     }
 
-    /// Pushes `packet`, and `packet.payload` bytes into the arena, which `fill` writes to the address it is given.
-    /// False, and nothing written, when the ring lacks room. Asks for room as for control: for a message the caller asks
-    /// [`has_room`](Self::has_room) first.
+    /// Pushes `packet`, and `packet.payload` bytes into the arena, which `fill` writes to the
+    /// address it is given. False, and nothing written, when the ring lacks room. Asks for room as
+    /// for control: for a message the caller asks [`has_room`](Self::has_room) first.
     ///
     /// # Panics
     /// If the payload is larger than [`PAYLOAD_MAX`].

@@ -67,7 +67,8 @@ pub(crate) struct Body {
 
 /// One cache line of a ring.
 ///
-/// `stamp` holds position + 1 (low half), kind, inline length and aux: one store publishes them with the body.
+/// `stamp` holds position + 1 (low half), kind, inline length and aux: one store publishes them
+/// with the body.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct RingSlot {

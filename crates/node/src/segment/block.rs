@@ -118,7 +118,8 @@ pub(super) struct LifeLine {
     abort_code: AtomicI32,
     /// 1 from MPI_Init to MPI_Finalize; sessions leave it alone.
     world: AtomicU32,
-    /// Address and value of a word in the rank's private memory, for peers to probe direct copy with.
+    /// Address and value of a word in the rank's private memory, for peers to probe direct copy
+    /// with.
     pub probe_address: AtomicU64,
     pub probe_value: AtomicU64,
     /// XPMEM's number of the segment that is this process's memory, 0 if there is none.
@@ -142,7 +143,8 @@ const _: () = {
 impl RankBlock {
     /// State of the rank.
     pub fn state(&self) -> RankState {
-        // SYNC life: pairs with the Release stores below; pid and code are written before the state.
+        // SYNC life: pairs with the Release stores below; pid and code are written before the
+        // state.
         match self.life.state.load(Ordering::Acquire) {
             RUNNING => RankState::Running { pid: self.pid() },
             FINALIZED => RankState::Finalized,
@@ -185,7 +187,8 @@ impl RankBlock {
         self.life.state.store(RUNNING, Ordering::Release);
     }
 
-    /// Records whether the rank is between MPI_Init and MPI_Finalize, which wait for all ranks of the job.
+    /// Records whether the rank is between MPI_Init and MPI_Finalize, which wait for all ranks of
+    /// the job.
     pub fn set_world(&self, inside: bool) {
         // Read by the launcher only, which acts on it whenever it sees it.
         self.life.world.store(u32::from(inside), Ordering::Relaxed);
@@ -247,7 +250,8 @@ impl RankBlock {
         })
     }
 
-    /// Records what the rank is about to wait for, and since when it does (nanoseconds of [`monotonic_ns`]).
+    /// Records what the rank is about to wait for, and since when it does (nanoseconds of
+    /// [`monotonic_ns`]).
     pub fn set_waiting(&self, waiting: Option<(&Waiting, u64)>) {
         let record = &self.waiting;
         let Some((w, since_ns)) = waiting else {

@@ -1,5 +1,5 @@
-//! Where everything lies in a job segment: computed from the number of ranks, the pool's size and the design, the same by
-//! all.
+//! Where everything lies in a job segment: computed from the number of ranks, the pool's size and
+//! the design, the same by all.
 
 use super::late::LATE_BYTES;
 use super::report::REPORT_BYTES;
@@ -7,8 +7,8 @@ use crate::cooperative::CooperativeCopy;
 use crate::fifo::FifoHead;
 use crate::ring::{LINE, RingStorage};
 
-/// File space of one slot: far more than a buffer ever grows to, so that a buffer which its owner enlarges in place
-/// (`mremap`) stays in its slot.
+/// File space of one slot: far more than a buffer ever grows to, so that a buffer which its owner
+/// enlarges in place (`mremap`) stays in its slot.
 pub const SLOT_SPAN: u64 = 1 << 40;
 
 /// Slots of a rank.
@@ -23,7 +23,8 @@ const AREAS: u64 = 1 << 38;
 /// Bits of a communicator's context below its leader's rank.
 const CONTEXT_LEADER_SHIFT: u32 = 40;
 
-/// Above the numbers that a leader gives are bits that mark hidden communicators; they have no areas.
+/// Above the numbers that a leader gives are bits that mark hidden communicators; they have no
+/// areas.
 const CONTEXT_IDS: u64 = 1 << 37;
 
 /// A page of memory.
@@ -49,8 +50,9 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// The geometry for `ranks` ranks with `cells` cells of `cell_bytes` bytes each. `None` if it exceeds the address
-    /// space or the limits of the format (65,535 cells; cells a multiple of 64 bytes).
+    /// The geometry for `ranks` ranks with `cells` cells of `cell_bytes` bytes each. `None` if it
+    /// exceeds the address space or the limits of the format (65,535 cells; cells a multiple of 64
+    /// bytes).
     pub fn new(ranks: u32, cells: u32, cell_bytes: u32) -> Option<Geometry> {
         let g = Geometry {
             ranks,
@@ -67,8 +69,9 @@ impl Geometry {
         .then_some(g)
     }
 
-    /// The same for the basic design, with FIFOs of `fifo_bytes` bytes in the place of the rings. `None` if this exceeds
-    /// the address space or the limits of the format (4 KiB to 1 GiB, a multiple of 64 bytes).
+    /// The same for the basic design, with FIFOs of `fifo_bytes` bytes in the place of the rings.
+    /// `None` if this exceeds the address space or the limits of the format (4 KiB to 1 GiB, a
+    /// multiple of 64 bytes).
     pub fn with_fifos(self, fifo_bytes: u32) -> Option<Geometry> {
         let g = Geometry { fifo_bytes, ..self };
         ((4096..=1 << 30).contains(&fifo_bytes)
@@ -77,8 +80,8 @@ impl Geometry {
         .then_some(g)
     }
 
-    /// The same where `mixed`: the FIFOs are in the place of the rings between ranks of the same parity only. `None` if there
-    /// are no FIFOs, or if this exceeds the address space.
+    /// The same where `mixed`: the FIFOs are in the place of the rings between ranks of the same
+    /// parity only. `None` if there are no FIFOs, or if this exceeds the address space.
     pub fn mixed(self) -> Option<Geometry> {
         let g = Geometry { mixed: 1, ..self };
         (g.has_fifos() && g.fits()?).then_some(g)
@@ -103,7 +106,8 @@ impl Geometry {
         self.mixed != 0
     }
 
-    /// Whether messages from `from` to `to` go through a FIFO (the basic design), or a ring and cells (the advanced one).
+    /// Whether messages from `from` to `to` go through a FIFO (the basic design), or a ring and
+    /// cells (the advanced one).
     pub fn is_fifo(&self, from: u32, to: u32) -> bool {
         self.has_fifos() && (!self.is_mixed() || (from ^ to) & 1 == 0)
     }
@@ -188,16 +192,16 @@ impl Geometry {
         self.late(self.ranks) + rank as usize * REPORT_BYTES.next_multiple_of(PAGE)
     }
 
-    /// Offset of slot `slot` of rank `rank`: file space beyond all that is mapped as the segment, for buffers whose pages
-    /// a rank moves to the file.
+    /// Offset of slot `slot` of rank `rank`: file space beyond all that is mapped as the segment,
+    /// for buffers whose pages a rank moves to the file.
     pub fn slot(&self, rank: u32, slot: u32) -> u64 {
         let first = (self.total_bytes() as u64).next_multiple_of(SLOT_SPAN);
         first + (u64::from(rank) * u64::from(SLOTS) + u64::from(slot)) * SLOT_SPAN
     }
 
-    /// Offset of the area of the communicator with this context, in a job of `job_size` ranks: file space beyond all slots,
-    /// [`AREA_SPAN`] bytes for each. `None` for the few that there is no space for: a leader's later ones in a large job, and
-    /// hidden communicators.
+    /// Offset of the area of the communicator with this context, in a job of `job_size` ranks: file
+    /// space beyond all slots, [`AREA_SPAN`] bytes for each. `None` for the few that there is no
+    /// space for: a leader's later ones in a large job, and hidden communicators.
     pub fn area(&self, job_size: u32, context: u64) -> Option<u64> {
         let leader = context >> CONTEXT_LEADER_SHIFT;
         let id = (context & ((1 << CONTEXT_LEADER_SHIFT) - 1)) >> 1;

@@ -1,5 +1,5 @@
-//! Where ranks leave what they saw of late arrivals ([`crate::late`]): a part of the segment for each, allocated when it
-//! has something to tell.
+//! Where ranks leave what they saw of late arrivals ([`crate::late`]): a part of the segment for
+//! each, allocated when it has something to tell.
 //!
 //! ```text
 //! u64  bytes of the table that follows; 0: none
@@ -16,8 +16,8 @@ use std::os::unix::fs::FileExt;
 pub const LATE_BYTES: usize = (64 << 10) + size_of::<u64>();
 
 impl JobSegment {
-    /// Leaves `table` as that of rank `rank`, in the place of what it left before. To be called by that rank, by one thread at
-    /// a time.
+    /// Leaves `table` as that of rank `rank`, in the place of what it left before. To be called by
+    /// that rank, by one thread at a time.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -29,13 +29,14 @@ impl JobSegment {
         // SAFETY: in the mapping and just allocated, aligned to a page; used for nothing else.
         let length = unsafe { &*at.cast::<AtomicU64>() };
         length.store(0, Ordering::Relaxed);
-        // SAFETY: the table has no more bytes than the geometry keeps for it (asserted where it is laid out); this thread
-        // alone writes here, and others read by `pread` only.
+        // SAFETY: the table has no more bytes than the geometry keeps for it (asserted where it is
+        // laid out); this thread alone writes here, and others read by `pread` only.
         unsafe {
             at.add(size_of::<u64>())
                 .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
-        // SYNC late: pairs with the read in `late_table`, by the kernel; the table is there before its length.
+        // SYNC late: pairs with the read in `late_table`, by the kernel; the table is there before
+        // its length.
         length.store(bytes.len() as u64, Ordering::Release);
         Ok(())
     }

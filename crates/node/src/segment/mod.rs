@@ -1,10 +1,11 @@
-//! The job segment: all memory that the ranks of a node share, in one anonymous memfd (DESIGN.md, section 3).
+//! The job segment: all memory that the ranks of a node share, in one anonymous memfd (DESIGN.md,
+//! section 3).
 //!
-//! Nothing is named in a file system, so nothing is left behind however a job ends. The segment is sparse: address space
-//! is laid out for all pairs ([`Geometry`]), and memory is allocated when a pair first talks ([`JobSegment::allocate`],
-//! an error and never a SIGBUS if there is none). The launcher creates the segment and its children inherit the
-//! descriptor; under another launcher the first rank of the node creates it and hands it over; a program that runs alone
-//! creates its own.
+//! Nothing is named in a file system, so nothing is left behind however a job ends. The segment is
+//! sparse: address space is laid out for all pairs ([`Geometry`]), and memory is allocated when a
+//! pair first talks ([`JobSegment::allocate`], an error and never a SIGBUS if there is none). The
+//! launcher creates the segment and its children inherit the descriptor; under another launcher the
+//! first rank of the node creates it and hands it over; a program that runs alone creates its own.
 
 mod ability;
 mod block;
@@ -45,7 +46,8 @@ use std::ptr::NonNull;
 pub const SEGMENT_FD_VARIABLE: &str = "MICA_SEGMENT_FD";
 /// Environment variable: what tells the segment from other files ([`JobSegment::identity`]).
 pub const SEGMENT_ID_VARIABLE: &str = "MICA_SEGMENT_ID";
-/// Environment variable: where a process asks for the segment that did not inherit the descriptor ([`crate::handover`]).
+/// Environment variable: where a process asks for the segment that did not inherit the descriptor
+/// ([`crate::handover`]).
 pub const SEGMENT_SOCKET_VARIABLE: &str = "MICA_SEGMENT_SOCKET";
 /// Environment variable: rank of the process in the job.
 pub const RANK_VARIABLE: &str = "MICA_RANK";
@@ -91,7 +93,8 @@ pub struct JobSegment {
     members: NodeMembers,
 }
 
-// SAFETY: the mapping is shared memory that is only accessed through atomics, or under the protocols of ring and cells.
+// SAFETY: the mapping is shared memory that is only accessed through atomics, or under the
+// protocols of ring and cells.
 unsafe impl Send for JobSegment {}
 // SAFETY: as above.
 unsafe impl Sync for JobSegment {}
@@ -102,13 +105,15 @@ impl JobSegment {
         self.fd.as_fd()
     }
 
-    /// Whether the file has the [slots](Geometry::slot) and the [areas](Geometry::area): not where a limit on the size of files (RLIMIT_FSIZE) or the number
-    /// of ranks forbade them when the job started.
+    /// Whether the file has the [slots](Geometry::slot) and the [areas](Geometry::area): not where
+    /// a limit on the size of files (RLIMIT_FSIZE) or the number of ranks forbade them when the job
+    /// started.
     pub fn has_slots(&self) -> bool {
         self.has_slots
     }
 
-    /// Gives the memory behind `bytes` bytes of the file from `offset` on back to the system; they read as zeros then.
+    /// Gives the memory behind `bytes` bytes of the file from `offset` on back to the system; they
+    /// read as zeros then.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -117,7 +122,8 @@ impl JobSegment {
             offset >= self.geometry.total_bytes() as u64,
             "offset {offset:#x} is in use by the job segment"
         );
-        // SAFETY: plain system call on our descriptor; nothing that this crate hands out lies beyond `total_bytes`.
+        // SAFETY: plain system call on our descriptor; nothing that this crate hands out lies
+        // beyond `total_bytes`.
         let result = unsafe {
             libc::fallocate(
                 self.fd.as_raw_fd(),
@@ -191,8 +197,8 @@ impl JobSegment {
 
     /// The node's count of copy helpers at work.
     pub fn helper_tokens(&self) -> &HelperSlots {
-        // SAFETY: in the header's page, behind the header, allocated and zeroed by `create`, which is a valid count; used
-        // for nothing else, and only through its atomic.
+        // SAFETY: in the header's page, behind the header, allocated and zeroed by `create`, which
+        // is a valid count; used for nothing else, and only through its atomic.
         unsafe { &*self.at(TOKENS_OFFSET).cast::<HelperSlots>() }
     }
 
@@ -286,28 +292,30 @@ impl JobSegment {
     /// If there is no such rank.
     pub fn block(&self, rank: u32) -> &RankBlock {
         let index = self.index(rank);
-        // SAFETY: the block lies in the allocated part of the mapping, aligned to a page; all its fields are atomics
-        // or are not written any more since `create`.
+        // SAFETY: the block lies in the allocated part of the mapping, aligned to a page; all its
+        // fields are atomics or are not written any more since `create`.
         unsafe { &*self.at(self.geometry.block(index)).cast::<RankBlock>() }
     }
 
-    /// The doorbell of `sender` at `receiver`, written by the sender only: the position that it has reached in its ring to
-    /// `receiver`, low half.
+    /// The doorbell of `sender` at `receiver`, written by the sender only: the position that it has
+    /// reached in its ring to `receiver`, low half.
     pub fn doorbell(&self, receiver: u32, sender: u32) -> &Doorbell {
         let at = self.geometry.block(self.index(receiver)) + self.geometry.doorbells_in_block();
-        // SAFETY: in the allocated control part; the geometry reserves these bytes for nothing else.
+        // SAFETY: in the allocated control part; the geometry reserves these bytes for nothing
+        // else.
         let all: &[Doorbell] =
             unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.ranks as usize) };
         &all[self.index(sender) as usize]
     }
 
-    /// Sets `sender`'s knock bit at `receiver`: to be done once, before its first message, so that the receiver need not look
-    /// at the doorbells of ranks that never talk to it.
+    /// Sets `sender`'s knock bit at `receiver`: to be done once, before its first message, so that
+    /// the receiver need not look at the doorbells of ranks that never talk to it.
     pub fn knock(&self, receiver: u32, sender: u32) {
         doorbell::knock(self.knock_bits(receiver), self.index(sender));
     }
 
-    /// Who has knocked at rank `rank`, by number in the segment: the order of [`JobSegment::members`].
+    /// Who has knocked at rank `rank`, by number in the segment: the order of
+    /// [`JobSegment::members`].
     pub fn knocks(&self, rank: u32) -> Knocks<'_> {
         Knocks::new(self.knock_bits(rank))
     }
@@ -325,7 +333,8 @@ impl JobSegment {
         unsafe { std::slice::from_raw_parts(self.at(at).cast(), self.geometry.cells as usize) }
     }
 
-    /// Address of the bytes of cell `cell` of rank `rank`. They must have been [allocated](JobSegment::allocate).
+    /// Address of the bytes of cell `cell` of rank `rank`. They must have been
+    /// [allocated](JobSegment::allocate).
     pub fn cell(&self, rank: u32, cell: u16) -> *mut u8 {
         assert!(u32::from(cell) < self.geometry.cells);
         self.at(self.cell_offset(rank, cell))
@@ -356,26 +365,28 @@ impl JobSegment {
         self.geometry.is_fifo(self.index(from), self.index(to))
     }
 
-    /// The ring from `from` to `to`. It must have been [allocated](JobSegment::allocate) by its sender before use.
+    /// The ring from `from` to `to`. It must have been [allocated](JobSegment::allocate) by its
+    /// sender before use.
     ///
     /// # Panics
     /// If there are no such ranks, or they have a FIFO.
     pub fn ring(&self, from: u32, to: u32) -> &RingStorage {
         assert!(!self.is_fifo(from, to));
-        // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty ring; all access goes through its
-        // atomics and cells.
+        // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty ring; all access
+        // goes through its atomics and cells.
         unsafe { &*self.at(self.pair_offset(from, to)).cast::<RingStorage>() }
     }
 
-    /// The FIFO from `from` to `to`. It must have been [allocated](JobSegment::allocate) by its sender before use.
+    /// The FIFO from `from` to `to`. It must have been [allocated](JobSegment::allocate) by its
+    /// sender before use.
     ///
     /// # Panics
     /// If there are no such ranks, or they have a ring.
     pub fn fifo(&self, from: u32, to: u32) -> FifoStorage<'_> {
         assert!(self.is_fifo(from, to));
         let head = self.at(self.pair_offset(from, to));
-        // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty FIFO; all access goes through its
-        // atomics and cells. The geometry reserves so many bytes after the head.
+        // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty FIFO; all access
+        // goes through its atomics and cells. The geometry reserves so many bytes after the head.
         unsafe {
             FifoStorage {
                 head: &*head.cast::<FifoHead>(),
@@ -387,20 +398,23 @@ impl JobSegment {
         }
     }
 
-    /// The messages of rank `rank` that both sides copy. They must have been [allocated](JobSegment::allocate) by that rank
-    /// before use.
+    /// The messages of rank `rank` that both sides copy. They must have been
+    /// [allocated](JobSegment::allocate) by that rank before use.
     pub fn splits(&self, rank: u32) -> &[CooperativeCopy] {
-        // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid split; all access goes through its atomic.
+        // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid split; all access goes
+        // through its atomic.
         unsafe { std::slice::from_raw_parts(self.at(self.splits_offset(rank)).cast(), SPLITS) }
     }
 
-    /// Makes sure that memory stands behind `bytes` bytes from `offset` on, so that touching them cannot fail.
+    /// Makes sure that memory stands behind `bytes` bytes from `offset` on, so that touching them
+    /// cannot fail.
     ///
     /// # Errors
     /// When there is none, with the number of bytes wanted.
     pub fn allocate(&self, offset: usize, bytes: usize) -> Result<(), SegmentError> {
         loop {
-            // SAFETY: plain system call on our descriptor; allocating does not change bytes that exist.
+            // SAFETY: plain system call on our descriptor; allocating does not change bytes that
+            // exist.
             let result = unsafe {
                 libc::fallocate(
                     self.fd.as_raw_fd(),
@@ -423,8 +437,9 @@ impl JobSegment {
         }
     }
 
-    /// Maps `bytes` [allocated](JobSegment::allocate) bytes from `offset` on for writing, so that the first touch of a page
-    /// is no fault later. A kernel that cannot (before Linux 5.14) leaves it at the fault.
+    /// Maps `bytes` [allocated](JobSegment::allocate) bytes from `offset` on for writing, so that
+    /// the first touch of a page is no fault later. A kernel that cannot (before Linux 5.14) leaves
+    /// it at the fault.
     pub fn populate(&self, offset: usize, bytes: usize) {
         let end = offset + bytes;
         let start = offset / PAGE * PAGE;

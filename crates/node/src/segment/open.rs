@@ -11,7 +11,8 @@ use crate::handover;
 use crate::tunables::{SegmentShape, segment_shape};
 
 impl JobSegment {
-    /// Creates the segment of a job: an anonymous memfd (close-on-exec), with header and control blocks allocated.
+    /// Creates the segment of a job: an anonymous memfd (close-on-exec), with header and control
+    /// blocks allocated.
     ///
     /// # Errors
     /// When memory or descriptors cannot be had, with the number of bytes wanted.
@@ -97,7 +98,8 @@ impl JobSegment {
             area_bytes: shape.area_bytes,
             areas_bytes: shape.areas_bytes,
         };
-        // SAFETY: header and blocks lie in the part just allocated, zeroed and seen by no other process yet.
+        // SAFETY: header and blocks lie in the part just allocated, zeroed and seen by no other
+        // process yet.
         unsafe {
             segment.base.cast::<Header>().write(header);
             for (index, &rank) in segment.members.ranks.iter().enumerate() {
@@ -125,7 +127,8 @@ impl JobSegment {
         unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
         let base = map(&fd, bytes)?;
         let ranks = (0..header.geometry.ranks).map(|index| {
-            // SAFETY: the block lies in the mapping, aligned to a page; its given line is not written any more.
+            // SAFETY: the block lies in the mapping, aligned to a page; its given line is not
+            // written any more.
             unsafe {
                 let block = base.as_ptr().wrapping_add(header.geometry.block(index));
                 (*block.cast::<RankBlock>()).given.rank
@@ -172,13 +175,14 @@ impl JobSegment {
 
 impl Drop for JobSegment {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length in `create` or `attach`; references into it borrow `self`.
+        // SAFETY: mapped with this length in `create` or `attach`; references into it borrow
+        // `self`.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.geometry.total_bytes()) };
     }
 }
 
-/// The limit on the size of files that this process makes (RLIMIT_FSIZE): beyond it the kernel would end the process
-/// (SIGXFSZ). Lifted to the hard limit as long as this lives.
+/// The limit on the size of files that this process makes (RLIMIT_FSIZE): beyond it the kernel
+/// would end the process (SIGXFSZ). Lifted to the hard limit as long as this lives.
 struct FileSizeLimit {
     /// The bytes allowed now.
     bytes: u64,
@@ -257,9 +261,9 @@ fn parker_fences(oversubscribed: bool) -> bool {
     }
 }
 
-/// Takes over the descriptor that the launcher left open for this process, if it holds the segment that `identity` names
-/// ([`JobSegment::identity`]). Any other descriptor is left alone: a program may have closed what it inherited, and opened
-/// something of its own under the number.
+/// Takes over the descriptor that the launcher left open for this process, if it holds the segment
+/// that `identity` names ([`JobSegment::identity`]). Any other descriptor is left alone: a program
+/// may have closed what it inherited, and opened something of its own under the number.
 ///
 /// # Errors
 /// When the descriptor is closed, or holds something else.
@@ -293,7 +297,8 @@ fn header(fd: &OwnedFd) -> Result<(Header, usize), SegmentError> {
         return Err(not_a_segment());
     }
     let head = map(fd, PAGE).map_err(|_| not_a_segment())?;
-    // SAFETY: the file has at least a page and the header fits one; it was written before we were started.
+    // SAFETY: the file has at least a page and the header fits one; it was written before we were
+    // started.
     let header = unsafe { head.cast::<Header>().read() };
     // SAFETY: mapped just above with this length, and not used any more.
     unsafe { libc::munmap(head.as_ptr().cast(), PAGE) };
@@ -313,7 +318,8 @@ fn system(call: &'static str, bytes: usize) -> SegmentError {
 }
 
 fn map(fd: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
-    // SAFETY: a fresh mapping at an address of the kernel's choice; MAP_NORESERVE since most of it is never touched.
+    // SAFETY: a fresh mapping at an address of the kernel's choice; MAP_NORESERVE since most of it
+    // is never touched.
     let base = unsafe {
         libc::mmap(
             std::ptr::null_mut(),

@@ -1,9 +1,10 @@
 //! Reports of what ranks wait for, given when the launcher asks (`mpiexec`'s hang report).
 //!
-//! The launcher opens a question by making the node's question number odd, wakes the ranks that sleep, reads the answers of
-//! those that gave one, and closes the question by making the number even. A rank looks at the number only where it has
-//! found nothing to do: when it yields, when it wakes up, when a test or probe found nothing. So a job that nobody asks
-//! pays for a report with one load in such places, and with no memory: a rank's text has its part of the segment, which is
+//! The launcher opens a question by making the node's question number odd, wakes the ranks that
+//! sleep, reads the answers of those that gave one, and closes the question by making the number
+//! even. A rank looks at the number only where it has found nothing to do: when it yields, when it
+//! wakes up, when a test or probe found nothing. So a job that nobody asks pays for a report with
+//! one load in such places, and with no memory: a rank's text has its part of the segment, which is
 //! allocated when it first answers.
 //!
 //! | who | writes |
@@ -11,8 +12,8 @@
 //! | launcher | the question number |
 //! | rank, under a lock of its own | its text, then its answer word: question number and bytes of text |
 //!
-//! A text only grows as long as the question is the same, so that what the answer word covers never changes under a
-//! reader. There is one launcher, and it has read all texts before it asks again.
+//! A text only grows as long as the question is the same, so that what the answer word covers never
+//! changes under a reader. There is one launcher, and it has read all texts before it asks again.
 
 use super::{JobSegment, PAGE, SegmentError};
 use crate::park::Fencing;
@@ -35,8 +36,8 @@ pub(super) struct AnswerLine(AtomicU64);
 
 impl JobSegment {
     fn question(&self) -> &AtomicU32 {
-        // SAFETY: in the header's page, behind the header, allocated and zeroed by `create`; used for nothing else, and
-        // only through its atomic.
+        // SAFETY: in the header's page, behind the header, allocated and zeroed by `create`; used
+        // for nothing else, and only through its atomic.
         unsafe { &*self.at(QUESTION_OFFSET).cast::<AtomicU32>() }
     }
 
@@ -63,14 +64,15 @@ impl JobSegment {
             .store(number.wrapping_add(number & 1), Ordering::Relaxed);
     }
 
-    /// Wakes `rank` if it sleeps, so that it sees the question. To be repeated until it has answered: one that was about
-    /// to sleep may miss it once.
+    /// Wakes `rank` if it sleeps, so that it sees the question. To be repeated until it has
+    /// answered: one that was about to sleep may miss it once.
     pub fn wake_for_question(&self, rank: u32) {
         self.block(rank).parking.0.wake(Fencing::Sender);
     }
 
-    /// Leaves `text`, cut to [`REPORT_BYTES`], as `rank`'s answer to the question. To be called by that rank, by one
-    /// thread at a time; a later text for the same question begins with the earlier one.
+    /// Leaves `text`, cut to [`REPORT_BYTES`], as `rank`'s answer to the question. To be called by
+    /// that rank, by one thread at a time; a later text for the same question begins with the
+    /// earlier one.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -78,15 +80,17 @@ impl JobSegment {
         let text = &text.as_bytes()[..text.floor_char_boundary(REPORT_BYTES)];
         let offset = self.geometry.report(self.index(rank));
         self.allocate(offset, REPORT_BYTES)?;
-        // SAFETY: in the mapping and just allocated, as many bytes as the geometry keeps for this text and for nothing else.
-        // One thread of the rank writes here at a time, others read by `pread` only, as far as the answer word says; what is
-        // written over those bytes is the same again.
+        // SAFETY: in the mapping and just allocated, as many bytes as the geometry keeps for this
+        // text and for nothing else. One thread of the rank writes here at a time, others read by
+        // `pread` only, as far as the answer word says; what is written over those bytes is the
+        // same again.
         unsafe {
             self.at(offset)
                 .copy_from_nonoverlapping(text.as_ptr(), text.len());
         }
         let word = u64::from(question) << 32 | text.len() as u64;
-        // SYNC answer: pairs with the Acquire load in `answer_of`; the text is there before the word.
+        // SYNC answer: pairs with the Acquire load in `answer_of`; the text is there before the
+        // word.
         self.block(rank).answer.0.store(word, Ordering::Release);
         Ok(())
     }

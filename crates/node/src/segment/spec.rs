@@ -2,7 +2,8 @@
 
 use crate::topology::CorePlace;
 
-/// What the launcher knows of a job when it creates a node's segment. Lists are by rank on the node.
+/// What the launcher knows of a job when it creates a node's segment. Lists are by rank on the
+/// node.
 #[derive(Debug, Clone, Copy)]
 pub struct JobSpec<'a> {
     /// Where each rank runs; its length is the number of ranks on the node.
@@ -13,7 +14,8 @@ pub struct JobSpec<'a> {
     pub appnum: &'a [u32],
     /// Ranks of the job on all its nodes.
     pub job_size: u32,
-    /// The job's ranks that are on this node, in rising order. None named: the job is on this node alone.
+    /// The job's ranks that are on this node, in rising order. None named: the job is on this node
+    /// alone.
     pub members: &'a [u32],
 }
 

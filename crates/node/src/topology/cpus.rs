@@ -20,8 +20,8 @@ impl CpuSet {
         set
     }
 
-    /// The set that a list in the kernel's manner names (`0-3,8`); `None` if it is none, or names a processor that no
-    /// kernel has.
+    /// The set that a list in the kernel's manner names (`0-3,8`); `None` if it is none, or names a
+    /// processor that no kernel has.
     pub fn from_list(list: &str) -> Option<CpuSet> {
         let mut set = CpuSet::default();
         for run in list.trim().split(',').filter(|run| !run.is_empty()) {
@@ -121,7 +121,8 @@ pub fn affinity_of(pid: u32) -> io::Result<CpuSet> {
     }
 }
 
-/// Binds the calling thread to `cpus`; those outside the process's cpuset are left out by the kernel.
+/// Binds the calling thread to `cpus`; those outside the process's cpuset are left out by the
+/// kernel.
 ///
 /// # Errors
 /// When none of them may be used.
@@ -150,13 +151,15 @@ pub fn available_cores() -> usize {
     units.min(quota).max(1)
 }
 
-/// Processors of the machine that are on; for where the kernel does not tell which of them this process may use.
+/// Processors of the machine that are on; for where the kernel does not tell which of them this
+/// process may use.
 fn online() -> usize {
     let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     CpuSet::from_list(&list).map_or(1, |set| set.len())
 }
 
-/// Whether the kernel lets this process bind threads: it refuses (a seccomp filter) or fails for the mask in force.
+/// Whether the kernel lets this process bind threads: it refuses (a seccomp filter) or fails for
+/// the mask in force.
 ///
 /// # Errors
 /// As the kernel refuses.
@@ -172,7 +175,8 @@ pub fn cpu_quota() -> Option<f64> {
     quota_from(&groups, &mounts, &|path| fs::read_to_string(path).ok())
 }
 
-/// The memory limit of this process's cgroup or of any cgroup above it, in bytes; `None` if there is none.
+/// The memory limit of this process's cgroup or of any cgroup above it, in bytes; `None` if there
+/// is none.
 pub fn memory_limit() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
@@ -210,8 +214,8 @@ fn quota_from(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>
     quotas.reduce(f64::min)
 }
 
-/// The directories whose limits of a controller hold for this process: its group's and those of all groups above it, as
-/// the limit of any ancestor binds as well. With the version of each.
+/// The directories whose limits of a controller hold for this process: its group's and those of all
+/// groups above it, as the limit of any ancestor binds as well. With the version of each.
 fn group_directories(controller: &str, groups: &str, mounts: &str) -> Vec<(PathBuf, u8)> {
     let mut all = Vec::new();
     for (mount, group, version) in controller_groups(controller, groups, mounts) {

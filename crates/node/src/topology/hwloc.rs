@@ -106,8 +106,8 @@ impl Machine {
         })
     }
 
-    /// Why it is not known which processors this job may use: the kernel refused to tell (`sched_getaffinity`). Then there
-    /// are no [units](Machine::units), and nothing can be bound.
+    /// Why it is not known which processors this job may use: the kernel refused to tell
+    /// (`sched_getaffinity`). Then there are no [units](Machine::units), and nothing can be bound.
     pub fn refusal(&self) -> Option<&std::io::Error> {
         self.unknown.as_ref()
     }

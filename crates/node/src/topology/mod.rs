@@ -1,8 +1,8 @@
 //! Where ranks sit on the machine, and how far apart two of them are.
 //!
 //! The MPI library reads the plain types here and never links hwloc: the launcher asks hwloc once
-//! (feature `hwloc`), writes one [`CorePlace`] per rank into the job segment, and every rank reads it
-//! from there. Levels follow chai-2009 chapter 3: intra-CMP or shared cache, intra-socket,
+//! (feature `hwloc`), writes one [`CorePlace`] per rank into the job segment, and every rank reads
+//! it from there. Levels follow chai-2009 chapter 3: intra-CMP or shared cache, intra-socket,
 //! inter-socket, inter-node.
 
 mod cpus;
@@ -27,8 +27,8 @@ pub use mapping::{BindTo, MapBy, MapRequest, RankSlot, map, map_user, map_wide};
 pub use reserve::{Occupied, Reservation, occupied};
 pub use sysfs::{place_below, place_on};
 
-/// What stands in a [`CorePlace`] for a part of the machine that is not known, or not fixed because the
-/// rank is not bound.
+/// What stands in a [`CorePlace`] for a part of the machine that is not known, or not fixed because
+/// the rank is not bound.
 pub const UNKNOWN: u32 = u32::MAX;
 
 /// How far apart two ranks are, nearest first.

@@ -1,16 +1,18 @@
-//! The place of a process by the kernel's own files, without hwloc: for ranks that another launcher started.
+//! The place of a process by the kernel's own files, without hwloc: for ranks that another launcher
+//! started.
 //!
-//! A part of the machine is named by its lowest processor here (packages and NUMA nodes by their own numbers), not by
-//! hwloc's logical index: places of both kinds must not be compared. Only a handful of files are read, however many
-//! processors there are: those of the first processor that the process may use, whose lists then tell whether the others
-//! are in the same part.
+//! A part of the machine is named by its lowest processor here (packages and NUMA nodes by their
+//! own numbers), not by hwloc's logical index: places of both kinds must not be compared. Only a
+//! handful of files are read, however many processors there are: those of the first processor that
+//! the process may use, whose lists then tell whether the others are in the same part.
 
 use std::fs;
 use std::path::Path;
 
 use super::{CorePlace, CpuSet, UNKNOWN};
 
-/// The place of a process that may run on these processors; a part is [`UNKNOWN`] if they are not all in it.
+/// The place of a process that may run on these processors; a part is [`UNKNOWN`] if they are not
+/// all in it.
 pub fn place_on(cpus: &CpuSet) -> CorePlace {
     place_below(Path::new("/"), cpus)
 }
@@ -75,8 +77,9 @@ mod tests {
     struct Tree(PathBuf);
 
     impl Tree {
-        /// Two packages, each a NUMA node of two cores with two threads; a cache for each package. Processors are
-        /// numbered as usual: 0 to 3 are the cores' first threads, 4 to 7 the second.
+        /// Two packages, each a NUMA node of two cores with two threads; a cache for each package.
+        /// Processors are numbered as usual: 0 to 3 are the cores' first threads, 4 to 7 the
+        /// second.
         fn two_packages(name: &str) -> Tree {
             let tree =
                 Tree(std::env::temp_dir().join(format!("mica-{name}-{}", std::process::id())));

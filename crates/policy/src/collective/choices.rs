@@ -13,17 +13,20 @@ use super::{
 const OPEN: u8 = u8::MAX;
 const _: () = assert!(ALGORITHMS < OPEN as usize);
 
-/// Of one collective at one stage and an operator that commutes or not: the algorithm by class of lengths.
+/// Of one collective at one stage and an operator that commutes or not: the algorithm by class of
+/// lengths.
 struct ChoiceRow([AtomicU8; CLASSES]);
 
-/// When is asked: with each reach before ranks have told of their buffers, and with each after that.
+/// When is asked: with each reach before ranks have told of their buffers, and with each after
+/// that.
 const STAGES: usize = 2 * Reachability::ALL.len();
 
 /// Rows: collectives, stages, and commuting or not.
 const ROWS: usize = COLLECTIVES * STAGES * 2;
 
-/// The choices of a communicator, kept with it. Answers as [`pick`] does, to the byte; the first call of its kind asks that, and
-/// the first one of a collective allocates a row of some hundred bytes; from then on a call costs two loads.
+/// The choices of a communicator, kept with it. Answers as [`pick`] does, to the byte; the first
+/// call of its kind asks that, and the first one of a collective allocates a row of some hundred
+/// bytes; from then on a call costs two loads.
 pub struct Choices {
     costs: Arc<CollectiveCosts>,
     forced: ForcedAlgorithms,
@@ -59,8 +62,8 @@ impl Choices {
         &self.setting
     }
 
-    /// The algorithm of a call. `bytes` are those of [`CollectiveCall::bytes`]; `reach` is [`Reachability::Unknown`] unless all ranks know of
-    /// something that holds for all calls.
+    /// The algorithm of a call. `bytes` are those of [`CollectiveCall::bytes`]; `reach` is
+    /// [`Reachability::Unknown`] unless all ranks know of something that holds for all calls.
     #[inline]
     pub fn algorithm(
         &self,
@@ -72,8 +75,8 @@ impl Choices {
         self.at_stage(false, collective, bytes, commutes, reach)
     }
 
-    /// Once the ranks of a direct call have told of their buffers and `reach` is known: [`Algorithm::Direct`] if it is still better
-    /// than [`Algorithm::Shared`], else that.
+    /// Once the ranks of a direct call have told of their buffers and `reach` is known:
+    /// [`Algorithm::Direct`] if it is still better than [`Algorithm::Shared`], else that.
     #[inline]
     pub fn once_reachable(
         &self,

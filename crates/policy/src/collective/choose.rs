@@ -1,8 +1,10 @@
-//! The choice of a collective's algorithm: the least estimate of those that are possible, unless a tunable forces one.
+//! The choice of a collective's algorithm: the least estimate of those that are possible, unless a
+//! tunable forces one.
 //!
-//! [`pick`] answers the algorithm and [`choose`] everything that led to it; both ask the same function about each algorithm, and
-//! [`pick`] does not allocate. Lengths are judged by classes, four to an octave, so that [`Choices`](super::Choices) can keep
-//! every answer in a small table and still agree to the byte.
+//! [`pick`] answers the algorithm and [`choose`] everything that led to it; both ask the same
+//! function about each algorithm, and [`pick`] does not allocate. Lengths are judged by classes,
+//! four to an octave, so that [`Choices`](super::Choices) can keep every answer in a small table
+//! and still agree to the byte.
 
 use std::fmt;
 
@@ -107,7 +109,8 @@ impl ForcedAlgorithms {
         }
     }
 
-    /// This, with an algorithm for a collective. One that the collective does not have forces nothing.
+    /// This, with an algorithm for a collective. One that the collective does not have forces
+    /// nothing.
     #[must_use]
     pub fn with(mut self, collective: Collective, algorithm: Algorithm) -> ForcedAlgorithms {
         let has = collective.algorithms().contains(&algorithm);
@@ -115,7 +118,8 @@ impl ForcedAlgorithms {
         self
     }
 
-    /// What is wanted of a collective, the more special first: the variable, and whether an algorithm is wanted by it.
+    /// What is wanted of a collective, the more special first: the variable, and whether an
+    /// algorithm is wanted by it.
     fn wishes(&self, collective: Collective) -> [Option<ForcedValue>; 2] {
         [
             self.algorithms[collective as usize].map(|algorithm| ForcedValue {
@@ -343,8 +347,9 @@ pub fn pick(
     decide_of_all(costs, &judged_question(question), forced).0
 }
 
-/// The algorithm of a call whose ranks have told of their buffers, so that `question.reach` is known: messages are out of the
-/// question by now, since all ranks have met in the area. [`Algorithm::Shared`] or [`Algorithm::Direct`].
+/// The algorithm of a call whose ranks have told of their buffers, so that `question.reach` is
+/// known: messages are out of the question by now, since all ranks have met in the area.
+/// [`Algorithm::Shared`] or [`Algorithm::Direct`].
 pub fn pick_once_reachable(
     costs: &CollectiveCosts,
     question: &CollectiveCall,

@@ -1,8 +1,9 @@
 //! What the steps of a collective cost, beside what messages cost.
 //!
-//! Nothing is known twice: what a message costs, a copy by the kernel and a load from another rank's buffer are the figures
-//! of point to point ([`PathCosts`]), and a copy into or out of a shared area costs what a byte through cells does unless it was
-//! measured for itself. `mica tune` replaces the figures by this machine's own.
+//! Nothing is known twice: what a message costs, a copy by the kernel and a load from another
+//! rank's buffer are the figures of point to point ([`PathCosts`]), and a copy into or out of a
+//! shared area costs what a byte through cells does unless it was measured for itself. `mica tune`
+//! replaces the figures by this machine's own.
 
 use mica_node::topology::Level;
 
@@ -11,12 +12,13 @@ use crate::costs::{MessagePath, PathCost, PathCosts, row};
 /// What the steps of a collective cost among ranks at one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelCosts {
-    /// Nanoseconds until a stamp that a rank has set is seen by another one, both on their own cores.
+    /// Nanoseconds until a stamp that a rank has set is seen by another one, both on their own
+    /// cores.
     pub sync_ns: f64,
     /// Nanoseconds to tell the others of a buffer, and to look at what they have told.
     pub expose_ns: f64,
-    /// A copy into a cell of the area, or out of one; its start is that of each chunk. `None`: the prices of
-    /// [`MessagePath::Cells`], whose two copies run at once.
+    /// A copy into a cell of the area, or out of one; its start is that of each chunk. `None`: the
+    /// prices of [`MessagePath::Cells`], whose two copies run at once.
     pub copy: Option<PathCost>,
 }
 
@@ -27,7 +29,8 @@ pub struct CollectiveCosts {
     pub messages: PathCosts,
     /// Nanoseconds to put another rank on a core that ranks share.
     pub switch_ns: f64,
-    /// Nanoseconds to combine a byte of an operand that is in reach of the core with one of the result.
+    /// Nanoseconds to combine a byte of an operand that is in reach of the core with one of the
+    /// result.
     pub reduce_byte_ns: f64,
     /// Nanoseconds that a round of messages takes beyond its messages.
     pub round_ns: f64,
@@ -65,15 +68,17 @@ impl CollectiveCosts {
         }
     }
 
-    /// Nanoseconds to load `bytes` from another rank's buffer, or to store them there, once that is a window.
+    /// Nanoseconds to load `bytes` from another rank's buffer, or to store them there, once that is
+    /// a window.
     pub fn load_ns(&self, level: Level, bytes: usize) -> f64 {
         self.messages
             .of(level, MessagePath::Mapped)
             .copy_ns(bytes, 1)
     }
 
-    /// Nanoseconds to copy `bytes` from or to another rank's buffer by the kernel, in `calls` calls. A call takes what a pulled
-    /// message takes to start, without its request and its answer.
+    /// Nanoseconds to copy `bytes` from or to another rank's buffer by the kernel, in `calls`
+    /// calls. A call takes what a pulled message takes to start, without its request and its
+    /// answer.
     pub fn cma_ns(&self, level: Level, bytes: usize, calls: usize) -> f64 {
         let pull = self.messages.of(level, MessagePath::Pull);
         let words = 2.0 * self.messages.of(level, MessagePath::Inline).start_ns;
@@ -131,8 +136,9 @@ pub(crate) fn not_sane(name: &str, ns: f64) -> Option<String> {
 }
 
 impl Default for CollectiveCosts {
-    /// The shipped figures. Shared cache: measured between two cores with one 32 MiB cache (a nested virtual machine). The other
-    /// levels: transfers of cache lines on current servers, in proportion to the starts of messages.
+    /// The shipped figures. Shared cache: measured between two cores with one 32 MiB cache (a
+    /// nested virtual machine). The other levels: transfers of cache lines on current servers, in
+    /// proportion to the starts of messages.
     fn default() -> CollectiveCosts {
         let level = |sync_ns, expose_ns| LevelCosts {
             sync_ns,

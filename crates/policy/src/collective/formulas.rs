@@ -1,9 +1,10 @@
 //! What each algorithm takes: a formula of the costs, for each collective.
 //!
-//! Every formula answers a [`Load`]: how often all ranks wait for one another (`passes`), what the longest chain of steps takes
-//! where each rank has a core (`chain_ns`), and what all ranks' cores do together (`work_ns`). Where each rank has its core the
-//! passes cost stamps or messages, which are in the chain. Where ranks share cores each pass has every core visit all of its
-//! ranks, and the work is done by the cores that there are:
+//! Every formula answers a [`Load`]: how often all ranks wait for one another (`passes`), what the
+//! longest chain of steps takes where each rank has a core (`chain_ns`), and what all ranks' cores
+//! do together (`work_ns`). Where each rank has its core the passes cost stamps or messages, which
+//! are in the chain. Where ranks share cores each pass has every core visit all of its ranks, and
+//! the work is done by the cores that there are:
 //!
 //! ```text
 //! time = chain                                                 ranks <= cores
@@ -67,7 +68,8 @@ impl Load {
     }
 }
 
-/// What `algorithm` takes for this question, whether it is possible or not. The algorithm is one of the collective's.
+/// What `algorithm` takes for this question, whether it is possible or not. The algorithm is one of
+/// the collective's.
 pub fn load(costs: &CollectiveCosts, question: &CollectiveCall, algorithm: Algorithm) -> Load {
     if question.setting.ranks < 2 {
         return Load::NOTHING;
@@ -117,7 +119,8 @@ impl StampFormulas {
         (self.ranks > FLAT_MAX).then_some(depth)
     }
 
-    /// All hear from all: each looks at all lines, or they gather up a tree and it is told down again.
+    /// All hear from all: each looks at all lines, or they gather up a tree and it is told down
+    /// again.
     fn meet(&self) -> Load {
         match self.tree() {
             None => self.gather(),
@@ -157,7 +160,8 @@ fn busy(chain_ns: f64, work_ns: f64) -> Load {
     }
 }
 
-/// Through the shared area: in pieces of half a cell, each copied in, announced by a stamp, and copied out or reduced.
+/// Through the shared area: in pieces of half a cell, each copied in, announced by a stamp, and
+/// copied out or reduced.
 struct AreaFormulas<'a> {
     costs: &'a CollectiveCosts,
     stamps: StampFormulas,
@@ -254,7 +258,8 @@ impl<'a> AreaFormulas<'a> {
         }
     }
 
-    /// Each rank brings its operand and reduces its slice of each piece. What follows is to fetch the others' slices.
+    /// Each rank brings its operand and reduces its slice of each piece. What follows is to fetch
+    /// the others' slices.
     fn sliced(&self, bytes: usize) -> Load {
         let slice = self.fold(bytes.div_ceil(self.ranks), self.ranks - 1);
         let ns = self.copy(bytes) + slice;
@@ -268,7 +273,8 @@ impl<'a> AreaFormulas<'a> {
     }
 }
 
-/// In the ranks' own buffers: told of once, then copied or reduced by all ranks at once, then everybody hears that it is done.
+/// In the ranks' own buffers: told of once, then copied or reduced by all ranks at once, then
+/// everybody hears that it is done.
 struct DirectFormulas<'a> {
     costs: &'a CollectiveCosts,
     stamps: StampFormulas,
@@ -302,7 +308,8 @@ impl<'a> DirectFormulas<'a> {
         }
     }
 
-    /// Every rank but the root has `bytes` to be copied. Where each has its core the root copies its share of them too.
+    /// Every rank but the root has `bytes` to be copied. Where each has its core the root copies
+    /// its share of them too.
     fn with_root(&self, bytes: usize) -> f64 {
         let copy = self.copy(bytes);
         match self.ranks {
@@ -313,8 +320,8 @@ impl<'a> DirectFormulas<'a> {
         }
     }
 
-    /// Combines `bytes` of each of `operands`: by windows what is slower of loading and combining, by the kernel one after the
-    /// other, a block at a time.
+    /// Combines `bytes` of each of `operands`: by windows what is slower of loading and combining,
+    /// by the kernel one after the other, a block at a time.
     fn fold(&self, bytes: usize, operands: usize) -> f64 {
         let combine = self.costs.reduce_byte_ns * bytes as f64;
         let one = if self.kernel {

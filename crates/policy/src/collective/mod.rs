@@ -1,13 +1,16 @@
-//! Which algorithm a collective among the ranks of one node takes: one pure function, as for messages.
+//! Which algorithm a collective among the ranks of one node takes: one pure function, as for
+//! messages.
 //!
-//! - this module: the words, from [`Collective`] and [`Algorithm`] to the [`CollectiveCall`] that is asked;
+//! - this module: the words, from [`Collective`] and [`Algorithm`] to the [`CollectiveCall`] that
+//!   is asked;
 //! - [`costs`]: what synchronising, copying and reducing cost, beside what messages cost;
 //! - [`formulas`]: what each algorithm takes, from these costs;
-//! - [`choose`](mod@choose): the least of them, or what a tunable forces, with the reasons; and [`Choices`], the same for the hot
-//!   path.
+//! - [`choose`](mod@choose): the least of them, or what a tunable forces, with the reasons; and
+//!   [`Choices`], the same for the hot path.
 //!
-//! All ranks of a communicator must answer alike, each for itself. So a [`CollectiveCall`] holds nothing but what all of them know
-//! to be equal. `docs/design/collectives.md` has the algorithms and their formulas.
+//! All ranks of a communicator must answer alike, each for itself. So a [`CollectiveCall`] holds
+//! nothing but what all of them know to be equal. `docs/design/collectives.md` has the algorithms
+//! and their formulas.
 
 pub mod choices;
 pub mod choose;
@@ -24,7 +27,8 @@ pub use costs::{CollectiveCosts, LevelCosts};
 use mica_node::topology::Level;
 use mica_node::tunables::{self, Tunable};
 
-/// A collective operation; its v-, w- and non-blocking forms go by the same name, and exclusive scans are scans.
+/// A collective operation; its v-, w- and non-blocking forms go by the same name, and exclusive
+/// scans are scans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Collective {
@@ -89,7 +93,8 @@ impl Collective {
         Collective::ALL.into_iter().find(|c| c.name() == name)
     }
 
-    /// Its algorithms, in the order in which ties are decided: messages, which need nothing else, first.
+    /// Its algorithms, in the order in which ties are decided: messages, which need nothing else,
+    /// first.
     pub const fn algorithms(self) -> &'static [Algorithm] {
         use Algorithm::{
             Binomial, Bruck, Direct, Dissemination, Doubling, Exchange, Halving, Linear, Pairwise,
@@ -163,8 +168,8 @@ pub enum Algorithm {
     ScatterRing,
     /// Messages, gather and scatter: the root with each rank.
     Linear,
-    /// Messages, allgather and alltoall: doubling the distance, by Bruck (allgather of a power of two of ranks: recursive
-    /// doubling).
+    /// Messages, allgather and alltoall: doubling the distance, by Bruck (allgather of a power of
+    /// two of ranks: recursive doubling).
     Bruck,
     /// Messages, allgather: around a ring.
     Ring,
@@ -269,12 +274,13 @@ impl AlgorithmFamily {
     }
 }
 
-/// How the ranks can get at one another's buffers of this call: by the worst of them. It is known once all have told
-/// of their buffers, and then to all alike.
+/// How the ranks can get at one another's buffers of this call: by the worst of them. It is known
+/// once all have told of their buffers, and then to all alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Reachability {
-    /// Not known yet: judged as [`Reachability::Windows`], since buffers only become windows where they are told of again and again.
+    /// Not known yet: judged as [`Reachability::Windows`], since buffers only become windows where
+    /// they are told of again and again.
     Unknown = 0,
     /// All by load and store.
     Windows,
@@ -309,7 +315,8 @@ impl Reachability {
     }
 }
 
-/// What is true of a communicator's ranks on one node for as long as it lives, and known to all of them.
+/// What is true of a communicator's ranks on one node for as long as it lives, and known to all of
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GroupSetting {
     /// Ranks of this communicator on the node.
@@ -327,8 +334,8 @@ pub struct GroupSetting {
 pub struct CollectiveCall {
     /// The operation.
     pub collective: Collective,
-    /// Bytes: of the vector (bcast, reduce, allreduce, scan), of each pair's block (alltoall), of each rank's block (gather,
-    /// scatter, allgather, reduce_scatter).
+    /// Bytes: of the vector (bcast, reduce, allreduce, scan), of each pair's block (alltoall), of
+    /// each rank's block (gather, scatter, allgather, reduce_scatter).
     pub bytes: usize,
     /// The operator commutes; true for what does not reduce.
     pub commutes: bool,

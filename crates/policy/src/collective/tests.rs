@@ -93,7 +93,8 @@ fn what_a_node_is_good_at() {
     }
 }
 
-/// The changes among algorithms of messages are where they were before they were chosen by cost, within an order of magnitude.
+/// The changes among algorithms of messages are where they were before they were chosen by cost,
+/// within an order of magnitude.
 #[test]
 fn messages_change_over_where_they_did() {
     let changes = |collective, ranks| {
@@ -417,7 +418,8 @@ proptest! {
             let wanted = pick(&costs, &question, &forced);
             let told = pick_once_reachable(&costs, &question, &forced);
             prop_assert_ne!(told.family(), AlgorithmFamily::Messages);
-            // The first answer is found, the next one is remembered; neighbours of the length may share it.
+            // The first answer is found, the next one is remembered; neighbours of the length may
+            // share it.
             for _ in 0..2 {
                 prop_assert_eq!(choices.algorithm(collective, bytes, commutes, reach), wanted);
                 prop_assert_eq!(choices.once_reachable(collective, bytes, commutes, reach), told);

@@ -1,5 +1,6 @@
-//! What a tuning file says of the steps of collectives: sections `[collective]` and `[collective.LEVEL]`, of which every line may
-//! be missing. A file of former days has none of them.
+//! What a tuning file says of the steps of collectives: sections `[collective]` and
+//! `[collective.LEVEL]`, of which every line may be missing. A file of former days has none of
+//! them.
 
 use std::fmt;
 
@@ -13,7 +14,8 @@ use crate::costs::{PathCost, PathCosts, level_name};
 /// The keys of `[collective]`.
 pub(super) const KEYS: [&str; 3] = ["switch_ns", "reduce_byte_ns", "round_ns"];
 
-/// The keys of `[collective.LEVEL]` that are numbers. A start of copies has lists `from` and `byte_ns` beside it.
+/// The keys of `[collective.LEVEL]` that are numbers. A start of copies has lists `from` and
+/// `byte_ns` beside it.
 pub(super) const LEVEL_KEYS: [&str; 3] = ["sync_ns", "expose_ns", "copy_start_ns"];
 
 /// What was measured of the steps of collectives.

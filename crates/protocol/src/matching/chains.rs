@@ -1,4 +1,5 @@
-//! Hash chains: doubly linked lists in order of insertion, one a bucket, over nodes that somebody else stores.
+//! Hash chains: doubly linked lists in order of insertion, one a bucket, over nodes that somebody
+//! else stores.
 
 /// No node.
 pub const NIL: u32 = u32::MAX;
@@ -102,7 +103,8 @@ impl Chains {
         self.len -= 1;
     }
 
-    /// Doubles the buckets. Nodes of one key stay in order, since they leave one chain in order and enter one.
+    /// Doubles the buckets. Nodes of one key stay in order, since they leave one chain in order and
+    /// enter one.
     #[cold]
     fn grow<N>(&mut self, nodes: &mut N, link: fn(&mut N, u32) -> &mut ChainLink) {
         let old = std::mem::take(&mut self.ends);

@@ -1,9 +1,11 @@
-//! Matching by (context, source, tag) with wildcards, O(1) in the depth of the queues (MPI 5.0, 3.5, 3.6).
+//! Matching by (context, source, tag) with wildcards, O(1) in the depth of the queues (MPI 5.0,
+//! 3.5, 3.6).
 //!
-//! A receive names its source and tag or leaves one or both open: four classes. Everything of one class and key lies
-//! in one hash chain in order of arrival. A posted receive is in the one chain of its class; an arriving message
-//! looks at the heads of at most four chains and takes the receive that was posted first. An unexpected message is
-//! in one chain of each class that a receive has ever asked for; a receive looks at one chain.
+//! A receive names its source and tag or leaves one or both open: four classes. Everything of one
+//! class and key lies in one hash chain in order of arrival. A posted receive is in the one chain
+//! of its class; an arriving message looks at the heads of at most four chains and takes the
+//! receive that was posted first. An unexpected message is in one chain of each class that a
+//! receive has ever asked for; a receive looks at one chain.
 
 mod chains;
 mod posted;

@@ -22,7 +22,8 @@ struct KeptBytes {
     bytes: u64,
 }
 
-/// Bytes that a message counts for beside its own: the list's entry, twice as the list may be half empty, and its block.
+/// Bytes that a message counts for beside its own: the list's entry, twice as the list may be half
+/// empty, and its block.
 const OVERHEAD: usize = 512;
 
 /// Entries up to which an empty list keeps its memory.
@@ -94,8 +95,8 @@ impl<T> UnexpectedQueue<T> {
         (kept.map_or(0, |kept| kept.bytes), self.bytes)
     }
 
-    /// Keeps a message that just arrived, with `bytes` bytes of its own here; the ticket names it for
-    /// [`UnexpectedQueue::get_mut`].
+    /// Keeps a message that just arrived, with `bytes` bytes of its own here; the ticket names it
+    /// for [`UnexpectedQueue::get_mut`].
     pub fn insert(&mut self, envelope: MatchEnvelope, bytes: usize, value: T) -> u32 {
         let bytes = bytes + OVERHEAD;
         let order = self.next_order;

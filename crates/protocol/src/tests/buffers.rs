@@ -72,7 +72,8 @@ impl Buffer {
         fill(&self.region, REUSED, self.bytes);
     }
 
-    /// Panics unless it holds the first bytes of message `id`, which has `sent`, as far as they fit, and nothing else.
+    /// Panics unless it holds the first bytes of message `id`, which has `sent`, as far as they
+    /// fit, and nothing else.
     pub fn assert_holds(&self, id: usize, sent: usize) {
         let mut expected = vec![UNTOUCHED; self.bytes];
         for (i, byte) in content(id, sent)

@@ -1,8 +1,9 @@
-//! What a rank keeps of messages that nobody has asked for is bounded, in whatever order packets arrive (`crate::hold`).
+//! What a rank keeps of messages that nobody has asked for is bounded, in whatever order packets
+//! arrive (`crate::hold`).
 //!
-//! Each rank sends to all others, many at a time, and nobody receives. When nothing moves any more, everything is received.
-//! Without the receiver's word (`HOLD`) all messages would be kept; without the window (`CREDIT`) all could be on their way
-//! before the word comes.
+//! Each rank sends to all others, many at a time, and nobody receives. When nothing moves any more,
+//! everything is received. Without the receiver's word (`HOLD`) all messages would be kept; without
+//! the window (`CREDIT`) all could be on their way before the word comes.
 
 use proptest::prelude::*;
 
@@ -31,7 +32,8 @@ const WINDOW: u64 = 256;
 
 const HOLD: HoldPolicy = HoldPolicy { max: 100_000 };
 
-/// What a rank may come to keep of one that floods it, beyond the limit: a window of messages and what is only announced.
+/// What a rank may come to keep of one that floods it, beyond the limit: a window of messages and
+/// what is only announced.
 const BEYOND: u64 = (WINDOW + AT_ONCE as u64) * (LEN as u64 + OVERHEAD);
 
 /// One direction of a pair.
@@ -77,7 +79,8 @@ impl Flow {
 /// Steps in a row in which nothing has moved, after which nothing will.
 const IDLE: usize = 500;
 
-/// Floods all ranks, and receives everything when nothing moves. Returns the most that any rank kept.
+/// Floods all ranks, and receives everything when nothing moves. Returns the most that any rank
+/// kept.
 fn flood(ranks: u32, script: Script, seed: u64) -> u64 {
     let (engines, fabric) = over_fabric(ranks, script, seed, HOLD);
     let mut random = Random(!seed);

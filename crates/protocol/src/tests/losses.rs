@@ -1,4 +1,5 @@
-//! A lost peer ends every wait for it with [`Fault::Lost`], within a number of looks at the network.
+//! A lost peer ends every wait for it with [`Fault::Lost`], within a number of looks at the
+//! network.
 
 use std::time::Duration;
 
@@ -66,8 +67,8 @@ fn a_send_that_waits_for_its_match_ends_when_the_peer_is_lost() {
     }
 }
 
-/// The network says nothing of a peer from which this rank only receives: it has to be asked. However often the rank wakes
-/// meanwhile.
+/// The network says nothing of a peer from which this rank only receives: it has to be asked.
+/// However often the rank wakes meanwhile.
 #[test]
 fn a_receive_from_a_lost_peer_ends_however_short_the_sleeps_are() {
     for wait_at_most in [None, Some(Duration::from_millis(1))] {

@@ -1,4 +1,5 @@
-//! Programs of sends, receives, probes and cancels over a network that brings packets in any order that it may.
+//! Programs of sends, receives, probes and cancels over a network that brings packets in any order
+//! that it may.
 
 use proptest::prelude::*;
 

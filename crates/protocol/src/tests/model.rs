@@ -1,8 +1,9 @@
 //! MPI's matching (MPI 5.0, 3.5) as two plain lists for each rank.
 //!
-//! A posted receive takes the first unexpected message that fits, in order of arrival; a message that arrives takes the first
-//! posted receive that it fits, in order of posting. Messages of one rank to another arrive in the order in which they were
-//! sent. Nothing else is said about the order of arrivals: the model is told of each.
+//! A posted receive takes the first unexpected message that fits, in order of arrival; a message
+//! that arrives takes the first posted receive that it fits, in order of posting. Messages of one
+//! rank to another arrive in the order in which they were sent. Nothing else is said about the
+//! order of arrivals: the model is told of each.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,9 +1,11 @@
-//! Programs of several ranks, run by their engines in an order that a seed gives, and compared with the model at each step.
+//! Programs of several ranks, run by their engines in an order that a seed gives, and compared with
+//! the model at each step.
 //!
-//! Checked of each probe: that it finds what the model finds. Of each receive: that it completes with the message that the
-//! model gives it, whole or cut to its buffer, and with nothing else in the buffer. Of each send: that it does not complete
-//! before it is matched, if it is synchronous; its buffer is overwritten as soon as it has completed. Of all: that everything
-//! completes, within a number of steps, and that the engines keep nothing.
+//! Checked of each probe: that it finds what the model finds. Of each receive: that it completes
+//! with the message that the model gives it, whole or cut to its buffer, and with nothing else in
+//! the buffer. Of each send: that it does not complete before it is matched, if it is synchronous;
+//! its buffer is overwritten as soon as it has completed. Of all: that everything completes, within
+//! a number of steps, and that the engines keep nothing.
 
 use proptest::prelude::*;
 
@@ -119,7 +121,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs all calls, each rank's in their order, then receives what was not received, and checks all.
+    /// Runs all calls, each rank's in their order, then receives what was not received, and checks
+    /// all.
     pub fn run(&mut self, calls: &[(u32, Call)]) {
         let mut waiting: Vec<Vec<&Call>> = vec![Vec::new(); self.engines.len()];
         for (rank, call) in calls.iter().rev() {
@@ -262,7 +265,8 @@ impl<'a> Run<'a> {
         });
         self.model.send(to, envelope, buffer.view.len());
         if self.fabric.is_none() && to != rank {
-            // Nobody tells of arrivals; where all receives name their source, it does not matter when they are.
+            // Nobody tells of arrivals; where all receives name their source, it does not matter
+            // when they are.
             self.model.arrive(&Head {
                 receiver: to,
                 envelope,

@@ -1,4 +1,5 @@
-//! Long messages over the network, one packet at a time: by remote read, and by chunks where a read cannot be.
+//! Long messages over the network, one packet at a time: by remote read, and by chunks where a read
+//! cannot be.
 
 use super::buffers::Buffer;
 use super::rig::{HOLD, assert_idle, over_fabric};

@@ -89,7 +89,8 @@ pub fn over_shared_memory(size: u32, shape: SegmentShape, direct: &DirectOptions
     (0..size).for_each(|rank| segment.claim(rank).expect("free"));
     let engines = (0..size).map(|rank| engine(segment, rank, None, direct, HOLD));
     let engines = engines.collect();
-    // A process is one rank elsewhere: here each has published a word that the next one's has overwritten.
+    // A process is one rank elsewhere: here each has published a word that the next one's has
+    // overwritten.
     for rank in 0..size {
         let (address, value) = (&raw const PROBE, PROBE.load(Ordering::Relaxed));
         segment

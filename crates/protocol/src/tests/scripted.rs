@@ -1,13 +1,15 @@
-//! A transport whose script decides when things happen: which pair's packet arrives next, which sends find no room, how each
-//! remote read ends, which peer is lost.
+//! A transport whose script decides when things happen: which pair's packet arrives next, which
+//! sends find no room, how each remote read ends, which peer is lost.
 //!
-//! All ranks live in one process and share one [`Fabric`]. A packet is first on the *link* of its pair, where it keeps its
-//! place behind earlier ones, then in the *inbox* of its receiver, where polls find it. It goes from one to the other in a
-//! look of the receiver, as the script's random numbers say, or when a test calls [`Fabric::deliver`]. The fabric follows the
-//! contract of [`Transport`] and no more than it: what a test finds here may happen over a real network.
+//! All ranks live in one process and share one [`Fabric`]. A packet is first on the *link* of its
+//! pair, where it keeps its place behind earlier ones, then in the *inbox* of its receiver, where
+//! polls find it. It goes from one to the other in a look of the receiver, as the script's random
+//! numbers say, or when a test calls [`Fabric::deliver`]. The fabric follows the contract of
+//! [`Transport`] and no more than it: what a test finds here may happen over a real network.
 //!
-//! The fabric keeps account of what it sees: heads of messages that were consumed, in order ([`Fabric::take_heads`]), memory
-//! that is exposed, reads under way. It panics where a rank breaks the contract, as by a read of memory that is not exposed.
+//! The fabric keeps account of what it sees: heads of messages that were consumed, in order
+//! ([`Fabric::take_heads`]), memory that is exposed, reads under way. It panics where a rank breaks
+//! the contract, as by a read of memory that is not exposed.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::PipeReader;
@@ -204,7 +206,8 @@ impl Fabric {
         self.lock().sent[usize::from(kind)]
     }
 
-    /// `rank` is gone: what it has not delivered yet is lost with it, and who has something under way with it learns of it.
+    /// `rank` is gone: what it has not delivered yet is lost with it, and who has something under
+    /// way with it learns of it.
     pub fn lose(&self, rank: u32) {
         let mut inner = self.lock();
         let gone = rank as usize;

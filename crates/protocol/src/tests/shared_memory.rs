@@ -1,7 +1,9 @@
-//! The same programs over real shared memory: several ranks' rings, cells and FIFOs in one process, stepped by one thread.
+//! The same programs over real shared memory: several ranks' rings, cells and FIFOs in one process,
+//! stepped by one thread.
 //!
-//! Long messages go by the kernel's copy, by both sides at once, or through cells. Nobody can tell the order in which packets
-//! of different senders are taken in, so receives name their source here: then what matches what does not depend on it.
+//! Long messages go by the kernel's copy, by both sides at once, or through cells. Nobody can tell
+//! the order in which packets of different senders are taken in, so receives name their source
+//! here: then what matches what does not depend on it.
 
 use mica_channel::direct::DirectOptions;
 use mica_node::tunables::SegmentShape;

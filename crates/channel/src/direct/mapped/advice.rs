@@ -1,4 +1,5 @@
-//! What a program wants of memory that is migrated already: the part of [`hooks`](super::hooks) that knows where it lies.
+//! What a program wants of memory that is migrated already: the part of [`hooks`](super::hooks)
+//! that knows where it lies.
 
 use std::ops::Range;
 
@@ -10,7 +11,8 @@ use super::owner::{MigratedBuffers, meet};
 use super::raw;
 use mica_node::procmap::MappedArea;
 
-/// How a part of the file shall come to a child. By its place in the file: when that is unmapped, the advice is void.
+/// How a part of the file shall come to a child. By its place in the file: when that is unmapped,
+/// the advice is void.
 #[derive(Debug, Clone)]
 pub(super) struct ForkAdvice {
     file: Range<u64>,
@@ -21,7 +23,8 @@ pub(super) struct ForkAdvice {
 #[derive(Debug, Clone)]
 pub(super) struct Advised {
     pages: Range<usize>,
-    /// Attempts to migrate them that are still refused. Each refusal doubles the uses before the next attempt.
+    /// Attempts to migrate them that are still refused. Each refusal doubles the uses before the
+    /// next attempt.
     refusals: u32,
 }
 
@@ -125,7 +128,8 @@ impl MigratedBuffers {
         }
     }
 
-    /// The memory that a child shall not have as it is, and how it shall: first what is to be wiped, then what is to be absent.
+    /// The memory that a child shall not have as it is, and how it shall: first what is to be
+    /// wiped, then what is to be absent.
     pub fn for_child(&self) -> Vec<(Range<usize>, InChild)> {
         let mut parts = Vec::new();
         if self.in_child.is_empty() {
@@ -157,7 +161,8 @@ impl MigratedBuffers {
         Err(SkipReason::Advised)
     }
 
-    /// `mremap` of pages of which some are migrated: a private copy with room for `new` bytes elsewhere.
+    /// `mremap` of pages of which some are migrated: a private copy with room for `new` bytes
+    /// elsewhere.
     ///
     /// # Errors
     /// What `mremap` shall answer.
@@ -180,7 +185,8 @@ impl MigratedBuffers {
             }
             at = area.addresses.end;
         }
-        // SAFETY: mapped with this protection throughout; the program gives the addresses away by its call.
+        // SAFETY: mapped with this protection throughout; the program gives the addresses away by
+        // its call.
         unsafe { copy_elsewhere(pages, new, flags, to, protection.unwrap_or(libc::PROT_NONE)) }
     }
 

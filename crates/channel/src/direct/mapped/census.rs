@@ -1,12 +1,14 @@
 //! What lies where, by the kernel's account, and giving memory back.
 //!
-//! A *census* walks all file areas of the process and finds the parts of slots that are mapped, anywhere. What an earlier census
-//! had and this one lacks has been unmapped: its memory is punched out of the file. What was never seen mapped is never
-//! punched, so a census that misses an area which has just grown costs no bytes of it.
+//! A *census* walks all file areas of the process and finds the parts of slots that are mapped,
+//! anywhere. What an earlier census had and this one lacks has been unmapped: its memory is punched
+//! out of the file. What was never seen mapped is never punched, so a census that misses an area
+//! which has just grown costs no bytes of it.
 //!
-//! An area that moves during the walk, from ahead of it to behind it, would be missed. Migrated memory does not move: `realloc`
-//! cannot move it (`migration::move_pages`, `apart`), and `mremap` by the program is watched (`hooks`). For a program that makes the
-//! system call by its own instruction, the walk is repeated until two in a row agree.
+//! An area that moves during the walk, from ahead of it to behind it, would be missed. Migrated
+//! memory does not move: `realloc` cannot move it (`migration::move_pages`, `apart`), and `mremap`
+//! by the program is watched (`hooks`). For a program that makes the system call by its own
+//! instruction, the walk is repeated until two in a row agree.
 
 use std::ops::Range;
 
@@ -60,7 +62,8 @@ impl MigratedBuffers {
         self.place(&area)
     }
 
-    /// Calls `each` with every area of this process that is a part of my slots; false if the kernel did not tell of all.
+    /// Calls `each` with every area of this process that is a part of my slots; false if the kernel
+    /// did not tell of all.
     pub fn each_area(&self, maps: &ProcMap, each: impl FnMut(&MappedArea)) -> bool {
         self.each_area_of(maps, &(0..usize::MAX), each)
     }
@@ -93,7 +96,8 @@ impl MigratedBuffers {
         self.sweep(is_single)
     }
 
-    /// Finds out what lies in my slots, renews the hints, and gives memory back that is mapped no more.
+    /// Finds out what lies in my slots, renews the hints, and gives memory back that is mapped no
+    /// more.
     pub fn sweep(&mut self, is_single: bool) -> Result<Vec<MigratedRange>, SkipReason> {
         let mut census = self.census()?;
         if !is_single {
@@ -173,8 +177,8 @@ impl MigratedBuffers {
         complete.then_some(census).ok_or(SkipReason::Kernel)
     }
 
-    /// Whether some of what the last census found is not there any more, or cannot be given back yet: by a question for each area
-    /// that was migrated, however many others there are.
+    /// Whether some of what the last census found is not there any more, or cannot be given back
+    /// yet: by a question for each area that was migrated, however many others there are.
     pub fn has_lost_some(&self) -> bool {
         let is_gone = |hint: &Hint| {
             let mut at = hint.addresses.start;
@@ -197,8 +201,8 @@ impl MigratedBuffers {
         extents.map(|part| (part.end - part.start) as usize).sum()
     }
 
-    /// Gives the memory of a part of the file back, but for extents, which are in order. The kernel looks at pages that exist
-    /// only, however long the part.
+    /// Gives the memory of a part of the file back, but for extents, which are in order. The kernel
+    /// looks at pages that exist only, however long the part.
     pub fn punch(&self, part: &Range<u64>, extents: &[Range<u64>]) {
         for hole in without(part, extents) {
             // If the kernel refuses, the memory stays until the process ends.
@@ -263,8 +267,8 @@ mod tests {
         unsafe { &mut *std::ptr::with_exposed_provenance_mut(at) }
     }
 
-    /// A thread enlarges migrated memory, by a call that nobody sees, after a census that finds something else gone, and before
-    /// memory is given back.
+    /// A thread enlarges migrated memory, by a call that nobody sees, after a census that finds
+    /// something else gone, and before memory is given back.
     #[test]
     fn growth_after_the_census_loses_no_bytes() {
         let Some(mut owner) = owner() else { return };

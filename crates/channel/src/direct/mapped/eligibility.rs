@@ -1,4 +1,5 @@
-//! Whose memory may be moved: what is looked at before, and the reasons not to (docs/design/mapped.md has the hazards).
+//! Whose memory may be moved: what is looked at before, and the reasons not to
+//! (docs/design/mapped.md has the hazards).
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::CStr;
@@ -55,10 +56,12 @@ pub enum SkipReason {
     /// The kernel refused a step.
     #[error("the kernel refused to move it")]
     Kernel,
-    /// Neither malloc's nor static data: the program may do with it what it does with its own mappings.
+    /// Neither malloc's nor static data: the program may do with it what it does with its own
+    /// mappings.
     #[error("mapped by the program itself (MICA_MAPPED=all moves such memory, too)")]
     Foreign,
-    /// The program has advised the kernel on it (not in children, not in core dumps), or taken it back before.
+    /// The program has advised the kernel on it (not in children, not in core dumps), or taken it
+    /// back before.
     #[error("the program has advised the kernel on it (madvise)")]
     Advised,
     /// The program's calls of `madvise` and `mremap` would go unseen.
@@ -75,9 +78,10 @@ pub enum SkipReason {
 /// Threads of our own that touch users' memory only as part of a transfer.
 static HELPERS: AtomicU32 = AtomicU32::new(0);
 
-/// Marks the calling thread as one of the library, until it is dropped: a process whose other threads are all such counts as
-/// having one thread. Such a thread touches users' memory only in transfers, and writes only to buffers that are
-/// [exposed](crate::direct::Direct::expose) meanwhile: those are not moved under its hands.
+/// Marks the calling thread as one of the library, until it is dropped: a process whose other
+/// threads are all such counts as having one thread. Such a thread touches users' memory only in
+/// transfers, and writes only to buffers that are [exposed](crate::direct::Direct::expose)
+/// meanwhile: those are not moved under its hands.
 #[derive(Debug)]
 pub struct HelperThread(());
 
@@ -133,8 +137,8 @@ impl ProcessStatus {
     }
 }
 
-/// Whether `malloc` is glibc's, which gives memory back by unmapping it (but for threads' arenas), and nothing says
-/// that another allocator is there, too.
+/// Whether `malloc` is glibc's, which gives memory back by unmapping it (but for threads' arenas),
+/// and nothing says that another allocator is there, too.
 pub(super) fn allocator_is_known() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| {
@@ -148,7 +152,8 @@ pub(super) fn allocator_is_known() -> bool {
         ];
         let huge_heaps = std::env::var("GLIBC_TUNABLES").is_ok_and(|t| t.contains("hugetlb"));
         let symbol = |name: &CStr| {
-            // SAFETY: the name is NUL-terminated; looking it up has no side effect on what is loaded.
+            // SAFETY: the name is NUL-terminated; looking it up has no side effect on what is
+            // loaded.
             unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
         };
         !huge_heaps
@@ -179,7 +184,8 @@ pub(super) fn object_of(symbol: *mut libc::c_void) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
-/// Whether the calling thread is writing to these pages while it moves them: its frames, or its control data (errno, rseq).
+/// Whether the calling thread is writing to these pages while it moves them: its frames, or its
+/// control data (errno, rseq).
 pub(super) fn holds_own_memory(pages: &Range<usize>) -> bool {
     let local = 0u8;
     let frames = (&raw const local).addr();
@@ -224,7 +230,8 @@ pub(super) struct MappedFiles {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Meaning {
     Nothing,
-    /// A ring of io_uring, or a context of asynchronous I/O: the kernel may be writing to the program's memory.
+    /// A ring of io_uring, or a context of asynchronous I/O: the kernel may be writing to the
+    /// program's memory.
     AsyncReads,
     Device,
 }
@@ -242,7 +249,8 @@ impl Meaning {
 }
 
 impl MappedFiles {
-    /// Whether the kernel may be writing to memory of the process by itself. Costs a question for each file area.
+    /// Whether the kernel may be writing to memory of the process by itself. Costs a question for
+    /// each file area.
     pub fn has_async_reads(&mut self, maps: &ProcMap) -> Result<bool, SkipReason> {
         let mut at = 0;
         let mut found = false;
@@ -276,9 +284,10 @@ impl MappedFiles {
 /// What undoes advice that changes what a fork or a core dump makes of memory.
 const CLEARED: [i32; 3] = [libc::MADV_KEEPONFORK, libc::MADV_DOFORK, libc::MADV_DODUMP];
 
-/// Whether the program has given advice on an area that would be lost in moving. The kernel says so in `/proc/self/smaps` only, which
-/// takes as long as the process is large. So the advice is taken back for one page in the middle: where it was there, the page is
-/// an area of its own now. (One at an end may be joined to a neighbour.)
+/// Whether the program has given advice on an area that would be lost in moving. The kernel says so
+/// in `/proc/self/smaps` only, which takes as long as the process is large. So the advice is taken
+/// back for one page in the middle: where it was there, the page is an area of its own now. (One at
+/// an end may be joined to a neighbour.)
 pub(super) fn check_advice(
     maps: &ProcMap,
     area: &MappedArea,
@@ -347,8 +356,8 @@ pub(super) fn in_arena(maps: &ProcMap, pages: &Range<usize>) -> bool {
     false
 }
 
-/// Whether a `heap_info` seems to be at `base`: arena, previous heap, size, size that can be used. In doubt, yes: then
-/// a buffer stays where it is.
+/// Whether a `heap_info` seems to be at `base`: arena, previous heap, size, size that can be used.
+/// In doubt, yes: then a buffer stays where it is.
 fn is_arena_heap(maps: &ProcMap, base: usize) -> bool {
     const WORDS: usize = 4;
     let is_data = matches!(maps.at(base), Ok(Some(area)) if area.is_private_data());
@@ -370,8 +379,8 @@ fn is_arena_heap(maps: &ProcMap, base: usize) -> bool {
     (first || later) && (1..=ARENA_HEAP).contains(&size) && size <= usable && usable <= ARENA_HEAP
 }
 
-/// The NUMA node that all of these pages lie on, as far as a sample tells; `None` where the machine has one node only, or
-/// none of the sample has been touched.
+/// The NUMA node that all of these pages lie on, as far as a sample tells; `None` where the machine
+/// has one node only, or none of the sample has been touched.
 pub(super) fn common_node(pages: &Range<usize>, page: usize) -> Result<Option<u32>, SkipReason> {
     static NODES: OnceLock<bool> = OnceLock::new();
     let several = *NODES.get_or_init(|| {
@@ -445,7 +454,8 @@ mod tests {
         let Ok(maps) = ProcMap::open() else {
             return eprintln!("skipped: no PROCMAP_QUERY");
         };
-        // Tests run in threads of their own, so small blocks come from such an arena; the heap of the main one is not.
+        // Tests run in threads of their own, so small blocks come from such an arena; the heap of
+        // the main one is not.
         let block = Box::new([1u8; 100]);
         let at = block.as_ptr().addr() & !4095;
         let mut name = [0u8; 64];

@@ -1,15 +1,18 @@
-//! `fork` while buffers are moved: the child gets private copies, as it would have got of memory that never moved.
+//! `fork` while buffers are moved: the child gets private copies, as it would have got of memory
+//! that never moved.
 //!
-//! The child makes the copies itself, in its fork handler, and the parent's handler waits for it. So the parent's buffers
-//! stay as they are, transfers in progress go on, and other threads of the parent never meet a page that is being replaced.
-//! Before the fork the registry is locked, so that the child finds it consistent; it is of no use there but to know
-//! that.
+//! The child makes the copies itself, in its fork handler, and the parent's handler waits for it.
+//! So the parent's buffers stay as they are, transfers in progress go on, and other threads of the
+//! parent never meet a page that is being replaced. Before the fork the registry is locked, so that
+//! the child finds it consistent; it is of no use there but to know that.
 //!
-//! Migrated memory is marked MADV_DONTFORK, but for the time of a fork with handlers. So a child made without them (`_Fork`, `clone`
-//! without CLONE_VM, `fork` in a signal handler that has interrupted the registry) does not share it with its parent, but faults
-//! where it uses it. The child's handler must not write to memory of malloc before all is private, since that may be on a migrated page:
-//! it allocates nothing until then. Handlers that others have set up earlier run before it: so these are set up when the library is
-//! loaded. `vfork` and `posix_spawn` share all memory anyway, until they exec.
+//! Migrated memory is marked MADV_DONTFORK, but for the time of a fork with handlers. So a child
+//! made without them (`_Fork`, `clone` without CLONE_VM, `fork` in a signal handler that has
+//! interrupted the registry) does not share it with its parent, but faults where it uses it. The
+//! child's handler must not write to memory of malloc before all is private, since that may be on a
+//! migrated page: it allocates nothing until then. Handlers that others have set up earlier run
+//! before it: so these are set up when the library is loaded. `vfork` and `posix_spawn` share all
+//! memory anyway, until they exec.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -23,8 +26,8 @@ use mica_node::procmap::ProcMap;
 /// What the handlers of one fork tell each other; behind the lock that they hold.
 #[derive(Debug)]
 pub(super) struct Forking {
-    /// Read and write end of the pipe whose end tells the parent that the child has its copies. None: nothing was migrated, or
-    /// there was no pipe to be had.
+    /// Read and write end of the pipe whose end tells the parent that the child has its copies.
+    /// None: nothing was migrated, or there was no pipe to be had.
     pipe: Option<[i32; 2]>,
     /// What the program has advised for its child.
     advised: Vec<(Range<usize>, InChild)>,
@@ -46,7 +49,8 @@ pub(super) fn watch() -> Result<(), i32> {
     static ONCE: Once = Once::new();
     static RESULT: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
     ONCE.call_once(|| {
-        // SAFETY: the handlers live as long as the object that they are in, whose unloading removes them.
+        // SAFETY: the handlers live as long as the object that they are in, whose unloading removes
+        // them.
         let result = unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
         RESULT.store(result, std::sync::atomic::Ordering::Relaxed);
     });
@@ -121,7 +125,8 @@ extern "C" fn child() {
     if !began() {
         return;
     }
-    // SAFETY: 1. acquired in `prepare` by the thread that this one is a copy of; 2. the only reference.
+    // SAFETY: 1. acquired in `prepare` by the thread that this one is a copy of; 2. the only
+    // reference.
     let owners = unsafe { OWNERS.value() };
     if let Some([read, write]) = owners.forking.pipe {
         make_own(&owners.list);
@@ -142,7 +147,8 @@ extern "C" fn child() {
         owner.is_off = true;
     }
     eligibility::HelperThread::none_in_child();
-    // SAFETY: 1. acquired in `prepare` by the thread that this one is a copy of; 2. `owners` is used no more.
+    // SAFETY: 1. acquired in `prepare` by the thread that this one is a copy of; 2. `owners` is
+    // used no more.
     unsafe { OWNERS.release() };
 }
 
@@ -186,8 +192,8 @@ fn carry_out(part: &Range<usize>, kind: InChild) {
     }
 }
 
-/// Sets the handlers up when the library is loaded, before whatever uses it: the child's handlers run in the order in which they
-/// were set up.
+/// Sets the handlers up when the library is loaded, before whatever uses it: the child's handlers
+/// run in the order in which they were set up.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = {

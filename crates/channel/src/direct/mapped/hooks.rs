@@ -1,7 +1,8 @@
-//! What a program does to migrated memory by `madvise`, `mremap` and their like must do what it does to plain memory.
+//! What a program does to migrated memory by `madvise`, `mremap` and their like must do what it
+//! does to plain memory.
 //!
-//! Calls of these functions in all loaded objects come here ([`loader`]) once the first buffer is to be
-//! migrated. Memory that was not migrated goes straight to the kernel. For what was:
+//! Calls of these functions in all loaded objects come here ([`loader`]) once the first buffer is
+//! to be migrated. Memory that was not migrated goes straight to the kernel. For what was:
 //!
 //! | call | here |
 //! |---|---|
@@ -14,8 +15,8 @@
 //! | `mremap` that enlarges or moves | a private copy at another place; without MREMAP_MAYMOVE ENOMEM: no room |
 //! | `mremap` that shrinks | the call |
 //!
-//! `syscall` with the number of one of these calls counts as the call. The system calls are made by their instruction, so
-//! that it does not matter through which words the library's own calls go.
+//! `syscall` with the number of one of these calls counts as the call. The system calls are made by
+//! their instruction, so that it does not matter through which words the library's own calls go.
 
 use std::ffi::{c_int, c_long, c_void};
 use std::ops::Range;
@@ -118,8 +119,8 @@ pub(super) fn survey() -> Result<Arc<LoadCounts>, SkipReason> {
 /// The C library's `syscall`.
 static REAL_SYSCALL: AtomicUsize = AtomicUsize::new(0);
 
-/// Stands for `syscall`. Only the calls that are watched go to Rust: all others (some of which return on another stack) jump to the
-/// C library with every register as it was.
+/// Stands for `syscall`. Only the calls that are watched go to Rust: all others (some of which
+/// return on another stack) jump to the C library with every register as it was.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 extern "C" fn syscall_hook() {
@@ -212,7 +213,8 @@ extern "C" fn process_madvise(
     answer(on_process_madvise(arguments))
 }
 
-/// The fifth argument is there with MREMAP_FIXED or MREMAP_DONTUNMAP only; a register holds it in any case.
+/// The fifth argument is there with MREMAP_FIXED or MREMAP_DONTUNMAP only; a register holds it in
+/// any case.
 extern "C" fn mremap(
     address: *mut c_void,
     old: usize,
@@ -261,7 +263,8 @@ fn on_madvise(address: usize, len: usize, advice: i32) -> Result<usize, i32> {
     }
     keeping_errno(|| {
         if OWNERS.is_mine() {
-            // From a signal handler that has interrupted the library's own work: what is migrated cannot be told.
+            // From a signal handler that has interrupted the library's own work: what is migrated
+            // cannot be told.
             return Err(libc::EAGAIN);
         }
         let mut owners = OWNERS.lock();
@@ -386,7 +389,8 @@ pub(super) unsafe fn copy_elsewhere(
         return Err(libc::ENOMEM);
     }
     let made = made.expose_provenance();
-    // SAFETY: the new pages are ours; the old ones are the caller's, who changes none of them during the call.
+    // SAFETY: the new pages are ours; the old ones are the caller's, who changes none of them
+    // during the call.
     unsafe {
         if protection & libc::PROT_READ == 0 {
             let old = ptr::without_provenance_mut(pages.start);

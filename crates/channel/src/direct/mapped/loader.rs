@@ -1,14 +1,19 @@
-//! What is loaded: where objects have their static data, and through which words they call the functions that are watched.
+//! What is loaded: where objects have their static data, and through which words they call the
+//! functions that are watched.
 //!
-//! A call from one object to a function of another goes through a word of the caller's global offset table (GOT) that the loader
-//! fills in. Where such a word is for a [watched](Watched) function, the address of the library's own version is put there, as
-//! UCX and Open MPI do for their registration caches. Objects that are loaded later, lazy binding and `dlsym` take the
-//! address from the symbol table of the C library: there it is replaced, too (a word of data in this process's private copy of a
-//! page; no code is changed). The C library's own calls are not affected.
+//! A call from one object to a function of another goes through a word of the caller's global
+//! offset table (GOT) that the loader fills in. Where such a word is for a [watched](Watched)
+//! function, the address of the library's own version is put there, as UCX and Open MPI do for
+//! their registration caches. Objects that are loaded later, lazy binding and `dlsym` take the
+//! address from the symbol table of the C library: there it is replaced, too (a word of data in
+//! this process's private copy of a page; no code is changed). The C library's own calls are not
+//! affected.
 //!
-//! Not seen: calls by the system call's instruction, and pointers that a program has fetched by `dlsym` and put aside before.
+//! Not seen: calls by the system call's instruction, and pointers that a program has fetched by
+//! `dlsym` and put aside before.
 //!
-//! All of it is done under the loader's lock (`dl_iterate_phdr`), so that no object is unloaded meanwhile.
+//! All of it is done under the loader's lock (`dl_iterate_phdr`), so that no object is unloaded
+//! meanwhile.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
@@ -49,11 +54,12 @@ static KNOWN: Mutex<LoaderSnapshot> = Mutex::new(LoaderSnapshot {
     functions: Vec::new(),
 });
 
-/// Says what is loaded, and has calls of `functions` watched there (none: only says it). Quick if nothing has changed since the last
-/// time.
+/// Says what is loaded, and has calls of `functions` watched there (none: only says it). Quick if
+/// nothing has changed since the last time.
 ///
 /// # Errors
-/// [`SkipReason::Unwatched`] where another object than the C library defines one of the functions, or the kernel refuses.
+/// [`SkipReason::Unwatched`] where another object than the C library defines one of the functions,
+/// or the kernel refuses.
 pub(super) fn visit_all(functions: &[Watched]) -> Result<Arc<LoadCounts>, SkipReason> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let is_new = known.functions.is_empty() && !functions.is_empty();
@@ -78,13 +84,15 @@ pub(super) fn visit_all(functions: &[Watched]) -> Result<Arc<LoadCounts>, SkipRe
         is_new,
         result: Ok(()),
     };
-    // No other calls of the loader (dladdr, dlsym) from within: it takes its locks in another order elsewhere.
+    // No other calls of the loader (dladdr, dlsym) from within: it takes its locks in another order
+    // elsewhere.
     for each in [find_libc, visit] {
         // SAFETY: the callbacks have the type that is wanted, and the survey outlives the calls.
         unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut survey).cast()) };
     }
     if survey.result.is_err() && is_new {
-        // What has been replaced stays so: the hooks do no harm where nothing is migrated. But it is not to be looked up again.
+        // What has been replaced stays so: the hooks do no harm where nothing is migrated. But it
+        // is not to be looked up again.
         known.functions = survey.functions;
         known.objects = None;
         return Err(SkipReason::Unwatched);
@@ -145,8 +153,8 @@ struct ObjectWalk {
 }
 
 extern "C" fn find_libc(info: *mut libc::dl_phdr_info, _: usize, survey: *mut c_void) -> c_int {
-    // SAFETY: `visit_all` passes its survey, which nothing else uses meanwhile; the loader passes the description of an object,
-    // which is loaded as long as the loader's lock is held.
+    // SAFETY: `visit_all` passes its survey, which nothing else uses meanwhile; the loader passes
+    // the description of an object, which is loaded as long as the loader's lock is held.
     let (survey, object) =
         unsafe { (&mut *survey.cast::<ObjectWalk>(), LoadedObject::new(&*info)) };
     if survey
@@ -214,7 +222,8 @@ const DT_JMPREL: i64 = 23;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_RELACOUNT: i64 = 0x6fff_fff9;
 
-/// Relocations that put a symbol's address somewhere: in a GOT for data (GLOB_DAT) and for calls (JUMP_SLOT), or anywhere.
+/// Relocations that put a symbol's address somewhere: in a GOT for data (GLOB_DAT) and for calls
+/// (JUMP_SLOT), or anywhere.
 #[cfg(target_arch = "x86_64")]
 const ADDRESS_OF_SYMBOL: [u64; 3] = [6, 7, 1];
 #[cfg(target_arch = "aarch64")]
@@ -376,7 +385,8 @@ impl LoadedObject {
         if now == found.function.hook {
             return Ok(());
         }
-        // Not bound yet, or bound to the C library's. What another tool has put there is another tool's.
+        // Not bound yet, or bound to the C library's. What another tool has put there is another
+        // tool's.
         let is_libcs = survey.libc.iter().any(|part| part.contains(&now));
         if !self.contains(now) && !is_libcs {
             return Err(SkipReason::Unwatched);
@@ -409,8 +419,8 @@ impl LoadedObject {
         }
         let step = |h: u32, &c: &u8| h.wrapping_mul(33).wrapping_add(u32::from(c));
         let hash = name.to_bytes().iter().fold(5381u32, step);
-        // SAFETY: number of buckets, first symbol, words of the filter, shift; then filter, buckets, and chains, of which
-        // each ends with an odd entry.
+        // SAFETY: number of buckets, first symbol, words of the filter, shift; then filter,
+        // buckets, and chains, of which each ends with an odd entry.
         unsafe {
             let head = ptr::with_exposed_provenance::<u32>(self.hash);
             let (buckets, first, filter) = (*head, *head.add(1), *head.add(2));
@@ -461,7 +471,8 @@ unsafe fn write(at: usize, value: usize, maps: &ProcMap) -> Result<(), SkipReaso
     if !area.writable && !protect(before | libc::PROT_WRITE) {
         return Err(SkipReason::Unwatched);
     }
-    // SAFETY: the obligation, and writable now. Whoever reads the word reads the old address or the new one.
+    // SAFETY: the obligation, and writable now. Whoever reads the word reads the old address or the
+    // new one.
     unsafe { word(at) }.store(value, Ordering::Release);
     if !area.writable {
         protect(before);

@@ -1,8 +1,9 @@
-//! Moving pages: to the job segment's file, and, in the child of a fork, to private memory again. All system calls that change
-//! what lies at a user's addresses are here.
+//! Moving pages: to the job segment's file, and, in the child of a fork, to private memory again.
+//! All system calls that change what lies at a user's addresses are here.
 //!
-//! A piece is copied to a mapping beside it, which `mremap` then puts in the old one's place. The kernel does that under
-//! its lock of the address space: another thread that reads meanwhile sees the old page or the new one, which hold the same.
+//! A piece is copied to a mapping beside it, which `mremap` then puts in the old one's place. The
+//! kernel does that under its lock of the address space: another thread that reads meanwhile sees
+//! the old page or the new one, which hold the same.
 
 use std::ops::Range;
 use std::ptr;
@@ -25,7 +26,8 @@ pub(super) enum Backing {
     Private,
 }
 
-/// Blocks all signals for as long as it lives: a handler must not write to a page that is being moved.
+/// Blocks all signals for as long as it lives: a handler must not write to a page that is being
+/// moved.
 pub(super) struct SignalsBlocked(libc::sigset_t);
 
 impl SignalsBlocked {
@@ -48,18 +50,22 @@ impl Drop for SignalsBlocked {
     }
 }
 
-/// Puts one mapping in the place of another: `mremap` with MREMAP_FIXED, or in tests something that fails as the kernel may.
+/// Puts one mapping in the place of another: `mremap` with MREMAP_FIXED, or in tests something that
+/// fails as the kernel may.
 type PutInPlace = unsafe fn(from: usize, len: usize, to: usize) -> Result<(), i32>;
 
-/// Moves the pages at `pages` to new memory as `backing` says, contents kept, on NUMA node `node` if one is given. After an error
-/// part of them may have been moved, each page wholly or not at all.
+/// Moves the pages at `pages` to new memory as `backing` says, contents kept, on NUMA node `node`
+/// if one is given. After an error part of them may have been moved, each page wholly or not at
+/// all.
 ///
-/// Pages of the file are left out of what unprepared children get (MADV_DONTFORK): see [`fork`](super::fork). Those listed in
-/// `apart` become areas of their own: the kernel then refuses (EFAULT) to resize or move what begins with one and goes on
-/// behind it, such as a whole block of malloc by the `mremap` of `realloc`.
+/// Pages of the file are left out of what unprepared children get (MADV_DONTFORK): see
+/// [`fork`](super::fork). Those listed in `apart` become areas of their own: the kernel then
+/// refuses (EFAULT) to resize or move what begins with one and goes on behind it, such as a whole
+/// block of malloc by the `mremap` of `realloc`.
 ///
 /// # Safety
-/// 1. `pages` are whole pages, mapped and readable, of data that no reference in Rust relies on staying the same memory;
+/// 1. `pages` are whole pages, mapped and readable, of data that no reference in Rust relies on
+///    staying the same memory;
 /// 2. nobody writes to them until this returns;
 /// 3. the part of a file that is to be behind them is mapped nowhere else for writing.
 pub(super) unsafe fn move_pages(
@@ -87,7 +93,8 @@ pub(super) unsafe fn move_pages(
             node,
             is_apart,
         };
-        // SAFETY: the obligations for all pages hold for a part of them; `mremap` does what is asked of it.
+        // SAFETY: the obligations for all pages hold for a part of them; `mremap` does what is
+        // asked of it.
         unsafe { move_piece(&piece, raw::move_to)? };
         at = end;
     }
@@ -171,9 +178,9 @@ unsafe fn move_piece(piece: &MigrationPiece, put: PutInPlace) -> Result<(), Skip
     // Congruent with `at` modulo a huge page, so that huge pages can be moved as such.
     let skip = at.wrapping_sub(reserved) & (HUGE - 1);
     let beside = reserved + skip;
-    // SAFETY: the new mapping lies in the reservation, which nobody else knows of; copying reads `len` bytes that are
-    // readable (obligation 1) and nobody writes (2) to memory just made. `put` then replaces exactly the pages that were
-    // copied; their contents stay as they were.
+    // SAFETY: the new mapping lies in the reservation, which nobody else knows of; copying reads
+    // `len` bytes that are readable (obligation 1) and nobody writes (2) to memory just made. `put`
+    // then replaces exactly the pages that were copied; their contents stay as they were.
     let result = unsafe {
         (|| {
             piece.map(beside)?;
@@ -218,8 +225,9 @@ enum CopyPlacement {
 /// Times that a vanished piece is mapped again before the process ends.
 const ATTEMPTS: u32 = 1000;
 
-/// After a refused `mremap`: the kernel unmaps what lies at the destination first, and may fail after that. Then the copy at `beside`
-/// is all there is of the program's data, and is put in place another way.
+/// After a refused `mremap`: the kernel unmaps what lies at the destination first, and may fail
+/// after that. Then the copy at `beside` is all there is of the program's data, and is put in place
+/// another way.
 ///
 /// # Safety
 /// As [`move_pages`]; `beside` holds the copy.
@@ -230,8 +238,9 @@ unsafe fn recover(piece: &MigrationPiece, beside: usize) -> Result<CopyPlacement
         return Err(SkipReason::Kernel);
     }
     for _ in 0..ATTEMPTS {
-        // SAFETY: the addresses are the program's own piece, which is gone; file pages hold the copy already, and private ones get
-        // it before anybody can look: a process that moves to private memory has one thread.
+        // SAFETY: the addresses are the program's own piece, which is gone; file pages hold the
+        // copy already, and private ones get it before anybody can look: a process that moves to
+        // private memory has one thread.
         unsafe {
             if piece.map(piece.at).is_ok() {
                 if let Backing::Private = piece.backing {
@@ -280,8 +289,8 @@ unsafe fn prefer_node(at: usize, len: usize, node: u32) {
     }
 }
 
-/// Makes an area of the file private in the child of a fork, with the protection it has. Where that fails, the area is
-/// unmapped: better a fault in the child than writes to its parent's memory.
+/// Makes an area of the file private in the child of a fork, with the protection it has. Where that
+/// fails, the area is unmapped: better a fault in the child than writes to its parent's memory.
 ///
 /// # Safety
 /// 1. The calling process has one thread;
@@ -290,9 +299,10 @@ pub(super) unsafe fn make_private(area: &mica_node::procmap::MappedArea) {
     let Range { start, end } = area.addresses.clone();
     let at = ptr::with_exposed_provenance_mut::<libc::c_void>(start);
     let len = end - start;
-    // SAFETY: plain system calls on an area that exists (2); the copy's source is made readable first, and with one
-    // thread (1) nobody in this process writes to it. That the parent's threads may, is a race that they have with `fork`
-    // itself: the bytes are copied while `fork` has not returned there.
+    // SAFETY: plain system calls on an area that exists (2); the copy's source is made readable
+    // first, and with one thread (1) nobody in this process writes to it. That the parent's threads
+    // may, is a race that they have with `fork` itself: the bytes are copied while `fork` has not
+    // returned there.
     unsafe {
         if !area.readable {
             libc::mprotect(at, len, libc::PROT_READ);

@@ -1,9 +1,11 @@
-//! The back end `mapped`: buffers in reuse have their pages moved to the job segment's file (docs/design/mapped.md).
+//! The back end `mapped`: buffers in reuse have their pages moved to the job segment's file
+//! (docs/design/mapped.md).
 //!
-//! Each rank has slots of the file to itself. A buffer's pages lie in one slot; `anchor` is what is added to an address to get
-//! its offset in the file, the same for all pages of an area. What a slot holds, and where, is asked of the kernel
-//! (PROCMAP_QUERY) at every use and never remembered as a fact: the program may unmap, move, enlarge or replace
-//! its memory at any time without telling us. What is remembered are hints (where to ask) and pins (what is in use).
+//! Each rank has slots of the file to itself. A buffer's pages lie in one slot; `anchor` is what is
+//! added to an address to get its offset in the file, the same for all pages of an area. What a
+//! slot holds, and where, is asked of the kernel (PROCMAP_QUERY) at every use and never remembered
+//! as a fact: the program may unmap, move, enlarge or replace its memory at any time without
+//! telling us. What is remembered are hints (where to ask) and pins (what is in use).
 //!
 //! - `checks`, `origin`: whose memory may be moved;
 //! - `motion`: the moving (`raw`: its system calls);

@@ -1,13 +1,16 @@
 //! Where memory comes from: which blocks of glibc's malloc have pages of their own.
 //!
-//! glibc maps a block of 128 KiB or more (M_MMAP_THRESHOLD, which grows to 32 MiB as such blocks are freed) by itself. The
-//! mapping begins with the block's header (malloc/malloc.c, `struct malloc_chunk`): two words, the offset of the header in the
-//! mapping, which is 0, and the size with the flag IS_MMAPPED. An aligned block has its header just before a page
-//! boundary, with the offset as its first word. Such a header is looked for at page boundaries from a buffer backwards. Memory that
-//! looks like a block but is none, because the program has such numbers there, is only treated as one: nothing is
-//! written to a header, and what a program does with memory of its own is watched as well (`hooks`).
+//! glibc maps a block of 128 KiB or more (M_MMAP_THRESHOLD, which grows to 32 MiB as such blocks
+//! are freed) by itself. The mapping begins with the block's header (malloc/malloc.c,
+//! `struct malloc_chunk`): two words, the offset of the header in the mapping, which is 0, and the
+//! size with the flag IS_MMAPPED. An aligned block has its header just before a page boundary, with
+//! the offset as its first word. Such a header is looked for at page boundaries from a buffer
+//! backwards. Memory that looks like a block but is none, because the program has such numbers
+//! there, is only treated as one: nothing is written to a header, and what a program does with
+//! memory of its own is watched as well (`hooks`).
 //!
-//! Reading is left to the kernel (`process_vm_readv` on this process), since another thread may unmap what is looked at.
+//! Reading is left to the kernel (`process_vm_readv` on this process), since another thread may
+//! unmap what is looked at.
 
 use std::fs::File;
 use std::ops::Range;
@@ -17,14 +20,15 @@ use mica_node::procmap::{MappedArea, ProcMap};
 
 const PAGE: usize = 4096;
 
-/// A block's header and the words before it: an aligned block's header ends at a page boundary, others' begin there.
+/// A block's header and the words before it: an aligned block's header ends at a page boundary,
+/// others' begin there.
 const HEADER: usize = 16;
 
 const IS_MMAPPED: usize = 2;
 const FLAGS: usize = 7;
 
-/// Bytes looked through from a buffer backwards (0.15 us a page: 40 ms). A block that begins farther away is found
-/// if the mappings below it are blocks, too.
+/// Bytes looked through from a buffer backwards (0.15 us a page: 40 ms). A block that begins
+/// farther away is found if the mappings below it are blocks, too.
 const WALK: usize = 1 << 30;
 
 /// Boundaries read by one system call at most.
@@ -65,7 +69,8 @@ fn mapping_of(boundary: usize, words: &[usize; 4]) -> [Option<Range<usize>>; 2] 
 }
 
 impl MallocBlocks {
-    /// The mapping of the block that `pages` lie in. `is_ours` says which areas of files are migrated memory.
+    /// The mapping of the block that `pages` lie in. `is_ours` says which areas of files are
+    /// migrated memory.
     pub fn find(
         &mut self,
         maps: &ProcMap,
@@ -173,8 +178,8 @@ impl MallocBlocks {
             .is_some_and(|words| mapping_of(block.start, words)[1].as_ref() == Some(block))
     }
 
-    /// The two words before each boundary (zeros where that is below `low`) and the two behind it, up to the first that cannot be
-    /// read.
+    /// The two words before each boundary (zeros where that is below `low`) and the two behind it,
+    /// up to the first that cannot be read.
     fn peek(&mut self, boundaries: &[usize], low: usize) -> Vec<[usize; 4]> {
         let mut bytes = vec![0u8; boundaries.len() * 2 * HEADER];
         let mut local = Vec::with_capacity(boundaries.len());
@@ -190,7 +195,8 @@ impl MallocBlocks {
                 iov_len: 2 * HEADER - skip,
             });
         }
-        // SAFETY: the kernel writes to `bytes`, which the local pieces are disjoint parts of; it checks the other side.
+        // SAFETY: the kernel writes to `bytes`, which the local pieces are disjoint parts of; it
+        // checks the other side.
         let got = unsafe {
             libc::process_vm_readv(
                 std::process::id() as i32,

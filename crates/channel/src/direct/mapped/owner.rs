@@ -1,5 +1,6 @@
-//! A rank's own buffers: counting their uses, moving them, finding them again. What lies where, and giving memory back, is
-//! in [`census`](super::census); what the program wants of migrated memory in [`advice`](super::advice).
+//! A rank's own buffers: counting their uses, moving them, finding them again. What lies where, and
+//! giving memory back, is in [`census`](super::census); what the program wants of migrated memory
+//! in [`advice`](super::advice).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -34,7 +35,8 @@ pub(super) struct FileSlot {
 impl FileSlot {
     /// Whether no transfer is in progress.
     pub fn is_idle(&mut self) -> bool {
-        // SYNC pin: synchronizes with the drops of all clones, so that what was done under them is seen.
+        // SYNC pin: synchronizes with the drops of all clones, so that what was done under them is
+        // seen.
         Arc::get_mut(&mut self.pin).is_some()
     }
 }
@@ -95,7 +97,8 @@ pub(super) enum Answer {
 pub(super) enum Attempt {
     /// It lies in a slot, or cannot.
     Done(Option<Exposed>),
-    /// Nothing is in the way, as soon as the program's calls are watched and somebody looks for memory to give back.
+    /// Nothing is in the way, as soon as the program's calls are watched and somebody looks for
+    /// memory to give back.
     Possible,
 }
 
@@ -245,8 +248,8 @@ impl MigratedBuffers {
         Answer::Due
     }
 
-    /// Migrates a buffer that is [due](Answer::Due), and exposes it. `ready` are the stretches of static data, or what is in the way;
-    /// `is_watched` says that all is prepared.
+    /// Migrates a buffer that is [due](Answer::Due), and exposes it. `ready` are the stretches of
+    /// static data, or what is in the way; `is_watched` says that all is prepared.
     pub fn migrate(
         &mut self,
         address: usize,
@@ -257,7 +260,8 @@ impl MigratedBuffers {
         let Some(whole) = self.whole(address, len) else {
             return Attempt::Done(None);
         };
-        // The program may have moved it (mremap) since we looked, or another thread may have migrated it.
+        // The program may have moved it (mremap) since we looked, or another thread may have
+        // migrated it.
         if let Some(exposed) = self.reach(address, len, &whole) {
             let _ = self.sweep_in_process();
             return Attempt::Done(Some(exposed));
@@ -279,8 +283,9 @@ impl MigratedBuffers {
         }
     }
 
-    /// A buffer where it was when it was exposed last, without a look whether it still is: only what [`confirm`](Self::confirm)
-    /// confirms afterwards may be read. `None` if that is not known, or some of it is out of reach.
+    /// A buffer where it was when it was exposed last, without a look whether it still is: only
+    /// what [`confirm`](Self::confirm) confirms afterwards may be read. `None` if that is not
+    /// known, or some of it is out of reach.
     pub fn recall(&mut self, address: usize, len: usize) -> Option<Exposed> {
         let recalled = self.recalled[recalled_index(address, len)].as_ref()?;
         if self.is_off || recalled.address != address || recalled.len != len {
@@ -372,8 +377,9 @@ impl MigratedBuffers {
         })
     }
 
-    /// Where a part of a slot begins: the first page of a block of malloc is an area of its own, which is mapped and unmapped
-    /// together with the next one, and not asked for. It may lie in another slot, where the rest was moved without it.
+    /// Where a part of a slot begins: the first page of a block of malloc is an area of its own,
+    /// which is mapped and unmapped together with the next one, and not asked for. It may lie in
+    /// another slot, where the rest was moved without it.
     fn first_of(&self, place: &MigratedRange) -> usize {
         let first = place.addresses.start;
         match first.checked_sub(self.page) {
@@ -382,7 +388,8 @@ impl MigratedBuffers {
         }
     }
 
-    /// Whether the page at `head` is the first one of a block, and lies before `place` in the slot as well.
+    /// Whether the page at `head` is the first one of a block, and lies before `place` in the slot
+    /// as well.
     fn is_head_of(&self, head: usize, place: &MigratedRange) -> bool {
         let is_beside = |hint: &Hint| hint.slot == place.slot && hint.anchor == place.anchor();
         self.heads.contains(&head) && self.hint(head).is_some_and(is_beside)
@@ -453,8 +460,8 @@ impl MigratedBuffers {
         if process.has_pinned {
             return Err(SkipReason::Pinned);
         }
-        // Another thread, or the kernel on behalf of an asynchronous read, may write to the rest of a page that the buffer
-        // only touches.
+        // Another thread, or the kernel on behalf of an asynchronous read, may write to the rest of
+        // a page that the buffer only touches.
         let alone = process.is_single && !self.files.has_async_reads(&self.maps)?;
         let mut pages = if alone {
             self.enclosing(address, len)
@@ -505,10 +512,12 @@ impl MigratedBuffers {
         let apart: Vec<Range<usize>> = self.heads.iter().map(|&at| at..at + page).collect();
         let blocked = plan.is_single.then(SignalsBlocked::new);
         let result = moving.iter().cloned().try_for_each(|run| {
-            // SAFETY: 1. `plan` has found the pages to be readable data, of a buffer in use by us, or around one; Rust code
-            // reaches them by raw addresses only, and their contents stay; 2. by MPI's rules nobody writes to a buffer
-            // in use, and beyond one we move pages only if there is no other thread, with signals blocked, and no
-            // transfer by a peer in progress (`lent`, and pins); 3. `plan` has looked for other mappings of the same part.
+            // SAFETY: 1. `plan` has found the pages to be readable data, of a buffer in use by us,
+            // or around one; Rust code reaches them by raw addresses only, and their contents stay;
+            // 2. by MPI's rules nobody writes to a buffer in use, and beyond one we move pages only
+            // if there is no other thread, with signals blocked, and no transfer by a peer in
+            // progress (`lent`, and pins); 3. `plan` has looked for other mappings of the same
+            // part.
             unsafe { migration::move_pages(run, backing, plan.node, &apart) }
         });
         drop(blocked);
@@ -525,8 +534,8 @@ impl MigratedBuffers {
         result
     }
 
-    /// Where pages shall go, and which of them must be moved for that. `pages` grows by the areas of other slots that it
-    /// meets: buffers there shall still lie in one slot each.
+    /// Where pages shall go, and which of them must be moved for that. `pages` grows by the areas
+    /// of other slots that it meets: buffers there shall still lie in one slot each.
     fn plan(
         &mut self,
         pages: &mut Range<usize>,
@@ -586,7 +595,8 @@ impl MigratedBuffers {
         let donors: Vec<&MigratedRange> = met(pages)
             .filter(|place| place.anchor() != target.anchor)
             .collect();
-        // With threads a block's first page stays where it is: what is before the buffer may be another's.
+        // With threads a block's first page stays where it is: what is before the buffer may be
+        // another's.
         let heads = donors.iter().filter_map(|donor| {
             let head = donor.addresses.start.checked_sub(self.page)?;
             let is_head = |place: &&MigratedRange| place.addresses.start == head;
@@ -646,7 +656,8 @@ impl MigratedBuffers {
         }
     }
 
-    /// Whether a slot has room for `pages` at their place, and nothing else of the process lies there.
+    /// Whether a slot has room for `pages` at their place, and nothing else of the process lies
+    /// there.
     fn can_hold(
         &self,
         slot: u32,

@@ -1,5 +1,5 @@
-//! Other ranks' slots, mapped here. The same part of the file is the same memory, whatever buffer lies in it: so a mapping is
-//! good for every buffer that its owner ever puts there, and is kept.
+//! Other ranks' slots, mapped here. The same part of the file is the same memory, whatever buffer
+//! lies in it: so a mapping is good for every buffer that its owner ever puts there, and is kept.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,10 +11,12 @@ use crate::direct::{Exposure, Window};
 use crate::memory::Block;
 use mica_node::segment::{JobSegment, SLOT_SPAN, SLOTS};
 
-/// Mappings reach so far around what is asked for (addresses cost nothing), that neighbours find it mapped, too.
+/// Mappings reach so far around what is asked for (addresses cost nothing), that neighbours find it
+/// mapped, too.
 const GRAIN: u64 = 64 << 20;
 
-/// Mappings kept; beyond, all are forgotten and made anew as they are needed. The kernel's limit is 65,530 for all of a process.
+/// Mappings kept; beyond, all are forgotten and made anew as they are needed. The kernel's limit is
+/// 65,530 for all of a process.
 const KEPT: usize = 4096;
 
 /// A part of a slot, mapped.
@@ -34,7 +36,8 @@ struct Unmap {
 impl Drop for Unmap {
     fn drop(&mut self) {
         let at = ptr::with_exposed_provenance_mut(self.addresses.start);
-        // SAFETY: mapped by `map` with this length; every window and region on it holds the mapping.
+        // SAFETY: mapped by `map` with this length; every window and region on it holds the
+        // mapping.
         unsafe { libc::munmap(at, self.addresses.len()) };
     }
 }
@@ -122,15 +125,15 @@ fn map(
     let unmap = Unmap {
         addresses: addresses.clone(),
     };
-    // The owner has given these pages memory: this only enters them in our tables, and fails where a limit is in force.
-    // SAFETY: sysconf has no obligations.
+    // The owner has given these pages memory: this only enters them in our tables, and fails where
+    // a limit is in force. SAFETY: sysconf has no obligations.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
     let first = wanted.start / page * page;
     let last = wanted.end.next_multiple_of(page);
     let from = base.wrapping_byte_add((first - offsets.start) as usize);
     // SAFETY: a part of the mapping just made.
     let result = unsafe { libc::madvise(from, (last - first) as usize, libc::MADV_POPULATE_WRITE) };
-    // SAFETY: 1. mapped so until `unmap` is dropped, and at an address of the kernel's choice; 2. what a window reaches of it is a
-    // buffer that the peer has exposed: the window's contract.
+    // SAFETY: 1. mapped so until `unmap` is dropped, and at an address of the kernel's choice; 2.
+    // what a window reaches of it is a buffer that the peer has exposed: the window's contract.
     (result == 0).then(|| unsafe { Block::mapped(addresses, unmap) })
 }

@@ -1,5 +1,6 @@
-//! System calls by their instruction, not through the C library: the library's own calls of `madvise` and `mremap` must not go
-//! through the [hooks](super::hooks), which take a lock that the caller may hold.
+//! System calls by their instruction, not through the C library: the library's own calls of
+//! `madvise` and `mremap` must not go through the [hooks](super::hooks), which take a lock that the
+//! caller may hold.
 
 use std::ptr;
 
@@ -11,7 +12,8 @@ pub(super) unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize 
     let [a, b, c, d, e, f] = arguments;
     let result: isize;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the kernel keeps all registers but those named; what it does to memory is the caller's obligation.
+    // SAFETY: the kernel keeps all registers but those named; what it does to memory is the
+    // caller's obligation.
     unsafe {
         std::arch::asm!("syscall", inlateout("rax") number as isize => result, in("rdi") a, in("rsi") b,
             in("rdx") c, in("r10") d, in("r8") e, in("r9") f,

@@ -1,17 +1,22 @@
-//! The thread that gives memory back soon after the program has freed it, whatever the program does then.
+//! The thread that gives memory back soon after the program has freed it, whatever the program does
+//! then.
 //!
-//! `free` unmaps a block without telling anybody. So, from the first migration on, a thread of the library asks the kernel now and
-//! then whether what was migrated is still mapped (0.35 us an area), and has a census made if not. It has no arrivals to wait
-//! for, takes no time from messages but for the registry's lock, and touches no memory of the program.
+//! `free` unmaps a block without telling anybody. So, from the first migration on, a thread of the
+//! library asks the kernel now and then whether what was migrated is still mapped (0.35 us an
+//! area), and has a census made if not. It has no arrivals to wait for, takes no time from messages
+//! but for the registry's lock, and touches no memory of the program.
 //!
-//! How often it looks bounds what may linger: while at most [`BOUND`] is migrated, less and less often, down to twice a second;
-//! above that, every 20 ms, in which a program can hardly fill more than that much new memory.
+//! How often it looks bounds what may linger: while at most [`BOUND`] is migrated, less and less
+//! often, down to twice a second; above that, every 20 ms, in which a program can hardly fill more
+//! than that much new memory.
 //!
-//! It counts as a thread that does not touch the program's memory: so it uses memory of malloc, which may share a page with a buffer that is
-//! being migrated, under the registry's lock only, and waits on a word of the library's static data.
+//! It counts as a thread that does not touch the program's memory: so it uses memory of malloc,
+//! which may share a page with a buffer that is being migrated, under the registry's lock only, and
+//! waits on a word of the library's static data.
 //!
-//! A child of `fork` has no such thread, and no migrated memory. The thread holds nothing that `exit` would have to wait for, ends when no
-//! thread of the program is left (`pthread_exit` by all), and the library is never unloaded (`-z nodelete`).
+//! A child of `fork` has no such thread, and no migrated memory. The thread holds nothing that
+//! `exit` would have to wait for, ends when no thread of the program is left (`pthread_exit` by
+//! all), and the library is never unloaded (`-z nodelete`).
 
 use std::fs::File;
 use std::io::Read;
@@ -37,7 +42,8 @@ const LONG: Duration = Duration::from_millis(500);
 /// While nothing is migrated: only for the end of the process.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// The stack: it only calls the kernel. Thread-local data of all loaded objects comes out of it, too.
+/// The stack: it only calls the kernel. Thread-local data of all loaded objects comes out of it,
+/// too.
 const STACK: usize = 256 << 10;
 
 /// Held while the thread is being started.
@@ -74,8 +80,8 @@ pub(super) fn start() -> Result<(), SkipReason> {
     });
     drop(blocked);
     spawned.map_err(|_| SkipReason::NoHelper)?;
-    // Until it counts as a helper, and has done what a thread does at its start: a process with one thread of its own is treated as
-    // such from the first migration on.
+    // Until it counts as a helper, and has done what a thread does at its start: a process with one
+    // thread of its own is treated as such from the first migration on.
     while !is_running() {
         thread::yield_now();
     }
@@ -114,14 +120,16 @@ fn look_after() {
     }
 }
 
-/// Whether all threads of the program have ended. The process ends with its last thread, which must not be this one.
+/// Whether all threads of the program have ended. The process ends with its last thread, which must
+/// not be this one.
 fn is_left_alone() -> bool {
     let mut text = [0u8; 1024];
     let read = File::open("/proc/self/stat").and_then(|mut stat| stat.read(&mut text));
     let Ok(stat) = read.map(|len| str::from_utf8(&text[..len]).unwrap_or_default()) else {
         return false;
     };
-    // After the name, which may have anything in it: the first thread's state, and 17 fields on the number of threads.
+    // After the name, which may have anything in it: the first thread's state, and 17 fields on the
+    // number of threads.
     let mut fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
     let has_ended = fields.next() == Some("Z");
     let threads = fields.nth(16).and_then(|count| count.parse().ok());
@@ -141,7 +149,8 @@ fn look() -> Seen {
     let mut seen = Seen { bytes: 0, moves: 0 };
     for owner in &mut owners.list {
         if owner.has_migrated_any() && owner.has_lost_some() {
-            // The program's threads may change what is mapped meanwhile. Where that keeps the census from ending, the next time.
+            // The program's threads may change what is mapped meanwhile. Where that keeps the
+            // census from ending, the next time.
             let _ = owner.sweep(false);
         }
         seen.bytes += if owner.is_off { 0 } else { owner.bytes() };

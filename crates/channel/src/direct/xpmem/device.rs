@@ -1,17 +1,19 @@
-//! The kernel module's interface: numbers and structures of its ioctls, as XPMEM publishes them (HPC XPMEM project,
-//! `include/xpmem.h` and libxpmem; the same since SGI's first version).
+//! The kernel module's interface: numbers and structures of its ioctls, as XPMEM publishes them
+//! (HPC XPMEM project, `include/xpmem.h` and libxpmem; the same since SGI's first version).
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 
-/// What the module does. A trait, so that the code around it is tested where the module cannot be loaded.
+/// What the module does. A trait, so that the code around it is tested where the module cannot be
+/// loaded.
 ///
 /// # Safety
-/// What [`attach`](Device::attach) returns is mapped, readable and writable for the length asked for until
-/// [`detach`](Device::detach), and part of no object that Rust knows.
+/// What [`attach`](Device::attach) returns is mapped, readable and writable for the length asked
+/// for until [`detach`](Device::detach), and part of no object that Rust knows.
 pub unsafe trait Device: std::fmt::Debug + Send + Sync {
-    /// Makes a segment of this process's whole address space; returns its number, which other processes may use.
+    /// Makes a segment of this process's whole address space; returns its number, which other
+    /// processes may use.
     ///
     /// # Errors
     /// The module's.
@@ -26,14 +28,16 @@ pub unsafe trait Device: std::fmt::Debug + Send + Sync {
     /// Gives a permit back.
     fn release(&self, permit: i64);
 
-    /// Maps `bytes` bytes at `address` of the other process here; both multiples of a page. Nothing need be mapped there:
-    /// pages are looked for when they are touched, and a touch where there are none is a SIGBUS.
+    /// Maps `bytes` bytes at `address` of the other process here; both multiples of a page. Nothing
+    /// need be mapped there: pages are looked for when they are touched, and a touch where there
+    /// are none is a SIGBUS.
     ///
     /// # Errors
     /// The module's.
     fn attach(&self, permit: i64, address: u64, bytes: usize) -> io::Result<usize>;
 
-    /// Unmaps what [`attach`](Device::attach) returned. (`munmap` would have the module kill the process.)
+    /// Unmaps what [`attach`](Device::attach) returned. (`munmap` would have the module kill the
+    /// process.)
     fn detach(&self, address: usize);
 }
 
@@ -56,7 +60,8 @@ const DETACH: u64 = number(6);
 
 /// XPMEM_RDWR
 const READ_WRITE: i32 = 2;
-/// XPMEM_PERMIT_MODE: the permit value is a file mode, checked as for a file of the segment's owner.
+/// XPMEM_PERMIT_MODE: the permit value is a file mode, checked as for a file of the segment's
+/// owner.
 const BY_MODE: i32 = 1;
 /// XPMEM_MAXADDR_SIZE, from address 0: all there is.
 const ALL: usize = usize::MAX;
@@ -110,7 +115,8 @@ impl Module {
     }
 
     fn call<T>(&self, command: u64, argument: &mut T) -> io::Result<()> {
-        // SAFETY: each command reads and writes the structure that it is given here, which is exclusive.
+        // SAFETY: each command reads and writes the structure that it is given here, which is
+        // exclusive.
         let result = unsafe {
             libc::ioctl(
                 self.file.as_raw_fd(),
@@ -125,7 +131,8 @@ impl Module {
     }
 }
 
-// SAFETY: the module maps shared pages for reading and writing at an address of the kernel's choice.
+// SAFETY: the module maps shared pages for reading and writing at an address of the kernel's
+// choice.
 unsafe impl Device for Module {
     fn make(&self) -> io::Result<i64> {
         let mut call = MakeCall {

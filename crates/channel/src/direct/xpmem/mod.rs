@@ -1,11 +1,12 @@
 //! The back end XPMEM: the kernel module of that name maps one process's pages in another.
 //!
-//! Each rank makes one segment of its whole address space and publishes its number in its block. Peers get a permit
-//! for it once, and attach parts as messages name them. An attachment is by address: the module follows the owner's page tables
-//! (an mmu notifier empties the attachment where the owner unmaps or moves pages, and the next touch looks them up anew), so
-//! an attachment stays good for whatever the owner has there, and is kept. A touch where the owner has nothing is a SIGBUS; a
-//! message's buffer is there by MPI's rules, and nothing else is touched. This is what Open MPI and MPICH rely on when they keep
-//! attachments without watching the owner's `munmap`.
+//! Each rank makes one segment of its whole address space and publishes its number in its block.
+//! Peers get a permit for it once, and attach parts as messages name them. An attachment is by
+//! address: the module follows the owner's page tables (an mmu notifier empties the attachment
+//! where the owner unmaps or moves pages, and the next touch looks them up anew), so an attachment
+//! stays good for whatever the owner has there, and is kept. A touch where the owner has nothing is
+//! a SIGBUS; a message's buffer is there by MPI's rules, and nothing else is touched. This is what
+//! Open MPI and MPICH rely on when they keep attachments without watching the owner's `munmap`.
 
 mod device;
 
@@ -150,8 +151,8 @@ impl XpmemPeer {
             permit: Arc::clone(&self.permit),
             base,
         };
-        // SAFETY: 1. the device's promise; 2. what a window reaches of it is a buffer that the peer has exposed: the window's
-        // contract.
+        // SAFETY: 1. the device's promise; 2. what a window reaches of it is a buffer that the peer
+        // has exposed: the window's contract.
         let mapping = unsafe { Block::mapped(base..base + (end - start), detach) };
         let attachment = Attachment {
             remote: start..end,

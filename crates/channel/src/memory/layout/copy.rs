@@ -1,8 +1,10 @@
-//! Packing and unpacking: the loops that move bytes between a layout in memory and their packed order.
+//! Packing and unpacking: the loops that move bytes between a layout in memory and their packed
+//! order.
 //!
-//! One set of loops serves both directions: `PACK` copies from memory to the packed bytes, `!PACK` back. Whole nodes take
-//! [`full`] and [`repeat`], whose innermost loops work on blocks of a constant length; a range within a node is
-//! found by arithmetic ([`range`]) and split into a partial head, whole nodes, and a partial tail.
+//! One set of loops serves both directions: `PACK` copies from memory to the packed bytes, `!PACK`
+//! back. Whole nodes take [`full`] and [`repeat`], whose innermost loops work on blocks of a
+//! constant length; a range within a node is found by arithmetic ([`range`]) and split into a
+//! partial head, whole nodes, and a partial tail.
 
 use super::super::region::copy_small;
 use super::TypeLayout;
@@ -11,9 +13,11 @@ use super::node::{LayoutNode, LayoutNodeKind, part_at};
 /// Moves `n` packed bytes, from `position` on, of `count` elements at `memory`.
 ///
 /// # Safety
-/// 1. `position + n` is at most the packed length of `count` elements, and their displacements do not overflow;
+/// 1. `position + n` is at most the packed length of `count` elements, and their displacements do
+///    not overflow;
 /// 2. the bytes of memory that this covers are readable (`PACK`) or writable (otherwise);
-/// 3. `packed` is writable (`PACK`) or readable (otherwise) for `n` bytes, which do not overlap those.
+/// 3. `packed` is writable (`PACK`) or readable (otherwise) for `n` bytes, which do not overlap
+///    those.
 pub(in super::super) unsafe fn elements<const PACK: bool>(
     layout: &TypeLayout,
     count: usize,
@@ -41,10 +45,10 @@ pub(in super::super) unsafe fn elements<const PACK: bool>(
     }
 }
 
-// Common obligations of the functions below, for the bytes each of them covers:
-// (M) memory is readable or writable as `PACK` asks; (P) so is `packed`; (D) the two are disjoint.
-// Pointers into memory step with wrapping arithmetic because a layout may start before its origin and a loop's last
-// step leaves the buffer.
+// Common obligations of the functions below, for the bytes each of them covers: (M) memory is
+// readable or writable as `PACK` asks; (P) so is `packed`; (D) the two are disjoint. Pointers into
+// memory step with wrapping arithmetic because a layout may start before its origin and a loop's
+// last step leaves the buffer.
 
 /// One block.
 ///
@@ -82,7 +86,8 @@ unsafe fn fixed<const PACK: bool, const N: usize>(memory: *mut u8, packed: *mut 
 /// # Safety
 /// M, P, D for the node at `memory` and its size.
 unsafe fn full<const PACK: bool>(node: &LayoutNode, memory: *mut u8, packed: *mut u8) {
-    // SAFETY: each arm covers bytes of the node, at the displacements and positions that its kind defines.
+    // SAFETY: each arm covers bytes of the node, at the displacements and positions that its kind
+    // defines.
     unsafe {
         match &node.kind {
             LayoutNodeKind::Block => block::<PACK>(memory, packed, node.size as usize),
@@ -125,7 +130,8 @@ unsafe fn repeat<const PACK: bool>(
     memory: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: a loop of loops of blocks, or of blocks, is what `nest` covers; otherwise node after node.
+    // SAFETY: a loop of loops of blocks, or of blocks, is what `nest` covers; otherwise node after
+    // node.
     unsafe {
         match &node.kind {
             LayoutNodeKind::Block => {
@@ -174,7 +180,8 @@ unsafe fn nest<const PACK: bool>(
     memory: *mut u8,
     packed: *mut u8,
 ) {
-    // SAFETY: M, P, D; the constant equals `len` in each arm, and the closure gets a block's two addresses.
+    // SAFETY: M, P, D; the constant equals `len` in each arm, and the closure gets a block's two
+    // addresses.
     unsafe {
         by_length!(len,
             N => nest_by(outer, inner, N, memory, packed, |memory, packed| fixed::<PACK, N>(memory, packed)),
@@ -311,7 +318,8 @@ unsafe fn repeat_range<const PACK: bool>(
     let (head, first, whole, tail) = split(node.size, start, n);
     let mut memory = memory.wrapping_offset(((start / node.size) as i64 * stride) as isize);
     let mut packed = packed;
-    // SAFETY: head, whole nodes and tail follow one another in the loop from `start` on; obligations 1 and 2.
+    // SAFETY: head, whole nodes and tail follow one another in the loop from `start` on;
+    // obligations 1 and 2.
     unsafe {
         if head > 0 {
             range::<PACK>(node, memory, first, packed, head);
@@ -329,15 +337,16 @@ unsafe fn repeat_range<const PACK: bool>(
     }
 }
 
-/// Splits `n` bytes from `start` on, in pieces of `size`: (bytes of the first piece if it is not taken whole, where in
-/// it they start, number of whole pieces, bytes of the last).
+/// Splits `n` bytes from `start` on, in pieces of `size`: (bytes of the first piece if it is not
+/// taken whole, where in it they start, number of whole pieces, bytes of the last).
 fn split(size: u64, start: u64, n: u64) -> (u64, u64, u64, u64) {
     let first = start % size;
     let head = if first == 0 { 0 } else { n.min(size - first) };
     (head, first, (n - head) / size, (n - head) % size)
 }
 
-/// Calls `part(index, start within it, bytes before it, bytes)` for each part that `n` bytes from `start` on meet.
+/// Calls `part(index, start within it, bytes before it, bytes)` for each part that `n` bytes from
+/// `start` on meet.
 fn parts_range(starts: &[u64], start: u64, n: u64, mut part: impl FnMut(usize, u64, u64, u64)) {
     let (mut index, mut within) = part_at(starts, start);
     let mut done = 0;

@@ -1,10 +1,11 @@
 //! A datatype compiled to loops over blocks of bytes (MPI 5.0, chapter 5).
 //!
-//! A [`TypeLayout`] is what remains of a datatype once the kinds of its entries no longer matter: where its bytes lie
-//! relative to a buffer's address, in the order in which they travel, and its bounds. Construction normalises: blocks
-//! that touch are one block, a vector without gaps is a block, evenly spaced parts are a loop, nested loops that
-//! step alike are one. So the innermost copy loop is as long and as regular as the datatype allows, and a
-//! position in the packed bytes is found by division and binary search, never by walking.
+//! A [`TypeLayout`] is what remains of a datatype once the kinds of its entries no longer matter:
+//! where its bytes lie relative to a buffer's address, in the order in which they travel, and its
+//! bounds. Construction normalises: blocks that touch are one block, a vector without gaps is a
+//! block, evenly spaced parts are a loop, nested loops that step alike are one. So the innermost
+//! copy loop is as long and as regular as the datatype allows, and a position in the packed bytes
+//! is found by division and binary search, never by walking.
 
 pub(super) mod copy;
 mod node;
@@ -17,7 +18,8 @@ pub struct TypeLayout {
     root: PlacedNode,
     lb: i64,
     ub: i64,
-    /// Whether the bounds come from [`resized`](Self::resized), here or in a part: such bounds win over computed ones.
+    /// Whether the bounds come from [`resized`](Self::resized), here or in a part: such bounds win
+    /// over computed ones.
     marked: bool,
     /// Alignment of the most demanding entry.
     align: u64,
@@ -117,13 +119,14 @@ impl TypeLayout {
         TypeLayout::bounded(root, bounds, self.align)
     }
 
-    /// Blocks of elements, each given as (number of elements, displacement in bytes) (`MPI_Type_create_hindexed`).
+    /// Blocks of elements, each given as (number of elements, displacement in bytes)
+    /// (`MPI_Type_create_hindexed`).
     pub fn hindexed(&self, blocks: impl IntoIterator<Item = (u64, i64)>) -> Result<TypeLayout> {
         TypeLayout::structure(blocks.into_iter().map(|(length, at)| (length, at, self)))
     }
 
-    /// Blocks of different layouts, each given as (number of elements, displacement in bytes, layout)
-    /// (`MPI_Type_create_struct`).
+    /// Blocks of different layouts, each given as (number of elements, displacement in bytes,
+    /// layout) (`MPI_Type_create_struct`).
     pub fn structure<'a>(
         fields: impl IntoIterator<Item = (u64, i64, &'a TypeLayout)>,
     ) -> Result<TypeLayout> {
@@ -135,7 +138,8 @@ impl TypeLayout {
             if length == 0 || layout.is_void() {
                 continue;
             }
-            // Like blocks share one node: that saves memory, and lets the sequence see that they are alike.
+            // Like blocks share one node: that saves memory, and lets the sequence see that they
+            // are alike.
             let block = match last.take() {
                 Some((n, same, block)) if n == length && std::ptr::eq(same, layout) => block,
                 _ => layout.root.repeat(length, layout.extent())?,
@@ -167,13 +171,14 @@ impl TypeLayout {
         })
     }
 
-    /// A layout with the bounds that its parts were given; without such, from the first byte to where the last part ends,
-    /// the extent rounded up to the alignment.
+    /// A layout with the bounds that its parts were given; without such, from the first byte to
+    /// where the last part ends, the extent rounded up to the alignment.
     ///
-    /// The rounding is the epsilon of MPI 5.0, 5.1.6. The standard takes it from the bytes alone; here a part ends at its own
-    /// upper bound, its own epsilon included. The two differ only where parts lie at displacements that do not fit their
-    /// alignment: then by the standard's formula a datatype can be shorter than its parts laid end to end, which MPICH, Intel
-    /// MPI and Open MPI avoid, and programs that compute sizes from the parts' extents rely on.
+    /// The rounding is the epsilon of MPI 5.0, 5.1.6. The standard takes it from the bytes alone;
+    /// here a part ends at its own upper bound, its own epsilon included. The two differ only where
+    /// parts lie at displacements that do not fit their alignment: then by the standard's formula a
+    /// datatype can be shorter than its parts laid end to end, which MPICH, Intel MPI and Open MPI
+    /// avoid, and programs that compute sizes from the parts' extents rely on.
     fn bounded(root: PlacedNode, bounds: Bounds, align: u64) -> Result<TypeLayout> {
         const ERROR: TypeLayoutError = TypeLayoutError::overflow("extent");
         let (lb, ub) = match bounds.given {
@@ -276,8 +281,8 @@ impl TypeLayout {
         block.then_some(self.root.offset)
     }
 
-    /// Displacement of the byte at `position` in a message of such elements, and how many bytes follow it
-    /// without a gap, at least.
+    /// Displacement of the byte at `position` in a message of such elements, and how many bytes
+    /// follow it without a gap, at least.
     pub(super) fn seek(&self, position: u64) -> (i64, u64) {
         let size = self.size();
         let element = position / size;
@@ -349,7 +354,8 @@ mod tests {
         // 2 x 25 + 16 = 66 bytes, rounded up to the alignment.
         let inner = int.hvector(3, 4, 25).unwrap();
         assert_eq!((inner.extent(), inner.true_ub()), (68, 66));
-        // The second block begins at 273, which no alignment fits, and its three parts end at 273 + 204 = 477.
+        // The second block begins at 273, which no alignment fits, and its three parts end at 273 +
+        // 204 = 477.
         let outer = inner.hvector(2, 3, 4 * 68 + 1).unwrap();
         assert_eq!((outer.extent(), outer.true_ub()), (480, 273 + 2 * 68 + 66));
         let indexed = inner.hindexed([(3, 0), (3, 273)]).unwrap();

@@ -36,7 +36,8 @@ pub(super) enum LayoutNodeKind {
     },
     /// Blocks of one length.
     Scatter { len: u64, offsets: Box<[i64]> },
-    /// Blocks of different lengths; `starts` are their packed positions, and the whole length at the end.
+    /// Blocks of different lengths; `starts` are their packed positions, and the whole length at
+    /// the end.
     Blocks {
         starts: Box<[u64]>,
         offsets: Box<[i64]>,
@@ -204,7 +205,8 @@ impl Sequence {
         if part.size() == 0 {
             return Ok(());
         }
-        // Sums of a base and a piece's offset lie between the part's bounds, which are representable.
+        // Sums of a base and a piece's offset lie between the part's bounds, which are
+        // representable.
         let base = part.offset;
         match &part.node.kind {
             LayoutNodeKind::Block => self.block(base, part.node.size),
@@ -331,7 +333,8 @@ pub(super) fn part_at(starts: &[u64], position: u64) -> (usize, u64) {
 }
 
 impl LayoutNode {
-    /// Displacement of the byte at `position`, less than `size`, and the number of bytes that follow without a gap.
+    /// Displacement of the byte at `position`, less than `size`, and the number of bytes that
+    /// follow without a gap.
     pub fn seek(&self, position: u64) -> (i64, u64) {
         match &self.kind {
             LayoutNodeKind::Block => (position as i64, self.size - position),

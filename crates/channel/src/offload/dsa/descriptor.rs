@@ -1,5 +1,6 @@
-//! The formats that the device reads and writes: the 64-byte descriptor and the 32-byte completion record (Intel Data
-//! Streaming Accelerator Architecture Specification, chapters 8.1 to 8.3; `linux/idxd.h`).
+//! The formats that the device reads and writes: the 64-byte descriptor and the 32-byte completion
+//! record (Intel Data Streaming Accelerator Architecture Specification, chapters 8.1 to 8.3;
+//! `linux/idxd.h`).
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -10,12 +11,13 @@ const COMPLETION_ADDRESS_VALID: u32 = 1 << 2;
 /// Write the completion record on success, too.
 const REQUEST_COMPLETION: u32 = 1 << 3;
 
-/// A request to the device: copy `size` bytes. Addresses are this process's: the kernel enables user queues only with
-/// shared virtual memory, and the queue (dedicated) or the submitting instruction (shared) carries the number of our
-/// address space (PASID).
+/// A request to the device: copy `size` bytes. Addresses are this process's: the kernel enables
+/// user queues only with shared virtual memory, and the queue (dedicated) or the submitting
+/// instruction (shared) carries the number of our address space (PASID).
 ///
-/// "Block on fault" stays off: a missing page then ends the operation early, and the CPU goes on, instead of holding up a
-/// device that others share. "Cache control" stays off, too: the bytes do not displace what the program computes with (5.2).
+/// "Block on fault" stays off: a missing page then ends the operation early, and the CPU goes on,
+/// instead of holding up a device that others share. "Cache control" stays off, too: the bytes do
+/// not displace what the program computes with (5.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub(in crate::offload) struct Descriptor {
@@ -54,7 +56,8 @@ impl Descriptor {
     }
 }
 
-/// What the device writes when it is through: the status last, once all else and the data are visible.
+/// What the device writes when it is through: the status last, once all else and the data are
+/// visible.
 #[derive(Debug, Default)]
 #[repr(C, align(32))]
 pub(super) struct Record {
@@ -98,7 +101,8 @@ impl Record {
         Some(match status & STATUS_MASK {
             0 => return None,
             SUCCESS => DsaCompletion::Done,
-            // What is copied lies at the end then. Our buffers do not overlap, so copying all again does no harm.
+            // What is copied lies at the end then. Our buffers do not overlap, so copying all again
+            // does no harm.
             PAGE_FAULT if backwards || bytes > size => DsaCompletion::Fault { bytes: 0 },
             PAGE_FAULT => DsaCompletion::Fault { bytes },
             _ => DsaCompletion::Error { status },
@@ -123,7 +127,8 @@ mod tests {
     #[test]
     fn the_formats_are_those_of_the_specification() {
         let d = Descriptor::memmove(0x1111, 0x2222, 4096, 0x4440);
-        // SAFETY: the descriptor has 64 initialised bytes: no padding, as the constant assertion and the fields' sum tell.
+        // SAFETY: the descriptor has 64 initialised bytes: no padding, as the constant assertion
+        // and the fields' sum tell.
         let bytes: [u8; 64] = unsafe { std::mem::transmute(d) };
         let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
         assert_eq!(word(0), 0x0300_000c << 32, "opcode and flags, no PASID");

@@ -1,8 +1,10 @@
-//! Keeps a device busy with chunks of jobs, and brings every chunk to its end whatever the device does.
+//! Keeps a device busy with chunks of jobs, and brings every chunk to its end whatever the device
+//! does.
 //!
-//! A slot holds a claimed chunk. It goes through the device stretch by stretch (a stretch is contiguous on both sides, and no
-//! longer than one descriptor may be), one descriptor at a time; several slots keep several descriptors in flight, and they may
-//! end in any order. What the device does not do, the CPU does:
+//! A slot holds a claimed chunk. It goes through the device stretch by stretch (a stretch is
+//! contiguous on both sides, and no longer than one descriptor may be), one descriptor at a time;
+//! several slots keep several descriptors in flight, and they may end in any order. What the device
+//! does not do, the CPU does:
 //!
 //! | what happens | what follows |
 //! |---|---|
@@ -13,7 +15,8 @@
 //! | an error | the CPU copies the stretch again; after some errors in a row the device is given up |
 //! | no completion, and the queue is out of service | the CPU copies the stretch again; the device is given up |
 //!
-//! Copying a stretch again is right since source and destination do not overlap and nobody changes the source.
+//! Copying a stretch again is right since source and destination do not overlap and nobody changes
+//! the source.
 
 use super::descriptor::{Descriptor, DsaCompletion, Record};
 use super::presence::{PageAccess, Presence};
@@ -21,23 +24,26 @@ use super::{Portal, Submission};
 use crate::offload::job::{CHUNK, Chunk, OffloadJob};
 use std::sync::Arc;
 
-/// Descriptors in flight: with chunks of 128 KiB, 4 MiB are under way without another look of the rank.
+/// Descriptors in flight: with chunks of 128 KiB, 4 MiB are under way without another look of the
+/// rank.
 const SLOTS: usize = 32;
 
-/// Stretches below this are the CPU's, until the break-even length is measured. Published measurements of the device put it
-/// between 4 and 16 KiB.
+/// Stretches below this are the CPU's, until the break-even length is measured. Published
+/// measurements of the device put it between 4 and 16 KiB.
 const SHORTEST: usize = 16 << 10;
 
 /// Faults in one chunk after which the CPU takes over.
 const FAULTS: u32 = 8;
 
-/// Times that the queue may have no room for a stretch before the CPU takes over the chunk: others keep it busy.
+/// Times that the queue may have no room for a stretch before the CPU takes over the chunk: others
+/// keep it busy.
 const REFUSALS: u32 = 1024;
 
 /// Errors in a row after which the device is given up.
 const ERRORS: u32 = 4;
 
-/// Looks without any completion between two questions whether the queue is still in service: some milliseconds.
+/// Looks without any completion between two questions whether the queue is still in service: some
+/// milliseconds.
 const POLLS_PER_QUERY: u32 = 1 << 16;
 
 /// What a device has done, and what it has not.
@@ -123,8 +129,9 @@ impl Feeder {
             .all(|slot| matches!(slot, FeederSlot::Free))
     }
 
-    /// Takes what the device has completed, and gives it what it has room for: first what is on its way, then chunks of `job`.
-    /// True if anything moved. The CPU copies at most some chunks in one call.
+    /// Takes what the device has completed, and gives it what it has room for: first what is on its
+    /// way, then chunks of `job`. True if anything moved. The CPU copies at most some chunks in one
+    /// call.
     pub(super) fn advance(&mut self, job: Option<&Arc<OffloadJob>>) -> bool {
         let mut moved = false;
         for at in 0..self.slots.len() {
@@ -234,8 +241,9 @@ impl Feeder {
         self.report.given_up |= self.errors_in_row >= ERRORS;
     }
 
-    /// Copies to the end of the page at which the device stopped, of `left` bytes of its stretch: on the source's or the
-    /// destination's side, whichever ends last, so that both pages are present then.
+    /// Copies to the end of the page at which the device stopped, of `left` bytes of its stretch:
+    /// on the source's or the destination's side, whichever ends last, so that both pages are
+    /// present then.
     fn go_over_page(&mut self, flight: &mut Flight, left: usize) {
         if left == 0 {
             return;
@@ -308,7 +316,8 @@ impl Feeder {
     fn rescue(&mut self) {
         self.report.given_up = true;
         for at in 0..self.slots.len() {
-            // A record may have been written between the last look and the end of the queue: then there is nothing to rescue.
+            // A record may have been written between the last look and the end of the queue: then
+            // there is nothing to rescue.
             self.visit(at);
             match std::mem::replace(&mut self.slots[at], FeederSlot::Free) {
                 FeederSlot::Free => {}

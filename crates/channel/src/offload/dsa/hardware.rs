@@ -1,13 +1,15 @@
-//! A real work queue: its portal mapped into this process, or, where the kernel does not allow that, descriptors written to
-//! the queue's file.
+//! A real work queue: its portal mapped into this process, or, where the kernel does not allow
+//! that, descriptors written to the queue's file.
 //!
-//! A dedicated queue is written by MOVDIR64B, which never says no: what does not fit is lost, so the feeder never has
-//! more descriptors out than the queue has entries. A shared queue is written by ENQCMD, which tells whether the queue took the
-//! descriptor. Devices with the erratum of INTEL-SA-01084 may be mapped by privileged programs only; there the kernel (6.10)
-//! takes descriptors by `write`.
+//! A dedicated queue is written by MOVDIR64B, which never says no: what does not fit is lost, so
+//! the feeder never has more descriptors out than the queue has entries. A shared queue is written
+//! by ENQCMD, which tells whether the queue took the descriptor. Devices with the erratum of
+//! INTEL-SA-01084 may be mapped by privileged programs only; there the kernel (6.10) takes
+//! descriptors by `write`.
 //!
-//! Nothing here could be run on the machine it was written on, which has no DSA: the rules are those of the specification and of
-//! the kernel's idxd driver; all that lies above the portal is tested against a device in software.
+//! Nothing here could be run on the machine it was written on, which has no DSA: the rules are
+//! those of the specification and of the kernel's idxd driver; all that lies above the portal is
+//! tested against a device in software.
 
 use super::descriptor::Descriptor;
 use super::queues::{self, QueueInfo, QueueMode};
@@ -36,7 +38,8 @@ pub(super) struct Hardware {
 #[derive(Debug)]
 struct PortalMapping(NonNull<u8>);
 
-// SAFETY: the portal is a device register: any thread may write to it, and the feeder's lock keeps them apart.
+// SAFETY: the portal is a device register: any thread may write to it, and the feeder's lock keeps
+// them apart.
 unsafe impl Send for PortalMapping {}
 
 impl Drop for PortalMapping {
@@ -50,7 +53,8 @@ impl Hardware {
     /// Opens a queue.
     ///
     /// # Errors
-    /// When this process may not use it, somebody else has it (dedicated), or the processor lacks the instruction.
+    /// When this process may not use it, somebody else has it (dedicated), or the processor lacks
+    /// the instruction.
     pub(super) fn open(queue: &QueueInfo) -> Result<Hardware, NoDevice> {
         let cannot = |call, source| NoDevice::Refused {
             queue: queue.device.clone(),
@@ -62,7 +66,8 @@ impl Hardware {
             .write(true)
             .open(&queue.device)
             .map_err(|e| cannot("open", e))?;
-        // SAFETY: a fresh mapping at an address of the kernel's choice. The child of a fork does not get it.
+        // SAFETY: a fresh mapping at an address of the kernel's choice. The child of a fork does
+        // not get it.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -78,8 +83,8 @@ impl Hardware {
             if error.raw_os_error() != Some(libc::EPERM) {
                 return Err(cannot("mmap", error));
             }
-            // Only a kernel that does not let us map takes descriptors by `write`; an empty one tells whether ours does.
-            // SAFETY: no bytes are written, so none are read.
+            // Only a kernel that does not let us map takes descriptors by `write`; an empty one
+            // tells whether ours does. SAFETY: no bytes are written, so none are read.
             if unsafe { libc::write(file.as_raw_fd(), std::ptr::null(), 0) } < 0 {
                 return Err(cannot("write", io::Error::last_os_error()));
             }
@@ -129,8 +134,8 @@ impl Portal for Hardware {
         let Some(portal) = &self.portal else {
             return self.write(descriptor);
         };
-        // SAFETY: the mapping is the queue's portal, and `open` has checked that the processor has the instruction. The
-        // feeder keeps within a dedicated queue's entries.
+        // SAFETY: the mapping is the queue's portal, and `open` has checked that the processor has
+        // the instruction. The feeder keeps within a dedicated queue's entries.
         let accepted = unsafe {
             match self.mode {
                 QueueMode::Shared => instruction::enqcmd(portal.0.as_ptr(), descriptor),
@@ -182,8 +187,8 @@ mod instruction {
     /// 1. The processor has MOVDIR64B;
     /// 2. `portal` is a mapped portal of a dedicated queue that has room.
     pub(super) unsafe fn movdir64b(portal: *mut u8, descriptor: &Descriptor) {
-        // SAFETY: obligations 1 and 2. The fence makes what the device will read (the cleared record, the source) visible
-        // first: the store that follows is not ordered by itself.
+        // SAFETY: obligations 1 and 2. The fence makes what the device will read (the cleared
+        // record, the source) visible first: the store that follows is not ordered by itself.
         unsafe {
             asm!(
                 "sfence",
@@ -260,7 +265,8 @@ mod tests {
         assert!(error.contains("/nonexistent/wq9.9"), "{error}");
     }
 
-    /// Where the processor has MOVDIR64B, ordinary memory may stand in for a portal: 64 bytes arrive at once.
+    /// Where the processor has MOVDIR64B, ordinary memory may stand in for a portal: 64 bytes
+    /// arrive at once.
     #[test]
     #[cfg(target_arch = "x86_64")]
     fn movdir64b_writes_the_descriptor() {

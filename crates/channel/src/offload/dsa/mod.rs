@@ -1,5 +1,5 @@
-//! `dsa` and `dsa+thread` (SCI and MCI of chai-2009, 5.1): the copy engine of this century's I/OAT, the Intel Data Streaming
-//! Accelerator, through a work queue for user programs.
+//! `dsa` and `dsa+thread` (SCI and MCI of chai-2009, 5.1): the copy engine of this century's I/OAT,
+//! the Intel Data Streaming Accelerator, through a work queue for user programs.
 //!
 //! ```text
 //!   CopyJob --chunks--> Feeder: slots --descriptors--> Portal (Hardware, or a device in software for tests)
@@ -7,9 +7,10 @@
 //!                          +------ completion records <---+
 //! ```
 //!
-//! The device works on this process's own addresses (shared virtual memory; the kernel enables user queues only with it). It
-//! reaches a peer's memory only through a window mapped here: cross memory attach is the CPU's. With `dsa` the rank feeds and
-//! watches the device whenever it looks at a job; with `dsa+thread` the helper does.
+//! The device works on this process's own addresses (shared virtual memory; the kernel enables user
+//! queues only with it). It reaches a peer's memory only through a window mapped here: cross memory
+//! attach is the CPU's. With `dsa` the rank feeds and watches the device whenever it looks at a
+//! job; with `dsa+thread` the helper does.
 
 mod descriptor;
 mod feeder;
@@ -82,7 +83,8 @@ pub(super) enum Submission {
 
 /// The way into a work queue.
 pub(super) trait Portal: Send + std::fmt::Debug {
-    /// Submits a descriptor. Its addresses and its record must stay valid until the record is written.
+    /// Submits a descriptor. Its addresses and its record must stay valid until the record is
+    /// written.
     fn submit(&mut self, descriptor: &Descriptor) -> Submission;
 
     /// Entries of the queue: descriptors that may be out at once.
@@ -91,8 +93,8 @@ pub(super) trait Portal: Send + std::fmt::Debug {
     /// Longest transfer of one descriptor, in bytes.
     fn max_transfer(&self) -> usize;
 
-    /// Whether the queue is in service. The driver drains a queue before it is disabled, so that one which is not touches no
-    /// memory any more.
+    /// Whether the queue is in service. The driver drains a queue before it is disabled, so that
+    /// one which is not touches no memory any more.
     fn is_enabled(&self) -> bool;
 }
 
@@ -147,8 +149,8 @@ impl Holder {
         }
     }
 
-    /// The device. A child has none of its parent's: the portal is not mapped there, and the queue works on the parent's
-    /// memory. It opens its own, or does without.
+    /// The device. A child has none of its parent's: the portal is not mapped there, and the queue
+    /// works on the parent's memory. It opens its own, or does without.
     fn device(&mut self) -> Option<&Arc<Device>> {
         if self.generation != fork::generation() {
             // Its lock may be held by a thread that is not here.
@@ -203,9 +205,10 @@ impl DsaEngine {
         self.holder.report()
     }
 
-    /// The length in bytes from which on the device copies at least as fast as the CPU, `None` if it never does up to 4 MiB.
-    /// The first call measures for some milliseconds; the device gets no shorter stretches from then on, and later calls
-    /// return the same. To be called while the machine is quiet.
+    /// The length in bytes from which on the device copies at least as fast as the CPU, `None` if
+    /// it never does up to 4 MiB. The first call measures for some milliseconds; the device gets no
+    /// shorter stretches from then on, and later calls return the same. To be called while the
+    /// machine is quiet.
     pub fn measure_break_even(&mut self) -> Option<usize> {
         if self.break_even.is_none() {
             let found = self.break_even_now();
@@ -295,8 +298,8 @@ impl Driver for Device {
     }
 
     fn assist(&self, job: &Arc<OffloadJob>) -> bool {
-        // Where the device has no room the CPU lends a hand. Otherwise there is nothing to do but to look again: nobody
-        // else would, so the caller must not sleep.
+        // Where the device has no room the CPU lends a hand. Otherwise there is nothing to do but
+        // to look again: nobody else would, so the caller must not sleep.
         let moved = self.feeder().advance(Some(job));
         pause_unless(moved || job.copy_chunk());
         true

@@ -1,12 +1,14 @@
 //! Which memory is known to be present: what is left of the pinned-page cache of chai-2009, 5.1.1.
 //!
-//! There the kernel pinned the pages of a buffer before the device could use it, and kept them pinned for the next time.
-//! With shared virtual memory nothing is pinned: the device walks this process's page table. But a page that is not
-//! present ends an operation early, and going on costs more than to have it brought in first. So a range is populated,
-//! by one `madvise`, before its first use, and remembered.
+//! There the kernel pinned the pages of a buffer before the device could use it, and kept them
+//! pinned for the next time. With shared virtual memory nothing is pinned: the device walks this
+//! process's page table. But a page that is not present ends an operation early, and going on costs
+//! more than to have it brought in first. So a range is populated, by one `madvise`, before its
+//! first use, and remembered.
 //!
-//! What is remembered is a hint: pages may go again (swapped out, unmapped, another mapping at the same address). Then the device
-//! reports a fault, the CPU goes on, and the range is forgotten. Nothing but speed depends on it.
+//! What is remembered is a hint: pages may go again (swapped out, unmapped, another mapping at the
+//! same address). Then the device reports a fault, the CPU goes on, and the range is forgotten.
+//! Nothing but speed depends on it.
 
 use std::ops::Range;
 
@@ -22,7 +24,8 @@ pub(super) enum PageAccess {
     Write,
 }
 
-/// The ranges known to be present, most recently used last. A range that may be written may be read.
+/// The ranges known to be present, most recently used last. A range that may be written may be
+/// read.
 #[derive(Debug, Default)]
 pub(super) struct Presence {
     ranges: Vec<(Range<usize>, PageAccess)>,
@@ -73,14 +76,15 @@ impl Presence {
     }
 }
 
-/// Brings pages in. Where the kernel (before 5.14) or the mapping does not allow it, the device will report a fault.
+/// Brings pages in. Where the kernel (before 5.14) or the mapping does not allow it, the device
+/// will report a fault.
 fn populate(pages: &Range<usize>, access: PageAccess) {
     let advice = match access {
         PageAccess::Read => libc::MADV_POPULATE_READ,
         PageAccess::Write => libc::MADV_POPULATE_WRITE,
     };
-    // SAFETY: populating changes no byte: it faults in pages as a read or a write would. The range is that of a job's view, rounded
-    // to pages.
+    // SAFETY: populating changes no byte: it faults in pages as a read or a write would. The range
+    // is that of a job's view, rounded to pages.
     unsafe {
         libc::madvise(
             std::ptr::without_provenance_mut(pages.start),

@@ -1,5 +1,5 @@
-//! Finding the work queues that user programs may use: what `accel-config` has set up, as sysfs tells it
-//! (Documentation/ABI/stable/sysfs-driver-dma-idxd).
+//! Finding the work queues that user programs may use: what `accel-config` has set up, as sysfs
+//! tells it (Documentation/ABI/stable/sysfs-driver-dma-idxd).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,8 @@ pub(super) const SYSFS: &str = "/sys/bus/dsa/devices";
 /// Where their character devices are.
 pub(super) const DEVICES: &str = "/dev/dsa";
 
-/// Every enabled user queue of this machine, shared ones first. None where there is no DSA, or none set up.
+/// Every enabled user queue of this machine, shared ones first. None where there is no DSA, or none
+/// set up.
 pub fn find_queues() -> Vec<QueueInfo> {
     find_in(Path::new(SYSFS), Path::new(DEVICES))
 }
@@ -74,7 +75,8 @@ fn queue(name: String, attributes: &Path, devices: &Path) -> Option<QueueInfo> {
     };
     let number = |file: &str| text(file)?.parse::<usize>().ok().filter(|&n| n > 0);
     let size = number("size")?;
-    // The kernel maps the limited portal, through which a shared queue takes `threshold` entries at most.
+    // The kernel maps the limited portal, through which a shared queue takes `threshold` entries at
+    // most.
     let entries = match mode {
         QueueMode::Shared => number("threshold").map_or(size, |threshold| threshold.min(size)),
         QueueMode::Dedicated => size,

@@ -186,7 +186,8 @@ fn execute(descriptor: &Descriptor, behaviour: &Behaviour, count: usize) {
     let (source, target, size) = (source as usize, target as usize, size as usize);
     let due = |every: Option<usize>| every.is_some_and(|n| count.is_multiple_of(n));
     let copy = |bytes: usize| {
-        // SAFETY: the feeder's contract: both addresses are those of a claimed chunk, valid until the record is written.
+        // SAFETY: the feeder's contract: both addresses are those of a claimed chunk, valid until
+        // the record is written.
         unsafe {
             std::ptr::copy_nonoverlapping(
                 std::ptr::with_exposed_provenance::<u8>(source),
@@ -206,7 +207,8 @@ fn execute(descriptor: &Descriptor, behaviour: &Behaviour, count: usize) {
         }
         record.write(behaviour.error_every.map_or(0, |(_, s)| s), 0, 0, 0);
     } else if due(behaviour.fault_every) {
-        // The first boundary of the destination's pages at or behind the middle; it may lie behind the end.
+        // The first boundary of the destination's pages at or behind the middle; it may lie behind
+        // the end.
         let boundary = (target + size / 2).next_multiple_of(4096) - target;
         let bytes = if behaviour.fault_at_start {
             0

@@ -340,7 +340,8 @@ struct Hole {
 
 impl Hole {
     fn new(bytes: usize) -> Hole {
-        // SAFETY: a fresh mapping; its second half is made inaccessible, which only the kernel's copies meet.
+        // SAFETY: a fresh mapping; its second half is made inaccessible, which only the kernel's
+        // copies meet.
         let base = unsafe {
             let base = libc::mmap(
                 std::ptr::null_mut(),

@@ -107,7 +107,8 @@ fn the_helper_has_a_name_and_takes_no_signals() {
         std::thread::yield_now();
     }
     let mut seen = 0;
-    // Helpers of tests that run beside this one may come and go: a file that cannot be read is theirs.
+    // Helpers of tests that run beside this one may come and go: a file that cannot be read is
+    // theirs.
     for task in std::fs::read_dir("/proc/self/task")
         .expect("tasks")
         .flatten()
@@ -147,7 +148,8 @@ fn a_child_leaves_the_parents_jobs_alone_and_has_engines_of_its_own() {
         let before = engine.start(CopyJob::copy(from.clone(), to.view(), 2 * CHUNK));
         before.wait().expect("own memory");
         let cookie = engine.start(CopyJob::copy(from.clone(), to.view(), bytes));
-        // SAFETY: the child uses memory that the C library's fork makes usable, and leaves by _exit.
+        // SAFETY: the child uses memory that the C library's fork makes usable, and leaves by
+        // _exit.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {
@@ -246,12 +248,13 @@ fn another_process_is_read_and_written() {
         let mut pipe = [0; 2];
         // SAFETY: writes two descriptors.
         assert_eq!(unsafe { libc::pipe(pipe.as_mut_ptr()) }, 0);
-        // The child has a copy of all buffers at the same addresses, and marks its source.
-        // SAFETY: the child uses memory that the C library's fork makes usable, and leaves by _exit.
+        // The child has a copy of all buffers at the same addresses, and marks its source. SAFETY:
+        // the child uses memory that the C library's fork makes usable, and leaves by _exit.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0);
         if pid == 0 {
-            // SAFETY: plain system calls on our descriptors; a child that hangs is ended by the alarm.
+            // SAFETY: plain system calls on our descriptors; a child that hangs is ended by the
+            // alarm.
             unsafe {
                 libc::signal(libc::SIGALRM, libc::SIG_DFL);
                 libc::alarm(60);

@@ -35,12 +35,13 @@ impl Inlet {
     pub fn has_rung(&self) -> bool {
         self.doorbell.has_rung(self.ring.position())
     }
-    /// Copies payload bytes of `packet`, the one just peeked, to `view` from `position` on; as many as the view has room
-    /// for. Returns how many.
+    /// Copies payload bytes of `packet`, the one just peeked, to `view` from `position` on; as many
+    /// as the view has room for. Returns how many.
     #[inline]
     pub fn read_payload(&self, packet: &Packet, view: &View, position: usize) -> usize {
         self.ring.with_payload(packet, |from| {
-            // SAFETY: 1. the packet has that many bytes in the arena; 2. which no view of a caller lies in.
+            // SAFETY: 1. the packet has that many bytes in the arena; 2. which no view of a caller
+            // lies in.
             unsafe { view.unpack_from(position, from, packet.payload as usize) }
         })
     }

@@ -1,9 +1,10 @@
 //! The advanced design of chai-2009, 3.2.
 //!
-//! Small messages go straight into the receiver's ring. Larger ones go through cells of the sender's pool, which control
-//! messages in the ring announce, several cells by one message; so all messages of a pair arrive in order
-//! through one queue, and the receiver polls nothing else. A receiver finds who has sent by doorbells: an array of counters in
-//! its own memory, each written by one sender with a plain store.
+//! Small messages go straight into the receiver's ring. Larger ones go through cells of the
+//! sender's pool, which control messages in the ring announce, several cells by one message; so all
+//! messages of a pair arrive in order through one queue, and the receiver polls nothing else. A
+//! receiver finds who has sent by doorbells: an array of counters in its own memory, each written
+//! by one sender with a plain store.
 
 mod inlet;
 mod outlet;
@@ -56,7 +57,8 @@ impl AdvancedShm {
         let ranks = segment.job_size() as usize;
         let cells = segment.geometry().cells as usize;
         let (cells_each, ready) = if segment.is_oversubscribed() {
-            // The receiver may not run before this rank waits: what is loaded beyond a few cells only grows old.
+            // The receiver may not run before this rank waits: what is loaded beyond a few cells
+            // only grows old.
             (CELLS_SHARED.min(cells), 0)
         } else {
             ((cells / 2).max(1), CELLS_READY)
@@ -82,8 +84,9 @@ impl AdvancedShm {
         self.cell_bytes
     }
 
-    /// Sends a packet whose payload is all of `view`, at most [`INLINE`](super::INLINE) bytes; false when the ring is full,
-    /// `None` when `peer` has no outlet yet, or one that needs more memory.
+    /// Sends a packet whose payload is all of `view`, at most [`INLINE`](super::INLINE) bytes;
+    /// false when the ring is full, `None` when `peer` has no outlet yet, or one that needs more
+    /// memory.
     #[inline(always)]
     pub fn send_inline(
         &mut self,
@@ -114,8 +117,9 @@ impl AdvancedShm {
         self.outlets[peer as usize].is_some()
     }
 
-    /// Sends `packet` to `peer`, who has an outlet; its `payload` bytes are those of `view` from the start on. False when
-    /// the ring is full, or it is a message, with a view, and `peer` holds messages back.
+    /// Sends `packet` to `peer`, who has an outlet; its `payload` bytes are those of `view` from
+    /// the start on. False when the ring is full, or it is a message, with a view, and `peer` holds
+    /// messages back.
     ///
     /// # Errors
     /// When the ring's arena cannot get its memory.
@@ -145,7 +149,8 @@ impl AdvancedShm {
         }
         let sent = outlet.ring.push(packet, |to| {
             if let Some(view) = view {
-                // SAFETY: 1. the ring hands out `len` bytes of its arena; 2. which no view of a caller lies in.
+                // SAFETY: 1. the ring hands out `len` bytes of its arena; 2. which no view of a
+                // caller lies in.
                 unsafe { view.pack_into(0, to, len) };
             }
         });
@@ -155,8 +160,8 @@ impl AdvancedShm {
         Ok(sent)
     }
 
-    /// True when a packet with `payload` arena bytes can be sent to `peer` now, unless it is a message that `peer`
-    /// [holds back](Self::is_held).
+    /// True when a packet with `payload` arena bytes can be sent to `peer` now, unless it is a
+    /// message that `peer` [holds back](Self::is_held).
     #[inline]
     pub fn has_room(&mut self, peer: u32, payload: usize) -> bool {
         self.outlets[peer as usize]
@@ -210,7 +215,8 @@ impl AdvancedShm {
         self.inlets.get(self.inlet_of[source as usize] as usize)
     }
 
-    /// Gives the next sender its turn: to be called after some packets of one, so that a flood does not hold up the others.
+    /// Gives the next sender its turn: to be called after some packets of one, so that a flood does
+    /// not hold up the others.
     #[inline]
     pub fn next_turn(&mut self) {
         self.cursor += 1;
@@ -240,8 +246,8 @@ impl AdvancedShm {
         true
     }
 
-    /// Takes a free cell for `receiver` and loads it with the bytes of `view` from `position` on. Returns the cell and how
-    /// many bytes it holds; `None` when no cell is free.
+    /// Takes a free cell for `receiver` and loads it with the bytes of `view` from `position` on.
+    /// Returns the cell and how many bytes it holds; `None` when no cell is free.
     ///
     /// # Errors
     /// When the pool cannot get its memory.
@@ -259,7 +265,8 @@ impl AdvancedShm {
             self.grow_pool()?;
         }
         let to = self.segment.cell(self.me, cell);
-        // SAFETY: 1. the pool gave us the cell, its memory is allocated; 2. no view of a caller lies in it.
+        // SAFETY: 1. the pool gave us the cell, its memory is allocated; 2. no view of a caller
+        // lies in it.
         let bytes = unsafe { view.pack_into(position, to, self.cell_bytes) };
         Ok(Some((cell, bytes)))
     }
@@ -275,13 +282,13 @@ impl AdvancedShm {
         Ok(())
     }
 
-    /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as it has room, and gives
-    /// the cell back.
+    /// Copies the first `bytes` bytes of `source`'s cell to `view` from `position` on, as far as it
+    /// has room, and gives the cell back.
     pub fn unload_cell(&self, source: u32, cell: u16, bytes: usize, view: &View, position: usize) {
         debug_assert!(bytes <= self.cell_bytes);
         let from = self.segment.cell(source, cell);
-        // SAFETY: 1. `source` announced the cell with this many bytes and leaves it alone until it is marked free; 2. no
-        // view of a caller lies in it.
+        // SAFETY: 1. `source` announced the cell with this many bytes and leaves it alone until it
+        // is marked free; 2. no view of a caller lies in it.
         unsafe { view.unpack_from(position, from, bytes) };
         let inlet = &self.inlets[self.inlet_of[source as usize] as usize];
         inlet.marks.free(cell);

@@ -31,7 +31,8 @@ impl RingOutlet {
         outlet
     }
 
-    /// True when the ring has room for a message, or for another packet, with so many bytes in the arena.
+    /// True when the ring has room for a message, or for another packet, with so many bytes in the
+    /// arena.
     #[inline]
     pub fn has_room(&mut self, payload: usize, is_message: bool) -> bool {
         match is_message {

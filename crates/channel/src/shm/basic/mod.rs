@@ -1,10 +1,11 @@
 //! The basic design of chai-2009, 3.1, kept to compare the advanced one with.
 //!
-//! Each ordered pair of ranks has one large FIFO, and everything goes through it: short messages and long ones, whole if
-//! they fit it and in chunks otherwise; the bytes are copied in, and when the sender has done so the receiver copies them out.
-//! As in the paper, a rank allocates and touches its FIFOs to *all* others when it starts, so that they lie in the
-//! sender's memory (3.1.2) and the job's memory grows with the square of its ranks (3.2.3); and a receiver finds messages by a
-//! look at every FIFO in turn, whose counters lie with their buffers.
+//! Each ordered pair of ranks has one large FIFO, and everything goes through it: short messages
+//! and long ones, whole if they fit it and in chunks otherwise; the bytes are copied in, and when
+//! the sender has done so the receiver copies them out. As in the paper, a rank allocates and
+//! touches its FIFOs to *all* others when it starts, so that they lie in the sender's memory
+//! (3.1.2) and the job's memory grows with the square of its ranks (3.2.3); and a receiver finds
+//! messages by a look at every FIFO in turn, whose counters lie with their buffers.
 
 use super::{Packet, inline_packet};
 use crate::memory::View;
@@ -49,7 +50,8 @@ struct FifoInlet {
 }
 
 impl BasicShm {
-    /// Allocates the FIFOs from `me` to all others that have one, touches them, and tells the others that they are there.
+    /// Allocates the FIFOs from `me` to all others that have one, touches them, and tells the
+    /// others that they are there.
     ///
     /// # Errors
     /// When there is no memory for one.
@@ -105,8 +107,8 @@ impl BasicShm {
         self.inlets.get(self.inlet_of[source as usize] as usize)
     }
 
-    /// Sends a packet whose payload is all of `view`, at most [`INLINE`](super::INLINE) bytes, beside its head. False when there is no
-    /// room, or `peer` holds messages back.
+    /// Sends a packet whose payload is all of `view`, at most [`INLINE`](super::INLINE) bytes,
+    /// beside its head. False when there is no room, or `peer` holds messages back.
     pub fn send_inline(
         &mut self,
         peer: u32,
@@ -119,7 +121,8 @@ impl BasicShm {
         self.takes_message(peer, 0) && self.send(peer, &packet, None, 0)
     }
 
-    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. False when there is no room.
+    /// Sends `packet`; its `payload` bytes are those of `view` from `position` on. False when there
+    /// is no room.
     pub fn send(
         &mut self,
         peer: u32,
@@ -131,7 +134,8 @@ impl BasicShm {
         let outlet = self.outlet(peer);
         let sent = outlet.fifo.push(packet, |offset, to, bytes| {
             if let Some(view) = view {
-                // SAFETY: 1. the FIFO hands out `bytes` bytes of its buffer; 2. which no view of a caller lies in.
+                // SAFETY: 1. the FIFO hands out `bytes` bytes of its buffer; 2. which no view of a
+                // caller lies in.
                 unsafe { view.pack_into(position + offset, to, bytes) };
             }
         });
@@ -146,7 +150,8 @@ impl BasicShm {
         self.outlet(peer).fifo.has_room_for_control(payload)
     }
 
-    /// True when there is room for a message with `payload` bytes beside its head, and `peer` does not hold messages back.
+    /// True when there is room for a message with `payload` bytes beside its head, and `peer` does
+    /// not hold messages back.
     pub fn takes_message(&mut self, peer: u32, payload: usize) -> bool {
         self.outlet(peer).fifo.has_room(payload)
     }
@@ -186,8 +191,8 @@ impl BasicShm {
         });
     }
 
-    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from `position` on; as many as the
-    /// view has room for. Returns how many.
+    /// Copies payload bytes of `packet`, the one just peeked from `source`, to `view` from
+    /// `position` on; as many as the view has room for. Returns how many.
     pub fn read_payload(
         &self,
         source: u32,
@@ -198,7 +203,8 @@ impl BasicShm {
         let inlet = self.inlet(source).expect("a packet came from there");
         let mut copied = 0;
         inlet.fifo.with_payload(packet, |offset, from, bytes| {
-            // SAFETY: 1. the packet has that many bytes there; 2. which no view of a caller lies in.
+            // SAFETY: 1. the packet has that many bytes there; 2. which no view of a caller lies
+            // in.
             copied += unsafe { view.unpack_from(position + offset, from, bytes) };
         });
         copied

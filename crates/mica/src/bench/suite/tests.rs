@@ -150,7 +150,8 @@ against = "best-peer"
 at_most = 1.0
 "#;
 
-/// What needs two hosts runs only where it is asked for by name. Bars are judged wherever their program runs.
+/// What needs two hosts runs only where it is asked for by name. Bars are judged wherever their
+/// program runs.
 #[test]
 fn programs_on_two_hosts_are_asked_for() {
     let suite = parse(&[SMALL, ON_HOSTS].concat()).unwrap();

@@ -1,10 +1,11 @@
-//! Collectives through cells: what a rank brings is copied to its cell of the shared area, stamped, and copied out (or reduced)
-//! by those who want it. What is longer than half a cell goes in pieces, through the two halves in turn, so that copies in
-//! and out overlap. Up to [`INLINE`] bytes go in the line that carries the stamp.
+//! Collectives through cells: what a rank brings is copied to its cell of the shared area, stamped,
+//! and copied out (or reduced) by those who want it. What is longer than half a cell goes in
+//! pieces, through the two halves in turn, so that copies in and out overlap. Up to [`INLINE`]
+//! bytes go in the line that carries the stamp.
 //!
-//! Phases count from `base`, so that an operation may begin otherwise and go on here. Phase `base + k + 1` says: my piece `k` is
-//! there (or, from who only receives: I have read piece `k`). A half is written again two pieces later, after those who read it have
-//! said so.
+//! Phases count from `base`, so that an operation may begin otherwise and go on here. Phase
+//! `base + k + 1` says: my piece `k` is there (or, from who only receives: I have read piece `k`).
+//! A half is written again two pieces later, after those who read it have said so.
 
 use mica_channel::area::INLINE;
 use mica_channel::memory::View;
@@ -188,8 +189,9 @@ pub async fn gather(
     result
 }
 
-/// Scatter: the root's `parts` to every rank's `receive`. In place at the root, `receive` is `None`. The root writes to the others' cells,
-/// or all to its line; it has `told` how long a part is if all are as long.
+/// Scatter: the root's `parts` to every rank's `receive`. In place at the root, `receive` is
+/// `None`. The root writes to the others' cells, or all to its line; it has `told` how long a part
+/// is if all are as long.
 pub async fn scatter(
     turn: &OperationSlot<'_>,
     parts: Option<&Parts>,
@@ -264,7 +266,8 @@ pub async fn scatter(
     Ok(())
 }
 
-/// Allgather: every rank's `send` to part number of that rank of everybody's `parts`. In place, `send` is `None`.
+/// Allgather: every rank's `send` to part number of that rank of everybody's `parts`. In place,
+/// `send` is `None`.
 pub async fn allgather(
     turn: &OperationSlot<'_>,
     send: Option<&View>,
@@ -313,8 +316,8 @@ pub async fn allgather(
     Ok(())
 }
 
-/// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is `None`. Each rank has `told` how long all
-/// parts are, if they are as long.
+/// All-to-all: part `j` of `send` to rank `j`, part `j` of `receive` from it. In place, `send` is
+/// `None`. Each rank has `told` how long all parts are, if they are as long.
 pub async fn alltoall(
     turn: &OperationSlot<'_>,
     send: Option<&Parts>,

@@ -1,5 +1,5 @@
-//! Movement of data by direct copy (ma-2011, section 2): the copies of an operation run on all cores at once, from
-//! buffer to buffer.
+//! Movement of data by direct copy (ma-2011, section 2): the copies of an operation run on all
+//! cores at once, from buffer to buffer.
 //!
 //! | operation | who copies |
 //! |---|---|
@@ -94,8 +94,8 @@ impl Rooted {
         }
     }
 
-    /// The root's part in it, with its `buffer`; it lets others reach that if it `offers` it, and copies its
-    /// own part while they copy theirs.
+    /// The root's part in it, with its `buffer`; it lets others reach that if it `offers` it, and
+    /// copies its own part while they copy theirs.
     ///
     /// # Errors
     /// When another rank has called something else or takes part with another amount.
@@ -157,7 +157,8 @@ impl Rooted {
         }))
     }
 
-    /// The root's share of the copies. A rank with another number of bytes than `buffer` says is left out.
+    /// The root's share of the copies. A rank with another number of bytes than `buffer` says is
+    /// left out.
     fn copy_at_root(
         &self,
         turn: &OperationSlot<'_>,

@@ -42,7 +42,8 @@ pub enum PathTaken {
 /// This rank's part in `what`, between [`OperationSlot::begin`] and [`OperationSlot::finish`].
 ///
 /// # Errors
-/// When another rank has called something else or takes part with another amount; those of the operator; when there is no memory.
+/// When another rank has called something else or takes part with another amount; those of the
+/// operator; when there is no memory.
 pub async fn perform(
     turn: &OperationSlot<'_>,
     what: &CollectiveOperation,

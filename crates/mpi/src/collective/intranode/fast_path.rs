@@ -1,10 +1,11 @@
-//! The fast lane: a blocking barrier, or a short movement or reduction of elements without gaps, among ranks that look at each other's
-//! lines.
+//! The fast lane: a blocking barrier, or a short movement or reduction of elements without gaps,
+//! among ranks that look at each other's lines.
 //!
-//! The steps are those of [`cells`] and [`reduce_cells`](super::reduce_cells), on the same [`OperationSlot`], taken one after the other
-//! without a future and without counting who uses what: such a call takes little longer than a line on its way between two
-//! caches, and so every instruction shows. Whatever is out of the ordinary takes the usual way; all ranks decide that alike, from
-//! their settings and the length, or meet in the same phases.
+//! The steps are those of [`cells`] and [`reduce_cells`](super::reduce_cells), on the same
+//! [`OperationSlot`], taken one after the other without a future and without counting who uses
+//! what: such a call takes little longer than a line on its way between two caches, and so every
+//! instruction shows. Whatever is out of the ordinary takes the usual way; all ranks decide that
+//! alike, from their settings and the length, or meet in the same phases.
 
 use mica_channel::area::INLINE;
 use mica_channel::memory::{Region, RegionOffset, Shape, View};
@@ -154,8 +155,8 @@ pub fn bcast(comm: &Comm, region: &Region, bytes: usize, root: usize) -> Option<
     }))
 }
 
-/// A blocking gather of `bytes` bytes of each rank to the root's `result`; `None` if it must take the usual way. `result` is apart from
-/// `send`.
+/// A blocking gather of `bytes` bytes of each rank to the root's `result`; `None` if it must take
+/// the usual way. `result` is apart from `send`.
 #[inline]
 pub fn gather(
     comm: &Comm,
@@ -194,8 +195,8 @@ pub fn gather(
     }))
 }
 
-/// A blocking scatter of `bytes` bytes for each rank from the root's `send`; `None` if it must take the usual way. `result` is apart from
-/// `send`.
+/// A blocking scatter of `bytes` bytes for each rank from the root's `send`; `None` if it must take
+/// the usual way. `result` is apart from `send`.
 #[inline]
 pub fn scatter(
     comm: &Comm,
@@ -241,7 +242,8 @@ pub fn scatter(
     }))
 }
 
-/// A blocking allgather of `bytes` bytes of each rank; `None` if it must take the usual way. `result` is apart from `send`.
+/// A blocking allgather of `bytes` bytes of each rank; `None` if it must take the usual way.
+/// `result` is apart from `send`.
 #[inline]
 pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.allgather))?;
@@ -262,7 +264,8 @@ pub fn allgather(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> O
     }))
 }
 
-/// A blocking all-to-all of `bytes` bytes for each pair; `None` if it must take the usual way. `result` is apart from `send`.
+/// A blocking all-to-all of `bytes` bytes for each pair; `None` if it must take the usual way.
+/// `result` is apart from `send`.
 #[inline]
 pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Option<Result<()>> {
     let opened = open(comm, |lane| takes(bytes, lane.alltoall))?;
@@ -294,7 +297,8 @@ pub fn alltoall(comm: &Comm, send: &Region, result: &Region, bytes: usize) -> Op
     }))
 }
 
-/// A blocking allreduce of `bytes` bytes, by a predefined operator; `None` if it must take the usual way. `result` is not `send`.
+/// A blocking allreduce of `bytes` bytes, by a predefined operator; `None` if it must take the
+/// usual way. `result` is not `send`.
 #[inline]
 pub fn allreduce(
     comm: &Comm,
@@ -312,8 +316,8 @@ pub fn allreduce(
     }))
 }
 
-/// A blocking reduction of `bytes` bytes to the root's `result`, by a predefined operator; `None` if it must take the usual way. `result`
-/// is not `send`.
+/// A blocking reduction of `bytes` bytes to the root's `result`, by a predefined operator; `None`
+/// if it must take the usual way. `result` is not `send`.
 #[inline]
 pub fn reduce(
     comm: &Comm,
@@ -340,8 +344,9 @@ pub fn reduce(
     }))
 }
 
-/// A blocking reduction of `total` bytes, in elements of `element` bytes, by a predefined operator, of which member `m` gets `bytes_of(m)`
-/// bytes; `None` if it must take the usual way. `result` is not `send`.
+/// A blocking reduction of `total` bytes, in elements of `element` bytes, by a predefined operator,
+/// of which member `m` gets `bytes_of(m)` bytes; `None` if it must take the usual way. `result` is
+/// not `send`.
 #[inline]
 pub fn reduce_scatter(
     comm: &Comm,
@@ -385,7 +390,8 @@ pub fn reduce_scatter(
     }))
 }
 
-/// A blocking scan of `bytes` bytes, by a predefined operator; `None` if it must take the usual way. `result` is not `send`.
+/// A blocking scan of `bytes` bytes, by a predefined operator; `None` if it must take the usual
+/// way. `result` is not `send`.
 #[inline]
 pub fn scan(
     comm: &Comm,
@@ -428,8 +434,8 @@ fn fold_all(
     Ok(())
 }
 
-/// The operand of each member, of `bytes` bytes. What this rank has published lies in the others' caches by now, so its own comes from
-/// where it was.
+/// The operand of each member, of `bytes` bytes. What this rank has published lies in the others'
+/// caches by now, so its own comes from where it was.
 #[inline(always)]
 fn whole<'a>(
     turn: &OperationSlot<'a>,
@@ -443,7 +449,8 @@ fn whole<'a>(
 }
 
 /// Reduces the operands of the first `members` members to `result`: as
-/// [`Reduction::fold`](crate::collective::reduction::Reduction), the last one, then the others before it.
+/// [`Reduction::fold`](crate::collective::reduction::Reduction), the last one, then the others
+/// before it.
 #[inline(always)]
 fn fold<'a>(
     members: usize,

@@ -9,9 +9,10 @@
 //! | 51 | whether the turn is used for an even or an odd time |
 //! | 52 to 63 | the [`OperationKind`] |
 //!
-//! A line is written again four operations later and not before all have finished, so whoever is in an operation finds in a line
-//! of its turn the word of this operation or of the one before in this turn. Bit 51 tells them apart. So a rank that waits in
-//! vain can look, without a stamp, whether the other is in the same operation with another call.
+//! A line is written again four operations later and not before all have finished, so whoever is in
+//! an operation finds in a line of its turn the word of this operation or of the one before in this
+//! turn. Bit 51 tells them apart. So a rank that waits in vain can look, without a stamp, whether
+//! the other is in the same operation with another call.
 //!
 //! Where each of two ranks takes itself for the root of a short broadcast, or another than itself
 //! for that of a short gather, neither waits for anything, and so neither looks. They learn of it
@@ -33,8 +34,8 @@ const KIND_AT: u32 = 52;
 const LAG_MAX: u64 = TURNS as u64;
 const _: () = assert!(LAG_MAX < 1 << (TIME_AT - LAG_AT) && TURNS.is_power_of_two());
 
-/// What all members of a team must call alike: the collective (from bit 8 on), whether it copies directly (bit 7), and its root
-/// (as far as seven bits tell).
+/// What all members of a team must call alike: the collective (from bit 8 on), whether it copies
+/// directly (bit 7), and its root (as far as seven bits tell).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperationKind(u16);
 
@@ -162,7 +163,8 @@ impl OperationKind {
 pub struct OperationHeader(pub u64);
 
 impl OperationHeader {
-    /// The word of operation `number`, of whose owner all operations up to `number - lag` are finished.
+    /// The word of operation `number`, of whose owner all operations up to `number - lag` are
+    /// finished.
     #[inline]
     pub fn new(
         kind: OperationKind,
@@ -219,7 +221,8 @@ impl OperationHeader {
         self.0 >> REFUSED_AT & 1 == 1
     }
 
-    /// Whether it is that of operation `number`, and not of the one before in the same turn or of none.
+    /// Whether it is that of operation `number`, and not of the one before in the same turn or of
+    /// none.
     pub fn is_of(self, number: u64) -> bool {
         let time = |number: u64| (number / TURNS as u64) & 1;
         self.0 != 0 && self.0 >> TIME_AT & 1 == time(number)

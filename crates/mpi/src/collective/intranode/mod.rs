@@ -1,13 +1,15 @@
 //! Collectives among ranks of one node, in memory that they share.
 //!
-//! A collective is described once ([`CollectiveOperation`]). From that comes either the schedule of an algorithm that sends messages
-//! ([`CollectiveOperation::messages`]), or a [`NodeCall`] on the shared area of the communicator's ranks on this node, which copies through cells
-//! ([`cells`], [`reduce_cells`]) or directly from buffer to buffer ([`direct`], [`reduce_direct`]; ma-2011). Which one is chosen by
-//! `mica_policy` from what all ranks know alike.
+//! A collective is described once ([`CollectiveOperation`]). From that comes either the schedule of
+//! an algorithm that sends messages ([`CollectiveOperation::messages`]), or a [`NodeCall`] on the
+//! shared area of the communicator's ranks on this node, which copies through cells ([`cells`],
+//! [`reduce_cells`]) or directly from buffer to buffer ([`direct`], [`reduce_direct`]; ma-2011).
+//! Which one is chosen by `mica_policy` from what all ranks know alike.
 //!
-//! Each algorithm on an area is one `async` function, which waits for stamps of other ranks and knows nothing of who polls it: a
-//! blocking call polls it until it ends, for a non-blocking or persistent one the engine polls it in every round of progress.
-//! Tests poll all ranks of a team in one thread, in any order.
+//! Each algorithm on an area is one `async` function, which waits for stamps of other ranks and
+//! knows nothing of who polls it: a blocking call polls it until it ends, for a non-blocking or
+//! persistent one the engine polls it in every round of progress. Tests poll all ranks of a team in
+//! one thread, in any order.
 
 pub mod cells;
 pub mod direct;
@@ -138,7 +140,8 @@ impl PartialEq for NodeContext {
 impl Eq for NodeContext {}
 
 impl NodeContext {
-    /// What a communicator of this process knows, with `context` as the area's name; without an area if it is `None`.
+    /// What a communicator of this process knows, with `context` as the area's name; without an
+    /// area if it is `None`.
     pub(crate) fn of(comm: &Comm, context: Option<u64>) -> Result<NodeContext> {
         let engine = process::engine()?;
         let (members, me) = comm.on_this_node();
@@ -240,8 +243,8 @@ fn forced<T>(value: std::result::Result<T, tunables::BadValue>) -> Result<T> {
     value.map_err(|bad| Error::other(crate::constants::ERR_OTHER, bad.to_string()))
 }
 
-/// A collective among this node's ranks of a communicator that spans nodes, where `ranks` are theirs in the communicator; `None` if it
-/// is to go by messages.
+/// A collective among this node's ranks of a communicator that spans nodes, where `ranks` are
+/// theirs in the communicator; `None` if it is to go by messages.
 pub(super) fn node_step(
     local: &Arc<NodeContext>,
     what: &CollectiveOperation,
@@ -294,8 +297,8 @@ pub(super) fn plan(comm: &Comm, what: CollectiveOperation) -> Result<CollectiveP
 }
 
 impl NodeCall {
-    /// The same on an area of its own, for a persistent operation: it may be started in another order than others. `None` if there is
-    /// no area to be had.
+    /// The same on an area of its own, for a persistent operation: it may be started in another
+    /// order than others. `None` if there is no area to be had.
     pub(super) fn apart(&self, comm: &Comm) -> Result<Option<NodeCall>> {
         let Some(context) = comm.take_last_spare() else {
             return Ok(None);
@@ -334,7 +337,8 @@ impl NodeCall {
         Ok(schedule)
     }
 
-    /// Takes this call's place in the order of the team's operations; to be called by all ranks in the same order.
+    /// Takes this call's place in the order of the team's operations; to be called by all ranks in
+    /// the same order.
     pub(super) fn reserve(&self) -> OperationTicket {
         let (what, choices) = (&self.what, &self.local.choices);
         // Whether copies by the kernel would do, where buffers cannot be reached otherwise.

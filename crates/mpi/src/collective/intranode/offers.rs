@@ -1,13 +1,14 @@
-//! Buffers that this rank lets others reach, described once for each operation (ma-2011: persistent registration), and others'
-//! buffers as this rank reaches them.
+//! Buffers that this rank lets others reach, described once for each operation (ma-2011: persistent
+//! registration), and others' buffers as this rank reaches them.
 //!
-//! An operation that copies directly begins with a phase in which ranks put the description of what they send from and of what they
-//! receive into in their lines. All who read a line conclude the same from it: whether a buffer can be reached by loads and stores,
-//! only by address (the kernel copies), or not at all. Where it cannot, the operation goes on through cells.
+//! An operation that copies directly begins with a phase in which ranks put the description of what
+//! they send from and of what they receive into in their lines. All who read a line conclude the
+//! same from it: whether a buffer can be reached by loads and stores, only by address (the kernel
+//! copies), or not at all. Where it cannot, the operation goes on through cells.
 //!
-//! A copy can still be refused (a seccomp filter that a program sets for itself, for instance).
-//! Who cannot copy says so beside the stamp of its next phase ([`OperationSlot::refuse`]), and those whom
-//! it concerns go on through cells from there ([`DirectOutcome`]).
+//! A copy can still be refused (a seccomp filter that a program sets for itself, for instance). Who
+//! cannot copy says so beside the stamp of its next phase ([`OperationSlot::refuse`]), and those
+//! whom it concerns go on through cells from there ([`DirectOutcome`]).
 
 use mica_channel::direct::{PeerAccessError, PeerBuffer, PublishedBuffer};
 use mica_channel::memory::{Block, Region, View};
@@ -274,8 +275,8 @@ pub fn access_to_all(turn: &OperationSlot<'_>, side: BufferSide) -> BufferAccess
     access_to(turn, side, 0..turn.size())
 }
 
-/// The same of some members; [`BufferAccess::None`] too where the kernel must copy and one of the team
-/// says that its kernel does not.
+/// The same of some members; [`BufferAccess::None`] too where the kernel must copy and one of the
+/// team says that its kernel does not.
 pub fn access_to(
     turn: &OperationSlot<'_>,
     side: BufferSide,

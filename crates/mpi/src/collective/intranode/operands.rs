@@ -1,4 +1,5 @@
-//! The operands of a reduction in memory that ranks share, and their reduction in the order of ranks.
+//! The operands of a reduction in memory that ranks share, and their reduction in the order of
+//! ranks.
 
 use std::borrow::Borrow;
 
@@ -8,8 +9,8 @@ use crate::collective::place::Elements;
 use crate::collective::reduction::Reduction;
 use crate::error::Result;
 
-/// Bytes from one element to the next, where elements lie one after the other and none reaches beyond its own extent; `None` for
-/// datatypes of another form.
+/// Bytes from one element to the next, where elements lie one after the other and none reaches
+/// beyond its own extent; `None` for datatypes of another form.
 pub fn stride(reduction: &Reduction) -> Option<usize> {
     let datatype = &reduction.datatype;
     let (extent, first) = (datatype.extent(), datatype.true_lb());
@@ -23,8 +24,9 @@ impl Reduction {
         Elements::new(region, &self.datatype).view(0, count)
     }
 
-    /// `x0 op (x1 op (... xn))` into `result`, where `operand` gives the `members` operands by their number. `result` is none of
-    /// them but, if so, the last. The order is the same for all ranks and runs, and so are the bits.
+    /// `x0 op (x1 op (... xn))` into `result`, where `operand` gives the `members` operands by
+    /// their number. `result` is none of them but, if so, the last. The order is the same for all
+    /// ranks and runs, and so are the bits.
     pub(super) fn fold<R: Borrow<Region>>(
         &self,
         members: usize,
@@ -59,7 +61,8 @@ impl Reduction {
     }
 }
 
-/// Elements of the part number `part` of `parts` when `count` elements are shared out: from which to which.
+/// Elements of the part number `part` of `parts` when `count` elements are shared out: from which
+/// to which.
 #[inline]
 pub fn share(count: usize, part: usize, parts: usize) -> std::ops::Range<usize> {
     let cut = |i: usize| (count as u128 * i as u128 / parts as u128) as usize;

@@ -1,4 +1,5 @@
-//! What a collective does, from one rank's view: its buffers and its operator, without an algorithm.
+//! What a collective does, from one rank's view: its buffers and its operator, without an
+//! algorithm.
 
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ use crate::collective::{
 use crate::constants as c;
 use crate::error::{Error, Result};
 
-/// A collective among ranks of an intra-communicator, with this rank's buffers. A buffer that is `None` is left out by
-/// `MPI_IN_PLACE`, or is that of another rank.
+/// A collective among ranks of an intra-communicator, with this rank's buffers. A buffer that is
+/// `None` is left out by `MPI_IN_PLACE`, or is that of another rank.
 #[derive(Clone, Debug)]
 pub enum CollectiveOperation {
     /// `MPI_Barrier`.
@@ -148,7 +149,8 @@ impl CollectiveOperation {
         }
     }
 
-    /// The bytes by which an algorithm is chosen, if all ranks know them alike: of the vector, or of the longest part.
+    /// The bytes by which an algorithm is chosen, if all ranks know them alike: of the vector, or
+    /// of the longest part.
     #[inline]
     pub fn bytes(&self) -> Option<usize> {
         match self {
@@ -245,8 +247,8 @@ impl CollectiveOperation {
             && self.reduction().is_none_or(|r| r.count == 0)
     }
 
-    /// Whether the team's cells can carry it, as far as all know its amounts: its operands fit in, and it has not too many
-    /// pieces.
+    /// Whether the team's cells can carry it, as far as all know its amounts: its operands fit in,
+    /// and it has not too many pieces.
     pub fn fits(&self, team: &NodeGroup) -> bool {
         let most = team.most_bytes(self.collective());
         if self.bytes().is_some_and(|bytes| bytes > most) {
@@ -259,8 +261,8 @@ impl CollectiveOperation {
         stride(reduction).is_some_and(|stride| stride <= room)
     }
 
-    /// Refuses a part of this rank's own that is too long for the team's cells: the others do not know of it, as otherwise
-    /// the call would not [fit](Self::fits).
+    /// Refuses a part of this rank's own that is too long for the team's cells: the others do not
+    /// know of it, as otherwise the call would not [fit](Self::fits).
     ///
     /// # Errors
     /// `MPI_ERR_COUNT`.
@@ -375,7 +377,8 @@ impl CollectiveOperation {
     }
 }
 
-/// The buffer that the root of a gather or scatter has, at the root; of what kind it is all ranks know.
+/// The buffer that the root of a gather or scatter has, at the root; of what kind it is all ranks
+/// know.
 enum AtRoot<'a> {
     /// Each part as it is.
     Each(Option<Vec<View>>),

@@ -107,11 +107,13 @@ impl RootBuffer<'_> {
     }
 }
 
-/// Longest part of a rank's own that it copies before the others'. A longer one would drive what it is about to copy out of its cache.
+/// Longest part of a rank's own that it copies before the others'. A longer one would drive what it
+/// is about to copy out of its cache.
 const SHORT: usize = 256 << 10;
 
-/// The part that a rank has for itself. It copies that while it waits for others, of which an operation that copies directly has two
-/// occasions: a half goes in each, if the parts are in one piece.
+/// The part that a rank has for itself. It copies that while it waits for others, of which an
+/// operation that copies directly has two occasions: a half goes in each, if the parts are in one
+/// piece.
 #[derive(Debug)]
 pub struct OwnPart {
     from: View,

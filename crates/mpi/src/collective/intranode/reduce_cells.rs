@@ -1,8 +1,9 @@
 //! Reductions through cells. Operands lie in the cells as in a buffer, one extent apart.
 //!
-//! Short vectors are reduced by everybody who wants the result, each for itself: one step. Long ones go in pieces of half a
-//! cell, of which each rank reduces its share and leaves the result in its own cell for the others: two steps for each piece, and
-//! every operand is read once. All reduce in the order of ranks ([`Reduction::fold`]), so that all get the same bits, in every run.
+//! Short vectors are reduced by everybody who wants the result, each for itself: one step. Long
+//! ones go in pieces of half a cell, of which each rank reduces its share and leaves the result in
+//! its own cell for the others: two steps for each piece, and every operand is read once. All
+//! reduce in the order of ranks ([`Reduction::fold`]), so that all get the same bits, in every run.
 
 use mica_channel::area::INLINE;
 use mica_channel::memory::{Block, Region};
@@ -83,8 +84,9 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// The operand of `member` from element `first` on, which that one has put in `cell`, for a reduction to `result`. What this rank
-    /// has published lies in the others' caches by now, so its own comes from where it was, unless the result is to go there.
+    /// The operand of `member` from element `first` on, which that one has put in `cell`, for a
+    /// reduction to `result`. What this rank has published lies in the others' caches by now, so
+    /// its own comes from where it was, unless the result is to go there.
     fn of(
         &self,
         turn: &OperationSlot<'_>,
@@ -260,8 +262,8 @@ async fn up_and_down(
     Ok(())
 }
 
-/// Reduce-scatter: block `j`, of `counts[j]` elements, of the reduced vector to rank `j`'s `result`. In place, the operand is where the result
-/// goes.
+/// Reduce-scatter: block `j`, of `counts[j]` elements, of the reduced vector to rank `j`'s
+/// `result`. In place, the operand is where the result goes.
 pub async fn reduce_scatter(
     turn: &OperationSlot<'_>,
     operands: Operands<'_>,
@@ -312,7 +314,8 @@ pub async fn reduce_scatter(
     Ok(())
 }
 
-/// Scan: `x0 op ... xi` to rank `i`'s `result`; exclusive: without `xi`, and rank 0's is left alone.
+/// Scan: `x0 op ... xi` to rank `i`'s `result`; exclusive: without `xi`, and rank 0's is left
+/// alone.
 pub async fn scan(
     turn: &OperationSlot<'_>,
     operands: Operands<'_>,

@@ -1,5 +1,6 @@
-//! Reductions by direct copy: each rank reduces its own share of the vector straight from its peers' memory, a block at a time that
-//! stays in the first-level cache, and stores the result to all who want it. Every operand is read once and no byte is copied on the way.
+//! Reductions by direct copy: each rank reduces its own share of the vector straight from its
+//! peers' memory, a block at a time that stays in the first-level cache, and stores the result to
+//! all who want it. Every operand is read once and no byte is copied on the way.
 //!
 //! A share is touched by the rank that reduces it and by nobody else, so working in place needs
 //! nothing more as long as all goes well. But a copy may be refused, and then all start anew
@@ -21,7 +22,8 @@ use super::reduce_cells::Operands;
 use crate::collective::place::Elements;
 use crate::error::{Error, Result};
 
-/// Bytes reduced at a time where peers are read by loads: the result stays in a first-level cache until it is stored to all.
+/// Bytes reduced at a time where peers are read by loads: the result stays in a first-level cache
+/// until it is stored to all.
 const BLOCK: usize = 16 << 10;
 
 /// The same where the kernel copies: a system call for each block and peer.
@@ -234,7 +236,8 @@ pub async fn reduce(
     }
     let work = || -> Result<()> {
         let (vectors, others) = opened?;
-        // In place, the result must not overwrite the operand that is still to be read; a rank without a result has no place for it.
+        // In place, the result must not overwrite the operand that is still to be read; a rank
+        // without a result has no place for it.
         let beside = match mine {
             Some(result) if !result.same_place(operands.own) => None,
             _ => Some(Block::allocate(vectors.block)?),

@@ -12,7 +12,8 @@ use crate::error::Result;
 /// A stretch of memory that holds the parts of a buffer, each in one piece.
 #[derive(Debug)]
 pub struct PartsSpan {
-    /// Its first byte and its length; `None` where the parts do not make up one stretch without gaps.
+    /// Its first byte and its length; `None` where the parts do not make up one stretch without
+    /// gaps.
     place: Option<(usize, usize)>,
     starts: Starts,
     /// What the parts were packed to.
@@ -52,8 +53,9 @@ impl PartsSpan {
     /// Bytes that [`tell`](Self::tell) writes.
     pub const ANNOUNCED_BYTES: usize = size_of::<u64>();
 
-    /// The span of `parts`. Where they are not in one piece each, or do not lie side by side, they are packed if that is `allowed`: so
-    /// others may read, but not write them. (What lies in gaps is not this operation's: another thread may use it.)
+    /// The span of `parts`. Where they are not in one piece each, or do not lie side by side, they
+    /// are packed if that is `allowed`: so others may read, but not write them. (What lies in gaps
+    /// is not this operation's: another thread may use it.)
     ///
     /// # Errors
     /// When memory for packing cannot be had.

@@ -1,10 +1,12 @@
-//! How the members of a team are arranged for collectives of many: trees whose shape follows the machine's levels.
+//! How the members of a team are arranged for collectives of many: trees whose shape follows the
+//! machine's levels.
 //!
-//! With few members everybody looks at everybody's line: one step, and each line is read by all. With many this would move too many
-//! lines, so members gather at a leader in each group of those that are near each other (a shared cache, a package), the
-//! leaders at one of theirs, and what is to be told goes back down the same tree. Groups are ranges of members in their
-//! order, so that a reduction up the tree keeps the order of operands; where members of one cache are not neighbours in that order,
-//! groups are cut by number only.
+//! With few members everybody looks at everybody's line: one step, and each line is read by all.
+//! With many this would move too many lines, so members gather at a leader in each group of those
+//! that are near each other (a shared cache, a package), the leaders at one of theirs, and what is
+//! to be told goes back down the same tree. Groups are ranges of members in their order, so that a
+//! reduction up the tree keeps the order of operands; where members of one cache are not neighbours
+//! in that order, groups are cut by number only.
 
 use mica_node::topology::{CorePlace, Level, level_between};
 
@@ -13,8 +15,8 @@ use mica_node::topology::{CorePlace, Level, level_between};
 pub struct MemberTree {
     /// Where this member gathers; `None` at the root, which is member 0.
     pub parent: Option<usize>,
-    /// Who gathers here, in order. Child `i` speaks for all members from itself up to the next child, so results may be combined
-    /// in this order, after the member's own.
+    /// Who gathers here, in order. Child `i` speaks for all members from itself up to the next
+    /// child, so results may be combined in this order, after the member's own.
     pub children: Vec<usize>,
 }
 
@@ -22,7 +24,8 @@ pub struct MemberTree {
 pub const FLAT_MAX: usize = 16;
 
 impl MemberTree {
-    /// The place of member `me` in the tree over members at `places`, in which nobody has more than `fan` (at least 2) children.
+    /// The place of member `me` in the tree over members at `places`, in which nobody has more than
+    /// `fan` (at least 2) children.
     ///
     /// # Panics
     /// If `me` is no member.
@@ -46,7 +49,8 @@ impl MemberTree {
     }
 }
 
-/// Puts neighbours among `leaders` that are `near` the first of them under it, at most `fan` at a time. Gives the new leaders.
+/// Puts neighbours among `leaders` that are `near` the first of them under it, at most `fan` at a
+/// time. Gives the new leaders.
 fn join(
     me: usize,
     tree: &mut MemberTree,

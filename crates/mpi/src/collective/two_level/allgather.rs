@@ -1,5 +1,6 @@
-//! Allgather, with blocks of equal or different lengths. Short: to the leaders, around among them (Bruck), and to all of
-//! the node. Long: each rank gets the blocks of its column, then the columns of a node are put together.
+//! Allgather, with blocks of equal or different lengths. Short: to the leaders, around among them
+//! (Bruck), and to all of the node. Long: each rank gets the blocks of its column, then the columns
+//! of a node are put together.
 
 use mica_channel::memory::{Block, Region, View};
 

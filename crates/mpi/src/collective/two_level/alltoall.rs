@@ -1,6 +1,7 @@
-//! All-to-all. Short blocks: a node's leader exchanges all blocks between two nodes as one message each way; or each rank
-//! collects what its node has for its column, and exchanges it there. Long ones: directly, other nodes first, in an order in
-//! which the ranks of a node do not all turn to the same one.
+//! All-to-all. Short blocks: a node's leader exchanges all blocks between two nodes as one message
+//! each way; or each rank collects what its node has for its column, and exchanges it there. Long
+//! ones: directly, other nodes first, in an order in which the ranks of a node do not all turn to
+//! the same one.
 
 use mica_channel::memory::View;
 
@@ -39,8 +40,9 @@ pub fn alltoall(
     }
 }
 
-/// A direct exchange, as the flat one, where nodes take turns: in each slot a node sends to one other node, and each of
-/// its ranks to another rank there. Slots are the same for sender and receiver; some of them are under way together.
+/// A direct exchange, as the flat one, where nodes take turns: in each slot a node sends to one
+/// other node, and each of its ranks to another rank there. Slots are the same for sender and
+/// receiver; some of them are under way together.
 pub fn exchange(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -78,7 +80,8 @@ pub fn exchange(
     schedule
 }
 
-/// Through the leaders: member to leader all that leaves the node, leader to leader all between two nodes, and back.
+/// Through the leaders: member to leader all that leaves the node, leader to leader all between two
+/// nodes, and back.
 fn leaders(
     layout: &RanksByNode,
     send: &Blocks,
@@ -117,7 +120,8 @@ fn leaders(
         return Ok(schedule);
     }
 
-    // A row is what a member sends, a column what it gets, both by source or destination as in `away`.
+    // A row is what a member sends, a column what it gets, both by source or destination as in
+    // `away`.
     let rows = Packed::allocate(members * far, block)?;
     let out = Packed::allocate(members * far, block)?;
     pack(schedule.last(), send, &away, &rows)?;
@@ -195,7 +199,8 @@ fn columns(
         }
     }
 
-    // What a node sends arrives in the order of its members: where it belongs, if these follow each other.
+    // What a node sends arrives in the order of its members: where it belongs, if these follow each
+    // other.
     let arrived = memory()?;
     let mut unpacked = Vec::new();
     let (mut outgoing, mut incoming) = (Vec::new(), Vec::new());

@@ -1,7 +1,8 @@
-//! Gather and scatter of short blocks: a node's blocks travel as one message, packed, along a binomial tree of leaders that
-//! the root is on top of.
+//! Gather and scatter of short blocks: a node's blocks travel as one message, packed, along a
+//! binomial tree of leaders that the root is on top of.
 //!
-//! On the way blocks lie in the order of the tree: nodes from the root's on, in each node the members from its leader on.
+//! On the way blocks lie in the order of the tree: nodes from the root's on, in each node the
+//! members from its leader on.
 
 use mica_channel::memory::{Block, Region, View};
 
@@ -18,8 +19,8 @@ impl FlatGroup {
         (v + top) % self.me.size
     }
 
-    /// Packed data to position `top`; position `p` has `sizes[p]` bytes, `own` is this rank's. Returns where all of it lies in
-    /// the end, counted from `top`; `None` away from there.
+    /// Packed data to position `top`; position `p` has `sizes[p]` bytes, `own` is this rank's.
+    /// Returns where all of it lies in the end, counted from `top`; `None` away from there.
     pub(super) fn gather_packed(
         &self,
         schedule: &mut Schedule,

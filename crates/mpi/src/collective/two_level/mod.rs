@@ -1,10 +1,11 @@
-//! Collectives on several nodes, in two levels: as little as possible travels between nodes, the rest inside them
-//! (Chai 2009, 6.4.1; Thakur and others 2005).
+//! Collectives on several nodes, in two levels: as little as possible travels between nodes, the
+//! rest inside them (Chai 2009, 6.4.1; Thakur and others 2005).
 //!
-//! An algorithm is put together from flat ones, each among a [`FlatGroup`] of ranks: those of a node, one for each node, or those
-//! of the same number on each node (a column). [`TwoLevel`] chooses from what all ranks know alike; where two levels do not
-//! pay or cannot keep the order of operands, the functions here hand over to the flat algorithm. What travels, and when
-//! which algorithm pays, is in `docs/design/collectives.md`.
+//! An algorithm is put together from flat ones, each among a [`FlatGroup`] of ranks: those of a
+//! node, one for each node, or those of the same number on each node (a column). [`TwoLevel`]
+//! chooses from what all ranks know alike; where two levels do not pay or cannot keep the order of
+//! operands, the functions here hand over to the flat algorithm. What travels, and when which
+//! algorithm pays, is in `docs/design/collectives.md`.
 
 mod allgather;
 mod alltoall;
@@ -52,7 +53,8 @@ impl FlatGroup {
         }
     }
 
-    /// The leaders of all nodes, where `root` (if there is one) leads its own; `None` on other ranks.
+    /// The leaders of all nodes, where `root` (if there is one) leads its own; `None` on other
+    /// ranks.
     fn leaders(layout: &RanksByNode, root: Option<usize>) -> Option<FlatGroup> {
         let leaders = (0..layout.nodes()).map(|node| leader(layout, root, node));
         FlatGroup::new(leaders.collect(), layout.rank())
@@ -75,8 +77,8 @@ impl FlatGroup {
         self.me.size == 1
     }
 
-    /// Appends this rank's part of a collective of this node's ranks, which are the team: in the memory that they share, or by messages
-    /// as `limits` have it.
+    /// Appends this rank's part of a collective of this node's ranks, which are the team: in the
+    /// memory that they share, or by messages as `limits` have it.
     fn perform(
         &self,
         schedule: &mut Schedule,
@@ -132,7 +134,8 @@ fn piece(data: &Region, range: std::ops::Range<usize>) -> View {
     bytes_at(data, range.start, range.len())
 }
 
-/// Barrier: the ranks of a node report to their leader, leaders hear of all others, and let their nodes go.
+/// Barrier: the ranks of a node report to their leader, leaders hear of all others, and let their
+/// nodes go.
 pub fn barrier(layout: &RanksByNode, limits: &TwoLevel) -> Result<Schedule> {
     if limits.always(layout) == NodeTreatment::Flat {
         return Ok(ba::build(place(layout)));

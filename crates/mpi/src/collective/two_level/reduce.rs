@@ -1,7 +1,7 @@
 //! The reductions: each node combines its ranks' operands, so that one vector a node travels.
 //!
-//! Nodes and their members are taken in rank order, so operators that do not commute keep their order where ranks are in
-//! blocks; elsewhere they take the flat algorithms.
+//! Nodes and their members are taken in rank order, so operators that do not commute keep their
+//! order where ranks are in blocks; elsewhere they take the flat algorithms.
 
 use mica_channel::memory::View;
 
@@ -14,7 +14,8 @@ use super::super::{allreduce as ar, reduce as re, reduce_scatter as rs};
 use super::{FlatGroup, RanksByNode, leader, offsets, place};
 use crate::error::Result;
 
-/// Reduce to `root`: in each node to its leader, then among leaders. Arguments are those of the flat one.
+/// Reduce to `root`: in each node to its leader, then among leaders. Arguments are those of the
+/// flat one.
 pub fn reduce(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -42,7 +43,8 @@ pub fn reduce(
     let top = layout.node_of(root);
     let mut operand = send.cloned();
     if !node.alone() {
-        // What the node's ranks have; at the root it takes the receive buffer, from where it goes on in place.
+        // What the node's ranks have; at the root it takes the receive buffer, from where it goes
+        // on in place.
         let partial = match receive {
             Some(receive) => receive.clone(),
             None => reduction.temporary(reduction.count)?,
@@ -112,7 +114,8 @@ fn allreduce_leaders(
     Ok(schedule)
 }
 
-/// Each rank of a node gets the node's sum of one part of the vector, reduces it with its column, and tells the node.
+/// Each rank of a node gets the node's sum of one part of the vector, reduces it with its column,
+/// and tells the node.
 fn allreduce_columns(
     layout: &RanksByNode,
     limits: &TwoLevel,
@@ -128,8 +131,8 @@ fn allreduce_columns(
     let target = receive.from(start);
     let mut schedule = Schedule::new();
 
-    // In place, the block must not land where operands lie. Parts are long enough for the pairwise exchange, which copies
-    // nothing.
+    // In place, the block must not land where operands lie. Parts are long enough for the pairwise
+    // exchange, which copies nothing.
     let block = match send {
         Some(_) if !starts_from_right(column.me) => target.clone(),
         _ => reduction.temporary(own)?,
@@ -190,8 +193,9 @@ fn deal(blocks: Option<Vec<View>>, own: View) -> CollectiveOperation {
     }
 }
 
-/// Whether the first operand of a recursive doubling comes from the right: it becomes the result where it lands, so nothing is
-/// copied if that is the receive buffer, and this rank's operand elsewhere.
+/// Whether the first operand of a recursive doubling comes from the right: it becomes the result
+/// where it lands, so nothing is copied if that is the receive buffer, and this rank's operand
+/// elsewhere.
 fn starts_from_right(me: RankPlace) -> bool {
     me.rank.is_multiple_of(2) && me.rank + 1 < me.size
 }
@@ -202,7 +206,8 @@ fn part_start(count: usize, parts: usize, i: usize) -> usize {
     count / parts * i + (count % parts).min(i)
 }
 
-/// Reduce-scatter; arguments are those of the flat one. To the leader, among leaders by nodes' blocks, and dealt out.
+/// Reduce-scatter; arguments are those of the flat one. To the leader, among leaders by nodes'
+/// blocks, and dealt out.
 pub fn reduce_scatter(
     layout: &RanksByNode,
     limits: &TwoLevel,

@@ -46,8 +46,8 @@ impl<'a> MessageFormulas<'a> {
         }
     }
 
-    /// The way of a message of `len` bytes that comes to the least by `measure`, which is told way, nanoseconds until it is there, and
-    /// nanoseconds of both cores.
+    /// The way of a message of `len` bytes that comes to the least by `measure`, which is told way,
+    /// nanoseconds until it is there, and nanoseconds of both cores.
     fn least(
         &self,
         len: usize,
@@ -82,8 +82,9 @@ impl<'a> MessageFormulas<'a> {
         self.round((way, ns), ns, self.ranks)
     }
 
-    /// What a rank takes to send one message and to receive another of that length. Ring and slot are not pipelined: their time is
-    /// that of both sides. Nobody helps another one: each has its own to do.
+    /// What a rank takes to send one message and to receive another of that length. Ring and slot
+    /// are not pipelined: their time is that of both sides. Nobody helps another one: each has its
+    /// own to do.
     fn both_ways_ns(&self, len: usize) -> (MessagePath, f64) {
         self.least(len, |way, elapsed, busy| match way {
             MessagePath::Inline | MessagePath::Ring if !self.situation.oversubscribed => elapsed,
@@ -92,7 +93,8 @@ impl<'a> MessageFormulas<'a> {
         })
     }
 
-    /// A round whose longest chain is `chain_ns` of messages, and whose messages take `message_ns` of both cores each.
+    /// A round whose longest chain is `chain_ns` of messages, and whose messages take `message_ns`
+    /// of both cores each.
     fn round(&self, (way, chain_ns): (MessagePath, f64), message_ns: f64, messages: usize) -> Load {
         Load {
             // Who asks first waits for an answer.
@@ -258,7 +260,8 @@ impl<'a> MessageFormulas<'a> {
         }
     }
 
-    /// Ranks beyond a power of two hand `given` bytes to a neighbour first, and get `returned` ones back.
+    /// Ranks beyond a power of two hand `given` bytes to a neighbour first, and get `returned` ones
+    /// back.
     fn surplus(&self, given: usize, returned: usize) -> Load {
         match self.ranks - power_below(self.ranks) {
             0 => Load::NOTHING,

@@ -1,10 +1,14 @@
-//! The ranks of one communicator on one node, and the operations that they have under way in their shared area.
+//! The ranks of one communicator on one node, and the operations that they have under way in their
+//! shared area.
 //!
-//! Each operation of a team has a number, and uses the area's memory of one *turn*: those of number modulo [`TURNS`](mica_channel::area::TURNS). Ranks begin
-//! operations in the same order, as they call collectives in the same order, but may be in several at once (non-blocking
-//! ones), each of which goes on by itself. What a rank writes for an operation may be overwritten for the one that is `TURNS`
-//! later, which therefore begins with a look whether all have finished with it ([`OperationSlot::begin`]). Mostly that is known: with each operation
-//! a rank tells up to where it has finished all, and whoever waits for everybody learns it from the line that it reads anyway.
+//! Each operation of a team has a number, and uses the area's memory of one *turn*: those of number
+//! modulo [`TURNS`](mica_channel::area::TURNS). Ranks begin operations in the same order, as they
+//! call collectives in the same order, but may be in several at once (non-blocking ones), each of
+//! which goes on by itself. What a rank writes for an operation may be overwritten for the one that
+//! is `TURNS` later, which therefore begins with a look whether all have finished with it
+//! ([`OperationSlot::begin`]). Mostly that is known: with each operation a rank tells up to where
+//! it has finished all, and whoever waits for everybody learns it from the line that it reads
+//! anyway.
 //!
 //! | who | writes |
 //! |---|---|
@@ -65,8 +69,9 @@ pub struct OperationTicket {
 }
 
 impl NodeGroup {
-    /// The team of an area's members. `reach` is how they reach each other's buffers, `has_cores` whether each has a core for
-    /// itself, and `mode` whether several threads of this rank may be in the library.
+    /// The team of an area's members. `reach` is how they reach each other's buffers, `has_cores`
+    /// whether each has a core for itself, and `mode` whether several threads of this rank may be
+    /// in the library.
     pub fn new(
         area: Area,
         reach: Option<PeerAccess>,
@@ -105,8 +110,8 @@ impl NodeGroup {
         self.area.cell_bytes()
     }
 
-    /// The longest message, or part of one, that goes through cells: pieces are half a cell, or where each goes to one
-    /// member a member's share of that, and the stamp counts them.
+    /// The longest message, or part of one, that goes through cells: pieces are half a cell, or
+    /// where each goes to one member a member's share of that, and the stamp counts them.
     pub fn most_bytes(&self, collective: Collective) -> usize {
         let half = self.cell_bytes() / 2;
         let piece = match collective {
@@ -133,11 +138,13 @@ impl NodeGroup {
         self.tree.as_ref()
     }
 
-    /// Takes the next place in the order of operations. To be called by all members in the same order, by one thread at a time
-    /// (MPI 5.0, 6.14), who say alike what `kind` it is and whether it may copy `by_address`.
+    /// Takes the next place in the order of operations. To be called by all members in the same
+    /// order, by one thread at a time (MPI 5.0, 6.14), who say alike what `kind` it is and whether
+    /// it may copy `by_address`.
     #[inline]
     pub fn reserve(&self, kind: OperationKind, by_address: bool) -> OperationTicket {
-        // Relaxed, and no read-modify-write: collectives on one communicator are called one after the other.
+        // Relaxed, and no read-modify-write: collectives on one communicator are called one after
+        // the other.
         let begun = self.begun.load(Ordering::Relaxed);
         let number = (begun & ((1 << ROOT_AT) - 1)) + 1;
         let root = kind.root_before().bits() << ROOT_AT;
@@ -196,7 +203,8 @@ impl NodeGroup {
         self.account.raise_safe(to);
     }
 
-    /// Whether all members have finished operation `number`; looks at their marks if that is not known.
+    /// Whether all members have finished operation `number`; looks at their marks if that is not
+    /// known.
     fn is_safe(&self, number: u64) -> bool {
         self.account.is_safe(number) || self.is_marked(number)
     }
@@ -210,7 +218,8 @@ impl NodeGroup {
             self.raise_safe(all);
             all >= number
         };
-        // Who finishes later is told that this rank waits for it: the next look of a rank that parks comes after that.
+        // Who finishes later is told that this rank waits for it: the next look of a rank that
+        // parks comes after that.
         look() || {
             self.area.await_finish(number);
             look()

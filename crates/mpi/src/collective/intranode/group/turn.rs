@@ -1,4 +1,5 @@
-//! One operation of a team: what a member tells the others and waits for, by stamps and the words beside them.
+//! One operation of a team: what a member tells the others and waits for, by stamps and the words
+//! beside them.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -23,12 +24,13 @@ const PHASE_BITS: u32 = 24;
 /// Most pieces of a message: a piece takes two phases at most, and an operation some others.
 pub(super) const MOST_PIECES: usize = 1 << (PHASE_BITS - 2);
 
-/// Looks at a line in a row, where a rank has nothing else to do and a core for itself: the way through the caller and back
-/// takes as long as some.
+/// Looks at a line in a row, where a rank has nothing else to do and a core for itself: the way
+/// through the caller and back takes as long as some.
 const POLLS_PER_TRY: u32 = 40;
 
-/// Failed polls of an operation, each of [`OperationSlot::looks`] looks, before a rank says what it waits in, and asks whether the others will come
-/// at all: more than waits take as a rule where ranks share cores. A rank that sleeps does neither, so it must come to this before.
+/// Failed polls of an operation, each of [`OperationSlot::looks`] looks, before a rank says what it
+/// waits in, and asks whether the others will come at all: more than waits take as a rule where
+/// ranks share cores. A rank that sleeps does neither, so it must come to this before.
 const POLLS_BEFORE_ANNOUNCING: u32 = MIN_POLLS_BEFORE_PARKING / 2;
 
 /// One operation of a team, from this rank's view.
@@ -107,8 +109,8 @@ impl<'a> OperationSlot<'a> {
         self.team.area.members()[member]
     }
 
-    /// Waits until the turn's memory is free, and notes what the others are to know: that this rank takes part in an operation
-    /// of this kind with `bytes` bytes.
+    /// Waits until the turn's memory is free, and notes what the others are to know: that this rank
+    /// takes part in an operation of this kind with `bytes` bytes.
     #[inline]
     pub async fn begin(&self, bytes: usize) {
         if !self.is_free() {
@@ -155,7 +157,8 @@ impl<'a> OperationSlot<'a> {
     /// Publishes `phase`.
     #[inline]
     fn put_stamp(&self, phase: u32) {
-        // All that the line says is stored at once, after the payload: in between, those who look at the line would take it away.
+        // All that the line says is stored at once, after the payload: in between, those who look
+        // at the line would take it away.
         self.say();
         if let Some(arrival) = &self.arrival {
             self.team.area.set_arrived(self.at, arrival.word());
@@ -245,14 +248,15 @@ impl<'a> OperationSlot<'a> {
         }
     }
 
-    /// Counts a failed poll. Returns true from poll number [`POLLS_BEFORE_ANNOUNCING`] on: then the other members' words and marks are worth the
-    /// cache lines that it takes to read them. At that poll this rank announces what it does.
+    /// Counts a failed poll. Returns true from poll number [`POLLS_BEFORE_ANNOUNCING`] on: then the
+    /// other members' words and marks are worth the cache lines that it takes to read them. At that
+    /// poll this rank announces what it does.
     fn is_impatient(&self) -> bool {
         let polls = self.failed_polls.load(Ordering::Relaxed).saturating_add(1);
         self.failed_polls.store(polls, Ordering::Relaxed);
         if polls == POLLS_BEFORE_ANNOUNCING {
-            // Others that wait in vain, too, see by this what this rank does, which perhaps has not published anything; and who
-            // finishes later wakes it.
+            // Others that wait in vain, too, see by this what this rank does, which perhaps has not
+            // published anything; and who finishes later wakes it.
             self.say();
             self.team.area.await_finish(self.number);
         }
@@ -286,9 +290,11 @@ impl<'a> OperationSlot<'a> {
             .try_for_each(|member| self.ask(member, phase))
     }
 
-    /// Whether `member` takes part in the same operation and has not left it, as far as it has said.
+    /// Whether `member` takes part in the same operation and has not left it, as far as it has
+    /// said.
     fn ask(&self, member: usize, phase: u32) -> Result<()> {
-        // Without a stamp: the word says by itself whether it is of this operation, and nothing else is read for it.
+        // Without a stamp: the word says by itself whether it is of this operation, and nothing
+        // else is read for it.
         let word = self.word(member);
         if word.is_of(self.number) {
             self.check(member, word)?;
@@ -517,13 +523,15 @@ impl<'a> OperationSlot<'a> {
     #[inline]
     pub fn finish(self) {
         if !self.has_said.load(Ordering::Relaxed) {
-            // For those that wait in vain: a word is that of the last operation in its turn, or of the one before.
+            // For those that wait in vain: a word is that of the last operation in its turn, or of
+            // the one before.
             self.say();
         }
         self.team.finish(self.number);
     }
 
-    /// Has the memory fetched that this rank will write to in the next operation, if that brings `bytes` bytes in a cell.
+    /// Has the memory fetched that this rank will write to in the next operation, if that brings
+    /// `bytes` bytes in a cell.
     #[inline]
     pub fn fetch_next(&self, bytes: usize) {
         self.team.area.fetch((self.at + 1) % TURNS, bytes);
@@ -582,8 +590,9 @@ impl<'a> OperationSlot<'a> {
         self.by_address
     }
 
-    /// Whether all members can reach all others' memory by address: found out in the team's first operation that copies
-    /// directly, which thereby takes one phase, the one after `phase`. Gives the phase that it ended with.
+    /// Whether all members can reach all others' memory by address: found out in the team's first
+    /// operation that copies directly, which thereby takes one phase, the one after `phase`. Gives
+    /// the phase that it ended with.
     ///
     /// # Errors
     /// As [`all_reached`](Self::all_reached).
