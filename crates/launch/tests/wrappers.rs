@@ -16,7 +16,10 @@ impl Prefix {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wrappers/mpicc");
         for name in ["mpicc", "mpicxx", "mpic++"] {
             let path = root.join("bin").join(name);
-            fs::copy(&script, &path).unwrap();
+            // By another process: a test that forks while this one has the file open for writing
+            // would keep it busy, and `exec` would fail with ETXTBSY.
+            let copy = Command::new("cp").args([&script, &path]).status();
+            assert!(copy.unwrap().success());
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         Prefix(fs::canonicalize(root).unwrap())
