@@ -1,8 +1,8 @@
-//! An agent: `mpiexec` on a host of the job, which runs that host's ranks for the head.
+//! An agent: `mpiexec` on a host of the job, which runs that host's ranks for the controller.
 //!
-//! It is started by the remote shell with the head's addresses on its command line and the job's
-//! secret on its standard input. It connects, proves that it knows the secret, is told what to run,
-//! and runs it. If the head goes, so does it, with all that it started.
+//! The remote shell starts it with the controller's addresses on its command line and the job's
+//! secret on its standard input. It connects, proves that it knows the secret, receives its part of
+//! the job, and runs it. If the controller disappears, the agent ends, with all that it started.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ use crate::options::Agent;
 use crate::report::{say, signal_status};
 use crate::supervisor::{self, Uplink};
 
-/// Why an agent cannot begin. The remote shell carries this to the head.
+/// Why an agent cannot begin. The remote shell carries this message to the controller.
 #[derive(Debug, thiserror::Error)]
 enum AgentError {
     #[error("no secret came on standard input")]
@@ -35,16 +35,16 @@ enum AgentError {
     Signal(i32),
 }
 
-/// Time for the head's part of the handshake.
+/// Time for the controller's part of the handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Time for a connection to one address.
 const CONNECT: Duration = Duration::from_secs(3);
-/// How often all addresses are tried.
+/// Number of times that all addresses are tried.
 const ROUNDS: u32 = 5;
-/// The head may wait so long for other hosts without a sign of life.
+/// The controller may be silent for this long while it waits for other hosts.
 const BEFORE_THE_PLAN: Duration = Duration::from_secs(60);
 
-/// An agent's whole life. Answers its exit status, which nobody looks at unless it could not begin.
+/// Runs an agent and returns its exit status, which matters only if the agent cannot begin.
 pub fn run(agent: &Agent) -> u8 {
     match try_run(agent) {
         Ok(status) => status,
@@ -64,7 +64,7 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
     let keeper = Keeper::start().map_err(supervisor::doing("cannot start the keeper process"))?;
     let signals = supervisor::take_signals()?;
     let mut link = connect(agent, &secret)?;
-    // From now on the end of the connection tells, and leaves time to clean up.
+    // From now on the end of the connection ends the agent, and leaves it time to clean up.
     outlive_parent().map_err(supervisor::doing("cannot outlive the remote shell"))?;
     let address = link.local_address().map(|address| address.to_string());
     link.send(&Up::Hello {
@@ -82,7 +82,7 @@ fn try_run(agent: &Agent) -> Result<u8, AgentError> {
     )?)
 }
 
-/// One line of standard input, and no more of it.
+/// Reads one line of standard input, and no more than it.
 fn read_secret() -> Option<Secret> {
     let mut line = Vec::new();
     let mut input = io::stdin().lock().take(256);
@@ -94,14 +94,14 @@ fn number(variable: &str) -> Option<u32> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// What this machine has and no other: virtual nodes on it share its cores.
+/// An identifier of this machine: virtual nodes with the same one share its cores.
 pub fn machine() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     boot.map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
-/// Tries the head's addresses, several times: a connection may be dropped where the head has too
-/// many.
+/// Tries the controller's addresses, several times: the controller drops connections when it has
+/// too many.
 fn connect(agent: &Agent, secret: &Secret) -> Result<Link, AgentError> {
     let mut problems = Vec::new();
     for round in 1..=ROUNDS {
@@ -133,7 +133,8 @@ fn shake_hands(mut stream: TcpStream, secret: &Secret) -> io::Result<Link> {
     Link::of_agent(stream, keys)
 }
 
-/// Until the head has heard from all hosts. Answers the plan, and orders that came with it.
+/// Waits until the controller has heard from all hosts. Returns the plan, and orders that came with
+/// it.
 fn wait_for_plan(link: &mut Link, signals: &Signals) -> Result<(NodeJob, Vec<Down>), AgentError> {
     let mut orders = Vec::new();
     loop {

@@ -1,9 +1,9 @@
-//! How agent and head prove to each other that they belong to the same job, before either believes
-//! a byte of the other.
+//! Mutual authentication of agent and controller: each proves to the other that it belongs to the
+//! same job, before either trusts a byte of the other.
 //!
-//! Both know the job's secret: the head made it (32 random bytes), the agent got it by the remote
-//! shell's standard input. It never goes over the connection. All messages of the handshake have a
-//! fixed length:
+//! Both know the job's secret: the controller generated it (32 random bytes), the agent received it
+//! on its standard input, through the remote shell. It is never sent over the connection. All
+//! messages of the handshake have a fixed length (`head` is the controller):
 //!
 //! ```text
 //! agent -> head   MAGIC, nonce A                    (8 + 32 bytes)
@@ -12,22 +12,22 @@
 //! ```
 //!
 //! HMAC is HMAC-SHA256 (RFC 2104, FIPS 180-4). The labels keep a proof of one side from serving as
-//! the other's, the fresh nonces make a recorded handshake worthless. After that every frame
-//! carries a MAC under a key for this connection and direction, HMAC(secret, "up" A H) and
-//! HMAC(secret, "down" A H), over its number and its bytes: nothing can be changed, left out,
-//! repeated or put in. The frames are not encrypted.
+//! the other's, the fresh nonces make a recorded handshake worthless. After the handshake every
+//! frame carries a MAC under a key for this connection and direction, HMAC(secret, "up" A H) and
+//! HMAC(secret, "down" A H), over its sequence number and its bytes: no frame can be changed, left
+//! out, repeated or inserted. The frames are not encrypted.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use std::io::{self, Read};
 
-/// Bytes of a secret, a nonce, a proof and a MAC.
+/// Bytes of a secret, a nonce, a proof or a MAC.
 pub const LENGTH: usize = 32;
 /// Bytes of the agent's first message.
 pub const HELLO: usize = MAGIC.len() + LENGTH;
-/// Bytes of the head's answer.
+/// Bytes of the controller's answer.
 pub const CHALLENGE: usize = 2 * LENGTH;
-/// The first bytes of an agent; the digit counts versions of all that follows.
+/// The first bytes that an agent sends; the digit is the version of everything that follows.
 const MAGIC: &[u8; 8] = b"MICA-AG1";
 
 type Bytes = [u8; LENGTH];
@@ -37,17 +37,17 @@ type Bytes = [u8; LENGTH];
 pub struct Secret(Bytes);
 
 impl Secret {
-    /// A new one.
+    /// A new random secret.
     pub fn new() -> io::Result<Secret> {
         random().map(Secret)
     }
 
-    /// As a line of text.
+    /// The secret as a line of text.
     pub fn to_hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// From a line of text.
+    /// The secret from a line of text.
     pub fn from_hex(text: &str) -> Option<Secret> {
         let digits = text.trim_end_matches(['\n', '\r']).as_bytes();
         let mut bytes = [0; LENGTH];
@@ -73,7 +73,7 @@ fn keyed(key: &Bytes) -> Hmac<Sha256> {
     Hmac::new_from_slice(key).expect("HMAC takes keys of any length")
 }
 
-/// Random bytes of the system.
+/// Random bytes from the system.
 fn random() -> io::Result<Bytes> {
     let mut bytes = [0; LENGTH];
     std::fs::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -101,12 +101,12 @@ impl Keys {
         }
     }
 
-    /// Sealing and opening, as the agent does them.
+    /// The seals for sending and receiving, on the agent's side.
     pub fn for_agent(self) -> (Seal, Seal) {
         (Seal::new(self.up), Seal::new(self.down))
     }
 
-    /// Sealing and opening, as the head does them.
+    /// The seals for sending and receiving, on the controller's side.
     pub fn for_head(self) -> (Seal, Seal) {
         (Seal::new(self.down), Seal::new(self.up))
     }
@@ -136,7 +136,7 @@ impl Seal {
         mac
     }
 
-    /// Whether `mac` is that of the next frame; in constant time.
+    /// Whether `mac` is that of the next frame; takes constant time.
     pub fn open(&mut self, body: &[u8], mac: &[u8]) -> bool {
         let good = self.mac(body).verify_slice(mac).is_ok();
         self.next += 1;
@@ -144,14 +144,14 @@ impl Seal {
     }
 }
 
-/// The head's side of a handshake.
+/// The controller's side of a handshake.
 pub struct HeadSide {
     agent: Bytes,
     own: Bytes,
 }
 
 impl HeadSide {
-    /// Takes the agent's first message and gives the answer; `None` if this is no agent.
+    /// Takes the agent's first message and returns the answer; `None` if the caller is no agent.
     pub fn answer(secret: &Secret, hello: &[u8; HELLO]) -> Option<(HeadSide, [u8; CHALLENGE])> {
         let own = random().ok()?;
         let agent: Bytes = hello.strip_prefix(MAGIC)?.try_into().ok()?;
@@ -176,7 +176,7 @@ pub struct AgentSide {
 }
 
 impl AgentSide {
-    /// Begins, with the first message.
+    /// Begins the handshake; returns the first message.
     pub fn new() -> io::Result<(AgentSide, [u8; HELLO])> {
         let own = random()?;
         let mut hello = [0; HELLO];
@@ -185,7 +185,8 @@ impl AgentSide {
         Ok((AgentSide { own }, hello))
     }
 
-    /// Checks the head's proof and gives this side's; `None` if that is not the head.
+    /// Checks the controller's proof and returns this side's; `None` if the other side is not the
+    /// controller.
     pub fn prove(
         self,
         secret: &Secret,
@@ -207,7 +208,7 @@ impl AgentSide {
 mod tests {
     use super::*;
 
-    /// A handshake, and what went over the wire.
+    /// A handshake, and the agent's messages.
     fn shake(
         at_agent: &Secret,
         at_head: &Secret,
@@ -256,7 +257,7 @@ mod tests {
     fn a_wrong_secret_fails_on_either_side() {
         let (right, wrong) = (Secret::new().unwrap(), Secret::new().unwrap());
         assert!(shake(&wrong, &right).is_none());
-        // An agent that does not check the head still cannot get in.
+        // An agent that does not check the controller still cannot get in.
         let (agent, hello) = AgentSide::new().unwrap();
         let (head, challenge) = HeadSide::answer(&right, &hello).unwrap();
         let nonce: Bytes = challenge[..LENGTH].try_into().unwrap();

@@ -1,16 +1,16 @@
-//! What the command line asks for of places: the values of `--bind-to`, `--map-by` and their kin,
-//! in the spellings of MPICH's Hydra, Open MPI and Intel MPI.
+//! Options for the placement of ranks: the values of `--bind-to`, `--map-by` and similar ones, in
+//! the spellings of MPICH's Hydra, Open MPI and Intel MPI.
 
 use mica_node::topology::{BindTo, CpuSet, MapBy};
 use serde::{Deserialize, Serialize};
 
-/// Where ranks shall run, as far as the user says.
+/// Where ranks shall run, if the user says so.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(into = "BindingWords", try_from = "BindingWords")]
 pub struct Binding {
-    /// What ranks are bound to; `None` leaves it to what is free.
+    /// What ranks are bound to; `None`: decided by what is free.
     pub bind: Option<Bind>,
-    /// The order; `None` leaves it to `bind`.
+    /// The order; `None`: it follows from `bind`.
     pub map: Option<MapBy>,
     /// Cores (with [`BindTo::HwThread`], hardware threads) of each rank.
     pub width: Option<usize>,
@@ -27,10 +27,10 @@ pub enum Bind {
     User(Vec<CpuSet>),
 }
 
-/// More than one core a rank can hardly be meant.
+/// Maximum number of cores for each rank; more are a mistake.
 const WIDEST: usize = 65536;
 
-/// A number of cores for each rank.
+/// Parses a number of cores for each rank.
 pub fn width(text: &str) -> Option<usize> {
     text.parse()
         .ok()
@@ -45,7 +45,7 @@ impl Binding {
     pub const MAP_WANTED: &'static str = "one of core, slot, hwthread, package, numa, l3, node, ppr:N:node, where :PE=N \
                                           gives each rank N cores";
 
-    /// Reads a value of `--bind-to`; `None` if it is not one.
+    /// Parses a value of `--bind-to`; `None` if it is not one.
     #[must_use]
     pub fn read_bind(&mut self, text: &str) -> Option<()> {
         let text = text.to_ascii_lowercase();
@@ -79,8 +79,8 @@ impl Binding {
         Some(())
     }
 
-    /// Reads a value of `--map-by`, and answers the ranks for each host if it says so; `None` if
-    /// it is not one.
+    /// Parses a value of `--map-by`, and returns the ranks per host if the value gives it; `None`
+    /// if it is not one.
     #[must_use]
     pub fn read_map(&mut self, text: &str) -> Option<Option<usize>> {
         let text = text.to_ascii_lowercase();
@@ -107,7 +107,7 @@ impl Binding {
     }
 }
 
-/// A [`Binding`] as words, which is how it goes to other hosts.
+/// A [`Binding`] as words, the form in which it is sent to other hosts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct BindingWords {
     bind: Option<String>,

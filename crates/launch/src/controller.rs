@@ -1,13 +1,13 @@
-//! The head of a job on several nodes: starts an agent on each, tells them what to run, hears what
-//! becomes of it, and decides.
+//! The controller of a job on several nodes: starts an agent on each, sends it its part of the job,
+//! receives its reports, and decides when the job ends.
 //!
-//! One thread and one `poll`, as for a job on one node: signals, the port where agents come in
+//! One thread and one `poll`, as for a job on one node: signals, the port where agents connect
 //! ([`crate::listener`]), their connections ([`crate::link`]), the remote shells, standard input.
-//! Output is written by a thread of its own.
+//! Separate threads write the output.
 //!
-//! A node is `Awaited` until its agent has come in, `Running` until its ranks have ended and all
-//! they wrote is here, then `Over`; or it is `Lost`. Nothing is started before all agents have come
-//! in. The job is over when no node runs.
+//! A node is `Awaited` until its agent has connected, `Running` until its ranks have ended and all
+//! their output has arrived, then `Over`; or it is `Lost`. No rank is started before all agents
+//! have connected. The job is over when no node is running.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,44 +40,43 @@ use crate::writer::Writer;
 
 mod start;
 
-/// Why the head cannot do its work.
+/// Why the controller cannot do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
-    /// Where agents shall connect to is not right.
+    /// The address that agents shall connect to cannot be determined.
     #[error(transparent)]
     Placement(#[from] PlacementError),
     /// A system call failed.
     #[error(transparent)]
     Launch(#[from] LaunchError),
-    /// The remote shell is not there.
+    /// The remote shell cannot be run.
     #[error("cannot run {program:?} to start an agent on {hosts}: {source}")]
     Shell {
         /// The remote shell.
         program: String,
         /// The hosts.
         hosts: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Starting may take so many times the time after which a silent host is lost.
+/// All agents must have connected within this many times the host timeout.
 const START_FACTOR: u32 = 6;
-/// Bytes of standard input on their way to a node.
+/// Bytes of standard input in flight to a node.
 const INPUT_WINDOW: usize = 1 << 16;
-/// The same for a node that takes it more slowly than another.
+/// The same for a node that takes its input more slowly than another.
 const INPUT_HELD: usize = 64 << 20;
-/// Time for agents to answer when what ranks wait for is asked.
+/// Time for agents to answer a hang report request.
 const REPORT_TIME: Duration = Duration::from_secs(5);
-/// A rank that gave up may have done so because it lost another: if a host is lost or a rank killed
-/// within this time, that is to blame.
+/// A rank that gave up may have done so because it lost another: if a host is lost or a rank is
+/// killed within this time, that is reported as the cause.
 const DOUBT: Duration = Duration::from_millis(250);
-/// Both outputs.
 const OUTPUTS: [OutputTarget; 2] = [OutputTarget::Out, OutputTarget::Err];
-/// Time for agents and remote shells to go when the job is over.
+/// Time for agents and remote shells to exit when the job is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Runs the job and answers its exit status.
+/// Runs the job and returns its exit status.
 pub fn run(options: &JobOptions, nodes: &JobNodes) -> Result<u8, ControllerError> {
     let signals = take_signals()?;
     let all = interfaces().map_err(doing("cannot list the network interfaces"))?;
@@ -141,15 +140,15 @@ struct AgentNode {
     host: String,
     members: Vec<u32>,
     state: AgentState,
-    /// Puts of its ranks, when they are all in a barrier.
+    /// What its ranks have put, when they are all in a barrier.
     arrived: Option<Puts>,
-    /// What tells machines apart.
+    /// Identifies the machine.
     machine: String,
     sent: Vec<Sent>,
     late: LateArrivals,
-    /// The agent has said why it cannot go on.
+    /// The agent has reported why it cannot go on.
     explained: bool,
-    /// Its agent has come in.
+    /// Its agent has connected.
     came: bool,
 }
 
@@ -218,19 +217,19 @@ impl InputWindow {
         (!untaken.is_empty()).then_some(InputWindow(untaken))
     }
 
-    /// Whether a node has taken what came until now but for a window, and none is too far behind.
+    /// Whether some node has less than a window of untaken bytes, and no node is too far behind.
     fn has_room(&self) -> bool {
         let untaken = || self.0.iter().map(|(_, untaken)| *untaken);
         untaken().any(|bytes| bytes < INPUT_WINDOW) && untaken().all(|bytes| bytes < INPUT_HELD)
     }
 }
 
-/// What ranks wait for, as far as it is known.
+/// What ranks wait for, as the agents have reported until now.
 struct HangReport {
     all: NodeReport,
     awaited: Vec<usize>,
     until: Instant,
-    /// The job's time is over: end it then.
+    /// The job's time is over: end it after the report.
     then_end: bool,
 }
 
@@ -243,26 +242,27 @@ struct Controller<'a> {
     shells: Vec<RemoteShell>,
     signals: Signals,
     writer: Writer,
-    /// `None` when nobody reads standard input any more, or it has ended.
+    /// `None` when no rank reads standard input any more, or it has ended.
     input: Option<InputWindow>,
     /// By rank: whether it may still run.
     alive: Vec<bool>,
     report: Option<HangReport>,
-    /// A failure that may follow from another, and when it is taken for what it is.
+    /// A failure that may be the consequence of another, and when it is taken as the cause.
     suspect: Option<(RankFailure, Instant)>,
-    /// A rank that left without `MPI_Finalize`, and when that is a failure if others still run.
+    /// A rank that left without `MPI_Finalize`, and when that becomes a failure if others still
+    /// run.
     left: Option<(RankFailure, Instant)>,
-    /// A rank that has exited with 0 and never called MPI_Init, with its process and node.
+    /// A rank that exited with 0 and never called MPI_Init, with its process and node.
     without_init: Option<(u32, u32, usize)>,
     /// A rank that has called MPI_Init.
     in_world: Option<u32>,
     /// Why the job is being ended, once it is.
     ending: Option<Ending>,
-    /// When agents that still run are told to kill their ranks.
+    /// When agents that still run are ordered to kill their ranks.
     kill_at: Option<Instant>,
-    /// When agents that still run are left alone.
+    /// When the controller stops waiting for agents that still run.
     give_up_at: Option<Instant>,
-    /// When all agents must have come in.
+    /// When all agents must have connected.
     start_by: Option<Instant>,
     timeout_at: Option<Instant>,
     report_at: Option<Instant>,
@@ -281,7 +281,7 @@ impl Controller<'_> {
         names.join(", ")
     }
 
-    /// Until no node runs.
+    /// Serves events until no node is running.
     fn serve(&mut self) -> Result<(), LaunchError> {
         while self.goes_on() {
             self.wait_for_event()?;
@@ -300,7 +300,7 @@ impl Controller<'_> {
         !given_up && (awaited || doubt || self.nodes.iter().any(AgentNode::is_running))
     }
 
-    /// Waits until something happens, and serves all. What is not ready costs a failing read.
+    /// Waits for an event and serves all sources. One that is not ready costs a failing read.
     fn wait_for_event(&mut self) -> Result<(), LaunchError> {
         let stdin = io::stdin();
         let read_input = self.reads_input();
@@ -341,7 +341,7 @@ impl Controller<'_> {
         self.look_at_shells()
     }
 
-    /// Until the next deadline, and no longer than until the next sign of life.
+    /// Time until the next deadline, at most until the next heartbeat.
     fn time_to_wait(&self) -> Duration {
         let deadlines = [
             self.kill_at,
@@ -358,7 +358,7 @@ impl Controller<'_> {
         left.unwrap_or(BEAT).min(BEAT)
     }
 
-    /// Hears what an agent says, and gives it a sign of life.
+    /// Receives an agent's messages, and sends it a heartbeat.
     fn hear(&mut self, node: usize) {
         let Some(link) = self.nodes[node].link_mut() else {
             return;
@@ -475,8 +475,8 @@ impl Controller<'_> {
         };
         match cause {
             Cause::Killed { .. } => self.blame(failure),
-            // What ranks on other nodes wait for is not known here; the network tells a rank that
-            // waits for one that left.
+            // The controller does not know what ranks on other nodes wait for; a rank that waits
+            // for one that left learns that from the network.
             Cause::NotFinalized if self.left.is_none() => {
                 if self.options.wants_checks() {
                     self.writer.say(left_note(&failure));
@@ -491,7 +491,8 @@ impl Controller<'_> {
         }
     }
 
-    /// Once a rank has called MPI_Init, one that left without it keeps the job from ever going on.
+    /// Ends the job if a rank has called MPI_Init and another left without it: it could never go
+    /// on.
     fn check_world(&mut self) {
         let (Some((rank, pid, node)), Some(waiting)) = (self.without_init, self.in_world) else {
             return;
@@ -542,7 +543,7 @@ impl Controller<'_> {
         }
     }
 
-    /// A node's agent is gone, or cannot be heard.
+    /// A node's agent has gone, or its connection is unusable.
     fn on_lost(&mut self, node: usize, lost: &LinkLost) {
         let was = std::mem::replace(&mut self.nodes[node].state, AgentState::Lost);
         for &rank in &self.nodes[node].members {
@@ -554,7 +555,7 @@ impl Controller<'_> {
         let shell = self.shells.iter_mut().find(|s| s.nodes == [node]);
         let mut why = lost.to_string();
         if let (Some(shell), LinkLost::Closed | LinkLost::Failed(_)) = (shell, lost) {
-            // Where the shell is the agent itself, or ends with it, its end says more.
+            // If the shell is the agent itself, or ends with it, its exit status says more.
             let _ = shell.wait(Duration::from_millis(200));
             if let Some(ended) = shell.ended().filter(|_| shell.has_failed()) {
                 why = format!("{why}, its agent {ended}");
@@ -600,7 +601,7 @@ impl Controller<'_> {
                 }
                 self.tell_running(&Down::Signal(signal::SIGCONT));
             }
-            // The second time somebody is impatient.
+            // A second signal: the user does not want to wait.
             _ if self.ending.is_some() => {
                 let now = Instant::now();
                 self.kill_at = Some(now);
@@ -655,7 +656,7 @@ impl Controller<'_> {
         }
     }
 
-    /// Asks all agents what their ranks wait for.
+    /// Asks all agents to report what their ranks wait for.
     fn ask_for_report(&mut self, then_end: bool) {
         let running = |node: &usize| self.nodes[*node].is_running();
         let awaited = (0..self.nodes.len()).filter(running).collect();
@@ -670,13 +671,13 @@ impl Controller<'_> {
         self.finish_report();
     }
 
-    /// Prints the report if all have answered, or their time is over.
+    /// Prints the report if all agents have answered, or their time is over.
     fn finish_report(&mut self) {
         let Some(mut report) = self.report.take_if(|report| report.awaited.is_empty()) else {
             return;
         };
         let all = &mut report.all;
-        // A node whose ranks have all ended is not asked any more.
+        // An agent whose ranks have all ended is not asked any more.
         let is_over = |node: &&AgentNode| matches!(node.state, AgentState::Over(_));
         let over = self.nodes.iter().filter(is_over);
         let ranks = over.flat_map(|node| &node.members);
@@ -695,7 +696,8 @@ impl Controller<'_> {
         }
     }
 
-    /// Tells all agents to end their ranks; those that do not are killed after the grace.
+    /// Orders all agents to end their ranks; ranks that do not end are killed after the grace
+    /// period.
     fn end(&mut self, ending: Ending, number: i32) {
         let now = Instant::now();
         self.ending = Some(ending);
@@ -708,7 +710,7 @@ impl Controller<'_> {
         self.kill_at = Some(now + self.options.grace);
         self.give_up_at = Some(now + self.options.grace + self.options.host_timeout);
         if self.nodes.iter().any(AgentNode::is_awaited) {
-            // Nothing runs yet. Agents that have come in see the end of the connection, and go.
+            // Nothing runs yet. Agents that have connected see the end of the connection, and exit.
             self.nodes
                 .iter_mut()
                 .for_each(|node| node.state = AgentState::Lost);
@@ -749,18 +751,18 @@ impl Controller<'_> {
         }
     }
 
-    /// Leaves nothing behind: connections, remote shells, what they started.
+    /// Closes the connections and ends the remote shells, with what they started.
     fn clean_up(&mut self) {
         for node in &mut self.nodes {
             if let Some(link) = node.link_mut() {
                 link.flush_for(BEAT);
             }
-            // An agent that still runs sees the end of the connection, and ends.
+            // An agent that still runs sees the end of the connection, and exits.
             node.state = AgentState::Lost;
         }
         let end = Instant::now() + FAREWELL;
         for shell in &mut self.shells {
-            // One that has not brought its agent has nothing to finish.
+            // A shell whose agent never connected has nothing to finish.
             let came = shell.nodes.iter().any(|&node| self.nodes[node].came);
             while came && !shell.has_ended() && Instant::now() < end {
                 let left = end.saturating_duration_since(Instant::now());

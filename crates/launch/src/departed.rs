@@ -1,54 +1,54 @@
-//! Ranks that left: they exited with status zero, but without `MPI_Finalize`, or with a session
-//! open.
+//! Departed ranks: ranks that exited with status zero, but without `MPI_Finalize`, or with a
+//! session open.
 //!
 //! As long as no other rank needs them, that is no failure: if all ranks exit with status zero, so
-//! does the job, as under other launchers. It is one as soon as the others cannot go on without
-//! them, and the job is ended then:
+//! does the job, as under other launchers. It is a failure as soon as the others cannot go on
+//! without them, and the job is ended then:
 //!
 //! - a rank waits for a message of one that left, or for one that left to take its own;
-//! - all ranks that still run wait in MPI;
-//! - ranks are still amid MPI a minute later. They may poll (`MPI_Test` in a loop), which cannot be
-//!   told from computing.
+//! - all ranks that still run are waiting in MPI;
+//! - ranks are still running with MPI initialized a minute later. They may poll (`MPI_Test` in a
+//!   loop), which cannot be distinguished from computing.
 //!
-//! What ranks wait for is read from the job segment, a few times in a second from the first
-//! departure on: an idle job costs nothing until then. A rank of another library (PMI alone) does
-//! not say what it waits for, and is taken to wait for one that left after a few seconds. Ranks
-//! that have not called `MPI_Init`, or have called `MPI_Finalize`, need nobody.
+//! What ranks wait for is read from the job segment, a few times a second from the first departure
+//! on: an idle job costs nothing until then. A rank of another library (PMI alone) does not report
+//! what it waits for, and after a few seconds counts as waiting for one that left. Ranks that have
+//! not called `MPI_Init`, or have called `MPI_Finalize`, need no other rank.
 
 use std::time::{Duration, Instant};
 
-/// From one look at the ranks to the next.
+/// Time between two checks of the ranks.
 const INTERVAL: Duration = Duration::from_millis(250);
-/// A wait that takes so long is taken for one without an end: what ranks that left have sent was
-/// there before they left.
+/// A wait that lasts this long counts as endless: what ranks that left have sent was delivered
+/// before they left.
 const STUCK: Duration = Duration::from_secs(1);
-/// The others have this time to end, if they do not wait in MPI.
+/// Time for the other ranks to end, if they do not wait in MPI.
 pub const DEPARTURE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The others have this time to end, if what they wait for cannot be seen.
+/// Time for the other ranks to end, if what they wait for cannot be seen.
 const UNSEEN: Duration = Duration::from_secs(5);
 
-/// What a rank does that is amid MPI.
+/// What a rank does that has initialized MPI, or has a session open, and has not finalized it.
 #[derive(Debug, Clone, Copy)]
 pub enum Doing {
     /// It waits in MPI.
     Waits(WaitingRank),
     /// It computes, or polls.
     Runs,
-    /// It has another library, which does not say.
+    /// It uses another library, which does not report this.
     Unseen,
 }
 
 /// A rank that waits in MPI.
 #[derive(Debug, Clone, Copy)]
 pub struct WaitingRank {
-    /// For whom, if that is one rank.
+    /// The rank that it waits for, if it is a single one.
     pub peer: Option<u32>,
     /// For how long.
     pub time: Duration,
 }
 
-/// The ranks that left, of a job that goes on.
+/// The ranks that left while the job goes on.
 #[derive(Debug)]
 pub struct DepartedRanks {
     /// In the order in which they were found to have left: each rank and its process.
@@ -58,7 +58,7 @@ pub struct DepartedRanks {
 }
 
 impl DepartedRanks {
-    /// Ranks begin to leave.
+    /// An empty list, made when the first rank leaves.
     pub fn new() -> DepartedRanks {
         let since = Instant::now();
         DepartedRanks {
@@ -68,18 +68,18 @@ impl DepartedRanks {
         }
     }
 
-    /// A rank has left, whose process was `pid`.
+    /// Adds a rank that has left, and the id of its process.
     pub fn add(&mut self, rank: u32, pid: u32) {
         self.ranks.push((rank, pid));
     }
 
-    /// When to look at the other ranks.
+    /// When to check the other ranks.
     pub fn next_look(&self) -> Instant {
         self.next_look
     }
 
-    /// The rank, and its process, without which the others cannot go on; `others` has what each of
-    /// them does that is amid MPI.
+    /// The rank, and its process, without which the others cannot go on. `others` has what each
+    /// running rank does that has initialized MPI and not finalized it.
     pub fn missed(&mut self, now: Instant, others: &[Doing]) -> Option<(u32, u32)> {
         self.next_look = now + INTERVAL;
         let gone_for = now.saturating_duration_since(self.since);
@@ -89,8 +89,8 @@ impl DepartedRanks {
     }
 }
 
-/// The rank of those that left without which the `others` cannot go on: the one that one of them
-/// waits for, or else the first.
+/// The rank of those that left without which the `others` cannot go on: the first one that some of
+/// them wait for, or else the first that left.
 fn missed(left: &[u32], gone_for: Duration, others: &[Doing]) -> Option<u32> {
     let is_stuck = |doing: &Doing| match doing {
         Doing::Waits(wait) => wait.time.min(gone_for) >= STUCK,
@@ -131,10 +131,10 @@ mod tests {
         let minute = DEPARTURE_TIMEOUT - Duration::from_secs(1);
         assert!(!is_missed(&[1], minute, &[]));
         assert!(!is_missed(&[1], minute, &[Runs, Runs]));
-        // Rank 2 is there, and what rank 0 waits for may come.
+        // Rank 2 still runs, and what rank 0 waits for may come.
         assert!(!is_missed(&[1], minute, &[wait(Some(2), 50), Runs]));
         assert!(!is_missed(&[1], minute, &[wait(None, 50), Runs]));
-        // It has just begun to wait, or the other has just left.
+        // The wait has just begun, or the other rank has just left.
         assert!(!is_missed(&[1], minute, &[wait(Some(1), 0)]));
         assert!(!is_missed(&[1], Duration::ZERO, &[wait(Some(1), 50)]));
     }
@@ -159,7 +159,7 @@ mod tests {
         // One has just begun to wait for rank 5, another has long waited for rank 1.
         let others = [wait(Some(5), 0), wait(Some(1), 2)];
         assert_eq!(missed(&[5, 1], short, &others), Some(1));
-        // Any would do, or none of them is named: the first.
+        // Any of them would do, or none is named: the first that left.
         assert_eq!(missed(&[5, 1], short, &[wait(None, 2)]), Some(5));
         assert_eq!(missed(&[5, 1], DEPARTURE_TIMEOUT, &[Runs]), Some(5));
     }

@@ -1,9 +1,9 @@
-//! What ranks find in their environment.
+//! The environment of the ranks.
 //!
 //! As with Hydra's `-genvall`, ranks get the whole environment of the `mpiexec` that the user
 //! started, on top of what the host gives its agent, so that `export NAME=VALUE` works on many
-//! nodes as on one. Left out is what describes the head's host or session, or belongs to a process
-//! manager.
+//! nodes as on one. Variables are left out that describe the controller's host or session, or
+//! belong to a process manager.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::messages::NodeJob;
 use crate::options::{AgentLauncher, ProgramSection};
 
-/// What ranks get of the launcher's own environment.
+/// Which variables of the launcher's own environment ranks get.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Inherit {
     /// All of it.
@@ -25,7 +25,7 @@ pub enum Inherit {
 }
 
 impl Inherit {
-    /// Whether a variable of the launcher's is passed on.
+    /// Whether a variable of the launcher's environment is passed on.
     pub fn takes(&self, name: &OsStr) -> bool {
         match self {
             Inherit::All => true,
@@ -34,11 +34,11 @@ impl Inherit {
     }
 }
 
-/// Variables of other process managers, or for the launcher alone: a rank must not take itself for
-/// theirs.
+/// Variables of other process managers, or for the launcher alone: a rank must not believe that
+/// another process manager started it.
 const FOREIGN: [&str; 4] = ["PMI_", "PMIX_", "MICA_VIRTUAL_NODES", EXCHANGE_VARIABLE];
 
-/// Variables that mean something on the head's host, in its shell or session only.
+/// Variables that are meaningful on the controller's host only, in its shell or session.
 const OF_THE_HOST: [&str; 16] = [
     "_",
     "DBUS_SESSION_BUS_ADDRESS",
@@ -57,19 +57,19 @@ const OF_THE_HOST: [&str; 16] = [
     "SHLVL",
     "XDG_RUNTIME_DIR",
 ];
-/// Beginnings of such names.
+/// Prefixes of such names.
 const PREFIXES: [&str; 6] = ["MPI_LOCAL", "PMI_", "PMIX_", "SSH_", "XDG_SESSION_", "XPC_"];
-/// Slurm gives its own on each host.
+/// Slurm sets these variables anew on each host.
 const SLURM: [&str; 2] = ["SLURM_", "SLURMD_"];
 
-/// What agents get of this process's environment.
+/// Which variables of this process's environment are sent to agents.
 pub fn for_agents(launcher: AgentLauncher) -> Vec<(OsString, OsString)> {
     let own = std::env::vars_os().filter(|(name, _)| goes_along(name, launcher));
     own.collect()
 }
 
-/// Gives a rank's command its environment: what it inherits here, what the head sent of its own,
-/// and what the command line sets.
+/// Sets the environment of a rank's command: what it inherits here, what the controller sent of its
+/// own, and what the command line sets.
 pub fn apply(command: &mut Command, job: &NodeJob, section: &ProgramSection) {
     let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
     if *inherit != Inherit::All {
@@ -90,7 +90,7 @@ pub fn apply(command: &mut Command, job: &NodeJob, section: &ProgramSection) {
     }
 }
 
-/// Whether the rank has this variable by [`apply`].
+/// Whether [`apply`] gives the rank this variable.
 pub fn is_given(job: &NodeJob, section: &ProgramSection, name: &str) -> bool {
     let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
     let given = job.environment.iter().chain(&section.environment);
@@ -99,7 +99,7 @@ pub fn is_given(job: &NodeJob, section: &ProgramSection, name: &str) -> bool {
     given.into_iter().any(|(known, _)| known == name) || (inherit.takes(OsStr::new(name)) && here)
 }
 
-/// A variable's value as the rank has it by [`apply`].
+/// The value that [`apply`] gives the rank for a variable.
 pub fn value(job: &NodeJob, section: &ProgramSection, name: &str) -> Option<OsString> {
     let inherit = section.inherit.as_ref().unwrap_or(&job.inherit);
     let given = job.environment.iter().chain(&section.environment);
@@ -110,7 +110,7 @@ pub fn value(job: &NodeJob, section: &ProgramSection, name: &str) -> Option<OsSt
     set.map(|(_, value)| value.clone()).or_else(own)
 }
 
-/// A program as it is found by this process's PATH, for ranks that do not inherit it.
+/// The program as this process's PATH finds it, for ranks that do not inherit PATH.
 pub fn find_program(job: &NodeJob, section: &ProgramSection, program: &OsStr) -> OsString {
     if program.as_encoded_bytes().contains(&b'/') || is_given(job, section, "PATH") {
         return program.to_owned();

@@ -1,18 +1,18 @@
-//! Programs of other MPI libraries, recognised before they are started.
+//! Detection of programs that are linked to other MPI libraries, before they are started.
 //!
 //! A program that is linked to MPICH's or Intel's library (or another one that speaks PMI-1 over
-//! `PMI_FD`) runs under this mpiexec. Open MPI's needs PMIx: without it, it takes itself for rank 0
-//! of 1, N times, which looks like success. Such a program is refused, by the libraries that its
-//! ELF file names (`DT_NEEDED`). Scripts, and programs that load the library later, are not
-//! recognised.
+//! `PMI_FD`) runs under this mpiexec. Open MPI's library needs PMIx: without it, each of the N
+//! processes takes itself for rank 0 of 1, which looks like success. Such a program is refused, by
+//! the libraries that its ELF file names (`DT_NEEDED`). Scripts, and programs that load the library
+//! later, are not recognised.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The libraries of Open MPI from version 2 on (version 1 called its library as MPICH does).
-/// Beginnings of names, as `.so` and the version follow.
+/// The libraries of Open MPI from version 2 on (version 1 named its library as MPICH does). These
+/// are prefixes, as `.so` and the version follow.
 const OPEN_MPI: [&str; 4] = [
     "libmpi.so.20",
     "libmpi.so.40",
@@ -26,7 +26,7 @@ pub fn open_mpi_library(program: &Path) -> Option<String> {
     needed.find(|name| OPEN_MPI.iter().any(|library| name.starts_with(library)))
 }
 
-/// The file that a command's first word names, as the shell finds it.
+/// The file that the first word of a command names, as the shell finds it.
 pub fn find_program(word: &OsStr, directory: &Path, path: &OsStr) -> Option<PathBuf> {
     let name = Path::new(word);
     if name.components().count() > 1 || name.is_absolute() {
@@ -36,8 +36,7 @@ pub fn find_program(word: &OsStr, directory: &Path, path: &OsStr) -> Option<Path
     candidates.into_iter().find(|file| file.is_file())
 }
 
-/// Entries of a table in an ELF file that are looked at, at most: a damaged file must not keep us
-/// busy.
+/// Maximum entries of an ELF table that are read: a damaged file must not keep the launcher busy.
 const ENTRIES_MAX: u64 = 4096;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
@@ -45,8 +44,7 @@ const DT_NULL: u64 = 0;
 const DT_NEEDED: u64 = 1;
 const DT_STRTAB: u64 = 5;
 
-/// A part of the program that is loaded: from this offset in the file to this address, so many
-/// bytes.
+/// A loaded part of the program: its offset in the file, its address, its length in bytes.
 struct Segment {
     offset: u64,
     address: u64,
@@ -107,7 +105,7 @@ fn read(file: &File, at: u64, bytes: u64) -> Option<Vec<u8>> {
     Some(buffer)
 }
 
-/// The string at this offset; the longest file name at most.
+/// The string at this offset, of at most the longest file name's length.
 fn text(file: &File, at: u64) -> Option<String> {
     let mut buffer = [0; 256];
     let got = file.read_at(&mut buffer, at).ok()?;
@@ -145,7 +143,7 @@ mod tests {
         assert_eq!(needed_libraries(Path::new("/no/such")), None);
     }
 
-    /// Every cut and many damages of a real program: an answer or none, never a panic.
+    /// Truncated and damaged copies of a real program yield a result or `None`, never a panic.
     #[test]
     fn damaged_programs_are_read_without_harm() {
         let whole = std::fs::read("/bin/sh").unwrap();

@@ -1,7 +1,7 @@
-//! The hosts of a job, and which ranks each of them gets.
+//! The hosts of a job, and the ranks that each of them gets.
 //!
-//! Hosts come from the command line (`a,b:4`), from a file, from a Slurm allocation, or are made up
-//! (virtual nodes). All here is pure, but for reading the file.
+//! Hosts come from the command line (`a,b:4`), from a file, from a Slurm allocation, or are virtual
+//! nodes. Everything here is pure, except for reading the file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub struct Host {
     /// The name, as the remote shell understands it.
     pub name: String,
-    /// How many ranks it shall get before the next host's turn; `None` if nobody said.
+    /// How many ranks it shall get before the next host gets some; `None` if not given.
     pub slots: Option<usize>,
 }
 
@@ -23,23 +23,23 @@ pub enum HostError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A line of the file is not right.
+    /// A line of the file is malformed.
     #[error("{}, line {line}: {text:?} is not a host (name, name:slots or name slots=N)", path.display())]
     Line {
         /// The file.
         path: PathBuf,
         /// The line's number, from 1.
         line: usize,
-        /// What stands there.
+        /// The text of the line.
         text: String,
     },
     /// There is no host.
     #[error("no hosts in {0}")]
     Empty(String),
-    /// A variable of Slurm is not right.
+    /// A variable of Slurm is malformed.
     #[error("{variable}={value:?}: {what}")]
     Slurm {
         /// The variable.
@@ -51,7 +51,7 @@ pub enum HostError {
     },
 }
 
-/// `NAME` or `NAME:SLOTS`. An IPv6 address stands in brackets: `[fe80::1]:4`.
+/// Parses `NAME` or `NAME:SLOTS`. An IPv6 address stands in brackets: `[fe80::1]:4`.
 pub fn parse_host(text: &str) -> Option<Host> {
     let (name, rest) = match text.strip_prefix('[') {
         Some(inner) => inner.split_once(']')?,
@@ -68,7 +68,7 @@ pub fn parse_host(text: &str) -> Option<Host> {
     })
 }
 
-/// More slots than this on one host are a mistake. Sums of slots stay far from overflow.
+/// Maximum slots on one host; more are a mistake. Sums of slots cannot overflow.
 const SLOTS_MAX: usize = 1 << 20;
 
 fn parse_slots(number: &str) -> Option<usize> {
@@ -76,14 +76,14 @@ fn parse_slots(number: &str) -> Option<usize> {
     (1..=SLOTS_MAX).contains(&slots).then_some(slots)
 }
 
-/// Whether this can name a host. A name that begins with a dash would be an option of the remote
-/// shell.
+/// Whether this can name a host. The remote shell would take a name that begins with a dash for an
+/// option.
 fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || "-._@:%+".contains(c);
     !name.is_empty() && !name.starts_with('-') && name.chars().all(allowed)
 }
 
-/// `a,b:4,c`: the host that is wrong, if one is.
+/// Parses `a,b:4,c`. The error is the host that is malformed.
 pub fn parse_list(text: &str) -> Result<Vec<Host>, String> {
     let hosts = text
         .split(',')
@@ -91,8 +91,8 @@ pub fn parse_list(text: &str) -> Result<Vec<Host>, String> {
     hosts.collect()
 }
 
-/// Reads a file of hosts: one a line as `name`, `name:slots` or `name slots=N` (further words as
-/// `max_slots=N` are passed over); `#` begins a comment.
+/// Reads a file of hosts: one per line as `name`, `name:slots` or `name slots=N` (further words
+/// such as `max_slots=N` are ignored); `#` begins a comment.
 pub fn read_file(path: &Path) -> Result<Vec<Host>, HostError> {
     let text = std::fs::read_to_string(path).map_err(|source| HostError::File {
         path: path.to_owned(),
@@ -109,7 +109,7 @@ pub fn read_file(path: &Path) -> Result<Vec<Host>, HostError> {
     Ok(hosts)
 }
 
-/// The hosts in a file's text, or the line that is wrong.
+/// The hosts in a file's text, or the line that is malformed.
 fn parse_file(text: &str) -> Result<Vec<Host>, (usize, String)> {
     let mut hosts = Vec::new();
     for (line, number) in text.lines().zip(1..) {
@@ -129,8 +129,8 @@ fn parse_file(text: &str) -> Result<Vec<Host>, (usize, String)> {
     Ok(hosts)
 }
 
-/// Each host once, in the order of their first mention. Naming a host again adds its slots; without
-/// a number it counts as one more.
+/// Each host once, in the order of first mention. Naming a host again adds its slots; a mention
+/// without a number counts as one.
 pub fn merge(hosts: Vec<Host>) -> Vec<Host> {
     let mut merged: Vec<Host> = Vec::new();
     let mut index_of: HashMap<String, usize> = HashMap::new();
@@ -149,8 +149,8 @@ pub fn merge(hosts: Vec<Host>) -> Vec<Host> {
     merged
 }
 
-/// How many ranks a job has if nobody said: as many as the hosts have slots, a host without a
-/// number counting as one.
+/// The number of ranks of a job without `-n`: the slots of its hosts, where a host without a number
+/// counts as one.
 pub fn default_ranks(hosts: &[Host], per_host: Option<usize>) -> usize {
     let slots = hosts
         .iter()
@@ -158,10 +158,10 @@ pub fn default_ranks(hosts: &[Host], per_host: Option<usize>) -> usize {
     slots.sum()
 }
 
-/// The ranks of each host, rising. With `per_host`, blocks of that many in the hosts' order;
-/// without, blocks of the hosts' slots, where a host without a number takes an equal share. When
-/// all hosts are full it starts again with the first: a job is never refused for want of slots. A
-/// host may get none.
+/// The ranks of each host, in ascending order. With `per_host`, blocks of that many in the hosts'
+/// order; without, blocks of the hosts' slots, where a host without a number takes an equal share.
+/// When all hosts are full it starts again with the first: a job is never refused for lack of
+/// slots. A host may get none.
 pub fn assign(hosts: &[Host], ranks: usize, per_host: Option<usize>) -> Vec<Vec<u32>> {
     let share = ranks.div_ceil(hosts.len().max(1));
     let mut members = vec![Vec::new(); hosts.len()];
@@ -215,11 +215,10 @@ pub fn of_slurm(nodes: &str, tasks: Option<&str>) -> Result<Vec<Host>, HostError
     Ok(hosts.map(|(name, slots)| Host { name, slots }).collect())
 }
 
-/// More hosts than this in one expression are a mistake (`n[0-99999999999]`), not a machine.
+/// Maximum hosts in one expression; more are a mistake (`n[0-99999999999]`).
 const HOSTS_MAX: usize = 1 << 20;
 
-/// Expands Slurm's bracket syntax: `n[01-03,7],login,r[1-2]n[1-2]-ib`. `None` if it is not well
-/// formed.
+/// Expands Slurm's bracket syntax: `n[01-03,7],login,r[1-2]n[1-2]-ib`. `None` if it is malformed.
 fn expand(list: &str) -> Option<Vec<String>> {
     let mut names = Vec::new();
     for item in split_outside_brackets(list)? {
@@ -231,7 +230,7 @@ fn expand(list: &str) -> Option<Vec<String>> {
     (!names.is_empty()).then_some(names)
 }
 
-/// The parts between the commas that are not in brackets.
+/// The parts between the commas outside brackets.
 fn split_outside_brackets(list: &str) -> Option<Vec<&str>> {
     let (mut parts, mut start, mut inside) = (Vec::new(), 0, false);
     for (at, c) in list.char_indices() {
@@ -251,7 +250,7 @@ fn split_outside_brackets(list: &str) -> Option<Vec<&str>> {
     (!inside).then_some(parts)
 }
 
-/// One item with any number of brackets; the last bracket runs fastest.
+/// Expands one item with any number of brackets; the last bracket varies fastest.
 fn expand_item(item: &str) -> Option<Vec<String>> {
     let mut names = vec![String::new()];
     let mut rest = item;
@@ -271,7 +270,7 @@ fn expand_item(item: &str) -> Option<Vec<String>> {
     names.iter().all(|name| is_name(name)).then_some(names)
 }
 
-/// `01-03,7`: 01 02 03 7. The width of a range's first number is kept.
+/// Expands `01-03,7` to 01 02 03 7. The width of a range's first number is kept.
 fn expand_ranges(ranges: &str) -> Option<Vec<String>> {
     let mut endings = Vec::new();
     for range in ranges.split(',') {
@@ -291,7 +290,7 @@ fn expand_ranges(ranges: &str) -> Option<Vec<String>> {
     Some(endings)
 }
 
-/// `2(x3),1`: 2 2 2 1.
+/// Expands `2(x3),1` to 2 2 2 1.
 fn repeated(text: &str) -> Option<Vec<usize>> {
     let mut numbers = Vec::new();
     for part in text.split(',') {
@@ -308,7 +307,7 @@ fn repeated(text: &str) -> Option<Vec<usize>> {
     Some(numbers)
 }
 
-/// Ranks in words, for people: `0-3, 8`.
+/// A list of ranks for people: `0-3, 8`.
 pub fn ranks_text(ranks: &[u32]) -> String {
     let mut parts: Vec<String> = Vec::new();
     for run in ranks.chunk_by(|a, b| a + 1 == *b) {

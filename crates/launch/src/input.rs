@@ -1,8 +1,8 @@
-//! Standard input on its way to the ranks that get it.
+//! Standard input on its way to the ranks that receive it.
 //!
-//! Each rank gets all of it, as fast as it reads. What the slowest has not taken yet is kept, up
-//! to [`HELD_MAX`] bytes: as long as it fits, a rank that reads late keeps none of the others
-//! waiting.
+//! Each rank receives all of it, as fast as the rank reads. What the slowest has not taken yet is
+//! kept, up to [`HELD_MAX`] bytes: as long as it fits, a rank that reads late does not delay the
+//! others.
 
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,10 +11,10 @@ use std::process::ChildStdin;
 /// Bytes kept for ranks that read more slowly than others.
 const HELD_MAX: u64 = 64 << 20;
 
-/// A rank's end, and how far it is.
+/// The input pipe of a rank, and its position.
 struct InputReader {
     pipe: ChildStdin,
-    /// Bytes that it has taken.
+    /// Bytes that the rank has taken.
     taken: u64,
 }
 
@@ -22,18 +22,18 @@ struct InputReader {
 #[derive(Default)]
 pub struct Input {
     readers: Vec<InputReader>,
-    /// What the slowest has not taken.
+    /// Bytes that the slowest rank has not taken.
     pending: Vec<u8>,
-    /// Bytes that all have taken.
+    /// Bytes that all ranks have taken.
     start: u64,
-    /// What was said of bytes taken.
+    /// Bytes reported as taken.
     reported: u64,
-    /// Nothing comes after what is pending.
+    /// The input ends after the pending bytes.
     ends: bool,
 }
 
 impl Input {
-    /// One more rank gets it.
+    /// Adds a rank that receives the input.
     pub fn add(&mut self, pipe: ChildStdin) {
         self.readers.push(InputReader { pipe, taken: 0 });
     }
@@ -47,31 +47,31 @@ impl Input {
         !self.ends && self.credit() == self.end_of_pending()
     }
 
-    /// Up to where bytes count as taken: where the fastest rank is, unless too much is kept for
-    /// the slowest.
+    /// The position up to which bytes count as taken: that of the fastest rank, unless too much is
+    /// kept for the slowest.
     fn credit(&self) -> u64 {
         let fastest = self.readers.iter().map(|reader| reader.taken).max();
         fastest.unwrap_or(self.start).min(self.start + HELD_MAX)
     }
 
-    /// What to wait for until more can be written.
+    /// The descriptors to wait for until more can be written.
     pub fn unsent(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let end = self.end_of_pending();
         let behind = self.readers.iter().filter(move |reader| reader.taken < end);
         behind.map(|reader| reader.pipe.as_fd())
     }
 
-    /// More bytes for the ranks.
+    /// Adds bytes for the ranks.
     pub fn push(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
     }
 
-    /// Nothing more comes.
+    /// Marks the end of the input.
     pub fn end(&mut self) {
         self.ends = true;
     }
 
-    /// Writes as much as the pipes take without waiting. Answers how many bytes more count as
+    /// Writes as much as the pipes take without blocking. Returns how many more bytes count as
     /// taken, and whether a rank still reads and there can be more for it.
     pub fn write(&mut self) -> (usize, bool) {
         let (start, end) = (self.start, self.end_of_pending());
@@ -87,7 +87,7 @@ impl Input {
                     Err(_) => return false,
                 }
             }
-            // One that has all closes: its rank reads the end.
+            // Dropping the pipe of a rank that has everything gives it the end of file.
             !ends
         });
         let slowest = self.readers.iter().map(|reader| reader.taken).min();
@@ -108,7 +108,7 @@ mod tests {
     use std::io::Read;
     use std::process::{Child, Command, Stdio};
 
-    /// A process that reads nothing until it is told to, and the input to it.
+    /// Adds the input pipe of a process that stops reading until its output is read.
     fn reader(input: &mut Input) -> Child {
         let mut child = Command::new("cat")
             .stdin(Stdio::piped())

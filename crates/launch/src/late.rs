@@ -1,9 +1,9 @@
 //! The table of late arrivals at collectives, from what ranks leave in the job segment
 //! (`--late-arrivals`, `MICA_LATE=on`).
 //!
-//! Ranks that run the same program call from the same places in the same files, wherever those lie
-//! in their memory. So the table adds up what they counted there. An agent adds up its node's
-//! ranks, and the head the nodes.
+//! Ranks that run the same program call from the same places in the same files, wherever these are
+//! mapped. So the table adds up what the ranks counted per place. An agent adds up its node's
+//! ranks, and the controller the nodes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,23 +13,23 @@ use std::path::Path;
 use mica_node::late::{CallSite, LastArrival, LateRecord, SiteCounts};
 use serde::{Deserialize, Serialize};
 
-/// Sites that the table shows.
+/// Call sites that the table shows.
 const ROWS: usize = 40;
 
-/// Ranks that came last, as far as a row shows them.
+/// How many of the ranks that came last a row shows.
 const LATEST: usize = 3;
 
-/// What ranks have counted together.
+/// The counts of several ranks, added up.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LateArrivals {
-    /// Ranks that were asked, and those of them that have left a table.
+    /// Ranks that were asked, and those of them that have left a table (`told`).
     asked: u32,
     told: u32,
     calls_left_out: u64,
     sites: BTreeMap<SiteKey, SiteSum>,
 }
 
-/// What is one site in all ranks.
+/// Identifies a call site across ranks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct SiteKey {
     object: String,
@@ -52,7 +52,7 @@ struct SiteSum {
 }
 
 impl LateArrivals {
-    /// Adds what a rank has left, if it has.
+    /// Adds the table that a rank has left, if it has left one.
     pub fn add(&mut self, table: Option<LateRecord>) {
         self.asked += 1;
         let Some(table) = table else { return };
@@ -67,8 +67,8 @@ impl LateArrivals {
                 symbol_offset,
             } = site.place;
             let key = SiteKey {
-                // Without a file only the address is left, and it is worth something in this
-                // process only.
+                // Without a file only the address is known, which means something in this process
+                // only.
                 offset: if object.is_empty() { address } else { offset },
                 object,
                 collective: site.collective,
@@ -81,7 +81,7 @@ impl LateArrivals {
         }
     }
 
-    /// Adds what other ranks have counted.
+    /// Adds the counts of other ranks.
     pub fn merge(&mut self, other: LateArrivals) {
         self.asked += other.asked;
         self.told += other.told;
@@ -189,7 +189,7 @@ impl SiteSum {
     }
 }
 
-/// What ranks leave is theirs to write: no sum of it may be a panic.
+/// Ranks may write any values there: sums must not panic.
 fn add(to: &mut u64, more: u64) {
     *to = to.saturating_add(more);
 }

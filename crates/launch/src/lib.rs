@@ -3,13 +3,13 @@
 //! [`options`] reads the command line (one table drives parsing, `--help` and the manual),
 //! [`placement`] decides whether the job runs here or on several nodes. On a node, [`plan`] gives
 //! every rank its program and place, [`supervisor`] starts the [`ranks`] and waits for what happens
-//! to them, [`report`] says it in words. For several nodes the [`controller`] starts an [`agent`]
-//! on each, that runs the same [`supervisor`] for its ranks; they exchange [`messages`] over a
-//! [`link`] that [`auth`] made safe. MPI 5.0 section 11.5 describes the portable part of the
-//! command. See `docs/design/launching.md`.
+//! to them, [`report`] describes the outcome in words. For several nodes the [`controller`] starts
+//! an [`agent`] on each, which runs the same [`supervisor`] for its ranks; they exchange
+//! [`messages`] over a [`link`] that [`auth`] authenticates. MPI 5.0 section 11.5 describes the
+//! portable part of the command. See `docs/design/launching.md`.
 //!
-//! The library exists for the program of this crate and for the fuzz targets, which need what reads
-//! a stranger's bytes.
+//! The library exists for the program of this crate and for the fuzz targets, which need the
+//! parsers of untrusted input.
 
 #![forbid(unsafe_code)]
 
@@ -84,7 +84,7 @@ pub fn main() -> ExitCode {
     ExitCode::from(run(*options))
 }
 
-/// Answers a question on standard output.
+/// Prints the answer to a question of the user on standard output.
 fn print(text: &str) -> ExitCode {
     let written =
         output::own(output::OutputTarget::Out).and_then(|mut out| out.write_all(text.as_bytes()));
@@ -120,7 +120,7 @@ fn run(mut options: JobOptions) -> u8 {
     })
 }
 
-/// What the user is told, and the exit status.
+/// The message for the user, and the exit status.
 type Trouble = (String, u8);
 
 fn run_here(options: &JobOptions) -> Result<u8, Trouble> {

@@ -1,13 +1,13 @@
-//! An authenticated connection between head and agent: frames of messages, both ways, that never
-//! block.
+//! An authenticated connection between controller and agent: frames of messages, both ways, that
+//! never block.
 //!
 //! ```text
 //! frame:  length of the body (u32, little endian), body (a message in postcard's format), MAC (32 bytes)
 //! ```
 //!
-//! A MAC is checked before its body is looked at ([`crate::auth`]). A link counts as lost when the
-//! other side closes it, sends anything wrong, or is silent for the time that [`Link::check`] is
-//! given; both sides send [`beats`](Link::beat) each second, so that silence means something.
+//! A MAC is checked before its body is decoded ([`crate::auth`]). A link counts as lost when the
+//! other side closes it, sends anything wrong, or is silent for the time given to [`Link::check`];
+//! both sides send [heartbeats](Link::beat) each second, so that silence means a failure.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -19,12 +19,12 @@ use serde::de::DeserializeOwned;
 
 use crate::auth::{Keys, LENGTH, Seal};
 
-/// Bytes of a body at most: room for the environment and arguments of a job's sections and for
+/// Maximum bytes of a body: room for the environment and arguments of a job's sections and for
 /// every rank's addresses.
 pub const BODY_MAX: usize = 64 << 20;
-/// Time between two signs of life.
+/// Time between two heartbeats.
 pub const BEAT: Duration = Duration::from_secs(1);
-/// Bytes of the length before a body.
+/// Bytes of the length field before a body.
 const HEAD: usize = 4;
 
 /// Why a link is lost.
@@ -36,10 +36,10 @@ pub enum LinkLost {
     /// A system call failed.
     #[error("the connection failed: {0}")]
     Failed(#[from] io::Error),
-    /// What came cannot have come from the other side.
+    /// Bytes came that the other side cannot have sent.
     #[error("the connection carried {0}")]
     Wrong(&'static str),
-    /// Nothing came for so long.
+    /// Nothing came for this long.
     #[error("nothing was heard of it for {} s", .0.as_secs_f64())]
     Silent(Duration),
 }
@@ -54,12 +54,12 @@ pub struct Link {
     unsent: Vec<u8>,
     heard: Instant,
     said: Instant,
-    /// When the time was last looked at.
+    /// When the silence was last checked.
     looked: Instant,
 }
 
 impl Link {
-    /// The head's end of an authenticated connection.
+    /// The controller's end of an authenticated connection.
     pub fn of_head(stream: TcpStream, keys: Keys) -> io::Result<Link> {
         Link::new(stream, keys.for_head())
     }
@@ -85,8 +85,8 @@ impl Link {
         })
     }
 
-    /// Sends a message, or keeps what the connection does not take now. A loss shows when something
-    /// is received.
+    /// Sends a message, or keeps what the connection does not accept now. A loss is reported by the
+    /// next receive.
     pub fn send(&mut self, message: &impl Serialize) {
         let body = postcard::to_stdvec(message).expect("messages hold what postcard can write");
         debug_assert!(body.len() <= BODY_MAX);
@@ -99,14 +99,14 @@ impl Link {
         self.flush();
     }
 
-    /// Sends a sign of life if it is time for one. What waits to be sent is one already.
+    /// Sends a heartbeat if one is due. Unsent data counts as one.
     pub fn beat(&mut self, message: &impl Serialize) {
         if self.unsent.is_empty() && self.said.elapsed() >= BEAT {
             self.send(message);
         }
     }
 
-    /// Goes on sending what is left.
+    /// Continues to send what is left.
     pub fn flush(&mut self) {
         let mut done = 0;
         while done < self.unsent.len() {
@@ -114,7 +114,7 @@ impl Link {
                 Ok(0) => break,
                 Ok(written) => done += written,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Not now, or never again: reading will tell.
+                // It would block, or has failed: the next receive shows which.
                 Err(_) => break,
             }
         }
@@ -200,8 +200,9 @@ impl Link {
         result
     }
 
-    /// Whether the other side was heard within `limit`. Time in which this process did not look (it
-    /// was stopped, or the machine slept) does not count: what came meanwhile is still to be read.
+    /// Checks that the other side was heard within `limit`. Time in which this process did not run
+    /// (it was stopped, or the machine slept) does not count: what came meanwhile is still to be
+    /// read.
     pub fn check(&mut self, limit: Duration) -> Result<(), LinkLost> {
         let now = Instant::now();
         if now - self.looked > 3 * BEAT {
@@ -219,7 +220,7 @@ impl Link {
         self.stream.local_addr().ok().map(|address| address.ip())
     }
 
-    /// Silence until now does not count.
+    /// Starts the silence anew: silence until now does not count.
     pub fn pardon(&mut self) {
         self.heard = Instant::now();
     }

@@ -1,6 +1,7 @@
-//! Who knocks at the head's port: agents, and anyone else. Until a caller has proved that it knows
-//! the job's secret, it gets a limited time, is read no more than the handshake's bytes, and cannot
-//! keep others out: of too many callers the oldest has to go, and an agent tries again.
+//! The controller's port. Agents connect to it, and anyone else can. Until a caller has proved that
+//! it knows the job's secret, it gets a limited time, no more bytes than the handshake's are read
+//! from it, and it cannot keep others out: of too many callers the oldest is dropped, and an agent
+//! tries again.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -13,12 +14,12 @@ use crate::messages::Up;
 
 /// Time from the connection to the end of the handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Callers that have not proved anything, at most, besides one for each agent that is awaited.
+/// Maximum number of callers without proof, in addition to one for each awaited agent.
 const CALLERS_MAX: usize = 64;
-/// Callers taken in at a time, so that many of them do not keep the head from its work.
+/// Callers accepted at a time, so that many of them do not keep the controller from its work.
 const ACCEPTED_MAX: usize = 32;
 
-/// The head's ports and those who knock there.
+/// The controller's ports and the callers that have connected there.
 pub struct AgentListener {
     secret: Secret,
     listeners: Vec<TcpListener>,
@@ -36,7 +37,7 @@ enum HandshakeState {
     Begins(TcpStream, Vec<u8>),
     /// Sends its proof.
     Proves(TcpStream, Vec<u8>, HeadSide),
-    /// Knows the secret; says who it is.
+    /// Knows the secret; sends its Hello.
     Trusted(Box<Link>),
 }
 
@@ -49,7 +50,7 @@ enum HandshakeStep {
 
 impl AgentListener {
     /// Listens on these addresses, on a port between the two given or one that the system chooses,
-    /// for so many agents.
+    /// for this number of agents.
     pub fn open(
         addresses: &[IpAddr],
         ports: Option<(u16, u16)>,
@@ -71,7 +72,7 @@ impl AgentListener {
             Err(problem)
         };
         let opened: Vec<io::Result<TcpListener>> = addresses.iter().map(listen).collect();
-        // An address may be unusable (IPv6 that is being set up); one is enough.
+        // An address may be unusable (IPv6 that is being set up); one listener is enough.
         let mut problem = io::Error::from(io::ErrorKind::AddrNotAvailable);
         let mut listeners = Vec::new();
         for listener in opened {
@@ -105,13 +106,13 @@ impl AgentListener {
         &self.secret
     }
 
-    /// Listens no more, and sends away who has not come in.
+    /// Stops listening, and drops callers that have not finished the handshake.
     pub fn close(&mut self) {
         self.listeners.clear();
         self.callers.clear();
     }
 
-    /// What to wait for.
+    /// The descriptors to wait for.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let listeners = self.listeners.iter().map(AsFd::as_fd);
         listeners.chain(self.callers.iter().map(|caller| match &caller.state {
@@ -122,8 +123,8 @@ impl AgentListener {
         }))
     }
 
-    /// Takes in who knocks and listens to who is there. Answers the agents that have come in, with
-    /// their first messages.
+    /// Accepts new callers and advances the handshakes of the others. Returns the agents that have
+    /// finished, with their first messages.
     pub fn attend(&mut self) -> Vec<(Box<Link>, Vec<Up>)> {
         let mut entered = Vec::new();
         for caller in std::mem::take(&mut self.callers) {
@@ -175,7 +176,7 @@ impl AgentListener {
                 let Some((side, challenge)) = HeadSide::answer(&self.secret, &hello) else {
                     return HandshakeStep::Drop;
                 };
-                // A fresh connection has room for it.
+                // A fresh connection has room for the challenge.
                 match stream.write(&challenge) {
                     Ok(written) if written == challenge.len() => {
                         self.step(HandshakeState::Proves(stream, Vec::new(), side))
@@ -245,7 +246,7 @@ mod tests {
         (door, address, secret)
     }
 
-    /// Attends until somebody enters, or nothing happens for a while.
+    /// Attends until an agent enters, or nothing happens for a while.
     fn attend(door: &mut AgentListener) -> Vec<(Box<Link>, Vec<Up>)> {
         loop {
             let fds: Vec<_> = door.fds().collect();
@@ -260,7 +261,7 @@ mod tests {
         }
     }
 
-    /// An agent in a thread: it answers whether it was let in.
+    /// An agent in a thread, which returns whether it was let in.
     fn agent(address: SocketAddr, secret: Secret) -> std::thread::JoinHandle<bool> {
         std::thread::spawn(move || {
             let mut stream = TcpStream::connect(address).unwrap();
@@ -325,7 +326,7 @@ mod tests {
         }
     }
 
-    /// The bytes of one agent's handshake, sent again.
+    /// Sends again the bytes of one agent's handshake.
     #[test]
     fn a_recorded_handshake_does_not_open() {
         let (mut door, address, secret) = open();
@@ -366,7 +367,7 @@ mod tests {
             door.attend();
         }
         let agent = agent(address, secret);
-        // The slow ones are readable no more once their four bytes are read.
+        // The slow callers are no longer readable once their four bytes are read.
         let entered = loop {
             let entered = door.attend();
             assert!(door.callers.len() <= CALLERS_MAX + 1);

@@ -1,5 +1,5 @@
-//! What head and agents say to each other, and a node's part of a job as the head gives it to an
-//! agent.
+//! The messages between controller and agents, and a node's part of a job as the controller sends
+//! it to an agent. In the diagram, `head` is the controller.
 //!
 //! ```text
 //! agent                                  head
@@ -33,29 +33,30 @@ use crate::report::Cause;
 use crate::tool::Tool;
 use crate::traffic::Sent;
 
-/// What makes ranks use the network among themselves.
+/// The variable that makes ranks use the network among themselves.
 const NET: &str = "MICA_NET";
 
-/// A node's part of a job: all that it takes to run its ranks.
+/// A node's part of a job: everything that is needed to run its ranks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NodeJob {
     /// The name of this host in the job.
     pub host: String,
     /// Ranks on all nodes.
     pub size: u32,
-    /// The ranks on this node, rising.
+    /// The ranks on this node, in ascending order.
     pub members: Vec<u32>,
     /// Number in `sections` of each of them.
     pub section_of: Vec<u32>,
     /// The programs of the job.
     pub sections: Vec<ProgramSection>,
-    /// What all ranks get in their environment, the sections' own after it.
+    /// The environment of all ranks; that of the sections is applied after it.
     pub environment: Vec<(OsString, OsString)>,
-    /// The head's own environment, for those that inherit it.
+    /// The controller's own environment, for ranks that inherit it.
     pub inherited: Vec<(OsString, OsString)>,
-    /// What ranks get of the launcher's environment, unless their section says otherwise.
+    /// Which variables of the launcher's environment ranks get, unless their section says
+    /// otherwise.
     pub inherit: Inherit,
-    /// The directory of programs that say none; `None` for that of this process.
+    /// The working directory of programs that name none; `None` for that of this process.
     pub directory: Option<OsString>,
     /// Labels and files for output.
     pub output: OutputRules,
@@ -63,7 +64,7 @@ pub struct NodeJob {
     pub input: RankSet,
     /// Commands that ranks' programs are started under.
     pub tools: Vec<Tool>,
-    /// Standard output and standard error lead to the same file, and stay one stream.
+    /// Standard output and standard error lead to the same file, and remain one stream.
     pub one_stream: bool,
     /// Say what is started.
     pub verbose: bool,
@@ -75,26 +76,26 @@ pub struct NodeJob {
     pub binding: Binding,
     /// Cores of each rank, by section.
     pub widths: Widths,
-    /// What the head allows of this machine's processors; `None`: this process finds out.
+    /// The processors of this machine that the controller grants; `None`: this process finds out.
     pub grant: Option<Grant>,
     /// Number of this node in the job.
     pub node: u32,
     /// All ranks of the job on this machine: several virtual nodes share its cores.
     pub machine_ranks: u32,
-    /// The first of them that is here.
+    /// The index, among these, of the first one on this node.
     pub machine_first: u32,
-    /// Report what the ranks sent when they have ended.
+    /// Report what the ranks sent, after they have ended.
     pub traffic: bool,
-    /// Report what they counted of late arrivals.
+    /// Report the late arrivals that they counted.
     pub late: bool,
-    /// Ranks need a process manager to meet (PMI).
+    /// Ranks need a process manager (PMI) to exchange addresses.
     pub pmi: bool,
-    /// What tells this job from others that ranks may have on the same hosts.
+    /// Identifies this job among others that have ranks on the same hosts.
     pub name: String,
-    /// The interface that ranks shall use: its name, or "" for the one by which the head is
+    /// The interface that ranks shall use: its name, or "" for the one by which the controller is
     /// reached.
     pub interface: Option<String>,
-    /// The head is lost when it is silent for so long.
+    /// The controller is lost when it is silent for this long.
     pub host_timeout: Duration,
 }
 
@@ -105,7 +106,8 @@ impl NodeJob {
         NodeJob::part(options, (0..ranks as u32).collect())
     }
 
-    /// The part of these ranks. What the head alone knows is left as for a job on one node.
+    /// The part of these ranks. Fields that only the controller knows have the values of a job on
+    /// one node.
     pub fn part(options: &JobOptions, members: Vec<u32>) -> NodeJob {
         let sections = options.sections.iter().zip(0..);
         let section_of: Vec<u32> = sections
@@ -138,7 +140,7 @@ impl NodeJob {
             machine_first: 0,
             traffic: false,
             late: false,
-            // Over a network, even on one node, ranks have addresses to tell each other.
+            // Over a network, even on one node, ranks must exchange addresses.
             pmi: options.sets(NET, "loopback"),
             name: job_name().to_owned(),
             interface: None,
@@ -152,7 +154,7 @@ impl NodeJob {
         self.input.contains(rank)
     }
 
-    /// Whom output patterns are filled in for.
+    /// The rank that output patterns are filled in for.
     pub fn pattern_rank(&self, rank: u32) -> PatternRank {
         PatternRank {
             rank,
@@ -162,7 +164,7 @@ impl NodeJob {
         }
     }
 
-    /// Whether the parts fit together, so that no index into them can fail.
+    /// Whether the fields are consistent, so that no index into them is out of range.
     pub fn is_sound(&self) -> bool {
         let sections = self.sections.len() as u32;
         self.members.len() == self.section_of.len()
@@ -176,12 +178,11 @@ impl NodeJob {
     }
 }
 
-/// The environment that the command line gives to all ranks, and what follows from its other
-/// options.
+/// The environment that the command line gives to all ranks, and what its other options add to it.
 fn environment(options: &JobOptions) -> Vec<(OsString, OsString)> {
     let mut all = Vec::new();
     if let Some((low, high)) = options.ports {
-        // libfabric's; what the user sets comes after it.
+        // Variables of libfabric; what the user sets comes after them and wins.
         let names = [
             ("FI_TCP_PORT_LOW_RANGE", low),
             ("FI_TCP_PORT_HIGH_RANGE", high),
@@ -195,9 +196,9 @@ fn environment(options: &JobOptions) -> Vec<(OsString, OsString)> {
     all
 }
 
-/// The name of this mpiexec's job. Other libraries name what their ranks share after it (MPICH a
-/// file in /dev/shm, which a killed job leaves behind), so host and process are not enough:
-/// containers may share that folder and count processes anew.
+/// The name of this mpiexec's job. Other libraries derive the names of shared objects from it
+/// (MPICH that of a file in /dev/shm, which a killed job leaves behind), so host and process id are
+/// not enough: containers may share that folder and reuse process ids.
 fn job_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
@@ -228,20 +229,20 @@ pub struct RankEnd {
     pub pid: u32,
     /// Why it counts as failed, if it does.
     pub cause: Option<Cause>,
-    /// It exited with 0 and never called MPI_Init: right, unless other ranks do.
+    /// It exited with 0 and never called MPI_Init: no failure, unless other ranks call it.
     pub without_init: bool,
 }
 
-/// What a node says in a hang report.
+/// A node's part of a hang report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeReport {
-    /// Of each rank that runs: what it waits for, in lines that end.
+    /// For each rank that runs: what it waits for, in lines that end with a newline.
     pub lines: Vec<(u32, String)>,
-    /// Of each rank that has ended: how.
+    /// For each rank that has ended: how.
     pub ended: Vec<(u32, String)>,
 }
 
-/// Keys and values that ranks put where others can get them.
+/// Keys and values that ranks publish for others.
 pub type Puts = Vec<(String, String)>;
 
 /// From an agent.
@@ -249,24 +250,24 @@ pub type Puts = Vec<(String, String)>;
 pub enum Up {
     /// The first message.
     Hello {
-        /// The node's number, as the command line said.
+        /// The node's number, as given on the command line.
         node: Option<u32>,
         /// The host's name in Slurm.
         slurm: Option<String>,
-        /// What tells machines apart.
+        /// Identifies the machine.
         machine: String,
     },
-    /// A sign of life.
+    /// A heartbeat.
     Beat,
     /// Output of a rank, in order.
     Output(OutputTarget, Vec<u8>),
-    /// What the plan looks like here.
+    /// Text for the user's standard error, such as the plan.
     Say(String),
-    /// The rank has taken so many bytes of standard input.
+    /// Ranks have taken this many bytes of standard input.
     InputTaken(u32),
-    /// It does not read any more.
+    /// No rank here reads standard input any more.
     InputClosed,
-    /// Ranks that have ended, found at the same time.
+    /// Ranks that have ended, found in the same iteration.
     Ended(Vec<RankEnd>),
     /// What the ranks are waiting for.
     Hang(NodeReport),
@@ -277,9 +278,9 @@ pub enum Up {
         /// What happened.
         text: String,
     },
-    /// This rank has called MPI_Init. Said once, of one of the node's ranks.
+    /// This rank has called MPI_Init. Sent once, for one of the node's ranks.
     InWorld(u32),
-    /// All ranks here are in a barrier; what they put since the last.
+    /// All ranks here are in a barrier; what they have put since the last one.
     BarrierIn(Puts),
     /// All ranks have ended, all output is sent.
     Done {
@@ -295,29 +296,29 @@ pub enum Up {
 pub enum Down {
     /// What to do.
     Plan(Box<NodeJob>),
-    /// A sign of life.
+    /// A heartbeat.
     Beat,
-    /// So many bytes of output were written.
+    /// This many bytes of output were written.
     Written(u32),
-    /// Nobody reads this output any more.
+    /// The reader of this output has gone.
     Closed(OutputTarget),
     /// Standard input.
     Input(Vec<u8>),
-    /// Its end.
+    /// The end of standard input.
     InputEnd,
-    /// Ask the ranks to end with this signal, and kill them after the grace.
+    /// Ask the ranks to end with this signal, and kill them after the grace period.
     End(i32),
     /// Kill the ranks.
     Kill,
     /// Pass on a signal.
     Signal(i32),
-    /// Say what ranks wait for.
+    /// Report what ranks wait for.
     Report,
-    /// The head will be silent: it is being stopped.
+    /// The controller will be silent: it is being stopped.
     Pause,
-    /// It is back.
+    /// The controller runs again.
     Resume,
-    /// All ranks of the job are in the barrier; what they put.
+    /// All ranks of the job are in the barrier; what they have put.
     BarrierOut(Puts),
     /// The job is over.
     Bye,

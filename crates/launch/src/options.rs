@@ -1,8 +1,8 @@
 //! The command line: one table of options drives parsing, `--help` and the manual.
 //!
 //! Long names may be written with one dash or two (`-np`, `--np`): users come from launchers with
-//! either habit. Options end at the program's name, all that follows up to a lone `:` is the
-//! program's; after `:` comes the next section of a job of several programs (MPMD).
+//! either habit. Options end at the program's name; what follows up to a lone `:` belongs to the
+//! program. After `:` comes the next section of a job of several programs (MPMD).
 
 use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
@@ -43,12 +43,12 @@ pub enum CommandRequest {
     Agent(Agent),
 }
 
-/// What the head puts on an agent's command line.
+/// What the controller puts on an agent's command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Agent {
-    /// Where the head listens: to be tried in order.
+    /// The addresses where the controller listens, to be tried in order.
     pub addresses: Vec<SocketAddr>,
-    /// The node's number; `None` if Slurm tells it.
+    /// The node's number; `None` if Slurm provides it.
     pub node: Option<u32>,
 }
 
@@ -85,7 +85,7 @@ pub struct JobOptions {
     pub sections: Vec<ProgramSection>,
     /// Environment of all ranks.
     pub environment: Vec<(OsString, OsString)>,
-    /// What ranks get of this process's environment.
+    /// Which variables of this process's environment ranks get.
     pub inherit: Inherit,
     /// Labels and files for the ranks' output.
     pub output: OutputRules,
@@ -93,9 +93,9 @@ pub struct JobOptions {
     pub input: RankSet,
     /// Commands that ranks' programs are started under.
     pub tools: Vec<Tool>,
-    /// Say what is started, and where.
+    /// Print what is started, and where.
     pub verbose: bool,
-    /// Say what each rank is bound to.
+    /// Print what each rank is bound to.
     pub report_bindings: bool,
     /// End the job after this time.
     pub timeout: Option<Duration>,
@@ -105,19 +105,19 @@ pub struct JobOptions {
     pub grace: Duration,
     /// Where ranks run on their nodes.
     pub binding: Binding,
-    /// The hosts named on the command line; one named twice is there twice.
+    /// The hosts named on the command line; one named twice appears twice.
     pub hosts: Vec<Host>,
     /// A file of hosts.
     pub host_file: Option<PathBuf>,
-    /// Ranks of each host in its turn.
+    /// Ranks that each host gets at a time.
     pub per_host: Option<usize>,
-    /// How agents are started; `None` chooses.
+    /// How agents are started; `None`: mpiexec chooses.
     pub launcher: Option<AgentLauncher>,
     /// The remote shell in place of ssh.
     pub launcher_exec: Option<Vec<String>>,
     /// More arguments for the remote shell, before the host.
     pub launcher_args: Vec<String>,
-    /// A host is lost if it is silent for so long.
+    /// A host is lost if it is silent for this long.
     pub host_timeout: Duration,
     /// A name or address of the interface that agents connect to.
     pub interface: Option<String>,
@@ -154,13 +154,13 @@ impl Default for JobOptions {
 }
 
 impl JobOptions {
-    /// All ranks of the job.
+    /// The number of ranks in the job.
     pub fn ranks(&self) -> usize {
         self.sections.iter().map(|section| section.ranks).sum()
     }
 
-    /// Whether ranks will find this value in their environment; the command line comes before this
-    /// process's own.
+    /// Whether ranks will find this value in their environment; the command line takes precedence
+    /// over this process's own environment.
     pub fn sets(&self, name: &str, value: &str) -> bool {
         let sections = self
             .sections
@@ -177,8 +177,8 @@ impl JobOptions {
         }
     }
 
-    /// The value that ranks of a section will find in their environment under this name, as far as
-    /// it is known here.
+    /// The value that ranks of a section will find in their environment under this name, if it is
+    /// known here.
     pub fn variable(&self, section: &ProgramSection, name: &str) -> Option<OsString> {
         let mut given = self.environment.iter().chain(&section.environment);
         match given.rfind(|(known, _)| known == name) {
@@ -192,7 +192,7 @@ impl JobOptions {
         }
     }
 
-    /// Whether `MICA_STATS=table` is in force for the ranks.
+    /// Whether `MICA_STATS=table` applies to the ranks.
     pub fn wants_traffic(&self) -> bool {
         self.sets(STATS.env, "table")
     }
@@ -202,12 +202,12 @@ impl JobOptions {
         self.sets(LATE.env, "on")
     }
 
-    /// Whether it is said what the program does that MPI does not allow.
+    /// Whether mpiexec reports violations of MPI's rules by the program.
     pub fn wants_checks(&self) -> bool {
         self.sets(CHECK.env, "1")
     }
 
-    /// Whether all runs on this machine without agents, as far as the command line goes.
+    /// Whether the command line names neither hosts nor a launcher: then ranks run on this machine.
     fn names_no_hosts(&self) -> bool {
         self.hosts.is_empty() && self.host_file.is_none() && self.launcher.is_none()
     }
@@ -218,13 +218,14 @@ impl JobOptions {
 pub struct ProgramSection {
     /// How many ranks run it.
     pub ranks: usize,
-    /// Whether the command line said so.
+    /// Whether the command line gave the number.
     pub counted: bool,
     /// The program and its arguments.
     pub command: Vec<OsString>,
     /// Environment of these ranks.
     pub environment: Vec<(OsString, OsString)>,
-    /// What they get of the launcher's environment; `None`: what the whole job gets.
+    /// Which variables of the launcher's environment they get; `None`: those that the whole job
+    /// gets.
     pub inherit: Option<Inherit>,
     /// Working directory.
     pub directory: Option<PathBuf>,
@@ -233,10 +234,10 @@ pub struct ProgramSection {
 /// The command line is wrong.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum UsageError {
-    /// No such option. The second text says what to use instead, if that is known.
+    /// No such option. The second text names a replacement, if one is known.
     #[error("unknown option {0}{1}")]
     Unknown(String, String),
-    /// A file of options is not right.
+    /// A file of options cannot be used.
     #[error("{}: {what}", path.display())]
     ConfigFile {
         /// The file.
@@ -252,14 +253,14 @@ pub enum UsageError {
         /// The names of its values.
         wanted: String,
     },
-    /// A value is not right.
+    /// A value is invalid.
     #[error("{option}: {value:?} is not {wanted}")]
     Value {
         /// The option as written.
         option: String,
         /// The value given.
         value: String,
-        /// What it should have been.
+        /// What a valid value is.
         wanted: String,
     },
     /// The environment variable that `-x` should export is not set.
@@ -268,22 +269,22 @@ pub enum UsageError {
     /// A section has no program.
     #[error("no program given{0}")]
     NoProgram(&'static str),
-    /// An agent's command line is not what a head writes.
+    /// An agent's command line is not one that a controller writes.
     #[error("--agent is for mpiexec's own use")]
     Agent,
 }
 
 /// One entry of the table.
 struct Spec {
-    /// The names as the help shows them; either number of dashes is read.
+    /// The names as the help shows them; one dash or two are accepted.
     names: &'static [&'static str],
-    /// The names of its values; their number is how many arguments it takes.
+    /// The names of its values, one for each argument that it takes.
     values: &'static [&'static str],
     /// Whether it belongs to the section (program) or to the whole job.
     scope: Scope,
-    /// For the help.
+    /// The text for the help.
     help: &'static str,
-    /// What it does.
+    /// Applies the option.
     apply: fn(&mut OptionParser, &str, &[OsString]) -> Result<(), UsageError>,
 }
 
@@ -301,15 +302,15 @@ enum Scope {
     Job,
 }
 
-/// What has been read so far.
+/// The options and sections read so far.
 struct OptionParser {
     options: JobOptions,
     section: ProgramSection,
-    /// The sections come from a file, or this is a line of it.
+    /// The sections come from a file, or this is a line of a file.
     from_file: bool,
-    /// The command line says who gets standard input.
+    /// The command line names the ranks that get standard input.
     input_given: bool,
-    /// Set by options that are answered without running anything.
+    /// Set by options that mpiexec answers without running a job.
     answer: Option<CommandRequest>,
 }
 
@@ -322,17 +323,17 @@ impl ProgramSection {
     }
 }
 
-/// The value of an environment variable.
+/// Looks up an environment variable.
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<OsString>;
 
-/// Reads the command line (without the name of this program), as if no variable were set.
+/// Parses the command line (without the name of this program), as if no variable were set.
 #[cfg(test)]
 pub fn parse(arguments: &[OsString]) -> Result<CommandRequest, UsageError> {
     parse_with(arguments, &|_| None)
 }
 
-/// Reads the command line (without the name of this program). Variables that other launchers read
-/// come before it.
+/// Parses the command line (without the name of this program). Variables that other launchers read
+/// are applied before it.
 pub fn parse_with(
     arguments: &[OsString],
     variables: Variables<'_>,
@@ -359,11 +360,11 @@ pub fn parse_with(
         }
     }
     if !parser.input_given {
-        // A debugger of one rank reads commands.
+        // A debugger of a single rank reads its commands from standard input.
         let debugged = parser.options.tools.iter().find_map(Tool::only_debugged);
         parser.options.input = RankSet::one(debugged.unwrap_or(0));
     }
-    // Other hosts may have other directories.
+    // Other hosts may have other directories, so directories are checked only without hosts.
     if parser.options.names_no_hosts() {
         for directory in parser
             .options
@@ -379,8 +380,8 @@ pub fn parse_with(
     Ok(CommandRequest::Run(Box::new(parser.options)))
 }
 
-/// The option, first on the command line, that makes this program an agent. It is not in the table:
-/// only mpiexec uses it.
+/// The option, first on the command line, that makes this program an agent. It is not in the table,
+/// as only mpiexec uses it.
 const AGENT: &str = "--agent";
 
 impl Agent {
@@ -428,7 +429,7 @@ impl OptionParser {
         Ok(())
     }
 
-    /// Applies the options before the program and answers the rest.
+    /// Applies the options before the program and returns the rest.
     fn leading_options<'a>(
         &mut self,
         mut arguments: &'a [OsString],
@@ -450,14 +451,14 @@ impl OptionParser {
         Ok(arguments)
     }
 
-    /// Ends the section with its program.
+    /// Ends the section at its program.
     fn program(&mut self, command: &[OsString]) {
         self.section.command = command.to_vec();
         let section = std::mem::replace(&mut self.section, ProgramSection::new());
         self.options.sections.push(section);
     }
 
-    /// Applies one option and answers the arguments after it.
+    /// Applies one option and returns the arguments after it.
     fn option<'a>(
         &mut self,
         text: &str,
@@ -472,7 +473,7 @@ impl OptionParser {
         let spec = options().find(|spec| spec.has_name(bare));
         let spec = spec.ok_or_else(|| unknown(text, bare))?;
         let needed = match (spec.values, arguments.first()) {
-            // Hydra reads `-genv NAME=VALUE` as well.
+            // Hydra accepts `-genv NAME=VALUE` as well.
             (["NAME", "VALUE"], Some(pair)) if pair.as_encoded_bytes().contains(&b'=') => 1,
             _ => spec.values.len(),
         };
@@ -491,7 +492,7 @@ impl OptionParser {
     }
 }
 
-/// No option has this name: what may be meant.
+/// The error for an option that does not exist, with a suggestion.
 fn unknown(text: &str, bare: &str) -> UsageError {
     let instead = foreign::instead(bare).map(|instead| format!(": {instead}"));
     let instead = instead.or_else(|| {
@@ -524,7 +525,7 @@ fn seconds(option: &str, value: &OsStr) -> Result<Duration, UsageError> {
     Duration::try_from_secs_f64(seconds).map_err(|_| wrong(option, value, wanted))
 }
 
-/// A number of ranks.
+/// Parses a number of ranks.
 fn ranks(option: &str, value: &OsStr) -> Result<usize, UsageError> {
     let wanted = "a number of ranks from 1 to 65536";
     let ranks: usize = number(option, value, wanted)?;
@@ -552,7 +553,7 @@ fn variable_name(option: &str, name: &OsStr) -> Result<OsString, UsageError> {
     Ok(name.to_owned())
 }
 
-/// `NAME VALUE` or `NAME=VALUE`.
+/// Parses `NAME VALUE` or `NAME=VALUE`.
 fn variable(option: &str, values: &[OsString]) -> Result<(OsString, OsString), UsageError> {
     match values {
         [name, value] => Ok((variable_name(option, name)?, value.clone())),
@@ -564,7 +565,7 @@ fn variable(option: &str, values: &[OsString]) -> Result<(OsString, OsString), U
     }
 }
 
-/// `A,B,C`, each the name of a variable.
+/// Parses `A,B,C`, each the name of a variable.
 fn variable_names(option: &str, value: &OsStr) -> Result<Inherit, UsageError> {
     let names = value.to_string_lossy();
     let names = names

@@ -1,10 +1,11 @@
-//! Output of ranks on its way through this process: lines of different ranks are never mixed, as
+//! Output of ranks that passes through this process: lines of different ranks are never mixed, as
 //! long as each rank writes whole lines.
 //!
-//! A [`RankStream`] reads one rank's pipe and passes on whole lines. What is left of a line waits
-//! for its end, but not for long: progress dots and prompts have none. How long depends on what the
-//! rank does, see [`LineCutter::deadline`]. Bytes are never changed, and those of one rank keep
-//! their order; with a label each line begins with it, and a last line without end gets one.
+//! A [`RankStream`] reads one rank's pipe and passes on whole lines. A partial line is held until
+//! its end comes, but not for long: progress dots and prompts have no line end. How long depends on
+//! what the rank does, see [`LineCutter::deadline`]. Bytes are never changed, and those of one rank
+//! keep their order; with a label, each line begins with it, and a last line without a line end
+//! gets one.
 
 use std::fs::{File, Metadata};
 use std::io::{self, IsTerminal, Read};
@@ -15,17 +16,18 @@ use std::time::{Duration, Instant};
 pub use crate::messages::OutputTarget;
 use crate::redirect::{LineLabel, OutputFile};
 
-/// Bytes of one rank's stream on their way; above, the rank has to wait until they are written.
+/// Bytes of one rank's stream in flight; above this, the rank has to wait until they are written.
 pub const WINDOW: usize = 256 << 10;
-/// A line that is longer is passed on in parts, so that memory stays bounded.
+/// A longer line is passed on in parts, so that memory stays bounded.
 const LONGEST_LINE: usize = 1 << 20;
-/// A part of a line is passed on when the rank has written nothing more for this time...
+/// A partial line is passed on when the rank has written nothing more for this time...
 const QUIET: Duration = Duration::from_millis(100);
-/// ... or when it has waited for this time, however busy the rank is.
+/// ... or when it has been held for this time, even if the rank still writes.
 const PARTIAL_LINE_TIMEOUT: Duration = Duration::from_millis(500);
-/// The rest of a line is in the rank's own buffer, and comes when that is full again or flushed.
+/// Limit when the rest of a line is in the rank's own buffer, and comes when that is full again or
+/// flushed.
 const BUFFERED: Duration = Duration::from_secs(30);
-/// C libraries flush full buffers in multiples of this many bytes (st_blksize of a pipe).
+/// C libraries flush full buffers in multiples of this many bytes (`st_blksize` of a pipe).
 const BLOCK: usize = 4096;
 
 /// A pipe from one rank.
@@ -33,17 +35,17 @@ pub struct RankStream {
     pipe: Box<dyn Pipe>,
     lines: LineCutter,
     target: OutputTarget,
-    /// What takes it instead of the target, or besides.
+    /// The file that gets the text instead of the target, or in addition.
     file: Option<OutputFile>,
     /// The rank's number on this node.
     pub rank: usize,
-    /// Tells streams apart.
+    /// Identifies the stream.
     pub id: u32,
 }
 
-/// What a read of a stream brought.
+/// The result of reading a stream.
 pub struct Pumped {
-    /// What can be passed on.
+    /// The text to pass on.
     pub text: Vec<u8>,
     /// Whether more can come.
     pub is_open: bool,
@@ -54,8 +56,8 @@ pub trait Pipe: Read + AsFd {}
 impl<T: Read + AsFd> Pipe for T {}
 
 impl RankStream {
-    /// Reads the `pipe` of the rank with this number on the node for `target`, with a label for its
-    /// lines if there is one.
+    /// Reads the `pipe` of the rank with this number on the node for `target`, and puts the label,
+    /// if there is one, before each line.
     pub fn new(
         id: u32,
         rank: usize,
@@ -73,7 +75,7 @@ impl RankStream {
         }
     }
 
-    /// The same with a file.
+    /// Adds a file to the stream.
     pub fn into_file(self, file: Option<OutputFile>) -> RankStream {
         RankStream { file, ..self }
     }
@@ -88,7 +90,7 @@ impl RankStream {
         self.target
     }
 
-    /// Reads what is there; to be called when the pipe is readable.
+    /// Reads the available bytes; to be called when the pipe is readable.
     pub fn pump(&mut self) -> Pumped {
         let mut buffer = [0; 65536];
         let (text, is_open) = match self.pipe.read(&mut buffer) {
@@ -100,18 +102,18 @@ impl RankStream {
         Pumped { text, is_open }
     }
 
-    /// What is left of a stream that is not read to its end.
+    /// The rest of a stream that is not read to its end.
     pub fn rest(&mut self) -> Vec<u8> {
         let text = self.lines.finish();
         self.divert(text)
     }
 
-    /// When a part of a line is to be passed on, if there is one.
+    /// When a partial line is to be passed on, if there is one.
     pub fn deadline(&self) -> Option<Instant> {
         self.lines.deadline()
     }
 
-    /// The part of a line whose time has come.
+    /// The partial line, if its deadline has passed.
     pub fn overdue(&mut self, now: Instant) -> Vec<u8> {
         let text = match self.deadline() {
             Some(at) if at <= now => self.lines.flush(),
@@ -120,7 +122,7 @@ impl RankStream {
         self.divert(text)
     }
 
-    /// Writes text to the file, if there is one. Answers what is for the target.
+    /// Writes text to the file, if there is one. Returns the text for the target.
     fn divert(&mut self, text: Vec<u8>) -> Vec<u8> {
         match &mut self.file {
             Some(file) if !text.is_empty() => {
@@ -136,7 +138,7 @@ impl RankStream {
 struct LineCutter {
     /// What each line begins with.
     label: Option<LineLabel>,
-    /// A line whose end has not come.
+    /// A line whose end has not come yet.
     partial: Vec<u8>,
     /// When its first bytes came, or the first that were not cut off by a full buffer.
     since: Instant,
@@ -144,7 +146,7 @@ struct LineCutter {
     last: Instant,
     /// Bytes of the last read.
     read: usize,
-    /// Bytes since the rank last flushed its buffer before it was full, as far as that can be seen.
+    /// Bytes since the rank last flushed a buffer that was not full, as far as the reads show.
     burst: usize,
 }
 
@@ -209,7 +211,7 @@ impl LineCutter {
         text
     }
 
-    /// What is left when the rank has closed its output.
+    /// The remaining text, after the rank has closed its output.
     fn finish(&mut self) -> Vec<u8> {
         if self.label.is_none() || self.partial.is_empty() {
             return std::mem::take(&mut self.partial);
@@ -219,15 +221,15 @@ impl LineCutter {
         text
     }
 
-    /// Passes on the part of a line.
+    /// Passes on the partial line.
     fn flush(&mut self) -> Vec<u8> {
         self.burst = 0;
         std::mem::take(&mut self.partial)
     }
 
-    /// When the part of a line is to be passed on. A rank that flushed a full buffer has cut the
-    /// line without meaning to: its rest is waited for as long as is reasonable. Any other part was
-    /// flushed on purpose. A labelled line is only passed on whole.
+    /// When the partial line is to be passed on. A rank that flushed a full buffer has cut the line
+    /// unintentionally: its rest is awaited for [`BUFFERED`]. Any other part was flushed on
+    /// purpose. A labelled line is only passed on whole.
     fn deadline(&self) -> Option<Instant> {
         if self.partial.is_empty() || self.label.is_some() {
             return None;
@@ -238,7 +240,7 @@ impl LineCutter {
         Some((self.last + QUIET).min(self.since + PARTIAL_LINE_TIMEOUT))
     }
 
-    /// Whether the rank has just flushed a full buffer, as it seems.
+    /// Whether the rank has probably just flushed a full buffer.
     fn is_cut(&self) -> bool {
         let full = |bytes: usize| bytes > 0 && bytes.is_multiple_of(BLOCK);
         full(self.read) || full(self.burst)
@@ -256,7 +258,7 @@ impl LineCutter {
 }
 
 /// Whether ranks may write to this process's output themselves. A terminal keeps each write whole,
-/// and programs behave differently on one. Of `/dev/null` nobody sees the lines.
+/// and programs behave differently on one. On `/dev/null` no reader sees the lines.
 pub fn is_left_to_ranks(target: OutputTarget) -> bool {
     match target {
         OutputTarget::Out if io::stdout().is_terminal() => true,
@@ -268,8 +270,8 @@ pub fn is_left_to_ranks(target: OutputTarget) -> bool {
     }
 }
 
-/// Whether standard output and standard error lead to the same file (`2>&1`): then they stay one
-/// stream, so that what a rank writes to the one and the other keeps its order.
+/// Whether standard output and standard error lead to the same file (`2>&1`). They then remain one
+/// stream, so that a rank's writes to the two keep their order.
 pub fn is_one_file() -> bool {
     match (metadata(OutputTarget::Out), metadata(OutputTarget::Err)) {
         (Some(out), Some(err)) => (out.dev(), out.ino()) == (err.dev(), err.ino()),
@@ -348,7 +350,7 @@ mod tests {
         assert_eq!(lines.deadline(), None);
         lines.push(b"name? ", start);
         assert_eq!(lines.deadline(), Some(start + QUIET));
-        // Dots that come faster are passed on all the same.
+        // Dots that come faster are still passed on.
         for dot in 1..20 {
             lines.push(b".", start + QUIET / 2 * dot);
         }

@@ -1,20 +1,20 @@
-//! Texts with places for a rank's number and the like: what begins a rank's lines of output
-//! (`-prepend-pattern "[%r] "`) and names its files (`-outfile-pattern out.%r`).
+//! Texts with placeholders for a rank's number and the like: labels of a rank's lines of output
+//! (`-prepend-pattern "[%r] "`) and names of its files (`-outfile-pattern out.%r`).
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// A text with places to fill in, each `%` and a letter.
+/// A text with placeholders, each `%` and a letter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamePattern(String);
 
-/// Whom a pattern is filled in for.
+/// The rank that a pattern is filled in for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternRank {
     /// Rank in MPI_COMM_WORLD.
     pub rank: u32,
-    /// All ranks of the job.
+    /// Number of ranks in the job.
     pub size: u32,
     /// Number of its node in the job.
     pub node: u32,
@@ -23,11 +23,11 @@ pub struct PatternRank {
 }
 
 impl NamePattern {
-    /// What stands after `%`, for messages.
+    /// The placeholders after `%`, for messages.
     pub const WANTED: &'static str = "a text with %r (rank), %0r (rank, as many digits for all), %h (host), %p (number \
                                       of the node), %g (number of the job: 0), %t (time in seconds) or %% (a percent sign)";
 
-    /// Reads a pattern; `None` if something else follows a `%`.
+    /// Parses a pattern; `None` if something else follows a `%`.
     pub fn parse(text: &str) -> Option<NamePattern> {
         let pattern = NamePattern(text.to_owned());
         let known =
@@ -36,7 +36,7 @@ impl NamePattern {
         places.into_iter().all(known).then(|| pattern.clone())
     }
 
-    /// Texts, and the place after each.
+    /// The literal texts, and the placeholder after each.
     fn pieces(&self) -> Vec<(&str, Option<&str>)> {
         let mut pieces = Vec::new();
         let mut rest = self.0.as_str();
@@ -54,7 +54,7 @@ impl NamePattern {
         pieces
     }
 
-    /// The text for a rank, now.
+    /// The text for a rank at the present time.
     pub fn fill(&self, rank: &PatternRank) -> String {
         let mut text = String::new();
         for (before, place) in self.pieces() {
@@ -67,7 +67,7 @@ impl NamePattern {
                 }
                 Some("p") => text.push_str(&rank.node.to_string()),
                 Some("h") => text.push_str(&rank.host),
-                // There is one MPI_COMM_WORLD.
+                // There is only one MPI_COMM_WORLD.
                 Some("g" | "w") => text.push('0'),
                 Some("t") => {
                     let now = SystemTime::now().duration_since(UNIX_EPOCH);

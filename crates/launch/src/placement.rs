@@ -1,4 +1,4 @@
-//! Where a job runs: here, or on hosts, and how these are reached.
+//! Where a job runs: on this machine, or on hosts, and how these are reached.
 
 use std::net::IpAddr;
 
@@ -30,32 +30,32 @@ pub struct JobNodes {
 pub struct NodeRanks {
     /// The host's name.
     pub host: String,
-    /// Its ranks, rising; at least one.
+    /// Its ranks, in ascending order; at least one.
     pub members: Vec<u32>,
 }
 
-/// It cannot be said where the job runs.
+/// The job cannot be placed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlacementError {
-    /// The hosts are not right.
+    /// The list of hosts cannot be used.
     #[error(transparent)]
     Hosts(#[from] HostError),
-    /// The number of virtual nodes is not right.
+    /// The number of virtual nodes is invalid.
     #[error("MICA_VIRTUAL_NODES={0:?} is not a number of nodes from 1 to 65536")]
     Virtual(String),
-    /// The launcher is Slurm's, and this is no allocation.
+    /// The launcher is Slurm's, and there is no allocation.
     #[error(
         "--launcher srun: this is no Slurm allocation (SLURM_JOB_NODELIST is not set) and no hosts are given"
     )]
     NoAllocation,
-    /// An option names a rank that the job has not.
+    /// An option names a rank that the job does not have.
     #[error("{option}: there is no rank {rank}: the job has {size} ranks (0 to {})", size - 1)]
     Rank {
         /// The option.
         option: &'static str,
         /// The rank.
         rank: u32,
-        /// The ranks of the job.
+        /// The number of ranks in the job.
         size: usize,
     },
     /// One file for ranks on several nodes.
@@ -119,7 +119,7 @@ fn place_ranks(
     Ok(on_hosts(options, named, launcher))
 }
 
-/// Nobody named hosts: virtual nodes, a Slurm allocation, or this machine.
+/// Places a job without named hosts: on virtual nodes, a Slurm allocation, or this machine.
 fn place_unnamed(
     options: &mut JobOptions,
     variable: &dyn Fn(&str) -> Option<String>,
@@ -197,8 +197,7 @@ fn nodes(launcher: AgentLauncher, hosts: Vec<Host>, members: Vec<Vec<u32>>) -> P
     })
 }
 
-/// Whether a host's name means this machine, as far as that can be seen without asking a name
-/// server.
+/// Whether a host's name means this machine, without asking a name server.
 pub fn is_this_machine(name: &str) -> bool {
     let this = host_name();
     let short = this.split('.').next().unwrap_or(&this);
@@ -280,7 +279,7 @@ mod tests {
         assert_eq!(placed("--launcher fork -n 2 p", &[]).unwrap(), own);
     }
 
-    /// Without -n: the slots of the hosts, or -ppn of each, as MPICH and Open MPI have it.
+    /// Without -n: the slots of the hosts, or -ppn of each, as with MPICH and Open MPI.
     #[test]
     fn slots_and_ranks_per_host_say_how_many_ranks_there_are() {
         for (line, wanted) in [

@@ -1,9 +1,10 @@
-//! What each rank gets: its program, its environment, its place.
+//! What each rank gets: its program, its environment, its processors.
 //!
-//! Ranks are bound to cores if nothing else is asked for and this job can know that it has the
-//! cores: there are enough of them, no other job of this node has reserved them
+//! Ranks are bound to cores if the user asks for nothing else and the launcher can be sure that
+//! this job has the cores: there are enough of them, no other job on this node has reserved them
 //! ([`mica_node::topology::Reservation`]), and there is no CPU quota, which gives time on all
-//! processors and none of them. Otherwise no rank is bound, and the operating system balances.
+//! processors and reserves none. Otherwise no rank is bound, and the operating system balances the
+//! load.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -18,7 +19,7 @@ use crate::binding::Bind;
 use crate::messages::NodeJob;
 use crate::options::{JobOptions, ProgramSection};
 
-/// How often other launchers may be faster in reserving the processors that were chosen.
+/// Attempts to reserve processors, if other launchers reserve the chosen ones first.
 const ATTEMPTS: usize = 8;
 
 /// A node's part of the job, rank by rank.
@@ -30,12 +31,12 @@ pub struct NodePlan<'a> {
     pub available_cores: usize,
     /// Whether the slots' processors are those of a synthetic topology.
     synthetic: bool,
-    /// Why ranks are not bound, if they are not.
+    /// Why ranks are not bound, if they are not bound.
     unbound: Option<String>,
-    /// They are not, although the command line said how many cores each has, or because the kernel
-    /// does not let them.
+    /// A message to the user is needed because they are not bound: the command line said how many
+    /// cores each has, or the kernel refuses to bind them.
     is_refusal: bool,
-    /// Keeps other jobs off the processors as long as the plan is in force.
+    /// Keeps other jobs off the processors while the plan is in force.
     reservation: Reservation,
 }
 
@@ -50,17 +51,17 @@ pub struct RankPlan<'a> {
     pub section_number: u32,
     /// Its place and binding.
     pub slot: RankSlot,
-    /// Processors of a synthetic machine that it would be bound to.
+    /// Processors of a synthetic machine to which the rank would be bound.
     described: Option<CpuSet>,
 }
 
-/// It cannot be said where ranks run.
+/// The ranks cannot be placed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The machine is not known.
+    /// The machine's topology is not known.
     #[error(transparent)]
     Topology(#[from] TopologyError),
-    /// The user binds ranks to a processor that is not there.
+    /// The user binds ranks to a processor that does not exist or may not be used.
     #[error("-bind-to user: this job may not use processor {0}; it may use {1}")]
     Processor(u32, CpuSet),
 }
@@ -68,17 +69,17 @@ pub enum PlanError {
 /// Cores of each rank, by section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Widths {
-    /// What the command line or OMP_NUM_THREADS says, else 1.
+    /// From the command line or OMP_NUM_THREADS, else 1.
     sure: Vec<usize>,
-    /// At least as many as SLURM_CPUS_PER_TASK says. That may be about a task which is this
-    /// launcher itself, so it counts only where there is room.
+    /// At least SLURM_CPUS_PER_TASK. That may describe a task which is this launcher itself, so it
+    /// counts only if there is room.
     roomy: Vec<usize>,
-    /// The command line says so.
+    /// The command line gives the number.
     asked: bool,
 }
 
 impl Widths {
-    /// What command line and environment say.
+    /// The numbers of cores that command line and environment give.
     pub fn of(options: &JobOptions) -> Widths {
         let number = |section: &ProgramSection, name: &str| {
             let value = options.variable(section, name)?;
@@ -112,7 +113,7 @@ impl Widths {
     }
 }
 
-/// What a head has planned for the ranks of one of several nodes on its own machine.
+/// What the controller has planned for the ranks of a node on its own machine, if it has several.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Grant {
     /// Each rank is bound to this list of processors.
@@ -121,20 +122,20 @@ pub enum Grant {
     Unbound(String),
 }
 
-/// What the machine is like just now.
+/// The present state of the machine.
 #[derive(Debug, Default)]
 struct Circumstances {
     occupied: Occupied,
-    /// Processors' worth of time, if that is limited.
+    /// CPU time that a quota allows, in processors, if it is limited.
     quota: Option<f64>,
 }
 
-/// Places for all ranks that the job has on this machine.
+/// Places for all of the job's ranks on this machine.
 struct RankPlacement {
     slots: Vec<RankSlot>,
     /// Why they are not bound.
     unbound: Option<String>,
-    /// Processors that they keep busy.
+    /// Number of processors that they keep busy.
     need: usize,
 }
 
@@ -208,13 +209,13 @@ impl<'a> NodePlan<'a> {
             Some(why) => RankPlacement::unbound(machine, job, decision.need, why),
             None => decision,
         };
-        // Virtual nodes share the machine: each takes its part of what all their ranks get.
+        // Virtual nodes share the machine: each takes its part of the places for all their ranks.
         let (count, first) = (job.machine_ranks as usize, job.machine_first as usize);
         let first = if job.grant.is_some() { 0 } else { first };
         let here = job.members.iter().zip(&job.section_of);
         let slots = decision.slots.into_iter().skip(first);
         let ranks = here.zip(slots).map(|((&rank, &number), mut slot)| {
-            // The processors of a synthetic machine are not this machine's.
+            // The processors of a synthetic machine do not exist on this one.
             let described = machine.is_synthetic().then(|| slot.cpus.take()).flatten();
             RankPlan {
                 rank,
@@ -237,8 +238,8 @@ impl<'a> NodePlan<'a> {
         }
     }
 
-    /// What the head tells the agent of a node that shares this machine, about these ranks of the
-    /// plan.
+    /// What the controller grants, of this plan, to the agent of a node on this machine: the places
+    /// of these ranks.
     pub fn grant(&self, part: std::ops::Range<usize>) -> Grant {
         if let Some(why) = &self.unbound {
             return Grant::Unbound(why.clone());
@@ -248,7 +249,7 @@ impl<'a> NodePlan<'a> {
         Grant::Bound(lists.collect())
     }
 
-    /// What keeps other jobs off the processors.
+    /// The reservation, which keeps other jobs off the processors.
     pub fn into_reservation(self) -> Reservation {
         self.reservation
     }
@@ -258,8 +259,8 @@ impl<'a> NodePlan<'a> {
         self.lines(true)
     }
 
-    /// What the user is told of bindings without `-v`: all, if that is asked for, or that they
-    /// could not be had.
+    /// The message about bindings without `-v`: all bindings, if the user asked for them, or that
+    /// ranks could not be bound.
     pub fn notice(&self, job: &NodeJob) -> String {
         match (&self.unbound, job.report_bindings && !job.verbose) {
             (_, true) => self.lines(false),
@@ -314,7 +315,7 @@ impl<'a> NodePlan<'a> {
     }
 }
 
-/// Why the kernel does not let ranks be bound, if they are to be.
+/// Why the kernel refuses to bind ranks, if they are to be bound.
 fn refusal(machine: &Machine, bind: bool) -> Option<String> {
     let (call, error) = match machine.refusal() {
         Some(error) => ("sched_getaffinity", error.to_string()),
@@ -326,14 +327,14 @@ fn refusal(machine: &Machine, bind: bool) -> Option<String> {
     ))
 }
 
-/// Decides, and holds what was decided for as long as the reservation lives.
+/// Decides on the placement, and reserves its processors for as long as the reservation lives.
 fn reserve(machine: &Machine, job: &NodeJob) -> Result<(RankPlacement, Reservation), PlanError> {
     let all = CpuSet::from_cpus(machine.units().iter().map(|unit| unit.os_index));
     let shared = job.machine_ranks as usize > job.members.len();
     for attempt in 1..=ATTEMPTS {
         let circumstances = Circumstances {
-            // Of several nodes on a machine that is not the head's, each plans for all of them
-            // alike.
+            // Several nodes on a machine that is not the controller's: each plans for all of them,
+            // and all must reach the same result.
             occupied: match shared {
                 true => Occupied::default(),
                 false => occupied(&all).unwrap_or_default(),
@@ -352,7 +353,7 @@ fn reserve(machine: &Machine, job: &NodeJob) -> Result<(RankPlacement, Reservati
             let reservation = Reservation::floating(&firsts, decision.need);
             return Ok((decision, reservation));
         }
-        // What the user insists on may be another's already.
+        // Another job may already have reserved what the user insists on.
         let free = wanted.without(&circumstances.occupied.bound);
         match Reservation::bound(&free) {
             Ok(Some(reservation)) => return Ok((decision, reservation)),
@@ -368,12 +369,12 @@ fn reserve(machine: &Machine, job: &NodeJob) -> Result<(RankPlacement, Reservati
     unreachable!("the last attempt decides")
 }
 
-/// Processing units of so many cores.
+/// The number of processing units in this number of cores.
 fn threads_of(machine: &Machine, cores: usize) -> usize {
     cores * machine.units().len().div_ceil(machine.cores().max(1))
 }
 
-/// One processing unit of each core that has some in `among`.
+/// The first processing unit in `among` of each core that has one there.
 fn first_threads(machine: &Machine, among: &CpuSet) -> CpuSet {
     let cores = cores(machine);
     let units = cores.iter().filter_map(|core| {
@@ -388,7 +389,7 @@ fn cores(machine: &Machine) -> Vec<&[Unit]> {
     machine.units().chunk_by(same_core).collect()
 }
 
-/// What the head has decided.
+/// The placement that the controller has decided.
 fn granted(machine: &Machine, job: &NodeJob, grant: &Grant) -> Result<RankPlacement, PlanError> {
     match grant {
         Grant::Unbound(why) => Ok(RankPlacement::unbound(machine, job, 0, why.clone())),
@@ -416,7 +417,7 @@ fn bound_by_user(
     })
 }
 
-/// Places all ranks that the job has on this machine.
+/// Decides on places for all of the job's ranks on this machine.
 fn decide(
     machine: &Machine,
     job: &NodeJob,
@@ -475,7 +476,7 @@ fn decide(
         if fits(widths) {
             return Ok(bound(BindTo::Core, widths, Some(&free)));
         }
-        // With a hardware thread for each thread of a rank there may be enough.
+        // With one hardware thread for each thread of a rank, the cores may suffice.
         let threads = machine.units().len() / cores.max(1);
         let narrow: Vec<usize> = widths.iter().map(|w| w.div_ceil(threads.max(1))).collect();
         if fits(&narrow) {
@@ -493,7 +494,7 @@ fn decide(
     Ok(RankPlacement::unbound(machine, job, need, why))
 }
 
-/// The processing units of cores that no other job has reserved, not even in part.
+/// The processing units of cores of which no other job has reserved any part.
 fn free_processors(machine: &Machine, occupied: &Occupied) -> CpuSet {
     let cores = cores(machine).into_iter();
     let is_held = |unit: &Unit| occupied.bound.contains(unit.os_index);
@@ -501,7 +502,7 @@ fn free_processors(machine: &Machine, occupied: &Occupied) -> CpuSet {
     CpuSet::from_cpus(free.flatten().map(|unit| unit.os_index))
 }
 
-/// A command as one would type it.
+/// A command as a user would type it.
 pub fn command_line(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     words.join(" ")

@@ -1,10 +1,11 @@
-//! The process manager of the ranks on this node: they tell each other how to be reached (PMI-1).
+//! The process manager (PMI-1) of the ranks on this node, through which they exchange addresses.
 //!
-//! Each rank inherits one end of a socket pair (`PMI_FD`) and speaks lines over it
+//! Each rank inherits one end of a socket pair (`PMI_FD`) and sends lines over it
 //! (`mica_bootstrap::pmi1::message`). Keys and values that ranks put become visible after a
-//! barrier. A barrier is complete when all ranks of the job are in it: [`PmiServer::arrived`] gives
-//! what this node's ranks put once all of them are there, and [`PmiServer::complete`] takes what
-//! all nodes' ranks put. Nothing here blocks: answers that a rank does not read are kept for it.
+//! barrier. A barrier is complete when all ranks of the job are in it: [`PmiServer::arrived`]
+//! returns what this node's ranks put once all of them are there, and [`PmiServer::complete`] takes
+//! what all nodes' ranks put. Nothing here blocks: answers that a rank does not read are kept for
+//! it.
 //!
 //! Source of the commands: balaji-2010, section 3, and the wire protocol of MPICH's `simple` PMI.
 
@@ -17,8 +18,8 @@ use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
 
 use crate::messages::Puts;
 
-/// The longest names and values that ranks may use, as Hydra has them: other libraries' buffers are
-/// made for these.
+/// The longest names and values that ranks may use, as in Hydra: other libraries size their buffers
+/// for these.
 const MAXES: [(&str, u32); 3] = [
     ("kvsname_max", 256),
     ("keylen_max", 64),
@@ -27,18 +28,18 @@ const MAXES: [(&str, u32); 3] = [
 /// Bytes of answers kept for a rank that does not read them.
 const UNREAD_MAX: usize = 1 << 20;
 
-/// How far a rank has come with PMI.
+/// Progress of a rank in PMI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PmiProgress {
-    /// It has said nothing.
+    /// It has sent nothing.
     Silent,
-    /// It has greeted.
+    /// It has sent `init`.
     Initialized,
-    /// It has said farewell.
+    /// It has sent `finalize`.
     Finalized,
 }
 
-/// What ranks can read, and the sockets to them.
+/// The values that ranks can read, and the sockets to the ranks.
 pub struct PmiServer {
     size: u32,
     name: String,
@@ -46,7 +47,7 @@ pub struct PmiServer {
     /// Put since the last barrier.
     puts: Puts,
     clients: Vec<PmiSocket>,
-    /// The node's arrival at the present barrier was taken.
+    /// The node's arrival at the present barrier was reported.
     reported: bool,
 }
 
@@ -64,12 +65,12 @@ struct PmiSocket {
 
 impl PmiServer {
     /// A manager for a job of `size` ranks. All nodes' managers must give it the same name: ranks
-    /// name what they share after it. `is_one_node`: all ranks are on this node, which other
+    /// name shared objects after it. `is_one_node`: all ranks are on this node, which other
     /// libraries ask for.
     pub fn new(size: u32, name: &str, is_one_node: bool) -> PmiServer {
         let mut values = BTreeMap::new();
         if is_one_node {
-            // One block of one node, from node 0 on, with all ranks.
+            // One block of one node, beginning with node 0, with all ranks.
             let mapping = format!("(vector,(0,1,{size}))");
             values.insert("PMI_process_mapping".to_owned(), mapping);
         }
@@ -83,15 +84,15 @@ impl PmiServer {
         }
     }
 
-    /// Adds the node's next rank and answers its end of the connection, for it to inherit.
+    /// Adds the node's next rank and returns the rank's end of the connection, to be inherited.
     pub fn add(&mut self, appnum: u32) -> io::Result<UnixStream> {
         let (client, theirs) = PmiSocket::new(appnum)?;
         self.clients.push(client);
         Ok(theirs)
     }
 
-    /// Gives the rank with this number on the node a new connection for one that did not reach its
-    /// program. `None`: it has used the old one.
+    /// Gives the rank with this number on the node a new connection in place of one that did not
+    /// reach its program. `None`: the program has used the old one.
     pub fn replace(&mut self, index: usize) -> io::Result<Option<UnixStream>> {
         let client = &mut self.clients[index];
         if client.progress != PmiProgress::Silent {
@@ -102,7 +103,7 @@ impl PmiServer {
         Ok(Some(theirs))
     }
 
-    /// How far the rank with this number on the node has come.
+    /// The progress of the rank with this number on the node.
     pub fn progress(&self, index: usize) -> PmiProgress {
         self.clients
             .get(index)
@@ -136,7 +137,7 @@ impl PmiServer {
                     }
                 }
                 Ok(None) => break,
-                // Not PMI-1: the rank finds its connection closed, rather than to wait for an
+                // Not PMI-1: the rank finds its connection closed, instead of waiting for an
                 // answer.
                 Err(_) => {
                     self.clients[index].open = false;
@@ -152,7 +153,7 @@ impl PmiServer {
         }
     }
 
-    /// The answer to a message; none if there is nothing to say yet.
+    /// The answer to a message; `None` if there is none yet.
     fn answer(
         &mut self,
         index: usize,
@@ -209,8 +210,8 @@ impl PmiServer {
         Ok(Some(answer))
     }
 
-    /// What the node's ranks put since the last barrier, when all of them have come to the next.
-    /// Told once.
+    /// What the node's ranks put since the last barrier, when all of them have entered the next
+    /// one. Returned once per barrier.
     pub fn arrived(&mut self) -> Option<Puts> {
         let all = !self.reported && self.clients.iter().all(|client| client.waits);
         all.then(|| {
@@ -219,7 +220,7 @@ impl PmiServer {
         })
     }
 
-    /// All ranks of the job are in the barrier and put this: lets the node's ranks go on.
+    /// All ranks of the job are in the barrier and have put this: releases the node's ranks.
     pub fn complete(&mut self, puts: Puts) {
         self.values.extend(puts);
         self.reported = false;
@@ -231,7 +232,7 @@ impl PmiServer {
         }
     }
 
-    /// Goes on sending what ranks have not taken yet.
+    /// Continues to send what ranks have not taken yet.
     pub fn flush(&mut self) {
         self.clients.iter_mut().for_each(PmiSocket::flush);
     }
@@ -242,7 +243,7 @@ impl PmiServer {
     }
 }
 
-/// The answer to a message that lacks something.
+/// The answer to a message that lacks a key.
 fn refusal(message: &Pmi1Message, error: &MessageError) -> Option<Pmi1Message> {
     let text: String = error
         .to_string()

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which ranks an option is about.
+/// The ranks that an option applies to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RankSet {
     /// Every rank.
     All,
-    /// The ranks in these ranges, first and last; none at all if there is no range.
+    /// The ranks in these ranges, first and last; no rank if there is no range.
     Ranges(Vec<(u32, u32)>),
 }
 

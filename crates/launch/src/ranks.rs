@@ -1,5 +1,5 @@
-//! The processes of a node's ranks: starting them, asking how they are, signalling them, ending
-//! what they leave.
+//! The processes of a node's ranks: starting them, querying and signalling them, ending what they
+//! leave.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -30,13 +30,13 @@ use crate::traffic::Sent;
 
 mod command;
 
-/// How long what the ranks started may take to die.
+/// Time for processes that the ranks started to die.
 const END_LIMIT: Duration = Duration::from_secs(10);
 
-/// Time for ranks that sleep in MPI to answer what they wait for; the others have half of it.
+/// Time for ranks that sleep in MPI to answer what they wait for; other ranks have half of it.
 const ASK_TIME: Duration = Duration::from_secs(2);
 
-/// Time for answers to become complete.
+/// Time for further parts of answers to arrive.
 const SETTLE_TIME: Duration = Duration::from_millis(20);
 
 /// A rank's process.
@@ -63,30 +63,30 @@ pub struct RankProcesses<'a> {
     pub streams: Vec<RankStream>,
     /// Standard input that passes through this process.
     pub input: Option<Input>,
-    /// By a stream's id: bytes of it that are on their way.
+    /// Bytes in flight, by the stream's id.
     pub unwritten: Vec<usize>,
     /// The ranks' process manager.
     pub pmi: pmi::PmiServer,
-    /// Where processes ask for what they did not inherit. `None` where there are no abstract
-    /// sockets.
+    /// Where processes ask for descriptors that they did not inherit. `None` where there are no
+    /// abstract sockets.
     pub requests: Option<Requests>,
     /// A rank has the terminal.
     terminal_lent: bool,
-    /// Where an interface's name was not given: the address that others reach.
+    /// The address that others reach, if no interface was named.
     address: Option<String>,
 }
 
 /// How ranks are connected to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Connect {
-    /// They have this process's output and input, unless something is to be done with it.
+    /// They have this process's output and input, unless options require it to process them.
     Inherit,
-    /// All passes through this process.
+    /// All output and input passes through this process.
     Pipes,
 }
 
 impl<'a> RankProcesses<'a> {
-    /// Makes what the ranks share; none is started yet.
+    /// Creates what the ranks share; no rank is started yet.
     pub fn new(
         job: &'a NodeJob,
         plan: &'a NodePlan<'a>,
@@ -157,14 +157,14 @@ impl<'a> RankProcesses<'a> {
         self.plan.ranks.len()
     }
 
-    /// Numbers on the node of the ranks that run.
+    /// Numbers on the node of the ranks that are running.
     pub fn alive(&self) -> Vec<usize> {
         (0..self.ranks.len())
             .filter(|&index| self.ranks[index].is_alive())
             .collect()
     }
 
-    /// Rank and process of those that run, for people.
+    /// Rank and process of those that are running, for people.
     pub fn describe_alive(&self) -> String {
         let alive = self.alive().into_iter();
         let names = alive.map(|index| {
@@ -179,7 +179,7 @@ impl<'a> RankProcesses<'a> {
         self.ranks[index].process.as_fd()
     }
 
-    /// Reaps ranks and says how they ended.
+    /// Reaps ranks and returns how they ended.
     pub fn reap(&mut self, ended: &[usize]) -> Result<Vec<RankEnd>, LaunchError> {
         let mut ends = Vec::new();
         for &index in ended {
@@ -200,14 +200,14 @@ impl<'a> RankProcesses<'a> {
         Ok(ends)
     }
 
-    /// Sends a signal to all that run. Answers how many ranks this process may not signal.
+    /// Sends a signal to all running ranks. Returns how many this process may not signal.
     pub fn signal(&self, number: i32) -> usize {
         let alive = self.ranks.iter().filter(|rank| rank.is_alive());
         let refused = alive.filter(|rank| rank.process.signal_group(number).is_err());
         refused.count()
     }
 
-    /// Sends a signal to one rank, if it runs.
+    /// Sends a signal to one rank, if it is running.
     pub fn signal_one(&self, index: usize, number: i32) {
         if self.ranks[index].is_alive() {
             let _ = self.ranks[index].process.signal_group(number);
@@ -230,8 +230,7 @@ impl<'a> RankProcesses<'a> {
         }
     }
 
-    /// A rank that runs and is between MPI_Init and MPI_Finalize, which wait for all ranks of the
-    /// job.
+    /// A running rank between MPI_Init and MPI_Finalize, which wait for all ranks of the job.
     pub fn first_in_world(&self) -> Option<u32> {
         let is_in = |&index: &usize| {
             let rank = self.plan.ranks[index].rank;
@@ -253,7 +252,7 @@ impl<'a> RankProcesses<'a> {
         Some((self.plan.ranks[index].rank, rank.process.pid()))
     }
 
-    /// What the ranks do that are amid MPI.
+    /// What the ranks do that have initialized MPI and not finalized it.
     pub fn doings(&self) -> Vec<Doing> {
         let is_amid = |index: &usize| self.stage(*index) == RankStage::Running;
         let doing = |index: usize| {
@@ -264,7 +263,7 @@ impl<'a> RankProcesses<'a> {
             let Some((waiting, ns)) = self.segment.block(rank).waiting() else {
                 return Doing::Runs;
             };
-            // Negative: any rank, or several.
+            // Negative: the rank waits for any rank, or for several.
             let peer = u32::try_from(waiting.peer).ok();
             let is_single = matches!(waiting.kind, WaitKind::Send | WaitKind::Receive);
             Doing::Waits(WaitingRank {
@@ -276,9 +275,8 @@ impl<'a> RankProcesses<'a> {
         amid.map(doing).collect()
     }
 
-    /// What each rank that runs waits for, and how the others have ended. `host` is named if there
-    /// are several. Takes up to
-    /// [`ASK_TIME`]: the ranks are asked.
+    /// What each running rank waits for, and how the others have ended. `host` is named if there
+    /// are several. Takes up to [`ASK_TIME`]: the ranks are asked.
     pub fn hang_report(&self, host: Option<&str>) -> NodeReport {
         let asked = |index: &usize| self.stage(*index) == RankStage::Running;
         let answers = self.ask(self.alive().into_iter().filter(asked).collect());
@@ -308,11 +306,11 @@ impl<'a> RankProcesses<'a> {
         }
     }
 
-    /// Asks these ranks, by number on the node, what they wait for. Answers those that do.
+    /// Asks these ranks, by number on the node, what they wait for. Returns the answers that came.
     fn ask(&self, ranks: Vec<usize>) -> Vec<(usize, String)> {
         let rank_of = |index: usize| self.plan.ranks[index].rank;
         let block = |index: usize| self.segment.block(rank_of(index));
-        // One that sleeps in MPI answers when it is woken; one that computes never does.
+        // A rank that sleeps in MPI answers when it is woken; one that computes never answers.
         let asleep: Vec<bool> = ranks
             .iter()
             .map(|&index| block(index).waiting().is_some())
@@ -334,7 +332,7 @@ impl<'a> RankProcesses<'a> {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Other threads of a rank, and its other polls, may have something to add.
+        // Other threads of a rank, and its other polls, may add to the answer.
         std::thread::sleep(SETTLE_TIME);
         let answers = ranks.iter().filter_map(|&i| Some((i, answer(i)?)));
         let answers = answers.collect();
@@ -342,8 +340,8 @@ impl<'a> RankProcesses<'a> {
         answers
     }
 
-    /// What ranks cannot do that others can, a line for each; empty if there is nothing of the
-    /// kind.
+    /// What some ranks cannot do that others can, a line for each; empty if there is nothing to
+    /// report.
     pub fn limits(&self) -> String {
         let line = |rank: u32| match self.segment.block(rank).limits_in_words() {
             limits if limits.is_empty() => None,
@@ -362,7 +360,7 @@ impl<'a> RankProcesses<'a> {
         }
     }
 
-    /// Serves processes that ask for what they did not inherit.
+    /// Serves processes that ask for descriptors that they did not inherit.
     pub fn serve_requests(&mut self) {
         let Some(requests) = &mut self.requests else {
             return;
@@ -385,7 +383,8 @@ impl<'a> RankProcesses<'a> {
             }
         };
         if requests.serve(&mut give).is_err() {
-            // No more descriptors, say: better no service than a loop that never sleeps.
+            // Descriptors may have run out: with the service the loop would never sleep, so it
+            // is stopped.
             self.requests = None;
         }
     }
@@ -403,7 +402,7 @@ impl<'a> RankProcesses<'a> {
         self.segment.area_budget()
     }
 
-    /// What the ranks have counted of late arrivals, together.
+    /// The sum of the late arrivals that the ranks have counted.
     pub fn late(&self) -> LateArrivals {
         let mut late = LateArrivals::default();
         for plan in &self.plan.ranks {
@@ -412,7 +411,7 @@ impl<'a> RankProcesses<'a> {
         late
     }
 
-    /// Reaps processes that were left to this one.
+    /// Reaps orphans that were reparented to this process.
     pub fn reap_orphans(&self) {
         reap_orphans(&|pid| {
             let of = |rank: &RankProcess| rank.is_alive() && rank.process.pid() == pid;
@@ -420,7 +419,7 @@ impl<'a> RankProcesses<'a> {
         });
     }
 
-    /// Passes on what the streams of ranks that have ended still hold, as far as `sink` takes it.
+    /// Passes on what the streams of ended ranks still hold, until `sink` refuses more.
     pub fn drain(
         &mut self,
         ended: &[usize],
@@ -438,8 +437,8 @@ impl<'a> RankProcesses<'a> {
         }
     }
 
-    /// Leaves nothing behind: ranks (if the start failed half-way), what they started, the keeper.
-    /// Answers what could not be ended, in words.
+    /// Ends everything that is left: ranks (if the start failed half-way), what they started, the
+    /// keeper. Returns a message about what could not be ended.
     pub fn clean_up(&mut self, sink: &mut dyn FnMut(OutputTarget, Vec<u8>)) -> Option<String> {
         self.signal(signal::SIGKILL);
         let left = end_children(END_LIMIT);
@@ -452,13 +451,13 @@ impl<'a> RankProcesses<'a> {
                 is_open = pumped.is_open;
             }
             if is_open {
-                // Somebody who could not be ended holds it.
+                // A process that could not be ended holds it open.
                 sink(stream.target(), stream.rest());
             }
         }
         self.keeper.dismiss();
         if self.terminal_lent {
-            // A terminal that has gone needs nobody in its foreground.
+            // An error is harmless: a terminal that has gone needs no foreground group.
             let _ = take_terminal_back(io::stdin().as_fd());
         }
         let names: Vec<String> = left.iter().map(|&pid| process_name(pid)).collect();
@@ -485,7 +484,7 @@ fn process_name(pid: u32) -> String {
     }
 }
 
-/// Says so if a rank's process may run elsewhere than planned: the kernel refused to bind it.
+/// Prints a note if a rank's process may run elsewhere than planned: the kernel refused to bind it.
 fn check_binding(rank: u32, pid: u32, cpus: &CpuSet) {
     if let Ok(actual) = affinity_of(pid)
         && !actual.iter().all(|cpu| cpus.contains(cpu))

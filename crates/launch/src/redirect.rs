@@ -1,9 +1,9 @@
-//! Where the output of ranks goes: labelled, to files, to nowhere, or as it is to mpiexec's own.
+//! Where the output of ranks goes: labelled, to files, to nowhere, or unchanged to mpiexec's own.
 //!
-//! The rules come from the command line ([`OutputRules`]) and go with a node's part of the job.
-//! When a rank is started, [`Redirect::of_rank`] makes an [`StreamOutlet`] of them for each of its
-//! two streams. A file that gets what a rank prints and nothing else is given to the rank itself;
-//! all else passes through a pipe and [`crate::output`].
+//! The rules come from the command line ([`OutputRules`]) and are sent with a node's part of the
+//! job. When a rank is started, [`Redirect::of_rank`] makes a [`StreamOutlet`] from them for each
+//! of its two streams. A file that gets exactly what a rank prints is given to the rank itself;
+//! everything else passes through a pipe and [`crate::output`].
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -18,14 +18,14 @@ use crate::output::{OutputTarget, Pipe, RankStream};
 use crate::pattern::{NamePattern, PatternRank};
 use crate::rank_set::RankSet;
 
-/// What the user wants of the ranks' output.
+/// The user's rules for the ranks' output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputRules {
     /// For standard output.
     pub out: StreamRules,
     /// For standard error.
     pub err: StreamRules,
-    /// What goes to files goes to mpiexec's own output as well.
+    /// Output that goes to files goes to mpiexec's own output as well.
     pub copy: bool,
     /// Standard error goes where standard output goes.
     pub merge: bool,
@@ -33,12 +33,12 @@ pub struct OutputRules {
     pub only: RankSet,
 }
 
-/// What the user wants of one of the two streams.
+/// The user's rules for one of the two streams.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StreamRules {
-    /// What begins each line.
+    /// The label that begins each line.
     pub label: Option<NamePattern>,
-    /// The file that it goes to.
+    /// The file that the stream goes to.
     pub file: Option<NamePattern>,
 }
 
@@ -81,7 +81,7 @@ impl OutputRules {
         self.out.label.is_some() || self.err.label.is_some()
     }
 
-    /// Reads a value of Open MPI's `--output-filename`: `DIR[:nocopy,nojobid]`.
+    /// Parses a value of Open MPI's `--output-filename`: `DIR[:nocopy,nojobid]`.
     #[must_use]
     pub fn read_directory(&mut self, text: &str) -> Option<()> {
         let (directory, words) = text.split_once(':').unwrap_or((text, ""));
@@ -104,7 +104,7 @@ impl OutputRules {
         Some(())
     }
 
-    /// Reads a value of Open MPI's `--output`: words with commas between.
+    /// Parses a value of Open MPI's `--output`: words separated by commas.
     #[must_use]
     pub fn read_words(&mut self, text: &str) -> Option<()> {
         for word in text.split(',') {
@@ -124,7 +124,7 @@ impl OutputRules {
         Some(())
     }
 
-    /// A file that ranks on several nodes would write, each node for itself.
+    /// A file name that is the same for ranks on several nodes, each of which would write its own.
     pub fn shared_file(&self) -> Option<&NamePattern> {
         let files = [&self.out.file, &self.err.file];
         let mut files = files.into_iter().flatten();
@@ -132,7 +132,7 @@ impl OutputRules {
     }
 }
 
-/// What begins the lines of a rank.
+/// The label of a rank's lines.
 pub struct LineLabel {
     pattern: NamePattern,
     rank: PatternRank,
@@ -151,7 +151,7 @@ impl LineLabel {
         }
     }
 
-    /// Adds the text for a line that is written now.
+    /// Appends the label for a line that is written now.
     pub fn begin(&self, line: &mut Vec<u8>) {
         match &self.text {
             Some(text) => line.extend_from_slice(text.as_bytes()),
@@ -170,7 +170,7 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Writes to the file. A disk that is full is said once; the job goes on.
+    /// Writes to the file. The first error is reported; the job goes on.
     pub fn write(&mut self, text: &[u8]) {
         if let Err(error) = io::Write::write_all(&mut self.file, text)
             && !std::mem::replace(&mut self.failed, true)
@@ -183,7 +183,7 @@ impl OutputFile {
 
 /// Where one stream of a rank goes.
 pub enum StreamOutlet {
-    /// To mpiexec's own, untouched.
+    /// To mpiexec's own output, unchanged.
     Inherit(OutputTarget),
     /// To a file, written by the rank itself.
     File(File),
@@ -193,7 +193,7 @@ pub enum StreamOutlet {
     Pipe(PipeOutlet),
 }
 
-/// What is done with what comes through a pipe.
+/// How the bytes from a pipe are processed.
 pub struct PipeOutlet {
     label: Option<LineLabel>,
     file: Option<OutputFile>,
@@ -201,7 +201,7 @@ pub struct PipeOutlet {
 }
 
 impl StreamOutlet {
-    /// What the rank's process gets.
+    /// The descriptor that the rank's process gets.
     pub fn stdio(&self) -> io::Result<Stdio> {
         Ok(match self {
             StreamOutlet::Inherit(OutputTarget::Out) => {
@@ -234,8 +234,9 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// The outlets of a rank: standard output and standard error. `pipes`: what mpiexec's own
-    /// output of this kind gets passes through a pipe. Files are named from `directory`.
+    /// The outlets of a rank: standard output and standard error. `pipes`: for each of mpiexec's
+    /// two outputs, whether what goes there passes through a pipe. File names are relative to
+    /// `directory`.
     ///
     /// # Errors
     /// When a file cannot be opened; the error names it.
@@ -282,7 +283,7 @@ impl Redirect {
         ])
     }
 
-    /// Opens a file for a stream. The first on this node empties it; all write to its end.
+    /// Opens a file for a stream. The first open on this node truncates it; all writes append.
     fn open(&mut self, path: &Path) -> io::Result<(File, PathBuf)> {
         let named = |error: io::Error| {
             let text = format!(
@@ -302,7 +303,8 @@ impl Redirect {
             .append(true)
             .open(path)
             .map_err(named)?;
-        // What is no plain file (/dev/null, a pipe) cannot be emptied, and need not be.
+        // A file that is not a regular one (/dev/null, a pipe) cannot be truncated, and need not
+        // be.
         if file.metadata().is_ok_and(|data| data.is_file()) {
             file.set_len(0).map_err(named)?;
         }

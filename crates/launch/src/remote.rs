@@ -1,4 +1,4 @@
-//! The commands that start agents on hosts, and what these commands say.
+//! The commands that start agents on hosts, and the output of these commands.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ pub struct AgentCommand {
     pub command: Vec<OsString>,
 }
 
-/// ssh asks for nothing: there may be nobody to answer.
+/// ssh must not prompt: there may be no user to answer.
 const SSH: [&str; 4] = ["ssh", "-x", "-o", "BatchMode=yes"];
 
 /// The commands for a job's nodes: the remote shell with `extra` arguments. `agent` is the agent's
@@ -52,7 +52,7 @@ pub fn commands(
         let mut command = words(&["srun"]);
         let count = nodes.nodes.len();
         let names: Vec<&str> = nodes.nodes.iter().map(|node| node.host.as_str()).collect();
-        // One agent a host with all of the host's processors; it binds the ranks itself.
+        // One agent per host, with all of the host's processors; it binds the ranks itself.
         command.extend([
             format!("--nodes={count}").into(),
             format!("--ntasks={count}").into(),
@@ -83,7 +83,7 @@ pub fn commands(
         command.extend(extra.iter().map(OsString::from));
         command.push(OsString::from(&node.host));
         match is_ssh {
-            // ssh makes one line of all words, and a shell on the host takes it apart again.
+            // ssh joins all words into one line, and a shell on the host splits it again.
             true => command.push(quoted(&agent)),
             false => command.extend(agent),
         }
@@ -108,19 +108,19 @@ fn quoted(words: &[OsString]) -> OsString {
     line
 }
 
-/// A remote shell that runs.
+/// A running remote shell.
 pub struct RemoteShell {
     /// The nodes whose agents it started.
     pub nodes: Vec<usize>,
     name: String,
     process: ChildProcess,
     pipes: Vec<Box<dyn Pipe>>,
-    /// The end of what it said.
+    /// The last bytes of its output.
     said: Vec<u8>,
     exit: Option<Exit>,
 }
 
-/// How much of a remote shell's words is kept.
+/// Bytes of a remote shell's output that are kept.
 const SAID_MAX: usize = 8192;
 
 impl RemoteShell {
@@ -134,7 +134,8 @@ impl RemoteShell {
             .stderr(Stdio::piped());
         let mut process = ChildProcess::spawn(&mut command, ChildSetup::default())?;
         if let Some(mut stdin) = process.stdin.take() {
-            // A shell that is gone already shows that by its end. The pipe has room for a line.
+            // If the shell has exited already, its exit status shows that. The pipe has room for a
+            // line.
             let _ = stdin.write_all(format!("{}\n", secret.to_hex()).as_bytes());
         }
         let mut pipes: Vec<Box<dyn Pipe>> = Vec::new();
@@ -161,7 +162,7 @@ impl RemoteShell {
         self.process.pid()
     }
 
-    /// What to wait for: its words and its end.
+    /// The descriptors to wait for: its output and its exit.
     pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
         let mut fds: Vec<BorrowedFd<'_>> = self.pipes.iter().map(|pipe| pipe.as_fd()).collect();
         if self.exit.is_none() {
@@ -170,7 +171,7 @@ impl RemoteShell {
         fds
     }
 
-    /// Reads what it said, and sees whether it has ended.
+    /// Reads its output, and checks whether it has ended.
     pub fn look(&mut self) -> io::Result<()> {
         let said = &mut self.said;
         self.pipes.retain_mut(|pipe| {
@@ -199,12 +200,12 @@ impl RemoteShell {
         self.exit.is_some()
     }
 
-    /// Whether it has ended as if it had not done its work.
+    /// Whether it has ended with a status other than 0.
     pub fn has_failed(&self) -> bool {
         self.exit.is_some_and(|exit| exit != Exit::Code(0))
     }
 
-    /// Waits for its end for at most this time, and looks.
+    /// Waits at most this time for its end, then reads its output and status.
     pub fn wait(&mut self, time: Duration) -> io::Result<()> {
         if self.exit.is_none() {
             wait_readable(&[self.process.as_fd()], Some(time))?;
@@ -215,7 +216,7 @@ impl RemoteShell {
     /// Kills it, with what it started.
     pub fn kill(&self) {
         if self.exit.is_none() {
-            // One that runs as another user is named when all else has ended.
+            // One that runs as another user is reported by name after the others have ended.
             let _ = self.process.signal_group(signal::SIGKILL);
         }
     }
@@ -230,7 +231,7 @@ impl RemoteShell {
         })
     }
 
-    /// What it is called, how it ended, and what it said, in lines of mpiexec.
+    /// Its name, how it ended, and its output, in lines that begin with `mpiexec: `.
     pub fn describe(&self) -> String {
         let ended = self.ended().unwrap_or_else(|| "still runs".to_owned());
         let mut text = format!("mpiexec:   `{}` {ended}", self.name);

@@ -1,4 +1,4 @@
-//! What happened, in words, and the exit status that follows.
+//! Messages about the outcome of a job, and the exit status that follows.
 
 use std::fmt;
 use std::io::Write as _;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::messages::{NodeReport, RankEnd};
 
-/// Exit status of a job that ran out of time, as of timeout(1).
+/// Exit status of a job that ran out of time, as with timeout(1).
 const TIMED_OUT: u8 = 124;
 
-/// Writes to standard error. Nobody may be there to read it (`2>&1 | head`): the job goes on.
+/// Writes to standard error. Its reader may have gone (`2>&1 | head`): the job goes on.
 pub fn say(text: impl fmt::Display) {
     let _ = std::io::stderr().write_all(text.to_string().as_bytes());
 }
@@ -37,17 +37,17 @@ pub enum Cause {
         /// The status.
         code: i32,
     },
-    /// It exited with status zero between MPI_Init and MPI_Finalize, or with a session open: a
-    /// failure only if others cannot go on without it ([`crate::departed`]).
+    /// It exited with status zero between MPI_Init and MPI_Finalize, or with a session open. That
+    /// is a failure only if others cannot go on without it ([`crate::departed`]).
     NotFinalized,
-    /// It exited with status zero and without MPI_Init, for which another rank waits.
+    /// It exited with status zero and without MPI_Init, and another rank waits for it there.
     NotInitialized {
         /// The rank that waits.
         waiting: u32,
     },
 }
 
-/// The end of a rank as far as MPI goes; what the job segment says of it.
+/// The stage of MPI that a rank has reached, as the job segment shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RankStage {
     /// It never called MPI_Init or opened a session.
@@ -64,7 +64,7 @@ pub enum RankStage {
 }
 
 impl Cause {
-    /// The cause of failure of a rank that ended so; `None` if it did not fail.
+    /// The cause of failure of a rank that ended this way; `None` if it did not fail.
     pub fn of(exit: Exit, stage: RankStage) -> Option<Cause> {
         match (stage, exit) {
             (RankStage::Aborted { code }, _) => Some(Cause::Aborted { code }),
@@ -93,8 +93,9 @@ impl Cause {
         }
     }
 
-    /// Of several ranks found dead at once, the one with the least order is to blame: an abort is
-    /// deliberate, a signal comes from outside, an exit may follow from another rank's death.
+    /// Of several ranks found dead at once, the one with the lowest order is reported as the cause:
+    /// an abort is deliberate, a signal comes from outside, an exit may follow from another rank's
+    /// death.
     pub fn order(self) -> u8 {
         match self {
             Cause::Aborted { .. } => 0,
@@ -183,7 +184,8 @@ impl fmt::Display for RankFailure {
     }
 }
 
-/// What is said, if the program is checked, of the first rank that left without `MPI_Finalize`.
+/// The note about the first rank that left without `MPI_Finalize`, printed if the program is
+/// checked.
 pub fn left_note(first: &RankFailure) -> String {
     let RankFailure {
         rank,
@@ -205,7 +207,7 @@ pub enum Ending {
     Failed(RankFailure),
     /// The launcher was asked to stop by a signal.
     Signalled(i32),
-    /// The time was over.
+    /// The job's time limit passed.
     TimedOut,
     /// A host was lost.
     HostLost,
@@ -229,12 +231,12 @@ impl Ending {
     }
 }
 
-/// The exit status that stands for a signal.
+/// The exit status that represents a signal.
 pub fn signal_status(number: i32) -> u8 {
     (128 + number).clamp(129, 255) as u8
 }
 
-/// `SIGSEGV` and so on, with a word on those whose name says little.
+/// `SIGSEGV` and so on, with an explanation of those whose name says little.
 pub fn signal_name(number: i32) -> String {
     const NAMES: [(i32, &str); 19] = [
         (signal::SIGHUP, "SIGHUP"),
@@ -263,7 +265,7 @@ pub fn signal_name(number: i32) -> String {
     }
 }
 
-/// The hang report: its head, some lines for each rank that runs, and one for all ranks that have
+/// The hang report: a headline, some lines for each rank that runs, and one for all ranks that have
 /// ended in the same way.
 pub fn hang_report(size: u32, report: &NodeReport) -> String {
     let running = report.lines.len();
@@ -284,7 +286,7 @@ pub fn hang_report(size: u32, report: &NodeReport) -> String {
     text
 }
 
-/// How a rank ended that hang reports list as such.
+/// How a rank ended, for the hang report's list of ended ranks.
 pub fn end_text(exit: Exit, stage: RankStage) -> String {
     let how = match (exit, stage) {
         (_, RankStage::Aborted { code }) => Cause::Aborted { code }.to_string(),
@@ -309,7 +311,7 @@ pub fn end_text(exit: Exit, stage: RankStage) -> String {
     }
 }
 
-/// The failure that counts of those found at the same time.
+/// Of the failures found at the same time, the one that is reported.
 pub fn first_failure(ends: &[RankEnd]) -> Option<(u32, u32, Cause)> {
     let failures = ends
         .iter()
@@ -317,7 +319,7 @@ pub fn first_failure(ends: &[RankEnd]) -> Option<(u32, u32, Cause)> {
     failures.min_by_key(|(rank, _, cause)| (cause.order(), *rank))
 }
 
-/// What the hang report says of a rank that runs. `waits_for` may have several lines.
+/// The hang report's lines about a running rank. `waits_for` may have several lines.
 pub fn hang_line(
     rank: u32,
     pid: u32,
@@ -337,8 +339,8 @@ pub fn hang_line(
     format!("mpiexec:   rank {rank} (pid {pid}{place}): {state}\n")
 }
 
-/// The text of a rank without what could upset a terminal: names of communicators are the
-/// program's.
+/// The text of a rank without characters that could upset a terminal: the program chooses the names
+/// of communicators.
 fn printable(text: &str) -> String {
     let plain = |c: char| match c {
         '\n' => c,

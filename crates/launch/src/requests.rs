@@ -1,8 +1,9 @@
-//! Where processes of the job ask for descriptors that they did not inherit, because something
-//! closed them on the way ([`mica_bootstrap::inherited`] has the messages and the other side).
+//! The socket on which processes of the job ask for descriptors that they did not inherit, because
+//! something closed them on the way ([`mica_bootstrap::inherited`] has the messages and the other
+//! side).
 //!
-//! An abstract socket with a random name; callers of other users are turned away. Nothing here
-//! waits: a caller that says nothing is kept until others need its place.
+//! It is an abstract socket with a random name; callers of other users are turned away. Nothing
+//! here blocks: a caller that sends nothing is kept until others need its place.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,10 +12,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use mica_bootstrap::inherited::{DescriptorRequest, new_nonce, socket_name};
 use mica_node::handover::{HandoverConnection, HandoverListener, own_uid};
 
-/// Callers that are kept; the oldest goes first.
+/// Maximum number of callers; the oldest is dropped first.
 const CALLERS_MAX: usize = 64;
 
-/// The socket and those who called.
+/// The socket and its callers.
 pub struct Requests {
     listener: HandoverListener,
     nonce: String,
@@ -37,14 +38,14 @@ impl Requests {
         &self.nonce
     }
 
-    /// What to wait for.
+    /// The descriptors to wait for.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         std::iter::once(self.listener.as_fd())
             .chain(self.callers.iter().map(HandoverConnection::as_fd))
     }
 
-    /// Serves those who call and those who said what they want. `give` finds the descriptor or says
-    /// why there is none.
+    /// Accepts callers and serves their requests. `give` finds the descriptor or returns why there
+    /// is none.
     ///
     /// # Errors
     /// When no connection can be accepted any more.

@@ -1,15 +1,15 @@
-//! The life of a node's ranks: start them, wait for what happens to them, end them all.
+//! The life of a node's ranks: start them, wait for events, end them all.
 //!
 //! One thread, one `poll` over everything: a pidfd per rank (it becomes readable when the rank has
 //! ended), a descriptor for signals, the pipes of output that passes through, a terminal's input,
-//! the ranks' connections to their process manager. A dead rank is found at once, and an idle
-//! launcher costs no time. Nothing in this loop waits for a reader: output is written by threads of
-//! their own ([`crate::writer`]).
+//! the ranks' connections to their process manager. The death of a rank is found at once, and an
+//! idle launcher uses no CPU time. This loop never waits for a reader: separate threads write the
+//! output ([`crate::writer`]).
 //!
-//! The same loop serves two masters. For the [user](Master::User) it decides itself: it says which
-//! rank failed and ends the others. As an agent it has one descriptor more, the connection to the
-//! [head](Master::Head): it reports, and does what the head decides. Without a head it ends its
-//! ranks at once.
+//! The same loop serves two masters. For the [user](Master::User) it decides by itself: it reports
+//! which rank failed and ends the others. In an agent it polls one more descriptor, the connection
+//! to the [controller](Master::Head): it reports events and carries out the controller's orders. If
+//! it loses the controller, it ends its ranks at once.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -47,19 +47,19 @@ pub enum LaunchError {
     System {
         /// What was tried.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The shared memory of the job could not be made.
+    /// The shared memory of the job could not be created.
     #[error("cannot create the job's shared memory: {0}")]
     Segment(#[from] SegmentError),
     /// A file for the ranks' output cannot be opened.
     #[error("{0}")]
     OutputFile(io::Error),
-    /// A debugger or the like cannot be used.
+    /// A debugger or another tool cannot be used.
     #[error(transparent)]
     Tool(#[from] crate::tool::ToolError),
-    /// A program belongs to another MPI, which this launcher does not serve.
+    /// A program is linked to another MPI library, which this launcher does not support.
     #[error(
         "{program} is linked to Open MPI ({library}), whose ranks need a PMIx launcher: under Mica's mpiexec each of the {ranks} would take itself for rank 0 of 1; start it with Open MPI's mpirun, or build it with Mica's mpicc (MICA_FOREIGN_MPI=start starts {ranks} jobs of one all the same)"
     )]
@@ -78,7 +78,7 @@ pub enum LaunchError {
         program: String,
         /// The rank.
         rank: u32,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
         /// What may help.
         hint: String,
@@ -96,23 +96,23 @@ impl LaunchError {
     }
 }
 
-/// Says what was tried when a system call fails.
+/// Turns the error of a system call into a [`LaunchError`] that names what was tried.
 pub fn doing(what: &'static str) -> impl FnOnce(io::Error) -> LaunchError {
     move |source| LaunchError::System { what, source }
 }
 
-/// How long a rank that was killed may take to die. Memory of hundreds of gigabytes takes seconds.
+/// Time for a killed rank to die. Freeing hundreds of gigabytes takes seconds.
 const KILL_LIMIT: Duration = Duration::from_secs(20);
-/// How soon it is looked again whether ranks wait for one that left without MPI_Init.
+/// First interval between checks whether ranks wait for one that left without MPI_Init.
 const RECHECK: Duration = Duration::from_millis(100);
-/// How seldom, when that has been in vain for long: a job without MPI may run for days.
+/// Longest such interval; the interval doubles, as a job without MPI may run for days.
 const RECHECK_MAX: Duration = Duration::from_secs(2);
 
-/// The signals that a launcher reads. Taken before any thread or child is started.
+/// Takes the signals that a launcher reads. To be called before any thread or child is started.
 pub fn take_signals() -> Result<Signals, LaunchError> {
     adopt_orphans().map_err(doing("cannot become the subreaper"))?;
-    // Several descriptors for each rank. Where that is not allowed, the first one that lacks says
-    // so.
+    // Each rank needs several descriptors. If the limit cannot be raised, the first call that lacks
+    // a descriptor reports it.
     let _ = allow_many_descriptors();
     let mut numbers = vec![
         signal::SIGINT,
@@ -128,7 +128,7 @@ pub fn take_signals() -> Result<Signals, LaunchError> {
     Signals::take(&numbers).map_err(doing("cannot watch signals"))
 }
 
-/// Runs all ranks of a job on this node and answers the exit status.
+/// Runs all ranks of a job on this node and returns the exit status.
 pub fn run(options: &JobOptions, node: &NodeJob, plan: &NodePlan<'_>) -> Result<u8, LaunchError> {
     // Before anything else is open: the keeper is a copy of this process.
     let keeper = Keeper::start().map_err(doing("cannot start the keeper process"))?;
@@ -162,7 +162,7 @@ pub fn run(options: &JobOptions, node: &NodeJob, plan: &NodePlan<'_>) -> Result<
     result.map(|()| ending.as_ref().map_or(written, Ending::status))
 }
 
-/// Waits until output is written. Answers the exit status of a job that went well otherwise.
+/// Waits until output is written. Returns the exit status of a job that succeeded otherwise.
 pub fn finish_output(
     mut writer: Writer,
     signals: &Signals,
@@ -177,13 +177,14 @@ pub fn finish_output(
         OutputSettled::Written if writer.has_lost_output() => crate::INTERNAL,
         OutputSettled::Written => 0,
     };
-    // Saying that output was lost is output, too.
+    // The report of lost output is output, too.
     settle(&mut writer, signals, true, None)?;
     writer.finish();
     Ok(status)
 }
 
-/// Runs a node's part of a job for a head. An error is one that the head was told, if it is there.
+/// Runs a node's part of a job for a controller. The controller has been informed of an error, if
+/// it is still connected.
 pub fn run_part(
     uplink: Uplink,
     node: &NodeJob,
@@ -228,16 +229,16 @@ struct Supervisor<'a> {
     signals: Signals,
     /// Why the job is being ended, once it is.
     ending: Option<Ending>,
-    /// When what has not ended by itself is killed.
+    /// When ranks that have not ended by themselves are killed.
     kill_at: Option<Instant>,
-    /// When ranks that were killed and have not ended are left alone.
+    /// When the supervisor stops waiting for ranks that were killed and have not ended.
     give_up_at: Option<Instant>,
     timeout_at: Option<Instant>,
     report_at: Option<Instant>,
-    /// When it is looked again whether a rank waits for one that left without MPI_Init, and the
-    /// time until then.
+    /// When to check again whether a rank waits for one that left without MPI_Init, and the current
+    /// interval between checks.
     recheck: Option<(Instant, Duration)>,
-    /// Ranks that left without `MPI_Finalize`, as long as it does no harm.
+    /// Ranks that left without `MPI_Finalize`, as long as that is no failure.
     left: Option<DepartedRanks>,
 }
 
@@ -265,7 +266,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// The whole life of the ranks. Nothing is left of them afterwards.
+    /// Starts the ranks, waits until they have ended, and cleans up what they leave.
     fn run(&mut self, connect: Connect) -> Result<(), LaunchError> {
         let result = self
             .ranks
@@ -280,7 +281,7 @@ impl<'a> Supervisor<'a> {
         result
     }
 
-    /// Until every rank has ended.
+    /// Serves events until every rank has ended.
     fn wait_for_ranks(&mut self) -> Result<(), LaunchError> {
         while !self.ranks.alive().is_empty() {
             self.wait_for_event()?;
@@ -316,7 +317,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Ends the user's job because of this rank, unless it is being ended.
+    /// Ends the user's job because of this rank, unless it is already being ended.
     fn on_failure(&mut self, rank: u32, pid: u32, cause: Cause, ends: &[RankEnd]) {
         if self.ending.is_some() {
             return;
@@ -345,7 +346,7 @@ impl<'a> Supervisor<'a> {
         self.end(Ending::Failed(failure), signal::SIGTERM);
     }
 
-    /// Ranks have left without `MPI_Finalize`.
+    /// Records ranks that left without `MPI_Finalize`.
     fn on_left(&mut self, ends: &[RankEnd]) {
         let is_left = |end: &&RankEnd| end.cause == Some(Cause::NotFinalized);
         let those = || ends.iter().filter(is_left);
@@ -374,8 +375,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// A rank that left without MPI_Init is right as long as no rank calls MPI_Init, which may come
-    /// later. Once one has called it, the job can never end.
+    /// A rank that exited without MPI_Init is no failure as long as no rank calls MPI_Init, which
+    /// may happen later. Once a rank has called it, the job can never end.
     fn check_world(&mut self) {
         let Some((rank, pid)) = self.ranks.first_without_init() else {
             self.recheck = None;
@@ -391,7 +392,7 @@ impl<'a> Supervisor<'a> {
         });
     }
 
-    /// Does what the head says. Without the head, the ranks are killed.
+    /// Carries out the controller's orders. If the controller is lost, kills the ranks.
     fn serve_head(&mut self) {
         let Master::Head(uplink) = &mut self.master else {
             return;
@@ -479,9 +480,9 @@ impl<'a> Supervisor<'a> {
         let name = signal_name(number);
         match &self.master {
             Master::User(_) if number == signal::SIGUSR1 => self.say_hang_report(),
-            // The head asks for it in another way.
+            // The controller asks for the report in a message.
             Master::Head(_) if number == signal::SIGUSR1 => {}
-            // The second time somebody is impatient.
+            // A second signal: the user does not want to wait.
             _ if self.ending.is_some() => self.kill_at = Some(Instant::now()),
             Master::User(_) => {
                 self.master.say(format_args!(
@@ -527,7 +528,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Kills the ranks. Those that this process may not signal are not waited for.
+    /// Kills the ranks. Does not wait for those that this process may not signal.
     fn kill(&mut self) {
         let refused = self.ranks.signal(signal::SIGKILL);
         let time = if refused > 0 { BEAT } else { KILL_LIMIT };
@@ -535,14 +536,14 @@ impl<'a> Supervisor<'a> {
         self.give_up_at = Some(self.give_up_at.map_or(at, |earlier| earlier.min(at)));
     }
 
-    /// Asks the ranks to end; those that do not are killed after the grace.
+    /// Asks the ranks to end; those that do not are killed after the grace period.
     fn end(&mut self, ending: Ending, number: i32) {
         self.ending = Some(ending);
         self.timeout_at = None;
         self.report_at = None;
         self.kill_at = Some(Instant::now() + self.node.grace);
         self.ranks.signal(number);
-        // A stopped process does not look at signals.
+        // A stopped process does not handle signals.
         self.ranks.signal(signal::SIGCONT);
     }
 
@@ -552,7 +553,7 @@ impl<'a> Supervisor<'a> {
         self.master.say(report);
     }
 
-    /// The agent has said all: until the head has heard it, or is gone.
+    /// The agent has sent everything: waits until the controller has received it, or is gone.
     fn wait_for_dismissal(&mut self) {
         loop {
             let Master::Head(uplink) = &self.master else {

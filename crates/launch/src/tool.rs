@@ -11,10 +11,11 @@ use crate::rank_set::RankSet;
 
 /// The debugger, if MICA_DEBUGGER names no other.
 const DEBUGGER: &str = "gdb -q";
-/// What opens a terminal for a debugger, if MICA_TERMINAL names nothing else; `%r` is the rank.
+/// The command that opens a terminal for a debugger, unless MICA_TERMINAL names another; `%r` is
+/// the rank.
 const TERMINAL: &str = "xterm -T rank:%r -e";
 
-/// A command for some ranks.
+/// A command that the programs of some ranks are started under.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tool {
     /// The ranks.
@@ -26,7 +27,7 @@ pub struct Tool {
 /// A tool cannot be used.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum ToolError {
-    /// Several debuggers, and nowhere to show them.
+    /// Several debuggers, and no display for them.
     #[error(
         "--debug of {0} ranks opens a window for each, and there is no display (DISPLAY is not set): name one rank, \
          or set MICA_TERMINAL to a command that runs its arguments in a new terminal"
@@ -66,12 +67,12 @@ impl Tool {
         }
     }
 
-    /// Whether it is a debugger for this rank and no other, which then has the terminal.
+    /// Whether it is a debugger for this rank alone, which then has the terminal.
     pub fn debugs_alone(&self, rank: u32, size: u32) -> bool {
         self.command.is_none() && self.ranks.contains(rank) && self.count(size) == 1
     }
 
-    /// The rank, if it is a debugger and one rank is named.
+    /// The rank, if this is a debugger for a single named rank.
     pub fn only_debugged(&self) -> Option<u32> {
         let RankSet::Ranges(ranges) = &self.ranks else {
             return None;
@@ -86,7 +87,7 @@ impl Tool {
         (0..size).filter(|&rank| self.ranks.contains(rank)).count()
     }
 
-    /// What stands before the program of a rank.
+    /// The words before the program of a rank.
     fn words(
         &self,
         rank: u32,
@@ -130,10 +131,10 @@ impl Tool {
     }
 }
 
-/// The value of an environment variable.
+/// Looks up an environment variable.
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The command of a rank with what it is started under; the first tool is the outermost.
+/// The command of a rank with the tools that it is started under; the first tool is the outermost.
 ///
 /// # Errors
 /// When a debugger has no terminal.

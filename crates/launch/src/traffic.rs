@@ -1,14 +1,14 @@
-//! The table of what moved which way, from the counters that ranks leave in the job segment
+//! The table of bytes and messages per path, from the counters that ranks leave in the job segment
 //! (`MICA_STATS=table`).
 
 use mica_node::area::Budget;
 use mica_node::segment::{TRAFFIC_NAMES, TRAFFIC_WAYS};
 use std::fmt::Write as _;
 
-/// Messages and bytes by way, as one rank has sent them.
+/// Messages and bytes by path, as one rank has sent them.
 pub type Sent = [(u64, u64); TRAFFIC_WAYS];
 
-/// What the ways are, for people.
+/// Descriptions of the paths.
 const MEANINGS: [&str; TRAFFIC_WAYS] = [
     "to the rank itself",
     "shared memory, in the ring's slot",
@@ -49,7 +49,7 @@ pub fn table(ranks: &[Sent]) -> String {
     text
 }
 
-/// The memory that this node's areas for collectives have, and may have.
+/// The memory that this node's collective areas use, and their limit.
 pub fn areas(budget: &Budget<'_>) -> String {
     format!(
         "mpiexec: shared areas of communicators have {} KiB of {} KiB\n",

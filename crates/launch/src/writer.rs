@@ -1,11 +1,11 @@
-//! This process's own output, written by threads of their own: a reader that does not read
-//! (`| less`) must not keep the event loop from hearing of signals, deaths and deadlines, and the
-//! head not from its agents, which would take it for lost.
+//! This process's own output, written by separate threads: a reader that does not read (`| less`)
+//! must not keep the event loop from handling signals, deaths and deadlines, nor the controller
+//! from serving its agents, which would take it for lost.
 //!
 //! Standard output and standard error have a thread each, started at the first text, or one for
 //! both if they lead to the same file (`2>&1`), which keeps their order. The threads report what
-//! they wrote through a pipe that the event loop polls. What cannot be written is not forgotten: it
-//! is said on standard error once, and the job's exit status shows it.
+//! they wrote through a pipe that the event loop polls. A failed write to standard output is
+//! reported on standard error once, and the job's exit status shows every failure.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -17,7 +17,7 @@ use mica_node::process::{set_nonblocking, wait_ready};
 
 use crate::output::{OutputTarget, is_one_file, own};
 
-/// Text, and who wants to know when it is written.
+/// Text, and the source to inform when it is written.
 type Item = (OutputTarget, Vec<u8>, Option<u32>);
 
 /// Writes to this process's output, in order.
@@ -29,31 +29,31 @@ pub struct Writer {
     is_one_file: bool,
     written: PipeReader,
     report: PipeWriter,
-    /// Texts that were given and not yet reported as written.
+    /// Texts that were accepted and not yet reported as written.
     pending: usize,
     state: [TargetState; 2],
 }
 
-/// A thread and the way to it.
+/// A thread and its queue.
 struct WriterThread {
     items: Sender<Item>,
     thread: JoinHandle<()>,
 }
 
-/// What became of one of the two outputs.
+/// The state of one of the two outputs.
 #[derive(Debug, Clone, Copy, Default)]
 struct TargetState {
-    /// Nobody reads it any more.
+    /// Its reader has gone.
     closed: bool,
-    /// Something could not be written for another reason.
+    /// A write failed for another reason.
     failed: bool,
 }
 
-/// One report of a thread: who asked (from 1, 0 for nobody), bytes, error number (0: none), target.
+/// Bytes of a thread's report: source (from 1; 0: none), bytes, error number (0: none), target.
 const REPORT: usize = 16;
 
 impl Writer {
-    /// Prepares to write. Signals must be blocked already: threads inherit that.
+    /// Prepares to write. Signals must be blocked already: threads inherit the mask.
     pub fn start() -> io::Result<Writer> {
         let (written, report) = io::pipe()?;
         set_nonblocking(written.as_fd())?;
@@ -68,7 +68,7 @@ impl Writer {
         })
     }
 
-    /// Gives a thread a text to write, on behalf of `source` if that wants to know.
+    /// Gives a thread a text to write, on behalf of `source`, if it is to be informed.
     pub fn write(&mut self, target: OutputTarget, text: Vec<u8>, source: Option<usize>) {
         if self.state[target as usize].closed {
             return;
@@ -87,7 +87,7 @@ impl Writer {
             None => Some(item),
         };
         if let Some((target, text, source)) = refused {
-            // No thread can be had: better to wait than to lose the text.
+            // No thread could be started: blocking is better than losing the text.
             let written = own(target).and_then(|file| write_all(&file, &text));
             send(&self.report, target, source, text.len(), &written);
         }
@@ -104,11 +104,11 @@ impl Writer {
         self.pending == 0
     }
 
-    /// What was written since the last call: on whose behalf, and bytes.
+    /// What was written since the last call: sources and bytes.
     pub fn written(&mut self) -> Vec<(usize, u32)> {
         let mut all = Vec::new();
         let mut report = [0; REPORT];
-        // Reports are written whole: a pipe does not take apart what is shorter than PIPE_BUF.
+        // Reports are written whole: a pipe does not split writes of at most PIPE_BUF bytes.
         while let Ok(REPORT) = self.written.read(&mut report) {
             self.pending = self.pending.saturating_sub(1);
             let word = |at: usize| u32::from_ne_bytes([0, 1, 2, 3].map(|i| report[at + i]));
@@ -140,17 +140,18 @@ impl Writer {
         }
     }
 
-    /// Whether nobody reads this output any more (`| head`).
+    /// Whether the reader of this output has gone (`| head`).
     pub fn is_closed(&self, target: OutputTarget) -> bool {
         self.state[target as usize].closed
     }
 
-    /// Whether output was lost, for another reason than that its reader went away.
+    /// Whether output was lost for another reason than that its reader has gone.
     pub fn has_lost_output(&self) -> bool {
         self.state.iter().any(|state| state.failed)
     }
 
-    /// Ends the threads when they have written all; does not wait for one that nobody reads from.
+    /// Ends the threads after they have written all; does not wait for one whose reader does not
+    /// read.
     pub fn finish(mut self) {
         let is_idle = self.is_idle();
         for lane in [self.out.take(), self.err.take()].into_iter().flatten() {
@@ -171,7 +172,7 @@ impl WriterThread {
     }
 }
 
-/// The life of a thread.
+/// The body of a thread.
 fn write_items(queue: Receiver<Item>, report: &PipeWriter) {
     let files = [own(OutputTarget::Out), own(OutputTarget::Err)];
     for (target, text, source) in queue {
@@ -183,7 +184,7 @@ fn write_items(queue: Receiver<Item>, report: &PipeWriter) {
     }
 }
 
-/// Writes all bytes, whether or not somebody made the file one that does not block.
+/// Writes all bytes, even if another process has made the file non-blocking.
 fn write_all(mut file: &File, mut text: &[u8]) -> io::Result<()> {
     while !text.is_empty() {
         match file.write(text) {
@@ -219,12 +220,12 @@ fn send(
     for (to, word) in message.chunks_exact_mut(4).zip(words) {
         to.copy_from_slice(&word.to_ne_bytes());
     }
-    // Nobody reads any more when the job is over.
+    // An error is harmless: the event loop stops reading reports when the job is over.
     let _ = report.write_all(&message);
 }
 
 impl AsFd for Writer {
-    /// Readable when something was written.
+    /// Readable when a thread has reported.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.written.as_fd()
     }

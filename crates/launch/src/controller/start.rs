@@ -1,5 +1,5 @@
-//! From remote shells to agents that know what to run: nothing is started before all of them have
-//! come in.
+//! From the start of the remote shells to agents that have their plan. No rank is started before
+//! all agents have connected.
 
 use mica_node::topology::SYNTHETIC_VARIABLE;
 
@@ -39,7 +39,7 @@ impl Controller<'_> {
         Ok(())
     }
 
-    /// An agent has proved that it is one.
+    /// An agent has authenticated itself.
     pub(super) fn on_entered(&mut self, link: Box<Link>, messages: Vec<Up>) {
         let mut messages = messages.into_iter();
         let Some(Up::Hello {
@@ -72,7 +72,7 @@ impl Controller<'_> {
         }
     }
 
-    /// All agents are there.
+    /// All agents have connected: sends each its part of the job.
     fn send_plans(&mut self) {
         let spans = self.nodes.len() > 1;
         let inherited = environment::for_agents(self.launcher);
@@ -96,7 +96,8 @@ impl Controller<'_> {
             job.late = self.options.wants_late();
             job.pmi |= spans;
             job.interface = match (&self.options.interface, self.launcher) {
-                // An address is this machine's; the others' is the one by which they have come.
+                // An address is this machine's; other nodes use the one over which their agents
+                // connected.
                 (Some(name), _) if name.parse::<std::net::IpAddr>().is_ok() => Some(String::new()),
                 (Some(name), _) => Some(name.clone()),
                 (None, AgentLauncher::Fork) => Some(String::new()),
@@ -106,8 +107,8 @@ impl Controller<'_> {
         }
     }
 
-    /// Places the ranks of nodes that are on this machine, if there are several of these: each
-    /// agent by itself would take the others' processors for those of another job. Answers what
+    /// Places the ranks of nodes that are on this machine, if there are several of these: an agent
+    /// by itself would take the other agents' processors for those of another job. Returns what
     /// each node gets.
     fn plan_this_machine(&mut self) -> Vec<(usize, Grant)> {
         let own = crate::agent::machine();
@@ -117,10 +118,11 @@ impl Controller<'_> {
         if here.len() < 2 || own.is_empty() || is_described {
             return Vec::new();
         }
-        // In the order of the nodes, which is not that of the ranks where hosts have several turns.
+        // In node order, which differs from rank order when hosts are assigned ranks more than
+        // once.
         let ranks = here.iter().flat_map(|&node| &self.nodes[node].members);
         let job = NodeJob::part(self.options, ranks.copied().collect());
-        // What is wrong with it, agents say.
+        // The agents report what is wrong with it.
         let Ok(plan) = NodePlan::new(&job) else {
             return Vec::new();
         };
@@ -135,7 +137,7 @@ impl Controller<'_> {
         grants
     }
 
-    /// Sees whether remote shells have failed to bring their agents.
+    /// Fails the start if a remote shell has failed before its agents connected.
     pub(super) fn look_at_shells(&mut self) -> Result<(), LaunchError> {
         for number in 0..self.shells.len() {
             let had_ended = self.shells[number].has_ended();
@@ -160,7 +162,7 @@ impl Controller<'_> {
         Ok(())
     }
 
-    /// Those of these nodes whose agents have not come.
+    /// Those of these nodes whose agents have not connected.
     pub(super) fn missing(&self, nodes: &[usize]) -> Vec<usize> {
         let awaited = nodes.iter().filter(|&&node| self.nodes[node].is_awaited());
         awaited.copied().collect()

@@ -35,7 +35,7 @@ impl OptionParser {
         Ok(())
     }
 
-    /// One section of the file.
+    /// Parses one section of the file.
     fn line(&mut self, words: &[OsString]) -> Result<(), UsageError> {
         self.section = ProgramSection::new();
         let command = self.leading_options(words)?;
@@ -51,7 +51,7 @@ impl OptionParser {
     }
 }
 
-/// A line's number, and its words or what is wrong with it.
+/// A line's number, and its words or an error message.
 type Line = (usize, Result<Vec<OsString>, String>);
 
 /// The lines that are not empty.
@@ -80,11 +80,11 @@ fn lines(text: &str) -> Vec<Line> {
     all
 }
 
-/// Takes a line apart as a shell does: blanks divide, quotes and backslashes keep together, `#`
-/// begins a comment.
+/// Splits a line into words as a shell does: blanks separate, quotes and backslashes keep together,
+/// `#` begins a comment.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A message about what is wrong.
 pub fn words(line: &str) -> Result<Vec<OsString>, String> {
     let mut words: Vec<OsString> = Vec::new();
     let mut word: Option<String> = None;

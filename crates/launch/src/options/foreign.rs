@@ -1,6 +1,6 @@
-//! Options of other launchers that Mica does not have: what to use instead. With the table of
-//! options this covers all of Hydra's `mpiexec -help` and those of Open MPI's `mpirun` and
-//! Intel's `mpiexec` that scripts use.
+//! Options of other launchers that Mica does not have, and what to use instead. Together with the
+//! table of options this covers all of Hydra's `mpiexec -help` and those options of Open MPI's
+//! `mpirun` and Intel's `mpiexec` that scripts use.
 
 /// Names without dashes, and the advice that follows "unknown option NAME: ".
 const FOREIGN: &[(&[&str], &str)] = &[
@@ -202,7 +202,7 @@ const FOREIGN: &[(&[&str], &str)] = &[
     (&["multi-prog"], "use -configfile"),
 ];
 
-/// What to use in the place of an option that other launchers have.
+/// What to use in place of an option that other launchers have.
 pub(super) fn instead(bare: &str) -> Option<&'static str> {
     let known = FOREIGN.iter().find(|(names, _)| names.contains(&bare))?;
     Some(known.1)

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{Scope, Spec, options, variables};
 
-/// `-n, -np, -c N`.
+/// The names and values of an option: `-n, -np, -c N`.
 pub(super) fn usage(spec: &Spec) -> String {
     let values = spec.values.iter().map(|value| format!(" {value}"));
     spec.names.join(", ") + &values.collect::<String>()
@@ -41,17 +41,18 @@ pub fn help() -> String {
     text
 }
 
-/// The option whose name is nearest to one that does not exist, if any is near.
+/// The option whose name is closest to one that does not exist, if any is close enough.
 pub(super) fn nearest(bare: &str) -> Option<&'static str> {
     let names = options().flat_map(|spec| spec.names.iter().copied());
     let far = |name: &&str| distance(name.trim_start_matches('-'), bare);
     let near = names.min_by_key(far)?;
-    // One or two letters of a long name are a slip; of a short one they are another name.
+    // One or two wrong letters in a long name are a typing error; in a short one they make another
+    // name.
     let allowed = (bare.chars().count() / 4).min(2);
     (far(&near) <= allowed).then_some(near)
 }
 
-/// How many letters must be put in, taken out or changed to get from one word to the other.
+/// The edit distance: letters to insert, delete or replace to get from one name to the other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

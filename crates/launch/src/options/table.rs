@@ -1,5 +1,5 @@
-//! The table of options: names, values, help, and what each does. A file for each subject, in the
-//! order of the help.
+//! The table of options: names, values, help, and effect. One file per subject, in the order of the
+//! help.
 
 use super::Spec;
 

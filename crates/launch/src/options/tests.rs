@@ -196,7 +196,7 @@ fn names_are_unique() {
     assert_eq!(names.len(), all);
 }
 
-/// The manual's tables come from the tables here. To renew them:
+/// The manual's tables are generated from the tables here. To update them:
 /// `MICA_RENEW=1 cargo test -p mica-launch manual`.
 #[test]
 fn the_manual_has_these_tables() {
@@ -236,8 +236,8 @@ fn the_manual_has_these_tables() {
     }
 }
 
-/// Every option that `mpiexec -help` of MPICH 4.3 lists, and those of Open MPI's and Intel's that
-/// are common: they are there, or the error says what to use instead.
+/// Every option that `mpiexec -help` of MPICH 4.3 lists, and the common ones of Open MPI and Intel
+/// MPI: each exists, or the error says what to use instead.
 #[test]
 fn options_of_others_are_done_or_answered() {
     let hydra = "genv genvlist genvnone genvall f hosts rankmap wdir configfile env envlist envnone envall n np launcher \

@@ -1,10 +1,10 @@
 //! Environment variables that scripts set for other launchers, above all for Hydra's `mpiexec`:
-//! each means here what it means there. A variable is like an option that stands before all
-//! others on the command line, so these win.
+//! each has the same meaning here. A variable acts like an option before all others on the command
+//! line, so command-line options take precedence.
 
 use super::*;
 
-/// One variable, or several names of one: the first that is set counts.
+/// One variable, or several alternative names: the first that is set counts.
 struct Variable {
     names: &'static [&'static str],
     /// What it does, for the manual.
@@ -117,7 +117,7 @@ const VARIABLES: &[Variable] = &[
     },
 ];
 
-/// Applies an option for a variable. What is wrong is said of the variable.
+/// Applies an option for a variable. An error names the variable.
 fn give(
     parser: &mut OptionParser,
     name: &str,
@@ -130,8 +130,8 @@ fn give(
     (spec.apply)(parser, name, &values)
 }
 
-/// Applies the variables that are set. One that is empty counts as not set, but for
-/// `MPIEXEC_PREFIX_DEFAULT`, for which it is enough to be there.
+/// Applies the variables that are set. An empty one counts as not set, except
+/// `MPIEXEC_PREFIX_DEFAULT`, which need only exist.
 pub(super) fn apply(parser: &mut OptionParser, variables: Variables<'_>) -> Result<(), UsageError> {
     for variable in VARIABLES {
         let set = variable.names.iter().find_map(|&name| {

@@ -18,7 +18,7 @@ fn with<'a>(machine: &Machine, job: &'a NodeJob, now: &Circumstances) -> NodePla
     NodePlan::of(machine, job, decision, Reservation::default())
 }
 
-/// Processors of each rank, or why they are not bound.
+/// Processors of each rank, or why the ranks are not bound.
 fn placed(machine: &str, line: &str, now: &Circumstances) -> String {
     let job = options(line);
     let machine = Machine::synthetic(machine).unwrap();
@@ -108,7 +108,7 @@ fn ranks_with_threads_have_as_many_cores() {
     assert_eq!(placed("-n 2 -map-by slot:PE=2 a"), "0-1 2-3");
     assert_eq!(placed("-n 2 -map-by socket:PE=2 a"), "0-1 4-5");
     assert_eq!(placed("-n 2 -bind-to core:3 a"), "0-2 4-6");
-    // The command line comes before the program's wish.
+    // The command line takes precedence over OMP_NUM_THREADS.
     assert_eq!(
         placed("-n 2 -x OMP_NUM_THREADS=4 --cpus-per-rank 1 a"),
         "0 1"
@@ -116,7 +116,7 @@ fn ranks_with_threads_have_as_many_cores() {
     assert_eq!(placed("-n 2 -x OMP_NUM_THREADS=many a"), "0 1");
     let why = placed("-n 2 -x OMP_NUM_THREADS=8 a");
     assert_eq!(why, "2 ranks want 16 cores together, there are 8");
-    // Slurm's number counts where there is room.
+    // Slurm's number counts if there is room.
     assert_eq!(placed("-n 2 -x SLURM_CPUS_PER_TASK=4 a"), "0-3 4-7");
     assert_eq!(placed("-n 4 -x SLURM_CPUS_PER_TASK=4 a"), "0 1 2 3");
 }
@@ -167,7 +167,7 @@ fn processors_of_other_jobs_are_left_alone() {
         why,
         "3 ranks want a core each, 2 of 4 are not in use by other jobs"
     );
-    // Whoever insists gets cores that are not free.
+    // An explicit -bind-to gets cores that are not free.
     assert_eq!(placed(machine, "-n 3 -bind-to core a", &now), "0-1 2-3 4-5");
     assert_eq!(placed(machine, "-n 2 -bind-to core a", &now), "4-5 6-7");
     now.occupied.floating = CpuSet::from_cpus([4]);

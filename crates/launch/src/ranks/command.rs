@@ -22,11 +22,11 @@ use crate::output::is_left_to_ranks;
 use crate::redirect::StreamOutlet;
 use crate::tool;
 
-/// What tells ranks which interface to use among hosts.
+/// The variable that names the interface for ranks to use among hosts.
 const INTERFACE_VARIABLE: &str = "MICA_NET_INTERFACE";
 
 impl RankProcesses<'_> {
-    /// The command of a rank, and its end of the connection to the process manager.
+    /// The command of a rank, and the rank's end of the connection to the process manager.
     pub(super) fn command(
         &mut self,
         index: usize,
@@ -76,7 +76,7 @@ impl RankProcesses<'_> {
         command.stdin(match connect {
             Connect::Inherit if self.has_terminal(plan.rank) => Stdio::inherit(),
             // A terminal must be read by the launcher: the ranks' process groups are in the
-            // terminal's background, where reading stops a process.
+            // terminal's background, where a read stops the process.
             Connect::Inherit
                 if takes_input && alone && !io::IsTerminal::is_terminal(&io::stdin()) =>
             {
@@ -111,7 +111,7 @@ impl RankProcesses<'_> {
             && is_foreground(stdin.as_fd())
     }
 
-    /// Connects a rank's output, and answers the streams through this process.
+    /// Connects a rank's output, and returns the streams through this process.
     pub(super) fn connect_output(
         &mut self,
         command: &mut Command,
@@ -125,7 +125,7 @@ impl RankProcesses<'_> {
         let directory = directory.unwrap_or_default();
         let outlets = files.of_rank(rules, &rank, self.pipes(connect), &directory);
         let [out, err] = outlets.map_err(LaunchError::OutputFile)?;
-        // One pipe for both keeps the order in which the rank writes to the one and the other.
+        // One pipe for both preserves the order in which the rank writes to the two.
         let is_one = rules.merge || self.job.one_stream && rules.out.label == rules.err.label;
         let is_joined = is_one && out.is_bare_pipe() && err.is_bare_pipe();
         let failed = || doing("cannot make pipes for a rank's output");
@@ -157,7 +157,7 @@ impl RankProcesses<'_> {
     }
 
     /// Whether standard output and standard error of ranks pass through this process. The only rank
-    /// of a job has nobody to mix its lines with.
+    /// of a job has no other rank's lines to be mixed with.
     fn pipes(&self, connect: Connect) -> [bool; 2] {
         match connect {
             Connect::Pipes => [true; 2],
@@ -176,7 +176,7 @@ impl RankProcesses<'_> {
         }
     }
 
-    /// Refuses a job whose programs would take themselves for rank 0 of 1 each.
+    /// Refuses a job whose programs would each take themselves for rank 0 of 1.
     pub(super) fn check_programs(&self) -> Result<(), LaunchError> {
         if self.job.size == 1 {
             return Ok(());
@@ -205,7 +205,7 @@ impl RankProcesses<'_> {
         Ok(())
     }
 
-    /// Why the program could not be started, and what may help.
+    /// The error for a program that could not be started, with a hint.
     pub(super) fn exec_error(&self, plan: &RankPlan<'_>, source: io::Error) -> LaunchError {
         let program = Path::new(&plan.section.command[0]);
         let directory = self.directory(plan).unwrap_or(PathBuf::from("."));
@@ -235,7 +235,7 @@ impl RankProcesses<'_> {
     }
 }
 
-/// Input that is at its end. Not every container has a `/dev/null`; then the read end of a pipe
+/// Input that is at its end. Where a container has no `/dev/null`, it is the read end of a pipe
 /// without a writer.
 fn no_input() -> Result<Stdio, LaunchError> {
     match File::open("/dev/null") {
@@ -247,7 +247,7 @@ fn no_input() -> Result<Stdio, LaunchError> {
     }
 }
 
-/// The folder that this program is installed in, if it lies in a `bin`.
+/// The folder that this program is installed in, if the program lies in a `bin`.
 fn installation() -> Option<PathBuf> {
     let program = env::current_exe().ok()?;
     let folder = program.parent().filter(|bin| bin.ends_with("bin"))?;

@@ -1,4 +1,4 @@
-//! One turn of the event loop: what is waited for, and who is served then.
+//! One iteration of the event loop: what it waits for, and what it serves then.
 
 use std::ops::Range;
 
@@ -6,17 +6,17 @@ use super::*;
 use crate::input::Input;
 use crate::messages::OutputTarget;
 
-/// What was polled, in order: where each kind begins among the descriptors.
+/// What was polled, in order: where the descriptors of each kind begin.
 struct Polled {
-    /// Numbers of the ranks whose ends are awaited; from 1 on, after the signals.
+    /// Numbers of the ranks that still run; their descriptors begin at 1, after the signals.
     alive: Vec<usize>,
-    /// Positions in the list of streams of those that were polled.
+    /// Positions, in the list of streams, of those that were polled.
     streams: Vec<usize>,
     first_stream: usize,
     /// Numbers of the ranks whose connections to the process manager were polled.
     clients: Vec<usize>,
     first_client: usize,
-    /// Where processes ask for what they did not inherit.
+    /// Where the sockets are on which processes ask for descriptors that they did not inherit.
     requests: Range<usize>,
     /// Where standard input is, if it was polled.
     input: Option<usize>,
@@ -26,7 +26,7 @@ struct Polled {
 impl Supervisor<'_> {
     /// Waits for one of the descriptors and serves those that are ready.
     pub(super) fn wait_for_event(&mut self) -> Result<(), LaunchError> {
-        // A rank finds its output closed when nobody reads it any more.
+        // Drops the pipes of an output whose reader has gone: ranks find them closed.
         let master = &self.master;
         self.ranks
             .streams
@@ -52,7 +52,7 @@ impl Supervisor<'_> {
             self.drain(&ended);
             let ends = self.ranks.reap(&ended)?;
             self.on_ended(ends);
-            // A rank's own end may have hidden others.
+            // The end of a rank may have hidden orphans that ended.
             self.ranks.reap_orphans();
         }
         if polled.input.is_some_and(ready) {
@@ -93,7 +93,7 @@ impl Supervisor<'_> {
         let unsent = connections.iter().filter(|(.., unsent)| *unsent);
         writes.extend(unsent.map(|(_, fd, _)| *fd));
         writes.extend(ranks.input.iter().flat_map(Input::unsent));
-        // These are served in any case.
+        // The following are served whether or not they are ready.
         match master {
             Master::User(user) => reads.push(user.writer.as_fd()),
             Master::Head(uplink) => {
@@ -117,7 +117,7 @@ impl Supervisor<'_> {
         })
     }
 
-    /// Hears what was written of the output.
+    /// Handles the reports of what was written of the output.
     fn on_written(&mut self) {
         let Master::User(user) = &mut self.master else {
             return;
@@ -128,7 +128,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Passes on what ranks have written, and parts of lines whose time has come.
+    /// Passes on what ranks have written, and partial lines whose deadline has passed.
     fn pass_on_output(&mut self, polled: &Polled) {
         let (ranks, master) = (&mut self.ranks, &mut self.master);
         let mut closed = Vec::new();
@@ -164,7 +164,7 @@ impl Supervisor<'_> {
         ranks.unwritten = unwritten;
     }
 
-    /// Until the next deadline.
+    /// Time until the next deadline.
     fn time_to_wait(&self) -> Option<Duration> {
         let beat = match self.master {
             Master::User(_) => None,
@@ -206,9 +206,9 @@ impl Supervisor<'_> {
         self.ranks.pmi.complete(puts);
     }
 
-    /// Reads what the terminal has.
+    /// Reads terminal input.
     fn read_input(&mut self) {
-        // Not less than the buffer of `Stdin`, in which bytes would stay that no poll tells of.
+        // Not smaller than the buffer of `Stdin`: no poll reports bytes that stay in that buffer.
         let mut buffer = [0; 65536];
         let read = match io::stdin().lock().read(&mut buffer) {
             Ok(read) => read,
@@ -222,7 +222,7 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Gives ranks what they take of their input.
+    /// Writes to the ranks what their input pipes take.
     pub(super) fn pass_on_input(&mut self) {
         let Some(input) = &mut self.ranks.input else {
             return;

@@ -1,4 +1,5 @@
-//! Whom the ranks are run for: the user, to whom this process speaks itself, or another mpiexec.
+//! The party that the ranks are run for: the user, to whom this process speaks directly, or another
+//! mpiexec.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -13,13 +14,13 @@ use crate::options::JobOptions;
 use crate::output::{self, OutputTarget};
 use crate::writer::Writer;
 
-/// Bytes of output that an agent sends before the head has written them.
+/// Bytes of output that an agent sends before the controller has written them.
 const WINDOW: usize = 1 << 20;
 
-/// Time for the reader of output when the job was ended by a signal or because its time was over.
+/// Time for the reader of output when the job was ended by a signal or by its time limit.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Whom the ranks are run for.
+/// The party that the ranks are run for.
 pub enum Master<'a> {
     /// For the user who started this process.
     User(Box<InvokingUser<'a>>),
@@ -31,30 +32,30 @@ pub enum Master<'a> {
 pub struct InvokingUser<'a> {
     /// What they asked for.
     pub options: &'a JobOptions,
-    /// The way to their terminal, or wherever output goes.
+    /// Writes to their terminal, or wherever the output goes.
     pub writer: Writer,
 }
 
-/// An agent's connection to the head.
+/// An agent's connection to the controller.
 pub struct Uplink {
     /// The connection.
     pub link: Link,
-    /// What the head said before there was somebody to do it.
+    /// Orders of the controller that came before the supervisor could carry them out.
     pub orders: Vec<Down>,
-    /// Bytes of output that the head has not written yet.
+    /// Bytes of output that the controller has not written yet.
     pub unwritten: usize,
-    /// The head said that nobody reads these outputs any more.
+    /// Outputs whose reader has gone, as the controller reported.
     pub closed: Vec<OutputTarget>,
-    /// The head said that it will be silent.
+    /// The controller announced that it will be silent.
     pub paused: bool,
-    /// The head said that the job is over.
+    /// The controller announced that the job is over.
     pub dismissed: bool,
-    /// The head knows that ranks here have called MPI_Init.
+    /// The controller knows that ranks here have called MPI_Init.
     pub knows_world: bool,
 }
 
 impl Uplink {
-    /// A connection over which the plan has come, and `orders` after it.
+    /// An uplink over which the plan has come, and `orders` after it.
     pub fn new(link: Link, orders: Vec<Down>) -> Uplink {
         Uplink {
             link,
@@ -69,14 +70,14 @@ impl Uplink {
 }
 
 impl Master<'_> {
-    /// Sends a message to the head; the user hears of things otherwise.
+    /// Sends a message to the controller. Does nothing when the ranks are run for the user.
     pub fn tell(&mut self, message: &Up) {
         if let Master::Head(uplink) = self {
             uplink.link.send(message);
         }
     }
 
-    /// Tells the head that this cannot go on. Answers the exit status.
+    /// Reports to the controller that this agent cannot go on. Returns the exit status.
     pub fn fail(&mut self, status: u8, text: String) -> u8 {
         self.tell(&Up::Failed { status, text });
         if let Master::Head(uplink) = self {
@@ -85,7 +86,7 @@ impl Master<'_> {
         status
     }
 
-    /// Says something on the user's standard error. The text's lines begin with `mpiexec: `.
+    /// Prints text on the user's standard error. Its lines begin with `mpiexec: `.
     pub fn say(&mut self, text: impl std::fmt::Display) {
         match self {
             Master::User(user) => user.writer.say(text),
@@ -93,8 +94,8 @@ impl Master<'_> {
         }
     }
 
-    /// Takes output of ranks on its way. `unwritten` counts what is on the way from the stream with
-    /// number `id`.
+    /// Accepts output of ranks for writing. `unwritten` counts the bytes in flight from the stream
+    /// with number `id`.
     pub fn write(&mut self, target: OutputTarget, text: Vec<u8>, id: u32, unwritten: &mut [usize]) {
         if text.is_empty() {
             return;
@@ -113,7 +114,7 @@ impl Master<'_> {
         }
     }
 
-    /// Whether output of a stream has room, of which so many bytes are on their way.
+    /// Whether a stream that has `unwritten` bytes in flight may send more.
     pub fn has_room(&self, unwritten: usize) -> bool {
         match self {
             Master::User(_) => unwritten < output::WINDOW,
@@ -121,7 +122,7 @@ impl Master<'_> {
         }
     }
 
-    /// Whether nobody reads this output any more.
+    /// Whether the reader of this output has gone.
     pub fn is_closed(&self, target: OutputTarget) -> bool {
         match self {
             Master::User(user) => user.writer.is_closed(target),
@@ -133,16 +134,16 @@ impl Master<'_> {
 /// What ended the wait for output to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputSettled {
-    /// All is written, or nobody reads it.
+    /// All is written, or the reader has gone.
     Written,
     /// This signal came.
     Signalled(i32),
-    /// The time was over.
+    /// The deadline passed.
     TimedOut,
 }
 
-/// Waits until all is written: until `deadline`, and not for long if somebody wants to leave
-/// (`impatient`). Signals are still heard.
+/// Waits until all is written, at most until `deadline`, and only for a short time if the user
+/// wants to leave (`impatient`). Signals are still handled.
 pub fn settle(
     writer: &mut Writer,
     signals: &Signals,

@@ -1,4 +1,4 @@
-//! Times, reports, and questions.
+//! Time limits, reports, and requests for information.
 
 use super::super::*;
 

@@ -1,4 +1,4 @@
-//! What becomes of output and input.
+//! Redirection of output and input.
 
 use super::super::*;
 

@@ -1,4 +1,4 @@
-//! What is run, and under what.
+//! The programs to run, and the tools to run them under.
 
 use super::super::*;
 
