@@ -3,18 +3,18 @@
 //! (SO_PEERCRED).
 //!
 //! An abstract name is in no file system: nothing is left behind, and it ends with the last
-//! descriptor. Whoever knows it may connect, so the name has a [`nonce`] that only the job's
-//! processes learn, and both sides ask the kernel who the other is. The sockets keep the borders of
-//! messages (SOCK_SEQPACKET). Every call has a deadline.
+//! descriptor. Any process that knows it may connect, so the name contains a [`nonce`] that only
+//! the job's processes learn, and both sides check the other's credentials with the kernel. The
+//! sockets keep message boundaries (SOCK_SEQPACKET). Every call has a deadline.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// Descriptors that one message carries at most.
+/// Maximum of descriptors in one message.
 const DESCRIPTORS: usize = 4;
 
-/// 16 random bytes of the kernel.
+/// 16 random bytes from the kernel.
 ///
 /// # Errors
 /// When the kernel has none.
@@ -32,7 +32,7 @@ pub fn nonce() -> io::Result<[u8; 16]> {
     }
 }
 
-/// Who is at the other end of a socket, as the kernel saw it when they connected.
+/// The credentials of the peer of a socket, as the kernel recorded them when they connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Credentials {
     /// Process id, in our PID namespace; 0 if it is not visible there.
@@ -49,17 +49,17 @@ pub fn own_uid() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// What tells the file or socket behind a descriptor from any other of this machine; `None` if the
+/// Identifies the file or socket behind a descriptor among all of this machine; `None` if the
 /// descriptor is closed.
 pub fn identity(fd: BorrowedFd<'_>) -> Option<String> {
     identity_of(fd.as_raw_fd())
 }
 
-/// The same for the descriptor with this number.
+/// [`identity`] of the descriptor with this number.
 pub(crate) fn identity_of(number: i32) -> Option<String> {
-    // SAFETY: all-zero bytes are a stat.
+    // SAFETY: all-zero bytes are a valid stat.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: fstat writes to `stat` only, and fails for what is not open.
+    // SAFETY: fstat writes to `stat` only, and fails for a descriptor that is not open.
     let open = unsafe { libc::fstat(number, &mut stat) } == 0;
     open.then(|| format!("{}:{}", stat.st_dev, stat.st_ino))
 }
@@ -77,11 +77,10 @@ pub struct HandoverConnection {
 }
 
 impl HandoverListener {
-    /// Takes the abstract name `name` (1 to 107 bytes) and waits for connections under it, as many
-    /// as there may be.
+    /// Binds the abstract name `name` (1 to 107 bytes) and listens for any number of connections.
     ///
     /// # Errors
-    /// `AddrInUse` when another process has the name, or as the kernel refuses.
+    /// `AddrInUse` when another process has the name; otherwise the kernel's error.
     pub fn bind(name: &[u8]) -> io::Result<HandoverListener> {
         let (address, length) = abstract_address(name)?;
         let fd = socket()?;
@@ -93,12 +92,12 @@ impl HandoverListener {
         Ok(HandoverListener { fd })
     }
 
-    /// Takes a connection that is already there; `None` if there is none.
+    /// Accepts a connection that is pending; `None` if there is none.
     ///
     /// # Errors
-    /// As the kernel refuses.
+    /// The kernel's error.
     pub fn try_accept(&self) -> io::Result<Option<HandoverConnection>> {
-        // SAFETY: no address is asked for, so both pointers may be null.
+        // SAFETY: no address is requested, so both pointers may be null.
         let fd = unsafe {
             libc::accept4(
                 self.fd.as_raw_fd(),
@@ -108,7 +107,7 @@ impl HandoverListener {
             )
         };
         if fd >= 0 {
-            // SAFETY: accept4 returned this descriptor to us alone.
+            // SAFETY: accept4 returned a new descriptor that has no other owner.
             let fd = unsafe { OwnedFd::from_raw_fd(fd) };
             return Ok(Some(HandoverConnection { fd }));
         }
@@ -119,14 +118,14 @@ impl HandoverListener {
         }
     }
 
-    /// The descriptor, to wait for connections ([`wait_readable`]).
+    /// The descriptor, for waiting for connections ([`wait_readable`]).
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
 impl HandoverConnection {
-    /// Connects to the process that waits under `name`.
+    /// Connects to the process that listens under `name`.
     ///
     /// # Errors
     /// `ConnectionRefused` if there is none, `TimedOut` at the deadline.
@@ -142,7 +141,8 @@ impl HandoverConnection {
             };
             match error.raw_os_error() {
                 Some(libc::EINTR) => {}
-                // The queue of the listener is full, and nothing tells when it no longer is.
+                // The listener's queue is full, and the kernel does not notify when it no longer
+                // is.
                 Some(libc::EAGAIN) if Instant::now() < deadline => {
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -152,10 +152,10 @@ impl HandoverConnection {
         }
     }
 
-    /// Who is at the other end.
+    /// The credentials of the peer.
     ///
     /// # Errors
-    /// As the kernel refuses.
+    /// The kernel's error.
     pub fn peer(&self) -> io::Result<Credentials> {
         let mut found = libc::ucred {
             pid: 0,
@@ -163,7 +163,7 @@ impl HandoverConnection {
             gid: 0,
         };
         let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-        // SAFETY: `found` is valid for writes of `length` bytes, and any bytes are a ucred.
+        // SAFETY: `found` is valid for writes of `length` bytes, and any bytes are a valid ucred.
         let result = unsafe {
             libc::getsockopt(
                 self.fd.as_raw_fd(),
@@ -181,11 +181,11 @@ impl HandoverConnection {
         })
     }
 
-    /// Sends one message, and a descriptor with it.
+    /// Sends one message, with a descriptor if there is one.
     ///
     /// # Errors
-    /// `TimedOut` at the deadline; as the kernel refuses, when the other end is closed above all
-    /// (never by SIGPIPE).
+    /// `TimedOut` at the deadline; otherwise the kernel's error, in particular when the peer has
+    /// closed (never SIGPIPE).
     pub fn send(
         &self,
         bytes: &[u8],
@@ -197,7 +197,7 @@ impl HandoverConnection {
             iov_len: bytes.len(),
         };
         let mut control = ControlBuffer::default();
-        // SAFETY: all-zero bytes are a msghdr.
+        // SAFETY: all-zero bytes are a valid msghdr.
         let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
         head.msg_iov = &mut part;
         head.msg_iovlen = 1;
@@ -238,8 +238,8 @@ impl HandoverConnection {
         }
     }
 
-    /// Takes one message and the descriptor that came with it (close-on-exec here). An empty
-    /// message is the end: the other side has closed.
+    /// Receives one message and the descriptor that came with it (close-on-exec here). An empty
+    /// message means that the peer has closed.
     ///
     /// # Errors
     /// `TimedOut` at the deadline; `InvalidData` for a message longer than `max` bytes or with
@@ -253,7 +253,7 @@ impl HandoverConnection {
         }
     }
 
-    /// The same without waiting; `None` if nothing is there.
+    /// [`receive`](Self::receive) without waiting; `None` if there is no message.
     ///
     /// # Errors
     /// As [`HandoverConnection::receive`].
@@ -264,7 +264,7 @@ impl HandoverConnection {
             iov_len: bytes.len(),
         };
         let mut control = ControlBuffer::default();
-        // SAFETY: all-zero bytes are a msghdr.
+        // SAFETY: all-zero bytes are a valid msghdr.
         let mut head: libc::msghdr = unsafe { std::mem::zeroed() };
         head.msg_iov = &mut part;
         head.msg_iovlen = 1;
@@ -283,8 +283,7 @@ impl HandoverConnection {
         }
         let mut descriptors = Vec::new();
         // SAFETY: the kernel filled `control` up to `msg_controllen` with well-formed headers,
-        // which the macros walk; each descriptor in them was made for us and is owned by nobody
-        // else.
+        // which the macros walk; each descriptor in them is new and has no other owner.
         unsafe {
             let mut at = libc::CMSG_FIRSTHDR(&head);
             while !at.is_null() {
@@ -309,14 +308,14 @@ impl HandoverConnection {
         Ok(Some((bytes, descriptors.pop())))
     }
 
-    /// The descriptor, to wait for messages ([`wait_readable`]).
+    /// The descriptor, for waiting for messages ([`wait_readable`]).
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 }
 
-/// Waits until at least one of `fds` can be read (or is closed), or until the deadline; tells
-/// which.
+/// Waits until at least one of `fds` can be read (or is closed), or until the deadline. Returns
+/// which can be read.
 ///
 /// # Errors
 /// `TimedOut` at the deadline.
@@ -354,26 +353,26 @@ fn wait_any(fds: &[BorrowedFd<'_>], events: i16, deadline: Instant) -> io::Resul
     }
 }
 
-/// A socket that a launcher gave this process by number, for a protocol of its own (`PMI_FD`).
+/// A socket that a launcher passed to this process by number, for a protocol of its own (`PMI_FD`).
 #[derive(Debug)]
 pub struct LauncherSocket {
     fd: OwnedFd,
 }
 
 impl LauncherSocket {
-    /// Takes the inherited socket with this number; programs that this process starts will not
-    /// inherit it. With an [`identity`], any other descriptor under the number is left alone: the
-    /// program may have closed the socket and opened something of its own.
+    /// Takes ownership of the inherited socket with this number; programs that this process starts
+    /// do not inherit it. If an [`identity`] is given, any other descriptor under the number is
+    /// left untouched: the program may have closed the socket and opened another file.
     ///
     /// # Errors
-    /// When nothing, or something else than this socket, is open under the number.
+    /// When no descriptor, or another one than this socket, is open under the number.
     pub fn inherited(number: i32, identity: Option<&str>) -> io::Result<LauncherSocket> {
         if identity.is_some_and(|wanted| identity_of(number).as_deref() != Some(wanted)) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        // SAFETY: all-zero bytes are a stat.
+        // SAFETY: all-zero bytes are a valid stat.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: fstat writes to `stat` only, and fails for what is not open.
+        // SAFETY: fstat writes to `stat` only, and fails for a descriptor that is not open.
         check(unsafe { libc::fstat(number, &mut stat) })?;
         if stat.st_mode & libc::S_IFMT != libc::S_IFSOCK {
             return Err(io::Error::new(
@@ -383,15 +382,16 @@ impl LauncherSocket {
         }
         // SAFETY: plain system call on an open descriptor.
         check(unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) })?;
-        // SAFETY: it is open, and by the launcher's convention nobody else in this process uses it.
+        // SAFETY: it is open, and by the launcher's convention no other code in this process uses
+        // it.
         let fd = unsafe { OwnedFd::from_raw_fd(number) };
         Ok(LauncherSocket { fd })
     }
 
-    /// Sends all bytes. Blocks while the other side does not take them.
+    /// Sends all bytes. Blocks while the peer does not read them.
     ///
     /// # Errors
-    /// As the kernel refuses, when the other end is closed above all (never by SIGPIPE).
+    /// The kernel's error, in particular when the peer has closed (never SIGPIPE).
     pub fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             // SAFETY: `bytes` is valid for reads of its length.
@@ -412,10 +412,10 @@ impl LauncherSocket {
         Ok(())
     }
 
-    /// Takes some bytes, at least one; blocks until there are some. 0: the other side has closed.
+    /// Receives at least one byte; blocks until there is one. Returns 0 when the peer has closed.
     ///
     /// # Errors
-    /// As the kernel refuses.
+    /// The kernel's error.
     pub fn receive(&self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
             let (start, length) = (bytes.as_mut_ptr().cast(), bytes.len());
@@ -428,7 +428,8 @@ impl LauncherSocket {
         }
     }
 
-    /// After a failed call: waits if the socket is one that does not block.
+    /// After a failed call: waits for `events` if the socket is nonblocking and the call would
+    /// block.
     fn after_error(&self, events: i16) -> io::Result<()> {
         let error = io::Error::last_os_error();
         match error.raw_os_error() {
@@ -451,7 +452,7 @@ impl From<OwnedFd> for LauncherSocket {
     }
 }
 
-/// Room for control messages, aligned for their headers.
+/// Space for control messages, aligned for their headers.
 #[derive(Default)]
 struct ControlBuffer([u64; 8]);
 
@@ -463,18 +464,18 @@ fn socket() -> io::Result<OwnedFd> {
     // SAFETY: plain system call.
     let fd = unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
     check(fd)?;
-    // SAFETY: socket returned this descriptor to us alone.
+    // SAFETY: socket returned a new descriptor that has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn abstract_address(name: &[u8]) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
-    // SAFETY: all-zero bytes are a sockaddr_un.
+    // SAFETY: all-zero bytes are a valid sockaddr_un.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     if name.is_empty() || name.len() >= address.sun_path.len() {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // Behind a first byte of zero: that is what makes it abstract.
+    // After a first byte of zero, which makes the name abstract.
     for (to, from) in address.sun_path[1..].iter_mut().zip(name) {
         *to = *from as libc::c_char;
     }
@@ -588,7 +589,7 @@ mod tests {
     #[test]
     fn a_wire_carries_bytes_and_reports_its_end() {
         let (one, mut other) = UnixStream::pair().expect("a pair");
-        // A wire that was set not to block still waits.
+        // A nonblocking socket still waits.
         one.set_nonblocking(true).expect("an option");
         let wire = LauncherSocket::from(OwnedFd::from(one));
         let echo = std::thread::spawn(move || {
@@ -612,7 +613,7 @@ mod tests {
         let file = std::fs::File::open("/proc/self/exe").expect("own program");
         let error = LauncherSocket::inherited(file.as_raw_fd(), None).expect_err("a file");
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
-        // A socket, but another one than was given: it stays open.
+        // Another socket than the one that was passed: it stays open.
         let (one, mut other) = UnixStream::pair().expect("a pair");
         let wanted = identity(other.as_fd());
         assert!(wanted.is_some() && wanted != identity(one.as_fd()));

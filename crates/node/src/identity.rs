@@ -1,7 +1,7 @@
-//! What tells one kind of machine from another, as far as costs of communication go: processor,
-//! cores, caches, kernel.
+//! What distinguishes kinds of machines as far as the costs of communication are concerned:
+//! processor, cores, caches, kernel.
 //!
-//! Read from /proc and /sys and not by hwloc, so that the library and its tools find the same words
+//! Read from /proc and /sys instead of hwloc, so that the library and its tools get the same text
 //! for the same machine.
 
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// The machine's description. What cannot be read is an empty string.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Identity {
-    /// The processor's model, as the kernel tells it.
+    /// The processor's model, as the kernel reports it.
     pub processor: String,
     /// The processors that are online, as the kernel lists them (`0-47`).
     pub processors: String,
@@ -54,8 +54,7 @@ fn identity_below(root: &Path) -> Identity {
     }
 }
 
-/// The first page of a file: the whole of /proc/cpuinfo takes the kernel milliseconds on a large
-/// machine.
+/// The first page of a file: reading all of /proc/cpuinfo takes milliseconds on a large machine.
 fn first_page(path: &Path) -> String {
     let mut page = vec![0; 4096];
     let read = fs::File::open(path).and_then(|mut file| file.read(&mut page));
@@ -63,8 +62,8 @@ fn first_page(path: &Path) -> String {
     String::from_utf8_lossy(&page).into_owned()
 }
 
-/// The model in the text of /proc/cpuinfo: its name, or the numbers that stand for it where there
-/// is none (Arm).
+/// The model in the text of /proc/cpuinfo: its name, or the numbers that identify it where there is
+/// no name (Arm).
 fn processor(cpuinfo: &str) -> String {
     let fields = || cpuinfo.lines().filter_map(|line| line.split_once(':'));
     let named = |name: &str| {

@@ -1,19 +1,19 @@
-//! The lock around a rank's engine: a mutex that costs nothing where the program promised one
-//! thread at a time.
+//! The lock around a rank's engine: a mutex without cost where the program has promised one thread
+//! at a time.
 //!
-//! A program that asks for a thread level below `MPI_THREAD_MULTIPLE` promises that its threads are
-//! inside the library one at a time (MPI 5.0, 11.6), so the mutex is elided. The promise ends while
-//! the job runs when a second thread opens a session, which promises nothing (MPI 5.0, 11.3):
+//! A program that requests a thread level below `MPI_THREAD_MULTIPLE` promises that its threads are
+//! inside the library one at a time (MPI 5.0, 11.6), so the mutex is elided. The promise ends
+//! during the run when a second thread opens a session, which promises nothing (MPI 5.0, 11.3):
 //! [`ThreadMode::share`] then puts the mutex in force, and must not return while a thread is still
-//! inside without it. This is Dekker's exclusion, with the cost on the side that runs once in a
-//! job:
+//! inside without it. The protocol is Dekker's mutual exclusion, with the cost on the side that
+//! runs once per job:
 //!
 //! | the thread that the promise covers | the thread that ends the promise |
 //! |---|---|
-//! | counts its section in `sole` | sets `shared` |
+//! | increments `sole` | sets `shared` |
 //! | (compiler fence) | fences both cores by `membarrier` |
-//! | looks at `shared`: set, then it takes its section back and the mutex | waits until `sole` is 0 |
-//! | counts it out (Release) when it leaves | sees what was done under it (Acquire) |
+//! | reads `shared`; if set, decrements `sole` and takes the mutex | waits until `sole` is 0 |
+//! | decrements `sole` (Release) when it leaves | sees what was done in the section (Acquire) |
 //!
 //! Where `membarrier` is refused the mutex is never elided.
 
@@ -23,8 +23,8 @@ use std::sync::PoisonError;
 
 use crate::sync::{AtomicBool, AtomicU32, Mutex, MutexGuard, Ordering, yield_now};
 
-/// A promise that at most one thread at a time is inside the library: what a program gives that
-/// asks for a thread level below `MPI_THREAD_MULTIPLE` (MPI 5.0, 11.6).
+/// A promise that at most one thread at a time is inside the library. A program gives it by
+/// requesting a thread level below `MPI_THREAD_MULTIPLE` (MPI 5.0, 11.6).
 #[derive(Debug, Clone, Copy)]
 pub struct OneThreadAtATime(());
 
@@ -45,12 +45,12 @@ impl OneThreadAtATime {
 pub struct ThreadMode {
     /// True while threads exclude one another by locks and atomic updates.
     shared: AtomicBool,
-    /// How many [`SoleThread`] sections the thread that the promise covers is in, one within
-    /// another. Only that thread writes.
+    /// The nesting depth of [`SoleThread`] sections of the thread that the promise covers. Only
+    /// that thread writes it.
     sole: AtomicU32,
 }
 
-/// A section of the only thread that is inside the library, while it lives.
+/// A section of the only thread that is inside the library. It ends when this is dropped.
 #[derive(Debug)]
 pub struct SoleThread<'a> {
     mode: &'a ThreadMode,
@@ -75,15 +75,16 @@ impl ThreadMode {
         }
     }
 
-    /// True when several threads may be inside, each waiting its turn.
+    /// True when several threads may be inside, so that they must exclude one another.
     #[inline(always)]
     pub fn is_shared(&self) -> bool {
-        // Relaxed: `sole` has the ordering, and says more.
+        // Relaxed: `sole` provides the ordering, and is the precise check.
         self.shared.load(Ordering::Relaxed)
     }
 
-    /// Does without exclusion from now on, as the program has promised to keep its threads apart
-    /// itself; unless the promise could not be ended safely here, for want of `membarrier`.
+    /// Elides the exclusion from now on, since the program has promised to serialize its threads.
+    /// Has no effect where `membarrier` is unavailable, because the promise could not be ended
+    /// safely there.
     pub fn elide(&self, _promise: OneThreadAtATime) {
         if fence::register() {
             self.shared.store(false, Ordering::Relaxed);
@@ -95,7 +96,8 @@ impl ThreadMode {
         if self.shared.swap(true, Ordering::SeqCst) {
             return;
         }
-        // SYNC sole-thread: either a thread that enters sees `shared`, or its `sole` is seen here.
+        // SYNC sole-thread: either a thread that enters sees `shared`, or this thread sees its
+        // `sole`.
         fence::heavy();
         // SYNC sole-thread: pairs with the Release when a section ends.
         while self.sole.load(Ordering::Acquire) > 0 {
@@ -103,19 +105,19 @@ impl ThreadMode {
         }
     }
 
-    /// Enters a section of the only thread that is inside, or returns `None` where there may be
+    /// Enters a section of the only thread that is inside; returns `None` where there may be
     /// several.
     #[inline(always)]
     pub fn sole(&self) -> Option<SoleThread<'_>> {
         if self.is_shared() {
             return None;
         }
-        // A plain load and store: only the one thread writes here.
+        // A plain load and store: only this thread writes it.
         let outer = self.sole.load(Ordering::Relaxed);
         self.sole.store(outer + 1, Ordering::Relaxed);
         // SYNC sole-thread: `share`'s membarrier makes this a full fence when it matters.
         fence::light();
-        // Dropped where the promise has ended: the section is left as it was entered.
+        // Dropped if the promise has ended, which undoes the increment.
         let section = SoleThread { mode: self };
         (!self.is_shared()).then_some(section)
     }
@@ -144,7 +146,7 @@ pub struct ThreadLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: access is by one thread at a time, by the mutex or by the promise that switched it off.
+// SAFETY: the mutex, or the promise that elided it, gives access to one thread at a time.
 unsafe impl<T: Send> Sync for ThreadLock<T> {}
 
 /// Access to the value of a [`ThreadLock`].
@@ -187,24 +189,24 @@ impl<T> ThreadLock<T> {
         &self.mode
     }
 
-    /// Switches the mutex off: the program has promised to keep its threads apart itself.
+    /// Elides the mutex: the program has promised to serialize its threads.
     pub fn elide(&self, promise: OneThreadAtATime) {
         self.mode.elide(promise);
     }
 
-    /// Puts the mutex in force again; waits for a thread that is inside without it.
+    /// Puts the mutex in force again. Waits for a thread that is inside without it.
     pub fn share(&self) {
         let _turn = self.lock_mutex();
         self.mode.share();
     }
 
-    /// True when several threads may be inside, each waiting its turn.
+    /// True when several threads may be inside, so that the mutex is in force.
     #[inline(always)]
     pub fn is_shared(&self) -> bool {
         self.mode.is_shared()
     }
 
-    /// Waits for the value. A thread must not lock twice: code under the lock never calls back into
+    /// Acquires the lock. A thread must not lock twice: code under the lock never calls back into
     /// the program.
     #[inline(always)]
     pub fn lock(&self) -> Guard<'_, T> {
@@ -236,7 +238,7 @@ impl<T> Deref for Guard<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: the guard has the value to itself, by the mutex or by the program's promise.
+        // SAFETY: the mutex or the program's promise gives the guard exclusive access to the value.
         unsafe { &*self.value.get() }
     }
 }
@@ -267,15 +269,15 @@ mod fence {
 
     pub fn heavy() {
         if !membarrier_run() {
-            // Refused although it was granted before, by a seccomp filter of the program's. A store
-            // leaves its core's buffer within microseconds, and at the latest when the core takes
-            // an interrupt.
+            // Refused although it was granted before, by a seccomp filter that the program
+            // installed. A store leaves its core's store buffer within microseconds, and at the
+            // latest when the core takes an interrupt.
             std::thread::sleep(Duration::from_millis(50));
         }
     }
 }
 
-/// loom and Miri have no membarrier; a fence on both sides has its effect.
+/// loom and Miri have no membarrier; a fence on both sides has the same effect.
 #[cfg(any(loom, miri))]
 mod fence {
     use crate::sync::{Ordering, fence};
@@ -299,17 +301,17 @@ mod model {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// The promise ends while its thread is inside or about to enter: never are two threads inside
+    /// The promise ends while its thread is inside or about to enter: two threads are never inside
     /// (loom's cell reports it).
     #[test]
     fn sharing_waits_for_the_thread_that_is_inside() {
         loom::model(|| {
             let lock = Arc::new(ThreadLock::new(loom::cell::UnsafeCell::new(0)));
-            // SAFETY: the other thread enters after `share` only.
+            // SAFETY: the other thread enters only after `share`.
             lock.elide(unsafe { OneThreadAtATime::promised() });
             let add = |lock: &ThreadLock<loom::cell::UnsafeCell<i32>>| {
                 let guard = lock.lock();
-                // SAFETY: the guard excludes others: this is what the model checks.
+                // SAFETY: the guard excludes others: the model checks this.
                 guard.with_mut(|value| unsafe { *value += 1 });
             };
             let theirs = lock.clone();
@@ -320,25 +322,25 @@ mod model {
             add(&lock);
             add(&lock);
             second.join().expect("thread");
-            // SAFETY: nobody else is left.
+            // SAFETY: no other thread is left.
             let total = lock.lock().with(|value| unsafe { *value });
             assert_eq!(total, 3);
         });
     }
 
-    /// A section inside another one does not end that.
+    /// Leaving a nested section does not end the outer one.
     #[test]
     fn an_inner_section_leaves_the_outer_one_in_force() {
         loom::model(|| {
             let mode = Arc::new(ThreadMode::new());
-            // SAFETY: the other thread is inside after `share` only.
+            // SAFETY: the other thread is inside only after `share`.
             mode.elide(unsafe { OneThreadAtATime::promised() });
             let inside = Arc::new(loom::cell::UnsafeCell::new(0));
             let (their_mode, theirs) = (mode.clone(), inside.clone());
             let second = thread::spawn(move || {
                 their_mode.share();
                 assert!(their_mode.sole().is_none());
-                // SAFETY: `share` has waited for the section to end: this is what the model checks.
+                // SAFETY: `share` has waited for the section to end: the model checks this.
                 theirs.with_mut(|value| unsafe { *value += 1 });
             });
             if let Some(_outer) = mode.sole() {
@@ -381,7 +383,7 @@ mod tests {
     fn sharing_waits_until_a_guard_without_the_mutex_is_dropped() {
         use std::sync::atomic::AtomicBool;
         let lock = ThreadLock::new(0);
-        // SAFETY: the other thread enters after `share` only.
+        // SAFETY: the other thread enters only after `share`.
         lock.elide(unsafe { OneThreadAtATime::promised() });
         let mut guard = lock.lock();
         if guard.is_shared() {
@@ -397,7 +399,7 @@ mod tests {
             while !lock.is_shared() {
                 std::thread::yield_now();
             }
-            // Long enough for a thread that does not wait.
+            // Enough time for `share` to return if it did not wait.
             std::thread::sleep(std::time::Duration::from_millis(50));
             assert!(!is_shared.load(Ordering::SeqCst), "a guard is held");
             *guard = 1;

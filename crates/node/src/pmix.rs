@@ -1,8 +1,8 @@
-//! The client side of PMIx (OpenPMIx's libpmix.so.2), found at run time: nothing of it is needed to
-//! build or to run without such a launcher.
+//! The client side of PMIx (OpenPMIx's libpmix.so.2), loaded at run time: it is not needed to
+//! build, nor to run without such a launcher.
 //!
-//! Only what starting a job takes: who am I, publish, fence, read, abort, finalize. The types are
-//! those of the PMIx standard, version 4 (chapter 3), whose layout versions 2 to 5 share.
+//! Only what starting a job needs: own identity, publish, fence, read, abort, finalize. The types
+//! are those of the PMIx standard, version 4 (chapter 3), whose layout versions 2 to 5 share.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
@@ -21,11 +21,11 @@ const UINT16: u16 = 13;
 const UINT32: u16 = 14;
 const PROC_RANK: u16 = 40;
 
-/// The launcher's server cannot be reached.
+/// The launcher's server is unreachable.
 const ERR_UNREACH: i32 = -25;
-/// It went away.
+/// The connection to the launcher's server was lost.
 const ERR_LOST_CONNECTION: i32 = -61;
-/// There is no such value.
+/// The value does not exist.
 const ERR_NOT_FOUND: i32 = -46;
 
 #[derive(Clone, Copy)]
@@ -62,24 +62,24 @@ struct PmixInfo {
 const _: () = assert!(size_of::<PmixProc>() == 260 && size_of::<PmixValue>() == 32);
 const _: () = assert!(size_of::<PmixInfo>() == 552);
 
-/// What a call of the library answered when it failed.
+/// A failed call of the library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PmixFailure {
     /// The call.
     pub call: &'static str,
     /// Its status.
     pub status: i32,
-    /// The status in words, as the library has them.
+    /// The status as text, from the library.
     pub text: String,
 }
 
 impl PmixFailure {
-    /// Whether the launcher cannot be reached any more.
+    /// Whether the launcher is no longer reachable.
     pub fn is_lost(&self) -> bool {
         [ERR_UNREACH, ERR_LOST_CONNECTION].contains(&self.status)
     }
 
-    /// Whether there is no such value.
+    /// Whether the value does not exist.
     pub fn is_not_found(&self) -> bool {
         self.status == ERR_NOT_FOUND
     }
@@ -148,7 +148,7 @@ impl Api {
         if status == 0 {
             return Ok(());
         }
-        // SAFETY: takes any number, returns a string that stays.
+        // SAFETY: takes any number, returns a string that stays valid.
         let text = unsafe { owned((self.error_string)(status)) };
         Err(PmixFailure { call, status, text })
     }
@@ -160,7 +160,7 @@ unsafe fn owned(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: as the caller says.
+    // SAFETY: the caller guarantees this.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_string_lossy().into_owned()
 }
@@ -173,11 +173,11 @@ pub struct PmixLibrary {
 }
 
 impl PmixLibrary {
-    /// Loads the first of `candidates` that can be: paths, or names for the loader's own search. It
-    /// stays loaded for the life of the process, since it starts threads.
+    /// Loads the first of `candidates` that can be loaded: paths, or names for the loader's own
+    /// search. The library stays loaded for the life of the process, since it starts threads.
     ///
     /// # Errors
-    /// What was wrong with each.
+    /// The reason of failure for each candidate.
     pub fn load(candidates: &[PathBuf]) -> Result<PmixLibrary, String> {
         let mut refusals = Vec::new();
         for path in candidates {
@@ -194,21 +194,21 @@ impl PmixLibrary {
         Err(refusals.join("; "))
     }
 
-    /// Which candidate it is.
+    /// The candidate that was loaded.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The library's own words on its version.
+    /// The version string of the library.
     pub fn version(&self) -> String {
-        // SAFETY: takes nothing, returns a string that stays.
+        // SAFETY: takes nothing, returns a string that stays valid.
         unsafe { owned((self.api.version)()) }
     }
 
     /// Connects to the launcher that the environment names. Blocks until its server answers.
     ///
     /// # Errors
-    /// As the library says.
+    /// The library's status.
     pub fn connect(self) -> Result<PmixClient, PmixFailure> {
         let mut me = PmixProc {
             namespace: [0; NAMESPACE_BYTES],
@@ -223,11 +223,11 @@ impl PmixLibrary {
 
 fn load(path: &Path) -> Result<Api, String> {
     let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
-    // SAFETY: runs the library's initializers, which is what is asked for.
+    // SAFETY: runs the library's initializers, as intended.
     let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {
-        // SAFETY: dlerror returns null or a string that stays until this thread's next call of its
-        // kind.
+        // SAFETY: dlerror returns null or a string that stays valid until this thread's next dl
+        // call.
         return Err(unsafe { owned(libc::dlerror()) });
     }
     // SAFETY: just opened, and never closed.
@@ -263,15 +263,15 @@ impl PmixClient {
         self.me.rank
     }
 
-    /// A number that the launcher knows of the job as a whole.
+    /// A number that the launcher has for the whole job.
     ///
     /// # Errors
-    /// When it does not know it, or is gone.
+    /// When it has no such number, or is gone.
     pub fn job_number(&self, key: &CStr) -> Result<u32, PmixFailure> {
         self.read(RANK_WILDCARD, key, &[], number)
     }
 
-    /// A number that the launcher knows of this process.
+    /// A number that the launcher has for this process.
     ///
     /// # Errors
     /// As [`PmixClient::job_number`].
@@ -295,7 +295,7 @@ impl PmixClient {
             },
         );
         self.read(rank, key, &[timeout], |value| {
-            // SAFETY: the kind says which member is there: a NUL-terminated string, or null.
+            // SAFETY: the kind says which member is valid: a NUL-terminated string, or null.
             (value.kind == STRING).then(|| unsafe { owned(value.data.string) })
         })
     }
@@ -317,12 +317,12 @@ impl PmixClient {
         if value.is_null() {
             return Err(unexpected("no value at all".to_owned()));
         }
-        // SAFETY: not null, so a value that the library made for us.
+        // SAFETY: not null, so it is a value that the library allocated for us.
         let found = unsafe { &*value };
         let (taken, kind) = (take(found), found.kind);
         // SAFETY: the library allocates values, and strings in them, by malloc, for the caller to
         // free (standard, PMIX_VALUE_RELEASE); neither is used any more. A value of another kind
-        // may leave memory behind it.
+        // may leak memory.
         unsafe {
             if kind == STRING {
                 libc::free((*value).data.string.cast());
@@ -335,7 +335,7 @@ impl PmixClient {
     /// Publishes a text under this rank's `key`, for others to read after the next fence.
     ///
     /// # Errors
-    /// As the library says.
+    /// The library's status.
     pub fn put(&self, key: &CStr, text: &CStr) -> Result<(), PmixFailure> {
         let mut value = PmixValue {
             kind: STRING,
@@ -348,10 +348,10 @@ impl PmixClient {
         self.api.check("PMIx_Put", status)
     }
 
-    /// Hands what was put to the launcher and waits until every process of the job has called this.
+    /// Sends what was put to the launcher and waits until every process of the job has called this.
     ///
     /// # Errors
-    /// As the library says, when the launcher is gone above all.
+    /// The library's status, in particular when the launcher is gone.
     pub fn fence(&self) -> Result<(), PmixFailure> {
         // SAFETY: takes nothing.
         let status = unsafe { (self.api.commit)() };
@@ -363,7 +363,7 @@ impl PmixClient {
                 data: PmixData { flag: true },
             },
         );
-        // SAFETY: no processes named means all of the job; one info is given.
+        // SAFETY: naming no processes means all of the job; one info is given.
         let status = unsafe { (self.api.fence)(ptr::null(), 0, &collect, 1) };
         self.api.check("PMIx_Fence", status)
     }
@@ -371,17 +371,17 @@ impl PmixClient {
     /// Asks the launcher to end the job.
     ///
     /// # Errors
-    /// As the library says.
+    /// The library's status.
     pub fn abort(&self, code: i32, message: &CStr) -> Result<(), PmixFailure> {
-        // SAFETY: no processes named means all of the job; the message is only read.
+        // SAFETY: naming no processes means all of the job; the message is only read.
         let status = unsafe { (self.api.abort)(code, message.as_ptr(), ptr::null_mut(), 0) };
         self.api.check("PMIx_Abort", status)
     }
 
-    /// Says farewell. No other call may follow.
+    /// Disconnects from the launcher. No other call may follow.
     ///
     /// # Errors
-    /// As the library says.
+    /// The library's status.
     pub fn finalize(&self) -> Result<(), PmixFailure> {
         // SAFETY: no infos are given.
         let status = unsafe { (self.api.finalize)(ptr::null(), 0) };
@@ -404,7 +404,7 @@ impl PmixInfo {
 }
 
 fn number(value: &PmixValue) -> Option<u32> {
-    // SAFETY: the kind says which member is there.
+    // SAFETY: the kind says which member is valid.
     unsafe {
         match value.kind {
             UINT32 | PROC_RANK => Some(value.data.uint32),

@@ -1,7 +1,7 @@
-//! What lies at an address of this process: the kernel's own answer, by PROCMAP_QUERY on
-//! `/proc/self/maps` (Linux 6.11).
+//! Queries for the mapping at an address of this process, by PROCMAP_QUERY on `/proc/self/maps`
+//! (Linux 6.11).
 //!
-//! One query costs about 0.4 microseconds and allocates nothing, so that it can be asked before
+//! One query costs about 0.4 microseconds and allocates nothing, so that it can be made before
 //! every use of an address.
 
 use std::fs::File;
@@ -32,7 +32,7 @@ struct Query {
 
 const _: () = assert!(size_of::<Query>() == 104);
 
-/// `_IOWR('f', 17, struct procmap_query)`; x86-64 and aarch64 number requests alike.
+/// `_IOWR('f', 17, struct procmap_query)`; x86-64 and aarch64 encode ioctl requests alike.
 const PROCMAP_QUERY: u64 = 3 << 30 | (size_of::<Query>() as u64) << 16 | (b'f' as u64) << 8 | 17;
 
 const READABLE: u64 = 1;
@@ -42,10 +42,10 @@ const SHARED: u64 = 1 << 3;
 const COVERING_OR_NEXT: u64 = 1 << 4;
 const FILE_BACKED: u64 = 1 << 5;
 
-/// A stretch of this process's addresses that the kernel treats alike (a VMA).
+/// A range of this process's addresses with the same properties (a VMA).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MappedArea {
-    /// Its addresses.
+    /// Its address range.
     pub addresses: Range<usize>,
     /// May be read.
     pub readable: bool,
@@ -57,7 +57,7 @@ pub struct MappedArea {
     pub shared: bool,
     /// Bytes of a page.
     pub page_bytes: usize,
-    /// Offset of the first byte in the file, if there is one.
+    /// Offset of the first byte in the file, if it maps a file.
     pub offset: u64,
     /// The file's inode, 0 for anonymous memory.
     pub inode: u64,
@@ -66,14 +66,14 @@ pub struct MappedArea {
 }
 
 impl MappedArea {
-    /// Private memory of no file that may be read and written.
+    /// Private anonymous memory that may be read and written.
     pub fn is_private_data(&self) -> bool {
         self.readable && self.writable && !self.executable && !self.shared && self.inode == 0
     }
 }
 
-/// This process's map of addresses, opened for queries. A child of `fork` must open its own: this
-/// one goes on telling of the parent.
+/// This process's address map, opened for queries. A child of `fork` must open its own: this one
+/// still describes the parent.
 #[derive(Debug)]
 pub struct ProcMap {
     file: File,
@@ -95,25 +95,25 @@ impl ProcMap {
     /// The area that holds `address`; `None` if nothing is mapped there.
     ///
     /// # Errors
-    /// When the kernel refuses to say.
+    /// The kernel's error.
     #[inline]
     pub fn at(&self, address: usize) -> io::Result<Option<MappedArea>> {
         self.query(address, 0, &mut [])
     }
 
-    /// As [`at`](Self::at), and the area's name in `name` (`[heap]`, `[stack]`, a path): its bytes,
-    /// NUL-terminated, or none.
+    /// As [`at`](Self::at), and writes the area's name (`[heap]`, `[stack]`, a path) to `name`,
+    /// NUL-terminated; nothing if it has no name.
     ///
     /// # Errors
-    /// When the kernel refuses to say, also for want of room for the name (ENAMETOOLONG).
+    /// The kernel's error, also when the name does not fit (ENAMETOOLONG).
     pub fn named(&self, address: usize, name: &mut [u8]) -> io::Result<Option<MappedArea>> {
         self.query(address, 0, name)
     }
 
-    /// The first area of a file that ends above `address`.
+    /// The first file mapping that ends above `address`.
     ///
     /// # Errors
-    /// When the kernel refuses to say.
+    /// The kernel's error.
     pub fn next_of_a_file(&self, address: usize) -> io::Result<Option<MappedArea>> {
         self.query(address, COVERING_OR_NEXT | FILE_BACKED, &mut [])
     }
@@ -133,8 +133,8 @@ impl ProcMap {
             },
             ..Query::default()
         };
-        // SAFETY: the kernel writes to `query` and, at most as many bytes as it has, to `name`,
-        // both exclusive.
+        // SAFETY: the kernel writes to `query`, and to `name` at most as many bytes as it has; both
+        // are exclusive.
         let result =
             unsafe { libc::ioctl(self.file.as_raw_fd(), PROCMAP_QUERY as _, &raw mut query) };
         if result < 0 {

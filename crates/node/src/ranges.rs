@@ -1,9 +1,9 @@
-//! Sets of ranks in a few characters, for messages to people: `0-3,8,10-14`.
+//! Compact text for sets of ranks, for messages to people: `0-3,8,10-14`.
 
-/// Stretches of consecutive ranks that are named; of the others the number is.
+/// Maximum of ranges that are listed; the ranks beyond are only counted.
 const NAMED: usize = 16;
 
-/// The ranks in rising order, consecutive ones as a stretch.
+/// The ranks in rising order, consecutive ones as a range.
 pub fn ranges(ranks: impl IntoIterator<Item = u32>) -> String {
     let mut ranks: Vec<u32> = ranks.into_iter().collect();
     ranks.sort_unstable();

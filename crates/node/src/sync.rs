@@ -1,4 +1,4 @@
-//! Atomics and cells of the shared primitives: those of `core`, or loom's when a model is checked.
+//! Atomics and cells of the shared primitives: those of `core`, or loom's under a model.
 
 #[cfg(not(loom))]
 pub use core::sync::atomic::{
@@ -23,7 +23,7 @@ pub use loom::sync::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub use std::sync::{Mutex, MutexGuard};
 
-/// `core`'s cell behind loom's interface, so that one source serves both.
+/// `core`'s cell with loom's interface, so that one source serves both.
 #[cfg(not(loom))]
 #[derive(Debug)]
 #[repr(transparent)]

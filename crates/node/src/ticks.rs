@@ -1,38 +1,38 @@
-//! A cheap clock for decisions that are taken at every poll: the processor's counter of time,
-//! scaled to nanoseconds.
+//! A cheap clock for decisions that are made at every poll: the processor's time counter, scaled to
+//! nanoseconds.
 //!
-//! `clock_gettime` takes 25 to 30 ns, a failing test 60: the counter (TSC on x86-64, CNTVCT on
-//! aarch64) takes 8 to 12. Its scale is found by the way: the first call notes both clocks, and
-//! calls use `clock_gettime` until one comes at least [`CALIBRATION_NS`] later, which divides the
-//! two differences. So nothing is measured at start-up, and both clocks agree where one follows
-//! the other.
+//! `clock_gettime` takes 25 to 30 ns, a failing test 60; the counter (TSC on x86-64, CNTVCT on
+//! aarch64) takes 8 to 12. Its scale is determined on the fly: the first call records both clocks,
+//! and calls use `clock_gettime` until one comes at least [`CALIBRATION_NS`] later; that call
+//! divides the two differences. So nothing is measured at start-up, and the time is continuous when
+//! the counter takes over.
 //!
-//! The counter is used if the processor promises that it runs at one rate whatever the core does
-//! (invariant TSC), and the process may read it (`PR_SET_TSC`); otherwise every call is a
-//! `clock_gettime`. On machines whose sockets' counters differ the time jumps where a thread moves
-//! between them: it is for decisions that may be wrong once, not for figures that anybody is
-//! shown.
+//! The counter is used if the processor guarantees that it runs at a constant rate whatever the
+//! core does (invariant TSC), and the process may read it (`PR_SET_TSC`); otherwise every call is a
+//! `clock_gettime`. On machines whose sockets' counters differ, the time jumps when a thread moves
+//! between sockets: use this clock for decisions that may be wrong once, not for figures that are
+//! shown to anybody.
 
 use std::sync::OnceLock;
 
 use crate::segment::monotonic_ns;
 
-/// The two clocks are compared over this time at least: what lies between the two readings, some
-/// 50 ns, is then 1 part in 40,000.
+/// Minimum time over which the two clocks are compared: the error, some 50 ns between the two
+/// readings, is then 1 part in 40,000.
 const CALIBRATION_NS: u64 = 2_000_000;
 
-/// Scales that a counter of time can have, in nanoseconds a tick: 20 GHz to 1 MHz. Anything else
-/// is another kind of counter.
+/// Plausible scales of a time counter, in nanoseconds per tick: 20 GHz to 1 MHz. Anything else is
+/// another kind of counter.
 const SCALES: std::ops::RangeInclusive<f64> = 0.05..=1000.0;
 
-/// Both clocks at one moment.
+/// Simultaneous readings of both clocks.
 #[derive(Debug, Clone, Copy)]
 struct Moment {
     ticks: u64,
     ns: u64,
 }
 
-/// How ticks become nanoseconds.
+/// The conversion from ticks to nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct TickScale {
     origin: Moment,
@@ -46,7 +46,7 @@ impl TickScale {
         factor: 0,
     };
 
-    /// From two moments; none of the counter's if they make no sense.
+    /// The scale from two readings; [`NONE`](Self::NONE) if the result is implausible.
     fn between(origin: Moment, later: Moment) -> TickScale {
         let ticks = later.ticks.saturating_sub(origin.ticks);
         let ns = later.ns.saturating_sub(origin.ns);
@@ -63,7 +63,7 @@ impl TickScale {
     #[inline]
     fn ns(&self, ticks: u64) -> u64 {
         let since = ticks.wrapping_sub(self.origin.ticks);
-        // A counter that is behind the origin's, on another socket, gives the origin.
+        // A counter behind the origin's (on another socket) gives the origin.
         let since = if since > u64::MAX / 2 { 0 } else { since };
         self.origin.ns + ((u128::from(since) * u128::from(self.factor)) >> 32) as u64
     }
@@ -72,7 +72,7 @@ impl TickScale {
 static ORIGIN: OnceLock<Option<Moment>> = OnceLock::new();
 static SCALE: OnceLock<TickScale> = OnceLock::new();
 
-/// Nanoseconds of a clock that starts anywhere, about that of [`monotonic_ns`].
+/// Nanoseconds of a clock with an arbitrary origin, close to that of [`monotonic_ns`].
 #[inline]
 pub fn now_ns() -> u64 {
     match SCALE.get() {
@@ -81,7 +81,7 @@ pub fn now_ns() -> u64 {
     }
 }
 
-/// The time by the system's clock; settles the scale when it can.
+/// The time from the system's clock. Determines the scale when it can.
 #[cold]
 fn by_system() -> u64 {
     let now = Moment {
@@ -98,7 +98,7 @@ fn by_system() -> u64 {
     now.ns
 }
 
-/// Whether this processor has a counter of time that this process may use.
+/// Whether this processor has a time counter that this process may use.
 fn is_usable() -> bool {
     static USABLE: OnceLock<bool> = OnceLock::new();
     *USABLE.get_or_init(probe)
@@ -128,7 +128,8 @@ fn ticks() -> u64 {
 
 #[cfg(target_arch = "aarch64")]
 fn probe() -> bool {
-    // The architecture promises one rate, and Linux lets programs read it: its own vDSO does.
+    // The architecture guarantees a constant rate, and Linux lets programs read it, as its own vDSO
+    // does.
     true
 }
 
@@ -176,7 +177,7 @@ mod tests {
                 scale.ns(ticks)
             );
         }
-        // Behind the origin, as on another socket; and after more years than a machine runs.
+        // Before the origin, as on another socket; and after more years than a machine runs.
         assert_eq!(scale.ns(10), 5_000);
         assert!(scale.ns(u64::MAX / 4) > u64::MAX / 16);
     }
@@ -202,7 +203,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(3));
             let (now, system) = (now_ns(), monotonic_ns());
             assert!(now > before, "{now} after {before}");
-            // Between the two readings this thread may have lost its core for long.
+            // This thread may have lost its core for long between the two readings.
             assert!(now.abs_diff(system) < 10_000_000_000, "{now} and {system}");
             before = now;
         }

@@ -1,14 +1,14 @@
-//! Tunables, declared once. This table feeds the environment variables, `mica info`, the
+//! Tunables, each declared once. This table feeds the environment variables, `mica info`, the
 //! documentation and, later, MPI_T control variables.
 
 use std::sync::OnceLock;
 
-/// What values a tunable takes.
+/// The kind of values that a tunable takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TunableKind {
     /// A number of bytes; suffixes K, M and G are allowed.
     Bytes,
-    /// A number of bytes, or `auto`: it follows from what the ways of a message cost.
+    /// A number of bytes, or `auto`: then it follows from the costs of the message paths.
     Threshold,
     /// A plain number.
     Count,
@@ -25,24 +25,24 @@ pub struct Tunable {
     pub name: &'static str,
     /// Environment variable that sets it.
     pub env: &'static str,
-    /// Default, as one would write it in the environment.
+    /// The default, as it would be written in the environment.
     pub default: &'static str,
-    /// What values it takes.
+    /// The kind of values that it takes.
     pub kind: TunableKind,
     /// Whether ranks may have different values.
     pub agreement: Agreement,
-    /// One sentence for people.
+    /// One sentence for users.
     pub description: &'static str,
 }
 
-/// What holds where ranks of a job have different values of a tunable, as MPMD sections and
+/// What happens when ranks of a job have different values of a tunable, as MPMD sections and
 /// wrappers can set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Agreement {
-    /// Each rank goes by its own value, or the launcher's holds for the job, or ranks agree on
-    /// what all can do.
+    /// Each rank uses its own value, or the launcher's applies to the job, or ranks agree on what
+    /// all can do.
     Own,
-    /// All ranks must have the same value: ranks that differ are refused at `MPI_Init`
+    /// All ranks must have the same value: ranks that differ fail in `MPI_Init`
     /// ([`Settings`](crate::segment::Settings)).
     Alike,
 }
@@ -55,7 +55,7 @@ pub struct BadValue {
     pub env: &'static str,
     /// Its value.
     pub value: String,
-    /// What would be right.
+    /// The values that would fit.
     pub expected: String,
 }
 
@@ -74,7 +74,7 @@ macro_rules! tunables {
     };
 }
 
-/// A tunable that says nothing of agreement is each rank's own.
+/// The default of a tunable's agreement is `Own`.
 macro_rules! agreement {
     () => {
         Agreement::Own
@@ -207,7 +207,7 @@ tunables! {
         "Memory of all shared areas of a node at most; the launcher's value holds for the job.";
 }
 
-/// The tunables that all ranks must have the same value of, in the order of the table.
+/// The tunables for which all ranks must have the same value, in the order of the table.
 pub fn alike() -> impl Iterator<Item = &'static Tunable> {
     let all = ALL.iter().copied();
     all.filter(|tunable| tunable.agreement == Agreement::Alike)
@@ -219,7 +219,7 @@ pub fn all() -> &'static [&'static Tunable] {
 }
 
 impl Tunable {
-    /// The text that is in force: the environment's, or the default.
+    /// The value in force as text: the environment's, or the default.
     pub fn text(&self) -> String {
         std::env::var(self.env).unwrap_or_else(|_| self.default.to_owned())
     }
@@ -232,7 +232,7 @@ impl Tunable {
     /// The value in force of a `Bytes` or `Count` tunable.
     ///
     /// # Errors
-    /// When the environment holds something that is no number.
+    /// When the environment holds something that is not a number.
     pub fn number(&self) -> Result<u64, BadValue> {
         let value = self.text();
         parse_number(&value, self.kind == TunableKind::Bytes)
@@ -270,8 +270,8 @@ impl Tunable {
             .ok_or_else(|| self.bad(value, format!("one of {}", words.join(", "))))
     }
 
-    /// The value in force as a number by which ranks compare it: of a `Choice` the word's place,
-    /// otherwise the number as far as 32 bits tell.
+    /// The value in force as a number by which ranks compare it: the word's index for a `Choice`,
+    /// otherwise the number, saturated to 32 bits.
     ///
     /// # Errors
     /// When the environment holds something that does not fit.
@@ -280,7 +280,7 @@ impl Tunable {
         Ok(self.code_of(&self.text()))
     }
 
-    /// The same for the default.
+    /// [`code`](Self::code) of the default.
     pub fn code_of_default(&self) -> u32 {
         self.code_of(self.default)
     }
@@ -304,7 +304,7 @@ impl Tunable {
         }
     }
 
-    /// The value that has this [`code`](Self::code), as one would write it in the environment.
+    /// The value with this [`code`](Self::code), as it would be written in the environment.
     pub fn text_of(&self, code: u32) -> String {
         match self.kind {
             TunableKind::Choice(words) => words.get(code as usize).unwrap_or(&"?").to_string(),
@@ -343,7 +343,7 @@ impl Tunable {
     }
 }
 
-/// A number of bytes as people write it: `65536`, `64K`, `2G`. `None` if it is none.
+/// Parses a number of bytes as users write it: `65536`, `64K`, `2G`. `None` if it is not one.
 pub fn parse_bytes(text: &str) -> Option<u64> {
     parse_number(text, true)
 }
@@ -359,10 +359,10 @@ fn parse_number(text: &str, suffix: bool) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
-/// The tunables that shape a job segment.
+/// The tunables that determine the shape of a job segment.
 #[derive(Debug, Clone, Copy)]
 pub struct SegmentShape {
-    /// Cells of a pool.
+    /// Number of cells of a pool.
     pub cells: u32,
     /// Bytes of a cell.
     pub cell_bytes: u32,
@@ -370,14 +370,14 @@ pub struct SegmentShape {
     pub fifo_bytes: Option<u32>,
     /// Pairs of ranks with the same parity have FIFOs, all others the advanced design's rings.
     pub mixed: bool,
-    /// Bytes of the cells of one communicator's shared area at most; 0: there are no areas.
+    /// Maximum of bytes of the cells of one communicator's area; 0: there are no areas.
     pub area_bytes: u64,
-    /// Bytes of all shared areas at most.
+    /// Maximum of bytes of all areas together.
     pub areas_bytes: u64,
 }
 
-/// The segment's shape in force; values that are no numbers fall back to the defaults here, and are
-/// reported where the environment is checked ([`check_all`]).
+/// The segment's shape in force. Values that are not numbers fall back to the defaults here;
+/// [`check_all`] reports them when the environment is checked.
 pub fn segment_shape() -> SegmentShape {
     static SHAPE: OnceLock<SegmentShape> = OnceLock::new();
     let number = |tunable: &Tunable, default: u64| {
@@ -397,7 +397,7 @@ pub fn segment_shape() -> SegmentShape {
 /// Checks the values of all tunables in the environment.
 ///
 /// # Errors
-/// The first one that does not fit.
+/// The first value that does not fit its kind.
 pub fn check_all() -> Result<(), BadValue> {
     ALL.iter().try_for_each(|t| t.check())
 }

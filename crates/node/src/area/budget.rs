@@ -1,8 +1,8 @@
-//! How much memory the areas of one node have, and may have.
+//! The memory budget of the collective areas of one node.
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// The node's count of the areas' bytes, with the limits that the job's launcher has set.
+/// The node's count of area bytes, with the limits that the job's launcher has set.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget<'a> {
     used: &'a AtomicU64,
@@ -15,22 +15,23 @@ impl<'a> Budget<'a> {
         Budget { used, limit, bound }
     }
 
-    /// Bytes of the areas that there are.
+    /// Bytes that the existing areas use.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Bytes that all areas may have together.
+    /// Maximum of bytes of all areas together.
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Bytes that the cells of one area may have; 0: there are no areas.
+    /// Maximum of bytes of the cells of one area; 0 if there are no areas.
     pub fn bound(&self) -> u64 {
         self.bound
     }
 
-    /// Takes bytes for an area. False, with nothing taken, if they are too many.
+    /// Reserves bytes for an area. Returns false, and reserves nothing, if the limit would be
+    /// exceeded.
     pub(super) fn take(&self, bytes: usize) -> bool {
         // Relaxed, here and below: only the number matters; the kernel orders the memory.
         let more = |used: u64| {
@@ -42,7 +43,7 @@ impl<'a> Budget<'a> {
             .is_ok()
     }
 
-    /// Gives the bytes of an area back.
+    /// Returns the bytes of an area to the budget.
     pub(super) fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes as u64, Ordering::Relaxed);
     }

@@ -1,37 +1,38 @@
-//! Which operations of an area one member has completed, whichever of its threads completed them.
+//! Tracks which operations of an area one member has completed, on any of its threads.
 //!
 //! A member begins operations in order, one thread at a time (MPI 5.0, 6.14), and completes them in
-//! any order, by any thread that makes progress: at most [`TURNS`](super::TURNS) are under way. Its
-//! *mark* tells the other members up to which operation it has completed all. They overwrite what
-//! it has read when the mark says so, so the reads of all its threads must happen before:
+//! any order, on any thread that makes progress; at most [`TURNS`](super::TURNS) are in progress.
+//! Its *mark* announces the number up to which it has completed all operations. The other members
+//! overwrite what it has read once the mark allows it, so the reads of all its threads must happen
+//! before the mark:
 //!
 //! | step | ordering |
 //! |---|---|
-//! | a thread completes an operation | `completed` is updated (AcqRel): the thread that advances the count has the reads of all |
-//! | that thread raises the mark | maximum (Release), so that an older number is never published last |
-//! | a thread learns from marks or stamps (Acquire) up to where all members have completed | `safe` is raised (Release) |
-//! | a thread writes for an operation | after it has seen `safe`, or marks (Acquire) |
+//! | completing an operation | update of `completed` (AcqRel): acquires the reads of the others |
+//! | raising the mark | maximum (Release), so that an older number is never published last |
+//! | learning from marks or stamps (Acquire) what all have completed | raises `safe` (Release) |
+//! | writing for an operation | after reading `safe`, or marks (Acquire) |
 //!
-//! Where one thread is inside the library at a time ([`ThreadMode::sole`]) updates are plain
+//! Where one thread at a time is inside the library ([`ThreadMode::sole`]), updates are plain
 //! stores.
 
 use super::FinishedMark;
 use crate::lock::ThreadMode;
 use crate::sync::{AtomicU64, Ordering};
 
-/// A member's account of its operations.
+/// The completion state of one member.
 #[derive(Debug)]
 pub struct Completions {
-    /// Operations up to which all are completed, times 256; in the low byte those completed beyond,
-    /// from the next but one on.
+    /// The number up to which all operations are completed, times 256. The low byte is a bitmap of
+    /// operations completed out of order; bit 0 is that number plus 2.
     completed: AtomicU64,
-    /// Operations that all members have completed, as far as this one knows.
+    /// The number up to which all members have completed, as far as this member knows.
     safe: AtomicU64,
 }
 
 impl Completions {
-    /// The account of a member that has completed nothing.
-    #[allow(clippy::new_without_default)] // loom's atomics have no const new, and nobody defaults an account
+    /// The state of a member that has completed nothing.
+    #[allow(clippy::new_without_default)] // no const new under loom; no caller needs Default
     pub fn new() -> Completions {
         Completions {
             completed: AtomicU64::new(0),
@@ -39,8 +40,8 @@ impl Completions {
         }
     }
 
-    /// Completes operation `number`, once, and raises the member's own `mark`. If that has
-    /// advanced: from where.
+    /// Completes operation `number` and raises the member's own `mark`. To be called once for each
+    /// operation. If the mark has advanced, returns its previous value.
     #[inline(always)]
     pub fn complete(&self, number: u64, mark: &FinishedMark, mode: &ThreadMode) -> Option<u64> {
         let (old, new) = match mode.sole() {
@@ -58,15 +59,15 @@ impl Completions {
         (new >> 8 != old >> 8).then_some(old >> 8)
     }
 
-    /// [`complete`](Self::complete) where other threads of this member may be at it, too: the count
-    /// before and after.
+    /// [`complete`](Self::complete) where other threads of this member may call it at the same
+    /// time. Returns `completed` before and after.
     #[inline(never)]
     fn complete_shared(&self, number: u64, mark: &FinishedMark) -> (u64, u64) {
         let mut old = self.completed.load(Ordering::Relaxed);
         loop {
             let new = after_completing(old, number);
-            // SYNC completed: Release hands this thread's reads to the thread that advances the
-            // count; Acquire takes the others'.
+            // SYNC completed: Release publishes this thread's reads to the thread that advances the
+            // count; Acquire receives those of the others.
             match self.completed.compare_exchange_weak(
                 old,
                 new,
@@ -83,27 +84,27 @@ impl Completions {
         }
     }
 
-    /// Up to which operation this member has completed all.
+    /// The number up to which this member has completed all operations.
     #[inline(always)]
     pub fn all_up_to(&self) -> u64 {
-        // SYNC completed: whoever passes the number on passes on the reads behind it.
+        // SYNC completed: a thread that publishes this number also publishes the reads behind it.
         self.completed.load(Ordering::Acquire) >> 8
     }
 
-    /// Notes that all members have completed all operations up to this one.
+    /// Notes that all members have completed all operations up to `to`.
     #[inline(always)]
     pub fn raise_safe(&self, to: u64) {
-        // Of two threads that raise it at once the lower number may stay: then marks are read once
-        // more.
+        // If two threads raise it at once, the lower number may stay; the only cost is that marks
+        // are read once more.
         if to > self.safe.load(Ordering::Relaxed) {
-            // SYNC safe: pairs with `is_safe`; hands on what this thread has learned from marks or
-            // stamps.
+            // SYNC safe: pairs with `is_safe`; publishes what this thread has acquired from marks
+            // or stamps.
             self.safe.store(to, Ordering::Release);
         }
     }
 
-    /// Whether all members are known to have completed operation `number`: what they read for it
-    /// may be overwritten.
+    /// Whether all members are known to have completed operation `number`, so that what they read
+    /// for it may be overwritten.
     #[inline(always)]
     pub fn is_safe(&self, number: u64) -> bool {
         // SYNC safe: pairs with `raise_safe`.
@@ -111,12 +112,12 @@ impl Completions {
     }
 }
 
-/// The state of [`Completions::completed`] after one more operation.
+/// The value of [`Completions::completed`] after one more operation.
 #[inline(always)]
 fn after_completing(old: u64, number: u64) -> u64 {
     let (low, ahead) = (old >> 8, old & 0xff);
     if number != low + 1 {
-        // At most `TURNS` operations are under way, so the bit is there.
+        // At most `TURNS` operations are in progress, so the bit fits the low byte.
         return old | 1 << (number - low - 2);
     }
     let run = u64::from(ahead.trailing_ones());

@@ -1,60 +1,60 @@
-//! The head of an area: whether it may be used, and how many members are done with it.
+//! The head of an area: whether it may be used, and how many members have left it.
 
 use crate::park::Fencing;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, spin_loop, yield_now};
 
-/// Nobody has opened the area.
+/// No member has opened the area.
 const NEW: u32 = 0;
-/// Somebody finds out whether there is memory.
+/// The first member is checking whether there is memory.
 const CREATING: u32 = 1;
-/// It can be used.
+/// The area can be used.
 const READY: u32 = 2;
-/// There is no memory for it.
+/// There is no memory for the area.
 const REFUSED: u32 = 3;
 
-/// Looks at the state before a waiting member yields its core.
+/// Polls of the state before a waiting member yields its core.
 const POLLS_BEFORE_YIELD: u32 = 100;
 
-/// The first line of an area; zeroed memory is the head of one that nobody has opened.
+/// The first line of an area. Zeroed memory is the head of an area that no member has opened.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(super) struct AreaHead {
     state: AtomicU32,
-    /// Members that have closed it, or were refused.
+    /// Members that have closed the area or were refused.
     left: AtomicU32,
 }
 
-/// Whether members wait for others to finish an operation: in a line of its own, which is written
-/// when one begins to wait only.
+/// Whether members wait for others to finish an operation. In a line of its own, which is written
+/// only when a member begins to wait.
 #[derive(Debug, Default)]
 #[repr(C, align(128))]
 pub(super) struct Awaited {
-    /// The latest operation that somebody has waited for.
+    /// The latest operation that a member has waited for.
     operation: AtomicU64,
 }
 
 impl Awaited {
-    /// Notes that somebody waits for `operation`.
+    /// Notes that a member waits for `operation`.
     pub fn raise(&self, operation: u64) {
-        // SYNC awaited: the waiter's fence, when it parks, comes between this and its last look at
-        // the marks.
+        // SYNC awaited: the waiter's fence, when it parks, lies between this store and its last
+        // read of the marks.
         self.operation.fetch_max(operation, Ordering::Relaxed);
     }
 
-    /// Whether somebody may wait for a later operation than `before`: asked by a member after it
+    /// Whether a member may wait for an operation later than `before`. A member calls this after it
     /// has published its mark.
     #[inline]
     pub fn is_after(&self, before: u64, fencing: Fencing) -> bool {
-        // SYNC awaited: between the mark and this look; where parkers fence for all, theirs stands
-        // in for it.
+        // SYNC awaited: a fence between the mark's store and this load; where the parker fences for
+        // all, its fence replaces this one.
         fencing.before_waking();
         self.operation.load(Ordering::Relaxed) > before
     }
 }
 
 impl AreaHead {
-    /// Whether the area can be used: what `grant` says to the first member that asks, all others
-    /// wait for and share.
+    /// Whether the area can be used. The first member that calls this decides with `grant`; all
+    /// others wait for its decision and return the same.
     pub fn is_granted(&self, grant: impl FnOnce() -> bool) -> bool {
         let first =
             self.state
@@ -62,7 +62,7 @@ impl AreaHead {
         if first.is_ok() {
             let granted = grant();
             let state = if granted { READY } else { REFUSED };
-            // SYNC area-state: pairs with the load below; the lines are there.
+            // SYNC area-state: pairs with the load below; the lines are allocated before.
             self.state.store(state, Ordering::Release);
             return granted;
         }
@@ -79,9 +79,10 @@ impl AreaHead {
         }
     }
 
-    /// Counts a member that is done with the area. True for the last of `members`.
+    /// Counts a member that is done with the area. Returns true for the last of `members`.
     pub fn leave(&self, members: usize) -> bool {
-        // SYNC area-left: the last one comes after all that the others did in the area.
+        // SYNC area-left: everything that the others did in the area happens before the last member
+        // returns.
         self.left.fetch_add(1, Ordering::AcqRel) as usize + 1 == members
     }
 }

@@ -1,26 +1,25 @@
-//! Where everything lies in an area: computed from the number of members and the bound, the same by
-//! all.
+//! The layout of an area. All members compute the same one from the number of members and the
+//! bound.
 
 use super::line::{FinishedMark, FlagLine};
 use super::{CELL_MAX, CELL_MIN, TURNS};
 use crate::segment::{AREA_SPAN, PAGE};
 
-/// A member's lines, one a turn, and its mark.
+/// Bytes of a member's lines, one for each operation slot, and its mark.
 pub(super) const MEMBER_BYTES: usize = TURNS * size_of::<FlagLine>() + size_of::<FinishedMark>();
 
-/// Sizes and offsets of an area: the head's page, the lines and marks of all members, the cells of
-/// all members.
+/// Sizes and offsets of an area: the page of the head, the lines and marks of all members, the
+/// cells of all members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct AreaLayout {
     members: usize,
-    /// A power of two, so that no cell shares a line with another, nor a page if it is longer than
-    /// one.
+    /// A power of two, so that no two cells share a line, or a page if a cell is larger than one.
     cell_bytes: usize,
 }
 
 impl AreaLayout {
-    /// The layout for so many members whose cells have `bound` bytes together at most. `None` if
-    /// that leaves too little for each.
+    /// The layout for `members` members whose cells have `bound` bytes together at most. `None` if
+    /// a cell would be too small.
     pub fn new(members: usize, bound: u64) -> Option<AreaLayout> {
         let lines = (members.checked_mul(MEMBER_BYTES)?).checked_next_multiple_of(PAGE)?;
         let span = (AREA_SPAN as usize).checked_sub(PAGE + lines)?;
@@ -48,14 +47,14 @@ impl AreaLayout {
         self.line(TURNS, member)
     }
 
-    /// Offset of a member's lines and mark. Each member's are together, so that its stores stay in
+    /// Offset of a member's lines and mark. They are contiguous, so that a member's stores touch
     /// few pages.
     #[inline(always)]
     pub fn lines(&self, member: usize) -> usize {
         PAGE + member * MEMBER_BYTES
     }
 
-    /// Bytes of all members' lines and marks, in whole pages.
+    /// Bytes of the lines and marks of all members, in whole pages.
     pub fn lines_bytes(&self) -> usize {
         (self.members * MEMBER_BYTES).next_multiple_of(PAGE)
     }
@@ -66,7 +65,7 @@ impl AreaLayout {
         PAGE + self.lines_bytes() + (member * TURNS + turn) * self.cell_bytes
     }
 
-    /// Bytes of one member's cells.
+    /// Bytes of the cells of one member.
     pub fn member_cells_bytes(&self) -> usize {
         TURNS * self.cell_bytes
     }
@@ -104,7 +103,7 @@ mod tests {
         }
     }
 
-    /// As docs/design/shared-memory.md has it.
+    /// The sizes that docs/design/shared-memory.md states.
     #[test]
     fn the_default_bound_gives_these_sizes() {
         const KIB: usize = 1024;

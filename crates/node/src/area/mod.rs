@@ -1,29 +1,29 @@
-//! `RawArea`: shared memory of the members of one communicator that are on one node, for
-//! collectives.
+//! `RawArea`: memory that the members of one communicator on one node share, for collectives.
 //!
-//! An area has [`TURNS`] turns: operation number `s` on the communicator uses turn `s % TURNS`, so
-//! that a member may go on to the next operation while others are still reading what it wrote for
-//! the last. For each turn each member has a [`FlagLine`], with a stamp, a word and a few bytes of
-//! payload, and a *cell* of some KiB; for all turns it has one [`FinishedMark`].
+//! An area has [`TURNS`] operation slots: operation number `s` on the communicator uses slot
+//! `s % TURNS`, so that a member may begin the next operation while others still read what it wrote
+//! for the last. In each slot, each member has a [`FlagLine`], with a stamp, an operation header
+//! and a few bytes of payload, and a *cell* of some KiB. Each member has one [`FinishedMark`] for
+//! all slots.
 //!
 //! | who | writes |
 //! |---|---|
-//! | a line's member | its word, data and cell; then its stamp (Release), which publishes them |
-//! | a mark's member | the number of the operation (Release) after its last read of what others wrote for it |
+//! | a line's member | its operation header, data and cell; then its stamp (Release), for all |
+//! | a mark's member | the operation's number (Release), after its last read of others' data |
 //! | the member that opens an area first | the decision whether there is memory for it |
 //! | the member that closes an area last | gives the memory back |
 //!
-//! Whoever has seen a stamp (Acquire) sees what its owner wrote before. The owner writes to the
-//! word, the data or the cell again only in a later phase of the same operation in which nobody
-//! reads them any more, or in a later operation of the same turn when all members have finished the
-//! one that used it before: when their marks say so (Acquire), or when they could not have
-//! published what they have without (a stamp of a later operation, after they finished the
-//! earlier).
+//! A member that has seen a stamp (Acquire) sees what the stamp's owner wrote before it. The owner
+//! writes the operation header, the data or the cell again only in one of two cases. Either in a
+//! later phase of the same operation in which no member reads them any more; or in a later
+//! operation of the same slot, when all members have finished the operation that used it before. It
+//! knows this from their marks (Acquire), or from a stamp of a later operation, which they publish
+//! only after they have finished the earlier one.
 //!
 //! Areas lie in the job's file beyond the slots, at an offset that follows from the communicator's
-//! context ([`Geometry::area`](crate::segment::Geometry::area)): nobody has to be told. Memory
-//! stands behind an area when it is opened, within the node's [`Budget`]; where that does not
-//! suffice all members are refused alike, and do without.
+//! context ([`Geometry::area`](crate::segment::Geometry::area)), so that no message is needed to
+//! agree on it. Memory is allocated when an area is opened, within the node's [`Budget`]. If the
+//! budget does not suffice, all members are refused alike and work without an area.
 
 mod budget;
 mod completion;
@@ -48,17 +48,17 @@ use layout::AreaLayout;
 use open::AreaMapping;
 use std::ptr::NonNull;
 
-/// Operations of one communicator whose lines and cells are apart.
+/// Operation slots of an area: operations of one communicator that have separate lines and cells.
 pub const TURNS: usize = 4;
 
-/// Fewest bytes of a cell.
+/// Minimum of bytes of a cell.
 pub const CELL_MIN: usize = 256;
 
-/// Most bytes of a cell: several fit the cache of a core.
+/// Maximum of bytes of a cell: several fit the cache of a core.
 pub const CELL_MAX: usize = 32 * 1024;
 
-/// Bytes of a cell in the area of so many members, whose cells have `bound` bytes together at most.
-/// `None` if that is too little for each to have one.
+/// Bytes of a cell in an area of `members` members, whose cells have `bound` bytes together at
+/// most. `None` if a cell would be smaller than [`CELL_MIN`].
 pub fn cell_bytes(members: usize, bound: u64) -> Option<usize> {
     AreaLayout::new(members, bound).map(|layout| layout.cell_bytes())
 }
@@ -71,10 +71,10 @@ pub struct RawArea {
     me: usize,
     fencing: Fencing,
     members: Box<[u32]>,
-    /// Where each member waits.
+    /// The parking spot of each member.
     spots: Box<[&'static ParkingSpot]>,
     segment: &'static JobSegment,
-    /// In the file.
+    /// Offset of the area in the file.
     offset: u64,
 }
 
@@ -85,8 +85,8 @@ unsafe impl Send for RawArea {}
 unsafe impl Sync for RawArea {}
 
 impl RawArea {
-    /// The members' ranks in the job, in the communicator's order: a member's number is its place
-    /// here.
+    /// The ranks of the members in the job, in the communicator's order: a member's number is its
+    /// index here.
     #[inline]
     pub fn members(&self) -> &[u32] {
         &self.members
@@ -109,10 +109,10 @@ impl RawArea {
         self.layout.bytes()
     }
 
-    /// The line of a member in a turn.
+    /// The line of a member in an operation slot.
     ///
     /// # Panics
-    /// If there is no such turn or member.
+    /// If there is no such slot or member.
     #[inline(always)]
     pub fn line(&self, turn: usize, member: usize) -> &FlagLine {
         self.check(turn, member);
@@ -132,22 +132,22 @@ impl RawArea {
         unsafe { self.at(self.layout.mark(member)).cast().as_ref() }
     }
 
-    /// Address of the cell of a member in a turn. Another member's has memory behind it once that
-    /// member has published something.
+    /// Address of the cell of a member in an operation slot. The cell of another member is backed
+    /// by memory once that member has published something.
     ///
     /// # Panics
-    /// If there is no such turn or member.
+    /// If there is no such slot or member.
     #[inline(always)]
     pub fn cell(&self, turn: usize, member: usize) -> NonNull<u8> {
         self.check(turn, member);
         self.at(self.layout.cell(turn, member))
     }
 
-    /// Has this member's line, and `bytes` bytes of its cell, fetched for writing ahead of the
-    /// operation in this turn.
+    /// Prefetches this member's line and `bytes` bytes of its cell in this operation slot for
+    /// writing, ahead of the operation.
     ///
     /// # Panics
-    /// If there is no such turn.
+    /// If there is no such slot.
     #[inline(always)]
     pub fn fetch(&self, turn: usize, bytes: usize) {
         let line = std::ptr::from_ref(self.line(turn, self.me)).cast();
@@ -155,14 +155,14 @@ impl RawArea {
         crate::hint::fetch_for_writing(self.cell(turn, self.me).as_ptr(), bytes);
     }
 
-    /// Notes that this member waits for others to finish `operation`. It looks at their marks after
-    /// this, and once more when it has announced that it parks.
+    /// Notes that this member waits for others to finish `operation`. The member must read their
+    /// marks after this call, and once more after it has announced that it parks.
     pub fn await_finish(&self, operation: u64) {
         self.awaited().raise(operation);
     }
 
-    /// Whether a member may wait for what this member has just marked as finished, where `before`
-    /// was its mark until then: it is to be woken in that case.
+    /// Whether a member may wait for an operation that this member has just marked as finished,
+    /// where `before` is the previous value of its mark. If so, that member must be woken.
     #[inline]
     pub fn is_awaited(&self, before: u64) -> bool {
         self.awaited().is_after(before, self.fencing)
@@ -173,14 +173,14 @@ impl RawArea {
         unsafe { self.at(size_of::<AreaHead>()).cast().as_ref() }
     }
 
-    /// Wakes a member if it sleeps, after something that it may wait for has been published.
+    /// Wakes a member if it sleeps. To be called after publishing something that it may wait for.
     #[inline]
     pub fn wake(&self, member: usize) {
         self.spots[member].wake(self.fencing);
     }
 
-    /// Wakes those of `members` who sleep, after something that they may wait for has been
-    /// published: at the price of one fence.
+    /// Wakes those of `members` that sleep. To be called after publishing something that they may
+    /// wait for. Costs one fence for all.
     #[inline]
     pub fn wake_all(&self, members: impl IntoIterator<Item = usize>) {
         self.fencing.before_waking();

@@ -1,5 +1,5 @@
-//! loom models: of one turn, whose lines and cells are used again by the next operation; of the
-//! head of an area, from its opening to its end; and of the budget.
+//! loom models of one operation slot, whose lines and cells the next operation uses again; of the
+//! head of an area, from its opening to its closing; and of the budget.
 
 use super::*;
 use crate::lock::ThreadMode;
@@ -7,14 +7,13 @@ use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use loom::sync::Arc;
 use loom::thread::spawn;
 
-/// One turn of an area: what members write, with a cell for each.
+/// One operation slot of an area: what members write, with a cell for each.
 struct ModelTurn<const N: usize> {
     lines: [FlagLine; N],
     cells: [UnsafeCell<u64>; N],
     marks: [FinishedMark; N],
 }
-// SAFETY: the protocol under test orders the accesses to the cells; loom reports it when it does
-// not.
+// SAFETY: the protocol under test orders the accesses to the cells; loom reports a violation.
 unsafe impl<const N: usize> Sync for ModelTurn<N> {}
 
 impl<const N: usize> ModelTurn<N> {
@@ -26,14 +25,14 @@ impl<const N: usize> ModelTurn<N> {
         })
     }
 
-    /// Writes `value` as member `me` for operation `s`, once all have finished the one before.
+    /// Writes `value` as member `me` for operation `s`, once all have finished the previous one.
     fn write(&self, me: usize, s: u64, value: u64) {
         for mark in &self.marks {
             until(|| mark.finished() >= s - 1);
         }
         let line = &self.lines[me];
         line.set_word(value);
-        // SAFETY: all have finished what they read here, as the marks say.
+        // SAFETY: the marks show that all have finished reading here.
         line.with_data_mut(|data| unsafe { (*data)[0] = value });
         // SAFETY: as above.
         self.cells[me].with_mut(|cell| unsafe { *cell = value });
@@ -44,7 +43,7 @@ impl<const N: usize> ModelTurn<N> {
     fn read(&self, member: usize, s: u64) -> u64 {
         let line = &self.lines[member];
         until(|| line.stamp() >= s << 24);
-        // SAFETY: published, and not overwritten before our mark says that we have finished.
+        // SAFETY: published, and not overwritten before our mark announces that we have finished.
         let data = line.with_data(|data| unsafe { (*data)[0] });
         // SAFETY: as above.
         let cell = self.cells[member].with(|cell| unsafe { *cell });
@@ -78,7 +77,7 @@ fn all_see_what_the_others_wrote_and_a_turn_can_be_used_again() {
     });
 }
 
-/// Looks once in the place of waiting, which three threads have too many ways of.
+/// Polls once instead of waiting: three threads that wait have too many interleavings.
 #[test]
 fn a_root_overwrites_only_what_all_have_read() {
     loom::model(|| {
@@ -103,9 +102,9 @@ fn a_root_overwrites_only_what_all_have_read() {
     });
 }
 
-/// Two threads of one member complete two operations at once, in either order; a peer overwrites
-/// what they have read when the member's mark says that both are complete. The mark comes to that,
-/// and the reads of both threads happen before.
+/// Two threads of one member complete two operations at once, in either order. A peer overwrites
+/// what they have read when the member's mark covers both operations. The mark reaches that value,
+/// and the reads of both threads happen before it.
 #[test]
 fn a_mark_covers_the_reads_of_all_threads() {
     loom::model(|| {
@@ -115,8 +114,8 @@ fn a_mark_covers_the_reads_of_all_threads() {
             mark: FinishedMark,
             cells: [UnsafeCell<u64>; 2],
         }
-        // SAFETY: the protocol under test orders the accesses to the cells; loom reports it when it
-        // does not.
+        // SAFETY: the protocol under test orders the accesses to the cells; loom reports a
+        // violation.
         unsafe impl Sync for SharedModel {}
         let shared = Arc::new(SharedModel {
             account: Completions::new(),
@@ -127,8 +126,7 @@ fn a_mark_covers_the_reads_of_all_threads() {
         let threads = [1, 2].map(|number: u64| {
             let shared = shared.clone();
             loom::thread::spawn(move || {
-                // SAFETY: the peer overwrites it when the mark says that this operation is
-                // complete.
+                // SAFETY: the peer overwrites it only when the mark covers this operation.
                 let seen = shared.cells[number as usize - 1].with(|cell| unsafe { *cell });
                 assert_eq!(seen, number);
                 shared.account.complete(number, &shared.mark, &shared.mode);
@@ -146,7 +144,7 @@ fn a_mark_covers_the_reads_of_all_threads() {
     });
 }
 
-/// One thread learns that all have completed an operation, another one overwrites what they have
+/// One thread learns that all have completed an operation; another thread overwrites what they have
 /// read.
 #[test]
 fn what_one_thread_has_learned_another_may_rely_on() {
@@ -155,7 +153,7 @@ fn what_one_thread_has_learned_another_may_rely_on() {
         let cell = Arc::new(UnsafeCell::new(1u64));
         let (theirs, read) = (mark.clone(), cell.clone());
         let peer = loom::thread::spawn(move || {
-            // SAFETY: it is overwritten when the mark says so.
+            // SAFETY: it is overwritten only when the mark covers this operation.
             assert_eq!(read.with(|cell| unsafe { *cell }), 1);
             theirs.set_finished(1);
         });
@@ -174,13 +172,13 @@ fn what_one_thread_has_learned_another_may_rely_on() {
     });
 }
 
-/// A head, and what stands for the memory that is allocated for the area.
+/// A head, and a stand-in for the memory that is allocated for the area.
 #[derive(Default)]
 struct OpenedModel {
     head: AreaHead,
-    /// How often `grant` was called.
+    /// Number of calls of `grant`.
     grants: AtomicU64,
-    /// Written by `grant` before it answers.
+    /// Written by `grant` before it returns.
     lines: Cell64,
     /// One for each member that closes the area.
     parts: [Cell64; 3],
@@ -188,7 +186,7 @@ struct OpenedModel {
 
 #[derive(Debug)]
 struct Cell64(UnsafeCell<u64>);
-// SAFETY: the head under test orders the accesses to the cells; loom reports it when it does not.
+// SAFETY: the head under test orders the accesses to the cells; loom reports a violation.
 unsafe impl Sync for Cell64 {}
 
 impl Default for Cell64 {
@@ -199,7 +197,7 @@ impl Default for Cell64 {
 
 impl Cell64 {
     fn get(&self) -> u64 {
-        // SAFETY: ordered by the head: this is what the models check.
+        // SAFETY: ordered by the head: the models check this.
         self.0.with(|value| unsafe { *value })
     }
 
@@ -210,7 +208,7 @@ impl Cell64 {
 }
 
 impl OpenedModel {
-    /// Asks as one member, when the first that asks is to get `answer`.
+    /// Calls `is_granted` as one member; `grant` returns `answer`.
     fn ask(&self, answer: bool) -> bool {
         let granted = self.head.is_granted(|| {
             self.grants.fetch_add(1, Ordering::Relaxed);
@@ -222,8 +220,8 @@ impl OpenedModel {
     }
 }
 
-/// Two members ask at once, and a third when the first has its answer: one decides, and all get
-/// what it says and see what it has done. (loom does not end where two threads wait for a third.)
+/// Two members call at once, and a third when the first has returned: one decides, and all get its
+/// decision and see what it did. (loom does not terminate where two threads wait for a third.)
 #[test]
 fn one_member_decides_for_all_whether_an_area_is_granted() {
     for answer in [true, false] {
@@ -241,7 +239,7 @@ fn one_member_decides_for_all_whether_an_area_is_granted() {
     }
 }
 
-/// The members would be answered differently: the first that asks counts.
+/// The members would decide differently: the decision of the first counts.
 #[test]
 fn a_refusal_is_shared_as_a_grant_is() {
     loom::model(|| {
@@ -283,8 +281,8 @@ fn the_last_member_to_leave_comes_after_all_that_the_others_did() {
     });
 }
 
-/// Two threads of one member wait, each for another operation; a peer that finishes both wakes the
-/// member only where somebody may wait for it.
+/// Two threads of one member wait, each for a different operation. A peer that finishes both wakes
+/// the member only if a thread may wait for it.
 #[test]
 fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
     #[derive(Debug)]
@@ -323,7 +321,7 @@ fn a_waiting_member_is_woken_by_the_marks_it_waits_for() {
     });
 }
 
-/// What fits together is granted together, in any order of arrival; and it is given back.
+/// Requests that fit together are granted together, in any order of arrival, and given back.
 #[test]
 fn a_budget_grants_what_fits() {
     let mut model = loom::model::Builder::new();
@@ -349,7 +347,7 @@ fn a_budget_grants_what_fits() {
     });
 }
 
-/// What does not fit together is not granted together, and a refusal takes nothing.
+/// Requests that do not fit together are not granted together, and a refusal reserves nothing.
 #[test]
 fn a_budget_is_never_exceeded() {
     let mut model = loom::model::Builder::new();

@@ -9,18 +9,18 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
 impl JobSegment {
-    /// Opens the area of the communicator with this context for its member number `me` of
-    /// `members`, the job ranks of those of its members that are on this node, in the
-    /// communicator's order. To be called once by each of them, when it first needs the area; all
-    /// get one, or all get `None`: where the job has none (`MICA_COLL_AREA`), the members are too
-    /// many for its bound, or the node's [budget](JobSegment::area_budget) is used up.
+    /// Opens the area of the communicator with this context for its member number `me`. `members`
+    /// are the job ranks of the communicator's members on this node, in the communicator's order.
+    /// To be called once by each of them, when it first needs the area. All members get an area, or
+    /// all get `None`: where the job has no areas (`MICA_COLL_AREA`), the members are too many for
+    /// its bound, or the node's [budget](JobSegment::area_budget) is used up.
     ///
     /// # Errors
     /// When there is no memory for this member's own part, or no address space, with the number of
     /// bytes.
     ///
     /// # Panics
-    /// If there is no such member, or one is not on this node.
+    /// If there is no such member, or a member is not on this node.
     pub fn open_area(
         &'static self,
         context: u64,
@@ -47,7 +47,7 @@ impl JobSegment {
         });
         if !granted {
             if mapping.head().leave(members.len()) {
-                // If the kernel refuses, the page stays until the job ends.
+                // If the kernel refuses, the page stays allocated until the job ends.
                 let _ = self.punch(offset, PAGE as u64);
             }
             return Ok(None);
@@ -68,8 +68,8 @@ impl JobSegment {
 }
 
 impl RawArea {
-    /// Puts memory behind this member's cells, and maps them and its lines: whoever writes a page
-    /// first decides where it lies.
+    /// Allocates and maps this member's cells, and maps its lines. The member that first writes a
+    /// page determines where it is placed.
     fn touch_own_part(&self) -> Result<(), SegmentError> {
         let cells = self.layout.cell(0, self.me);
         let bytes = self.layout.member_cells_bytes();
@@ -85,7 +85,7 @@ impl Drop for RawArea {
     fn drop(&mut self) {
         if self.head().leave(self.members.len()) {
             let bytes = self.layout.bytes();
-            // If the kernel refuses, the memory stays until the job ends, and stays counted.
+            // If the kernel refuses, the memory stays allocated and counted until the job ends.
             if self.segment.punch(self.offset, bytes as u64).is_ok() {
                 self.segment.area_budget().give_back(bytes);
             }
@@ -93,7 +93,7 @@ impl Drop for RawArea {
     }
 }
 
-/// The part of the job's file that an area is, mapped.
+/// The mapping of an area: its part of the job's file.
 #[derive(Debug)]
 pub(super) struct AreaMapping {
     base: NonNull<u8>,
@@ -103,8 +103,8 @@ pub(super) struct AreaMapping {
 impl AreaMapping {
     /// Maps `bytes` bytes of the file, of which the first page is allocated.
     fn new(segment: &JobSegment, offset: u64, bytes: usize) -> Result<AreaMapping, SegmentError> {
-        // SAFETY: a fresh mapping at an address of the kernel's choice; MAP_NORESERVE since memory
-        // is allocated apart.
+        // SAFETY: a fresh mapping at an address that the kernel chooses; MAP_NORESERVE since memory
+        // is allocated separately.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -157,8 +157,8 @@ impl AreaMapping {
 
 impl Drop for AreaMapping {
     fn drop(&mut self) {
-        // SAFETY: mapped with this length in `new`; references into it borrow the area that owns
-        // it.
+        // SAFETY: mapped with this length in `new`; references into the mapping borrow the area
+        // that owns it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Barrier;
 
 const MIB: u64 = 1 << 20;
 
-/// A job of `ranks` ranks whose areas have so much memory each, and together.
+/// A job of `ranks` ranks with these limits for one area, and for all areas together.
 fn job(ranks: usize, area_bytes: u64, areas_bytes: u64) -> &'static JobSegment {
     let places = vec![CorePlace::UNKNOWN; ranks];
     let shape = SegmentShape {
@@ -21,7 +21,7 @@ fn job(ranks: usize, area_bytes: u64, areas_bytes: u64) -> &'static JobSegment {
     ))
 }
 
-/// The same job as another process has it.
+/// The same job, attached as another process would.
 fn attached(segment: &JobSegment) -> &'static JobSegment {
     let fd = segment.as_fd().try_clone_to_owned().expect("dup");
     Box::leak(Box::new(JobSegment::attach(fd).expect("attach")))
@@ -52,7 +52,7 @@ fn members_read_what_the_others_published_and_turns_are_used_again() {
     const OPERATIONS: u64 = 2000;
     let segment = job(4, MIB, 4 * MIB);
     let other = attached(segment);
-    // The communicator's order is not the job's.
+    // The communicator's order differs from the job's.
     let members = [2, 0, 3, 1];
     let run = |me: usize| {
         let segment = [segment, other][me % 2];
@@ -69,9 +69,9 @@ fn members_read_what_the_others_published_and_turns_are_used_again() {
             let value = |member: usize| s * 10 + member as u64;
             let line = area.line(turn, me);
             let (words, bytes) = ([value(me); INLINE / 8], area.cell_bytes());
-            // SAFETY: all have finished the operation that used the turn before.
+            // SAFETY: all have finished the operation that used the slot before.
             line.with_data_mut(|data| unsafe { data.write(words) });
-            // SAFETY: as above; the cell is mine, and has so many bytes.
+            // SAFETY: as above; the cell belongs to this member and has this many bytes.
             unsafe {
                 area.cell(turn, me).write_bytes(value(me) as u8, bytes);
             }
@@ -152,7 +152,7 @@ fn beyond_the_budget_all_members_are_refused_and_nothing_is_left() {
             .is_none()
     );
     assert_eq!(memory(segment), with_one, "no trace of who was refused");
-    // Who comes late hears the same, even if there is room by then.
+    // A late member gets the same answer, even if there is room by then.
     assert!(
         segment
             .open_area(context(0, 3), &[0, 1], 0)
@@ -231,7 +231,7 @@ fn each_context_has_memory_of_its_own() {
     }
     drop(areas);
     assert_eq!(memory(segment), before);
-    // What was there before is not seen by who comes later.
+    // A later area does not see the contents of an earlier one.
     let again = open_all(segment, contexts[5], &[0, 1]);
     assert_eq!(again[1].as_ref().expect("room").line(1, 0).word(), 0);
 }
@@ -256,7 +256,7 @@ fn those_who_sleep_are_woken() {
     let segment = job(3, MIB, 4 * MIB);
     let areas = open_all(segment, context(0, 9), &[0, 1, 2]);
     let area = |me: usize| areas[me].as_ref().expect("room");
-    // Without a limit on the sleep a lost wake-up would hang here.
+    // Without a limit on the sleep, a lost wake-up would hang here.
     std::thread::scope(|scope| {
         for me in [1, 2] {
             let area = area(me);

@@ -1,13 +1,13 @@
 //! `CellPool`: the send buffer pool SBP of chai-2009, 3.2, with mark-and-sweep.
 //!
-//! Every rank owns a pool of cells. The owner loads a free cell with data and tells a receiver its
-//! index by a control message; the receiver copies the data out and *marks* the cell free; the
+//! Every rank owns a pool of cells. The owner loads a free cell with data and sends its index to a
+//! receiver in a control message; the receiver copies the data out and *marks* the cell free; the
 //! owner *sweeps* marked cells back into its private free list when that runs low. So each mark has
 //! one writer at a time and no list is shared.
 //!
 //! | who | writes |
 //! |---|---|
-//! | owner | a cell's bytes while the cell is in its free list; the mark `BUSY` before it announces the cell |
+//! | owner | the bytes of a free cell; the mark `BUSY`, before it announces the cell |
 //! | receiver | the mark `FREE` (Release), once, after its last read |
 
 #[cfg(all(test, loom))]
@@ -27,40 +27,40 @@ const BUSY: u32 = 1;
 pub struct Marks<'a>(&'a [AtomicU32]);
 
 impl<'a> Marks<'a> {
-    /// The marks of a pool, one a cell, zeroed at first.
+    /// The marks of a pool, one for each cell, initially zero.
     pub fn new(marks: &'a [AtomicU32]) -> Marks<'a> {
         Marks(marks)
     }
 
-    /// The receiver's part: it has read all it wants of cell `index`.
+    /// For the receiver: it has finished reading cell `index`.
     #[inline]
     pub fn free(&self, index: u16) {
-        // SYNC cell-mark: pairs with the Acquire load in CellPool::sweep; the reads of the cell are
-        // done.
+        // SYNC cell-mark: pairs with the Acquire load in CellPool::sweep; the reads of the cell
+        // happened before.
         self.0[usize::from(index)].store(FREE, Ordering::Release);
     }
 }
 
-/// The owner's part of a pool.
+/// The owner's side of a pool.
 #[derive(Debug)]
 pub struct CellPool<'a> {
     marks: &'a [AtomicU32],
-    /// Cells that can be loaded and were used before. Last in, first out: the cell used last is the
-    /// one most likely still in a cache.
+    /// Free cells that were used before. Last in, first out: the cell used last is most likely
+    /// still in a cache.
     free: Vec<u16>,
-    /// The first of the cells that were never used: they cost memory, and come last.
+    /// The first of the cells that were never used. They cost memory, so they are taken last.
     fresh: usize,
-    /// So many cells may come into use before it is looked whether others are back.
+    /// The number of cells that may come into use before the pool checks for returned ones.
     ready: usize,
-    /// Cells that are out with a receiver, and which.
+    /// Cells that are handed out and not yet swept, with their receiver; oldest first.
     out: Vec<(u16, u32)>,
     /// How many cells each receiver holds.
     held: Vec<u16>,
 }
 
 impl<'a> CellPool<'a> {
-    /// The owner's view of a pool whose cells are all free, for `receivers` possible receivers.
-    /// `ready` cells come into use without a look whether others are back: a look moves a cache
+    /// The owner's view of a pool whose cells are all free, for `receivers` possible receivers. The
+    /// first `ready` cells come into use without a check for returned ones: a check moves a cache
     /// line between cores.
     pub fn new(marks: &'a [AtomicU32], receivers: usize, ready: usize) -> CellPool<'a> {
         CellPool {
@@ -78,7 +78,7 @@ impl<'a> CellPool<'a> {
         self.marks.len()
     }
 
-    /// True when [`CellPool::take`] would find a cell; sweeps when none is at hand.
+    /// True when [`CellPool::take`] would find a cell. Sweeps when no cell is at hand.
     pub fn can_take(&mut self, receiver: u32, limit: usize) -> bool {
         let allowed = |pool: &Self| usize::from(pool.held[receiver as usize]) < limit;
         if !allowed(self)
@@ -89,7 +89,7 @@ impl<'a> CellPool<'a> {
         allowed(self) && (!self.free.is_empty() || self.fresh < self.capacity())
     }
 
-    /// Takes a free cell for `receiver`, who may hold at most `limit` at once.
+    /// Takes a free cell for `receiver`, which may hold at most `limit` at once.
     pub fn take(&mut self, receiver: u32, limit: usize) -> Option<u16> {
         if !self.can_take(receiver, limit) {
             return None;
@@ -107,8 +107,8 @@ impl<'a> CellPool<'a> {
         Some(index)
     }
 
-    /// True when a sweep would bring something home: the cell that has been out for longest is
-    /// back, or there is no other way to get one.
+    /// True when a sweep is worthwhile: the oldest cell in use was returned, or no unused cell is
+    /// left.
     fn has_returned(&self) -> bool {
         let oldest = self.out.first();
         self.fresh >= self.capacity()
@@ -133,7 +133,7 @@ impl<'a> CellPool<'a> {
         });
     }
 
-    /// True when every cell has come home, after a sweep.
+    /// Sweeps, and returns true when every cell was returned.
     pub fn is_idle(&mut self) -> bool {
         self.sweep();
         self.out.is_empty()

@@ -1,21 +1,21 @@
 //! `ChunkedJob`: a job that several threads work on in chunks, with its first error, and a place
-//! where its owner sleeps until it is over.
+//! where its owner sleeps until it is complete.
 //!
-//! The concurrent part of a copy job (`channel`'s `offload`), which adds what is to be copied.
-//! [`ChunkQueue`] hands out the chunks.
+//! The concurrent part of a copy job (`channel`'s `offload`), which adds the description of the
+//! copy. [`ChunkQueue`] hands out the chunks.
 //!
 //! | who | does |
 //! |---|---|
-//! | a worker (a helper thread, the owner, a device's feeder) | claims a chunk, works on its memory, settles it |
+//! | a worker (helper, owner or device feeder) | claims a chunk, works on its memory, settles it |
 //! | a worker whose chunk fails | stops the job with an error number before it settles the chunk |
-//! | the owner that drops the job | stops it, and sleeps until claimed chunks are settled |
+//! | the owner that drops the job | stops it, and sleeps until the claimed chunks are settled |
 //! | the one call that settles the last chunk | wakes the owner, and calls `notify` |
 //!
 //! Only the first error number is kept. A worker writes it (Relaxed) before it settles its chunk
-//! (Release), so a thread that sees the job settled (Acquire) sees it, and the work of all. The
-//! owner checks that the job is settled after it has announced that it sleeps ([`ParkingSpot`]),
-//! and the last worker looks for that announcement after it has settled: so the wake-up is not
-//! lost.
+//! (Release), so a thread that sees the job settled (Acquire) sees the error, and the work of all.
+//! The owner checks whether the job is settled after it has announced that it sleeps
+//! ([`ParkingSpot`]), and the last worker checks for that announcement after it has settled, so no
+//! wake-up is lost.
 
 #[cfg(all(test, loom))]
 #[path = "job_model.rs"]
@@ -27,16 +27,16 @@ use crate::sync::{AtomicI32, Ordering, spin_loop};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is called when a job is over.
+/// Called when a job is complete.
 pub type Notify = Arc<dyn Fn() + Send + Sync>;
 
-/// Polls before the owner sleeps: fewer than a wake-up takes.
+/// Polls before the owner sleeps. They take less time than a wake-up.
 const POLLS: u32 = if cfg!(loom) { 0 } else { 200 };
 
-/// The owner sleeps for so long at most.
+/// Maximum of one sleep of the owner.
 const NAP: Duration = Duration::from_millis(100);
 
-/// A job under way, shared by its owner and all who work on it.
+/// A job in progress, shared by its owner and all threads that work on it.
 pub struct ChunkedJob {
     claims: ChunkQueue,
     /// The first error number, 0 if none.
@@ -56,8 +56,8 @@ impl std::fmt::Debug for ChunkedJob {
 }
 
 impl ChunkedJob {
-    /// A job of `chunks` chunks; `notify` is called once, by the call that settles it. A job of
-    /// none is settled from the start, and `notify` is not called.
+    /// A job of `chunks` chunks. The call that settles the job calls `notify`, once. A job of no
+    /// chunks is settled from the start, and `notify` is not called.
     pub fn new(chunks: u32, notify: Option<Notify>) -> ChunkedJob {
         ChunkedJob {
             claims: ChunkQueue::new(chunks),
@@ -67,7 +67,7 @@ impl ChunkedJob {
         }
     }
 
-    /// Takes a chunk that no worker has. It must be [settled](Self::settle).
+    /// Claims a chunk that no worker has. The caller must [settle](Self::settle) it.
     #[inline]
     pub fn claim(&self) -> Option<u32> {
         self.claims.claim()
@@ -80,13 +80,13 @@ impl ChunkedJob {
     }
 
     /// True when the job needs no more work: it failed, or its owner has dropped it. A chunk may
-    /// then be settled undone.
+    /// then be settled without work.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.errno.load(Ordering::Relaxed) != 0
     }
 
-    /// Says that the caller is through with a chunk it claimed, and touches its memory no more.
+    /// Settles a chunk that the caller has claimed. The caller must not access its memory any more.
     #[inline]
     pub fn settle(&self) {
         if self.claims.settle() {
@@ -94,8 +94,8 @@ impl ChunkedJob {
         }
     }
 
-    /// Hands out no more chunks, because of `errno`, which is not 0. To be called by the owner, or
-    /// by a worker that has a chunk to settle.
+    /// Stops handing out chunks, because of the nonzero error number `errno`. To be called by the
+    /// owner, or by a worker that has a chunk to settle.
     pub fn stop(&self, errno: i32) {
         // Relaxed: published with the chunks that are settled (SYNC settled).
         let _ = self
@@ -113,13 +113,13 @@ impl ChunkedJob {
         }
     }
 
-    /// True when every chunk is settled: no worker touches the job's memory any more.
+    /// True when every chunk is settled: no worker accesses the job's memory any more.
     #[inline]
     pub fn is_settled(&self) -> bool {
         self.claims.is_settled()
     }
 
-    /// How the job ended, with the first error number; `None` while it has not.
+    /// The result of the job, with the first error number; `None` while it is in progress.
     #[inline]
     pub fn outcome(&self) -> Option<Result<(), i32>> {
         if !self.is_settled() {
@@ -132,7 +132,7 @@ impl ChunkedJob {
         })
     }
 
-    /// The owner's part: sleeps until the job is settled, or for a while.
+    /// For the owner: sleeps until the job is settled or a time limit expires.
     pub fn sleep(&self) {
         for _ in 0..POLLS {
             if self.is_settled() {

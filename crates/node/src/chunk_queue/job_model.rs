@@ -1,5 +1,5 @@
-//! loom models of a job: it ends once, its owner is woken and sees all of its work and the first
-//! error.
+//! loom models of a job: it completes once, and its owner is woken and sees all of its work and the
+//! first error.
 
 use super::*;
 use crate::sync::UnsafeCell;
@@ -10,10 +10,11 @@ use std::sync::atomic::AtomicU32;
 struct Copy {
     job: ChunkedJob,
     chunks: [UnsafeCell<u32>; CHUNKS],
-    /// Calls of `notify`. No part of the model: an atomic of loom would order what it must not.
+    /// Calls of `notify`. Not part of the model: a loom atomic would add ordering that the model
+    /// must not rely on.
     ends: Arc<AtomicU32>,
 }
-// SAFETY: the job under test orders the accesses to the chunks; loom reports it when it does not.
+// SAFETY: the job under test orders the accesses to the chunks; loom reports a violation.
 unsafe impl Sync for Copy {}
 // SAFETY: as above.
 unsafe impl Send for Copy {}
@@ -34,12 +35,12 @@ impl Copy {
         })
     }
 
-    /// Copies a chunk if there is one to take, as worker; those in `failing` fail, with an error
-    /// number of their own. The error that the job has after that, or 0.
+    /// Copies a chunk, if one is left, as a worker. The chunks in `failing` fail, each with its own
+    /// error number. Returns the error that the job has after that, or 0.
     fn copy_chunk(&self, failing: &[u32]) -> Option<i32> {
         let chunk = self.job.claim()?;
         let mut kept = 0;
-        // SAFETY: the chunk is ours until we settle it.
+        // SAFETY: the chunk belongs to this worker until it settles it.
         self.chunks[chunk as usize].with_mut(|bytes| unsafe { *bytes += 1 });
         if failing.contains(&chunk) {
             self.job.stop(errno(chunk));
@@ -50,7 +51,7 @@ impl Copy {
         Some(kept)
     }
 
-    /// Takes part until the job is over, as its owner.
+    /// Works as the job's owner until the job is complete.
     fn wait(&self, failing: &[u32]) -> Result<(), i32> {
         loop {
             if let Some(outcome) = self.job.outcome() {
@@ -62,7 +63,8 @@ impl Copy {
         }
     }
 
-    /// Copies all it can get, as helper. The last error that it has seen, or 0.
+    /// Copies all chunks that it can get, as a helper. Returns the last error that it has seen, or
+    /// 0.
     fn help(self: Arc<Copy>, failing: &'static [u32]) -> JoinHandle<i32> {
         spawn(move || {
             let mut last = 0;
@@ -73,11 +75,11 @@ impl Copy {
         })
     }
 
-    /// Uses the memory of the job for something else, as its owner may when it is over. Returns
-    /// what was there.
+    /// Reuses the memory of the job, as its owner may when the job is complete. Returns the
+    /// previous contents.
     fn reuse(&self) -> [u32; CHUNKS] {
         std::array::from_fn(|chunk| {
-            // SAFETY: the job is settled: this is what the models check.
+            // SAFETY: the job is settled: the models check this.
             self.chunks[chunk].with_mut(|bytes| unsafe { std::mem::replace(&mut *bytes, 9) })
         })
     }
@@ -93,7 +95,7 @@ fn bounded() -> loom::model::Builder {
     model
 }
 
-/// A helper and the owner copy; the chunks in `failing` fail. Returns what the owner has got to
+/// A helper and the owner copy; the chunks in `failing` fail. Passes the owner's results to
 /// `check`.
 fn run(failing: &'static [u32], check: fn(Result<(), i32>, [u32; CHUNKS])) {
     bounded().check(move || {
@@ -131,8 +133,8 @@ fn of_two_errors_the_first_is_kept() {
     });
 }
 
-/// The owner does not want the job any more: it stops it, and has its memory back when the helper
-/// is through.
+/// The owner drops the job: it stops the job, and may reuse the memory when the helper has
+/// finished.
 #[test]
 fn a_dropped_job_leaves_its_memory_alone() {
     bounded().check(|| {

@@ -1,16 +1,16 @@
-//! `ChunkQueue`: work divided in numbered chunks that several threads take, and the count that
-//! tells when all of it is over.
+//! `ChunkQueue`: work divided into numbered chunks that several threads claim, and a count that
+//! shows when all of it is complete.
 //!
 //! A copy job (chai-2009, chapter 5) is divided so that the helper that copies and the rank that
-//! waits can share it. Whoever wants work *claims* the next chunk; whoever is through with a chunk
-//! *settles* it, whatever came of it. To stop, somebody *abandons* the chunks that nobody has
-//! claimed: they count as settled at once, claimed ones when their claimants are through. So "all
-//! settled" means that nobody touches the job's memory any more.
+//! waits can share it. A thread *claims* the next chunk, and *settles* it when it has finished with
+//! it, whatever the result. To stop the job, a thread *abandons* the unclaimed chunks: they count
+//! as settled at once, and claimed ones when their claimants have finished. So "all settled" means
+//! that no thread accesses the job's memory any more.
 //!
 //! | who | writes |
 //! |---|---|
-//! | a claimant | `next`, once for each chunk; `settled` after its last access to the chunk's memory |
-//! | who abandons | `next` to the end, once; `settled` by as many chunks as that skipped |
+//! | a claimant | `next`, once per chunk; `settled`, after its last access to the chunk's memory |
+//! | an abandoning thread | `next`, once, to the end; `settled`, by the number of chunks skipped |
 
 mod job;
 
@@ -23,7 +23,7 @@ pub use job::{ChunkedJob, Notify};
 
 use crate::sync::{AtomicU32, Ordering};
 
-/// Which chunks of a job are taken, and how many are over.
+/// Which chunks of a job are claimed, and how many are settled.
 #[derive(Debug)]
 pub struct ChunkQueue {
     total: u32,
@@ -32,7 +32,7 @@ pub struct ChunkQueue {
 }
 
 impl ChunkQueue {
-    /// A job of `total` chunks, numbered from 0. A job of none is settled from the start.
+    /// A job of `total` chunks, numbered from 0. A job of no chunks is settled from the start.
     pub fn new(total: u32) -> ChunkQueue {
         ChunkQueue {
             total,
@@ -46,12 +46,12 @@ impl ChunkQueue {
         self.total
     }
 
-    /// Takes the next chunk, which is then nobody else's; `None` when all are taken or abandoned.
-    /// Every chunk taken must be [settled](ChunkQueue::settle).
+    /// Claims the next chunk for the caller alone; `None` when all are claimed or abandoned. Every
+    /// claimed chunk must be [settled](ChunkQueue::settle).
     #[inline]
     pub fn claim(&self) -> Option<u32> {
-        // Relaxed: the number alone decides who has the chunk; what the job is came to the claimant
-        // with the job itself.
+        // Relaxed: the number alone determines which claimant has the chunk; the job's description
+        // reached the claimant with the job itself.
         self.next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
                 (next < self.total).then_some(next + 1)
@@ -65,14 +65,14 @@ impl ChunkQueue {
         self.next.load(Ordering::Relaxed) < self.total
     }
 
-    /// Says that the caller is through with a chunk that it claimed. True for the one call that
-    /// settles the job.
+    /// Settles a chunk that the caller has claimed. Returns true for the one call that settles the
+    /// job.
     #[inline]
     pub fn settle(&self) -> bool {
         self.add_settled(1)
     }
 
-    /// Takes all chunks that nobody has claimed, and settles them undone. True if that settles the
+    /// Claims all unclaimed chunks, and settles them without work. Returns true if that settles the
     /// job.
     pub fn abandon(&self) -> bool {
         let first = self.next.swap(self.total, Ordering::Relaxed);
@@ -81,15 +81,15 @@ impl ChunkQueue {
     }
 
     fn add_settled(&self, chunks: u32) -> bool {
-        // SYNC settled: pairs with the load in `is_settled`. Release: what the claimant did to the
-        // chunk's memory comes before. The additions form one release sequence, so that who reads
-        // the last sees the work of all. Acquire: the one who settles the job, and tells others,
-        // has seen it too.
+        // SYNC settled: pairs with the load in `is_settled`. Release: the claimant's accesses to
+        // the chunk's memory happened before. The additions form one release sequence, so that a
+        // thread that reads the last sees the work of all. Acquire: the thread that settles the
+        // job, and announces it, has seen it too.
         self.settled.fetch_add(chunks, Ordering::AcqRel) + chunks == self.total
     }
 
-    /// True when every chunk is settled: the work of all claimants is visible, and none touches the
-    /// job's memory again.
+    /// True when every chunk is settled: the work of all claimants is visible, and none accesses
+    /// the job's memory again.
     #[inline]
     pub fn is_settled(&self) -> bool {
         // SYNC settled

@@ -1,5 +1,5 @@
-//! loom models: each chunk is one claimant's, and who sees the job settled sees all of its work,
-//! abandoned or not.
+//! loom models: each chunk has one claimant, and a thread that sees the job settled sees all of its
+//! work, abandoned or not.
 
 use super::*;
 use crate::sync::UnsafeCell;
@@ -9,7 +9,7 @@ struct Job {
     claims: ChunkQueue,
     data: [UnsafeCell<u32>; 2],
 }
-// SAFETY: the model under test orders the accesses; loom reports it when it does not.
+// SAFETY: the model under test orders the accesses; loom reports a violation.
 unsafe impl Sync for Job {}
 
 fn job() -> Arc<Job> {
@@ -22,7 +22,7 @@ fn job() -> Arc<Job> {
 fn work(job: &Job) -> u32 {
     let mut last = 0;
     while let Some(chunk) = job.claims.claim() {
-        // SAFETY: the chunk is ours until we settle it.
+        // SAFETY: the chunk belongs to this thread until it settles it.
         job.data[chunk as usize].with_mut(|d| unsafe { *d += 1 });
         last += u32::from(job.claims.settle());
     }
@@ -40,7 +40,7 @@ fn a_settled_job_is_done_once_and_seen_whole() {
             loom::thread::yield_now();
         }
         for data in &job.data {
-            // SAFETY: settled, so nobody writes any more.
+            // SAFETY: the job is settled, so no thread writes any more.
             data.with(|d| assert_eq!(unsafe { *d }, 1));
         }
         assert_eq!(mine + helper.join().expect("helper"), 1, "one call settles");
@@ -58,7 +58,7 @@ fn after_abandoning_nobody_touches_the_memory() {
             loom::thread::yield_now();
         }
         for data in &job.data {
-            // SAFETY: as above; loom would report a write of the helper that is still to come.
+            // SAFETY: as above; loom would report a later write of the helper.
             data.with_mut(|d| unsafe { *d = 7 });
         }
         assert_eq!(mine + helper.join().expect("helper"), 1, "one call settles");

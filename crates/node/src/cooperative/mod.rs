@@ -1,24 +1,23 @@
-//! A message that two ranks copy together: which part is whose (DESIGN.md, section 4, cooperative
+//! A message that both ranks copy: the division of the work (DESIGN.md, section 4, cooperative
 //! rendezvous).
 //!
 //! The receiver takes pieces from the front, the sender from the back, until they meet. One word
-//! says how far each has come, so every unit of the message is taken exactly once, and a side that
-//! is late, or never comes, costs nothing: the other takes what is left. Pieces shrink with what is
-//! left, so that both end at about the same time.
+//! holds the progress of both, so each unit of the message is taken exactly once, and a side that
+//! is late, or never takes part, costs nothing: the other side takes the rest. Pieces shrink with
+//! the remaining bytes, so that both sides finish at about the same time.
 //!
 //! | who | writes |
 //! |---|---|
-//! | sender | resets the words before it announces the message; takes from the back; its answer, or no for the receiver's |
-//! | receiver | takes from the front; its answer, or no for the sender's |
+//! | sender | reset before announcing; units from the back; its answer, or the receiver's no |
+//! | receiver | units from the front; its answer, or the sender's no |
 //!
-//! The word orders nothing: what one side has copied is published by the packet in which it says
-//! so.
+//! The word orders no other memory: the packet in which a side reports its copies publishes them.
 //!
-//! Two more words carry late answers: a side that has told from memory where its buffer lies asks
-//! the kernel only after its packet is on its way. What the receiver has copied means nothing
-//! before the sender's answer is there; the sender copies nothing before the receiver's is. Who
-//! waits in vain for an answer gives one itself, no: the first answer is the one that counts, for
-//! both.
+//! Two more words carry late answers: a side that has announced the place of its buffer from its
+//! cached state queries the kernel only after its packet is on its way. What the receiver has
+//! copied is not valid before the sender's answer; the sender copies nothing before the receiver's
+//! answer. A side that stops waiting for an answer writes "no" in its place. The first answer
+//! counts, for both sides.
 
 #[cfg(all(test, loom))]
 mod model;
@@ -28,24 +27,25 @@ mod tests;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::ops::Range;
 
-/// Bytes that are taken as one: a page, so that no line of memory is written by both sides of a
-/// page-aligned message.
+/// Bytes that are taken as one: a page, so that in a page-aligned message the two sides never write
+/// to the same cache line.
 pub const UNIT: usize = 4096;
 
-/// Fewest bytes that are taken at a time, unless fewer are left: a claim costs the transfer of a
-/// cache line between cores.
+/// Minimum number of units that are taken at a time, unless fewer are left: a claim costs the
+/// transfer of a cache line between cores.
 const PIECE_MIN: u64 = 16 * 1024 / UNIT as u64;
 
-/// Most bytes that are taken at a time, so that neither side waits long for the other's last piece.
+/// Maximum number of units taken at a time, so that neither side waits long for the other's last
+/// piece.
 const PIECE_MAX: u64 = 256 * 1024 / UNIT as u64;
 
-/// How far the two sides of one message have come. Alone in its cache line.
+/// The progress of the two sides of one message. Alone in its cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct CooperativeCopy {
-    /// Units taken from the front, low half; from the back, high half.
+    /// Units taken from the front (low half) and from the back (high half).
     taken: AtomicU64,
-    /// By side: [`OPEN`], [`RIGHT`] or [`WRONG`].
+    /// Indexed by side: [`OPEN`], [`RIGHT`] or [`WRONG`].
     answers: [AtomicU32; 2],
 }
 
@@ -56,15 +56,15 @@ const WRONG: u32 = 2;
 /// The end of a message from which a side takes its pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CopyEnd {
-    /// The receiver's.
+    /// Of the receiver.
     Front,
-    /// The sender's.
+    /// Of the sender.
     Back,
 }
 
 impl CooperativeCopy {
-    /// A message of which nothing is taken.
-    #[allow(clippy::new_without_default)] // loom's atomics have no const new, and nobody defaults a shared word
+    /// A message of which nothing has been taken.
+    #[allow(clippy::new_without_default)] // no const new under loom; no caller needs Default
     pub fn new() -> CooperativeCopy {
         CooperativeCopy {
             taken: AtomicU64::new(0),
@@ -72,7 +72,7 @@ impl CooperativeCopy {
         }
     }
 
-    /// Nothing is taken. To be called before the message is announced.
+    /// Resets the state to nothing taken. To be called before the message is announced.
     pub fn reset(&self) {
         self.taken.store(0, Ordering::Relaxed);
         for answer in &self.answers {
@@ -80,20 +80,20 @@ impl CooperativeCopy {
         }
     }
 
-    /// `side` answers whether its buffer lies where it said. Without effect if the other side has
-    /// [given up](Self::give_up).
+    /// `side` answers whether its buffer lies where it announced. Has no effect if the other side
+    /// has [given up](Self::give_up).
     pub fn confirm(&self, side: CopyEnd, is_right: bool) {
         let answer = if is_right { RIGHT } else { WRONG };
         self.answer(side, answer);
     }
 
-    /// Waits for the answer of `side` no longer: it counts as no, unless it is there. Answers
+    /// Stops waiting for the answer of `side`: unless there is one, the answer is no. Returns
     /// whether it was yes.
     pub fn give_up(&self, side: CopyEnd) -> bool {
         self.answer(side, WRONG) == RIGHT
     }
 
-    /// The answer of `side` that counts: this one, if it is the first.
+    /// Writes the answer of `side` unless there is one. Returns the answer that counts.
     fn answer(&self, side: CopyEnd, answer: u32) -> u32 {
         let word = &self.answers[side as usize];
         // SYNC answer: pairs with the Acquire in `confirmed`, and with that of a later answer here.
@@ -104,7 +104,7 @@ impl CooperativeCopy {
         }
     }
 
-    /// The answer of `side`, once it is there.
+    /// The answer of `side`; `None` if it has not answered yet.
     pub fn confirmed(&self, side: CopyEnd) -> Option<bool> {
         // SYNC answer
         match self.answers[side as usize].load(Ordering::Acquire) {
@@ -113,8 +113,8 @@ impl CooperativeCopy {
         }
     }
 
-    /// Takes the next piece of a message of `len` bytes from `end`. Returns its bytes; `None` when
-    /// nothing is left.
+    /// Takes the next piece of a message of `len` bytes from `end`. Returns its byte range; `None`
+    /// when nothing is left.
     pub fn take(&self, end: CopyEnd, len: usize) -> Option<Range<usize>> {
         let units = len.div_ceil(UNIT) as u64;
         let mut taken = self.taken.load(Ordering::Relaxed);

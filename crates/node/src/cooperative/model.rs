@@ -1,4 +1,4 @@
-//! loom model: two sides never take the same unit, and leave none.
+//! loom model: the two sides never take the same unit, and leave none.
 
 use super::*;
 use loom::sync::Arc;
@@ -27,8 +27,8 @@ fn every_unit_is_taken_once() {
     });
 }
 
-/// One side answers while the other gives up: what counts is the same for both, and what was
-/// written before an answer of yes is seen by who takes it.
+/// One side answers while the other gives up: both get the same result, and a side that gets a yes
+/// sees what was written before that answer.
 #[test]
 fn the_first_answer_counts_for_both() {
     loom::model(|| {
@@ -36,14 +36,14 @@ fn the_first_answer_counts_for_both() {
         let written = Arc::new(loom::cell::UnsafeCell::new(0));
         let (theirs, place) = (split.clone(), written.clone());
         let peer = loom::thread::spawn(move || {
-            // SAFETY: the other thread reads after the answer only: this is what the model checks.
+            // SAFETY: the other thread reads only after the answer: the model checks this.
             place.with_mut(|value| unsafe { *value = 1 });
             theirs.confirm(CopyEnd::Front, true);
             theirs.confirmed(CopyEnd::Front).expect("answered")
         });
         let seen = split.give_up(CopyEnd::Front);
         if seen {
-            // SAFETY: the peer writes before its answer.
+            // SAFETY: the peer writes before it answers.
             written.with(|value| assert_eq!(unsafe { *value }, 1));
         }
         assert_eq!(split.confirmed(CopyEnd::Front), Some(seen));

@@ -1,10 +1,10 @@
-//! Doorbells and knocks: how a receiver finds who has sent, without a look at everybody (chai-2009,
-//! 3.2.4, "Reducing Polling Overhead").
+//! Doorbells and knocks: how a receiver finds which senders have sent, without polling every ring
+//! (chai-2009, 3.2.4, "Reducing Polling Overhead").
 //!
-//! A [`Doorbell`] is the paper's *total-in*: the position that one sender has reached in its ring,
-//! low half. All doorbells of a receiver lie side by side, so looking at them touches few lines;
-//! each is written by one sender with a plain store. A [`Knocks`] bitmap says which senders there
-//! are at all: each sets its bit once, before its first message.
+//! A [`Doorbell`] is the paper's *total-in*: the low half of the position that one sender has
+//! reached in its ring. All doorbells of a receiver are contiguous, so polling them touches few
+//! lines; one sender writes each of them with a plain store. A [`Knocks`] bitmap holds which
+//! senders exist at all: each sets its bit once, before its first message.
 //!
 //! | who | writes |
 //! |---|---|
@@ -24,13 +24,13 @@ use crate::sync::{AtomicU16, AtomicU64, Ordering};
 pub struct Doorbell(AtomicU16);
 
 impl Doorbell {
-    /// A doorbell that was never rung.
-    #[allow(clippy::new_without_default)] // loom's atomics have no const new, and nobody defaults a shared word
+    /// A doorbell that has never been rung.
+    #[allow(clippy::new_without_default)] // no const new under loom; no caller needs Default
     pub fn new() -> Doorbell {
         Doorbell(AtomicU16::new(0))
     }
 
-    /// The sender has reached `position`.
+    /// For the sender: announces that it has reached `position`.
     #[inline(always)]
     pub fn ring(&self, position: u32) {
         // SYNC doorbell: pairs with the Acquire in `has_rung`. The packet itself is published by
@@ -39,7 +39,7 @@ impl Doorbell {
     }
 
     /// True when the sender has reached another position than `position`, the receiver's. A ring
-    /// has fewer than 2^16 slots, so the low half tells.
+    /// has fewer than 2^16 slots, so comparing the low half suffices.
     #[inline(always)]
     pub fn has_rung(&self, position: u32) -> bool {
         // SYNC doorbell: pairs with the Release in `ring`.
@@ -47,17 +47,17 @@ impl Doorbell {
     }
 }
 
-/// The senders that have knocked at one receiver: the shared bits and what the receiver has seen of
-/// them.
+/// The senders that have knocked at one receiver: the shared bits, and those that the receiver has
+/// seen.
 #[derive(Debug)]
 pub struct Knocks<'a> {
     bits: &'a [AtomicU64],
     seen: Vec<u64>,
 }
 
-/// Sets the bit of sender `rank`, whose ring is ready to be looked at.
+/// Sets the bit of sender `rank`, whose ring is ready to be polled.
 pub fn knock(bits: &[AtomicU64], rank: u32) {
-    // SYNC knock: pairs with the Acquire in `Knocks`; the ring's memory is allocated.
+    // SYNC knock: pairs with the Acquire in `Knocks`; the ring's memory is allocated before.
     bits[rank as usize / 64].fetch_or(1 << (rank % 64), Ordering::Release);
 }
 
@@ -70,7 +70,7 @@ impl<'a> Knocks<'a> {
         }
     }
 
-    /// True when somebody has knocked since the last [`Knocks::answer`].
+    /// True when a sender has knocked since the last [`Knocks::answer`].
     #[inline(always)]
     pub fn is_heard(&self) -> bool {
         // SYNC knock: pairs with the Release in `knock`.

@@ -1,5 +1,5 @@
-//! loom model: who sees the knock can read the ring's memory; who sees the doorbell finds the
-//! packet's bytes.
+//! loom model: a receiver that sees the knock can read the ring's memory; one that sees the
+//! doorbell finds the packet's bytes.
 
 use super::*;
 use crate::sync::UnsafeCell;
@@ -11,7 +11,7 @@ struct Shared {
     ring: UnsafeCell<u32>,
     packet: UnsafeCell<u32>,
 }
-// SAFETY: the model under test orders the accesses; loom reports it when it does not.
+// SAFETY: the model under test orders the accesses; loom reports a violation.
 unsafe impl Sync for Shared {}
 
 #[test]
@@ -25,10 +25,10 @@ fn knocks_and_doorbells_publish_what_came_before() {
         });
         let theirs = shared.clone();
         let sender = loom::thread::spawn(move || {
-            // SAFETY: nobody looks before the knock.
+            // SAFETY: no thread reads it before the knock.
             theirs.ring.with_mut(|ring| unsafe { *ring = 1 });
             knock(&theirs.knocks, 5);
-            // SAFETY: nobody looks before the bell.
+            // SAFETY: no thread reads it before the doorbell.
             theirs.packet.with_mut(|packet| unsafe { *packet = 2 });
             theirs.bell.ring(1);
         });
@@ -44,7 +44,7 @@ fn knocks_and_doorbells_publish_what_came_before() {
         while !shared.bell.has_rung(0) {
             loom::thread::yield_now();
         }
-        // SAFETY: the sender has rung.
+        // SAFETY: the sender has rung the doorbell.
         shared
             .packet
             .with(|packet| assert_eq!(unsafe { *packet }, 2));

@@ -8,13 +8,13 @@ use crate::sync::Ordering;
 #[derive(Debug)]
 pub struct FifoConsumer<'a> {
     fifo: FifoStorage<'a>,
-    /// Line of the next record.
+    /// Index of the line of the next record.
     at: usize,
     total_out: u64,
 }
 
 impl<'a> FifoConsumer<'a> {
-    /// The consumer of a FIFO that nobody has read from yet.
+    /// The consumer of a FIFO that has not been read from yet.
     pub fn new(fifo: FifoStorage<'a>) -> FifoConsumer<'a> {
         FifoConsumer {
             fifo,
@@ -23,17 +23,18 @@ impl<'a> FifoConsumer<'a> {
         }
     }
 
-    /// True when more has entered the FIFO than has left it.
+    /// True when the FIFO holds a record that was not consumed.
     #[inline]
     pub fn has_arrived(&self) -> bool {
-        // SYNC fifo-in: pairs with the Release store in Producer::push; acquires packet and
+        // SYNC fifo-in: pairs with the Release store in FifoProducer::push; acquires packet and
+        // payload.
         // payload.
         self.fifo.head.total_in.0.load(Ordering::Acquire) != self.total_out
     }
 
-    /// Holds the producer's messages back, or not any more.
+    /// Sets whether the producer must hold its messages back.
     pub fn hold(&self, on: bool) {
-        // Relaxed: see Producer::is_held.
+        // Relaxed: see FifoProducer::is_held.
         let hold = &self.fifo.head.total_out.1;
         hold.store(u32::from(on), Ordering::Relaxed);
     }
@@ -45,15 +46,16 @@ impl<'a> FifoConsumer<'a> {
             return None;
         }
         Some(self.fifo.lines[self.at].0.with(|line| {
-            // SAFETY: total-in says that the producer wrote a packet to this line, and it will not
-            // write it again before our total-out passes it. Any bytes are a packet.
+            // SAFETY: total-in shows that the producer wrote a packet to this line, and the
+            // producer does not write it again before our total-out passes it. Any bytes are a
+            // valid packet.
             unsafe { line.cast::<Packet>().read_unaligned() }
         }))
     }
 
     /// Calls `f(offset, from, bytes)` with the address of `bytes` bytes of the payload of `packet`,
-    /// which [`FifoConsumer::peek`] returned just now, from `offset` on; twice where the payload
-    /// meets the buffer's end.
+    /// which [`FifoConsumer::peek`] has just returned, from `offset` on; twice where the payload
+    /// wraps around the end of the buffer.
     pub fn with_payload(&self, packet: &Packet, mut f: impl FnMut(usize, *const u8, usize)) {
         let len = packet.payload as usize;
         debug_assert!(len <= self.fifo.payload_max());
@@ -70,13 +72,14 @@ impl<'a> FifoConsumer<'a> {
     }
 
     /// Removes `packet`, the one that [`FifoConsumer::peek`] returned. Its room goes back to the
-    /// producer, who may be parked and waiting for it.
+    /// producer, which may be parked waiting for it.
     #[inline]
     pub fn consume(&mut self, packet: &Packet) {
         let lines = record_lines(packet.payload as usize);
         self.at = self.fifo.after(self.at, lines);
         self.total_out += (lines * LINE) as u64;
-        // SYNC fifo-out: pairs with the Acquire load in Producer::refresh; our reads are done.
+        // SYNC fifo-out: pairs with the Acquire load in FifoProducer::refresh; our reads happened
+        // before.
         self.fifo
             .head
             .total_out
@@ -97,7 +100,8 @@ fn read_lines(fifo: FifoStorage<'_>, line: usize, len: usize, f: impl FnOnce(*co
     let mut bytes = Vec::new();
     for i in 0..len.div_ceil(LINE) {
         fifo.lines[line + i].0.with(|from| {
-            // SAFETY: total-in published these lines to us; the producer waits for our total-out.
+            // SAFETY: total-in published these lines to us; the producer does not write them before
+            // our total-out passes them.
             bytes.extend_from_slice(unsafe { &*from });
         });
     }

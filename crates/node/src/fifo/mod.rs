@@ -1,10 +1,10 @@
 //! `Fifo`: the receive buffer RBxy of chai-2009's basic design, 3.1: one large queue of bytes for
-//! everything that one sender has to say to one receiver, long messages as well as short ones.
+//! all messages, short and long, of one sender to one receiver.
 //!
-//! One producer, one consumer, no lock. Two counters, the paper's *total-in* and *total-out*, say
-//! how many bytes have entered and left for ever; where they differ, the receiver has something to
+//! One producer, one consumer, no lock. Two counters, the paper's *total-in* and *total-out*, hold
+//! the total of bytes that have entered and left; where they differ, the receiver has something to
 //! read. A record is a [`Packet`], which fills a cache line, and its payload, which starts on the
-//! next line and goes on at the front where the buffer ends.
+//! next line and wraps around to the front at the end of the buffer.
 //!
 //! | who | writes |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | consumer | `total_out` (Release), after its last read of a record |
 //!
 //! The counters lie with their buffer, each in a line of its own: a receiver touches one line for
-//! every sender that it polls, and a short message moves two lines between the cores. Both are what
-//! the advanced design improves on ([`ring`](crate::ring), [`doorbell`](crate::doorbell)).
+//! each sender that it polls, and a short message moves two lines between the cores. The advanced
+//! design improves on both ([`ring`](crate::ring), [`doorbell`](crate::doorbell)).
 
 mod consumer;
 mod producer;
@@ -29,13 +29,13 @@ pub use producer::FifoProducer;
 use crate::ring::{LINE, Packet};
 use crate::sync::{AtomicU32, AtomicU64, UnsafeCell};
 
-/// A count of bytes, alone in its line: it has one writer. The consumer's has a word beside it that
-/// says whether it holds the producer's messages back ([`ring`](crate::ring) has more on this).
+/// A count of bytes, alone in its line since it has one writer. The consumer's has a second word
+/// that says whether it holds the producer's messages back (see [`ring`](crate::ring)).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Total(pub(crate) AtomicU64, pub(crate) AtomicU32);
 
-/// The two counters of a FIFO; zeroed memory is those of an empty one.
+/// The two counters of a FIFO. Zeroed memory is the head of an empty FIFO.
 #[derive(Debug)]
 #[repr(C)]
 pub struct FifoHead {
@@ -70,17 +70,17 @@ pub struct FifoStorage<'a> {
 }
 
 impl FifoStorage<'_> {
-    /// Bytes that the buffer holds.
+    /// Bytes of the buffer.
     pub fn capacity(&self) -> usize {
         self.lines.len() * LINE
     }
 
-    /// Largest payload of one packet: it needs the whole buffer, less the packet's own line.
+    /// Largest payload of one packet: the whole buffer, less the packet's own line.
     pub fn payload_max(&self) -> usize {
         self.capacity() - LINE
     }
 
-    /// Line index `lines` lines after `at`.
+    /// Index of the line that is `lines` lines after `at`.
     fn after(&self, at: usize, lines: usize) -> usize {
         let next = at + lines;
         if next < self.lines.len() {
@@ -90,8 +90,8 @@ impl FifoStorage<'_> {
         }
     }
 
-    /// How many of `len` bytes that start in line `at` lie before the buffer's end; the others lie
-    /// at its front.
+    /// How many of `len` bytes that start in line `at` lie before the end of the buffer; the others
+    /// lie at its front.
     fn before_end(&self, at: usize, len: usize) -> usize {
         len.min((self.lines.len() - at) * LINE)
     }

@@ -1,5 +1,5 @@
-//! loom model of the FIFO: two threads, four lines, records of three, so that one in three meets
-//! the buffer's end.
+//! loom model of the FIFO: two threads, four lines, records of three, so that one record in three
+//! wraps around the end of the buffer.
 
 use super::*;
 use loom::sync::Arc;
@@ -48,7 +48,7 @@ fn every_packet_arrives_once_and_whole() {
             let mut read = 0;
             c.with_payload(&packet, |offset, from, bytes| {
                 assert_eq!(offset, read);
-                // SAFETY: so many bytes were sent.
+                // SAFETY: this many bytes were sent.
                 let sent = unsafe { std::slice::from_raw_parts(from, bytes) };
                 assert!(sent.iter().all(|&b| b == i + 1));
                 read += bytes;

@@ -8,18 +8,18 @@ use crate::sync::Ordering;
 #[derive(Debug)]
 pub struct FifoProducer<'a> {
     fifo: FifoStorage<'a>,
-    /// Line of the next record.
+    /// Index of the line of the next record.
     at: usize,
     total_in: u64,
-    /// What the consumer had read when this end last lacked room; a whole buffer behind total-in if
-    /// it held messages back.
+    /// What the consumer had read when this side last lacked room. If the consumer held messages
+    /// back, a whole buffer less than total-in.
     total_out: u64,
-    /// The same for packets that are not messages.
+    /// What the consumer had read, for packets that are not messages.
     total_out_in_fact: u64,
 }
 
 impl<'a> FifoProducer<'a> {
-    /// The producer of a FIFO that nobody has written to yet.
+    /// The producer of a FIFO that has not been written to yet.
     pub fn new(fifo: FifoStorage<'a>) -> FifoProducer<'a> {
         FifoProducer {
             fifo,
@@ -36,9 +36,9 @@ impl<'a> FifoProducer<'a> {
         self.fifo.payload_max()
     }
 
-    /// Whether the consumer holds messages back. Looks.
+    /// Whether the consumer holds messages back. Reads the shared line.
     pub fn is_held(&self) -> bool {
-        // Relaxed: a wish, which nothing else hangs on.
+        // Relaxed: only a request; no other memory depends on it.
         self.fifo.head.total_out.1.load(Ordering::Relaxed) != 0
     }
 
@@ -68,8 +68,8 @@ impl<'a> FifoProducer<'a> {
 
     #[cold]
     fn refresh(&mut self) {
-        // SYNC fifo-out: pairs with the Release store in Consumer::consume; what the consumer has
-        // read may be written over from here on.
+        // SYNC fifo-out: pairs with the Release store in FifoConsumer::consume; what the consumer
+        // has read may be overwritten from here on.
         self.total_out_in_fact = self.fifo.head.total_out.0.load(Ordering::Acquire);
         self.total_out = match self.is_held() {
             true => self.total_in.wrapping_sub(self.fifo.capacity() as u64),
@@ -78,10 +78,10 @@ impl<'a> FifoProducer<'a> {
     }
 
     /// Pushes `packet` with `packet.payload` bytes after it. `fill(offset, to, bytes)` writes
-    /// `bytes` bytes of the payload, from `offset` on, to the address it is given; it is called
-    /// twice where the payload meets the buffer's end. False, and nothing written, when the FIFO
-    /// lacks room. Asks for room as for control: for a message the caller asks
-    /// [`has_room`](Self::has_room) first.
+    /// `bytes` bytes of the payload, from `offset` on, to the address `to`; it is called twice
+    /// where the payload wraps around the end of the buffer. Returns false, with nothing written,
+    /// when the FIFO lacks room. Checks for room as for a control packet: for a message the caller
+    /// first checks [`has_room`](Self::has_room).
     ///
     /// # Panics
     /// If the payload is larger than [`FifoProducer::payload_max`].
@@ -93,8 +93,8 @@ impl<'a> FifoProducer<'a> {
             return false;
         }
         self.fifo.lines[self.at].0.with_mut(|line| {
-            // SAFETY: the line lies within our room: the consumer has read it and waits for
-            // total-in, and we are the only producer. A packet fills a line.
+            // SAFETY: the line lies within our room: the consumer has read it and does not read it
+            // again before total-in passes it, and we are the only producer. A packet fills a line.
             unsafe { line.cast::<Packet>().write_unaligned(*packet) }
         });
         let start = self.fifo.after(self.at, 1);
@@ -108,7 +108,7 @@ impl<'a> FifoProducer<'a> {
         let lines = record_lines(len);
         self.at = self.fifo.after(self.at, lines);
         self.total_in += (lines * LINE) as u64;
-        // SYNC fifo-in: pairs with the Acquire loads in Consumer; publishes packet and payload.
+        // SYNC fifo-in: pairs with the Acquire loads in FifoConsumer; publishes packet and payload.
         self.fifo
             .head
             .total_in

@@ -3,8 +3,8 @@
 use super::*;
 
 const LINES: usize = 37;
-/// Packets; the interpreter (Miri) is some thousand times slower, and a few laps show it what it
-/// can see.
+/// Number of packets. Miri is some thousand times slower, and a few laps suffice for what it can
+/// detect.
 const PACKETS: i32 = if cfg!(miri) { 12 } else { 5000 };
 
 fn ends(boxed: &(Box<FifoHead>, Box<[FifoLine]>)) -> (FifoProducer<'_>, FifoConsumer<'_>) {
@@ -105,7 +105,7 @@ fn a_fifo_that_is_held_takes_control_but_no_messages() {
     let storage = boxed(LINES);
     let (mut p, mut c) = ends(&storage);
     c.hold(true);
-    // Not seen before this end looks for room.
+    // The producer notices the hold only when it checks for room.
     let unasked = (0..)
         .take_while(|&i| p.has_room(0) && push_bytes(&mut p, i, &[]))
         .count();

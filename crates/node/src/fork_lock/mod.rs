@@ -7,17 +7,17 @@
 //! | state | meaning | who makes it |
 //! |---|---|---|
 //! | FREE | no thread holds it | the holder, when it releases (Release) |
-//! | HELD | a thread holds it | a thread that finds it FREE at once (Acquire) |
-//! | WANTED | a thread holds it, and others may sleep | a thread that waits, before it sleeps; if it was FREE, the thread has it (Acquire) |
+//! | HELD | a thread holds it | a thread that finds it FREE at its first attempt (Acquire) |
+//! | WANTED | as HELD, and others may sleep | a waiter, before it sleeps; owner if FREE (Acquire) |
 //!
 //! The thread that releases a WANTED lock wakes one other. That thread makes the state WANTED again
 //! when it takes the lock, since more may sleep. A child has a copy of the state in which its only
-//! thread, the copy of the one that forked, is the holder: no thread sleeps there, and a wake-up
-//! too many does no harm.
+//! thread, the copy of the one that forked, is the holder: no thread sleeps there, and a
+//! superfluous wake-up is harmless.
 //!
 //! The registry of `channel`'s mapped buffers is under such a lock. Its holder waits for no other
-//! lock of the library and never calls back into the program, so that acquiring it in a fork
-//! handler cannot deadlock; so a thread holds one at most.
+//! lock of the library and never calls back into the program, so acquiring it in a fork handler
+//! cannot deadlock, and a thread holds at most one such lock.
 
 #[cfg(all(test, loom))]
 mod model;
@@ -63,21 +63,21 @@ impl<T> ForkLock<T> {
         }
     }
 
-    /// Waits for the value. A thread must not lock twice.
+    /// Acquires the lock and returns the value. A thread must not lock twice.
     #[inline]
     pub fn lock(&self) -> ForkGuard<'_, T> {
         self.acquire();
         ForkGuard(self)
     }
 
-    /// Whether this thread holds the lock: where a signal handler asks, it has interrupted the
-    /// library's own work.
+    /// Whether this thread holds the lock. In a signal handler, true means that the signal
+    /// interrupted the library's own work.
     #[inline]
     pub fn is_mine(&self) -> bool {
         held::get() == self.key()
     }
 
-    /// Waits for the lock, and leaves it held until [`release`](Self::release).
+    /// Acquires the lock, and leaves it held until [`release`](Self::release).
     #[inline]
     pub fn acquire(&self) {
         // SYNC held: Acquire pairs with the Release in `release`.
@@ -106,7 +106,7 @@ impl<T> ForkLock<T> {
         self.value.with_mut(|value| unsafe { &mut *value })
     }
 
-    /// Gives up the lock after [`acquire`](Self::acquire).
+    /// Releases the lock after [`acquire`](Self::acquire).
     ///
     /// # Safety
     /// 1. The calling thread (or the one that forked it) has acquired the lock, and has no guard of
@@ -121,7 +121,7 @@ impl<T> ForkLock<T> {
         }
     }
 
-    /// What [`held`] knows the lock by.
+    /// The key of this lock in [`held`].
     fn key(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }

@@ -1,21 +1,21 @@
 //! loom models: one thread at a time has the value, none sleeps for ever, and both sides of a fork
-//! go on.
+//! continue.
 
 use super::*;
 use loom::sync::Arc;
 use loom::thread::spawn;
 
-/// loom's cell in the value reports two threads that are inside at once, or one that does not see
-/// what another has done.
+/// The value is loom's cell, which reports two threads inside at once, or a thread that does not
+/// see what another has done.
 type Counter = ForkLock<loom::cell::UnsafeCell<u32>>;
 
 fn counter() -> Arc<Counter> {
     Arc::new(ForkLock::new(loom::cell::UnsafeCell::new(0)))
 }
 
-/// What the value is after one more.
+/// Increments the value and returns it.
 fn add(value: &loom::cell::UnsafeCell<u32>) -> u32 {
-    // SAFETY: the lock excludes others: this is what the models check.
+    // SAFETY: the lock excludes others: the models check this.
     value.with_mut(|value| unsafe {
         *value += 1;
         *value
@@ -69,8 +69,8 @@ fn of_three_threads_none_sleeps_for_ever() {
     });
 }
 
-/// `fork`, with another thread that wants the lock: the child has a copy of the lock as it is then,
-/// and releases that.
+/// `fork`, with another thread that waits for the lock: the child has a copy of the lock at the
+/// time of the fork, and releases that copy.
 #[test]
 fn both_sides_of_a_fork_release_the_lock() {
     bounded(3).check(|| {
@@ -80,7 +80,7 @@ fn both_sides_of_a_fork_release_the_lock() {
         lock.acquire();
         // SAFETY: just acquired; the only reference.
         let value = add(unsafe { lock.value() });
-        // What the kernel does: the memory of the process as the forking thread sees it.
+        // A stand-in for the kernel: the memory of the process as the forking thread sees it.
         let state = lock.state.load(Ordering::Relaxed);
         assert!(state == HELD || state == WANTED);
         let child = spawn(move || {
@@ -103,8 +103,8 @@ fn both_sides_of_a_fork_release_the_lock() {
     });
 }
 
-/// The lock itself is handed from the thread that acquires it to another that releases it, as a
-/// fork hands it to the child's thread.
+/// The lock passes from the thread that acquires it to another that releases it, as a fork passes
+/// it to the child's thread.
 #[test]
 fn another_thread_releases_what_one_has_acquired() {
     bounded(3).check(|| {

@@ -1,4 +1,4 @@
-//! loom's stand-in: the kernel's queue of sleeping threads, without limits on sleeps.
+//! loom's replacement: the kernel's queue of sleeping threads, without limits on sleeps.
 
 use super::FutexScope;
 use crate::sync::{AtomicU32, Mutex, MutexGuard, Ordering};
@@ -6,7 +6,7 @@ use loom::thread::{self, Thread};
 use std::time::Duration;
 
 loom::lazy_static! {
-    /// Who sleeps, in order, by the address of the word.
+    /// Sleeping threads, in order, with the address of the word.
     static ref SLEEPERS: Mutex<Vec<(usize, Thread)>> = Mutex::new(Vec::new());
 }
 

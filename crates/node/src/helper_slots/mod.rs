@@ -1,10 +1,10 @@
-//! `HelperSlots`: how many helper threads are at work on the node, so that they never outnumber the
-//! cores that no rank needs.
+//! `HelperSlots`: the number of helper threads at work on the node, limited to the cores that no
+//! rank needs.
 //!
-//! chai-2009, 5.3 warns that a helper makes sense only where a processor is left for it. One count
-//! in the job segment, zero at first, serves all ranks of the node: a rank takes a token before its
-//! helper starts to work and gives it back when the helper goes to sleep. A process that dies with
-//! a token keeps it: the launcher ends its job then, and the segment with it.
+//! According to chai-2009, 5.3, a helper makes sense only where a processor is left for it. One
+//! count in the job segment, initially zero, serves all ranks of the node: a rank acquires a slot
+//! before its helper starts to work and releases it when the helper goes to sleep. A process that
+//! dies with a slot does not release it; the launcher then ends its job, and the segment with it.
 
 #[cfg(all(test, loom))]
 mod model;
@@ -13,7 +13,7 @@ mod tests;
 
 use crate::sync::{AtomicU32, Ordering};
 
-/// The count of tokens taken. Zeroed memory is a valid one with none taken.
+/// The count of slots taken. Zeroed memory is a valid count, with none taken.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct HelperSlots(AtomicU32);
@@ -25,13 +25,13 @@ impl Default for HelperSlots {
 }
 
 impl HelperSlots {
-    /// Takes a token if fewer than `limit` are taken. Whoever gets true must
-    /// [give it back](HelperSlots::release).
+    /// Acquires a slot if fewer than `limit` are taken. After true, the caller must
+    /// [release](HelperSlots::release) it.
     ///
-    /// The limit is the caller's: one that was asked for a helper explicitly may allow more than
-    /// another.
+    /// The caller chooses the limit: one that was explicitly configured to use a helper may allow
+    /// more than another.
     pub fn try_acquire(&self, limit: u32) -> bool {
-        // Relaxed, here and below: the count guards nothing but itself. Cores carry no data.
+        // Relaxed, here and below: the count guards no data but itself.
         self.0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |taken| {
                 (taken < limit).then_some(taken + 1)
@@ -39,13 +39,13 @@ impl HelperSlots {
             .is_ok()
     }
 
-    /// Gives a token back.
+    /// Releases a slot.
     pub fn release(&self) {
         let before = self.0.fetch_sub(1, Ordering::Relaxed);
         debug_assert!(before > 0, "a token was given back that nobody had taken");
     }
 
-    /// HelperSlots taken right now.
+    /// Slots taken right now.
     pub fn taken(&self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! loom model: never more holders than the limit, and no token is lost.
+//! loom model: never more holders than the limit, and no slot is lost.
 
 use super::*;
 use loom::sync::Arc;

@@ -1,4 +1,4 @@
-//! The form of a [`LateRecord`] in the segment.
+//! The format of a [`LateRecord`] in the segment.
 //!
 //! All numbers are little-endian; texts are UTF-8 without a terminating zero.
 //!
@@ -25,8 +25,8 @@
 //!   then                the names: the file's, the function's, the collective's
 //! ```
 //!
-//! Sites follow each other without gaps. Names that are too long lose their beginning (files) or
-//! their end.
+//! Sites follow each other without gaps. File names that are too long lose their beginning, other
+//! names their end.
 
 use super::{LATEST, LastArrival, LateRecord, Site};
 
@@ -36,16 +36,16 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"MICAlat\x01");
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 24;
 
-/// Bytes of a site before those that came last and the names.
+/// Bytes of a site without the last arrivals and the names.
 pub const SITE_BYTES: usize = 8 * 8 + 4 + 4 + 2;
 
-/// Bytes of a rank that came last.
+/// Bytes of a last arrival.
 const LAST_BYTES: usize = 4 + 8 + 8;
 
-/// Bytes of a file's name at most: a table of [`SITES`](super::SITES) sites then fits 64 KiB.
+/// Maximum of bytes of a file's name: a record of [`SITES`](super::SITES) sites then fits 64 KiB.
 const OBJECT_MAX: usize = 512;
 
-/// Bytes of a function's or a collective's name at most.
+/// Maximum of bytes of a function's or a collective's name.
 const NAME_MAX: usize = 128;
 
 const _: () = assert!(
@@ -54,7 +54,7 @@ const _: () = assert!(
 );
 
 impl LateRecord {
-    /// The table's bytes. Sites beyond the first [`SITES`](super::SITES) only count as left out.
+    /// Encodes the record. Sites beyond the first [`SITES`](super::SITES) only count as left out.
     pub fn to_bytes(&self) -> Vec<u8> {
         let (told, left_out) = self.sites.split_at(self.sites.len().min(super::SITES));
         let left_out: u64 = left_out.iter().map(|site| site.counts.calls).sum();
@@ -69,7 +69,7 @@ impl LateRecord {
         bytes
     }
 
-    /// The table that these bytes begin with. `None` if they do not hold one.
+    /// Decodes the record at the start of these bytes. `None` if they do not hold one.
     pub fn from_bytes(bytes: &[u8]) -> Option<LateRecord> {
         let mut bytes = LateReader(bytes);
         if bytes.u64()? != MAGIC {
@@ -149,7 +149,7 @@ impl Site {
     }
 }
 
-/// The bytes that are left to read.
+/// The bytes not yet read.
 struct LateReader<'a>(&'a [u8]);
 
 impl LateReader<'_> {
@@ -174,13 +174,13 @@ impl LateReader<'_> {
     }
 }
 
-/// The last `max` bytes of a text, or a few less.
+/// The last `max` bytes of a text, or fewer at a character boundary.
 fn ending(text: &str, max: usize) -> &str {
     let from = text.ceil_char_boundary(text.len().saturating_sub(max));
     &text[from..]
 }
 
-/// The first `max` bytes of a text, or a few less.
+/// The first `max` bytes of a text, or fewer at a character boundary.
 fn beginning(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }

@@ -1,7 +1,7 @@
-//! A bell: how a rank is woken that waits for descriptors, which a futex cannot do.
+//! The wake-up socket: wakes a rank that waits for file descriptors, which a futex cannot do.
 //!
-//! Of several threads of a rank one has the watch: it waits for the bell, and hands the watch over
-//! when it has heard it. The others sleep until it does.
+//! If several threads of a rank wait, one of them has the *watch*: it waits on the socket, and
+//! gives the watch up when it has been woken. The others sleep until it does.
 
 use std::io;
 use std::os::fd::RawFd;
@@ -11,12 +11,12 @@ use super::socket::BellSocket;
 use crate::futex::{self, FutexScope};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 
-/// What else ends the waiting.
+/// Further events that end the wait.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BellWatch {
     /// A descriptor that becomes readable.
     pub descriptor: Option<RawFd>,
-    /// So much time.
+    /// A time limit.
     pub limit: Option<Duration>,
 }
 
@@ -30,21 +30,21 @@ impl BellWatch {
     }
 }
 
-/// The bell of one process.
+/// The wake-up socket of one process.
 #[derive(Debug)]
 pub struct WakeSocket {
     socket: BellSocket,
     /// A thread has the watch.
     watched: AtomicBool,
-    /// How often the watch was given up: what the other threads sleep on.
+    /// How often the watch was given up; the other threads sleep on this word.
     handovers: AtomicU32,
 }
 
 impl WakeSocket {
-    /// Makes a bell.
+    /// Makes a wake-up socket.
     ///
     /// # Errors
-    /// When the system gives no socket, or none with a name of this kind.
+    /// When the system refuses a socket, or a name of this kind for it.
     pub fn new() -> io::Result<WakeSocket> {
         Ok(WakeSocket {
             socket: BellSocket::new()?,
@@ -53,12 +53,12 @@ impl WakeSocket {
         })
     }
 
-    /// By what others ring it.
+    /// The number by which other processes wake it.
     pub fn number(&self) -> u32 {
         self.socket.number()
     }
 
-    /// Takes the watch. False if another thread has it.
+    /// Takes the watch. Returns false if another thread has it.
     pub(super) fn take_watch(&self) -> bool {
         // SYNC watch: see `ParkingSpot::listen`.
         let taken = self
@@ -67,7 +67,7 @@ impl WakeSocket {
         taken.is_ok()
     }
 
-    /// Gives the watch up, and wakes all who wait for that.
+    /// Gives the watch up, and wakes all threads that wait for that.
     pub(super) fn give_up_watch(&self) {
         // SYNC watch
         self.watched.store(false, Ordering::SeqCst);
@@ -76,14 +76,14 @@ impl WakeSocket {
         futex::wake_all(&self.handovers, FutexScope::Process);
     }
 
-    /// How often the watch was given up so far.
+    /// The number of times that the watch was given up.
     pub(super) fn handovers(&self) -> u32 {
         // SYNC watch
         self.handovers.load(Ordering::SeqCst)
     }
 
-    /// Sleeps until the watch is given up, unless nobody has it or it was given up since
-    /// `handovers` was read.
+    /// Sleeps until the watch is given up. Returns at once if no thread has it, or if it was given
+    /// up since `handovers` was read.
     pub(super) fn await_handover(&self, handovers: u32, limit: Option<Duration>) {
         // SYNC watch
         if self.watched.load(Ordering::SeqCst) {
@@ -91,11 +91,12 @@ impl WakeSocket {
         }
     }
 
-    /// Waits for a ring or for what `watch` names; one that came before counts. By who has the
-    /// watch.
+    /// Waits for a wake-up or for what `watch` names; an earlier wake-up counts. Only the thread
+    /// that has the watch may call this.
     pub(super) fn await_ring(&self, watch: BellWatch) {
         self.socket.await_ring(watch);
-        // Whomever of this rank a ring was meant for: all look again when the watch is given up.
+        // The wake-up may be meant for any thread of this rank: all check again when the watch is
+        // given up.
         self.socket.clear();
     }
 }

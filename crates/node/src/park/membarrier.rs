@@ -15,12 +15,13 @@ pub fn is_available() -> bool {
     offered >= 0 && offered & i64::from(GLOBAL_EXPEDITED) != 0
 }
 
-/// Registers this process as one whose cores are fenced when a peer parks. False when refused.
+/// Registers this process as one whose cores are fenced when a peer parks. Returns false when
+/// refused.
 pub fn register() -> bool {
     call(REGISTER_GLOBAL_EXPEDITED) == 0
 }
 
-/// Fences all cores that run registered processes. False when refused.
+/// Fences all cores that run registered processes. Returns false when refused.
 pub fn run() -> bool {
     call(GLOBAL_EXPEDITED) == 0
 }

@@ -1,26 +1,26 @@
-//! Parking: a rank that has nothing to do sleeps in a futex until somebody sends to it (DESIGN.md,
-//! section 5).
+//! Parking: a rank that has nothing to do sleeps in a futex until another rank sends to it
+//! (DESIGN.md, section 5).
 //!
-//! The lost wake-up is the classic one: the waiter must announce that it parks before it looks a
-//! last time, and the sender must look for that announcement after it has published. Both are a
-//! store followed by a load, so both need a full fence. Senders are many and hot, waiters are few
-//! and about to sleep anyway; so the waiter pays for both: it issues an expedited `membarrier`,
-//! which runs a fence on every core that runs a rank, and the sender has none. Where membarrier is
-//! refused, or where ranks outnumber cores so that parking itself is hot, senders fence.
+//! The protocol must not lose a wake-up: the waiter announces that it parks before its last check,
+//! and the sender checks for that announcement after it has published. Both are a store followed by
+//! a load, so both need a full fence. Senders are many and on the critical path, waiters are few
+//! and about to sleep anyway, so the waiter pays for both: it issues an expedited `membarrier`,
+//! which runs a fence on every core that runs a rank, and the sender has no fence. Where membarrier
+//! is refused, or where ranks outnumber cores so that parking is frequent, senders fence.
 //!
 //! | who | writes the state in the low bits of the word |
 //! |---|---|
 //! | the owner rank | 1 before it sleeps, 2 before it listens |
-//! | anyone who unblocks it | 0, and counts a wake-up above; wakes it if it was 1, rings its [bell](WakeSocket) if it was 2 |
+//! | any waker | 0, and counts a wake-up above; wakes a sleeper (1) or [socket](WakeSocket) (2) |
 //!
 //! Several threads of a rank may park at one spot. A wake-up may come when the first has announced
-//! itself and does not sleep yet; if a second then announces itself the state is 1 again, though
-//! the first must not sleep. The count tells the kernel: a thread sleeps only while no wake-up has
-//! come since its own announcement.
+//! itself and does not sleep yet. If a second thread then announces itself, the state is 1 again,
+//! though the first must not sleep. The count prevents that: the kernel lets a thread sleep only
+//! while no wake-up has come since its own announcement.
 //!
-//! A rank that also waits for a descriptor, as of the network, cannot sleep in a futex: it
-//! [listens](ParkingSpot::listen) to the descriptor and to its bell. Of several threads of a rank
-//! one has the watch and listens, the others sleep until it hands that over.
+//! A rank that also waits for a file descriptor, for example of the network, cannot sleep in a
+//! futex: it [listens](ParkingSpot::listen) to the descriptor and to its wake-up socket. One thread
+//! of the rank has the watch and listens; the others sleep until it gives the watch up.
 
 mod bell;
 mod membarrier;
@@ -44,7 +44,7 @@ use crate::futex::{self, FutexScope};
 use crate::sync::{AtomicU32, Ordering, fence};
 use std::time::Duration;
 
-/// Who issues the full fence between publishing and looking at `parked`.
+/// Which side issues the full fence between publishing and reading the state of a [`ParkingSpot`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fencing {
     /// Every sender, on each send.
@@ -54,14 +54,14 @@ pub enum Fencing {
 }
 
 impl Fencing {
-    /// The waker's part: orders what it has published before its looks at [`ParkingSpot`]s.
+    /// For the waker: orders what it has published before its reads of [`ParkingSpot`]s.
     #[inline(always)]
     pub fn before_waking(self) {
         match self {
             // SYNC park: pairs with the fence in `announce`.
             Fencing::Sender => fence(Ordering::SeqCst),
-            // The parker's membarrier stands in for this core's fence; only the compiler must keep
-            // the order.
+            // The parker's membarrier replaces this core's fence; only the compiler must keep the
+            // order.
             Fencing::Parker => {
                 core::sync::atomic::compiler_fence(core::sync::atomic::Ordering::SeqCst)
             }
@@ -69,19 +69,20 @@ impl Fencing {
     }
 }
 
-/// Nobody waits here.
+/// No thread waits here.
 const AWAKE: u32 = 0;
-/// Somebody sleeps on the futex.
+/// A thread sleeps on the futex.
 const ASLEEP: u32 = 1;
-/// Somebody listens for the bell.
+/// A thread listens to the wake-up socket.
 const LISTENING: u32 = 2;
-/// The bits of the word that are one of these; above them it counts wake-ups.
+/// Mask of the state in the word; the bits above count wake-ups.
 const STATE: u32 = 3;
-/// One wake-up, in the word. The count wraps: a thread would have to miss 2^30 between its
-/// announcement and its sleep.
+/// One wake-up, in the word. The count wraps; that matters only if a thread misses 2^30 wake-ups
+/// between its announcement and its sleep.
 const WAKE_UP: u32 = 4;
 
-/// Where a rank waits: a futex word (state and wake-ups), and the number of its bell if it has one.
+/// Where a rank waits: a futex word (state and wake-ups), and the number of its wake-up socket if
+/// it has one.
 #[derive(Debug)]
 #[repr(C)]
 pub struct ParkingSpot {
@@ -100,20 +101,20 @@ impl Default for ParkingSpot {
 }
 
 impl ParkingSpot {
-    /// Sleeps until [`ParkingSpot::wake`], unless `ready` says that there is something to do
-    /// already. May return early. `limit` bounds the sleep; `None` sleeps for as long as it takes.
+    /// Sleeps until [`ParkingSpot::wake`], unless `ready` returns true. May return early. `limit`
+    /// bounds the sleep; `None` means no bound.
     pub fn park(&self, fencing: Fencing, limit: Option<Duration>, ready: impl FnOnce() -> bool) {
         let (announced, limit) = self.announce(ASLEEP, fencing, limit);
         if ready() {
-            // The state stays 1: another thread of this rank may sleep on it. One later wake finds
-            // no sleeper.
+            // The state stays 1, since another thread of this rank may sleep on it. At worst one
+            // later wake finds no sleeper.
             return;
         }
         futex::wait(&self.word, announced, FutexScope::Node, limit);
     }
 
-    /// Says that this rank is about to wait, before its last look. Returns the word while no
-    /// wake-up comes, and how long it may then wait.
+    /// Announces that this rank is about to wait, before its last check. Returns the value that the
+    /// word keeps while no wake-up comes, and how long the rank may then wait.
     fn announce(
         &self,
         how: u32,
@@ -133,7 +134,7 @@ impl ParkingSpot {
             // SYNC park: membarrier fences this core and all cores that run senders.
             Fencing::Parker => {
                 if !membarrier::run() {
-                    // Nothing orders the senders: never sleep long enough to matter.
+                    // The senders are not ordered: the sleep must stay too short to matter.
                     return (announced(before), Some(Duration::from_millis(1)));
                 }
             }
@@ -141,15 +142,15 @@ impl ParkingSpot {
         (announced(before), limit)
     }
 
-    /// Wakes the owner if it sleeps. To be called after what it waits for has been published.
+    /// Wakes the owner if it sleeps. To be called after publishing what it waits for.
     #[inline(always)]
     pub fn wake(&self, fencing: Fencing) {
         fencing.before_waking();
         self.wake_fenced();
     }
 
-    /// [`wake`](Self::wake) by a caller that has called [`Fencing::before_waking`] after it
-    /// published: one fence for all whom the same news concerns.
+    /// [`wake`](Self::wake) for a caller that has called [`Fencing::before_waking`] after it
+    /// published: one fence for several wake-ups.
     #[inline(always)]
     pub fn wake_fenced(&self) {
         let seen = self.word.load(Ordering::Relaxed);
@@ -160,13 +161,14 @@ impl ParkingSpot {
 
     #[cold]
     fn wake_now(&self, mut seen: u32) {
-        // Who finds it awake writes nothing: the word is the announcement of whoever waits next.
+        // A waker that finds the owner awake must not write: the word belongs to the next waiter's
+        // announcement.
         while seen & STATE != AWAKE {
             let (relaxed, word) = (Ordering::Relaxed, &self.word);
             let woken = (seen & !STATE).wrapping_add(WAKE_UP);
             match word.compare_exchange(seen, woken, relaxed, relaxed) {
                 Ok(_) if seen & STATE == LISTENING => {
-                    // Other threads of that rank sleep until it is heard.
+                    // Other threads of that rank sleep until its listener gives the watch up.
                     return socket::ring(self.bell.load(Ordering::Relaxed));
                 }
                 Ok(_) => return futex::wake_all(word, FutexScope::Node),
@@ -177,24 +179,24 @@ impl ParkingSpot {
 }
 
 impl ParkingSpot {
-    /// Names the bell that wakers are to ring. To be called once, by the owner, before it first
+    /// Sets the wake-up socket that wakers use. To be called once, by the owner, before it first
     /// listens.
     pub fn hang(&self, bell: &WakeSocket) {
         self.bell.store(bell.number(), Ordering::Relaxed);
     }
 
-    /// Waits until [`ParkingSpot::wake`], or until what [`BellWatch`] names has something, unless
-    /// `ready` says that there is something to do already (`None`). May return early. Several
-    /// threads of the rank may call at once.
+    /// Waits until [`ParkingSpot::wake`] or an event that the [`BellWatch`] names, unless `ready`
+    /// returns `None`: then there is work already. May return early. Several threads of the rank
+    /// may call this at once.
     pub fn listen(
         &self,
         fencing: Fencing,
         bell: &WakeSocket,
         ready: impl FnOnce() -> Option<BellWatch>,
     ) {
-        // SYNC watch: before the announcement. Whoever gives the watch up takes all announcements
-        // so far back, and counts a handover after that: who announced itself before it does not
-        // sleep, or is woken.
+        // SYNC watch: read before the announcement. The thread that gives the watch up first
+        // withdraws all announcements so far, and then counts a handover. So a thread that
+        // announced itself before that does not sleep, or is woken.
         let handovers = bell.handovers();
         let watches = bell.take_watch();
         let (_, limit) = self.announce(LISTENING, fencing, None);
@@ -203,7 +205,7 @@ impl ParkingSpot {
             if let Some(watch) = watch {
                 bell.await_ring(watch.shorter(limit));
             }
-            // Before the watch is given up: the next who has it announces itself anew.
+            // Before the watch is given up: the next thread that takes it announces itself again.
             self.word.fetch_and(!STATE, Ordering::SeqCst);
             bell.give_up_watch();
         } else if let Some(watch) = watch {

@@ -1,5 +1,5 @@
 //! loom model of parking with fencing senders: a wake-up is never lost. (loom has no membarrier;
-//! its effect is the fence that the model puts on both sides.)
+//! the model has a fence on both sides instead, which has the same effect.)
 
 use super::*;
 use loom::sync::Arc;
@@ -52,8 +52,8 @@ fn one_fence_serves_all_who_are_to_be_woken() {
     });
 }
 
-/// Two threads of a rank. One has the watch, or finds that the other has it, and has something to
-/// do; the other waits for a message.
+/// Two threads of a rank. One has work to do, whether it gets the watch or not; the other waits for
+/// a message.
 #[test]
 fn the_watch_is_handed_over_without_a_loss() {
     let mut model = loom::model::Builder::new();
@@ -81,7 +81,7 @@ fn the_watch_is_handed_over_without_a_loss() {
     });
 }
 
-/// Two threads of a rank wait for a message each, and park at the rank's one spot.
+/// Two threads of a rank wait for one message each, and park at the rank's only spot.
 #[test]
 fn threads_that_share_a_spot_are_woken_each_by_its_message() {
     let mut model = loom::model::Builder::new();

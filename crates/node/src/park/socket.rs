@@ -1,7 +1,7 @@
-//! What rings: a datagram socket in the abstract namespace of Unix sockets, with a name of the
-//! kernel's choice. Nothing lies in a file system, no descriptor has to be handed to peers, and it
-//! is gone with its process. Whoever knows the number may ring; a ring that nobody meant costs its
-//! hearer one look.
+//! The datagram socket behind a [`WakeSocket`](super::WakeSocket), in the abstract namespace of
+//! Unix sockets, with a name that the kernel chooses. It is in no file system, needs no descriptor
+//! handed to peers, and disappears with its process. Any process that knows the number may send a
+//! wake-up; a spurious one costs the receiver one poll.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use super::bell::BellWatch;
 
-/// The socket of one bell.
+/// The datagram socket of one [`WakeSocket`](super::WakeSocket).
 #[derive(Debug)]
 pub struct BellSocket {
     descriptor: OwnedFd,
@@ -19,7 +19,7 @@ pub struct BellSocket {
 /// Length of the names that the kernel chooses: five hexadecimal digits.
 const DIGITS: usize = 5;
 
-/// The address of bell `number`, and its length.
+/// The address of socket `number`, and its length.
 fn address(number: u32) -> (libc::sockaddr_un, libc::socklen_t) {
     let mut address = libc::sockaddr_un {
         sun_family: libc::AF_UNIX as libc::sa_family_t,
@@ -43,7 +43,7 @@ fn socket() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call returned this descriptor to us alone.
+    // SAFETY: the call returned a new descriptor that has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -51,12 +51,12 @@ impl BellSocket {
     /// Makes a socket.
     ///
     /// # Errors
-    /// When the system gives no socket, or none with a name of this kind.
+    /// When the system refuses a socket, or a name of this kind for it.
     pub fn new() -> io::Result<BellSocket> {
         let socket = socket()?;
         let (mut name, _) = address(0);
-        // SAFETY: the address is valid for the length given; a family alone asks the kernel to
-        // choose a name.
+        // SAFETY: the address is valid for the length given; passing only the family lets the
+        // kernel choose a name.
         let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const name).cast(), length(0)) };
         let mut len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
         if bound < 0 {
@@ -82,12 +82,12 @@ impl BellSocket {
         })
     }
 
-    /// By what others ring it.
+    /// The number by which other processes wake it.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Forgets the rings so far.
+    /// Discards the wake-ups so far.
     pub fn clear(&self) {
         let mut byte = 0u8;
         // SAFETY: writes at most the one byte; the socket does not block.
@@ -96,14 +96,14 @@ impl BellSocket {
         }
     }
 
-    /// Waits for a ring or for what `watch` names.
+    /// Waits for a wake-up or for what `watch` names.
     pub fn await_ring(&self, watch: BellWatch) {
         let wanted = |fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
             revents: 0,
         };
-        // A negative descriptor is left out.
+        // poll ignores a negative descriptor.
         let mut fds = [
             wanted(self.descriptor.as_raw_fd()),
             wanted(watch.descriptor.unwrap_or(-1)),
@@ -118,7 +118,8 @@ impl BellSocket {
     }
 }
 
-/// Rings bell `number`. One that rings already, or is not there any more, is left alone.
+/// Sends a wake-up to socket `number`. Ignores a socket that has a pending wake-up or no longer
+/// exists.
 pub fn ring(number: u32) {
     static SEND_SOCKET: OnceLock<Option<OwnedFd>> = OnceLock::new();
     let Some(mouth) = SEND_SOCKET.get_or_init(|| socket().ok()) else {

@@ -1,5 +1,4 @@
-//! loom's stand-in for the socket, of the only bell of a model: a wait ends with a ring, and with
-//! nothing else.
+//! loom's replacement for the socket. A model has only one; a wait ends only with a wake-up.
 
 use std::io;
 
@@ -10,7 +9,7 @@ loom::lazy_static! {
     static ref RUNG: AtomicU32 = AtomicU32::new(0);
 }
 
-/// The socket of the bell.
+/// The socket of the model.
 #[derive(Debug)]
 pub struct BellSocket;
 
@@ -24,7 +23,8 @@ impl BellSocket {
     }
 
     pub fn clear(&self) {
-        // A message on a socket orders what comes before it is sent and after it is taken.
+        // A message on a socket orders what happens before it is sent before what happens after it
+        // is received.
         RUNG.swap(0, Ordering::AcqRel);
     }
 

@@ -9,12 +9,12 @@ fn a_ready_rank_does_not_sleep() {
     spot.park(Fencing::Parker, None, || true);
 }
 
-/// Wake-ups; fewer for the interpreter.
+/// Number of wake-ups; fewer under Miri.
 const WAKES: u32 = if cfg!(miri) { 20 } else { 2000 };
 
 #[test]
 fn wakes_are_never_lost() {
-    // Miri knows no membarrier.
+    // Miri does not support membarrier.
     let fencings = match cfg!(miri) {
         true => &[Fencing::Sender][..],
         false => &[Fencing::Sender, Fencing::Parker],
@@ -39,7 +39,7 @@ fn wakes_are_never_lost() {
             }
             theirs.2.store(true, Ordering::Release);
         });
-        // Without a limit on the sleep a lost wake-up would hang here.
+        // Without a limit on the sleep, a lost wake-up would hang here.
         for i in 1..=WAKES {
             while shared.1.load(Ordering::Acquire) != i {
                 shared
@@ -73,7 +73,7 @@ fn a_listener_is_woken_by_its_bell_and_by_what_it_watches() {
             limit: None,
         };
         let published = AtomicU32::new(0);
-        // Without a limit on the wait a lost wake-up would hang here.
+        // Without a limit on the wait, a lost wake-up would hang here.
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for i in 1..=1000 {

@@ -1,18 +1,18 @@
-//! The processes that this one is responsible for: its own children, and the orphans that became
-//! its children (`PR_SET_CHILD_SUBREAPER`).
+//! The processes that this process is responsible for: its own children, and the orphans that
+//! became its children (`PR_SET_CHILD_SUBREAPER`).
 //!
 //! A process is signalled only after the kernel has confirmed that it is a child of this process:
-//! `waitid` with `WNOWAIT` answers `ECHILD` for any other. Only this process reaps its children, so
-//! a pid that was confirmed cannot come to mean another process before the signal.
+//! `waitid` with `WNOWAIT` fails with `ECHILD` for any other. Only this process reaps its children,
+//! so a confirmed pid cannot be reused for another process before the signal.
 //!
 //! Children are listed from `/proc` only if that is mounted for this process's own PID namespace:
-//! in a container that sees the host's `/proc` the numbers mean other processes. Without such a
-//! `/proc`, and if there is a child at all, pids are tried by `waitid`: first those that were given
-//! since this process started, as all its descendants have such; if none of these is a child, all
-//! that there can be, which takes seconds.
+//! in a container that sees the host's `/proc`, the numbers mean other processes. Without such a
+//! `/proc`, and if there is a child at all, pids are tried with `waitid`: first those allocated
+//! since this process started, which include all its descendants; if none of these is a child, all
+//! possible pids, which takes seconds.
 //!
-//! The [keeper](super::Keeper) is no child in this sense: it is a clone that gives no signal at its
-//! end, which `waitid` leaves out unless it is asked for such children.
+//! The [keeper](super::Keeper) does not count as a child here: it is a clone that sends no signal
+//! when it exits, and `waitid` ignores such children unless asked for them.
 
 use std::collections::HashSet;
 use std::io;
@@ -22,15 +22,15 @@ use std::time::{Duration, Instant};
 
 use super::{check, wait_id, wait_readable};
 
-/// The kernel gives no pid above this (`PID_MAX_LIMIT` on 64-bit machines).
+/// The kernel allocates no pid above this (`PID_MAX_LIMIT` on 64-bit machines).
 const PID_LIMIT: u32 = 1 << 22;
 /// Time between two attempts where there is nothing to wait for.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// What a pid is to this process.
+/// The relation of a pid to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kinship {
-    /// No child: never to be signalled.
+    /// Not a child: must never be signalled.
     None,
     /// A child that runs.
     Running,
@@ -38,7 +38,7 @@ enum Kinship {
     Ended,
 }
 
-/// Asks the kernel what `pid` is to this process. Changes nothing.
+/// Queries the kernel for the relation of `pid` to this process. Changes nothing.
 fn kinship(pid: u32) -> Kinship {
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     match wait_id(libc::P_PID, pid, options) {
@@ -54,8 +54,8 @@ pub fn adopt_orphans() -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) })
 }
 
-/// Reaps children that have ended, up to the first one that is in `spare` (that one is reaped by
-/// its owner, who calls this again afterwards).
+/// Reaps children that have ended, until it finds one that is in `spare`: its owner reaps that one,
+/// and then calls this again.
 pub fn reap_orphans(spare: &dyn Fn(u32) -> bool) {
     while let Ok(Some(pid)) = ended_child() {
         if spare(pid) || reap(pid).is_err() {
@@ -64,12 +64,11 @@ pub fn reap_orphans(spare: &dyn Fn(u32) -> bool) {
     }
 }
 
-/// Kills and reaps every child, and then the children that these leave to us, until there is none.
-/// Call [`adopt_orphans`] before.
+/// Kills and reaps every child, and then the children that it leaves to this process, until there
+/// is none. Call [`adopt_orphans`] before.
 ///
-/// Answers those that are still there: processes that this one may not signal (they changed their
-/// user), and those that have not ended `limit` after the beginning (in an uninterruptible system
-/// call).
+/// Returns the remaining ones: processes that this one may not signal (they changed their user),
+/// and those that have not ended within `limit` (in an uninterruptible system call).
 pub fn end_children(limit: Duration) -> Vec<u32> {
     let deadline = Instant::now() + limit;
     loop {
@@ -81,7 +80,7 @@ pub fn end_children(limit: Duration) -> Vec<u32> {
             progress = true;
         }
         if ended_child().is_err() {
-            // ECHILD: there is none.
+            // ECHILD: there is no child left.
             return Vec::new();
         }
         let all = children();
@@ -104,14 +103,14 @@ pub fn end_children(limit: Duration) -> Vec<u32> {
     }
 }
 
-/// Kills a child, as [`kinship`] has just confirmed it to be: nobody else reaps it, so the number
-/// is still its own.
+/// Kills a child that [`kinship`] has just confirmed: no other process reaps it, so its pid is
+/// still valid.
 fn kill_child(pid: u32) -> io::Result<()> {
     // SAFETY: kill takes plain numbers.
     check(unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) })
 }
 
-/// Until one of these children has ended, or until the deadline.
+/// Waits until one of these children has ended, or until the deadline.
 fn wait_for_any(pids: &[u32], deadline: Instant) {
     let held: Vec<OwnedFd> = pids.iter().filter_map(|&pid| hold(pid).ok()).collect();
     let left = deadline.saturating_duration_since(Instant::now());
@@ -129,12 +128,12 @@ pub(super) fn hold(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes plain numbers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     check(fd as i32)?;
-    // SAFETY: pidfd_open returned a new descriptor that nobody else owns.
+    // SAFETY: pidfd_open returned a new descriptor that has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
 /// Sends a signal to the process group that the held process leads or led. The descriptor pins the
-/// group's number: it cannot have come to mean another group, even if the leader is gone.
+/// group's number: it cannot be reused for another group, even if the leader is gone.
 ///
 /// # Errors
 /// `EINVAL` from a kernel before Linux 6.9, which cannot do this.
@@ -154,7 +153,7 @@ pub(super) fn signal_group_of(leader: BorrowedFd<'_>, number: i32) -> io::Result
     check(sent as i32)
 }
 
-/// A child that has ended and is not reaped yet. An error: there is no child at all.
+/// A child that has ended and is not reaped yet. An error means that there is no child at all.
 fn ended_child() -> io::Result<Option<u32>> {
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     let info = wait_id(libc::P_ALL, 0, options)?;
@@ -166,7 +165,7 @@ fn reap(pid: u32) -> io::Result<()> {
     wait_id(libc::P_PID, pid, libc::WEXITED | libc::WNOHANG).map(drop)
 }
 
-/// Pids among which all children of this process are.
+/// Pids that include all children of this process.
 fn children() -> Vec<u32> {
     let listed = proc_is_ours().then(listed_children).flatten();
     listed.unwrap_or_else(|| {
@@ -178,15 +177,16 @@ fn children() -> Vec<u32> {
     })
 }
 
-/// Those of these pids that are children of this process.
+/// The pids in this range that are children of this process.
 fn search(pids: RangeInclusive<u32>) -> Vec<u32> {
     pids.filter(|&pid| kinship(pid) != Kinship::None).collect()
 }
 
-/// The pid that a new process gets: the kernel gives rising numbers, and begins anew at the limit.
+/// The pid that a new process gets: the kernel allocates rising numbers, and wraps around at the
+/// limit.
 fn newest_pid() -> Option<u32> {
     // SAFETY: without flags and addresses clone is a fork; the child makes one system call, which
-    // ends it. Without a signal nobody else hears of its end.
+    // ends it. Without an exit signal no other code is notified of its end.
     let pid = unsafe {
         let pid = libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) as libc::pid_t;
         if pid == 0 {
@@ -200,16 +200,16 @@ fn newest_pid() -> Option<u32> {
     Some(pid as u32)
 }
 
-/// Whether `/proc` is that of this process's own PID namespace: then its status lists one pid, in
-/// this namespace, and no other in namespaces between.
+/// Whether `/proc` is mounted for this process's own PID namespace. Then the status lists exactly
+/// one pid, the one in this namespace.
 pub fn proc_is_ours() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
     pids.is_some_and(|pids| pids.trim() == std::process::id().to_string())
 }
 
-/// The children of all threads, as a trusted `/proc` lists them. `None`: the kernel has no such
-/// list.
+/// The children of all threads, as `/proc` lists them, which must be [ours](proc_is_ours). `None`
+/// if the kernel has no such list.
 fn listed_children() -> Option<Vec<u32>> {
     let mut pids = HashSet::new();
     for task in std::fs::read_dir("/proc/self/task").ok()? {

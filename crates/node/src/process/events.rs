@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::check;
 
-/// Signals turned into a descriptor: they are blocked and read instead of interrupting.
+/// Signals as a descriptor: they are blocked, and read from it instead of interrupting.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);
 
@@ -30,11 +30,11 @@ impl Signals {
             libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK)
         };
         check(fd)?;
-        // SAFETY: signalfd returned a new descriptor that nobody else owns.
+        // SAFETY: signalfd returned a new descriptor that has no other owner.
         Ok(Signals(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// The next signal that has come, if any.
+    /// The next pending signal, if any.
     pub fn next(&self) -> Option<i32> {
         // SAFETY: signalfd_siginfo is plain data for which all zeros is a value.
         let mut info: libc::signalfd_siginfo = unsafe { std::mem::zeroed() };
@@ -51,13 +51,13 @@ impl AsFd for Signals {
     }
 }
 
-/// Whether [`take_dispositions`] changed that of SIGXFSZ.
+/// Whether [`take_dispositions`] changed the disposition of SIGXFSZ.
 static FILE_SIZE_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Makes the dispositions of two signals what a launcher needs, whatever this process inherited. An
-/// ignored SIGCHLD would have the kernel reap children before they are asked how they ended.
-/// SIGXFSZ would end this process when it writes to a file beyond its limit (`ulimit -f`); ignored,
-/// the write fails instead. Children get both as usual.
+/// Sets the dispositions of two signals as a launcher needs them, whatever this process inherited.
+/// With an ignored SIGCHLD, the kernel would reap children before their exit status is read.
+/// SIGXFSZ would end this process when it writes to a file beyond its limit (`ulimit -f`); while it
+/// is ignored, the write fails instead. Children get the usual dispositions.
 pub fn take_dispositions() {
     // SAFETY: plain system calls; both are always valid dispositions.
     unsafe {
@@ -76,7 +76,7 @@ pub(super) fn restore_dispositions() {
     }
 }
 
-/// Whether this process ignores a signal, as `nohup` has it do with SIGHUP.
+/// Whether this process ignores a signal, for example SIGHUP under `nohup`.
 pub fn is_ignored(number: i32) -> bool {
     // SAFETY: sigaction is plain data for which all zeros is a value.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -85,13 +85,14 @@ pub fn is_ignored(number: i32) -> bool {
     known && action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Waits until a descriptor is readable or its other end closed, or until the timeout. Says which.
+/// Waits until a descriptor is readable or its other end closed, or until the timeout. Returns
+/// which.
 pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> io::Result<Vec<bool>> {
     wait_ready(fds, &[], timeout)
 }
 
-/// Waits until one of `reads` is readable or one of `writes` takes bytes (or the other end of
-/// either closed), or until the timeout. Says which, in the order of `reads`, then `writes`.
+/// Waits until one of `reads` is readable or one of `writes` is writable (or the other end of
+/// either closed), or until the timeout. Returns which, in the order of `reads`, then `writes`.
 pub fn wait_ready(
     reads: &[BorrowedFd<'_>],
     writes: &[BorrowedFd<'_>],
@@ -105,11 +106,11 @@ pub fn wait_ready(
     let reads = reads.iter().map(|fd| entry(fd, libc::POLLIN));
     let writes = writes.iter().map(|fd| entry(fd, libc::POLLOUT));
     let mut polled: Vec<libc::pollfd> = reads.chain(writes).collect();
-    // Round up, so that a deadline has passed when the wait for it ends.
+    // Round up, so that a deadline has passed when the wait for it returns.
     let milliseconds = timeout.map_or(-1, |t| {
         i32::try_from(t.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
     });
-    // SAFETY: `polled` is an array of as many entries as stated, valid for writes.
+    // SAFETY: `polled` has the stated number of entries, valid for writes.
     let ready = unsafe {
         libc::poll(
             polled.as_mut_ptr(),
@@ -124,14 +125,14 @@ pub fn wait_ready(
     }
 }
 
-/// Whether `fd` is a terminal of which this process's group is in the foreground, so that reading
-/// it does not stop us.
+/// Whether `fd` is a terminal whose foreground group is this process's group, so that reading it
+/// does not stop us.
 pub fn is_foreground(fd: BorrowedFd<'_>) -> bool {
-    // SAFETY: both calls take plain numbers; for no terminal tcgetpgrp fails.
+    // SAFETY: both calls take plain numbers; tcgetpgrp fails if `fd` is not a terminal.
     unsafe { libc::tcgetpgrp(fd.as_raw_fd()) == libc::getpgrp() }
 }
 
-/// Lets writes to `fd` fail with `WouldBlock` instead of waiting.
+/// Makes writes to `fd` fail with `WouldBlock` instead of blocking.
 pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: fcntl with F_GETFL and F_SETFL takes plain numbers.
     unsafe {
@@ -186,7 +187,7 @@ mod tests {
     fn blocked_signals_are_read() {
         let signals = Signals::take(&[libc::SIGUSR2]).unwrap();
         assert_eq!(signals.next(), None);
-        // SAFETY: sends a signal that this thread blocks to this thread.
+        // SAFETY: sends this thread a signal that it blocks.
         unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR2) };
         assert_eq!(wait_readable(&[signals.as_fd()], None).unwrap(), [true]);
         assert_eq!(signals.next(), Some(libc::SIGUSR2));

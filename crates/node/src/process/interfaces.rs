@@ -11,8 +11,8 @@ use super::check;
 pub struct Interface {
     /// The interface's name.
     pub name: String,
-    /// The address. Link-local IPv6 addresses are left out: they need a scope, which no list of
-    /// addresses carries.
+    /// The address. Link-local IPv6 addresses are omitted: they need a scope, which address lists
+    /// do not carry.
     pub address: IpAddr,
     /// Whether it is the loopback interface.
     pub is_loopback: bool,
@@ -44,7 +44,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
             is_loopback: flags & libc::IFF_LOOPBACK != 0,
         });
     }
-    // SAFETY: `list` came from getifaddrs and nothing refers to it any more.
+    // SAFETY: `list` came from getifaddrs and is not used any more.
     unsafe { libc::freeifaddrs(list) };
     Ok(found)
 }
@@ -52,7 +52,7 @@ pub fn interfaces() -> io::Result<Vec<Interface>> {
 /// The IP address in a socket address.
 ///
 /// # Safety
-/// `address` is null or points to a socket address as long as its family says.
+/// `address` is null or points to a socket address of the size that its family implies.
 unsafe fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     if address.is_null() {
         return None;

@@ -1,14 +1,15 @@
 //! The keeper: a small process that ends the ranks' process groups if the launcher is killed.
 //!
-//! `PR_SET_PDEATHSIG` reaches the ranks but not what they started (a program under a shell script,
-//! say). Ranks announce their process groups to the keeper through a socket whose other end only
-//! the launcher keeps. End of file without a farewell means that the launcher died.
+//! `PR_SET_PDEATHSIG` reaches the ranks but not the processes that they started (for example a
+//! program under a shell script). Ranks announce their process groups to the keeper through a
+//! socket whose other end only the launcher keeps open. An end of file without a `FAREWELL` message
+//! means that the launcher died.
 //!
-//! A keeper that was killed harms nobody: whoever writes to it gets an error, not SIGPIPE, and goes
-//! on. It is missed only if the launcher is killed too.
+//! If the keeper is killed, the job continues: a process that writes to it gets an error, not
+//! SIGPIPE, and ignores it. The keeper is missed only if the launcher is killed too.
 //!
-//! The keeper is a clone that gives no signal at its end: `waitid` for ordinary children does not
-//! see it, so that [`end_children`](super::end_children) need not know of it.
+//! The keeper is a clone that sends no signal when it exits: `waitid` for ordinary children ignores
+//! it, so that [`end_children`](super::end_children) need not know of it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -18,7 +19,7 @@ use super::{check, children};
 /// Message that ends the keeper without further action.
 const FAREWELL: i32 = 0;
 
-/// The launcher's hold on its keeper.
+/// The launcher's handle of its keeper.
 #[derive(Debug)]
 pub struct Keeper {
     pid: libc::pid_t,
@@ -29,7 +30,7 @@ impl Keeper {
     /// Starts the keeper. The process must not have a second thread: the keeper is a plain fork.
     pub fn start() -> io::Result<Keeper> {
         // SAFETY: takes a flag. It has no effect in a process of one thread, and fails with EINVAL
-        // in any other; where a filter refuses the call, nothing is known.
+        // in any other; if a filter refuses the call, the result is unknown.
         let shared = unsafe { libc::unshare(libc::CLONE_THREAD) } < 0
             && io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
         if shared {
@@ -37,8 +38,8 @@ impl Keeper {
             return Err(io::Error::other(reason));
         }
         let (ours, theirs) = socket_pair()?;
-        // SAFETY: this is the only thread, so the child finds every lock free and may do what it
-        // likes. Without flags and addresses clone is a fork on any architecture; without a signal,
+        // SAFETY: this is the only thread, so the child finds every lock free and may run any code.
+        // Without flags and addresses clone is a fork on any architecture; without an exit signal,
         // `waitid` sees the child with __WCLONE only.
         let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as libc::pid_t;
         check(pid)?;
@@ -54,7 +55,7 @@ impl Keeper {
         self.pid as u32
     }
 
-    /// The process group is gone.
+    /// Announces that a process group is gone.
     pub fn forget(&mut self, group: u32) {
         let _ = tell(self.socket.as_raw_fd(), -(group as i32));
     }
@@ -74,8 +75,8 @@ impl AsFd for Keeper {
     }
 }
 
-/// Announces the calling process's group to the keeper. A rank does this itself before it becomes
-/// its program: were it left to the launcher, that could be killed in between.
+/// Announces the calling process's group to the keeper. A rank does this itself before exec: the
+/// launcher could be killed before it has announced the group.
 pub(super) fn announce(socket: i32) -> io::Result<()> {
     // SAFETY: getpgrp has no preconditions.
     match tell(socket, unsafe { libc::getpgrp() }) {
@@ -101,29 +102,28 @@ fn tell(socket: i32, message: i32) -> io::Result<()> {
     }
 }
 
-/// Two connected sockets that keep the borders of messages, closed in programs that this process
-/// starts.
+/// Two connected sockets that keep message boundaries (close-on-exec).
 fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
     // SAFETY: `fds` has room for two descriptors.
     check(unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) })?;
-    // SAFETY: socketpair returned both to us alone.
+    // SAFETY: socketpair returned two new descriptors that have no other owner.
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
 }
 
 /// A rank's process group, as the keeper knows it.
 struct KeptGroup {
     number: i32,
-    /// The leader, which pins the number. `None` where it was gone already, or there was no
-    /// descriptor left.
+    /// A pidfd of the leader, which pins the number. `None` if the leader was gone already, or no
+    /// descriptor was left.
     leader: Option<OwnedFd>,
 }
 
-/// The keeper's whole life.
+/// The main function of the keeper.
 fn keep(socket: i32) -> ! {
-    // Out of the launcher's session, so that no Ctrl-C reaches us; and without its descriptors, so
-    // that nobody waits for us to close them.
+    // Leave the launcher's session, so that Ctrl-C does not reach the keeper; and close its
+    // descriptors, so that no process waits for the keeper to close them.
     // SAFETY: system calls with plain numbers and a string that outlives the call; this process
     // uses none of the descriptors that it closes.
     unsafe {
@@ -152,7 +152,7 @@ fn keep(socket: i32) -> ! {
     exit()
 }
 
-/// The next message; `None` when the launcher is gone.
+/// Receives the next message; `None` when the launcher is gone.
 fn hear(socket: i32) -> Option<i32> {
     let mut message = [0; 4];
     loop {
@@ -173,7 +173,7 @@ fn hear(socket: i32) -> Option<i32> {
 fn end_group(group: &KeptGroup) {
     if let Some(leader) = &group.leader {
         let sent = children::signal_group_of(leader.as_fd(), libc::SIGKILL);
-        // A kernel before Linux 6.9 knows groups by number only.
+        // Before Linux 6.9, groups can be signalled by number only.
         if !sent.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL)) {
             return;
         }
@@ -182,7 +182,7 @@ fn end_group(group: &KeptGroup) {
     unsafe { libc::kill(-group.number, libc::SIGKILL) };
 }
 
-/// Without the launcher's exit handlers.
+/// Exits without running the launcher's exit handlers.
 fn exit() -> ! {
     // SAFETY: _exit takes a number and does not return.
     unsafe { libc::_exit(0) }

@@ -1,13 +1,13 @@
-//! Descriptors: a launcher needs several for each rank, and the usual soft limit of 1024 is for
-//! programs that use `select`. The launcher raises its own; the programs that it starts get the
-//! limit back that it had.
+//! The limit of open descriptors. A launcher needs several for each rank, and the usual soft limit
+//! of 1024 is meant for programs that use `select`. The launcher raises its own limit; the programs
+//! that it starts get the original limit.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::check;
 
-/// The soft limit before it was raised; 0: it was not.
+/// The soft limit before it was raised; 0 if it was not raised.
 static BEFORE: AtomicU64 = AtomicU64::new(0);
 
 /// Raises this process's soft limit of open descriptors to its hard limit.
@@ -30,7 +30,7 @@ pub fn allow_many_descriptors() -> io::Result<()> {
     Ok(())
 }
 
-/// Gives a child between fork and exec the limit that its parent had. Async-signal-safe.
+/// Restores the original limit in a child between fork and exec. Async-signal-safe.
 pub(super) fn restore() -> io::Result<()> {
     let before = BEFORE.load(Ordering::Relaxed);
     if before == 0 {

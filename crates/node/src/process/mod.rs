@@ -1,8 +1,8 @@
-//! Processes as the launcher needs them: started into a process group of their own, bound, held by
-//! a pidfd, and never left behind.
+//! Processes as the launcher needs them: each started into its own process group, bound to
+//! processors, held by a pidfd, and never left behind.
 //!
-//! Everything unsafe that `mpiexec` does is here, so that the launcher itself forbids unsafe code.
-//! Three lines of defence keep processes from being left behind:
+//! All unsafe code of `mpiexec` is here, so that the launcher crate itself forbids unsafe code.
+//! Three mechanisms keep processes from being left behind:
 //!
 //! 1. a rank dies with the launcher (`PR_SET_PDEATHSIG`), even if that is killed with SIGKILL;
 //! 2. orphaned descendants of ranks become the launcher's children (`PR_SET_CHILD_SUBREAPER`), and
@@ -38,7 +38,7 @@ use std::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::topology::CpuSet;
 
-/// Signal numbers, so that the launcher needs no libc of its own.
+/// Signal numbers, so that the launcher does not need libc.
 pub mod signal {
     pub use libc::{
         SIGABRT, SIGBUS, SIGCHLD, SIGCONT, SIGFPE, SIGHUP, SIGILL, SIGINT, SIGKILL, SIGPIPE,
@@ -60,20 +60,20 @@ pub enum Exit {
     },
 }
 
-/// What a child gets besides its command.
+/// The setup of a child besides its command.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChildSetup<'a> {
     /// Descriptors that it inherits under their present numbers.
     pub inherit: &'a [BorrowedFd<'a>],
     /// The processors that it is bound to.
     pub cpus: Option<&'a CpuSet>,
-    /// Who ends its process group if the launcher is killed.
+    /// The keeper that ends its process group if the launcher is killed.
     pub keeper: Option<&'a Keeper>,
-    /// It takes the terminal on standard input for itself.
+    /// It becomes the foreground process of the terminal on standard input.
     pub terminal: bool,
 }
 
-/// A child process, held by a pidfd: a handle that can never come to mean another process.
+/// A child process, held by a pidfd: a handle that can never refer to another process.
 #[derive(Debug)]
 pub struct ChildProcess {
     pid: u32,
@@ -107,7 +107,7 @@ impl ChildProcess {
         }
         let mut child = command.spawn()?;
         let pid = child.id();
-        // Nobody else reaps our children, so the pid is still this child's.
+        // No other process reaps our children, so the pid is still this child's.
         let pidfd = match children::hold(pid) {
             Ok(pidfd) => pidfd,
             Err(error) => {
@@ -130,7 +130,8 @@ impl ChildProcess {
         self.pid
     }
 
-    /// How it ended, if it has; reaps it. Must not be called again once it has answered.
+    /// How it ended, if it has; reaps it. Must not be called again after it has returned an
+    /// [`Exit`].
     pub fn try_wait(&self) -> io::Result<Option<Exit>> {
         let (kind, id) = (libc::P_PIDFD, self.pidfd.as_raw_fd() as libc::id_t);
         match wait_id(kind, id, libc::WEXITED | libc::WNOHANG)? {
@@ -139,8 +140,8 @@ impl ChildProcess {
         }
     }
 
-    /// Sends a signal to its process group: to itself and to what it started. A group that is gone
-    /// is no error, and nothing is sent once the process is reaped.
+    /// Sends a signal to its process group: to itself and to what it started. If the group is gone,
+    /// this is not an error. Nothing is sent once the process is reaped.
     ///
     /// # Errors
     /// `EPERM` when the whole group runs as users that this process may not signal.
@@ -148,7 +149,7 @@ impl ChildProcess {
         let (kind, id) = (libc::P_PIDFD, self.pidfd.as_raw_fd() as libc::id_t);
         let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         if wait_id(kind, id, options).is_err() {
-            // ECHILD: it is our child no longer, and its number may mean another group.
+            // ECHILD: it is no longer our child, and its number may mean another group.
             return Ok(());
         }
         // SAFETY: kill takes plain numbers. The group's number is that of a child which is not
@@ -167,14 +168,14 @@ impl AsFd for ChildProcess {
     }
 }
 
-/// Undoes what [`ChildProcess::spawn`] arranged for this process: it goes on when its parent dies,
-/// and finds out by itself.
+/// Undoes what [`ChildProcess::spawn`] arranged for this process: it survives the death of its
+/// parent, and must detect that itself.
 pub fn outlive_parent() -> io::Result<()> {
     // SAFETY: PR_SET_PDEATHSIG takes a signal number, 0 for none.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, 0) })
 }
 
-/// Stops this process as SIGTSTP would have done. Returns when it is continued.
+/// Stops this process as SIGTSTP would. Returns when it is continued.
 pub fn stop_self() {
     // SAFETY: raise takes a number.
     unsafe { libc::raise(libc::SIGSTOP) };

@@ -1,22 +1,22 @@
-//! Whether this system lets the channels work, found out by trying.
+//! Probes whether this system supports the channels.
 
 use std::fs;
 use std::io;
 
 use super::{check, wait_id};
 
-/// Why one rank cannot read another's memory, and what would change that.
+/// Why one rank cannot read another's memory, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CmaRefusal {
-    /// What the kernel said, and the likely cause.
+    /// The kernel's error, and the likely cause.
     pub reason: String,
     /// What to change.
     pub remedy: String,
 }
 
-/// Tries `process_vm_readv` from a child on its parent, which Yama treats like two ranks of a job:
-/// the reader is no ancestor of the one that is read. As the ranks do for their launcher, the
-/// parent first allows itself and its descendants to read it (`PR_SET_PTRACER`).
+/// Tries `process_vm_readv` from a child on its parent. Yama treats this like two ranks of a job:
+/// the reader is not an ancestor of the process that is read. As the ranks do for their launcher,
+/// the parent first allows itself and its descendants to read it (`PR_SET_PTRACER`).
 pub fn cma_between_ranks() -> Result<(), CmaRefusal> {
     match read_parent() {
         Ok(()) => Ok(()),
@@ -61,7 +61,7 @@ fn read_parent() -> io::Result<()> {
     }
     let info = wait_id(libc::P_PID, pid as libc::id_t, libc::WEXITED)?
         .ok_or_else(|| io::Error::other("the probing child was lost"))?;
-    // SAFETY: as above; zero takes the permission back.
+    // SAFETY: as above; zero revokes the permission.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, 0) };
     match super::exit_of(&info) {
         super::Exit::Code(0) => Ok(()),
@@ -111,12 +111,12 @@ fn explain_with(error: &io::Error, yama: Option<u32>, seccomp: bool) -> CmaRefus
     }
 }
 
-/// Whether anonymous shared memory can be had.
+/// Whether anonymous shared memory is available.
 pub fn memfd() -> io::Result<()> {
     // SAFETY: the name is a string that outlives the call.
     let fd = unsafe { libc::memfd_create(c"mica-probe".as_ptr(), libc::MFD_CLOEXEC) };
     check(fd)?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     check(unsafe { libc::close(fd) })
 }
 
@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn the_probe_answers() {
-        // Either answer is right, depending on the system; a refusal must help the reader.
+        // Either result is right, depending on the system; a refusal must include its cause and
+        // remedy.
         if let Err(refusal) = cma_between_ranks() {
             assert!(refusal.reason.contains("process_vm_readv"), "{refusal:?}");
             assert!(!refusal.remedy.is_empty());

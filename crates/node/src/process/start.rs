@@ -1,5 +1,5 @@
-//! What a child does between fork and exec. Only async-signal-safe system calls: nothing here
-//! allocates or takes a lock.
+//! The code of a child between fork and exec. It makes only async-signal-safe system calls, and
+//! neither allocates nor takes a lock.
 
 use std::io;
 
@@ -8,15 +8,15 @@ use crate::topology::CpuSet;
 
 /// Prepares the calling child to become a rank's program.
 ///
-/// A refusal to bind it is no error: the launcher looks at what came of it.
+/// A failure to bind it is not an error: the launcher checks the resulting affinity.
 pub(super) fn prepare_child(
     parent: libc::pid_t,
     inherit: &[i32],
     keeper: Option<i32>,
     cpus: Option<&CpuSet>,
 ) -> io::Result<()> {
-    // A shell starts background jobs with these ignored. Ours are forwarded on purpose, so a rank
-    // shall see them.
+    // A shell starts background jobs with these ignored. The launcher forwards them on purpose, so
+    // a rank must receive them.
     for number in [libc::SIGINT, libc::SIGQUIT] {
         // SAFETY: a plain system call; SIG_DFL is always a valid disposition.
         if unsafe { libc::signal(number, libc::SIG_DFL) } == libc::SIG_ERR {
@@ -26,7 +26,7 @@ pub(super) fn prepare_child(
     events::restore_dispositions();
     // SAFETY: PR_SET_PDEATHSIG takes a signal number.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
-    // The launcher may have died before the line above: then the signal will not come.
+    // The launcher may have died before the call above: then no signal will come.
     // SAFETY: getppid has no preconditions.
     if unsafe { libc::getppid() } != parent {
         return Err(io::Error::from_raw_os_error(libc::ESRCH));

@@ -22,7 +22,7 @@ pub enum LimitResource {
 /// Soft and hard limit in force; `None` for each that does not limit.
 ///
 /// # Errors
-/// When the system refuses to tell.
+/// When the system refuses the query.
 pub fn limits(resource: LimitResource) -> io::Result<(Option<u64>, Option<u64>)> {
     let number = match resource {
         LimitResource::AddressSpace => libc::RLIMIT_AS,
@@ -41,22 +41,22 @@ pub fn limits(resource: LimitResource) -> io::Result<(Option<u64>, Option<u64>)>
     Ok((finite(limit.rlim_cur), finite(limit.rlim_max)))
 }
 
-/// Lets writes beyond the limit of file sizes fail with EFBIG, instead of a signal that ends this
-/// process. Programs that it starts inherit this.
+/// Makes writes beyond the file size limit fail with EFBIG, instead of raising a signal that ends
+/// this process. Programs that it starts inherit this.
 pub fn outlive_file_size_limit() {
     // SAFETY: SIG_IGN is a valid disposition.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
-/// Whether processes can be held by descriptors.
+/// Whether the system supports pidfds.
 ///
 /// # Errors
-/// What pidfd_open says.
+/// The error of pidfd_open.
 pub fn pidfd() -> io::Result<()> {
     // SAFETY: getpid has no preconditions; pidfd_open takes plain numbers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) };
     check(fd as i32)?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     check(unsafe { libc::close(fd as i32) })
 }
 

@@ -1,19 +1,19 @@
-//! A terminal that one rank has for itself: its debugger reads keys, and Ctrl-C is the debugger's.
+//! A terminal for one rank alone: its debugger reads the keys, and receives Ctrl-C.
 //!
-//! The terminal belongs to one process group at a time, the foreground. A rank is in a group of
-//! its own, so it takes the terminal before it becomes its program, and the launcher takes it
-//! back when the rank has ended.
+//! The terminal belongs to one process group at a time, the foreground group. A rank is in a group
+//! of its own, so it takes the terminal before exec, and the launcher takes it back when the rank
+//! has ended.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::check;
 
-/// Makes the calling process's group the foreground of the terminal on standard input.
+/// Makes the calling process's group the foreground group of the terminal on standard input.
 /// Async-signal-safe.
 pub(super) fn take() -> io::Result<()> {
-    // SAFETY: plain system calls; SIG_IGN and SIG_DFL are valid dispositions. A background
-    // process that asks for the terminal is stopped by SIGTTOU unless it ignores it.
+    // SAFETY: plain system calls; SIG_IGN and SIG_DFL are valid dispositions. A background process
+    // that takes the terminal is stopped by SIGTTOU unless it ignores that signal.
     unsafe {
         libc::signal(libc::SIGTTOU, libc::SIG_IGN);
         let taken = check(libc::tcsetpgrp(0, libc::getpgrp()));
@@ -22,10 +22,10 @@ pub(super) fn take() -> io::Result<()> {
     }
 }
 
-/// Makes the calling process's group the foreground of `terminal` again.
+/// Makes the calling process's group the foreground group of `terminal` again.
 ///
 /// # Errors
-/// When it is no terminal of this session.
+/// When it is not a terminal of this session.
 pub fn take_terminal_back(terminal: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: sigset_t is plain data, initialised by sigemptyset before use; the other calls take
     // plain numbers.

@@ -14,7 +14,7 @@ pub struct RingConsumer<'a> {
 }
 
 impl<'a> RingConsumer<'a> {
-    /// The consumer of a ring that nobody has read from yet.
+    /// The consumer of a ring that has not been read from yet.
     pub fn new(ring: &'a RingStorage) -> RingConsumer<'a> {
         RingConsumer {
             ring,
@@ -25,8 +25,8 @@ impl<'a> RingConsumer<'a> {
         }
     }
 
-    /// Position of the next packet; the producer's doorbell shows the low half of what it has
-    /// reached.
+    /// Position of the next packet. The producer's doorbell holds the low half of the position that
+    /// the producer has reached.
     #[inline]
     pub fn position(&self) -> u32 {
         self.slot
@@ -36,15 +36,16 @@ impl<'a> RingConsumer<'a> {
     #[inline(always)]
     pub fn peek(&self) -> Option<Packet> {
         let slot = &self.ring.slots[self.slot as usize & (SLOTS - 1)];
-        // SYNC ring-stamp: pairs with the Release store in Producer::push; acquires body and arena
+        // SYNC ring-stamp: pairs with the Release stores in RingProducer; acquires body and arena
+        // bytes.
         // bytes.
         let stamp = slot.stamp.load(Ordering::Acquire);
         if stamp as u32 != self.slot.wrapping_add(1) {
             return None;
         }
         Some(slot.body.with(|body| {
-            // SAFETY: the stamp says that the producer wrote this body for this position, and it
-            // will not write it again before our credits pass it.
+            // SAFETY: the stamp shows that the producer wrote this body for this position, and the
+            // producer does not write it again before our credits pass it.
             let body = unsafe { &*body };
             Packet {
                 context: body.context,
@@ -58,14 +59,14 @@ impl<'a> RingConsumer<'a> {
         }))
     }
 
-    /// Holds the producer's messages back, or not any more.
+    /// Sets whether the producer must hold its messages back.
     pub fn hold(&self, on: bool) {
-        // Relaxed: a wish, which nothing else hangs on.
+        // Relaxed: only a request; no other memory depends on it.
         self.ring.credits.1.store(u32::from(on), Ordering::Relaxed);
     }
 
-    /// Calls `f` with the address of the payload of `packet`, which [`RingConsumer::peek`] returned
-    /// just now.
+    /// Calls `f` with the address of the payload of `packet`, which [`RingConsumer::peek`] has just
+    /// returned.
     #[inline]
     pub fn with_payload<R>(&self, packet: &Packet, f: impl FnOnce(*const u8) -> R) -> R {
         let (start, _) = place(self.arena, packet.payload as usize);
@@ -77,16 +78,16 @@ impl<'a> RingConsumer<'a> {
         )
     }
 
-    /// Removes `packet`, the one that [`RingConsumer::peek`] returned. True when credits were given
-    /// back to the producer, who may be parked and waiting for them.
+    /// Removes `packet`, the one that [`RingConsumer::peek`] returned. Returns true when it gave
+    /// credits back to the producer, which may be parked waiting for them.
     #[inline(always)]
     pub fn consume(&mut self, packet: &Packet) -> bool {
         self.slot = self.slot.wrapping_add(1);
         if packet.payload > 0 {
             self.arena = place(self.arena, packet.payload as usize).1;
         }
-        // Credits go back a quarter at a time: a producer without room still has that much unread
-        // before the consumer.
+        // Credits are returned a quarter of the ring at a time: as long as a producer lacks room,
+        // the consumer still has that much to read.
         let slots = self.slot.wrapping_sub(self.slots_published);
         let arena = self.arena.wrapping_sub(self.arena_published);
         if slots as usize >= (SLOTS / 4).max(1) || arena as usize >= ARENA / 4 {
@@ -98,7 +99,8 @@ impl<'a> RingConsumer<'a> {
 
     #[inline(never)]
     fn publish(&mut self) {
-        // SYNC ring-credits: pairs with the Acquire load in Producer::refresh; our reads are done.
+        // SYNC ring-credits: pairs with the Acquire load in RingProducer::take_credits; our reads
+        // happened before.
         self.ring.credits.0.store(
             u64::from(self.slot) | u64::from(self.arena) << 32,
             Ordering::Release,
@@ -125,7 +127,8 @@ fn read_lines<R>(ring: &RingStorage, line: usize, len: usize, f: impl FnOnce(*co
     let mut bytes = Vec::new();
     for i in 0..len.div_ceil(LINE) {
         ring.arena[line + i].0.with(|from| {
-            // SAFETY: the stamp published these lines to us; the producer waits for our credits.
+            // SAFETY: the stamp published these lines to us; the producer does not write them
+            // before our credits pass them.
             bytes.extend_from_slice(unsafe { &*from });
         });
     }

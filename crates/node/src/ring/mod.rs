@@ -1,25 +1,25 @@
 //! `Ring`: the receive buffer RBxy of chai-2009, 3.2: messages of one sender to one receiver.
 //!
 //! One producer, one consumer, no lock. A ring is [`SLOTS`] slots of one cache line each and a byte
-//! arena for payloads that do not fit a line. A slot always holds a packet head, so that one word
-//! in it, the stamp, can say which lap of the ring wrote it: the consumer polls the line that
-//! carries the message itself, and a small message costs one cache line moved between two cores.
+//! arena for payloads that do not fit a line. A slot always holds a packet head, and one word of
+//! it, the stamp, shows which lap of the ring wrote it. So the consumer polls the line that carries
+//! the message itself, and a small message costs one cache line moved between two cores.
 //!
 //! | who | writes |
 //! |---|---|
 //! | producer | slot bodies and arena bytes it has credit for, then the slot's stamp (Release) |
-//! | consumer | `credits` (Release): how far slots and arena have been read; `hold`: that it wants no messages unasked |
+//! | consumer | `credits` (Release): how far it has read; `hold`: send no messages unasked |
 //!
-//! Positions count for ever (wrapping `u32`); a position's slot is the position modulo the size.
-//! The arena hands out consecutive ranges; a payload that would straddle the end starts over at the
-//! front, and both sides compute this from the lengths alone. SYNC labels below name the pairs of
-//! Release and Acquire.
+//! Positions only increase (wrapping `u32`); a position's slot is the position modulo the size. The
+//! arena hands out consecutive ranges; a payload that would straddle the end starts at the front of
+//! the next lap, and both sides compute this from the lengths alone. The SYNC labels below name the
+//! pairs of Release and Acquire.
 //!
 //! A consumer that cannot keep up sets `hold`, in the line of its credits. The producer sees it
-//! when it looks for credits anew, at the latest after one lap; from then on the ring has no room
-//! for messages as far as it is concerned ([`RingProducer::has_room`]), and room as before for the
-//! packets by which the two sides agree on messages ([`RingProducer::has_room_for_control`]).
-//! Holding back thus costs a producer nothing that is not held back.
+//! when it next reads the credits, at the latest after one lap. From then on, the ring has no room
+//! for messages ([`RingProducer::has_room`]), but still has room for the packets by which the two
+//! sides agree on messages ([`RingProducer::has_room_for_control`]). A producer that is not held
+//! back pays nothing for this.
 
 mod consumer;
 mod producer;
@@ -63,7 +63,7 @@ pub const LINE: usize = 64;
 pub struct ArenaLine(pub(crate) UnsafeCell<[u8; LINE]>);
 
 /// Written by the consumer only: slots read (low half) and arena bytes read (high half), and
-/// whether it holds the producer's messages back.
+/// whether the producer must hold its messages back.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Credits(pub(crate) AtomicU64, pub(crate) AtomicU32);
@@ -89,7 +89,7 @@ const _: () = {
     );
 };
 
-// SAFETY: producer and consumer touch disjoint parts at any time, ordered by stamps and credits
+// SAFETY: producer and consumer access disjoint parts at any time, ordered by stamps and credits
 // (see the module head).
 unsafe impl Sync for RingStorage {}
 // SAFETY: plain memory.
@@ -116,7 +116,8 @@ impl RingStorage {
 }
 
 /// Start and end position of a payload of `len` bytes that is put at arena position `at` or, if it
-/// would straddle the end, at the next lap's front. Both sides call this with the same arguments.
+/// would straddle the end, at the front of the next lap. Both sides call this with the same
+/// arguments.
 #[inline]
 pub(crate) fn place(at: u32, len: usize) -> (u32, u32) {
     let bytes = len.next_multiple_of(LINE) as u32;

@@ -15,7 +15,7 @@ fn every_packet_arrives_once_and_whole() {
                 packet.inline[0] = i;
                 let mut tries = 0;
                 while !p.push(&packet, |to| {
-                    // SAFETY: room for 8 bytes was asked for.
+                    // SAFETY: the ring hands out room for 8 bytes.
                     unsafe { std::ptr::write_bytes(to, i + 1, 8) }
                 }) {
                     tries += 1;

@@ -4,25 +4,24 @@ use super::slot::{Body, INLINE, stamp};
 use super::{ARENA, PAYLOAD_MAX, Packet, RingStorage, SLOTS, place};
 use crate::sync::Ordering;
 
-/// The only writer of a ring. Its own positions are private; nobody else reads them.
+/// The only writer of a ring. Its positions are private to it.
 #[derive(Debug)]
 pub struct RingProducer<'a> {
     ring: &'a RingStorage,
     slot: u32,
     arena: u32,
-    /// As far as messages go: none of the ring's slots is read while the consumer holds messages
-    /// back.
+    /// For messages: while the consumer holds messages back, the ring counts as full.
     slots_read: u32,
     arena_read: u32,
-    /// As far as other packets go.
+    /// For other packets.
     slots_read_in_fact: u32,
     is_held: bool,
-    /// Slots that memory stands behind.
+    /// Number of slots that are backed by memory.
     backed: u32,
 }
 
 impl<'a> RingProducer<'a> {
-    /// The producer of a ring that nobody has written to yet.
+    /// The producer of a ring that has not been written to yet.
     pub fn new(ring: &'a RingStorage) -> RingProducer<'a> {
         RingProducer {
             ring,
@@ -36,32 +35,32 @@ impl<'a> RingProducer<'a> {
         }
     }
 
-    /// The same, with memory behind the first `backed` slots only: [`back`](Self::back) gives it
-    /// more.
+    /// [`new`](Self::new) for a ring of which only the first `backed` slots have memory;
+    /// [`back`](Self::back) adds more.
     pub fn with_backing(ring: &'a RingStorage, backed: usize) -> RingProducer<'a> {
         let mut producer = RingProducer::new(ring);
         producer.back(backed);
         producer
     }
 
-    /// Memory stands behind the first `backed` slots now.
+    /// Announces that the first `backed` slots have memory now.
     pub fn back(&mut self, backed: usize) {
         self.backed = backed.min(SLOTS) as u32;
         self.take_credits();
     }
 
-    /// True when the ring has no room for want of memory, and not because it is full.
+    /// True when the ring has no room because slots lack memory, not because it is full.
     #[cold]
     pub fn wants_memory(&self) -> bool {
         self.backed < SLOTS as u32 && self.slot + 1 >= self.backed
     }
 
-    /// Slots that memory stands behind.
+    /// Number of slots that are backed by memory.
     pub fn backed(&self) -> usize {
         self.backed as usize
     }
 
-    /// Position after the last packet; its low half is what the doorbell shows.
+    /// Position after the last packet; the doorbell holds its low half.
     #[inline]
     pub fn position(&self) -> u32 {
         self.slot
@@ -80,9 +79,9 @@ impl<'a> RingProducer<'a> {
         self.fits(payload) || self.refresh_for_control(payload)
     }
 
-    /// Whether the consumer holds messages back, as far as is known. Takes new credits only when no
-    /// slot is left for a message: their line is the consumer's, and to fetch it for each message
-    /// would cost streams a tenth of their bandwidth.
+    /// Whether the consumer holds messages back, as far as the producer knows. Reads the credits
+    /// only when no slot is left for a message: their line belongs to the consumer, and fetching it
+    /// for each message would cost streams a tenth of their bandwidth.
     #[inline]
     pub fn is_held(&mut self) -> bool {
         !self.has_room(0) && self.is_held
@@ -118,15 +117,14 @@ impl<'a> RingProducer<'a> {
     }
 
     fn take_credits(&mut self) {
-        // SYNC ring-credits: pairs with the Release store in Consumer::publish; what the consumer
-        // has read may be written over from here on.
+        // SYNC ring-credits: pairs with the Release store in RingConsumer; what the consumer has
+        // read may be overwritten from here on.
         let credits = self.ring.credits.0.load(Ordering::Acquire);
         self.slots_read = credits as u32;
         self.arena_read = (credits >> 32) as u32;
         if self.backed < SLOTS as u32 {
-            // The first lap: as if the slot after the last that may be written were still unread.
-            // The one before the end of memory stays free, since the consumer looks at the slot
-            // after the last packet.
+            // The first lap: as if the slot after the last writable one were still unread. The last
+            // backed slot stays free, since the consumer polls the slot after the last packet.
             self.slots_read = (self.backed - 1).wrapping_sub(SLOTS as u32);
         }
         self.slots_read_in_fact = self.slots_read;
@@ -136,8 +134,8 @@ impl<'a> RingProducer<'a> {
         }
     }
 
-    /// Pushes a packet whose inline bytes `fill` writes; false when the ring is full. No payload in
-    /// the arena.
+    /// Pushes a packet whose inline bytes `fill` writes, without a payload in the arena. Returns
+    /// false when the ring is full.
     #[inline(always)]
     pub fn push_inline(
         &mut self,
@@ -154,15 +152,15 @@ impl<'a> RingProducer<'a> {
         }
         let slot = &self.ring.slots[self.slot as usize & (SLOTS - 1)];
         slot.body.with_mut(|body| {
-            // SAFETY: the slot lies within our credit: the consumer has read it (or never will
-            // before the stamp below), and we are the only producer.
+            // SAFETY: the slot lies within our credit: the consumer has read it, and does not read
+            // it again before the stamp below; and we are the only producer.
             let body = unsafe { &mut *body };
             body.context = context;
             body.tag = tag;
             body.payload = 0;
             fill(&mut body.inline);
         });
-        // SYNC ring-stamp: pairs with the Acquire load in Consumer::peek; publishes the body.
+        // SYNC ring-stamp: pairs with the Acquire load in RingConsumer::peek; publishes the body.
         slot.stamp.store(
             stamp(self.slot, kind, inline_len as u8, aux),
             Ordering::Release,
@@ -172,8 +170,9 @@ impl<'a> RingProducer<'a> {
     }
 
     /// Pushes `packet`, and `packet.payload` bytes into the arena, which `fill` writes to the
-    /// address it is given. False, and nothing written, when the ring lacks room. Asks for room as
-    /// for control: for a message the caller asks [`has_room`](Self::has_room) first.
+    /// address that it is given. Returns false, with nothing written, when the ring lacks room.
+    /// Checks for room as for a control packet: for a message the caller first checks
+    /// [`has_room`](Self::has_room).
     ///
     /// # Panics
     /// If the payload is larger than [`PAYLOAD_MAX`].

@@ -5,7 +5,7 @@ use crate::sync::{AtomicU64, UnsafeCell};
 /// Payload bytes that fit beside the head in a slot.
 pub const INLINE: usize = 40;
 
-/// A packet's head, as its sender wrote it. What the fields mean is the protocol's business.
+/// A packet's head, as its sender wrote it. The protocol defines the meaning of the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Packet {
@@ -21,7 +21,7 @@ pub struct Packet {
     pub kind: u8,
     /// Bytes used of `inline`.
     pub inline_len: u8,
-    /// Free for the kind.
+    /// For use by the packet kind.
     pub aux: u16,
 }
 
@@ -55,7 +55,7 @@ impl Packet {
     }
 }
 
-/// What of a packet lies in the slot beside the stamp.
+/// The part of a packet that lies in the slot beside the stamp.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Body {

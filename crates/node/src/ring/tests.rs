@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Packets; fewer for the interpreter (Miri), where they still go round the ring more than once.
+/// Number of packets; fewer under Miri, but still more than one lap.
 const PACKETS: i32 = if cfg!(miri) { 60 } else { 5000 };
 
 fn push_bytes(p: &mut RingProducer<'_>, tag: i32, bytes: &[u8]) -> bool {
@@ -79,7 +79,7 @@ fn a_full_ring_refuses_and_a_drained_one_always_takes_the_largest_payload() {
 fn payload_bytes_are_never_taken_for_a_stamp() {
     let storage = RingStorage::boxed();
     let (mut p, mut c) = (RingProducer::new(&storage), RingConsumer::new(&storage));
-    // Every inline byte pattern that could look like a future stamp.
+    // Write inline bytes that could look like a future stamp.
     for lap in 0..3 * SLOTS as u32 {
         assert!(p.push_inline(1, 0, 0, 0, INLINE, |b| {
             for chunk in b.chunks_mut(8) {
@@ -106,7 +106,7 @@ fn a_ring_that_is_held_takes_control_but_no_messages() {
     let inline = |p: &mut RingProducer<'_>| p.push_inline(1, 0, 0, 0, 0, |_| ());
     assert!(inline(&mut p));
     c.hold(true);
-    // Not seen before this end looks for room, after a lap at the latest.
+    // The producer notices the hold only when it checks for room, after a lap at the latest.
     let unasked = (0..).take_while(|_| inline(&mut p)).count();
     assert!(unasked < SLOTS);
     assert!(p.is_held() && !p.has_room(0) && !p.has_room(64));

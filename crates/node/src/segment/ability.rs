@@ -1,23 +1,23 @@
-//! What a rank can do, and how it is set, as far as other ranks of its node must know to decide
-//! as it does.
+//! The abilities and settings of a rank that other ranks of its node must know in order to make the
+//! same choices.
 //!
-//! Each rank publishes this in its block during `MPI_Init`, before its first communication. Ranks
-//! of one node may differ: a container or a seccomp filter refuses something to one of them, or
-//! an MPMD section of `mpiexec` sets a variable for some.
+//! Each rank publishes these in its block during `MPI_Init`, before its first communication. Ranks
+//! of one node may differ: a container or a seccomp filter refuses something to one of them, or an
+//! MPMD section of `mpiexec` sets a variable for some.
 //!
 //! - [`Settings`] are the values of the tunables that must be
-//!   [alike](crate::tunables::Agreement::Alike). A rank compares them with those of all who have
-//!   published theirs: of two ranks that differ, at least one refuses to start.
-//! - [`Abilities`] may differ. Whoever makes a communicator's node group waits until all members
-//!   have published theirs, and takes the [meet](Abilities::meet), so that all members choose the
-//!   same algorithms.
-//! - A [`Limit`] says why a back end of the direct channel does not work, for people: in hang
-//!   reports and `mica info`. One that is found later in the run does not change the abilities;
-//!   collectives then settle it operation by operation.
+//!   [alike](crate::tunables::Agreement::Alike). A rank compares them with those of all ranks that
+//!   have published theirs: of two ranks that differ, at least one refuses to start.
+//! - [`Abilities`] may differ. A rank that makes a communicator's node group waits until all
+//!   members have published theirs, and takes the [meet](Abilities::meet), so that all members
+//!   choose the same algorithms.
+//! - A [`Limit`] is the reason why a back end of the direct channel does not work, shown to people
+//!   in hang reports and `mica info`. One that is found later in the run does not change the
+//!   abilities; collectives then handle it in each operation.
 //!
 //! | who | writes | when |
 //! |---|---|---|
-//! | the rank | settings, then `SETTINGS` (Release) | first thing when it has joined the segment |
+//! | the rank | settings, then `SETTINGS` (Release) | directly after it has joined the segment |
 //! | the rank | abilities and limits, then `ABILITIES` (Release) | before it sends anything |
 //! | the rank | a limit | when it finds one |
 
@@ -27,26 +27,26 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use super::{JobSegment, RankBlock};
 use crate::tunables::{self, BadValue};
 
-/// Tunables that can be compared.
+/// Maximum of tunables that can be compared.
 pub const SETTINGS_MAX: usize = 24;
 
 /// The settings are published.
 const SETTINGS: u32 = 1;
-/// The abilities are published, too.
+/// The abilities are published as well.
 const ABILITIES: u32 = 2;
 
 const MAPPED: u32 = 1;
 const XPMEM: u32 = 1 << 1;
 const CMA: u32 = 1 << 2;
 
-/// A rank's line of its block.
+/// The line of a rank's block for its abilities.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct AbilityLine {
     published: AtomicU32,
     abilities: AtomicU32,
     costs: AtomicU64,
-    /// By [`Means`].
+    /// Indexed by [`Means`].
     limits: [AtomicU64; MEANS],
     settings: [AtomicU32; SETTINGS_MAX],
 }
@@ -55,27 +55,27 @@ pub(super) struct AbilityLine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings([u32; SETTINGS_MAX]);
 
-/// What a rank can do to reach other ranks' buffers and let them reach its own, and what it
-/// chooses by.
+/// How a rank can access other ranks' buffers and give access to its own, and the costs by which it
+/// chooses algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
-    /// Its buffers can be moved to the job segment's file, and it has peers' mapped.
+    /// Its buffers can be migrated to the job segment's file, and it can map those of peers.
     pub mapped: bool,
     /// XPMEM works.
     pub xpmem: bool,
-    /// Its settings let the kernel copy between ranks. Whether the kernel does is found out pair
-    /// by pair.
+    /// Its settings allow the kernel to copy between ranks. Whether the kernel does is determined
+    /// for each pair.
     pub cma: bool,
-    /// Fingerprint of the costs that algorithms are chosen by; 0: the shipped ones.
+    /// Fingerprint of the costs by which algorithms are chosen; 0 for the shipped costs.
     pub costs: u64,
 }
 
-/// What all ranks of a group can do.
+/// The common abilities of all ranks of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommonAbilities {
-    /// Each can load from and store to the others' buffers, sooner or later.
+    /// Each can load from and store to the others' buffers, possibly only after some time.
     pub windows: bool,
-    /// The settings of all let the kernel copy.
+    /// The settings of all allow the kernel to copy.
     pub cma: bool,
     /// All choose by the same costs.
     pub same_costs: bool,
@@ -85,7 +85,7 @@ pub struct CommonAbilities {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Means {
-    /// Buffers moved to the job segment's file.
+    /// Buffers migrated to the job segment's file.
     Mapped = 0,
     /// XPMEM.
     Xpmem = 1,
@@ -98,7 +98,7 @@ const MEANS: usize = 3;
 /// Why a back end does not work for a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// `MICA_DIRECT` says so.
+    /// Disabled by `MICA_DIRECT`.
     SwitchedOff,
     /// The job segment has no room for buffers.
     NoSlots,
@@ -107,7 +107,7 @@ pub enum Limit {
         /// The error number.
         errno: u32,
     },
-    /// The allocator may not be glibc's.
+    /// The allocator may be another than glibc's.
     Allocator,
     /// Fork handlers cannot be set up.
     NoForkHandler {
@@ -121,7 +121,7 @@ pub enum Limit {
         /// The peer's rank in the job.
         peer: u32,
     },
-    /// The kernel reaches another process than the peer's.
+    /// The kernel accesses another process than the peer.
     WrongProcess {
         /// The peer's rank in the job.
         peer: u32,
@@ -129,7 +129,7 @@ pub enum Limit {
 }
 
 impl Settings {
-    /// Those in force.
+    /// The settings in force.
     ///
     /// # Errors
     /// When a value does not fit its tunable.
@@ -141,9 +141,8 @@ impl Settings {
         Ok(Settings(settings))
     }
 
-    /// Those of the defaults with these values in their place: (number in [`tunables::alike`],
-    /// value), as [`to_bytes`](Self::to_bytes) writes them. `None` if the bytes are not of this
-    /// version.
+    /// The defaults, changed by pairs (index in [`tunables::alike`], value) as
+    /// [`to_bytes`](Self::to_bytes) writes them. `None` if the bytes are not of this version.
     pub fn from_bytes(bytes: &[u8]) -> Option<Settings> {
         let (entries, rest) = bytes.as_chunks::<5>();
         let mut settings = Settings::default();
@@ -153,7 +152,7 @@ impl Settings {
         rest.is_empty().then_some(settings)
     }
 
-    /// What is not as the defaults are, for ranks on other nodes.
+    /// Encodes the values that differ from the defaults, for ranks on other nodes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let default = Settings::default();
         let pairs = self.0.iter().zip(&default.0).zip(0u8..);
@@ -163,7 +162,7 @@ impl Settings {
             .collect()
     }
 
-    /// The first tunable that the two rank's settings differ in.
+    /// The first tunable in which the settings of the two ranks differ.
     pub fn difference(&self, rank: u32, other: &Settings, other_rank: u32) -> Option<Difference> {
         let values = self.0.iter().zip(&other.0).zip(tunables::alike());
         let mut differ = values.filter(|((mine, theirs), _)| mine != theirs);
@@ -198,24 +197,24 @@ impl Default for Settings {
 pub struct Difference {
     /// The environment variable.
     pub variable: &'static str,
-    /// The rank that found it.
+    /// The rank that found the difference.
     pub rank: u32,
-    /// Its value there.
+    /// Its value on that rank.
     pub value: String,
-    /// Another rank.
+    /// The other rank.
     pub other_rank: u32,
-    /// The value there.
+    /// The value on the other rank.
     pub other_value: String,
 }
 
 impl Abilities {
-    /// What all of these ranks can do.
+    /// The common abilities of these ranks.
     pub fn meet(all: impl IntoIterator<Item = Abilities>) -> CommonAbilities {
         let all: Vec<Abilities> = all.into_iter().collect();
         let costs = all.first().map(|first| first.costs);
         CommonAbilities {
-            // Who has XPMEM exposes buffers by it, which another can open only if it has that,
-            // too.
+            // A rank with XPMEM exposes buffers by it, which another rank can open only if it has
+            // XPMEM, too.
             windows: all.iter().all(|a| a.xpmem) || all.iter().all(|a| a.mapped && !a.xpmem),
             cma: all.iter().all(|a| a.cma),
             same_costs: all.iter().all(|a| Some(a.costs) == costs),
@@ -224,7 +223,8 @@ impl Abilities {
 }
 
 impl RankBlock {
-    /// Publishes this rank's abilities. The limits are to be [noted](Self::note_limit) before.
+    /// Publishes this rank's abilities. To be called after all limits have been
+    /// [noted](Self::note_limit).
     pub fn publish_abilities(&self, abilities: &Abilities) {
         let line = &self.abilities;
         let flag = |is_on: bool, flag: u32| if is_on { flag } else { 0 };
@@ -233,13 +233,13 @@ impl RankBlock {
             | flag(abilities.cma, CMA);
         line.abilities.store(flags, Ordering::Relaxed);
         line.costs.store(abilities.costs, Ordering::Relaxed);
-        // SYNC abilities: pairs with the Acquire load in `abilities`. No read-modify-write: only
-        // the rank writes here.
+        // SYNC abilities: pairs with the Acquire load in `abilities`. No read-modify-write is
+        // needed: only the rank writes here.
         line.published
             .store(SETTINGS | ABILITIES, Ordering::Release);
     }
 
-    /// The rank's abilities, once it has published them.
+    /// The rank's abilities; `None` until it has published them.
     pub fn abilities(&self) -> Option<Abilities> {
         let line = &self.abilities;
         // SYNC abilities
@@ -270,19 +270,19 @@ impl RankBlock {
         is_there.then(|| Settings(std::array::from_fn(value)))
     }
 
-    /// Notes for people why a back end does not work for this rank.
+    /// Records, for reports, why a back end does not work for this rank.
     pub fn note_limit(&self, means: Means, limit: Limit) {
-        // Relaxed: a word that says all by itself.
+        // Relaxed: the word orders nothing else.
         self.abilities.limits[means as usize].store(limit.to_word(), Ordering::Relaxed);
     }
 
-    /// Why a back end does not work for the rank, as far as it has noticed.
+    /// Why a back end does not work for the rank, as far as it has recorded.
     pub fn limit(&self, means: Means) -> Option<Limit> {
         Limit::from_word(self.abilities.limits[means as usize].load(Ordering::Relaxed))
     }
 
-    /// What lowers the rank's node groups, in words; empty if nothing does. That XPMEM is not
-    /// there is the rule and goes without saying, and so does what MICA_DIRECT asks for.
+    /// A text of what limits the rank's node groups; empty if nothing does. It omits missing XPMEM,
+    /// which is the usual case, and what MICA_DIRECT disables.
     pub fn limits_in_words(&self) -> String {
         let say = |(means, name)| match self.limit(means) {
             None | Some(Limit::SwitchedOff) => None,
@@ -295,15 +295,15 @@ impl RankBlock {
 }
 
 impl JobSegment {
-    /// Publishes rank `me`'s settings, and compares them with those that other ranks of this node
-    /// have published.
+    /// Publishes the settings of rank `me`, and compares them with those that other ranks of this
+    /// node have published.
     ///
     /// # Errors
-    /// With the first difference. Of two ranks that differ at least one gets the error.
+    /// The first difference. Of two ranks that differ, at least one gets the error.
     pub fn agree_on_settings(&self, me: u32, settings: &Settings) -> Result<(), Box<Difference>> {
         self.block(me).publish_settings(settings);
-        // SYNC settings: of two ranks that publish at once, at least one sees the other's, since
-        // both fence in between.
+        // SYNC settings: of two ranks that publish at once, at least one sees the other's settings,
+        // since both fence between their store and their loads.
         fence(Ordering::SeqCst);
         let others = self.members().iter().filter(|&&rank| rank != me);
         let mut differences = others.filter_map(|&rank| {
@@ -313,8 +313,8 @@ impl JobSegment {
         differences.next().map_or(Ok(()), |d| Err(Box::new(d)))
     }
 
-    /// What the `members` of a group, ranks of this node, can all do; `None` until all have
-    /// published it.
+    /// The common abilities of `members`, ranks of this node; `None` until all have published
+    /// theirs.
     pub fn common_abilities(&self, members: &[u32]) -> Option<CommonAbilities> {
         let all: Option<Vec<Abilities>> = members
             .iter()

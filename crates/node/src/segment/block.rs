@@ -1,4 +1,5 @@
-//! The control data of one rank in the job segment. Lines are separated by who writes them.
+//! The control data of one rank in the job segment. Data with different writers lie in different
+//! lines.
 
 use super::ability::AbilityLine;
 use super::report::AnswerLine;
@@ -29,11 +30,11 @@ const RUNNING: u32 = 1;
 const FINALIZED: u32 = 2;
 const ABORTED: u32 = 3;
 
-/// What a rank waits for, written before it parks and read by the launcher's hang report.
+/// What a rank waits for. Written before it parks, and read by the launcher's hang report.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct WaitRecord {
-    /// 0 when it does not wait, else a [`WaitKind`].
+    /// 0 when it does not wait, otherwise a [`WaitKind`].
     kind: AtomicU32,
     peer: AtomicI32,
     tag: AtomicI32,
@@ -42,11 +43,11 @@ pub struct WaitRecord {
     since_ns: AtomicU64,
 }
 
-/// The kinds of waiting that a hang report tells apart.
+/// The kinds of waiting that a hang report distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum WaitKind {
-    /// A send that its receiver has not taken.
+    /// A send that the receiver has not received.
     Send = 1,
     /// A receive without a message.
     Receive = 2,
@@ -79,21 +80,21 @@ pub struct Waiting {
 pub struct RankBlock {
     /// Where this rank sleeps.
     pub parking: ParkingLine,
-    /// Written at attach and end, by the rank.
+    /// Written by the rank when it attaches and ends.
     pub(super) life: LifeLine,
     /// Written by the rank when it parks.
     pub(super) waiting: WaitRecord,
     /// Written by the rank when it answers the launcher's question.
     pub(super) answer: AnswerLine,
-    /// Written by the rank at its end.
+    /// Written by the rank when it ends.
     pub(super) traffic: TrafficLines,
     /// Written by the launcher before any rank runs.
     pub(super) given: GivenLine,
-    /// Written by the rank in `MPI_Init`, and where it loses an ability.
+    /// Written by the rank in `MPI_Init`, and when it loses an ability.
     pub(super) abilities: AbilityLine,
 }
 
-/// Ways that a rank's messages can take, as the traffic table tells them apart.
+/// Number of paths that the traffic table distinguishes.
 pub const TRAFFIC_WAYS: usize = 8;
 
 /// Their names, in the order of the counters.
@@ -116,13 +117,13 @@ pub(super) struct LifeLine {
     state: AtomicU32,
     pid: AtomicU32,
     abort_code: AtomicI32,
-    /// 1 from MPI_Init to MPI_Finalize; sessions leave it alone.
+    /// 1 from MPI_Init to MPI_Finalize; sessions do not change it.
     world: AtomicU32,
-    /// Address and value of a word in the rank's private memory, for peers to probe direct copy
-    /// with.
+    /// Address and value of a word in the rank's private memory, with which peers probe direct
+    /// copy.
     pub probe_address: AtomicU64,
     pub probe_value: AtomicU64,
-    /// XPMEM's number of the segment that is this process's memory, 0 if there is none.
+    /// XPMEM's id of the segment that covers this process's memory, 0 if there is none.
     pub xpmem_segment: AtomicI64,
 }
 
@@ -155,12 +156,12 @@ impl RankBlock {
         }
     }
 
-    /// Process of the rank (0 before it attached).
+    /// Process of the rank (0 before it has attached).
     pub fn pid(&self) -> u32 {
         self.life.pid.load(Ordering::Relaxed)
     }
 
-    /// Makes this rank `pid`'s. False if another process has it already.
+    /// Assigns this rank to process `pid`. Returns false if another process has it already.
     pub(super) fn claim(&self, pid: u32) -> bool {
         if self
             .life
@@ -181,7 +182,7 @@ impl RankBlock {
         self.life.state.store(FINALIZED, Ordering::Release);
     }
 
-    /// Takes [`finalize`](Self::finalize) back: the same process goes on after all.
+    /// Undoes [`finalize`](Self::finalize): the same process continues after all.
     pub fn resume(&self) {
         // SYNC life
         self.life.state.store(RUNNING, Ordering::Release);
@@ -190,7 +191,7 @@ impl RankBlock {
     /// Records whether the rank is between MPI_Init and MPI_Finalize, which wait for all ranks of
     /// the job.
     pub fn set_world(&self, inside: bool) {
-        // Read by the launcher only, which acts on it whenever it sees it.
+        // Relaxed: only the launcher reads it, and may act on it at any time.
         self.life.world.store(u32::from(inside), Ordering::Relaxed);
     }
 
@@ -206,7 +207,7 @@ impl RankBlock {
         self.life.state.store(ABORTED, Ordering::Release);
     }
 
-    /// Publishes a word of this process's memory for peers to probe direct copy with.
+    /// Publishes a word of this process's memory, with which peers probe direct copy.
     pub fn publish_probe(&self, address: u64, value: u64) {
         self.life.probe_value.store(value, Ordering::Relaxed);
         // SYNC probe: pairs with `probe`; a peer that sees the address sees the value.
@@ -220,18 +221,18 @@ impl RankBlock {
         (address != 0).then(|| (address, self.life.probe_value.load(Ordering::Relaxed)))
     }
 
-    /// Publishes the number by which XPMEM knows this process's memory.
+    /// Publishes XPMEM's id of this process's memory.
     pub fn publish_xpmem(&self, segment: i64) {
         self.life.xpmem_segment.store(segment, Ordering::Relaxed);
     }
 
-    /// The number by which XPMEM knows the rank's memory, if it does.
+    /// XPMEM's id of the rank's memory, if it has one.
     pub fn xpmem(&self) -> Option<i64> {
         let segment = self.life.xpmem_segment.load(Ordering::Relaxed);
         (segment != 0).then_some(segment)
     }
 
-    /// Publishes what the rank has sent: messages and bytes, by way.
+    /// Publishes what the rank has sent: messages and bytes for each path.
     pub fn publish_traffic(&self, sent: &[(u64, u64); TRAFFIC_WAYS]) {
         for (to, &(messages, bytes)) in self.traffic.0.iter().zip(sent) {
             to[0].store(messages, Ordering::Relaxed);
@@ -239,7 +240,7 @@ impl RankBlock {
         }
     }
 
-    /// What the rank has published of its traffic: messages and bytes, by way.
+    /// What the rank has published of its traffic: messages and bytes for each path.
     pub fn traffic(&self) -> [(u64, u64); TRAFFIC_WAYS] {
         std::array::from_fn(|way| {
             let [messages, bytes] = &self.traffic.0[way];
@@ -250,7 +251,7 @@ impl RankBlock {
         })
     }
 
-    /// Records what the rank is about to wait for, and since when it does (nanoseconds of
+    /// Records what the rank is about to wait for, and since when (nanoseconds of
     /// [`monotonic_ns`]).
     pub fn set_waiting(&self, waiting: Option<(&Waiting, u64)>) {
         let record = &self.waiting;
@@ -266,7 +267,7 @@ impl RankBlock {
         record.kind.store(w.kind as u32, Ordering::Relaxed);
     }
 
-    /// What the rank waits for, and for how many nanoseconds.
+    /// What the rank waits for, and for how many nanoseconds it has waited.
     pub fn waiting(&self) -> Option<(Waiting, u64)> {
         let record = &self.waiting;
         let kind = match record.kind.load(Ordering::Relaxed) {

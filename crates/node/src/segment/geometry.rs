@@ -1,5 +1,5 @@
-//! Where everything lies in a job segment: computed from the number of ranks, the pool's size and
-//! the design, the same by all.
+//! The layout of a job segment. All processes compute the same one from the number of ranks, the
+//! pool's size and the design.
 
 use super::late::LATE_BYTES;
 use super::report::REPORT_BYTES;
@@ -7,33 +7,34 @@ use crate::cooperative::CooperativeCopy;
 use crate::fifo::FifoHead;
 use crate::ring::{LINE, RingStorage};
 
-/// File space of one slot: far more than a buffer ever grows to, so that a buffer which its owner
+/// File space of one slot: far more than a buffer ever grows to, so that a buffer that its owner
 /// enlarges in place (`mremap`) stays in its slot.
 pub const SLOT_SPAN: u64 = 1 << 40;
 
 /// Slots of a rank.
 pub const SLOTS: u32 = 256;
 
-/// File space of the area of one communicator: as much as it can have at most.
+/// File space of the area of one communicator: the maximum size of an area.
 pub const AREA_SPAN: u64 = 1 << 24;
 
-/// Areas that the file has space for.
+/// Number of areas that the file has space for.
 const AREAS: u64 = 1 << 38;
 
 /// Bits of a communicator's context below its leader's rank.
 const CONTEXT_LEADER_SHIFT: u32 = 40;
 
-/// Above the numbers that a leader gives are bits that mark hidden communicators; they have no
-/// areas.
+/// The ids that a leader assigns are below this; higher bits mark hidden communicators, which have
+/// no areas.
 const CONTEXT_IDS: u64 = 1 << 37;
 
 /// A page of memory.
 pub const PAGE: usize = 4096;
 
-/// Messages that a rank can have copied by both sides at a time; a page of [`CooperativeCopy`]s.
+/// Maximum of messages of a rank that are copied cooperatively at a time; a page of
+/// [`CooperativeCopy`]s.
 pub const SPLITS: usize = PAGE / size_of::<CooperativeCopy>();
 
-/// Sizes and offsets of a job segment. Offsets and sizes are in bytes from the segment's start.
+/// Sizes and offsets of a job segment, in bytes from the segment's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 pub struct Geometry {
@@ -45,7 +46,7 @@ pub struct Geometry {
     pub cell_bytes: u32,
     /// Bytes of a FIFO's buffer under the basic design; 0 under the advanced one.
     pub fifo_bytes: u32,
-    /// 1: only pairs of ranks with the same parity have FIFOs; 0: all have, if any.
+    /// 1: only pairs of ranks with the same parity have FIFOs; 0: all pairs have them, if any.
     mixed: u32,
 }
 
@@ -69,7 +70,7 @@ impl Geometry {
         .then_some(g)
     }
 
-    /// The same for the basic design, with FIFOs of `fifo_bytes` bytes in the place of the rings.
+    /// The geometry for the basic design, with FIFOs of `fifo_bytes` bytes instead of the rings.
     /// `None` if this exceeds the address space or the limits of the format (4 KiB to 1 GiB, a
     /// multiple of 64 bytes).
     pub fn with_fifos(self, fifo_bytes: u32) -> Option<Geometry> {
@@ -80,8 +81,8 @@ impl Geometry {
         .then_some(g)
     }
 
-    /// The same where `mixed`: the FIFOs are in the place of the rings between ranks of the same
-    /// parity only. `None` if there are no FIFOs, or if this exceeds the address space.
+    /// The geometry for mixed designs: only pairs of ranks with the same parity have FIFOs instead
+    /// of rings. `None` if there are no FIFOs, or if this exceeds the address space.
     pub fn mixed(self) -> Option<Geometry> {
         let g = Geometry { mixed: 1, ..self };
         (g.has_fifos() && g.fits()?).then_some(g)
@@ -96,7 +97,8 @@ impl Geometry {
         Some(total < 1 << 46)
     }
 
-    /// True if any pairs have FIFOs: under the basic design all, where designs are mixed some.
+    /// True if any pairs have FIFOs: all pairs under the basic design, some where designs are
+    /// mixed.
     pub fn has_fifos(&self) -> bool {
         self.fifo_bytes != 0
     }
@@ -112,7 +114,7 @@ impl Geometry {
         self.has_fifos() && (!self.is_mixed() || (from ^ to) & 1 == 0)
     }
 
-    /// Offset of rank `rank`'s block of control data.
+    /// Offset of the control data of rank `rank`.
     pub fn block(&self, rank: u32) -> usize {
         PAGE + rank as usize * self.block_stride()
     }
@@ -141,7 +143,7 @@ impl Geometry {
         (self.marks_in_block() + self.cells as usize * 4).next_multiple_of(PAGE)
     }
 
-    /// Bytes of the part that is allocated when the segment is made: header and blocks.
+    /// Bytes of the part that is allocated when the segment is created: header and blocks.
     pub fn control_bytes(&self) -> usize {
         self.block(self.ranks)
     }
@@ -152,7 +154,7 @@ impl Geometry {
         self.control_bytes() + rank as usize * pool + cell as usize * self.cell_bytes as usize
     }
 
-    /// Offset of rank `rank`'s [`SPLITS`] split messages.
+    /// Offset of the [`SPLITS`] cooperative copies of rank `rank`.
     pub fn splits(&self, rank: u32) -> usize {
         self.cell(self.ranks, 0) + rank as usize * PAGE
     }
@@ -163,12 +165,12 @@ impl Geometry {
         self.splits(self.ranks) + pair * self.pair_stride()
     }
 
-    /// Bytes of a FIFO with its head.
+    /// Bytes of a FIFO including its head.
     pub fn fifo_area(&self) -> usize {
         size_of::<FifoHead>() + self.fifo_bytes as usize
     }
 
-    /// Bytes of a pair's ring, or of its FIFO; of the larger one where there are both.
+    /// Bytes of a pair's ring, or of its FIFO; of the larger one where the job has both.
     pub fn pair_bytes(&self) -> usize {
         let ring = size_of::<RingStorage>();
         match (self.has_fifos(), self.is_mixed()) {
@@ -182,26 +184,26 @@ impl Geometry {
         self.pair_bytes().next_multiple_of(PAGE)
     }
 
-    /// Offset of the part where rank `rank` leaves what it saw of late arrivals.
+    /// Offset of the late-arrival record of rank `rank`.
     pub fn late(&self, rank: u32) -> usize {
         self.pair(self.ranks, 0) + rank as usize * LATE_BYTES.next_multiple_of(PAGE)
     }
 
-    /// Offset of the text that rank `rank` leaves when the launcher asks what it waits for.
+    /// Offset of the text in which rank `rank` answers the launcher's question what it waits for.
     pub fn report(&self, rank: u32) -> usize {
         self.late(self.ranks) + rank as usize * REPORT_BYTES.next_multiple_of(PAGE)
     }
 
     /// Offset of slot `slot` of rank `rank`: file space beyond all that is mapped as the segment,
-    /// for buffers whose pages a rank moves to the file.
+    /// for buffers whose pages a rank migrates to the file.
     pub fn slot(&self, rank: u32, slot: u32) -> u64 {
         let first = (self.total_bytes() as u64).next_multiple_of(SLOT_SPAN);
         first + (u64::from(rank) * u64::from(SLOTS) + u64::from(slot)) * SLOT_SPAN
     }
 
     /// Offset of the area of the communicator with this context, in a job of `job_size` ranks: file
-    /// space beyond all slots, [`AREA_SPAN`] bytes for each. `None` for the few that there is no
-    /// space for: a leader's later ones in a large job, and hidden communicators.
+    /// space beyond all slots, [`AREA_SPAN`] bytes for each. `None` for communicators without such
+    /// space: the later ones of a leader in a large job, and hidden ones.
     pub fn area(&self, job_size: u32, context: u64) -> Option<u64> {
         let leader = context >> CONTEXT_LEADER_SHIFT;
         let id = (context & ((1 << CONTEXT_LEADER_SHIFT) - 1)) >> 1;
@@ -214,7 +216,7 @@ impl Geometry {
         self.slot(self.ranks, 0)
     }
 
-    /// Bytes of the file with all slots and areas. `None` where that is beyond what files may have.
+    /// Bytes of the file with all slots and areas. `None` if that exceeds the maximum file size.
     pub fn file_bytes(&self) -> Option<u64> {
         (self.ranks <= 1 << 13).then(|| self.first_area() + AREAS * AREA_SPAN)
     }
@@ -294,7 +296,7 @@ mod tests {
                 Some(first),
                 "a plane of the same communicator"
             );
-            // The last that a leader has space for is followed by the next leader's first.
+            // The last area of a leader is followed by the first of the next leader.
             let ids = (1 << 38 >> job_size.next_power_of_two().trailing_zeros()).min(1u64 << 37);
             assert_eq!(at(0, ids), None);
             let last = at(job_size - 1, ids - 1).expect("has one");

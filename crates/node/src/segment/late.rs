@@ -1,5 +1,5 @@
-//! Where ranks leave what they saw of late arrivals ([`crate::late`]): a part of the segment for
-//! each, allocated when it has something to tell.
+//! The late-arrival records of the ranks ([`crate::late`]): a part of the segment for each rank,
+//! allocated when the rank first publishes a record.
 //!
 //! ```text
 //! u64  bytes of the table that follows; 0: none
@@ -12,12 +12,12 @@ use crate::sync::{AtomicU64, Ordering};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a rank's part.
+/// Bytes of the part of one rank.
 pub const LATE_BYTES: usize = (64 << 10) + size_of::<u64>();
 
 impl JobSegment {
-    /// Leaves `table` as that of rank `rank`, in the place of what it left before. To be called by
-    /// that rank, by one thread at a time.
+    /// Publishes `table` as the record of rank `rank`, and replaces its earlier one. To be called
+    /// by that rank, by one thread at a time.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -26,24 +26,24 @@ impl JobSegment {
         let offset = self.geometry.late(self.index(rank));
         self.allocate(offset, size_of::<u64>() + bytes.len())?;
         let at = self.at(offset);
-        // SAFETY: in the mapping and just allocated, aligned to a page; used for nothing else.
+        // SAFETY: in the mapping and just allocated, page-aligned; used for nothing else.
         let length = unsafe { &*at.cast::<AtomicU64>() };
         length.store(0, Ordering::Relaxed);
-        // SAFETY: the table has no more bytes than the geometry keeps for it (asserted where it is
-        // laid out); this thread alone writes here, and others read by `pread` only.
+        // SAFETY: the table has at most the bytes that the geometry reserves for it (asserted where
+        // it is laid out); only this thread writes here, and others read by `pread` only.
         unsafe {
             at.add(size_of::<u64>())
                 .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
-        // SYNC late: pairs with the read in `late_table`, by the kernel; the table is there before
-        // its length.
+        // SYNC late: pairs with the read in `late_table`, by the kernel; the table is written
+        // before its length.
         length.store(bytes.len() as u64, Ordering::Release);
         Ok(())
     }
 
-    /// What rank `rank` has left of late arrivals. `None` if it has not, or left something else.
+    /// The late-arrival record of rank `rank`. `None` if there is none, or it is invalid.
     pub fn late_table(&self, rank: u32) -> Option<LateRecord> {
-        // Not through the mapping: to look at a page that nobody has written would allocate it.
+        // Not through the mapping: reading a page that was never written would allocate it.
         let file = File::from(self.as_fd().try_clone_to_owned().ok()?);
         let offset = self.geometry.late(self.index(rank)) as u64;
         let mut length = [0; size_of::<u64>()];

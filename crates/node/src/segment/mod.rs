@@ -2,10 +2,11 @@
 //! section 3).
 //!
 //! Nothing is named in a file system, so nothing is left behind however a job ends. The segment is
-//! sparse: address space is laid out for all pairs ([`Geometry`]), and memory is allocated when a
-//! pair first talks ([`JobSegment::allocate`], an error and never a SIGBUS if there is none). The
-//! launcher creates the segment and its children inherit the descriptor; under another launcher the
-//! first rank of the node creates it and hands it over; a program that runs alone creates its own.
+//! sparse: address space is reserved for all pairs ([`Geometry`]), and memory is allocated when a
+//! pair first communicates ([`JobSegment::allocate`], which returns an error if there is no memory,
+//! where a page fault would raise SIGBUS). The launcher creates the segment and its children
+//! inherit the descriptor; under another launcher, the first rank of the node creates it and hands
+//! it over; a program that runs alone creates its own.
 
 mod ability;
 mod block;
@@ -44,16 +45,16 @@ use std::ptr::NonNull;
 
 /// Environment variable: number of the descriptor that holds the segment.
 pub const SEGMENT_FD_VARIABLE: &str = "MICA_SEGMENT_FD";
-/// Environment variable: what tells the segment from other files ([`JobSegment::identity`]).
+/// Environment variable: identifies the segment among all files ([`JobSegment::identity`]).
 pub const SEGMENT_ID_VARIABLE: &str = "MICA_SEGMENT_ID";
-/// Environment variable: where a process asks for the segment that did not inherit the descriptor
-/// ([`crate::handover`]).
+/// Environment variable: the socket from which a process that did not inherit the descriptor
+/// requests the segment ([`crate::handover`]).
 pub const SEGMENT_SOCKET_VARIABLE: &str = "MICA_SEGMENT_SOCKET";
 /// Environment variable: rank of the process in the job.
 pub const RANK_VARIABLE: &str = "MICA_RANK";
-/// Environment variable: the folder that Mica is installed in, for files that come with it.
+/// Environment variable: the folder that Mica is installed in, for files that it ships.
 pub const PREFIX_VARIABLE: &str = "MICA_PREFIX";
-/// Environment variable: number of ranks of the job (for people; the segment knows it).
+/// Environment variable: number of ranks of the job (for information; the segment contains it).
 pub const SIZE_VARIABLE: &str = "MICA_SIZE";
 
 const MAGIC: u64 = u64::from_le_bytes(*b"MICAjob\x03");
@@ -65,19 +66,19 @@ struct Header {
     geometry: Geometry,
     available_cores: u32,
     launcher_pid: u32,
-    /// 1: the rank that parks fences, by membarrier; 0: every sender does.
+    /// 1: the rank that parks fences, by membarrier; 0: every sender fences.
     parker_fences: u32,
     job_size: u32,
-    /// Bytes of the cells of one communicator's area at most.
+    /// Maximum of bytes of the cells of one communicator's area.
     area_bytes: u64,
-    /// Bytes of all areas at most.
+    /// Maximum of bytes of all areas together.
     areas_bytes: u64,
 }
 
-/// Offset of the helpers' tokens: in the header's page, in a line of their own.
+/// Offset of the helper slots: in the header's page, in a line of their own.
 const TOKENS_OFFSET: usize = 2048;
 
-/// Offset of the count of the areas' bytes: in the header's page, in a line of its own.
+/// Offset of the count of area bytes: in the header's page, in a line of its own.
 const AREAS_OFFSET: usize = 2048 + 128;
 
 const _: () = assert!(size_of::<Header>() <= TOKENS_OFFSET);
@@ -105,15 +106,15 @@ impl JobSegment {
         self.fd.as_fd()
     }
 
-    /// Whether the file has the [slots](Geometry::slot) and the [areas](Geometry::area): not where
-    /// a limit on the size of files (RLIMIT_FSIZE) or the number of ranks forbade them when the job
+    /// Whether the file has the [slots](Geometry::slot) and the [areas](Geometry::area). It has not
+    /// if a file size limit (RLIMIT_FSIZE) or the number of ranks did not allow them when the job
     /// started.
     pub fn has_slots(&self) -> bool {
         self.has_slots
     }
 
-    /// Gives the memory behind `bytes` bytes of the file from `offset` on back to the system; they
-    /// read as zeros then.
+    /// Returns the memory of `bytes` bytes of the file from `offset` on to the system; they read as
+    /// zeros afterwards.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -164,7 +165,7 @@ impl JobSegment {
         self.members.index(rank).is_some()
     }
 
-    /// Number of `rank` in the segment.
+    /// Index of `rank` in the segment.
     ///
     /// # Panics
     /// If it is not on this node.
@@ -186,7 +187,7 @@ impl JobSegment {
         self.ranks() > self.available_cores()
     }
 
-    /// Who fences, senders or parkers: one decision for all ranks.
+    /// Whether senders or parkers fence: one decision for all ranks.
     pub fn fencing(&self) -> Fencing {
         if self.header().parker_fences == 1 {
             Fencing::Parker
@@ -197,20 +198,21 @@ impl JobSegment {
 
     /// The node's count of copy helpers at work.
     pub fn helper_tokens(&self) -> &HelperSlots {
-        // SAFETY: in the header's page, behind the header, allocated and zeroed by `create`, which
-        // is a valid count; used for nothing else, and only through its atomic.
+        // SAFETY: in the header's page, after the header, allocated and zeroed by `create`; zero is
+        // a valid count. The bytes are used for nothing else, and only accessed through the atomic.
         unsafe { &*self.at(TOKENS_OFFSET).cast::<HelperSlots>() }
     }
 
-    /// The memory that the areas of this node's communicators have, and may have.
+    /// The memory that the areas of this node's communicators use, and its limits.
     pub fn area_budget(&self) -> Budget<'_> {
-        // SAFETY: as for the helpers' tokens; zeroed memory is a count of no bytes.
+        // SAFETY: as for the helper slots; zeroed memory is a count of no bytes.
         let used = unsafe { &*self.at(AREAS_OFFSET).cast::<AtomicU64>() };
         let header = self.header();
         Budget::new(used, header.areas_bytes, header.area_bytes)
     }
 
-    /// Process that started the ranks of this node, as far as is known; of a job of one, itself.
+    /// Process that started the ranks of this node, as far as known; in a job of one rank, the rank
+    /// itself.
     pub fn launcher_pid(&self) -> u32 {
         self.header().launcher_pid
     }
@@ -230,17 +232,17 @@ impl JobSegment {
         self.block(rank).state()
     }
 
-    /// True when rank `rank` was running and its process is there no more.
+    /// True when rank `rank` was running and its process no longer exists.
     pub fn is_gone(&self, rank: u32) -> bool {
         let RankState::Running { pid } = self.rank_state(rank) else {
             return false;
         };
-        // SAFETY: signal 0 is not sent: the call only looks whether the process is there.
+        // SAFETY: signal 0 is not sent: the call only checks whether the process exists.
         let found = unsafe { libc::kill(pid as libc::pid_t, 0) } == 0;
         !found && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
     }
 
-    /// What is said of rank `rank` with what it cannot do added.
+    /// Adds the limits of rank `rank` to the report `said`.
     pub fn with_limits(&self, rank: u32, said: String) -> String {
         let limits = self.block(rank).limits_in_words();
         match limits.is_empty() {
@@ -249,7 +251,7 @@ impl JobSegment {
         }
     }
 
-    /// What rank `rank` waits for right now, for people; `None` when it does not wait in MPI.
+    /// A report of what rank `rank` waits for right now; `None` when it does not wait in MPI.
     pub fn wait_report(&self, rank: u32) -> Option<String> {
         let (w, ns) = self.block(rank).waiting()?;
         let since = format!(
@@ -292,13 +294,13 @@ impl JobSegment {
     /// If there is no such rank.
     pub fn block(&self, rank: u32) -> &RankBlock {
         let index = self.index(rank);
-        // SAFETY: the block lies in the allocated part of the mapping, aligned to a page; all its
-        // fields are atomics or are not written any more since `create`.
+        // SAFETY: the block lies in the allocated part of the mapping, page-aligned; all its fields
+        // are atomics or have not been written since `create`.
         unsafe { &*self.at(self.geometry.block(index)).cast::<RankBlock>() }
     }
 
-    /// The doorbell of `sender` at `receiver`, written by the sender only: the position that it has
-    /// reached in its ring to `receiver`, low half.
+    /// The doorbell of `sender` at `receiver`, which only the sender writes: the low half of the
+    /// position that it has reached in its ring to `receiver`.
     pub fn doorbell(&self, receiver: u32, sender: u32) -> &Doorbell {
         let at = self.geometry.block(self.index(receiver)) + self.geometry.doorbells_in_block();
         // SAFETY: in the allocated control part; the geometry reserves these bytes for nothing
@@ -308,13 +310,13 @@ impl JobSegment {
         &all[self.index(sender) as usize]
     }
 
-    /// Sets `sender`'s knock bit at `receiver`: to be done once, before its first message, so that
-    /// the receiver need not look at the doorbells of ranks that never talk to it.
+    /// Sets `sender`'s knock bit at `receiver`. To be called once, before its first message, so
+    /// that the receiver need not poll the doorbells of ranks that never send to it.
     pub fn knock(&self, receiver: u32, sender: u32) {
         doorbell::knock(self.knock_bits(receiver), self.index(sender));
     }
 
-    /// Who has knocked at rank `rank`, by number in the segment: the order of
+    /// The ranks that have knocked at rank `rank`, by index in the segment: the order of
     /// [`JobSegment::members`].
     pub fn knocks(&self, rank: u32) -> Knocks<'_> {
         Knocks::new(self.knock_bits(rank))
@@ -350,7 +352,7 @@ impl JobSegment {
         self.geometry.pair(self.index(from), self.index(to))
     }
 
-    /// Offset of rank `rank`'s splits, for [`JobSegment::allocate`].
+    /// Offset of the cooperative copies of rank `rank`, for [`JobSegment::allocate`].
     pub fn splits_offset(&self, rank: u32) -> usize {
         self.geometry.splits(self.index(rank))
     }
@@ -372,7 +374,7 @@ impl JobSegment {
     /// If there are no such ranks, or they have a FIFO.
     pub fn ring(&self, from: u32, to: u32) -> &RingStorage {
         assert!(!self.is_fifo(from, to));
-        // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty ring; all access
+        // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid empty ring; all access
         // goes through its atomics and cells.
         unsafe { &*self.at(self.pair_offset(from, to)).cast::<RingStorage>() }
     }
@@ -385,8 +387,9 @@ impl JobSegment {
     pub fn fifo(&self, from: u32, to: u32) -> FifoStorage<'_> {
         assert!(self.is_fifo(from, to));
         let head = self.at(self.pair_offset(from, to));
-        // SAFETY: inside the mapping, page-aligned, zeroed memory is a valid empty FIFO; all access
-        // goes through its atomics and cells. The geometry reserves so many bytes after the head.
+        // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid empty FIFO; all access
+        // goes through its atomics and cells. The geometry reserves `fifo_bytes` bytes after the
+        // head.
         unsafe {
             FifoStorage {
                 head: &*head.cast::<FifoHead>(),
@@ -398,23 +401,22 @@ impl JobSegment {
         }
     }
 
-    /// The messages of rank `rank` that both sides copy. They must have been
-    /// [allocated](JobSegment::allocate) by that rank before use.
+    /// The cooperative copies of rank `rank`. They must have been [allocated](JobSegment::allocate)
+    /// by that rank before use.
     pub fn splits(&self, rank: u32) -> &[CooperativeCopy] {
-        // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid split; all access goes
-        // through its atomic.
+        // SAFETY: inside the mapping, page-aligned; zeroed memory is a valid cooperative copy; all
+        // access goes through its atomics.
         unsafe { std::slice::from_raw_parts(self.at(self.splits_offset(rank)).cast(), SPLITS) }
     }
 
-    /// Makes sure that memory stands behind `bytes` bytes from `offset` on, so that touching them
-    /// cannot fail.
+    /// Allocates memory for `bytes` bytes from `offset` on, so that accessing them cannot fail.
     ///
     /// # Errors
-    /// When there is none, with the number of bytes wanted.
+    /// When there is no memory, with the number of bytes wanted.
     pub fn allocate(&self, offset: usize, bytes: usize) -> Result<(), SegmentError> {
         loop {
-            // SAFETY: plain system call on our descriptor; allocating does not change bytes that
-            // exist.
+            // SAFETY: plain system call on our descriptor; allocating does not change existing
+            // bytes.
             let result = unsafe {
                 libc::fallocate(
                     self.fd.as_raw_fd(),
@@ -437,9 +439,9 @@ impl JobSegment {
         }
     }
 
-    /// Maps `bytes` [allocated](JobSegment::allocate) bytes from `offset` on for writing, so that
-    /// the first touch of a page is no fault later. A kernel that cannot (before Linux 5.14) leaves
-    /// it at the fault.
+    /// Maps `bytes` [allocated](JobSegment::allocate) bytes from `offset` on for writing, to avoid
+    /// page faults at the first access. A kernel without this feature (before Linux 5.14) leaves
+    /// the page faults.
     pub fn populate(&self, offset: usize, bytes: usize) {
         let end = offset + bytes;
         let start = offset / PAGE * PAGE;
@@ -455,7 +457,7 @@ impl JobSegment {
     }
 
     fn header(&self) -> &Header {
-        // SAFETY: written by `create` before anybody else saw the segment, never changed.
+        // SAFETY: written by `create` before any other process saw the segment, and never changed.
         unsafe { self.base.cast::<Header>().as_ref() }
     }
 

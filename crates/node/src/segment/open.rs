@@ -1,4 +1,4 @@
-//! Making a segment, joining one that is there, and leaving it.
+//! Creating a segment, joining an existing one, and leaving it.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -15,12 +15,13 @@ impl JobSegment {
     /// blocks allocated.
     ///
     /// # Errors
-    /// When memory or descriptors cannot be had, with the number of bytes wanted.
+    /// When memory or descriptors are not available, with the number of bytes wanted.
     pub fn create(spec: &JobSpec<'_>) -> Result<JobSegment, SegmentError> {
         JobSegment::create_shaped(spec, segment_shape())
     }
 
-    /// The same for ranks that another process than this one has started: the process `launcher`.
+    /// [`create`](Self::create) for ranks that the process `launcher` has started, instead of this
+    /// one.
     ///
     /// # Errors
     /// As [`JobSegment::create`].
@@ -28,7 +29,7 @@ impl JobSegment {
         JobSegment::create_with(spec, segment_shape(), launcher)
     }
 
-    /// The same with another shape than the environment's.
+    /// [`create`](Self::create) with another shape than the environment's.
     ///
     /// # Errors
     /// As [`JobSegment::create`].
@@ -63,7 +64,7 @@ impl JobSegment {
         if fd < 0 {
             return Err(system("memfd_create", bytes));
         }
-        // SAFETY: memfd_create returned this descriptor to us alone.
+        // SAFETY: memfd_create returned a new descriptor that has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let limit = FileSizeLimit::lift();
         let with_slots = geometry.file_bytes().filter(|&bytes| limit.allows(bytes));
@@ -78,7 +79,7 @@ impl JobSegment {
         if unsafe { libc::ftruncate(fd.as_raw_fd(), file_bytes as libc::off_t) } < 0 {
             return Err(system("ftruncate", bytes));
         }
-        // Within its size the file is filled without regard to the limit.
+        // Filling the file within its size is not subject to the limit.
         drop(limit);
         let segment = JobSegment {
             base: map(&fd, bytes)?,
@@ -123,12 +124,13 @@ impl JobSegment {
         let (header, size) = header(&fd)?;
         let bytes = header.geometry.total_bytes();
         let has_slots = header.geometry.file_bytes() == Some(size as u64);
-        // SAFETY: plain system call: programs that this process starts shall not inherit the job.
+        // SAFETY: plain system call: programs that this process starts must not inherit the
+        // segment.
         unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
         let base = map(&fd, bytes)?;
         let ranks = (0..header.geometry.ranks).map(|index| {
-            // SAFETY: the block lies in the mapping, aligned to a page; its given line is not
-            // written any more.
+            // SAFETY: the block lies in the mapping, page-aligned; its given line is not written
+            // any more.
             unsafe {
                 let block = base.as_ptr().wrapping_add(header.geometry.block(index));
                 (*block.cast::<RankBlock>()).given.rank
@@ -144,7 +146,7 @@ impl JobSegment {
         })
     }
 
-    /// What tells this segment from any other file of this machine, for [`inherited_descriptor`].
+    /// Identifies this segment among all files of this machine, for [`inherited_descriptor`].
     pub fn identity(&self) -> String {
         handover::identity(self.as_fd()).unwrap_or_default()
     }
@@ -181,12 +183,12 @@ impl Drop for JobSegment {
     }
 }
 
-/// The limit on the size of files that this process makes (RLIMIT_FSIZE): beyond it the kernel
-/// would end the process (SIGXFSZ). Lifted to the hard limit as long as this lives.
+/// Lifts the limit on the size of files that this process makes (RLIMIT_FSIZE) to the hard limit,
+/// until it is dropped. Beyond the limit, the kernel would end the process (SIGXFSZ).
 struct FileSizeLimit {
-    /// The bytes allowed now.
+    /// The limit in force now.
     bytes: u64,
-    /// The limit to go back to, if it was changed.
+    /// The limit to restore, if it was changed.
     before: Option<libc::rlimit>,
 }
 
@@ -252,7 +254,8 @@ fn geometry(ranks: u32, shape: SegmentShape) -> Result<Geometry, SegmentError> {
     }
 }
 
-/// Parking is rare, and membarrier cheaper than a fence on every send, where each rank has a core.
+/// Where each rank has a core, parking is rare, and membarrier is cheaper than a fence on every
+/// send.
 fn parker_fences(oversubscribed: bool) -> bool {
     match crate::tunables::FENCING.text().as_str() {
         "sender" => false,
@@ -261,9 +264,10 @@ fn parker_fences(oversubscribed: bool) -> bool {
     }
 }
 
-/// Takes over the descriptor that the launcher left open for this process, if it holds the segment
-/// that `identity` names ([`JobSegment::identity`]). Any other descriptor is left alone: a program
-/// may have closed what it inherited, and opened something of its own under the number.
+/// Takes ownership of the descriptor that the launcher left open for this process, if it holds the
+/// segment that `identity` names ([`JobSegment::identity`]). Any other descriptor is left
+/// untouched: a program may have closed what it inherited, and opened another file under the
+/// number.
 ///
 /// # Errors
 /// When the descriptor is closed, or holds something else.
@@ -277,18 +281,18 @@ pub fn inherited_descriptor(number: u32, identity: Option<&str>) -> Result<Owned
         return Err(SegmentError::NotASegment { fd });
     }
     if identity.is_none() {
-        // SAFETY: it is open, and given up again below without being closed.
+        // SAFETY: it is open, and released below without being closed.
         let borrowed = std::mem::ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(fd) });
         header(&borrowed)?;
     }
-    // SAFETY: it is open, and by the launcher's convention nobody else in this process uses it.
+    // SAFETY: it is open, and by the launcher's convention no other code in this process uses it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// The header of the segment behind a descriptor, and the size of its file.
 fn header(fd: &OwnedFd) -> Result<(Header, usize), SegmentError> {
     let not_a_segment = || SegmentError::NotASegment { fd: fd.as_raw_fd() };
-    // SAFETY: all-zero bytes are a stat.
+    // SAFETY: all-zero bytes are a valid stat.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
     // SAFETY: fstat writes to `stat` only.
     let known = unsafe { libc::fstat(fd.as_raw_fd(), &mut stat) } == 0;
@@ -297,12 +301,12 @@ fn header(fd: &OwnedFd) -> Result<(Header, usize), SegmentError> {
         return Err(not_a_segment());
     }
     let head = map(fd, PAGE).map_err(|_| not_a_segment())?;
-    // SAFETY: the file has at least a page and the header fits one; it was written before we were
-    // started.
+    // SAFETY: the file has at least a page and the header fits one; it was written before this
+    // process was started.
     let header = unsafe { head.cast::<Header>().read() };
     // SAFETY: mapped just above with this length, and not used any more.
     unsafe { libc::munmap(head.as_ptr().cast(), PAGE) };
-    // The geometry means something only behind the magic number.
+    // The geometry is valid only if the magic number is.
     let whole = header.magic == MAGIC
         && (header.geometry.total_bytes() == size
             || header.geometry.file_bytes() == Some(size as u64));
@@ -318,7 +322,7 @@ fn system(call: &'static str, bytes: usize) -> SegmentError {
 }
 
 fn map(fd: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, SegmentError> {
-    // SAFETY: a fresh mapping at an address of the kernel's choice; MAP_NORESERVE since most of it
+    // SAFETY: a fresh mapping at an address that the kernel chooses; MAP_NORESERVE since most of it
     // is never touched.
     let base = unsafe {
         libc::mmap(

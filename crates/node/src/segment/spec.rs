@@ -1,26 +1,26 @@
-//! What a segment is made for: the ranks of a job that are on its node.
+//! The parameters of a segment: the ranks of a job that are on its node.
 
 use crate::topology::CorePlace;
 
-/// What the launcher knows of a job when it creates a node's segment. Lists are by rank on the
-/// node.
+/// What the launcher knows of a job when it creates a node's segment. Lists are indexed by rank on
+/// the node.
 #[derive(Debug, Clone, Copy)]
 pub struct JobSpec<'a> {
     /// Where each rank runs; its length is the number of ranks on the node.
     pub places: &'a [CorePlace],
     /// Cores that the job may use on this node.
     pub available_cores: u32,
-    /// MPMD section of each rank; 0 for those that it does not reach.
+    /// MPMD section of each rank; 0 for ranks beyond the list.
     pub appnum: &'a [u32],
     /// Ranks of the job on all its nodes.
     pub job_size: u32,
-    /// The job's ranks that are on this node, in rising order. None named: the job is on this node
+    /// The job's ranks that are on this node, in rising order. If empty, the job is on this node
     /// alone.
     pub members: &'a [u32],
 }
 
 impl<'a> JobSpec<'a> {
-    /// A job that is on one node.
+    /// The specification of a job on one node.
     pub fn on_one_node(
         places: &'a [CorePlace],
         available_cores: u32,
@@ -36,11 +36,11 @@ impl<'a> JobSpec<'a> {
     }
 }
 
-/// The job's ranks that are on a node: their order there is their number in the segment.
+/// The job's ranks on a node. A rank's index in this order is its index in the segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NodeMembers {
     pub ranks: Vec<u32>,
-    /// The first is 0 and none is left out: a rank is its own number.
+    /// True if the ranks are consecutive from 0, so that a rank is its own index.
     are_all: bool,
 }
 

@@ -85,7 +85,7 @@ fn a_node_of_several_is_addressed_by_the_jobs_ranks() {
     }
 }
 
-// loom's atomics live in models only, not in a segment.
+// loom's atomics exist only in models, not in a segment.
 #[cfg(not(loom))]
 #[test]
 fn helpers_are_counted_for_all_ranks_together() {

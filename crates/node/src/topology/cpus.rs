@@ -11,7 +11,7 @@ pub struct CpuSet {
 }
 
 impl CpuSet {
-    /// The set of these processors.
+    /// The set that contains these processors.
     pub fn from_cpus(cpus: impl IntoIterator<Item = u32>) -> CpuSet {
         let mut set = CpuSet::default();
         for cpu in cpus {
@@ -20,8 +20,8 @@ impl CpuSet {
         set
     }
 
-    /// The set that a list in the kernel's manner names (`0-3,8`); `None` if it is none, or names a
-    /// processor that no kernel has.
+    /// The set that a list in the kernel's format names (`0-3,8`). `None` if it is not such a list,
+    /// or names a processor number that no kernel has.
     pub fn from_list(list: &str) -> Option<CpuSet> {
         let mut set = CpuSet::default();
         for run in list.trim().split(',').filter(|run| !run.is_empty()) {
@@ -51,27 +51,27 @@ impl CpuSet {
             .is_some_and(|word| word & (1 << (cpu % 64)) != 0)
     }
 
-    /// How many processors the set has.
+    /// Number of processors in the set.
     pub fn len(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// Whether the set has no processor.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|&w| w == 0)
     }
 
-    /// Those that are not in `other`.
+    /// The processors that are not in `other`.
     pub fn without(&self, other: &CpuSet) -> CpuSet {
         CpuSet::from_cpus(self.iter().filter(|&cpu| !other.contains(cpu)))
     }
 
-    /// The processors in order.
+    /// The processors in rising order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.words.len() as u32 * 64).filter(|&cpu| self.contains(cpu))
     }
 
-    /// The mask as the kernel takes it: an array of 64-bit words.
+    /// The mask in the kernel's format: an array of 64-bit words.
     #[cfg(feature = "launcher")]
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
@@ -99,7 +99,7 @@ pub fn affinity() -> io::Result<CpuSet> {
     affinity_of(0)
 }
 
-/// The affinity mask of the main thread of process `pid`; of the calling thread if that is 0.
+/// The affinity mask of the main thread of process `pid`; if `pid` is 0, of the calling thread.
 pub fn affinity_of(pid: u32) -> io::Result<CpuSet> {
     // The kernel refuses (EINVAL) a buffer smaller than its own mask: grow until it fits.
     let mut words = vec![0u64; 16];
@@ -121,8 +121,7 @@ pub fn affinity_of(pid: u32) -> io::Result<CpuSet> {
     }
 }
 
-/// Binds the calling thread to `cpus`; those outside the process's cpuset are left out by the
-/// kernel.
+/// Binds the calling thread to `cpus`; the kernel ignores those outside the process's cpuset.
 ///
 /// # Errors
 /// When none of them may be used.
@@ -143,26 +142,26 @@ pub fn bind_thread(cpus: &CpuSet) -> io::Result<()> {
     Ok(())
 }
 
-/// How many ranks can make progress at the same time: processing units in the affinity mask, or
-/// fewer if the cgroup's CPU quota says so. At least one.
+/// How many ranks can make progress at the same time: the number of processing units in the
+/// affinity mask, or fewer if the cgroup's CPU quota is lower. At least one.
 pub fn available_cores() -> usize {
     let units = affinity().map_or_else(|_| online(), |set| set.len());
     let quota = cpu_quota().map_or(usize::MAX, |quota| quota.ceil() as usize);
     units.min(quota).max(1)
 }
 
-/// Processors of the machine that are on; for where the kernel does not tell which of them this
-/// process may use.
+/// Number of online processors of the machine, used where the kernel does not report which of them
+/// this process may use.
 fn online() -> usize {
     let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     CpuSet::from_list(&list).map_or(1, |set| set.len())
 }
 
-/// Whether the kernel lets this process bind threads: it refuses (a seccomp filter) or fails for
-/// the mask in force.
+/// Whether the kernel lets this process bind threads. The call may be refused (a seccomp filter),
+/// or fail for the mask in force.
 ///
 /// # Errors
-/// As the kernel refuses.
+/// The kernel's error.
 pub fn can_bind() -> io::Result<()> {
     bind_thread(&affinity()?)
 }
@@ -183,7 +182,7 @@ pub fn memory_limit() -> Option<u64> {
     memory_limit_from(&groups, &mounts, &|path| fs::read_to_string(path).ok())
 }
 
-/// [`memory_limit`] from the texts it depends on.
+/// [`memory_limit`] from the texts that it depends on.
 fn memory_limit_from(
     groups: &str,
     mounts: &str,
@@ -196,13 +195,13 @@ fn memory_limit_from(
             _ => "memory.limit_in_bytes",
         };
         let limit = read(&path.join(file)).and_then(|text| text.trim().parse::<u64>().ok());
-        // Version 1 writes no limit as the largest number of whole pages.
+        // Version 1 represents no limit by the largest number of whole pages.
         limits.extend(limit.filter(|&limit| limit < 1 << 60));
     }
     limits.into_iter().min()
 }
 
-/// [`cpu_quota`] from the texts it depends on.
+/// [`cpu_quota`] from the texts that it depends on.
 fn quota_from(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<f64> {
     let directories = group_directories("cpu", groups, mounts);
     let quotas = directories
@@ -214,8 +213,8 @@ fn quota_from(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>
     quotas.reduce(f64::min)
 }
 
-/// The directories whose limits of a controller hold for this process: its group's and those of all
-/// groups above it, as the limit of any ancestor binds as well. With the version of each.
+/// The directories whose limits of a controller apply to this process: that of its group and those
+/// of all ancestors, since the limit of any ancestor applies as well. Each with its cgroup version.
 fn group_directories(controller: &str, groups: &str, mounts: &str) -> Vec<(PathBuf, u8)> {
     let mut all = Vec::new();
     for (mount, group, version) in controller_groups(controller, groups, mounts) {

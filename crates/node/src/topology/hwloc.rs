@@ -10,22 +10,22 @@ use hwlocality::object::types::ObjectType;
 use super::{CorePlace, CpuSet, UNKNOWN, affinity};
 
 /// Environment variable that replaces the machine by one described in hwloc's synthetic language,
-/// for example `pack:2 l3:2 core:2 pu:1`. For tests: ranks are placed, not really bound.
+/// for example `pack:2 l3:2 core:2 pu:1`. For tests: ranks are placed, but not bound.
 pub const SYNTHETIC_VARIABLE: &str = "MICA_TOPOLOGY_SYNTHETIC";
 
-/// The topology could not be had.
+/// The topology is not available.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopologyError {
-    /// hwloc could not find out what the machine looks like.
+    /// hwloc could not detect the topology of the machine.
     #[error("hwloc cannot load the topology of this machine: {0}")]
     Load(String),
     /// The synthetic description is not valid.
     #[error("synthetic topology {description:?} is not valid: {reason}")]
     Synthetic {
-        /// The text given.
+        /// The description.
         description: String,
-        /// What hwloc says of it.
+        /// The error from hwloc.
         reason: String,
     },
 }
@@ -33,9 +33,9 @@ pub enum TopologyError {
 /// One processing unit (hardware thread).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unit {
-    /// Where it is.
+    /// Its place.
     pub place: CorePlace,
-    /// The operating system's number for it.
+    /// Its number in the operating system.
     pub os_index: u32,
 }
 
@@ -46,9 +46,9 @@ pub struct CacheLevel {
     pub name: String,
     /// Size of one, in bytes.
     pub bytes: u64,
-    /// How many there are.
+    /// Number of such caches.
     pub count: usize,
-    /// Processing units below one.
+    /// Number of processing units that share one.
     pub shared_by: usize,
 }
 
@@ -61,25 +61,26 @@ pub struct NumaNode {
     pub bytes: u64,
 }
 
-/// The machine, or what this job may use of it.
+/// The machine, or the part of it that this job may use.
 #[derive(Debug)]
 pub struct Machine {
     topology: Topology,
     units: Vec<Unit>,
     synthetic: bool,
-    /// Why it is not known which processors this job may use.
+    /// Why the processors that this job may use are not known.
     unknown: Option<std::io::Error>,
 }
 
 impl Machine {
-    /// This machine, restricted to the affinity mask; or the one that
+    /// This machine, restricted to the affinity mask; or the machine that
     /// [`MICA_TOPOLOGY_SYNTHETIC`](SYNTHETIC_VARIABLE) describes.
     pub fn load() -> Result<Machine, TopologyError> {
         if let Ok(description) = std::env::var(SYNTHETIC_VARIABLE) {
             return Machine::synthetic(&description);
         }
-        // Before hwloc is asked, which repeats the call until it succeeds (hwloc 2.12,
-        // hwloc_linux_find_kernel_nr_cpus): a filter that refuses it would have it spin for ever.
+        // Called before hwloc, which repeats the call until it succeeds (hwloc 2.12,
+        // hwloc_linux_find_kernel_nr_cpus): under a filter that refuses the call, hwloc would spin
+        // for ever.
         let allowed = match affinity() {
             Ok(allowed) => allowed,
             Err(refusal) => return Machine::unknown(refusal),
@@ -95,7 +96,7 @@ impl Machine {
         })
     }
 
-    /// A machine without a unit that ranks could be bound to.
+    /// A machine without processing units that ranks could be bound to.
     fn unknown(refusal: std::io::Error) -> Result<Machine, TopologyError> {
         let machine = Machine::synthetic("pu:1")?;
         Ok(Machine {
@@ -106,7 +107,7 @@ impl Machine {
         })
     }
 
-    /// Why it is not known which processors this job may use: the kernel refused to tell
+    /// Why the processors that this job may use are not known: the kernel's refusal
     /// (`sched_getaffinity`). Then there are no [units](Machine::units), and nothing can be bound.
     pub fn refusal(&self) -> Option<&std::io::Error> {
         self.unknown.as_ref()
@@ -131,7 +132,7 @@ impl Machine {
         })
     }
 
-    /// Whether this is a described machine rather than the one below us.
+    /// Whether this is a synthetic machine instead of the real one.
     pub fn is_synthetic(&self) -> bool {
         self.synthetic
     }
@@ -141,28 +142,28 @@ impl Machine {
         &self.units
     }
 
-    /// How many cores this job may use.
+    /// Number of cores that this job may use.
     pub fn cores(&self) -> usize {
         let same_core = |a: &Unit, b: &Unit| a.place.core == b.place.core;
         self.units.chunk_by(same_core).count()
     }
 
-    /// Cores of the whole machine.
+    /// Number of cores of the whole machine.
     pub fn all_cores(&self) -> usize {
         self.topology.objects_with_type(ObjectType::Core).count()
     }
 
-    /// Processing units of the whole machine.
+    /// Number of processing units of the whole machine.
     pub fn all_units(&self) -> usize {
         self.topology.objects_with_type(ObjectType::PU).count()
     }
 
-    /// Packages (sockets) of the whole machine.
+    /// Number of packages (sockets) of the whole machine.
     pub fn packages(&self) -> usize {
         self.topology.objects_with_type(ObjectType::Package).count()
     }
 
-    /// The processor's model name, where the machine tells it.
+    /// The processor's model name, where available.
     pub fn model(&self) -> Option<String> {
         let mut packages = self.topology.objects_with_type(ObjectType::Package);
         let package = packages.next()?;
@@ -180,7 +181,7 @@ impl Machine {
             .collect()
     }
 
-    /// The data caches, innermost first, alike ones counted together.
+    /// The data caches, innermost first; identical ones are counted together.
     pub fn caches(&self) -> Vec<CacheLevel> {
         const LEVELS: [ObjectType; 5] = [
             ObjectType::L1Cache,

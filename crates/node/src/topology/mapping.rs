@@ -1,12 +1,11 @@
-//! Which rank goes where: `--map-by`, `--bind-to` and the number of cores per rank as pure
+//! Mapping of ranks to processors: `--map-by`, `--bind-to` and the number of cores per rank as pure
 //! functions of the machine.
 //!
 //! Ranks take *elements* in order: cores, or hardware threads if they are bound to these. A rank
-//! that has several threads takes several elements next to each other ([`MapRequest::widths`]).
-//! Elements are grouped into the parts of a level (shared cache, NUMA node, package): `--map-by`
-//! takes the parts in turn; without it, the elements of one rank stay within the smallest part
-//! that lets all ranks fit. What a rank is bound to is its elements, or the parts around them
-//! ([`BindTo`]).
+//! that has several threads takes several adjacent elements ([`MapRequest::widths`]). Elements are
+//! grouped into the parts of a level (shared cache, NUMA node, package): `--map-by` takes the parts
+//! round-robin; without it, the elements of one rank stay within the smallest part that lets all
+//! ranks fit. A rank is bound to its elements, or to the parts that contain them ([`BindTo`]).
 
 use super::hwloc::{Machine, Unit};
 use super::{CorePlace, CpuSet};
@@ -28,10 +27,10 @@ pub enum MapBy {
 }
 
 impl MapBy {
-    /// The names that `--map-by` takes.
+    /// The names that `--map-by` accepts.
     pub const NAMES: &'static str = "core, slot, hwthread, package, numa, l3";
 
-    /// The policy of this name.
+    /// The policy with this name.
     pub fn parse(name: &str) -> Option<MapBy> {
         Some(match name.to_ascii_lowercase().as_str() {
             "core" | "slot" => MapBy::Core,
@@ -43,7 +42,7 @@ impl MapBy {
         })
     }
 
-    /// The name that [`MapBy::parse`] reads.
+    /// The name that [`MapBy::parse`] accepts.
     pub fn name(self) -> &'static str {
         match self {
             MapBy::Core => "core",
@@ -54,7 +53,7 @@ impl MapBy {
         }
     }
 
-    /// The part of the machine that a place is in, at the level of this policy.
+    /// The part of the machine that contains `place`, at the level of this policy.
     fn part(self, place: &CorePlace) -> u32 {
         match self {
             MapBy::Core | MapBy::HwThread => 0,
@@ -65,13 +64,12 @@ impl MapBy {
     }
 }
 
-/// What a rank is held to.
+/// What a rank is bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindTo {
-    /// One hardware thread (as many as the rank is wide).
+    /// Hardware threads, as many as the rank's width.
     HwThread,
-    /// One core (as many as the rank is wide), with all its processing units that this job may
-    /// use.
+    /// Cores, as many as the rank's width, with all their processing units that this job may use.
     Core,
     /// The shared cache around its cores.
     SharedCache,
@@ -84,10 +82,10 @@ pub enum BindTo {
 }
 
 impl BindTo {
-    /// The names that `--bind-to` takes.
+    /// The names that `--bind-to` accepts.
     pub const NAMES: &'static str = "core, hwthread, l3, numa, package, none";
 
-    /// The policy of this name.
+    /// The policy with this name.
     pub fn parse(name: &str) -> Option<BindTo> {
         Some(match name.to_ascii_lowercase().as_str() {
             "core" | "l1cache" | "l1dcache" => BindTo::Core,
@@ -100,7 +98,7 @@ impl BindTo {
         })
     }
 
-    /// The name that [`BindTo::parse`] reads.
+    /// The name that [`BindTo::parse`] accepts.
     pub fn name(self) -> &'static str {
         match self {
             BindTo::HwThread => "hwthread",
@@ -112,7 +110,7 @@ impl BindTo {
         }
     }
 
-    /// The level whose parts a rank is bound to, for the policies wider than a core.
+    /// The level of the parts that a rank is bound to, for the policies wider than a core.
     fn level(self) -> Option<MapBy> {
         match self {
             BindTo::SharedCache => Some(MapBy::SharedCache),
@@ -122,40 +120,40 @@ impl BindTo {
         }
     }
 
-    /// The order that goes with this policy if none is asked for: ranks that are bound to
-    /// packages take these in turn.
+    /// The default order for this policy: ranks that are bound to packages take these round-robin.
     pub fn usual_order(self) -> MapBy {
         self.level().unwrap_or_default()
     }
 }
 
-/// What one rank gets.
+/// The mapping of one rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RankSlot {
-    /// Where the rank is, as far as it is fixed.
+    /// The place of the rank, as far as it is fixed.
     pub place: CorePlace,
     /// The processors the rank is bound to; `None` if it is not bound.
     pub cpus: Option<CpuSet>,
 }
 
-/// What is to be mapped.
+/// The parameters of a mapping.
 #[derive(Debug, Clone, Copy)]
 pub struct MapRequest<'a> {
     /// The order.
     pub by: MapBy,
-    /// What ranks are held to.
+    /// What ranks are bound to.
     pub bind: BindTo,
     /// For each rank, how many cores (with [`BindTo::HwThread`], hardware threads) it takes; at
     /// least 1.
     pub widths: &'a [usize],
-    /// How many parts a rank is bound to, for the policies wider than a core: 2 packages.
+    /// To how many parts a rank is bound, for the policies wider than a core: for example 2
+    /// packages.
     pub objects: usize,
-    /// Only these processors; `None` for all that the job may use.
+    /// The processors to use; `None` for all that the job may use.
     pub within: Option<&'a CpuSet>,
 }
 
-/// Gives each of `ranks` ranks its slot, one core wide. With more ranks than cores the cores are
-/// taken again from the start.
+/// Maps each of `ranks` ranks to its slot, one core wide. If there are more ranks than cores, the
+/// cores are reused from the start.
 pub fn map(machine: &Machine, ranks: usize, by: MapBy, bind: BindTo) -> Vec<RankSlot> {
     map_wide(
         machine,
@@ -169,8 +167,8 @@ pub fn map(machine: &Machine, ranks: usize, by: MapBy, bind: BindTo) -> Vec<Rank
     )
 }
 
-/// Gives each rank its slot. With more wanted than there is, elements are taken again from the
-/// start; a rank that wants more than all gets all.
+/// Maps each rank to its slot. If there are too few elements, they are reused from the start; a
+/// rank wider than all elements gets all of them.
 pub fn map_wide(machine: &Machine, request: &MapRequest<'_>) -> Vec<RankSlot> {
     let allowed = |unit: &&Unit| {
         let within = request.within;
@@ -195,7 +193,7 @@ pub fn map_wide(machine: &Machine, request: &MapRequest<'_>) -> Vec<RankSlot> {
     taken.into_iter().map(slot).collect()
 }
 
-/// Gives rank `r` the processors `sets[r % sets.len()]`.
+/// Maps rank `r` to the processors `sets[r % sets.len()]`.
 ///
 /// # Errors
 /// The first processor that this job may not use.
@@ -218,7 +216,7 @@ fn slot_of(units: &[Unit]) -> RankSlot {
     }
 }
 
-/// What ranks take: a core, or one hardware thread.
+/// The unit of mapping: a core, or one hardware thread.
 type Element = Vec<Unit>;
 
 /// The elements in the machine's order.
@@ -231,15 +229,15 @@ fn elements(units: &[Unit], request: &MapRequest<'_>) -> Vec<Element> {
     if by_thread || request.widths.iter().any(|&width| width > 1) {
         return units.iter().map(|&unit| vec![unit]).collect();
     }
-    // The first thread of every core before the second of any: as long as there are cores, ranks
-    // do not share one.
+    // The first threads of all cores before the second of any, so that ranks do not share a core as
+    // long as there are cores.
     let cores: Vec<&[Unit]> = cores.collect();
     let most = cores.iter().map(|core| core.len()).max().unwrap_or(0);
     let turns = (0..most).flat_map(|turn| cores.iter().filter_map(move |core| core.get(turn)));
     turns.map(|&unit| vec![unit]).collect()
 }
 
-/// The parts of a level, in the machine's order, each with the numbers of its elements.
+/// The parts of a level, in the machine's order, each with the indices of its elements.
 fn parts(elements: &[Element], level: MapBy) -> Vec<Vec<usize>> {
     let mut parts: Vec<(u32, Vec<usize>)> = Vec::new();
     for (index, element) in elements.iter().enumerate() {
@@ -270,16 +268,16 @@ fn take<'a>(elements: &'a [Element], request: &MapRequest<'_>) -> Vec<Vec<&'a El
             }
         }
     }
-    // Across parts, and again from the start where there is not enough.
+    // Across parts, and reusing elements from the start where there are too few.
     let all = parts(elements, MapBy::Core);
     let most = elements.len();
     let widths: Vec<usize> = request.widths.iter().map(|&w| w.min(most)).collect();
     named(take_from(&all, &widths, false, true).expect("no rank is wider than all elements"))
 }
 
-/// Takes for each rank neighbouring elements of one part. `in_turn`: each rank looks first at the
-/// part after the one before it, instead of filling the first. `again`: when no part has enough
-/// left, all are full again. `None` if a rank does not fit.
+/// Takes for each rank adjacent elements of one part. `in_turn`: each rank tries the part after the
+/// previous rank's first, instead of filling the first part. `again`: when no part has enough
+/// elements left, all are available again. `None` if a rank does not fit.
 fn take_from(
     parts: &[Vec<usize>],
     widths: &[usize],
@@ -313,8 +311,8 @@ fn take_from(
     Some(taken)
 }
 
-/// All units in the parts of `level` that `own` is in, and in those that follow until there are
-/// `objects`.
+/// All units in the parts of `level` that contain `own`, and in the parts that follow, until there
+/// are `objects` parts.
 fn around(units: &[Unit], own: &[Unit], level: MapBy, objects: usize) -> Vec<Unit> {
     let mut known: Vec<u32> = Vec::new();
     for unit in units {
@@ -475,7 +473,7 @@ mod tests {
         let by_core = |widths| bound(EIGHT_BY_SIX, request(MapBy::Core, BindTo::Core, widths));
         assert_eq!(by_core(&[2, 2, 2, 2]), ["0-1", "2-3", "4-5", "6-7"]);
         assert_eq!(by_core(&[4, 4, 2]), ["0-3", "6-9", "4-5"]);
-        // 11 of 4 do not fit without crossing; 11 x 4 cores do.
+        // 11 ranks of 4 cores do not fit without crossing parts; 11 x 4 cores do.
         let crossing = by_core(&[4; 11]);
         assert_eq!(crossing[1], "4-7");
         assert_eq!(by_core(&[100, 1]), ["0-47", "0"]);

@@ -1,6 +1,6 @@
-//! Where ranks sit on the machine, and how far apart two of them are.
+//! Where ranks are on the machine, and the topological distance between two of them.
 //!
-//! The MPI library reads the plain types here and never links hwloc: the launcher asks hwloc once
+//! The MPI library uses the plain types here and never links hwloc: the launcher queries hwloc once
 //! (feature `hwloc`), writes one [`CorePlace`] per rank into the job segment, and every rank reads
 //! it from there. Levels follow chai-2009 chapter 3: intra-CMP or shared cache, intra-socket,
 //! inter-socket, inter-node.
@@ -27,11 +27,11 @@ pub use mapping::{BindTo, MapBy, MapRequest, RankSlot, map, map_user, map_wide};
 pub use reserve::{Occupied, Reservation, occupied};
 pub use sysfs::{place_below, place_on};
 
-/// What stands in a [`CorePlace`] for a part of the machine that is not known, or not fixed because
-/// the rank is not bound.
+/// The value in a [`CorePlace`] for a part of the machine that is unknown, or not fixed because the
+/// rank is not bound.
 pub const UNKNOWN: u32 = u32::MAX;
 
-/// How far apart two ranks are, nearest first.
+/// The distance between two ranks, nearest first.
 #[repr(u32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -39,7 +39,7 @@ pub enum Level {
     SharedCache = 0,
     /// Their cores are in one package (socket), without a shared cache.
     Package = 1,
-    /// They are on one node, in different packages or in places not known.
+    /// They are on one node, in different packages or in unknown places.
     Node = 2,
     /// They are on different nodes.
     Network = 3,
@@ -65,7 +65,7 @@ impl Level {
     }
 }
 
-/// The place of a rank: hwloc's logical indices, [`UNKNOWN`] where not known or not fixed.
+/// The place of a rank: hwloc's logical indices, or [`UNKNOWN`].
 ///
 /// Lives in the job segment, hence `repr(C)`.
 #[repr(C)]
@@ -86,7 +86,7 @@ pub struct CorePlace {
 const _: () = assert!(size_of::<CorePlace>() == 20 && align_of::<CorePlace>() == 4);
 
 impl CorePlace {
-    /// A place of which nothing is known.
+    /// A place that is entirely unknown.
     pub const UNKNOWN: CorePlace = CorePlace {
         core: UNKNOWN,
         shared_cache: UNKNOWN,
@@ -95,7 +95,7 @@ impl CorePlace {
         processing_unit: UNKNOWN,
     };
 
-    /// What is true of all `places` at once: a field keeps its value where all agree on it.
+    /// The common part of all `places`: a field keeps its value where all are equal.
     ///
     /// This is the place of a rank that may run on any of them. On a machine with one package an
     /// unbound rank is still known to be in that package.
@@ -121,7 +121,7 @@ impl Default for CorePlace {
     }
 }
 
-/// The level between two places of one node. What is not known counts as far: [`Level::Node`].
+/// The level between two places of one node. An unknown part counts as different: [`Level::Node`].
 pub fn level_between(a: &CorePlace, b: &CorePlace) -> Level {
     let same = |x: u32, y: u32| x != UNKNOWN && x == y;
     if same(a.core, b.core) || same(a.shared_cache, b.shared_cache) {
@@ -161,7 +161,7 @@ mod tests {
         let unknown = CorePlace::UNKNOWN;
         assert_eq!(level_between(&unknown, &unknown), Level::Node);
         assert_eq!(level_between(&unknown, &place(0, 0, 0)), Level::Node);
-        // Without any cache, the same core still counts as sharing one.
+        // Even without any cache, the same core counts as sharing one.
         let bare = place(3, UNKNOWN, 0);
         assert_eq!(level_between(&bare, &bare), Level::SharedCache);
     }

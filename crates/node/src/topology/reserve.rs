@@ -1,22 +1,22 @@
-//! How jobs of one node keep off each other's processors: advisory reservations that nothing
-//! outlives.
+//! How jobs on one node avoid each other's processors: advisory reservations that end with the
+//! process that holds them.
 //!
-//! A launcher that binds its ranks holds, for each processor that they are bound to, a Unix
-//! socket of an abstract name (`mica-cpu-N`). One whose ranks are not bound holds `mica-float-N`
-//! for as many processors as its ranks keep busy, wherever they run: N only says among which
-//! processors they may be. Abstract names are in no file system, are seen by all users, and are
-//! gone with the process that holds them, however it ends.
+//! A launcher that binds its ranks holds, for each processor that they are bound to, a Unix socket
+//! with an abstract name (`mica-cpu-N`). A launcher whose ranks are not bound holds `mica-float-N`
+//! for as many processors as its ranks keep busy, wherever they run: N only shows among which
+//! processors they may be. Abstract names are in no file system, are visible to all users, and
+//! disappear with the process that holds them, however it ends.
 //!
-//! A name can be bound by one socket at a time, so of two launchers that want the same processor
-//! at the same time one gets it and the other looks again. To look, a launcher connects to the
+//! A name can be bound by one socket at a time, so of two launchers that want the same processor at
+//! the same time, one gets it and the other checks again. To check, a launcher connects to the
 //! name, which reserves nothing.
 //!
-//! What this does not see: processes that Mica did not start, and launchers in another network
-//! namespace (abstract names belong to one). Containers that share processors therefore do not
-//! see each other, unless they share the network.
+//! Limitations: processes that Mica did not start, and launchers in another network namespace
+//! (abstract names belong to one), are not seen. So containers that share processors see each other
+//! only if they share the network.
 //!
-//! Reservations are advice. A system that refuses these sockets is taken for one where this job
-//! is alone.
+//! Reservations are advisory. If the system refuses these sockets, the job assumes that it is
+//! alone.
 
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -24,22 +24,22 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 use super::CpuSet;
 
-/// What other launchers hold of some processors.
+/// The reservations of other launchers among some processors.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Occupied {
     /// Processors that ranks are bound to.
     pub bound: CpuSet,
-    /// As many processors as ranks that are not bound keep busy.
+    /// As many processors as unbound ranks keep busy.
     pub floating: CpuSet,
 }
 
-/// The names that this process holds. They are free again when it is dropped.
+/// The names that this process holds. Dropping this releases them.
 #[derive(Debug, Default)]
 pub struct Reservation {
     _held: Vec<UnixDatagram>,
 }
 
-/// What a name stands for.
+/// The kind of a reservation.
 #[derive(Debug, Clone, Copy)]
 enum ReservedUse {
     Bound,
@@ -54,7 +54,7 @@ fn address(used: ReservedUse, cpu: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("mica-{word}-{cpu}"))
 }
 
-/// Which of `cpus` other launchers hold.
+/// The reservations of other launchers among `cpus`.
 ///
 /// # Errors
 /// When the system refuses such sockets.
@@ -91,8 +91,8 @@ impl Reservation {
         Ok(Some(Reservation { _held: held }))
     }
 
-    /// Says that ranks keep `count` of `cpus` busy without being bound; fewer if others say so of
-    /// the rest.
+    /// Announces that unbound ranks keep `count` of `cpus` busy; fewer if others have announced the
+    /// rest.
     pub fn floating(cpus: &CpuSet, count: usize) -> Reservation {
         let names = cpus
             .iter()
@@ -108,8 +108,8 @@ impl Reservation {
 mod tests {
     use super::*;
 
-    /// Processors that no machine has, another range for each test: jobs that run beside the
-    /// tests do not matter.
+    /// Processors that no machine has, a different range for each test, so that jobs that run at
+    /// the same time do not interfere.
     fn cpus(first: u32) -> CpuSet {
         let base = 100_000 + std::process::id() % 100_000 * 8;
         CpuSet::from_cpus((0..4).map(|cpu| base + first + cpu))
@@ -126,7 +126,7 @@ mod tests {
         let first = Reservation::bound(&two).unwrap().expect("free");
         assert_eq!(occupied(&all).unwrap().bound, two);
         assert!(Reservation::bound(&all).unwrap().is_none());
-        // What the refused one had got until then is free again.
+        // The refused reservation has released what it had got before.
         assert_eq!(occupied(&all).unwrap().bound, two);
         drop(first);
         assert_eq!(occupied(&all).unwrap(), Occupied::default());

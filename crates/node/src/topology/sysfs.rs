@@ -1,23 +1,23 @@
-//! The place of a process by the kernel's own files, without hwloc: for ranks that another launcher
-//! started.
+//! The place of a process from the kernel's own files, without hwloc: for ranks that another
+//! launcher started.
 //!
-//! A part of the machine is named by its lowest processor here (packages and NUMA nodes by their
-//! own numbers), not by hwloc's logical index: places of both kinds must not be compared. Only a
-//! handful of files are read, however many processors there are: those of the first processor that
-//! the process may use, whose lists then tell whether the others are in the same part.
+//! Here, a part of the machine is named by its lowest processor (packages and NUMA nodes by their
+//! own numbers), not by hwloc's logical index: places of the two kinds must not be compared. Only a
+//! few files are read, however many processors there are: those of the first processor that the
+//! process may use, whose lists show whether the others are in the same part.
 
 use std::fs;
 use std::path::Path;
 
 use super::{CorePlace, CpuSet, UNKNOWN};
 
-/// The place of a process that may run on these processors; a part is [`UNKNOWN`] if they are not
-/// all in it.
+/// The place of a process that may run on these processors; a part is [`UNKNOWN`] if it does not
+/// contain all of them.
 pub fn place_on(cpus: &CpuSet) -> CorePlace {
     place_below(Path::new("/"), cpus)
 }
 
-/// The same with the kernel's files below `root`.
+/// [`place_on`] with the kernel's files below `root`.
 pub fn place_below(root: &Path, cpus: &CpuSet) -> CorePlace {
     let Some(first) = cpus.iter().next() else {
         return CorePlace::UNKNOWN;
@@ -32,7 +32,7 @@ pub fn place_below(root: &Path, cpus: &CpuSet) -> CorePlace {
         part.and_then(|part| part.iter().next()).unwrap_or(UNKNOWN)
     };
     let topology = cpu.join("topology");
-    // The newer name first; kernels before 5.3 have the older only.
+    // Try the newer name first; kernels before 5.3 have only the older one.
     let either =
         |new: &str, old: &str| list(&topology.join(new)).or_else(|| list(&topology.join(old)));
     let package = either("package_cpus_list", "core_siblings_list");
@@ -58,7 +58,7 @@ pub fn place_below(root: &Path, cpus: &CpuSet) -> CorePlace {
     }
 }
 
-/// The NUMA node of the processor whose folder this is, if all processors are in it.
+/// The NUMA node of the processor whose folder this is, if it contains all processors.
 fn numa_node(cpu: &Path, system: &Path, within: impl Fn(&CpuSet) -> bool) -> Option<u32> {
     let entries = fs::read_dir(cpu).ok()?;
     let mut names = entries.flatten().map(|entry| entry.file_name());
@@ -73,7 +73,7 @@ mod tests {
     use crate::topology::{Level, level_between};
     use std::path::PathBuf;
 
-    /// A made-up tree that is removed again.
+    /// A synthetic tree, removed when dropped.
     struct Tree(PathBuf);
 
     impl Tree {
