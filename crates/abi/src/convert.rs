@@ -28,7 +28,7 @@ impl<T> Out<T> {
 }
 
 impl<T: Copy> Out<T> {
-    /// What the caller left there.
+    /// Reads the value that the caller stored there.
     pub fn get(self) -> T {
         // SAFETY: valid by the contract of `new`.
         unsafe { self.0.read() }
@@ -53,7 +53,7 @@ fn null(argument: &'static str) -> Error {
 /// The caller's array of `n` elements; `count` and `argument` name the two arguments.
 ///
 /// # Safety
-/// `base` is readable for `n` elements, and nobody writes them while the slice is used.
+/// `base` is readable for `n` elements, and they are not written while the slice is used.
 pub unsafe fn slice<'a, T>(
     base: *const T,
     n: c_int,
@@ -72,7 +72,7 @@ pub unsafe fn slice<'a, T>(
 /// The caller's array of `n` results.
 ///
 /// # Safety
-/// `base` is writable for `n` initialized elements that nobody else uses while the slice is.
+/// `base` is writable for `n` initialized elements that no other code uses while the slice is used.
 pub unsafe fn slice_mut<'a, T>(
     base: *mut T,
     n: c_int,

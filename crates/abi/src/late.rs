@@ -2,9 +2,9 @@
 //! ([`mica_mpi::late`]): the first return address on the stack outside of this shared object, the
 //! last one inside, and their names.
 //!
-//! The stack is walked by the unwind tables, which the ABIs of all our platforms ask for in every
-//! object, with or without debug information. Only where late arrivals are counted is any of this
-//! called.
+//! The stack is walked by the unwind tables, which the ABIs of all supported platforms require in
+//! every object, with or without debug information. None of this is called unless late arrivals are
+//! counted.
 
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::ops::Range;
@@ -14,24 +14,24 @@ use std::sync::OnceLock;
 
 use mica_mpi::late::{CallSite, Caller, Finder, find_by};
 
-/// Return addresses to look at: more than the library ever has on the stack.
+/// Maximum number of return addresses examined: more than the library ever has on the stack.
 const DEPTH: usize = 64;
 
-/// Makes the program's addresses known to the counters. To be called before the first of them
-/// counts.
+/// Makes the program's addresses known to the counters. Must be called before the first call is
+/// counted.
 pub fn prepare() {
     find_by(Finder { caller, name });
 }
 
-/// The walk of the stack that is found with compilers' run-time libraries (the Itanium C++ ABI,
-/// "Exception Handling", level 1; the standard library uses it as well). glibc's `backtrace` always
-/// walks to the end, which is far in a Python program.
+/// The stack walk of the compilers' run-time libraries (the Itanium C++ ABI, "Exception Handling",
+/// level 1; the standard library uses it as well). glibc's `backtrace` always walks the whole
+/// stack, which is deep in a Python program.
 mod unwind {
     use std::ffi::{c_int, c_void};
 
-    /// Go on.
+    /// Continue the walk.
     pub const NO_REASON: c_int = 0;
-    /// That was enough.
+    /// Stop the walk.
     pub const NORMAL_STOP: c_int = 4;
 
     unsafe extern "C" {
@@ -45,7 +45,7 @@ mod unwind {
     }
 }
 
-/// The call that the library is in. Nothing is found in a thread of the library itself.
+/// The call that the library is in. In a thread of the library itself, no call is found.
 fn caller() -> Caller {
     struct Walk<'a> {
         own: &'a Range<u64>,
@@ -55,9 +55,9 @@ fn caller() -> Caller {
     }
 
     extern "C" fn look(frame: *mut c_void, walk: *mut c_void) -> c_int {
-        // SAFETY: what `backtrace` was given, which is used by nobody else until that returns.
+        // SAFETY: the pointer given to `backtrace`; no other code uses it until that returns.
         let walk = unsafe { &mut *walk.cast::<Walk<'_>>() };
-        // SAFETY: a frame that is being looked at.
+        // SAFETY: a frame that is being visited.
         let address = unsafe { unwind::address(frame) } as u64;
         walk.frames += 1;
         if walk.own.contains(&address) {
@@ -91,7 +91,7 @@ fn caller() -> Caller {
     }
 }
 
-/// What is at the call before this return address.
+/// The location of the call before this return address.
 fn name(address: u64) -> CallSite {
     // Within the call instruction: what follows it may belong to another line, even to another
     // function.
@@ -136,7 +136,8 @@ fn object_of(address: u64) -> Option<Object> {
         // SAFETY: the loader passes a description that is valid for this call, and what
         // `dl_iterate_phdr` was given.
         let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-        // SAFETY: the object has so many program headers there, and stays loaded during this call.
+        // SAFETY: the object has this many program headers there, and stays loaded during this
+        // call.
         let headers =
             unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
         let bias = info.dlpi_addr;
@@ -178,7 +179,7 @@ fn object_of(address: u64) -> Option<Object> {
     search.found
 }
 
-/// The exported function that this address is in, and how far.
+/// The exported function that contains this address, and the offset of the address in it.
 fn symbol_of(address: u64) -> Option<(String, u64)> {
     let mut info = libc::Dl_info {
         dli_fname: std::ptr::null(),
@@ -231,7 +232,7 @@ mod tests {
 
     #[test]
     fn the_caller_is_outside_of_the_object_that_asks() {
-        // The test program is the object here: whoever called its first function.
+        // The object here is the test program, so the site is the caller of its first function.
         let own = object_of(caller as *const () as u64).unwrap().range;
         let Caller { site, entry } = caller();
         assert!(site != 0 && !own.contains(&site), "{site:#x}");

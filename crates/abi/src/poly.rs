@@ -100,7 +100,7 @@ impl PolyOut {
         self.base.is_null()
     }
 
-    /// This place, unless it is null, which `MPI_ERR_ARG` answers.
+    /// This place; null is refused with `MPI_ERR_ARG`.
     #[inline]
     pub fn required(self, argument: &'static str) -> Result<Self> {
         if self.is_null() {
@@ -149,8 +149,8 @@ impl PolyOut {
         }
     }
 
-    /// Writes `value` to element `i`, or `MPI_UNDEFINED` where it does not fit: what MPI asks of
-    /// `MPI_Get_count`, `MPI_Type_size` and their kin.
+    /// Writes `value` to element `i`, or `MPI_UNDEFINED` where it does not fit, as MPI requires of
+    /// `MPI_Get_count`, `MPI_Type_size` and similar calls.
     ///
     /// # Safety
     /// The caller's array is writable and has more than `i` elements.

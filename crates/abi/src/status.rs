@@ -41,7 +41,7 @@ impl MPI_Status {
     }
 }
 
-/// The caller's status; `MPI_STATUS_IGNORE` is an error where a status is asked for something.
+/// The caller's status; `MPI_STATUS_IGNORE` is an error where a status is read.
 ///
 /// # Safety
 /// `status` is null or points to a readable status.
@@ -53,7 +53,7 @@ pub unsafe fn read<'a>(status: *const MPI_Status) -> Result<&'a MPI_Status> {
 /// The caller's status, to be changed.
 ///
 /// # Safety
-/// `status` is null or points to a status that nobody else uses meanwhile.
+/// `status` is null or points to a status that no other code uses meanwhile.
 pub unsafe fn write<'a>(status: *mut MPI_Status) -> Result<&'a mut MPI_Status> {
     // SAFETY: by the contract above.
     unsafe { status.as_mut() }.ok_or_else(no_status)

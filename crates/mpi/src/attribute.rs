@@ -1,6 +1,6 @@
 //! Attributes: what libraries keep on communicators, datatypes and windows (MPI 5.0, 7.7).
 //!
-//! A key ([`create_keyval`]) says what happens to its values when their object is duplicated or
+//! A key ([`create_keyval`]) defines what happens to its values when their object is duplicated or
 //! freed. Objects embed an [`AttributeSet`]. Callbacks run without any lock held, so they may call
 //! MPI, also on the same object.
 
@@ -34,18 +34,18 @@ pub type UserDelete = Arc<dyn Fn(u32, i32, usize) -> i32 + Send + Sync>;
 /// What a duplicate gets.
 #[derive(Clone)]
 pub enum CopyCallback {
-    /// Nothing (`MPI_COMM_NULL_COPY_FN` and its kin).
+    /// Nothing (`MPI_COMM_NULL_COPY_FN` and its variants).
     Null,
-    /// The same value (`MPI_COMM_DUP_FN` and its kin).
+    /// The same value (`MPI_COMM_DUP_FN` and its variants).
     Dup,
-    /// What the user's function says.
+    /// What the user's function returns.
     User(UserCopy),
 }
 
 /// What happens when an attribute is deleted or overwritten.
 #[derive(Clone)]
 pub enum DeleteCallback {
-    /// Nothing (`MPI_COMM_NULL_DELETE_FN` and its kin).
+    /// Nothing (`MPI_COMM_NULL_DELETE_FN` and its variants).
     Null,
     /// The user's function is called.
     User(UserDelete),
@@ -68,7 +68,7 @@ struct Uses {
 
 static KEYVALS: HandleTable<Arc<Keyval>> = HandleTable::new(HandleKind::Keyval);
 
-/// `MPI_Comm_create_keyval` and its kin: the new key's number.
+/// `MPI_Comm_create_keyval` and its variants: the new key's number.
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM` when no number is left.
@@ -90,9 +90,8 @@ pub fn create_keyval(
     Ok(KEYVALS.insert_with(make)?.number)
 }
 
-/// `MPI_Comm_free_keyval` and its kin: values that objects hold stay, and so do the callbacks for
-/// them. A key that was freed already, through another copy of its number, is as the caller wants
-/// it: that is no error (nor in MPICH).
+/// `MPI_Comm_free_keyval` and its variants: values that objects hold stay, and so do the callbacks
+/// for them. Freeing a key again, through another copy of its number, is no error, as in MPICH.
 pub fn free_keyval(owner: AttributeOwner, number: i32) -> Result<()> {
     if KEYVALS.had(number as u32) {
         return Ok(());
@@ -185,7 +184,7 @@ impl AttributeEntry {
 }
 
 impl AttributeSet {
-    /// Stores a value; one that was there is deleted first, with its callback.
+    /// Stores a value; a previous value is deleted first, with its callback.
     pub fn set(&self, owner: AttributeOwner, object: u32, number: i32, value: usize) -> Result<()> {
         let keyval = usable_keyval(owner, number)?;
         if let Some(old) = self.find(number) {
@@ -246,8 +245,8 @@ impl AttributeSet {
     }
 
     /// Fills the set `new` of a duplicate, whose handle is `new_object`, by the copy callbacks,
-    /// oldest value first. If one fails, what had been copied is deleted again, and the error is
-    /// the duplication's.
+    /// oldest value first. If one fails, the values copied so far are deleted again, and its error
+    /// is the duplication's.
     pub fn copy_into(&self, object: u32, new: &AttributeSet, new_object: u32) -> Result<()> {
         let entries = lock(&self.entries).clone();
         for AttributeEntry { keyval, value } in entries {
@@ -263,7 +262,7 @@ impl AttributeSet {
                     lock(&new.entries).push(AttributeEntry { keyval, value });
                 }
                 Err(code) => {
-                    // The copy's error is the one to report, whatever becomes of the others.
+                    // The copy's error is reported, whether or not the deletions succeed.
                     let _ = new.delete_all(new_object);
                     return Err(Error::Callback { code });
                 }
@@ -293,7 +292,7 @@ impl AttributeSet {
     }
 }
 
-/// An object that goes without its attributes' delete callbacks lets go of the keys all the same.
+/// An object that is dropped without its attributes' delete callbacks still releases the keys.
 impl Drop for AttributeSet {
     fn drop(&mut self) {
         for entry in lock(&self.entries).drain(..) {

@@ -1,10 +1,10 @@
 //! Buffered sends and the buffers they are charged to (MPI 5.0, 3.6).
 //!
 //! The program attaches buffers to the process, a communicator or a session. A buffered send copies
-//! the message into memory of our own, charges its length and `MPI_BSEND_OVERHEAD` to the buffer,
-//! and sends the copy in the background; the charge is taken back when the send is complete. So the
-//! program's memory is never touched: its size is the promise of how much may wait at once.
-//! `MPI_BUFFER_AUTOMATIC` is a buffer without that limit.
+//! the message into memory of the library, charges its length and `MPI_BSEND_OVERHEAD` to the
+//! buffer, and sends the copy in the background; the charge is taken back when the send is
+//! complete. The program's memory is never touched: its size only limits how much may be pending at
+//! once. `MPI_BUFFER_AUTOMATIC` is a buffer without that limit.
 //!
 //! A send uses the buffer of its communicator if that has one, else its session's, else the
 //! process's.
@@ -61,7 +61,7 @@ struct AttachedBuffer {
     ledger: Mutex<Ledger>,
 }
 
-/// What waits in a buffer. Locked inside the engine only, or while nothing else is held.
+/// The sends pending in a buffer. Locked inside the engine only, or while no other lock is held.
 #[derive(Debug, Default)]
 struct Ledger {
     used: u64,
@@ -159,8 +159,8 @@ fn none_attached(owner: BufferOwner) -> Error {
     Error::other(c::ERR_BUFFER, format!("no buffer is attached to {owner}"))
 }
 
-/// `MPI_Buffer_attach` and its kin. `address` may be `MPI_BUFFER_AUTOMATIC`; `size` means nothing
-/// then.
+/// `MPI_Buffer_attach` and its variants. `address` may be `MPI_BUFFER_AUTOMATIC`; `size` is then
+/// ignored.
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER` when the owner has a buffer already, or for a null buffer that is not empty;
@@ -191,8 +191,8 @@ pub fn attach(owner: BufferOwner, address: usize, size: i64) -> Result<()> {
     Ok(())
 }
 
-/// `MPI_Buffer_detach` and its kin: address and size of the buffer, once all that is in it has been
-/// sent. Blocks.
+/// `MPI_Buffer_detach` and its variants: address and size of the buffer, once everything in it has
+/// been sent. Blocks.
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER` when none is attached; `MPI_ERR_NO_MEM`.
@@ -204,7 +204,7 @@ pub fn detach(owner: BufferOwner) -> Result<(usize, i64)> {
     Ok((buffer.address, buffer.size))
 }
 
-/// The end of an owner: its buffer is detached, and what is in it goes on by itself.
+/// Detaches the buffer of an owner that ends; its pending sends continue.
 pub(crate) fn release(owner: BufferOwner) -> Result<()> {
     let Some(buffer) = lock(&BUFFERS).remove(&owner) else {
         return Ok(());
@@ -217,8 +217,7 @@ pub(crate) fn release(owner: BufferOwner) -> Result<()> {
     Ok(())
 }
 
-/// Detaches all buffers: for the end of MPI in this process, which waits for the sends that this
-/// leaves.
+/// Detaches all buffers: for the end of MPI in this process, which waits for the pending sends.
 pub(crate) fn release_all() -> Result<()> {
     let owners: Vec<BufferOwner> = lock(&BUFFERS).keys().copied().collect();
     owners.into_iter().try_for_each(release)
@@ -229,7 +228,7 @@ fn attached(owner: BufferOwner) -> Result<Arc<AttachedBuffer>> {
     buffer.ok_or_else(|| none_attached(owner))
 }
 
-/// `MPI_Buffer_flush` and its kin: waits until all that is in the buffer has been sent. Blocks.
+/// `MPI_Buffer_flush` and its variants: waits until everything in the buffer has been sent. Blocks.
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER` when none is attached; `MPI_ERR_NO_MEM`.
@@ -238,8 +237,8 @@ pub fn flush(owner: BufferOwner) -> Result<()> {
     attached(owner)?.flush()
 }
 
-/// `MPI_Buffer_iflush` and its kin: a request that is complete when all that is in the buffer now
-/// has been sent.
+/// `MPI_Buffer_iflush` and its variants: a request that is complete when everything that is in the
+/// buffer now has been sent.
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER` when none is attached.

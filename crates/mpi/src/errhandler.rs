@@ -1,9 +1,9 @@
 //! Error handlers, and the one place where errors of MPI calls are raised (MPI 5.0, 9.3).
 //!
 //! Every call that fails ends in [`raise`]: it finds the handler of the object that the call
-//! concerns, and ends the job, calls the user's function, or does nothing; the code that it gives
-//! is the call's return value. Codes are plain classes; what went wrong in detail is kept per
-//! thread and class and comes back with `MPI_Error_string`.
+//! concerns, and ends the job, calls the user's function, or does nothing; the code that it returns
+//! is the call's return value. Codes are plain classes; the details of an error are kept per thread
+//! and class, and `MPI_Error_string` returns them.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -68,8 +68,8 @@ struct UserHandler {
     reference: Mutex<Reference>,
 }
 
-/// The user's hold on a handler: its handle, and how often it was given out and not freed. Objects
-/// that use the handler keep it beyond that, and can give out a handle again.
+/// The user's references to a handler: its handle, and how often that was returned and not freed.
+/// Objects that use the handler keep it alive beyond that, and can return a handle again.
 #[derive(Default)]
 struct Reference {
     handle: u32,
@@ -115,7 +115,7 @@ impl Errhandler {
         })
     }
 
-    /// A handle that the user owns: every one given out is freed once.
+    /// A handle that the user owns: every handle returned is freed once.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM` when no handle is left.
@@ -135,8 +135,8 @@ impl Errhandler {
         })
     }
 
-    /// `MPI_Errhandler_free`. Predefined handlers are accepted and live on, because objects give
-    /// them out.
+    /// `MPI_Errhandler_free`. Predefined handlers are accepted and stay valid, because objects
+    /// return them.
     pub fn free(handle: u32) -> Result<()> {
         if let HandlerAction::User(user) = Errhandler::resolve(handle)?.0 {
             let mut reference = lock(&user.reference);
@@ -212,16 +212,16 @@ fn check_file(file: u32) -> Result<()> {
     ))
 }
 
-/// Raises `error`, which the call `call` ran into, on `on`. Returns the code that the call returns,
-/// unless the handler ends the job.
+/// Raises `error`, which occurred in the call `call`, on `on`. Returns the code that the call
+/// returns, unless the handler ends the job.
 #[cold]
 pub fn raise(call: &str, on: ErrorTarget, error: Error) -> i32 {
     let (handler, bearer) = handler_of(on);
     raise_by(&handler, bearer, call, on, error)
 }
 
-/// As [`raise`], with `handler` in place of the object's: for calls that get one for their own
-/// errors.
+/// As [`raise`], with `handler` in place of the object's: for calls that take a handler for their
+/// own errors.
 #[cold]
 pub fn raise_with(handler: &Errhandler, call: &str, on: ErrorTarget, error: Error) -> i32 {
     raise_by(handler, on, call, on, error)
@@ -246,7 +246,7 @@ fn raise_by(
     code
 }
 
-/// `MPI_Comm_call_errhandler` and its kin: raises a code on an object on the user's behalf.
+/// `MPI_Comm_call_errhandler` and its variants: raises a code on an object on the user's behalf.
 pub fn call(on: ErrorTarget, code: i32) -> Result<()> {
     error_codes::class_of(code)?;
     let error = Error::other(code, "raised by the program");
@@ -333,7 +333,8 @@ impl Errhandler {
     }
 }
 
-/// Tells the user what happened, in one write so that ranks' messages do not mix, and ends the job.
+/// Reports the error to the user, in one write so that ranks' messages do not mix, and ends the
+/// job.
 fn die(code: i32, raised: &Raised) -> ! {
     let who = match process::engine() {
         Ok(engine) => format!("rank {} of {}", engine.rank(), engine.size()),
@@ -347,7 +348,7 @@ fn die(code: i32, raised: &Raised) -> ! {
         class_text(code),
         raised.error
     );
-    // If nobody can be told, the exit status still speaks.
+    // If the write fails, the exit status still reports the error.
     let _ = std::io::stderr().write_all(message.as_bytes());
     process::abort(code)
 }
@@ -360,12 +361,12 @@ struct Raised {
 }
 
 thread_local! {
-    /// The last error of each code on this thread. A handful at most.
+    /// The last error of each code on this thread: a handful at most.
     static LAST: RefCell<Vec<(i32, Raised)>> = const { RefCell::new(Vec::new()) };
 }
 
 fn remember(code: i32, raised: Raised) {
-    // While the thread ends there is nobody left to ask.
+    // A thread that is ending can no longer query its last errors.
     let _ = LAST.try_with(|last| {
         let mut last = last.borrow_mut();
         match last.iter_mut().find(|(known, _)| *known == code) {
@@ -375,7 +376,7 @@ fn remember(code: i32, raised: Raised) {
     });
 }
 
-/// `MPI_Error_string`: what the code means, and what this thread last met under it.
+/// `MPI_Error_string`: what the code means, and the details of the last such error on this thread.
 pub fn error_string(code: i32) -> Result<String> {
     error_codes::class_of(code)?;
     if let Some(text) = error_codes::user_text(code) {

@@ -37,7 +37,7 @@ pub enum Error {
         /// Tag of the message.
         tag: i32,
     },
-    /// Memory could not be had.
+    /// Memory could not be allocated.
     #[error("cannot allocate {bytes} bytes for {what}")]
     OutOfMemory {
         /// What was asked for.
@@ -63,13 +63,14 @@ pub enum Error {
     /// One or more of several requests failed; their statuses hold the codes.
     #[error("at least one request failed; see the status array")]
     InStatus,
-    /// A peer's memory could not be read or written after all; collectives go on another way.
+    /// A peer's memory could not be read or written after all; collectives fall back to another
+    /// path.
     #[error("{detail}")]
     Unreachable {
         /// What happened.
         detail: String,
     },
-    /// The machine or the job refused something that no argument explains.
+    /// A failure of the machine or the job that no argument explains.
     #[error("{detail}")]
     Other {
         /// Error class, one of `MPI_ERR_*`.
@@ -79,7 +80,7 @@ pub enum Error {
     },
 }
 
-/// What a program can do without a call that is not there.
+/// What a program can use instead of a call that is not implemented.
 fn instead_of(call: &str) -> &'static str {
     match call {
         "MPI_Comm_spawn" | "MPI_Comm_spawn_multiple" => {
@@ -107,7 +108,7 @@ impl Error {
         }
     }
 
-    /// The same error where the call has other names for its arguments: (usual name, name in the
+    /// This error, for a call that has other names for its arguments: (usual name, name in the
     /// call).
     #[cold]
     pub fn renamed(mut self, names: &[(&str, &'static str)]) -> Error {

@@ -318,8 +318,8 @@ fn check_no_text(added: &BTreeMap<i32, Added>, argument: &'static str, code: i32
     Ok(())
 }
 
-/// The number above all in use, so that codes stay close together when they are added and removed
-/// in turn.
+/// One above the highest number in use, so that codes stay close together when they are added and
+/// removed alternately.
 fn next(added: &BTreeMap<i32, Added>) -> i32 {
     added
         .last_key_value()
@@ -359,7 +359,7 @@ mod tests {
         }
     }
 
-    // One test, because the user's classes are the process's and tests run at once.
+    // One test, because the user's classes are per process and tests run concurrently.
     #[test]
     fn users_add_and_remove_classes_codes_and_texts() {
         assert_eq!(last_used(), c::ERR_LASTCODE);

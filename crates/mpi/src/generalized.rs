@@ -19,7 +19,7 @@ pub struct Callbacks {
     pub query: Box<dyn Fn() -> (Status, i32) + Send + Sync>,
     /// Frees what belongs to the operation; called once, last.
     pub free: Box<dyn Fn() -> i32 + Send + Sync>,
-    /// Is told that somebody wants to cancel the operation, and whether it is complete.
+    /// Called when the program cancels the operation; the argument is whether it is complete.
     pub cancel: Box<dyn Fn(bool) -> i32 + Send + Sync>,
 }
 
@@ -69,8 +69,7 @@ impl Operation for Generalized {
     fn complete(&self, _status: Status, taken: bool) -> (Status, Option<Error>) {
         let (status, mut code) = (self.callbacks.query)();
         if taken {
-            // The error of the function that was called last counts (MPI 5.0, 13.2), unless it has
-            // none.
+            // If both functions fail, the error of the one called last is returned (MPI 5.0, 13.2).
             code = match (self.callbacks.free)() {
                 c::SUCCESS => code,
                 last => last,
@@ -109,7 +108,7 @@ pub fn start(callbacks: Callbacks) -> Result<Request> {
     Ok(Request::custom(None, Arc::new(operation)))
 }
 
-/// `MPI_Grequest_complete`: the program says that the operation is complete.
+/// `MPI_Grequest_complete`: the program reports that the operation is complete.
 ///
 /// # Errors
 /// `MPI_ERR_REQUEST` when the request is not a generalized one that is under way; what the

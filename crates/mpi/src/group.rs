@@ -36,7 +36,7 @@ struct List {
 
 const ABSENT: u32 = u32::MAX;
 
-/// How two groups relate; also the part of `MPI_Comm_compare` that looks at members.
+/// How two groups relate; also the part of `MPI_Comm_compare` that compares members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
     /// Same members in the same order.
@@ -255,7 +255,7 @@ impl Group {
             })
     }
 
-    /// These ranks, once each was found to be in the group and to come once only.
+    /// These ranks, after a check that each is in the group and occurs only once.
     fn distinct(
         &self,
         ranks: impl Iterator<Item = i64>,

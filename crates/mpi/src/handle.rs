@@ -2,7 +2,7 @@
 //!
 //! A predefined object's handle is its constant of the standard ABI. A user's object gets
 //! `0x4000_0000 | kind << 24 | index`, so that C, Fortran and other ABIs convert by a cast, and a
-//! handle of the wrong kind is told from a good one without a look-up.
+//! handle of the wrong kind is recognised without a look-up.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -46,8 +46,8 @@ const USER: u32 = 0x4000_0000;
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 
-/// A freed index rests until this many others are free, so that a stale handle is refused and does
-/// not name a new object.
+/// A freed index is not reused until more than this many are free, so that a stale handle is
+/// refused and does not name a new object.
 const RESTING: usize = 64;
 
 impl HandleKind {
@@ -82,7 +82,7 @@ pub struct HandleTable<T> {
     slots: ThreadLock<Slots<T>>,
 }
 
-/// What becomes of an object that [`HandleTable::look_then`] has looked at.
+/// What [`HandleTable::look_then`] does with an object after its closure has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// It stays where it is.
@@ -129,7 +129,8 @@ impl<T> HandleTable<T> {
         inserted.map_err(|_| self.used_up())
     }
 
-    /// The same; gives the object back when the handles are [used up](Self::used_up).
+    /// As [`insert`](Self::insert), but returns the object when the handles are used up
+    /// ([`used_up`](Self::used_up)).
     #[inline(always)]
     pub fn try_insert(&self, object: T) -> std::result::Result<u32, T> {
         let mut slots = self.slots.lock();
@@ -165,7 +166,7 @@ impl<T> HandleTable<T> {
         slot.is_some_and(Option::is_none)
     }
 
-    /// Does without the lock: the program has promised to keep its threads apart.
+    /// Elides the lock: the program has promised to keep its threads apart.
     pub fn elide_lock(&self, promise: OneThreadAtATime) {
         self.slots.elide(promise);
     }
@@ -182,9 +183,9 @@ impl<T> HandleTable<T> {
         self.slots.lock().used.get(index)?.as_ref().map(f)
     }
 
-    /// The same; `f` says as well whether the object is needed any longer. It is dropped in its
-    /// place: what is moved as a whole after its parts were written one by one waits for the
-    /// processor's store buffer.
+    /// As [`look`](Self::look); `f` also returns whether to keep the object. A removed object is
+    /// dropped in place: moving it as a whole, after its parts were written one by one, waits for
+    /// the processor's store buffer.
     #[inline(always)]
     pub fn look_then<R>(&self, handle: u32, f: impl FnOnce(&T) -> (R, Then)) -> Option<R> {
         let index = self.kind.index(handle)?;
@@ -198,7 +199,7 @@ impl<T> HandleTable<T> {
 }
 
 impl<T> Slots<T> {
-    /// Takes out what lies at an index, which is free from then on.
+    /// Takes out the object at an index, which is free from then on.
     #[inline(always)]
     fn take(&mut self, index: usize) -> Option<T> {
         let object = self.used.get_mut(index)?.take();
@@ -339,7 +340,7 @@ mod tests {
             assert_eq!(error.code(), c::ERR_NO_MEM);
             assert!(error.to_string().contains("16777215"), "{error}");
         }
-        // Another one's handle is good for the next.
+        // The next object gets the handle of a removed one.
         assert_eq!(table.remove(HandleKind::Info.handle(7)), Some(()));
         assert_eq!(table.insert(()).unwrap(), HandleKind::Info.handle(7));
     }

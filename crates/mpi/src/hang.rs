@@ -1,6 +1,6 @@
-//! What a hang report says of a thread that waits, in the words of MPI: the function that was
-//! called, the operations that it waits for, their communicators by name and ranks. Called only
-//! when the launcher asks (`mica_protocol`, `hang.rs`).
+//! The text of a hang report about a waiting thread, in MPI's terms: the function that was called,
+//! the operations that it waits for, their communicators by name and ranks. Called only when the
+//! launcher asks (`mica_protocol`, `hang.rs`).
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use mica_protocol::{IdleScene, Pending, WaitKind};
 use crate::comm::Comm;
 use crate::late;
 
-/// Puts a scene into words: a sentence, and a line for each operation if there are several.
+/// Describes a scene: a sentence, and a line for each operation if there are several.
 pub(crate) fn describe(scene: &IdleScene<'_>) -> String {
     let call = late::current_function();
     let mut text = match (scene.polls, &call) {
@@ -80,7 +80,7 @@ fn operation(pending: &Pending) -> String {
     text
 }
 
-/// The other side, by its rank in the job, and in the communicator if that is another.
+/// The peer, by its rank in the job, and by its rank in the communicator if that differs.
 fn peer(pending: &Pending, comm: Option<&Comm>) -> Option<String> {
     let peer = pending.peer?;
     Some(match comm.and_then(|comm| comm.rank_of(peer)) {

@@ -134,7 +134,7 @@ impl Info {
         lock(&self.0).clone()
     }
 
-    /// An object of its own with the same pairs.
+    /// A new object with the same pairs.
     pub fn duplicate(&self) -> Info {
         Info(Arc::new(Mutex::new(self.entries())))
     }
@@ -149,9 +149,9 @@ impl Info {
     }
 
     /// `MPI_Info_create_env` and `MPI_INFO_ENV`: how this program, whose arguments these are, was
-    /// started (MPI 5.0, 11.2.1). What is not known is absent. The pairs are the same before,
-    /// between and after the start and the end of the world model. `thread_level` would be a level
-    /// asked for before the program started, and no launcher asks.
+    /// started (MPI 5.0, 11.2.1). Unknown values are absent. The pairs are the same before, between
+    /// and after the start and the end of the world model. `thread_level` is absent: it would be a
+    /// level requested before the program started, and no launcher requests one.
     pub fn environment(arguments: Vec<String>) -> Info {
         let launch = LaunchInfo::get();
         let info = Info::default();
@@ -175,7 +175,7 @@ impl Info {
     }
 }
 
-/// How this process was started, as far as it is found out; kept from the first look, because the
+/// How this process was started, as far as that is known. Captured on first use, because the
 /// program may change its directory and its environment later.
 struct LaunchInfo {
     size: Option<u32>,
@@ -198,7 +198,7 @@ impl LaunchInfo {
     }
 }
 
-/// Keeps how this process was started, for [`Info::environment`]. To be called when MPI starts.
+/// Captures how this process was started, for [`Info::environment`]. To be called when MPI starts.
 pub(crate) fn remember_launch() {
     LaunchInfo::get();
 }
@@ -209,8 +209,8 @@ impl FromIterator<(String, String)> for Info {
     }
 }
 
-/// The name of this process's node: the launcher's, who may have several on one machine; otherwise
-/// the machine's.
+/// The name of this process's node: the one that the launcher gave it (there may be several nodes
+/// on one machine), otherwise the machine's.
 pub fn node_name() -> String {
     let given = process::engine().map(|engine| engine.node_name(engine.node_of(engine.rank())));
     match given {
@@ -219,7 +219,7 @@ pub fn node_name() -> String {
     }
 }
 
-/// The machine's name, or "localhost" if the system does not tell.
+/// The machine's name, or "localhost" if the system does not report it.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match name.trim() {
@@ -236,7 +236,7 @@ fn check_key(key: &str) -> Result<()> {
     Ok(())
 }
 
-/// For messages: the text in quotes, cut where it gets boring.
+/// For error messages: the text in quotes, cut after 40 characters.
 fn quote(text: &str) -> String {
     match text.char_indices().nth(40) {
         Some((end, _)) => format!("{:?}... ({} bytes)", &text[..end], text.len()),

@@ -1,6 +1,6 @@
-//! What the library lets pass though MPI does not allow it, because other MPIs do and nothing is
-//! lost. With `MICA_CHECK=1` each kind is said once on standard error, for those who want their
-//! programs to be portable.
+//! Deviations from MPI that the library accepts, because other implementations do and nothing is
+//! lost. With `MICA_CHECK=1` each kind is reported once on standard error, for programs that are
+//! meant to be portable.
 
 use std::io::Write;
 use std::sync::Once;
@@ -9,7 +9,7 @@ use mica_node::tunables::CHECK;
 
 use crate::process;
 
-/// A kind of what is let pass, and whether it has been said.
+/// A kind of accepted deviation, and whether it has been reported.
 pub(crate) struct Lenience {
     said: Once,
     text: &'static str,
@@ -35,7 +35,7 @@ impl Lenience {
         }
     }
 
-    /// Says it, if nobody has and the program is checked.
+    /// Reports the deviation, the first time, if the program is checked.
     #[cold]
     pub(crate) fn note(&self) {
         self.said.call_once(|| {
@@ -47,8 +47,8 @@ impl Lenience {
                 Err(_) => format!("process {}", std::process::id()),
             };
             let line = format!("mica: {who}: {} (MICA_CHECK=1)\n", self.text);
-            // One write, so that ranks' lines do not mix. If nobody reads it, the program goes on
-            // all the same.
+            // One write, so that ranks' lines do not mix. If the write fails, the program
+            // continues.
             let _ = std::io::stderr().write_all(line.as_bytes());
         });
     }

@@ -3,12 +3,12 @@
 //! `MPI_Psend_init` opens a channel: a context of its own, in which partition `i` travels as an
 //! ordinary message with tag `i` as soon as it is ready. It announces the channel, and how the
 //! message is divided, to the receiver in a small message on the communicator's collective plane.
-//! Collectives use tags from 0 on there, so the complement of the user's tag is free: the n-th send
-//! of a communicator, peer and tag meets the n-th receive by the rule for all messages.
+//! Collectives use tags from 0 on there, so the complement of the user's tag is free. The usual
+//! message order then matches the n-th send of a communicator, peer and tag with the n-th receive.
 //!
 //! The receiver posts one receive for each of the sender's partitions, straight into its buffer
-//! where the division allows, through a copy otherwise; a partition of its own has arrived when all
-//! of the sender's that share bytes with it have.
+//! where the division allows, through a copy otherwise. One of its own partitions has arrived when
+//! all of the sender's partitions that share bytes with it have.
 
 use std::sync::{Arc, Mutex};
 
@@ -30,9 +30,9 @@ use crate::sync::lock;
 #[derive(Debug)]
 struct Partitions {
     number: usize,
-    /// All of them.
+    /// All partitions.
     whole: View,
-    /// One: its shape, its length in bytes, and how far apart two lie in memory.
+    /// One partition: its shape, its length in bytes, and the distance between two in memory.
     shape: Shape,
     each: usize,
     stride: isize,
@@ -69,7 +69,7 @@ impl Partitions {
         self.whole.region().offset(offset).view(self.shape.clone())
     }
 
-    /// Where `bytes` bytes from position `position` on lie, if that has a shape.
+    /// The memory of the `bytes` bytes from `position` on, if it has a shape.
     fn stretch(&self, position: usize, bytes: usize) -> Option<View> {
         if position.checked_add(bytes)? > self.whole.len() {
             return None;
@@ -94,7 +94,7 @@ impl Partitions {
     }
 }
 
-/// What the sender tells the receiver of a channel.
+/// What the sender announces to the receiver of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Announcement {
     context: u64,
@@ -140,7 +140,7 @@ struct Sender {
     buffer: Partitions,
 }
 
-/// A partitioned send, from its start to its end.
+/// A partitioned send, from its start to its completion.
 #[derive(Debug)]
 struct SendRound {
     channel: Arc<Sender>,
@@ -267,8 +267,8 @@ fn announce(comm: &Comm, peer: u32, tag: i32, announcement: Announcement) -> Res
     })
 }
 
-/// `MPI_Pready` and its kin: marks partitions of an active send as ready. `argument` names them in
-/// errors.
+/// `MPI_Pready` and its variants: marks partitions of an active send as ready. `argument` names
+/// them in errors.
 ///
 /// # Errors
 /// `MPI_ERR_REQUEST` when the request is no active partitioned send; `MPI_ERR_ARG` for a partition
@@ -353,7 +353,7 @@ impl Receiver {
     }
 }
 
-/// A partitioned receive, from its start to its end.
+/// A partitioned receive, from its start to its completion.
 #[derive(Debug)]
 struct ReceiveRound {
     channel: Arc<Receiver>,
@@ -384,7 +384,7 @@ impl Arrivals {
         self.sender.is_some() && self.pending.is_empty()
     }
 
-    /// Whether partition number `partition` of the receiver's `of` is there.
+    /// Whether partition `partition` of the receiver's `of` partitions has arrived.
     fn has(&self, partition: usize, of: usize) -> bool {
         let sent = self.arrived.len();
         let first = partition * sent / of;
@@ -394,7 +394,7 @@ impl Arrivals {
 }
 
 impl ReceiveRound {
-    /// Goes as far as it can. Inside the engine.
+    /// Makes as much progress as possible. Inside the engine.
     fn advance(&self, state: &mut EngineState) {
         let channel = &self.channel;
         let progress = &mut *lock(&self.progress);
@@ -470,7 +470,7 @@ impl Operation for ReceiveRound {
     }
 }
 
-/// The sender must be served also while this rank waits for something else, or after it has freed
+/// The sender must be served even while this rank waits for something else, and after it has freed
 /// the request.
 impl Reaction for ReceiveRound {
     fn react(&self, state: &mut EngineState) -> bool {

@@ -1,5 +1,5 @@
-//! Point-to-point operations that outlive their call in another way than a plain send or receive:
-//! persistent ones (MPI 5.0, 3.9) and the non-blocking send-receive (3.11).
+//! Point-to-point requests other than plain sends and receives: persistent ones (MPI 5.0, 3.9) and
+//! the non-blocking send-receive (3.11).
 
 use std::sync::{Arc, Mutex};
 

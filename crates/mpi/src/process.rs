@@ -1,9 +1,9 @@
 //! This process as a member of the job: start, end, thread level (MPI 5.0, 11.2 to 11.6).
 //!
-//! The engine serves all who use MPI here: the world model (`MPI_Init`) and any number of sessions.
-//! It starts with the first of them and lives as long as the process. When the last of them has
-//! finished, this rank says so in the job segment, and a session that is opened later takes that
-//! back; the world model comes once.
+//! The engine serves all users of MPI in this process: the world model (`MPI_Init`) and any number
+//! of sessions. It starts with the first user and lives as long as the process. When the last user
+//! has finished, this rank announces that in the job segment, and a session that is opened later
+//! revokes it; the world model can start only once.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -26,7 +26,7 @@ use crate::sync::lock;
 
 pub use mica_protocol::OneThreadAtATime;
 
-/// All that the world model adds from `MPI_Init` to the end of the process.
+/// The state of the world model, from `MPI_Init` to the end of the process.
 struct World {
     comms: &'static PredefinedComms,
     main_thread: ThreadId,
@@ -44,27 +44,28 @@ static ENGINE: OnceLock<Engine> = OnceLock::new();
 static WORLD: OnceLock<World> = OnceLock::new();
 static PREDEFINED: OnceLock<PredefinedComms> = OnceLock::new();
 
-/// Number of those who use the engine: the world model and the open sessions.
+/// Number of users of the engine: the world model and the open sessions.
 static USERS: Mutex<usize> = Mutex::new(0);
 
-/// Whether there are any, for the look that every call takes.
+/// Whether there are any users, for the check that every call makes.
 static IN_USE: AtomicBool = AtomicBool::new(false);
 
-/// The world model: one of the constants below. It only grows, except that a start can fail.
+/// The phase of the world model: one of the constants below. It only grows, except when a start
+/// fails.
 static PHASE: AtomicU8 = AtomicU8::new(BEFORE);
 const BEFORE: u8 = 0;
 const STARTING: u8 = 1;
 const RUNNING: u8 = 2;
 const FINALIZED: u8 = 3;
 
-/// Contexts of the predefined communicators: those that a counter of the job's rank 0, and of each
-/// rank, would give first. `comm` counts on from [`FIRST_FREE_ID`].
+/// Contexts of the predefined communicators: the first ones from the counter of the job's rank 0,
+/// and from the counter of each rank. `comm` continues from [`FIRST_FREE_ID`].
 const WORLD_ID: u64 = 0;
 const SELF_ID: u64 = comm::BLOCK;
 /// The first communicator number that is not taken by a predefined one.
 pub(crate) const FIRST_FREE_ID: u64 = 2 * comm::BLOCK;
 
-/// The thread levels and their names, in info objects, too.
+/// The thread levels and their names, which info objects use as well.
 pub(crate) const THREAD_LEVELS: [(i32, &str); 4] = [
     (c::THREAD_SINGLE, "MPI_THREAD_SINGLE"),
     (c::THREAD_FUNNELED, "MPI_THREAD_FUNNELED"),
@@ -96,8 +97,7 @@ fn not_running(phase: u8) -> Error {
 /// Adds a user of the engine and starts it for the first one. `promise` is what the first user
 /// promises for all.
 pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine> {
-    // Held until the engine serves: nobody may take a half-started or half-finished one for
-    // granted.
+    // Held until the engine serves: no other thread may use a half-started or half-finished engine.
     let mut users = lock(&USERS);
     let engine = match ENGINE.get() {
         Some(engine) => {
@@ -128,13 +128,13 @@ pub(crate) fn enter(promise: Option<OneThreadAtATime>) -> Result<&'static Engine
         }
     };
     *users += 1;
-    // Release: publishes the engine to whoever sees the flag.
+    // Release: publishes the engine to threads that see the flag.
     IN_USE.store(true, Ordering::Release);
     Ok(engine)
 }
 
-/// Takes a user away; the last one ends this rank's part in the job, until another comes. To be
-/// called when all that the user has sent and received is complete.
+/// Removes a user; the last one ends this rank's part in the job, until another user comes. To be
+/// called when all sends and receives of the user are complete.
 pub(crate) fn leave() -> Result<()> {
     let mut users = lock(&USERS);
     if *users == 1 {
@@ -151,13 +151,13 @@ pub(crate) fn leave() -> Result<()> {
 
 /// `MPI_Init_thread`: starts the world model and returns the thread level provided, which is the
 /// one required. `promise` is what the program promises by a level below `MPI_THREAD_MULTIPLE`;
-/// with it the engine does without its lock, unless there are sessions, which promise nothing.
+/// with it the engine elides its lock, unless there are sessions, which promise nothing.
 pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
     if !THREAD_LEVELS.iter().any(|&(level, _)| level == required) {
         let reason = "this is not one of the MPI_THREAD_* levels";
         return Err(Error::argument(c::ERR_ARG, "required", required, reason));
     }
-    // AcqRel: only one thread gets on; a failed start sets BEFORE again.
+    // AcqRel: only one thread proceeds; a failed start sets BEFORE again.
     PHASE
         .compare_exchange(BEFORE, STARTING, Ordering::AcqRel, Ordering::Acquire)
         .map_err(|phase| match phase {
@@ -177,12 +177,12 @@ pub fn init(required: i32, promise: Option<OneThreadAtATime>) -> Result<i32> {
         "the phase lets one thread start the world model, once"
     );
     engine.set_world(true);
-    // Release: publishes WORLD to whoever sees RUNNING.
+    // Release: publishes WORLD to threads that see RUNNING.
     PHASE.store(RUNNING, Ordering::Release);
     Ok(required)
 }
 
-/// The predefined communicators, made by the first who asks.
+/// The predefined communicators, made by the first caller.
 fn predefined(engine: &Engine) -> &'static PredefinedComms {
     PREDEFINED.get_or_init(|| {
         let (rank, size) = (engine.rank(), engine.size());
@@ -198,8 +198,8 @@ fn predefined(engine: &Engine) -> &'static PredefinedComms {
     })
 }
 
-/// Those that a call may use: the world model's, or, before that begins, those of a program that
-/// has a session open.
+/// The predefined communicators that a call may use: the world model's or, before that begins,
+/// those of a program that has a session open.
 #[inline]
 fn usable() -> Result<&'static PredefinedComms> {
     match running() {
@@ -264,8 +264,7 @@ pub fn engine() -> Result<&'static Engine> {
     }
 }
 
-/// To be called first in a test or probe: what the program does between two of them begins and ends
-/// there.
+/// Must be called first in a test or probe: it separates what the program does between two of them.
 ///
 /// # Errors
 /// As [`engine`].

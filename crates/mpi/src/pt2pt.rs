@@ -48,15 +48,15 @@ pub struct Status {
     pub cancelled: Cancelled,
 }
 
-/// Whether an operation was cancelled, a word wide. A status then has no padding; the compiler
-/// moves that in pieces across the parts that were written before, and such a load waits until the
-/// store buffer is empty (three of them cost 9 ns of a message's 75).
+/// Whether an operation was cancelled, in 8 bytes, so that a status has no padding. The compiler
+/// would copy padding in pieces that span separately written fields, and such a load waits until
+/// the store buffer is empty (three of them cost 9 ns of a message's 75).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Cancelled {
-    /// It came to its end.
+    /// It completed.
     No,
-    /// It did not.
+    /// It was cancelled.
     Yes,
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn destination(comm: &Comm, dest: i32, tag: i32) -> Result<Option<u32
     }
 }
 
-/// What a receive or probe asks for; `None` for `MPI_PROC_NULL`.
+/// The match pattern of a receive or probe; `None` for `MPI_PROC_NULL`.
 #[inline(always)]
 pub(crate) fn pattern(
     comm: &Comm,
@@ -217,8 +217,8 @@ pub(crate) fn outcome(comm: &Comm, done: &ReceiveCompletion) -> (Status, Option<
     (status, Some(error))
 }
 
-/// [`send`] in standard mode to rank `dest` of a communicator that has a [`Route`]. `None`:
-/// something is not as it should be; nothing has happened, and [`send`] says what.
+/// [`send`] in standard mode to rank `dest` of a communicator that has a [`Route`]. `None`: this
+/// path does not apply; nothing has happened, and [`send`] must be called instead.
 #[inline(always)]
 pub fn send_by_route(comm: u32, view: &View, dest: i32, tag: i32) -> Option<Result<()>> {
     let route = Route::of(comm)?;
@@ -247,8 +247,8 @@ pub fn isend_by_route(comm: u32, view: &View, dest: i32, tag: i32) -> Option<Res
 }
 
 /// [`recv_outcome`] from rank `source` of a communicator that has a [`Route`], with a tag or any,
-/// as [`send_by_route`]. `deliver` is given the status of a message that fits; the result is that
-/// of the others.
+/// as [`send_by_route`]. `deliver` gets the status, also that of a message that does not fit, for
+/// which the result is the error.
 #[inline(always)]
 pub fn recv_by_route(
     comm: u32,
@@ -468,7 +468,7 @@ pub fn iprobe(comm: &Comm, source: i32, tag: i32) -> Result<Option<Status>> {
     Ok(found.map(|a| status_of(comm, &a.envelope, a.bytes)))
 }
 
-/// A probe, for hang reports.
+/// The description of a probe in hang reports.
 fn probe_of(pattern: &MatchPattern) -> Pending {
     Pending {
         peer: pattern.source,
@@ -544,7 +544,7 @@ pub fn imrecv(message: u32, view: &View) -> Result<Request> {
     Ok(Request::receive(&message.comm, id))
 }
 
-/// Sends `out` and receives into `into` at once. Blocks until both are done.
+/// Sends `out` and receives into `into` concurrently. Blocks until both are done.
 ///
 /// # Errors
 /// As [`isend`] and [`recv_outcome`].
@@ -563,13 +563,13 @@ pub fn sendrecv(
         .map_err(|e| e.renamed(&[("tag", "sendtag")]))?;
     let received = recv_outcome(comm, Plane::User, into, source, recvtag);
     if let Some(id) = sent {
-        // Also when the receive failed: the buffer is in use until then.
+        // Also if the receive failed: the buffer is in use until then.
         Request::send(comm, id).wait()?;
     }
     received
 }
 
-/// A packed copy of a message, in memory of our own.
+/// A packed copy of a message, in memory of the library.
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM`.

@@ -1,4 +1,5 @@
-//! Sessions (MPI 5.0, 11.3): users of MPI that need no `MPI_Init` and know nothing of each other.
+//! Sessions (MPI 5.0, 11.3): users of MPI that need no `MPI_Init` and are independent of each
+//! other.
 //!
 //! A session names sets of processes, a set gives a group, and a group a communicator
 //! (`Comm::create_from_group`). All sessions of a process share its engine ([`crate::process`]);
@@ -41,7 +42,7 @@ pub(crate) enum ProcessSet {
 }
 
 impl ProcessSet {
-    /// The set of this name. Case does not count: programs write `mpi://world` as well.
+    /// The set of this name. Case is ignored, because programs write `mpi://world` as well.
     pub(crate) fn named(name: &str) -> Option<ProcessSet> {
         let sets = [ProcessSet::World, ProcessSet::Myself];
         let named = PROCESS_SETS.iter().zip(sets);
@@ -51,8 +52,8 @@ impl ProcessSet {
 }
 
 impl Session {
-    /// `MPI_Session_init`. Of the hints `thread_level` is heeded; without it threads may call at
-    /// will.
+    /// `MPI_Session_init`. The only hint used is `thread_level`; without it, threads may call MPI
+    /// concurrently.
     pub fn init(hints: &Info, errhandler: Errhandler) -> Result<Session> {
         errhandler.check_family(HandlerFamily::Session)?;
         let wanted = hints.lookup("thread_level");
@@ -74,8 +75,8 @@ impl Session {
         session
     }
 
-    /// `MPI_Session_finalize`: the handle dies. Objects made from it are the program's to free
-    /// before.
+    /// `MPI_Session_finalize`: the handle becomes invalid. The program must free objects made from
+    /// the session first.
     pub fn finalize(handle: u32) -> Result<()> {
         SESSIONS.remove(handle).ok_or_else(|| no_session(handle))?;
         buffered::release(BufferOwner::Session(handle))?;

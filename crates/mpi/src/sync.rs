@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks a mutex. A panic under it (a bug, and the end of a release build) does not make the data
-/// unusable.
+/// Locks a mutex. A panic while it is held (a bug, which aborts a release build) does not make the
+/// data unusable.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

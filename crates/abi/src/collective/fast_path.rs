@@ -1,6 +1,6 @@
-//! The short way of the hottest calls: arguments that are as usual go straight to
-//! [`mica_mpi::collective::intranode::fast_path`]. Everything else, mistakes among it, is `None`
-//! and takes the long way, which says what is wrong.
+//! The fast path of the most frequent calls: common arguments go straight to
+//! [`mica_mpi::collective::intranode::fast_path`]. Everything else, including mistakes, returns
+//! `None` and takes the slow path, which reports errors.
 
 use std::ffi::{c_int, c_void};
 
@@ -279,8 +279,8 @@ pub unsafe fn scatter(
     comm::with(comm.raw(), run).ok().flatten()
 }
 
-/// The memory of `parts` parts of the buffer that counts at the root only: `Some(None)` at other
-/// ranks; `None` if it is not as usual, [`beside`] `mine`.
+/// The memory of `parts` parts of the buffer that is significant only at the root: `Some(None)` at
+/// other ranks; `None` where [`beside`] refuses it.
 ///
 /// # Safety
 /// As [`Region::user`], for these parts.
@@ -353,8 +353,8 @@ pub unsafe fn alltoall(
 }
 
 /// The memory of `parts` parts of `other`, if its parts are as long as those of `mine` and it
-/// shares no byte with the `region` of that. Buffers that share some take the usual way, which
-/// looks more closely.
+/// shares no byte with `region`, the memory of `mine`. Overlapping buffers take the slow path,
+/// which checks more closely.
 ///
 /// # Safety
 /// As [`Region::user`], for these parts.

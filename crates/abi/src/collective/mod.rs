@@ -1,9 +1,9 @@
 //! The arguments of collective calls, from C to `mica_mpi` (MPI 5.0, chapter 6): each family's are
-//! converted in one place for the blocking, non-blocking and persistent form, which the shims then
-//! ask of the [`Call`].
+//! converted in one place for the blocking, non-blocking and persistent form. The shims then run
+//! one of these forms on the [`Call`].
 //!
-//! Arguments that are significant only at the root are not looked at elsewhere. `MPI_IN_PLACE`
-//! becomes `None`. Arrays are read here and not again, while buffers are remembered as addresses.
+//! Arguments that are significant only at the root are not read elsewhere. `MPI_IN_PLACE` becomes
+//! `None`. Arrays are read here and not again, while buffers are kept as addresses.
 
 pub mod fast_path;
 mod movement;
@@ -82,8 +82,8 @@ pub unsafe fn keep(
     Ok(())
 }
 
-/// The buffer at `address`, which holds `blocks` times `count` elements; neither count nor type is
-/// looked at in place.
+/// The buffer at `address`, which holds `blocks` times `count` elements; with `MPI_IN_PLACE`, count
+/// and type are not checked.
 ///
 /// # Safety
 /// As [`Region::user`] for these elements, unless it is `MPI_IN_PLACE`.
@@ -135,7 +135,7 @@ fn neighbors(count: &str) -> (&'static str, &'static str) {
 }
 
 /// `MPI_DATATYPE_NULL` with a count of 0 is any datatype, in the calls where MPICH and Intel MPI
-/// have it so.
+/// accept that.
 pub fn or_none(datatype: MPI_Datatype, count: MPI_Count) -> MPI_Datatype {
     match datatype.raw() {
         DATATYPE_NULL if count == 0 => MPI_Datatype::from_raw(BYTE),
@@ -286,7 +286,7 @@ fn given(all: bool) -> Result<()> {
     ))
 }
 
-/// Whether arguments that matter only at the root matter here.
+/// Whether arguments that are significant only at the root are significant here.
 fn at_root(comm: &Comm, root: c_int) -> bool {
     if comm.is_inter() {
         root == ROOT
@@ -295,8 +295,8 @@ fn at_root(comm: &Comm, root: c_int) -> bool {
     }
 }
 
-/// Whether arguments that matter at all ranks matter here: on an intercommunicator, where the root
-/// is on the other side.
+/// Whether arguments that are significant at all ranks are significant here: on an
+/// intercommunicator, only where the root is on the other side.
 fn takes_part(comm: &Comm, root: c_int) -> bool {
     !comm.is_inter() || root >= 0
 }

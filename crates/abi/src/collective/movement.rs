@@ -13,7 +13,7 @@ use super::{
 use crate::poly::PolyArray;
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype};
 
-/// Those of MPI_Barrier.
+/// The arguments of MPI_Barrier.
 pub fn barrier(comm: MPI_Comm) -> Result<Call> {
     let comm = Comm::resolve(comm.raw())?;
     let plan = collective::barrier(&comm)?;
@@ -24,7 +24,7 @@ pub fn barrier(comm: MPI_Comm) -> Result<Call> {
     })
 }
 
-/// Those of MPI_Bcast.
+/// The arguments of MPI_Bcast.
 ///
 /// # Safety
 /// `buffer` is readable (at the root) or writable (elsewhere) for `count` elements of `datatype`.
@@ -52,7 +52,7 @@ pub unsafe fn bcast(
     })
 }
 
-/// Those of MPI_Gather.
+/// The arguments of MPI_Gather.
 ///
 /// # Safety
 /// `sendbuf` is readable and, at the root, `recvbuf` writable as counts and types say.
@@ -96,7 +96,7 @@ pub unsafe fn gather(
     })
 }
 
-/// Those of MPI_Gatherv.
+/// The arguments of MPI_Gatherv.
 ///
 /// # Safety
 /// `sendbuf` is readable and, at the root, the blocks of `recvbuf` are writable as counts,
@@ -144,7 +144,7 @@ pub unsafe fn gatherv(
     })
 }
 
-/// Those of MPI_Scatter.
+/// The arguments of MPI_Scatter.
 ///
 /// # Safety
 /// `recvbuf` is writable and, at the root, `sendbuf` readable as counts and types say.
@@ -188,7 +188,7 @@ pub unsafe fn scatter(
     })
 }
 
-/// Those of MPI_Scatterv.
+/// The arguments of MPI_Scatterv.
 ///
 /// # Safety
 /// `recvbuf` is writable and, at the root, the blocks of `sendbuf` are readable as counts,
@@ -235,7 +235,7 @@ pub unsafe fn scatterv(
     })
 }
 
-/// Those of MPI_Allgather.
+/// The arguments of MPI_Allgather.
 ///
 /// # Safety
 /// `sendbuf` is readable and `recvbuf` writable as counts and types say.
@@ -270,7 +270,7 @@ pub unsafe fn allgather(
     })
 }
 
-/// Those of MPI_Allgatherv.
+/// The arguments of MPI_Allgatherv.
 ///
 /// # Safety
 /// `sendbuf` is readable and the blocks of `recvbuf` are writable as counts, displacements and
@@ -309,7 +309,7 @@ pub unsafe fn allgatherv(
     })
 }
 
-/// Those of MPI_Alltoall.
+/// The arguments of MPI_Alltoall.
 ///
 /// # Safety
 /// `sendbuf` is readable and `recvbuf` writable as counts and types say.
@@ -350,7 +350,7 @@ pub unsafe fn alltoall(
     })
 }
 
-/// Those of MPI_Alltoallv.
+/// The arguments of MPI_Alltoallv.
 ///
 /// # Safety
 /// The blocks of `sendbuf` are readable and those of `recvbuf` writable as counts, displacements
@@ -397,7 +397,7 @@ pub unsafe fn alltoallv(
     })
 }
 
-/// Those of MPI_Alltoallw.
+/// The arguments of MPI_Alltoallw.
 ///
 /// # Safety
 /// As [`alltoallv`], with displacements in bytes and a type for each block.

@@ -19,7 +19,7 @@ fn neighbors_of(comm: &Comm) -> (usize, usize) {
     })
 }
 
-/// Those of MPI_Neighbor_allgather.
+/// The arguments of MPI_Neighbor_allgather.
 ///
 /// # Safety
 /// `sendbuf` is readable and `recvbuf` writable as counts and types say.
@@ -49,7 +49,7 @@ pub unsafe fn neighbor_allgather(
     })
 }
 
-/// Those of MPI_Neighbor_allgatherv.
+/// The arguments of MPI_Neighbor_allgatherv.
 ///
 /// # Safety
 /// `sendbuf` is readable and the blocks of `recvbuf` are writable as counts, displacements and
@@ -82,7 +82,7 @@ pub unsafe fn neighbor_allgatherv(
     })
 }
 
-/// Those of MPI_Neighbor_alltoall.
+/// The arguments of MPI_Neighbor_alltoall.
 ///
 /// # Safety
 /// `sendbuf` is readable and `recvbuf` writable as counts and types say.
@@ -112,7 +112,7 @@ pub unsafe fn neighbor_alltoall(
     })
 }
 
-/// Those of MPI_Neighbor_alltoallv.
+/// The arguments of MPI_Neighbor_alltoallv.
 ///
 /// # Safety
 /// The blocks of `sendbuf` are readable and those of `recvbuf` writable as counts, displacements
@@ -154,7 +154,7 @@ pub unsafe fn neighbor_alltoallv(
     })
 }
 
-/// Those of MPI_Neighbor_alltoallw.
+/// The arguments of MPI_Neighbor_alltoallw.
 ///
 /// # Safety
 /// As [`neighbor_alltoallv`], with displacements in bytes and a type for each block.

@@ -14,7 +14,7 @@ use super::{Call, at_root, given, plain, takes_part};
 use crate::poly::PolyArray;
 use crate::types::{MPI_Comm, MPI_Count, MPI_Datatype, MPI_Op};
 
-/// Those of MPI_Reduce.
+/// The arguments of MPI_Reduce.
 ///
 /// # Safety
 /// `sendbuf` is readable and, at the root, `recvbuf` writable for `count` elements of `datatype`.
@@ -31,7 +31,7 @@ pub unsafe fn reduce(
     let (count, datatype, op) = if at_root(&comm, root) || takes_part(&comm, root) {
         (count, datatype.raw(), op.raw())
     } else {
-        (0, c::BYTE, c::BOR) // nothing is looked at beside the root
+        (0, c::BYTE, c::BOR) // ignored with MPI_PROC_NULL
     };
     let op = Op::resolve(op)?;
     let datatype = Datatype::resolve_committed(datatype)?;
@@ -115,7 +115,7 @@ unsafe fn vector(
     })
 }
 
-/// Those of MPI_Allreduce.
+/// The arguments of MPI_Allreduce.
 ///
 /// # Safety
 /// `sendbuf` is readable and `recvbuf` writable for `count` elements of `datatype`.
@@ -141,7 +141,7 @@ pub unsafe fn allreduce(
     }
 }
 
-/// Those of MPI_Reduce_scatter.
+/// The arguments of MPI_Reduce_scatter.
 ///
 /// # Safety
 /// `recvcounts` has one element for each rank; `sendbuf` is readable for the sum of them, `recvbuf`
@@ -177,7 +177,7 @@ pub unsafe fn reduce_scatter(
     })
 }
 
-/// Those of MPI_Reduce_scatter_block.
+/// The arguments of MPI_Reduce_scatter_block.
 ///
 /// # Safety
 /// `sendbuf` is readable for `recvcount` elements for each rank, `recvbuf` writable for `recvcount`
@@ -208,7 +208,7 @@ pub unsafe fn reduce_scatter_block(
     }
 }
 
-/// Those of MPI_Scan.
+/// The arguments of MPI_Scan.
 ///
 /// # Safety
 /// As [`allreduce`].
@@ -234,7 +234,7 @@ pub unsafe fn scan(
     }
 }
 
-/// Those of MPI_Exscan.
+/// The arguments of MPI_Exscan.
 ///
 /// # Safety
 /// As [`allreduce`].

@@ -1,7 +1,7 @@
-//! The ABI's questions about itself and about Fortran (MPI 5.0, chapters 20 and 21).
+//! Queries about the ABI itself and about Fortran (MPI 5.0, chapters 20 and 21).
 //!
 //! Mica's Fortran types are gfortran's and known when the library is built, so the functions that
-//! would tell it about a compiler come too late, always: they raise `MPI_ERR_ABI`.
+//! describe another compiler always come too late: they raise `MPI_ERR_ABI`.
 
 use std::ffi::{c_int, c_void};
 

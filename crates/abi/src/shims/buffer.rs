@@ -25,7 +25,7 @@ fn of_session(session: MPI_Session) -> Result<BufferOwner> {
     ))
 }
 
-/// Detaches the buffer of `owner` and tells the caller what it was.
+/// Detaches the buffer of `owner` and returns its address and size to the caller.
 ///
 /// # Safety
 /// `buffer_addr` is null or writable for a pointer, `size` is null or writable.

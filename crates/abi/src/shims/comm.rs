@@ -269,7 +269,7 @@ pub unsafe fn mpi_comm_free(comm: *mut MPI_Comm) -> Result<()> {
     Ok(())
 }
 
-/// MPI_Comm_disconnect: as free. Communication that is pending is the program's to complete first.
+/// MPI_Comm_disconnect: as free. The program must complete pending communication first.
 ///
 /// # Safety
 /// As for `MPI_Comm_free`.

@@ -214,7 +214,7 @@ pub unsafe fn mpi_type_get_true_extent_x(
     }
 }
 
-/// The plain calls cannot tell of large counts.
+/// Refuses a datatype made with large counts, which the plain calls cannot return.
 fn check_form(datatype: &Datatype, wide: bool) -> Result<()> {
     if wide || datatype.envelope().counts == 0 {
         return Ok(());
@@ -538,7 +538,7 @@ mod tests {
     fn null_arrays_are_errors_only_when_they_have_elements() {
         let mut made = handle(0);
         let none = || PolyArray::new(null::<c_int>());
-        // SAFETY: null is what the calls are asked to notice.
+        // SAFETY: null is allowed; the calls must refuse it.
         unsafe {
             let error = mpi_type_create_struct(1, none(), none(), null(), &raw mut made);
             assert_eq!(error.unwrap_err().code(), c::ERR_ARG);

@@ -12,7 +12,7 @@ use crate::convert::{Out, flag, put_text};
 use crate::late;
 use crate::types::*;
 
-/// MPI_Init. The program's arguments hold nothing for us and are left alone.
+/// MPI_Init. The program's arguments are ignored and left unchanged.
 ///
 /// # Safety
 /// No two threads call MPI at once, as `MPI_THREAD_SINGLE` demands.
@@ -44,8 +44,8 @@ pub unsafe fn mpi_init_thread(
 unsafe fn start(required: c_int) -> Result<c_int> {
     late::prepare();
     let single = required != c::THREAD_MULTIPLE;
-    // SAFETY: as the caller promises. Where threads take turns, what orders them orders their
-    // accesses, too.
+    // SAFETY: as the caller promises. If several threads call MPI one after another, the
+    // synchronization that orders the calls orders their accesses, too.
     let promise = single.then(|| unsafe { OneThreadAtATime::promised() });
     process::init(required, promise)
 }
@@ -99,7 +99,7 @@ pub unsafe fn mpi_is_thread_main(is_main: *mut c_int) -> Result<()> {
 
 /// MPI_Abort: ends the whole job, whatever the communicator.
 pub fn mpi_abort(comm: MPI_Comm, errorcode: c_int) -> Result<()> {
-    // A wrong communicator is no reason to live on, and there is nobody to tell.
+    // A wrong communicator does not prevent the abort, and its error cannot be returned.
     let _ = Comm::resolve(comm.raw());
     process::abort(errorcode)
 }
@@ -172,7 +172,7 @@ pub unsafe fn mpi_get_hw_resource_info(hw_info: *mut MPI_Info) -> Result<()> {
 /// A cache line, so that buffers do not share one by accident.
 const ALIGNMENT: usize = 64;
 
-/// MPI_Alloc_mem. The hint `mpi_minimum_memory_alignment` is heeded.
+/// MPI_Alloc_mem. The hint `mpi_minimum_memory_alignment` is respected.
 ///
 /// # Safety
 /// `baseptr` is null or writable for a pointer.

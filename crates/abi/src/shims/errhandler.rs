@@ -11,10 +11,10 @@ use mica_mpi::{Error, Result, error_codes};
 use crate::convert::{Out, put_text, text};
 use crate::types::*;
 
-/// The C functions of users. More arguments may follow, and none does.
+/// The users' C functions. They are variadic; no further arguments are passed.
 type UserFunction<H> = unsafe extern "C" fn(*mut H, *mut c_int, ...);
 
-/// Makes a handler of a C function of the given family and puts its handle out.
+/// Makes a handler of a C function of the given family and stores its handle.
 macro_rules! create {
     ($function:ident, $family:ident, $handle:ident, $errhandler:ident) => {{
         // SAFETY: as the caller of the shim promises.

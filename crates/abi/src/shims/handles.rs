@@ -1,7 +1,7 @@
 //! `MPI_X_toint` and `MPI_X_fromint` (MPI 5.0, chapter 19): a handle and its integer have the same
 //! bits.
 //!
-//! A value that is no handle passes through; the call that uses it says what is wrong with it.
+//! A value that is no handle passes through; the call that uses it reports the error.
 
 use std::ffi::c_int;
 

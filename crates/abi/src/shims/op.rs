@@ -19,7 +19,7 @@ type Large = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut MPI_Count, *mut
 /// MPI_Op_create, MPI_Op_create_c.
 ///
 /// # Safety
-/// `user_fn` is a function of the form that `wide` tells; it reads and writes nothing but the
+/// `user_fn` is a function of the form that `wide` selects; it reads and writes nothing but the
 /// vectors it is given. `op` is writable.
 pub unsafe fn mpi_op_create(
     user_fn: usize,

@@ -21,7 +21,7 @@ unsafe fn packed(pointer: *const c_void, size: MPI_Count) -> Region {
     unsafe { Region::user(pointer, 0..size.max(0) as isize) }
 }
 
-/// What the packing calls call the arguments of others.
+/// (usual name, name in the packing calls) of arguments.
 const IN: [(&str, &str); 2] = [("count", "incount"), ("buf", "inbuf")];
 const OUT: [(&str, &str); 2] = [("count", "outcount"), ("buf", "outbuf")];
 

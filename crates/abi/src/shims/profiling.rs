@@ -2,9 +2,10 @@
 
 use std::ffi::c_int;
 
-/// MPI_Pcontrol: the library does no profiling that a level could steer, and the standard asks
-/// nothing else of it. In C more arguments follow `level`; stable Rust cannot define such a
-/// function, and on x86-64 and aarch64 a callee that reads only the named argument cannot tell.
+/// MPI_Pcontrol: the library does no profiling that a level could control, and the standard
+/// requires nothing else. In C more arguments follow `level`; stable Rust cannot define such a
+/// function, and on x86-64 and aarch64 a callee that reads only the named argument is not affected
+/// by the others.
 pub fn mpi_pcontrol(_level: c_int) -> mica_mpi::Result<()> {
     Ok(())
 }

@@ -362,7 +362,7 @@ pub unsafe fn mpi_irecv(
     })?
 }
 
-/// What the calls that do both call the arguments of the send and of the receive.
+/// (usual name, name in the send-receive calls) of the arguments of the send and of the receive.
 pub(crate) const SEND: [(&str, &str); 4] = [
     ("buf", "sendbuf"),
     ("count", "sendcount"),

@@ -183,7 +183,7 @@ pub unsafe fn mpi_waitall(
 ) -> std::result::Result<(), ErrorOn> {
     // SAFETY: as the caller promises.
     let requests = unsafe { slice_mut(array_of_requests, count, "array_of_requests", "count")? };
-    // As far as they are plain: without a list of outcomes.
+    // Plain requests come first: they need no list of outcomes.
     let mut plain = 0;
     while let Some((request, others)) = requests[plain..].split_first_mut() {
         let others = || others.iter().map(|other| other.raw());

@@ -8,7 +8,7 @@ pub fn mpi_wtime() -> f64 {
     seconds(clock(libc::clock_gettime))
 }
 
-/// MPI_Wtick: what one tick of that clock lasts.
+/// MPI_Wtick: the length of one tick of that clock, in seconds.
 pub fn mpi_wtick() -> f64 {
     seconds(clock(libc::clock_getres))
 }

@@ -16,15 +16,15 @@ use crate::sync::lock;
 /// Numbers of the communicators that this process leads.
 static NEXT_ID: AtomicU64 = AtomicU64::new(process::FIRST_FREE_ID);
 
-/// A communicator gets this many numbers at a time: its own, and spares for duplicates that are
-/// made without asking anybody ([`Comm::duplicate_at_once`]).
+/// A communicator gets a block of this many numbers: its own, and spares for duplicates that need
+/// no communication ([`Comm::duplicate_at_once`]).
 pub(crate) const BLOCK: u64 = 64;
 
-/// Tells the traffic of `MPI_Comm_create_group`, whose tags are the user's, from a communicator's
-/// collectives.
+/// Separates the traffic of `MPI_Comm_create_group`, whose tags are the user's, from a
+/// communicator's collectives.
 const GROUP_CREATION: u64 = 1 << 39;
 
-/// Tells the traffic among both groups of an inter-communicator from that between them.
+/// Separates the traffic among both groups of an inter-communicator from that between them.
 const BRIDGE: u64 = 1 << 38;
 
 /// The context of communicator number `id` led by the process with job-wide rank `leader`.
@@ -37,7 +37,7 @@ pub(super) fn spares(first: u64) -> Range<u64> {
     first + 2..first + 2 * BLOCK
 }
 
-/// The first of a block of contexts that nobody in the job has.
+/// The first of a block of contexts that no other communicator in the job has.
 pub(crate) fn fresh_context() -> Result<u64> {
     // Relaxed: only the number matters.
     let id = NEXT_ID.fetch_add(BLOCK, Ordering::Relaxed);
@@ -53,7 +53,7 @@ pub(super) fn bridge(context: u64) -> u64 {
     context | BRIDGE
 }
 
-/// What one process brings to a split.
+/// What one process contributes to a split.
 #[derive(Clone, Copy)]
 pub(super) struct Bid {
     pub color: i32,
@@ -108,9 +108,10 @@ impl Comm {
         self.duplicate_as(self.twin(context)?, hints)
     }
 
-    /// `MPI_Comm_idup`: all members take spare contexts in the same order, as they call collectives
-    /// in the same order, so that nobody waits; except for every 64th duplicate of a communicator,
-    /// and the first of one made this way, for which the members meet to get new spares.
+    /// `MPI_Comm_idup`: all members take spare contexts in the same order, because they call
+    /// collectives in the same order, so none of them waits. The exceptions are every 64th
+    /// duplicate of a communicator, and the first duplicate of one made this way: for these the
+    /// members agree on new spares.
     pub fn duplicate_at_once(&self, hints: Option<&Info>) -> Result<Comm> {
         let spare = self.take_spare();
         let context = match spare {
@@ -185,15 +186,15 @@ impl Comm {
         self.create_among(&self.for_creation(), group, tag)
     }
 
-    /// This communicator with a context in which the user's tags meet no other traffic:
-    /// `MPI_Comm_create_group` has its collective plane, the leaders of `MPI_Intercomm_create` have
-    /// the other one.
+    /// This communicator with a context in which the user's tags match no other traffic:
+    /// `MPI_Comm_create_group` uses its collective plane, the leaders of `MPI_Intercomm_create` the
+    /// other one.
     pub(super) fn for_creation(&self) -> Comm {
         let state = self.fresh_state(0..0);
         self.alike(c::COMM_NULL, self.context() | GROUP_CREATION, state)
     }
 
-    /// The leader tells the other members the context, by messages with `tag` over `via`.
+    /// The leader sends the context to the other members, in messages with `tag` over `via`.
     fn create_among(&self, via: &Comm, group: &Group, tag: i32) -> Result<Option<Comm>> {
         let ranks: Option<Vec<usize>> = group.peers().map(|peer| self.rank_of(peer)).collect();
         let ranks = ranks.ok_or_else(|| {

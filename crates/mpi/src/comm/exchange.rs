@@ -1,6 +1,6 @@
 //! Small exchanges of bytes among members of a communicator, for the library's own use: they carry
 //! context numbers and the like. Binomial trees over blocking point-to-point messages on the
-//! collective plane: a member only sends to one that receives, so no size can make them lock up.
+//! collective plane: a member only sends to one that receives, so no message size can deadlock.
 
 use mica_channel::memory::{Block, Region, Shape, View};
 

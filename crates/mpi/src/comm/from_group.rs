@@ -1,9 +1,9 @@
 //! Communicators that have no parent (MPI 5.0, 7.4.2, `MPI_Comm_create_from_group`).
 //!
-//! The members find each other by what all of them know, the string tag and the group: its hash is
-//! the context in which the first member tells the others the new communicator's. The hash's
-//! context and tag have 69 bits together, and creations that are under way at once among the same
-//! processes have different string tags.
+//! The members find each other by what all of them know, the string tag and the group: their hash
+//! is the context in which the first member sends the new communicator's context to the others. The
+//! hash's context and tag have 69 bits together, and concurrent creations among the same processes
+//! have different string tags.
 
 use super::create::{fresh_context, spares};
 use super::exchange::Party;
@@ -15,13 +15,13 @@ use crate::group::Group;
 use crate::info::Info;
 use crate::process;
 
-/// Stands where other contexts have the job-wide rank of their leader; no process has it.
+/// Takes the place of the leader's job-wide rank in other contexts; no process has it.
 const NO_LEADER: u64 = 0xff_ffff << 40;
 
 /// Number of bits of a hash that a context has room for, above the bit of the collective plane.
 const HASH_BITS: u32 = 39;
 
-/// The context and the tag with which the members of `group` meet.
+/// The context and the tag in which the members of `group` find each other.
 fn meeting_point(group: &Group, stringtag: &str) -> (u64, i32) {
     // FNV-1a, 128 bits: all processes must agree on it, which the standard library's hashers do not
     // promise.

@@ -1,10 +1,10 @@
 //! Inter-communicators (MPI 5.0, 7.6): two groups that share no process; a message goes to the
 //! other group.
 //!
-//! Both groups have one context, which one of the two leaders made, so that a message needs no more
-//! than in an intra-communicator: ranks are just looked up in another group. Beside it every
+//! Both groups have one context, which one of the two leaders made, so a message costs the same as
+//! in an intra-communicator: ranks are looked up in another group. In addition, every
 //! inter-communicator has a hidden intra-communicator of all its processes, those of the lower side
-//! first. Duplicates, splits and merges are agreed on there; so they cost one exchange, as they do
+//! first. Duplicates, splits and merges are agreed on there, so they cost one exchange, as they do
 //! elsewhere.
 
 use mica_channel::memory::{Block, Shape};
@@ -21,7 +21,7 @@ use crate::pt2pt::{self, Mode, Plane};
 
 /// What an inter-communicator has besides two groups.
 pub(super) struct Inter {
-    /// Whether the local group is the lower side: both sides agree on which is.
+    /// Whether the local group is the lower side, on which both sides agree.
     lower: bool,
     /// An intra-communicator of the lower side's processes and then the other side's.
     everybody: Comm,
@@ -72,7 +72,7 @@ impl Comm {
     }
 
     /// `MPI_Intercomm_create`, called on the local communicator. `peer_comm` and `remote_leader`
-    /// matter at the leader.
+    /// are significant only at the leader.
     pub fn create_inter(
         &self,
         local_leader: i32,
@@ -100,8 +100,8 @@ impl Comm {
         })
     }
 
-    /// Makes the inter-communicator: the leader gets to know the other group by `meet`, and tells
-    /// its own.
+    /// Makes the inter-communicator: the leader learns the other group through `meet` and
+    /// broadcasts it to its own group.
     fn introduce(
         &self,
         leader: usize,
@@ -113,7 +113,7 @@ impl Comm {
         let party = Party::of(self, &order, me, self.next_collective_tag());
 
         let met = (me == 0).then(meet);
-        // A leader that failed says so: its group must not wait for it.
+        // A leader that failed broadcasts its error, so that its group does not wait for it.
         let mut head = match &met {
             Some(Ok(met)) => {
                 let (lower, remote) = (u64::from(met.lower), met.remote.size() as u64);
@@ -142,7 +142,7 @@ impl Comm {
     }
 
     /// `MPI_Intercomm_create_from_groups`: `None` for an empty group. `remote` names the remote
-    /// group; it and `remote_leader` matter at the leader.
+    /// group; it and `remote_leader` are significant only at the leader.
     pub fn create_inter_from_groups(
         local: &Group,
         local_leader: i32,
@@ -162,7 +162,7 @@ impl Comm {
         let leader = rank_below(local.size(), "local_leader", local_leader)?;
         let own = create(local)?;
         let inter = own.0.introduce(leader, || {
-            // The two leaders make a communicator of their own to meet on.
+            // The two leaders make a communicator of their own for their exchange.
             let remote = Group::resolve(remote)?;
             let rank = rank_below(remote.size(), "remote_leader", remote_leader)?;
             let (me, other) = (own.0.me(), remote.peer(rank));
@@ -175,8 +175,8 @@ impl Comm {
         inter.map(Some)
     }
 
-    /// The leaders exchange contexts and members; the lower side is that of the lower rank in the
-    /// job.
+    /// The leaders exchange contexts and members; the lower side is the one whose leader has the
+    /// lower job-wide rank.
     fn meet(&self, peer_comm: &Comm, remote_leader: i32, tag: i32) -> Result<RemoteLeader> {
         let remote = rank_below(
             peer_comm.remote_or_local_size(),
@@ -325,7 +325,7 @@ impl Comm {
     }
 }
 
-/// A communicator whose handle goes when this does.
+/// A temporary communicator: dropping it frees its handle.
 struct Passing(Comm);
 
 impl Drop for Passing {

@@ -1,13 +1,13 @@
 //! Communicators (MPI 5.0, chapter 7): a group of processes and a context that keeps their messages
 //! apart from others'.
 //!
-//! A context is a number that is unique in the job; its bit 0 tells collective traffic from the
+//! A context is a number that is unique in the job; its bit 0 separates collective traffic from the
 //! user's. The process that becomes rank 0 of a new communicator makes the number from its own job
-//! rank and a counter, so that no agreement is needed beyond telling the other members (module
+//! rank and a counter, so the only agreement needed is to send it to the other members (module
 //! `create`).
 //!
-//! The path from a handle to a communicator is taken by every message: [`with`] keeps the last
-//! communicator of each thread at hand and takes neither a lock nor a reference.
+//! Every message takes the path from a handle to a communicator: [`with`] caches the last
+//! communicator of each thread and takes neither a lock nor a reference.
 
 mod create;
 pub(crate) mod exchange;
@@ -53,7 +53,7 @@ struct CommInner {
     group: Group,
     /// Whom ranks in point-to-point calls name: the group, or an inter-communicator's remote group.
     peers: Group,
-    /// Number of those.
+    /// Number of `peers`.
     reach: usize,
     /// What an inter-communicator has besides.
     inter: Option<inter::Inter>,
@@ -81,8 +81,8 @@ struct CommState {
     spares: std::ops::Range<u64>,
 }
 
-/// Hints that a communicator keeps (MPI 5.0, 7.4.4). They are promises of the user; breaking none
-/// of them is needed to be correct here.
+/// Hints that a communicator keeps (MPI 5.0, 7.4.4). They are promises of the user; the library is
+/// correct even if they are broken.
 const HINTS: [&str; 5] = [
     "mpi_assert_no_any_tag",
     "mpi_assert_no_any_source",
@@ -107,8 +107,8 @@ pub fn with<R>(handle: u32, f: impl FnOnce(&Comm) -> R) -> Result<R> {
     let cached = LAST.try_with(|last| {
         let last = last.try_borrow().ok()?;
         let (generation, comm) = last.as_ref()?;
-        // Acquire: pairs with the increment in `forget_cached`; a thread that was told of the free
-        // sees it.
+        // Acquire: pairs with the increment in `forget_cached`; a thread that knows of the free
+        // sees the increment.
         if comm.0.handle != handle || *generation != GENERATION.load(Ordering::Acquire) {
             return None;
         }
@@ -126,13 +126,12 @@ pub fn with<R>(handle: u32, f: impl FnOnce(&Comm) -> R) -> Result<R> {
 
 #[cold]
 fn resolve_and_cache(handle: u32) -> Result<Comm> {
-    // Read before the look-up: a free that comes between the two leaves a cache that is out of date
-    // at once.
+    // Read before the look-up: after a free between the two, the cache is out of date at once.
     let generation = GENERATION.load(Ordering::Acquire);
     let comm = Comm::resolve(handle)?;
     Route::remember(&comm);
     // The cache is in use when a callback inside `with` calls MPI, and gone while the thread ends:
-    // then do without.
+    // neither needs it.
     let _ = LAST.try_with(|last| {
         if let Ok(mut last) = last.try_borrow_mut() {
             *last = Some((generation, comm.clone()));
@@ -141,9 +140,9 @@ fn resolve_and_cache(handle: u32) -> Result<Comm> {
     Ok(comm)
 }
 
-/// Makes every thread look its communicator up again.
+/// Invalidates every thread's cached communicator.
 pub(crate) fn forget_cached() {
-    // These end with MPI_Finalize; what goes on finds its way again.
+    // These end with MPI_Finalize; communicators that are still in use get their routes again.
     Route::forget(c::COMM_WORLD);
     Route::forget(c::COMM_SELF);
     // Release: pairs with the load in `with`; publishes the removal that came before.
@@ -161,7 +160,7 @@ impl Comm {
     }
 
     /// The communicator that messages with this context belong to, if the program has a handle of
-    /// it. A search, for messages to people.
+    /// it. A search, only for messages to the user.
     #[cold]
     pub(crate) fn of_context(context: u64) -> Option<Comm> {
         let is_it = |comm: &Comm| comm.context() == context & !1;
@@ -311,10 +310,10 @@ impl Comm {
         self.0.layout.get_or_init(find).as_deref()
     }
 
-    /// What is known of the members on this node.
+    /// The members on this node, and the memory that they share.
     ///
     /// # Errors
-    /// When this rank's part of the shared area cannot be had.
+    /// When this rank's part of the shared area cannot be obtained.
     #[inline]
     pub(crate) fn local(&self) -> Result<&Arc<NodeContext>> {
         match self.0.local.get() {
@@ -323,7 +322,7 @@ impl Comm {
         }
     }
 
-    /// The same, if it is known already.
+    /// As [`local`](Self::local), if it has been made already.
     #[inline]
     pub(crate) fn known_local(&self) -> Option<&NodeContext> {
         self.0.local.get().map(|local| &**local)
@@ -331,7 +330,7 @@ impl Comm {
 
     #[cold]
     fn find_local(&self) -> Result<&Arc<NodeContext>> {
-        // One thread at a time calls collectives here, so nobody makes it twice.
+        // Only one thread at a time calls collectives here, so it is made once.
         let local = Arc::new(NodeContext::of(self, Some(self.context()))?);
         Ok(self.0.local.get_or_init(|| local))
     }
@@ -364,7 +363,7 @@ impl Comm {
     /// the same order, so they agree on it.
     #[inline]
     pub fn next_collective_tag(&self) -> i32 {
-        // Relaxed: only the number matters, no other memory hangs on it.
+        // Relaxed: only the number matters, no other memory depends on it.
         let count = self.0.collectives.fetch_add(1, Ordering::Relaxed);
         (count & i32::MAX as u32) as i32
     }
@@ -393,7 +392,7 @@ impl Comm {
         lock(&self.0.state).name.clone()
     }
 
-    /// `MPI_Comm_set_name`. What is longer than MPI allows is cut.
+    /// `MPI_Comm_set_name`. A name that is longer than MPI allows is cut.
     pub fn set_name(&self, name: &str) {
         let end = name.floor_char_boundary(c::MAX_OBJECT_NAME - 1);
         lock(&self.0.state).name = name[..end].to_owned();
@@ -465,8 +464,8 @@ impl Comm {
         self.0.attributes.delete_all(self.handle())
     }
 
-    /// `MPI_Comm_free`: the attributes and the handle die; the communicator lives until its
-    /// operations are done.
+    /// `MPI_Comm_free`: deletes the attributes and the handle; the communicator lives until its
+    /// operations are complete.
     pub fn free(handle: u32) -> Result<()> {
         let comm = Comm::resolve(handle)?;
         if matches!(handle, c::COMM_WORLD | c::COMM_SELF) {
@@ -479,7 +478,7 @@ impl Comm {
         Ok(())
     }
 
-    /// Takes the handle away.
+    /// Frees the handle.
     fn discard(&self) {
         Route::forget(self.handle());
         COMMS.remove(self.handle());
@@ -487,7 +486,7 @@ impl Comm {
     }
 }
 
-/// Names it for error messages.
+/// Its name, for error messages.
 impl fmt::Display for Comm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {

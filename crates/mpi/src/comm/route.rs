@@ -1,20 +1,20 @@
-//! The short way from a handle to where messages go.
+//! The fast path from a handle to the peers of its communicator.
 //!
 //! Most communicators' ranks are consecutive ranks of the job, and all that a message needs of such
 //! a communicator fits a cache line. A table of these lines is filled as communicators come into
-//! use; a message finds its line by the handle, without a lock, a reference or a thread's own
-//! memory. What is not there takes [`with`](super::with).
+//! use; a message finds its line by the handle, without a lock, a reference or thread-local memory.
+//! Communicators without a line take [`with`](super::with).
 //!
-//! A line is written once in the life of its communicator: whoever claims it writes its fields and
-//! then the handle (SYNC route: Release, paired with the Acquire in [`Route::of`]); whoever frees
-//! the communicator takes the handle out. A program that still sends there is wrong, and may meet
-//! either.
+//! A line is written once in the life of its communicator. The thread that claims it writes its
+//! fields and then the handle (SYNC route: Release, paired with the Acquire in [`Route::of`]); the
+//! thread that frees the communicator removes the handle. A program that still sends on that
+//! communicator is erroneous, and may see either state.
 
 use super::Comm;
 use crate::constants as c;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Lines of the table. Handles count up, so that as many communicators have a line each.
+/// Number of lines. Handles count up, so this many consecutive communicators have a line each.
 const LINES: usize = 64;
 
 /// In place of a handle: the line is free, or being written.
@@ -53,7 +53,7 @@ fn line(handle: u32) -> &'static RouteLine {
 }
 
 impl Route {
-    /// That of the communicator `handle`, if it has a line.
+    /// The route of the communicator `handle`, if it has a line.
     #[inline(always)]
     pub fn of(handle: u32) -> Option<Route> {
         let line = line(handle);
@@ -87,7 +87,7 @@ impl Route {
         peer.wrapping_sub(self.first) as i32
     }
 
-    /// Gives a communicator a line, if it is one that fits and its line is free.
+    /// Gives a communicator a line, if its ranks are consecutive and the line is free.
     pub(super) fn remember(comm: &Comm) {
         let handle = comm.handle();
         let Some((first, reach)) = comm.0.peers.as_run() else {
@@ -97,7 +97,7 @@ impl Route {
             return;
         }
         let line = line(handle);
-        // Relaxed: a claim orders nothing, the handle does.
+        // Relaxed: the claim orders nothing; the store of the handle does.
         let claimed =
             line.handle
                 .compare_exchange(FREE, CLAIMED, Ordering::Relaxed, Ordering::Relaxed);
@@ -110,10 +110,10 @@ impl Route {
         }
     }
 
-    /// The communicator `handle` is being freed.
+    /// Removes the communicator `handle`, which is being freed.
     pub(super) fn forget(handle: u32) {
         let line = line(handle);
-        // Relaxed: to be ordered against uses is the program's duty.
+        // Relaxed: the program must order the free against uses.
         let _ = line
             .handle
             .compare_exchange(handle, FREE, Ordering::Relaxed, Ordering::Relaxed);

@@ -1,10 +1,10 @@
 //! Splitting by hardware (MPI 5.0, 7.4.2, `MPI_Comm_split_type`), and what hardware there is
 //! (9.1.2, `MPI_Get_hw_resource_info`).
 //!
-//! Every rank knows which node each rank runs on; the node's segment says where on it, so nobody
-//! has to be asked. Memory is shared by the ranks of a node. Instances of a resource are numbered
-//! on each node anew. A rank is restricted to an instance (a package, a core) if `mpiexec` bound it
-//! to processors inside.
+//! Every rank knows which node each rank runs on, and the node's segment says where on it, so no
+//! communication is needed. Memory is shared by the ranks of a node. Instances of a resource are
+//! numbered on each node anew. A rank is restricted to an instance (a package, a core) if `mpiexec`
+//! bound it to processors inside.
 
 use mica_node::topology::{CorePlace, UNKNOWN};
 
@@ -25,7 +25,7 @@ struct HardwareResource {
     instance: fn(&CorePlace) -> u32,
 }
 
-/// From the whole to the parts.
+/// Ordered from the whole node to its parts.
 const RESOURCES: [HardwareResource; 6] = [
     HardwareResource {
         name: "hwloc://Machine",
@@ -60,14 +60,14 @@ const PROCESS_SET: &str = "mpi_pset_name";
 /// The resource type that MPI itself names.
 const SHARED_MEMORY: &str = "mpi_shared_memory";
 
-/// A resource instance on one of `nodes` nodes as a color: places with the same one go together,
-/// [`UNKNOWN`] goes nowhere.
+/// A resource instance on one of `nodes` nodes as a color: places with the same instance get the
+/// same color, [`UNKNOWN`] gets `MPI_UNDEFINED`.
 fn color(instance: u32, node: u32, nodes: u32) -> i32 {
     if instance == UNKNOWN {
         return c::UNDEFINED;
     }
     let number = u64::from(instance) * u64::from(nodes) + u64::from(node);
-    // A number that is too large cannot tell instances apart, so it is as good as unknown.
+    // A number that is too large cannot distinguish instances, so it counts as unknown.
     i32::try_from(number).unwrap_or(c::UNDEFINED)
 }
 
@@ -110,8 +110,8 @@ pub fn hardware_resources() -> Result<Info> {
 }
 
 impl Comm {
-    /// `MPI_Comm_split_type`. The processes of a node share memory. `info` learns by which resource
-    /// `MPI_COMM_TYPE_HW_UNGUIDED` has split.
+    /// `MPI_Comm_split_type`. The processes of a node share memory. `info` receives the resource by
+    /// which `MPI_COMM_TYPE_HW_UNGUIDED` has split.
     pub fn split_type(&self, split_type: i32, key: i32, info: &Info) -> Result<Option<Comm>> {
         const EVERYONE: i32 = 0;
         let mut divided_by = None;

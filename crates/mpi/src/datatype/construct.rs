@@ -1,7 +1,7 @@
 //! The general constructors (MPI 5.0, 5.1.2, 5.1.7 and 5.1.10).
 //!
-//! Each returns a datatype without a handle and not committed. Counts and displacements are
-//! checked; the caller's array lengths are the shims' business.
+//! Each returns a datatype without a handle and not committed. Counts and displacements are checked
+//! here; the shims check the lengths of the caller's arrays.
 
 use std::sync::Arc;
 

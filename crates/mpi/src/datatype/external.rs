@@ -14,9 +14,9 @@ use super::{Datatype, check_count};
 use crate::constants as c;
 use crate::error::{Error, Result};
 
-/// Entries are converted in portions of at most this many.
+/// Maximum number of entries converted at a time.
 const PORTION: usize = 256;
-/// No basic entry is larger.
+/// Size in bytes of the largest basic entry.
 const LARGEST: usize = 32;
 
 fn check_datarep(datarep: &str) -> Result<()> {
@@ -164,7 +164,7 @@ impl ExternalEntry {
         if self.external == self.native {
             return Ok(());
         }
-        // An entry that is shorter outside must come back as it was.
+        // An entry that is shorter in external32 must convert back to the same value.
         let mut back = [0; 16];
         let back = &mut back[..self.native];
         self.decode(external, back)?;
@@ -203,7 +203,7 @@ impl ExternalEntry {
         })
     }
 
-    /// Whether this is the x87's format, which the outside world does not have.
+    /// Whether this is the x87 format, which external32 does not have.
     fn is_extended(self) -> bool {
         self.basic == BasicType::LongDouble && cfg!(target_arch = "x86_64")
     }
@@ -232,7 +232,7 @@ fn quad_of(bits: u128) -> u128 {
     quad.to_bits()
 }
 
-/// The bits of the x87 number next to a binary128.
+/// The bits of the x87 number nearest to a binary128.
 fn extended_of(bits: u128) -> u128 {
     let value: X87DoubleExtended = Quad::from_bits(bits).convert(&mut false).value;
     value.to_bits()

@@ -5,7 +5,7 @@
 //! for moving them; and its entries' machine types, as a compressed signature, for counting
 //! ([`Datatype::elements`]) and converting them (`external`).
 //!
-//! The hot path, [`shape_of`], turns (handle, count) into the [`Shape`] that all communication
+//! The hot path, [`shape_of`], converts (handle, count) to the [`Shape`] that all communication
 //! works on; for contiguous predefined types that is one table look-up.
 
 mod array;
@@ -46,7 +46,7 @@ use signature::Signature;
 #[derive(Clone, Debug)]
 pub struct Datatype(TypeHandle);
 
-/// Predefined datatypes live for ever: nobody counts who uses them, as every call does.
+/// Predefined datatypes are never freed, so the references that every call takes are not counted.
 #[derive(Clone, Debug)]
 enum TypeHandle {
     Forever(&'static TypeInner),
@@ -97,9 +97,9 @@ static NAMED: LazyLock<Vec<Option<Datatype>>> = LazyLock::new(|| {
     named
 });
 
-/// The shape of `count` elements of the datatype `handle` in the buffer at `address`, which is
-/// looked at for being null only. The datatype must be committed. No elements of
-/// `MPI_DATATYPE_NULL` are an empty message, as in MPICH and Intel MPI.
+/// The shape of `count` elements of the datatype `handle` in the buffer at `address`, which is only
+/// checked for being null. The datatype must be committed. No elements of `MPI_DATATYPE_NULL` are
+/// an empty message, as in MPICH and Intel MPI.
 #[inline]
 pub fn shape_of(handle: u32, address: usize, count: i64) -> Result<Shape> {
     match dense_bytes(handle, address, count) {
@@ -137,7 +137,7 @@ fn shape_of_derived(handle: u32, address: usize, count: i64) -> Result<Shape> {
 }
 
 /// Refuses a null address where elements lie (`MPI_ERR_BUFFER` on `argument`). `MPI_BOTTOM` is
-/// null, too: a datatype that starts at an address of its own is no mistake.
+/// null, too, so a datatype whose displacements are absolute addresses is accepted.
 pub fn check_buffer(
     address: usize,
     count: i64,
@@ -190,7 +190,7 @@ impl From<TypeLayoutError> for Error {
 }
 
 impl Datatype {
-    /// The datatype that `handle` names. The error speaks of the argument `datatype`.
+    /// The datatype that `handle` names. The error names the argument `datatype`.
     pub fn resolve(handle: u32) -> Result<Datatype> {
         Datatype::resolve_as(handle, "datatype")
     }
@@ -208,7 +208,7 @@ impl Datatype {
             })
     }
 
-    /// The datatype that `handle` names, fit for communication.
+    /// The datatype that `handle` names, if it is committed.
     pub fn resolve_committed(handle: u32) -> Result<Datatype> {
         let datatype = Datatype::resolve(handle)?;
         if datatype.committed() {
@@ -280,7 +280,7 @@ impl Datatype {
         })))
     }
 
-    /// The same, never to be forgotten.
+    /// The same datatype, never freed.
     fn forever(self) -> Datatype {
         match self.0 {
             TypeHandle::Counted(inner) => Datatype(TypeHandle::Forever(Box::leak(Box::new(inner)))),
@@ -310,8 +310,8 @@ impl Datatype {
     }
 
     /// Calls `f` with a handle that names the datatype: its own or, if the program has freed that
-    /// meanwhile, one for the time of the call. (A reduction under way shows the user's operator
-    /// its datatype.)
+    /// meanwhile, a temporary one for the duration of the call. (A reduction under way passes its
+    /// datatype to the user's operator.)
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM` when no handle is left.
@@ -330,8 +330,8 @@ impl Datatype {
         Ok(result)
     }
 
-    /// `MPI_Type_free`: deletes the attributes and forgets the handle. Who still uses the datatype
-    /// keeps it alive.
+    /// `MPI_Type_free`: deletes the attributes and frees the handle. Operations that still use the
+    /// datatype keep it alive.
     pub fn free(handle: u32) -> Result<()> {
         let datatype = Datatype::resolve(handle)?;
         if datatype.0.core.permanent {
@@ -381,7 +381,7 @@ impl Datatype {
         *lock(&self.0.name) = name[..end].into();
     }
 
-    /// How messages call this datatype: by name if it has one.
+    /// The datatype in error messages: its name if it has one.
     pub fn label(&self) -> String {
         let name = self.name();
         if name.is_empty() {
@@ -440,8 +440,8 @@ impl Datatype {
     }
 
     /// What an operation on `count` elements may touch, in bytes relative to the buffer: their
-    /// bytes, and what lies between `lb` and `ub` besides, which users' operators see. Empty where
-    /// `count` is no number of elements that have a [`shape`](Self::shape).
+    /// bytes, and also everything between `lb` and `ub`, which users' operators see. Empty where
+    /// `count` elements have no [`shape`](Self::shape).
     pub fn bounds(&self, count: i64) -> Range<isize> {
         let layout = self.layout();
         let bounds = || {

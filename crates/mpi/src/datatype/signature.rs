@@ -54,7 +54,7 @@ impl Signature {
         })
     }
 
-    /// `count` times the same.
+    /// This signature, repeated `count` times.
     pub fn repeat(self: &Arc<Self>, count: u64) -> Result<Arc<Signature>> {
         if count == 1 {
             return Ok(Arc::clone(self));
@@ -80,7 +80,7 @@ impl Signature {
         }))
     }
 
-    /// One after the other, each so many times.
+    /// The parts one after another, each repeated by its count.
     pub fn sequence(
         parts: impl IntoIterator<Item = (u64, Arc<Signature>)>,
     ) -> Result<Arc<Signature>> {
@@ -176,8 +176,8 @@ impl Signature {
         whole.checked_add(partial)
     }
 
-    /// Calls `run(basic, bytes of one in external32, how many)` for the entries in order, like
-    /// neighbours together where that is cheap.
+    /// Calls `run(basic, bytes of one in external32, how many)` for the entries in order; equal
+    /// neighbours are merged where that is cheap.
     pub fn runs(&self, run: &mut impl FnMut(BasicType, u64, u64) -> Result<()>) -> Result<()> {
         match &self.kind {
             SignatureNode::Basic(basic) => run(*basic, self.external, 1),

@@ -97,7 +97,7 @@ fn only_committed_datatypes_move_data() {
     pair.commit();
     let shape = shape_of(handle, 4096, 3).unwrap();
     assert!(matches!(shape, Shape::Contiguous { bytes: 24 }));
-    // A new handle each time, the object alive while somebody holds it, the handle stale at once.
+    // After the free the handle is stale, and the object lives while it is referenced.
     Datatype::free(handle).unwrap();
     assert_eq!(class(Datatype::resolve(handle)), c::ERR_TYPE);
     assert_eq!(pair.size(), 8);

@@ -1,11 +1,11 @@
-//! Who came last most often, in bounded memory.
+//! Which ranks came last most often, in bounded memory.
 //!
 //! The space-saving algorithm (Metwally, Agrawal and El Abbadi, "Efficient computation of frequent
 //! and top-k elements in data streams", 2005) with [`LATEST`] counters: as long as there are no
-//! more ranks than counters, they are exact. A rank without a counter takes that of the rarest one
-//! over, with its count as the error of its own. So a rank that came last in more than one of
-//! [`LATEST`] calls always has a counter, and count less error is a number of times that it surely
-//! did.
+//! more ranks than counters, they are exact. A rank without a counter replaces the rank with the
+//! lowest count, and that count becomes the error of the new counter. So a rank that came last in
+//! more than one of [`LATEST`] calls always has a counter, and its count minus its error is a lower
+//! bound of how often it came last.
 
 use mica_node::late::{LATEST, LastArrival};
 
@@ -22,7 +22,7 @@ struct LateCounter {
 }
 
 impl Frequent {
-    /// Rank `rank` came last, and was waited for so long.
+    /// Counts that rank `rank` came last and that this rank waited `wait_ns` for it.
     pub fn count(&mut self, rank: u32, wait_ns: u64) {
         if let Some(counter) = self.0.iter_mut().find(|counter| counter.rank == rank) {
             counter.count += 1;
@@ -39,7 +39,7 @@ impl Frequent {
             self.0.push(fresh);
             return;
         }
-        // Of several the one of the highest rank, so that the same calls give the same counters.
+        // Ties go to the highest rank, so that the same calls give the same counters.
         let order = |counter: &&mut LateCounter| (counter.count, std::cmp::Reverse(counter.rank));
         if let Some(rarest) = self.0.iter_mut().min_by_key(order) {
             fresh.error = rarest.count;
@@ -48,7 +48,7 @@ impl Frequent {
         }
     }
 
-    /// Those that surely came last so often, the most frequent first.
+    /// Lower bounds of how often each rank came last, the most frequent first.
     pub fn list(&self) -> Vec<LastArrival> {
         let mut list: Vec<LastArrival> = self
             .0

@@ -1,30 +1,31 @@
 //! Late arrivals at collectives: which rank came last at which call, and how long the others waited
 //! (`MICA_LATE=on`).
 //!
-//! Whoever runs a collective for the program [arrives](arrive) first and keeps what it gets until
-//! the call returns. Operations on a shared area that begin meanwhile take the [`ArrivalCount`]
-//! along ([`current`]) and tell it what peers say of arrivals ([`ArrivalCount::saw`]); it is
-//! counted when the last of them has dropped it, which for a non-blocking collective is when that
-//! is complete. Off, all that is one branch. Each process counts in a table of its own, which it
-//! leaves in the job segment at its end ([`publish`]) for `mpiexec` to print.
+//! A function that runs a collective for the program first calls [`arrive`] and keeps the returned
+//! [`Visit`] until the call returns. Operations on a shared area that begin meanwhile hold a
+//! reference to the [`ArrivalCount`] ([`current`]) and record in it what peers announce about
+//! arrivals ([`ArrivalCount::saw`]). The count enters the table when its last reference is dropped;
+//! for a non-blocking collective, that is when the operation is complete. When the feature is off,
+//! it costs one branch. Each process counts in a table of its own and leaves it in the job segment
+//! at its end ([`publish`]) for `mpiexec` to print.
 //!
-//! Arrival times come from the shared area of the communicator's members on a node: beside each
-//! stamp of an operation a member says in its line who came last as far as it knows, at first
-//! itself ([`ArrivalCount::word`]). So a rank knows of all that it waits for, even where that goes
-//! through a tree of ranks. It names the latest, if that one came after itself; the rank that came
-//! last blames nobody. Times are the node's clock: ranks of other nodes are never compared.
-//! Algorithms made of messages carry no times: of them, only the calls and the time inside are
-//! counted.
+//! Arrival times come from the shared area of the communicator's members on a node. Beside each
+//! stamp of an operation, a member writes to its flag line which rank came last as far as it knows,
+//! initially itself ([`ArrivalCount::word`]). A rank therefore learns the arrivals of all ranks
+//! that it waits for, even through a tree of ranks. It names the latest rank if that rank arrived
+//! after itself; the rank that came last names none. Times are the node's clock, so ranks of
+//! different nodes are never compared. Algorithms made of messages carry no times: only their calls
+//! and the time inside are counted.
 //!
-//! For a non-blocking collective the calls are those that start it; what is counted as waiting is
-//! how much later the last rank started it, whether or not the program waited then. One made of
-//! messages counts as no longer than its start.
+//! For a non-blocking collective, the counted calls are those that start it, and the counted wait
+//! is how much later the last rank started it, whether or not the program waited then. A
+//! non-blocking collective made of messages counts only the time of its start.
 //!
-//! A site is the address that the call returns to in the first object outside of the library, and
-//! so the same in a C program's source as one line. Where a profiler (by `PMPI_`), Fortran's
-//! interface or Python's wrapper stands between program and library, that is where its call is.
-//! What is called there is known by the function of the library that was entered: `MPI_Allreduce`,
-//! or `MPI_Start` for whatever that starts. The `abi` crate finds and names addresses ([`Finder`]).
+//! A site is the return address of the call in the first object outside the library, so one line of
+//! a C program's source is one site. Where a profiler (by `PMPI_`), Fortran's interface or Python's
+//! wrapper stands between program and library, the site is the call there. The collective is named
+//! after the library function that was entered: `MPI_Allreduce`, or `MPI_Start` for whatever that
+//! starts. The `abi` crate finds and names addresses ([`Finder`]).
 
 mod frequent;
 mod table;
@@ -57,55 +58,53 @@ thread_local! {
 /// A call of the library by the program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Caller {
-    /// The address that it returns to, in the program; 0 if it cannot be found.
+    /// Return address of the call, in the program; 0 if it cannot be found.
     pub site: u64,
-    /// An address that it will come back to in the function of the library that was called; 0 if it
-    /// cannot be found.
+    /// A return address inside the library function that was called; 0 if it cannot be found.
     pub entry: u64,
 }
 
-/// How addresses are found and named; that takes what this crate does without.
+/// How addresses are found and named, which takes unsafe code, and this crate has none.
 #[derive(Debug, Clone, Copy)]
 pub struct Finder {
-    /// The call that this thread is in.
+    /// Returns the call that this thread is in.
     pub caller: fn() -> Caller,
-    /// What is called before such an address is returned to.
+    /// Names what is called by the instruction before such a return address.
     pub name: fn(u64) -> CallSite,
 }
 
-/// Says how addresses are found. Before that, all calls count as made in one place, which has no
-/// name.
+/// Sets how addresses are found. Until then, all calls count as one site without a name.
 pub fn find_by(finder: Finder) {
-    // A second time it is the same one.
+    // A second call passes the same finder.
     let _ = FINDER.set(finder);
 }
 
 /// Whether late arrivals are counted.
 #[inline(always)]
 pub fn is_on() -> bool {
-    // Relaxed: set before the program calls collectives, and never taken back.
+    // Relaxed: set before the program calls collectives, and never cleared.
     ON.load(Ordering::Relaxed)
 }
 
-/// Begins to count if the environment asks for it.
+/// Starts counting if the environment asks for it.
 pub(crate) fn begin() {
     if LATE.text() == "on" {
         ON.store(true, Ordering::Relaxed);
-        // The first look may load what the later ones use.
+        // The first search may load what later searches use, so it is made now.
         find();
     }
 }
 
-/// This rank arrives at a collective on `comm`, and leaves it when what it gets here is dropped.
-/// `None` if nobody counts, or within another collective. To be called on the way down from the
-/// program's call.
+/// Records that this rank arrives at a collective on `comm`; it leaves the collective when the
+/// returned [`Visit`] is dropped. `None` if counting is off, or inside another collective. Must be
+/// called while the program's call is on the stack.
 #[inline(always)]
 pub fn arrive(comm: &Comm) -> Option<Visit> {
     if is_on() { Visit::begin(comm) } else { None }
 }
 
-/// The collective that this thread is in, if that is counted: for the operations that begin within
-/// it.
+/// The count of the collective that this thread is in, if there is one; the operations that begin
+/// inside the collective hold it.
 #[inline(always)]
 pub fn current() -> Option<Arc<ArrivalCount>> {
     if is_on() {
@@ -143,18 +142,18 @@ impl Drop for Visit {
     }
 }
 
-/// A rank's part in a collective. It is counted when it is dropped.
+/// A rank's part in a collective. It enters the table when it is dropped.
 #[derive(Debug)]
 pub struct ArrivalCount {
     key: LateKey,
     own: Time,
-    /// The latest that is known of, this one or another.
+    /// The latest known arrival, of this rank or another.
     last: Mutex<Time>,
 }
 
 impl ArrivalCount {
     fn new(comm: &Comm) -> ArrivalCount {
-        // First of all: to find the site takes a microsecond.
+        // Taken first, because finding the site takes a microsecond.
         let ns = monotonic_ns();
         let key = LateKey {
             caller: find(),
@@ -169,12 +168,14 @@ impl ArrivalCount {
         ArrivalCount { key, own, last }
     }
 
-    /// What peers on this node are to see of this rank: who came last as far as it knows, and when.
+    /// What peers on this node read about arrivals: which rank came last as far as this one knows,
+    /// and when.
     pub fn word(&self) -> u64 {
         lock(&self.last).word()
     }
 
-    /// A peer says so; 0: it says nothing. May be said again.
+    /// Records what a peer announces, the value of its [`word`](Self::word); 0 announces nothing.
+    /// May be repeated.
     pub fn saw(&self, word: u64) {
         if let Some(time) = Time::of_word(word, self.own.ns) {
             let mut last = lock(&self.last);
@@ -223,12 +224,12 @@ pub fn report() -> Report {
     })
 }
 
-/// Leaves the report in the job segment, where this rank takes part in a job for the last time so
-/// far.
+/// Writes the report to the job segment, when this rank's part in the job ends; a session that is
+/// opened later may call it again.
 pub(crate) fn publish(engine: &Engine) {
     if is_on() {
-        // Without memory for it there is none, and whoever reads the tables says whose are missing:
-        // the job has done its work all the same.
+        // Without memory for the report there is none, and the reader of the tables reports which
+        // ones are missing. That does not fail the job, whose work is done.
         let _ = engine.publish_late(&report());
     }
 }
@@ -287,7 +288,7 @@ mod tests {
         assert_eq!(arrival(10, 16_000).outcome(17_000).waited, None);
     }
 
-    /// The only test that counts for the whole process.
+    /// The only test that counts in the table of the process.
     #[test]
     fn a_call_counts_once_when_all_its_parts_have_ended() {
         let comm = Comm::predefined(c::COMM_WORLD, "members", 0, Group::run(10, 777), 10);

@@ -12,10 +12,10 @@ use mica_node::late::{CallSite, LateRecord as Report, SITES, Site, SiteCounts};
 use super::Caller;
 use super::frequent::Frequent;
 
-/// Entries at most. Calls at further sites are only counted all together.
+/// Maximum number of entries. Calls at further sites are only counted in total.
 const ENTRIES: usize = 4096;
 
-/// What is told apart.
+/// What distinguishes one entry from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LateKey {
     pub caller: Caller,
@@ -26,8 +26,8 @@ pub(super) struct LateKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CallOutcome {
     pub inside_ns: u64,
-    /// Who came last, by number in the job, and how long after this rank; none if nobody was seen
-    /// to come later.
+    /// Which rank came last, by number in the job, and how many nanoseconds after this rank; `None`
+    /// if no rank was seen to come later.
     pub waited: Option<(u32, u64)>,
 }
 
@@ -73,8 +73,8 @@ impl LateTable {
         }
     }
 
-    /// The sites with the most waiting, then those with the most time inside; the same for the same
-    /// calls.
+    /// The sites with the most waiting, ties broken by the time inside; the same calls give the
+    /// same order.
     pub fn report(&self, name: impl Fn(u64) -> CallSite) -> Report {
         let mut entries: Vec<(&LateKey, &LateEntry)> = self.entries.iter().flatten().collect();
         entries.sort_by_key(|(key, entry)| (Reverse((entry.wait_ns, entry.inside_ns)), **key));

@@ -1,13 +1,13 @@
-//! Who came when, in one word, so that whoever reads it while it changes reads the one or the
-//! other.
+//! A rank and its arrival time in one 64-bit word, so that a concurrent reader sees either the old
+//! or the new value.
 //!
 //! ```text
 //! bits 63 to 20: time in units of 16 ns, its lowest 44 bits
 //! bits 19 to 0:  rank in the job
 //! ```
 //!
-//! Zero says nothing. The bits above are those with which the time is nearest to the reader's own:
-//! right if the two are less than 39 hours apart.
+//! Zero means unknown. The missing high bits are those with which the time is nearest to the
+//! reader's own, which is right if the two are less than 39 hours apart.
 
 /// Bits of a rank.
 const RANK_BITS: u32 = 20;
@@ -37,7 +37,7 @@ impl PartialOrd for Time {
 }
 
 impl Time {
-    /// The word; 0, which says nothing, for a rank that has more bits.
+    /// The packed word; 0 (unknown) for a rank that needs more than [`RANK_BITS`] bits.
     pub fn word(self) -> u64 {
         if self.rank >> RANK_BITS != 0 {
             return 0;
@@ -45,14 +45,14 @@ impl Time {
         (self.ns / UNIT) << RANK_BITS | u64::from(self.rank)
     }
 
-    /// What a word says to who arrived at `own_ns`.
+    /// Unpacks a word for a reader that arrived at `own_ns`.
     pub fn of_word(word: u64, own_ns: u64) -> Option<Time> {
         if word == 0 {
             return None;
         }
         let own = own_ns / UNIT;
-        // Shifted to the top, so that the difference wraps where the words do; and back with its
-        // sign.
+        // Shifted to the top, so that the difference wraps where the words do, and shifted back
+        // with its sign.
         let theirs = word >> RANK_BITS << RANK_BITS;
         let ahead = theirs.wrapping_sub(own << RANK_BITS) as i64 >> RANK_BITS;
         Some(Time {

@@ -1,9 +1,8 @@
 //! The inner loops of the predefined operators: one plain function for each operator and machine
 //! type.
 //!
-//! The loops work on chunks of constant size and have no branch, so the compiler turns those on
-//! machine numbers into vector instructions (checked for sum, min and max of 32- and 64-bit
-//! numbers).
+//! The loops work on chunks of constant size and have no branch, so the compiler vectorizes those
+//! on machine numbers (checked for sum, min and max of 32- and 64-bit numbers).
 
 /// Does `inout[i] = input[i] (op) inout[i]` for the elements in two byte slices of the same length.
 pub type Kernel = fn(&[u8], &mut [u8]);

@@ -1,7 +1,7 @@
 //! Reduction operators (MPI 5.0, 6.9): the predefined ones on all machine types, and the user's.
 //!
-//! `inout = input (op) inout`, as `MPI_User_function` has it: the left operand is read, the right
-//! one is replaced.
+//! `inout = input (op) inout`, as `MPI_User_function` defines it: the left operand is read, the
+//! right one is replaced.
 
 pub mod kernel;
 mod soft;
@@ -152,7 +152,7 @@ impl Op {
         OPS.get(handle).ok_or_else(|| refused(handle))
     }
 
-    /// Ends the life of a user's handle (`MPI_Op_free`).
+    /// Frees a user's handle (`MPI_Op_free`).
     pub fn free(handle: u32) -> Result<()> {
         if let Some(op) = PredefinedOp::of(handle) {
             let (_, name) = op.names();

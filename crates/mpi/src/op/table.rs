@@ -10,11 +10,11 @@ use crate::datatype::BasicType;
 
 /// The kernel of a predefined operator on a machine type; `None` where the standard has none.
 ///
-/// The standard keeps the logical operators from Fortran's integers and from `MPI_AINT` and its
-/// kin; these are not told from C's integers of the same size here, and the operators work on them
-/// too. It has no operator for `MPI_CHAR` and Fortran's `CHARACTER`, which MPICH and Intel MPI take
-/// as C's `char`, and programs rely on that; `MPI_WCHAR` they refuse. Signed integers wrap on
-/// overflow.
+/// The standard has no logical operators for Fortran's integers and for `MPI_AINT` and similar
+/// types; these are the same machine types as C's integers here, so the operators work on them too.
+/// The standard has no operator for `MPI_CHAR` and Fortran's `CHARACTER` either; MPICH and Intel
+/// MPI treat them as C's `char`, and programs rely on that. `MPI_WCHAR` they refuse. Signed
+/// integers wrap on overflow.
 pub(super) fn kernel(op: PredefinedOp, basic: BasicType) -> Option<Kernel> {
     macro_rules! integer {
         ($type:ty) => {

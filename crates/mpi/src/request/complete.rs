@@ -7,8 +7,8 @@ use super::{Request, RequestOutcome, SENT_HANDLE, forget, list_all, plain};
 use crate::error::Result;
 use crate::process;
 
-/// Takes the handle back, unless the request is persistent, and gives the outcome as the program
-/// may see it.
+/// Frees the handle, unless the request is persistent, and returns the outcome as the program sees
+/// it.
 fn finish(handle: u32, outcome: RequestOutcome) -> RequestOutcome {
     if !outcome.keep {
         forget(handle);
@@ -51,10 +51,10 @@ fn get(handle: u32, take: bool) -> Result<Option<RequestOutcome>> {
     }
 }
 
-/// The same of a request of any kind.
+/// As [`get`], for a request of any kind.
 fn get_any(handle: u32, take: bool) -> Result<Option<RequestOutcome>> {
     if handle == SENT_HANDLE {
-        // No poll: what completed in the call that began it says nothing of waiting.
+        // No poll: a send that completed in its own call does not show that the program waits.
         return Ok(Some(RequestOutcome::SENT));
     }
     let poll = process::begin_poll();
@@ -127,7 +127,7 @@ pub fn test_all(handles: &[u32]) -> Result<Option<Vec<RequestOutcome>>> {
     }))
 }
 
-/// The first complete request, in turn.
+/// The first complete request, in the order of the list.
 fn any(requests: &[Option<Request>], state: &mut EngineState) -> Option<(usize, RequestOutcome)> {
     requests
         .iter()
@@ -185,7 +185,7 @@ pub enum FoundRequests<T> {
     NoneActive,
     /// Nothing is complete.
     NotYet,
-    /// This is, and its handles are used up.
+    /// These are complete, and their handles are used up.
     Complete(T),
 }
 

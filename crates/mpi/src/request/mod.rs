@@ -1,5 +1,5 @@
-//! Requests: what they are, their handles, and how the end of one is recognised. `complete` waits
-//! and tests.
+//! Requests: their representation, their handles, and how their completion is detected. `complete`
+//! has the wait and test families.
 
 mod complete;
 mod plain;
@@ -46,17 +46,17 @@ enum RequestWork {
     Custom(Arc<dyn Operation>),
 }
 
-/// An operation of another kind: whoever defines it says how its end is recognised.
+/// An operation of another kind, which defines how its completion is detected.
 pub trait Operation: Any + Send + Sync + Debug {
-    /// What it is, for people: "a generalized request".
+    /// Its name in reports: "a generalized request".
     fn name(&self) -> &'static str;
 
-    /// Its end, if it has come. `take`: the request is used up then (or inactive, if persistent).
-    /// Runs inside the engine.
+    /// Its completion, if it is complete. `take`: the request is then used up (or inactive, if
+    /// persistent). Runs inside the engine.
     fn poll(&self, state: &mut EngineState, take: bool) -> Option<(Status, Option<Error>)>;
 
-    /// Called after [`Operation::poll`] has given its end to the program, outside the engine: may
-    /// call the program. `taken`: the request is used up; otherwise the program only asked
+    /// Called outside the engine after [`Operation::poll`] has returned the completion: may call
+    /// the program. `taken`: the request is used up; otherwise the program only asked
     /// (`MPI_Request_get_status`).
     fn complete(&self, status: Status, _taken: bool) -> (Status, Option<Error>) {
         (status, None)
@@ -70,8 +70,8 @@ pub trait Operation: Any + Send + Sync + Debug {
         Ok(())
     }
 
-    /// `MPI_Request_free`: it goes on and nobody will ask for its end. Runs outside the engine: may
-    /// call the program. Gives whether the handle is used up.
+    /// `MPI_Request_free`: the operation continues, and its completion is never queried. Runs
+    /// outside the engine: may call the program. Returns whether the handle is used up.
     ///
     /// # Errors
     /// What the program's function returned.
@@ -80,7 +80,7 @@ pub trait Operation: Any + Send + Sync + Debug {
     }
 }
 
-/// Starts a persistent operation and gives the active request.
+/// Starts a persistent operation and returns the active request.
 pub type Begin = dyn Fn() -> Result<Request> + Send + Sync;
 
 /// A persistent request (MPI 5.0, 3.9, 6.13): what `MPI_Start` does, and the operation while it is
@@ -112,7 +112,8 @@ pub struct RequestOutcome {
     /// There was no request, or an inactive one: the status is the empty one, to which an error
     /// code belongs (MPI 5.0, 3.7.3).
     pub empty: bool,
-    /// What is to be told outside the engine.
+    /// The operation to [complete](Operation::complete) outside the engine, and whether it was
+    /// taken.
     after: Option<(Arc<dyn Operation>, bool)>,
 }
 
@@ -126,13 +127,13 @@ impl RequestOutcome {
         after: None,
     };
 
-    /// Of a send that was complete when its call returned.
+    /// The outcome of a send that was complete when its call returned.
     const SENT: RequestOutcome = RequestOutcome {
         keep: false,
         ..RequestOutcome::EMPTY
     };
 
-    /// To be called outside the engine before the outcome is given away.
+    /// Must be called outside the engine before the outcome is returned.
     fn settled(mut self) -> RequestOutcome {
         if let Some((operation, taken)) = self.after.take() {
             let (status, error) = operation.complete(self.status, taken);
@@ -145,16 +146,16 @@ impl RequestOutcome {
 
 static REQUESTS: HandleTable<Request> = HandleTable::new(handle::HandleKind::Request);
 
-/// The handle that all sends share which were complete when their call returned: nothing needs to
-/// be remembered of them.
+/// The handle shared by all sends that were complete when their call returned: there is nothing to
+/// remember about them.
 pub(crate) const SENT_HANDLE: u32 = handle::HandleKind::Request.reserved_handle();
 
-/// Does without the lock of the handles: the program has promised to keep its threads apart.
+/// Elides the lock of the handle table: the program has promised to keep its threads apart.
 pub(crate) fn elide_table_lock(promise: OneThreadAtATime) {
     REQUESTS.elide_lock(promise);
 }
 
-/// Puts the lock of the handles in force again.
+/// Puts the lock of the handle table in force again.
 pub(crate) fn share_table() {
     REQUESTS.share();
 }
@@ -180,7 +181,7 @@ impl Request {
         }
     }
 
-    /// An operation that is complete, without error, already.
+    /// An operation that is already complete, without error.
     pub(crate) const fn done(status: Status) -> Request {
         Request {
             comm: None,
@@ -221,8 +222,8 @@ impl Request {
     /// A handle for the request, to be completed or freed.
     ///
     /// # Errors
-    /// `MPI_ERR_NO_MEM` when no handle is left: a receive is cancelled then, what else was started
-    /// goes on unasked.
+    /// `MPI_ERR_NO_MEM` when no handle is left: a receive is then cancelled; any other operation
+    /// continues, and its completion is never queried.
     #[inline(always)]
     pub fn register(self) -> Result<u32> {
         match self.work {
@@ -256,7 +257,7 @@ impl Request {
         )
     }
 
-    /// Its end, if it has come. `take`: the engine forgets the operation then.
+    /// Its completion, if it is complete. `take`: the engine then forgets the operation.
     pub(crate) fn poll(&self, state: &mut EngineState, take: bool) -> Option<RequestOutcome> {
         let comm = self.comm.as_ref();
         let mut after = None;
@@ -325,7 +326,7 @@ impl Request {
         })
     }
 
-    /// What it is, for people, unless it is complete.
+    /// Its description in reports, unless it is complete.
     fn pending(&self, state: &EngineState) -> Option<Pending> {
         match &self.work {
             RequestWork::Sent | RequestWork::Done(_) => None,
@@ -352,7 +353,7 @@ impl Request {
         }
     }
 
-    /// Waits for its end, of an operation that the library itself defines. Blocks.
+    /// Blocks until an operation that the library itself defines is complete.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM` when progress fails.
@@ -360,7 +361,7 @@ impl Request {
         self.wait_among(&[])
     }
 
-    /// The same, where the program also waits for `others`.
+    /// As [`wait`](Self::wait), where the program also waits for `others`.
     fn wait_among(&self, others: &[Option<Request>]) -> Result<RequestOutcome> {
         if let RequestWork::Sent = self.work {
             return Ok(RequestOutcome {
@@ -401,7 +402,7 @@ impl Request {
         Ok(())
     }
 
-    /// Lets it go on without anybody asking for its end. Outside the engine. Gives whether the
+    /// Lets it continue; its completion is never queried. Outside the engine. Returns whether the
     /// handle is used up.
     pub(crate) fn abandon(&self) -> Result<bool> {
         let engine = process::engine()?;
@@ -495,7 +496,7 @@ pub fn cancel(handle: u32) -> Result<()> {
     request.cancel()
 }
 
-/// `MPI_Request_free`: the operation goes on and nobody will ask for its end.
+/// `MPI_Request_free`: the operation continues, and its completion is never queried.
 ///
 /// # Errors
 /// `MPI_ERR_REQUEST`, also for `MPI_REQUEST_NULL`.
@@ -514,7 +515,7 @@ fn without_handle(request: Request) -> Result<u32> {
     Err(REQUESTS.used_up())
 }
 
-/// Takes the handle back.
+/// Frees the handle.
 pub(crate) fn forget(handle: u32) {
     if handle != SENT_HANDLE {
         REQUESTS.remove(handle);

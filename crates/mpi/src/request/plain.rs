@@ -1,5 +1,5 @@
-//! The short way of completing a request, which most take: a send or receive that succeeds, waited
-//! for alone; and that of a test that finds one incomplete.
+//! The fast path that completes most requests: waiting for one send or receive that succeeds, and
+//! testing one that is incomplete.
 
 use mica_protocol::{EngineState, ReceiveCompletion, RecvId, SendId, WaitList};
 
@@ -9,9 +9,10 @@ use crate::handle::Then;
 use crate::process;
 use crate::pt2pt::{self, Status};
 
-/// Blocks until a send or receive is complete, and gives the status; the handle is used up. `None`
-/// for requests of other kinds and `MPI_REQUEST_NULL`, for receives that fail, and for handles that
-/// name none: nothing has happened then, and [`wait`](super::wait) tells more.
+/// Blocks until a send or receive is complete, and returns the status; the handle is used up.
+/// `None` for requests of other kinds and `MPI_REQUEST_NULL`, for receives that fail, and for
+/// handles that name no request: nothing has happened then, and [`wait`](super::wait) reports the
+/// error.
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM`.
@@ -20,7 +21,7 @@ pub fn wait_plain(handle: u32) -> Result<Option<Status>> {
     wait_plain_among(handle, std::iter::empty)
 }
 
-/// The same, where the program also waits for the requests with the handles that `others` gives.
+/// As [`wait_plain`], where the program also waits for the requests whose handles `others` yields.
 ///
 /// # Errors
 /// As [`wait_plain`].
@@ -35,7 +36,7 @@ pub fn wait_plain_among<I: Iterator<Item = u32>>(
     wait_simple(handle, others)
 }
 
-/// What [`wait_simple`] knows how to wait for.
+/// What [`wait_simple`] can wait for.
 enum Simple {
     Done(Status),
     Send(SendId),
@@ -47,7 +48,7 @@ fn wait_simple<I: Iterator<Item = u32>>(
     handle: u32,
     others: impl Fn() -> I,
 ) -> Result<Option<Status>> {
-    // What is complete is used up at once.
+    // A complete request is used up at once.
     let found = REQUESTS.look_then(handle, |request| match &request.work {
         RequestWork::Done(status) => (Simple::Done(*status), Then::Remove),
         RequestWork::Send(id) => (Simple::Send(*id), Then::Keep),
@@ -62,7 +63,7 @@ fn wait_simple<I: Iterator<Item = u32>>(
     let engine = process::engine()?;
     let waiting = |state: &EngineState, list: &mut WaitList| {
         let handles = std::iter::once(handle).chain(others());
-        // The table's lock is not held while a request is asked: it may need others'.
+        // The table's lock is not held while a request is listed: that may take other locks.
         let all = handles.filter_map(|handle| REQUESTS.get(handle));
         for request in all {
             list_all([&request], state, list);
@@ -97,8 +98,8 @@ fn wait_simple<I: Iterator<Item = u32>>(
     }
 }
 
-/// Tests a send or receive, and makes progress: true if it is incomplete. False for all else:
-/// nothing but progress has happened then.
+/// Tests a send or receive, and makes progress: true if it is incomplete. False for everything
+/// else: then nothing but progress has happened.
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM`.

@@ -1,7 +1,7 @@
 //! `MPI_Dims_create` (MPI 5.0, 8.5.2): lengths of a grid that are as close to each other as
 //! possible.
 //!
-//! "As close as possible" is taken at its word, as Träff and Lübbe ask ("Specification Guideline
+//! "As close as possible" is taken literally, as Träff and Lübbe demand ("Specification Guideline
 //! Violations by MPI_Dims_create", EuroMPI 2015): of all ways to write the number as a product, the
 //! one with the least difference between the longest and the shortest length; of several, the one
 //! with the shortest longest lengths.
@@ -59,8 +59,8 @@ fn balanced(number: u64, count: usize) -> Vec<u64> {
     search.best
 }
 
-/// A search through the ways to write a number as a product, longest factor first, that leaves out
-/// what cannot be better than the best found.
+/// A search through the ways to write a number as a product, longest factor first, that skips those
+/// that cannot be better than the best found.
 struct FactorSearch {
     /// Of the number, in rising order.
     divisors: Vec<u64>,
@@ -72,7 +72,7 @@ struct FactorSearch {
 }
 
 impl FactorSearch {
-    /// Tries all factors that may come next; `rest` is to be the product of `left` more.
+    /// Tries all factors that may come next; the last `left` factors must have the product `rest`.
     fn extend(&mut self, chosen: &mut Vec<u64>, rest: u64, left: usize) {
         let cap = chosen.last().copied().unwrap_or(rest);
         if left == 1 {
@@ -90,8 +90,8 @@ impl FactorSearch {
             if factor > cap {
                 break;
             }
-            // It is the largest of what is left, so no prime can exceed it and its power must reach
-            // `rest`.
+            // `factor` is the largest of the remaining `left` factors, so no prime can exceed it
+            // and its power must reach `rest`.
             if !rest.is_multiple_of(factor)
                 || factor < largest_prime
                 || !reaches(factor, left, rest)
@@ -99,7 +99,8 @@ impl FactorSearch {
                 continue;
             }
             let longest = chosen.first().copied().unwrap_or(factor);
-            // The shortest is at most the root of what remains, and 1 if there are too few primes.
+            // The shortest is at most the root of the remaining product, and 1 if there are too few
+            // primes.
             let after = rest / factor;
             let shortest = if most < left {
                 1
@@ -118,7 +119,7 @@ impl FactorSearch {
         }
     }
 
-    /// The largest prime factor of a divisor, and how many it has.
+    /// The largest prime factor of a divisor, and the number of its prime factors.
     fn primes_of(&self, mut divisor: u64) -> (u64, usize) {
         let (mut largest, mut many) = (1, 0);
         for &prime in &self.primes {
@@ -237,7 +238,7 @@ mod tests {
         }
     }
 
-    /// All ways, without any cleverness.
+    /// All ways, by brute force.
     fn all(number: u64, count: usize, cap: u64) -> Vec<Vec<u64>> {
         if count == 0 {
             return if number == 1 { vec![vec![]] } else { vec![] };

@@ -106,7 +106,7 @@ impl DistGraph {
         part
     }
 
-    /// Its own numbers, to be sent to others.
+    /// Its edges as numbers, to be sent to other processes.
     fn to_numbers(&self) -> Vec<i32> {
         let (from, to) = (&self.sources, &self.destinations);
         let mut numbers = vec![from.ranks.len() as i32, to.ranks.len() as i32];
@@ -116,7 +116,7 @@ impl DistGraph {
         numbers
     }
 
-    /// What [`to_numbers`](Self::to_numbers) made numbers of.
+    /// The inverse of [`to_numbers`](Self::to_numbers).
     fn from_numbers(numbers: &[i32], weighted: bool) -> DistGraph {
         let (sources, destinations) = (numbers[0] as usize, numbers[1] as usize);
         let mut rest = &numbers[2..];
@@ -249,7 +249,7 @@ impl Comm {
         Ok(reorder::differ(self.places(self.size())?))
     }
 
-    /// Every process's numbers, on every process.
+    /// Gathers every process's numbers on every process.
     fn share(&self, mine: &[i32]) -> Result<Vec<Vec<i32>>> {
         let lengths = Party::all(self).allgather(&mine.len().to_ne_bytes())?;
         let lengths = lengths.as_chunks().0.iter();

@@ -17,7 +17,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The number of edges that `index` tells of.
+    /// The number of edges that `index` describes.
     ///
     /// # Errors
     /// `MPI_ERR_ARG` unless `index` rises from a number that is not negative.

@@ -1,9 +1,8 @@
-//! Virtual topologies (MPI 5.0, chapter 8): who is whose neighbour, as the program says.
+//! Virtual topologies (MPI 5.0, chapter 8): which processes are neighbours, as the program defines.
 //!
 //! A topology is attached to a communicator when it is made and never changes; duplicates share it.
-//! [`Topology::neighborhood`] is what neighbourhood collectives ([`crate::collective::neighbor`])
-//! go by. With `reorder`, new ranks are given so that neighbours sit close on the machine
-//! ([`reorder`]).
+//! Neighbourhood collectives ([`crate::collective::neighbor`]) use [`Topology::neighborhood`]. With
+//! `reorder`, new ranks are given so that neighbours sit close on the machine ([`reorder`]).
 
 mod cart;
 pub mod dims;
@@ -26,7 +25,7 @@ use crate::error::{Error, Result};
 pub enum Topology {
     /// A grid (`MPI_Cart_create`).
     Cart(Arc<Cart>),
-    /// A graph that every process knows all of (`MPI_Graph_create`).
+    /// A graph that every process knows completely (`MPI_Graph_create`).
     Graph(Arc<Graph>),
     /// A graph of which each process knows its own edges (`MPI_Dist_graph_create`).
     DistGraph(Arc<DistGraph>),
@@ -35,9 +34,9 @@ pub enum Topology {
 /// The neighbours of one process, in the order of the blocks of neighbourhood collectives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighborhood {
-    /// Whom blocks come from; `MPI_PROC_NULL` where a grid ends.
+    /// The ranks that blocks come from; `MPI_PROC_NULL` where a grid ends.
     pub sources: Vec<i32>,
-    /// Whom blocks go to.
+    /// The ranks that blocks go to.
     pub destinations: Vec<i32>,
     /// Whether sources and destinations are pairs of opposite directions: the block that leaves
     /// through one side of a grid arrives through the other (MPI 5.0, 8.6). It matters where the
@@ -46,8 +45,8 @@ pub struct Neighborhood {
 }
 
 impl Neighborhood {
-    /// The sources' numbers, in the order in which their messages match the sends, made in the
-    /// order of the destinations.
+    /// The indices of the sources, in the order in which their messages match the sends, which are
+    /// made in the order of the destinations.
     pub fn matching_order(&self) -> impl Iterator<Item = usize> + '_ {
         let opposite = usize::from(self.opposite);
         (0..self.sources.len()).map(move |i| i ^ opposite)
@@ -55,7 +54,7 @@ impl Neighborhood {
 }
 
 impl Topology {
-    /// What `MPI_Topo_test` calls it.
+    /// The constant that `MPI_Topo_test` returns.
     pub fn kind(&self) -> i32 {
         match self {
             Topology::Cart(_) => c::CART,
@@ -137,7 +136,7 @@ impl Comm {
         }
     }
 
-    /// This rank, checked to be one.
+    /// `rank`, checked to be a rank of this communicator.
     ///
     /// # Errors
     /// `MPI_ERR_RANK`.
@@ -173,7 +172,7 @@ fn lacks(comm: &Comm, wanted: &str, has: Option<&Topology>) -> Error {
     Error::argument(c::ERR_TOPOLOGY, "comm", comm, reason)
 }
 
-/// Topologies are laid over intra-communicators.
+/// Refuses inter-communicators, which have no topologies.
 fn intra<'a>(comm: &'a Comm, argument: &'static str) -> Result<&'a Comm> {
     if comm.is_inter() {
         let reason = "this is an inter-communicator, which can have no topology";

@@ -9,9 +9,9 @@
 //! Where ranks are on several nodes, only the node counts: a process does not know where on another
 //! node a rank sits.
 //!
-//! Both are only proposals: unless all links together become shorter, ranks stay as they are. So
-//! they stay where places are unknown or alike. All processes compute the same from the same
-//! places.
+//! Both are only proposals: ranks stay as they are unless the total length of all links shrinks, so
+//! they also stay where places are unknown or equal. All processes compute the same result from the
+//! same places.
 
 use std::cmp::Reverse;
 
@@ -23,12 +23,12 @@ use crate::error::Result;
 use crate::process;
 
 impl Comm {
-    /// Where the first `ranks` ranks sit, as all processes know it alike.
+    /// The places of the first `ranks` ranks, the same on every process.
     pub(super) fn places(&self, ranks: usize) -> Result<Vec<CorePlace>> {
         let engine = process::engine()?;
         let place = |rank| match self.layout() {
             None => engine.place(self.peer(rank)),
-            // The node as the largest part that there is.
+            // The node counts as the largest part of the machine.
             Some(layout) => CorePlace {
                 package: layout.node_of(rank) as u32,
                 ..CorePlace::UNKNOWN
@@ -46,7 +46,7 @@ fn parts(place: &CorePlace) -> [u32; FAR as usize] {
     [place.package, place.numa, place.shared_cache, place.core]
 }
 
-/// From 0 on the same core to [`FAR`].
+/// Distance of two places: 0 on the same core, at most [`FAR`].
 fn distance(a: &CorePlace, b: &CorePlace) -> u64 {
     let (a, b) = (parts(a), parts(b));
     let shared = (0..a.len())
@@ -55,14 +55,14 @@ fn distance(a: &CorePlace, b: &CorePlace) -> u64 {
     shared.map_or(FAR, |i| FAR - 1 - i as u64)
 }
 
-/// Whether some places lie apart from others.
+/// Whether some places differ from others.
 pub fn differ(places: impl IntoIterator<Item = CorePlace>) -> bool {
     let mut places = places.into_iter();
     let first = places.next();
     places.any(|place| first.is_some_and(|first| parts(&first) != parts(&place)))
 }
 
-/// The links of each node: to which other node, how heavy. A link counts at both its ends.
+/// The links of each node: the other node, and the weight. A link counts at both its ends.
 #[derive(Debug, Clone)]
 pub struct Links(Vec<Vec<(usize, u64)>>);
 
@@ -84,7 +84,7 @@ impl Links {
         Links::new(cart.size(), inside)
     }
 
-    /// How long all links are when node `i` sits at `places[order[i]]`.
+    /// The total length of all links when node `i` sits at `places[order[i]]`.
     fn length(&self, order: &[usize], places: &[CorePlace]) -> u64 {
         let of = |from: usize| {
             let links = self.0[from].iter();
@@ -169,8 +169,7 @@ impl Brick {
             }
             return;
         };
-        // From the longest on: of equal surfaces, the one that keeps the first dimensions whole
-        // stays.
+        // Longest first: of equal surfaces, the one that keeps the first dimensions whole wins.
         for length in (1..=whole).rev() {
             if whole % length == 0 && left.is_multiple_of(length as usize) {
                 lengths.push(length);
