@@ -1,4 +1,4 @@
-//! What `mpiexec` and its agents say to each other.
+//! The messages between `mpiexec` and its agents.
 
 use std::fmt::Debug;
 
@@ -7,7 +7,7 @@ use mica_launch::messages::{Down, Up};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The first byte says whose message the others are.
+/// The first byte selects the kind of message that the other bytes are decoded as.
 pub fn run(bytes: &[u8]) {
     let Some((&kind, bytes)) = bytes.split_first() else {
         return;
@@ -18,7 +18,7 @@ pub fn run(bytes: &[u8]) {
             if let Some(Down::Plan(job)) = decode::<Down>(bytes)
                 && job.is_sound()
             {
-                // What a sound job promises to who indexes it.
+                // What code that indexes a valid job relies on.
                 for (&rank, &section) in job.members.iter().zip(&job.section_of) {
                     assert!(rank < job.size && (section as usize) < job.sections.len());
                 }
@@ -37,7 +37,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Reads a message; what is written again must be read as the same.
+/// Decodes a message, encodes it, and checks that decoding again gives the same message.
 fn decode<M: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) -> Option<M> {
     let message: M = postcard::from_bytes(bytes).ok()?;
     let again = postcard::to_stdvec(&message).expect("messages can be written");
@@ -45,7 +45,7 @@ fn decode<M: Serialize + DeserializeOwned + PartialEq + Debug>(bytes: &[u8]) -> 
     Some(message)
 }
 
-/// A stranger who does not know the secret must not get in, on either side.
+/// A peer that does not know the secret must be refused, on either side.
 fn handshake(bytes: &[u8]) {
     let secret = Secret::from_hex(&"5a".repeat(32)).expect("a secret");
     let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! Datatypes made by calls that the input lists, decoded and used.
+//! Datatypes that are constructed by calls listed in the input, decoded and used.
 
 use mica_channel::memory::{Block, Region};
 use mica_mpi::constants as c;
@@ -8,8 +8,8 @@ use mica_mpi::{Error, Result};
 
 use crate::reader::Reader;
 
-/// Old types to begin with: of each size, with padding, of two parts, and one without external
-/// size.
+/// The initial old types: one of each size, some with padding, some of two parts, and one without
+/// an external size.
 const NAMED: [u32; 14] = [
     c::BYTE,
     c::CHAR,
@@ -27,13 +27,13 @@ const NAMED: [u32; 14] = [
     c::PACKED,
 ];
 
-/// More datatypes than this are not made.
+/// Number of datatypes that are constructed at most.
 const TYPES_MAX: usize = 20;
 
-/// Buffers are at most this long.
+/// Length of buffers in bytes at most.
 const BUFFER_MAX: i64 = 1 << 15;
 
-/// A list of constructors, each with old types from the list so far.
+/// Runs a list of constructors; each takes its old types from the list made so far.
 pub fn run(bytes: &[u8]) {
     let mut calls = Reader::new(bytes);
     let named = NAMED.map(|handle| Datatype::predefined(handle).expect("a predefined datatype"));
@@ -49,7 +49,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// The type that the next bytes of the input ask for.
+/// Constructs the type that the next bytes of the input describe.
 fn construct(calls: &mut Reader, types: &[Datatype]) -> Result<Datatype> {
     let kind = calls.byte() % 12;
     let old = types[calls.below(types.len())].clone();
@@ -117,15 +117,15 @@ fn order(calls: &mut Reader) -> i32 {
     }
 }
 
-/// Lengths of blocks and their displacements; more than the 32 that layouts merge into their
-/// parents, too.
+/// Block lengths and displacements; sometimes more than the 32 that a layout merges into its
+/// parent.
 fn blocks(calls: &mut Reader) -> (Vec<i64>, Vec<i64>) {
     let displacements = calls.integers(40);
     let lengths = displacements.iter().map(|_| calls.integer()).collect();
     (lengths, displacements)
 }
 
-/// What makes two datatypes the same to a program.
+/// The properties in which equal datatypes must agree.
 fn bounds(datatype: &Datatype) -> [i64; 5] {
     [
         datatype.size(),
@@ -136,7 +136,7 @@ fn bounds(datatype: &Datatype) -> [i64; 5] {
     ]
 }
 
-/// `MPI_Type_get_contents` gives arguments that make the same datatype.
+/// Checks that `MPI_Type_get_contents` returns arguments that construct the same datatype.
 fn check_contents(datatype: &Datatype) {
     let envelope = datatype.envelope();
     let contents = datatype.contents().expect("a derived datatype");
@@ -149,7 +149,7 @@ fn check_contents(datatype: &Datatype) {
         .iter()
         .map(|&handle| Datatype::resolve(handle).expect("a datatype"))
         .collect();
-    // The large form has the counts that are large, and then the displacements, in one list.
+    // The large form has the counts that are large, followed by the displacements, in one list.
     let plain = contents.counts.is_empty();
     let (integers, addresses) = (&contents.integers, &contents.addresses);
     let all = if plain { integers } else { &contents.counts };
@@ -215,7 +215,7 @@ fn check_contents(datatype: &Datatype) {
     }
 }
 
-/// Bounds and counts agree with each other.
+/// Checks that bounds and counts are consistent.
 fn check_numbers(datatype: &Datatype, calls: &mut Reader) {
     assert!(datatype.size() >= 0 && datatype.true_extent() >= 0);
     if datatype.size() > 0 {
@@ -250,7 +250,7 @@ fn content(region: &Region, bytes: usize) -> Vec<u8> {
     content
 }
 
-/// Pack and unpack, plain and external, of some elements, if they fit a small buffer.
+/// Packs and unpacks some elements, plain and external, if they fit a small buffer.
 fn check_packing(datatype: &Datatype, calls: &mut Reader) {
     let (count, first) = (i64::from(calls.byte() % 4), calls.byte());
     let Some((low, span)) = reach(datatype, count) else {
@@ -274,7 +274,7 @@ fn check_packing(datatype: &Datatype, calls: &mut Reader) {
         assert_eq!(end, bytes);
         let wire = content(&wire, bytes as usize);
         assert_eq!(content(&packed(&to), bytes as usize), wire);
-        // One byte less is an error, never a write beyond the end.
+        // A buffer that is one byte too small is an error, never written beyond its end.
         if bytes > 0 {
             let short = buffer(bytes as usize - 1, 0);
             assert!(pack(at(&from), count, handle, &short, bytes - 1, 0).is_err());
@@ -284,8 +284,8 @@ fn check_packing(datatype: &Datatype, calls: &mut Reader) {
     Datatype::free(handle).expect("a derived datatype");
 }
 
-/// Displacement of the first byte of `count` elements, and how many bytes they span; `None` if that
-/// is too much.
+/// The displacement of the first byte of `count` elements and the number of bytes that they span;
+/// `None` if that is too much.
 fn reach(datatype: &Datatype, count: i64) -> Option<(i64, usize)> {
     if count == 0 || datatype.size() == 0 {
         return Some((0, 0));
@@ -296,8 +296,8 @@ fn reach(datatype: &Datatype, count: i64) -> Option<(i64, usize)> {
     (span <= BUFFER_MAX && low > i64::MIN).then_some((low, span as usize))
 }
 
-/// What was packed in the external representation is unpacked again; values that it cannot hold are
-/// errors.
+/// Data packed in the external representation unpacks to the same data; values that it cannot
+/// represent are errors.
 fn check_external(from: &Region, to: &Region, count: i64, handle: u32) {
     const REP: &str = "external32";
     let size = external_size(REP, count, handle).expect("a small size");

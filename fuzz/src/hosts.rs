@@ -1,15 +1,15 @@
-//! Host lists: of the command line, of files and of Slurm.
+//! Host lists: from the command line, from files and from Slurm.
 
 use mica_launch::hosts::{assign, default_ranks, merge, of_slurm, parse_list};
 
-/// A list, and after a line end Slurm's counts of tasks.
+/// A host list, followed by a line end and Slurm's counts of tasks.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (nodes, tasks) = match text.split_once('\n') {
         Some((nodes, tasks)) => (nodes, Some(tasks)),
         None => (&*text, None),
     };
-    // Expressions that stand for very many hosts are right, and slow: they say nothing new.
+    // Expressions that stand for very many hosts are valid but slow, and test nothing new.
     let large = nodes
         .split(|c: char| !c.is_ascii_digit())
         .any(|n| n.len() > 2)
@@ -21,7 +21,7 @@ pub fn run(bytes: &[u8]) {
     };
     for hosts in [parse_list(nodes).ok(), slurm].into_iter().flatten() {
         let hosts = merge(hosts);
-        // A number of slots is the user's: no job has as many ranks as it allows.
+        // The user chooses the number of slots: no job has as many ranks as it allows.
         let ranks = default_ranks(&hosts, None).min(1000);
         let members = assign(&hosts, ranks, None);
         let mut all: Vec<u32> = members.concat();

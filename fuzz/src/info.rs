@@ -1,10 +1,10 @@
-//! Info objects against a plain list of pairs.
+//! Compares info objects with a plain list of pairs.
 
 use mica_mpi::info::Info;
 
 use crate::reader::Reader;
 
-/// Calls on one object, four kinds of them.
+/// Makes four kinds of calls on one object.
 pub fn run(bytes: &[u8]) {
     let mut calls = Reader::new(bytes);
     let handle = Info::default().into_handle().unwrap();
@@ -53,7 +53,8 @@ pub fn run(bytes: &[u8]) {
     assert!(Info::resolve(handle).is_err());
 }
 
-/// One of a few short keys mostly, so that calls meet; or a text, up to beyond the limit.
+/// One of a few short keys mostly, so that calls use the same keys; else a text, of up to more than
+/// the limit.
 fn key(calls: &mut Reader) -> String {
     match calls.byte() {
         kind @ 0..=200 => char::from(b'a' + kind % 6).to_string(),

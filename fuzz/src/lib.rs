@@ -1,11 +1,11 @@
-//! Fuzz targets: each takes any bytes, gives them to code that reads what others wrote, and panics
+//! Fuzz targets: each takes any bytes, passes them to code that parses external input, and panics
 //! when an invariant is violated.
 //!
 //! | target | code under test | invariant besides "no panic" |
 //! |---|---|---|
 //! | `pmi1`, `pmi2` | the messages of process managers (`mica_bootstrap`) | how the bytes come in pieces does not matter; what is read and written again is read as the same |
-//! | `card` | what a process says about itself (`mica_bootstrap::endpoint_record`) | encode is the inverse of decode |
-//! | `contact`, `network` | a rank's network address, a message's head (`mica_channel::net::wire`) | write is the inverse of read |
+//! | `card` | the endpoint record of a process (`mica_bootstrap::endpoint_record`) | encode is the inverse of decode |
+//! | `contact`, `network` | a rank's network address, a message's header (`mica_channel::net::wire`) | write is the inverse of read |
 //! | `packet` | the packets between engines (`mica_protocol::packet`) | a decoded packet, encoded and decoded again, is the same |
 //! | `agent` | the messages between `mpiexec` and its agents, the handshake, the secret (`mica_launch`) | as for `packet`; a forged proof is refused |
 //! | `hosts` | host lists and Slurm's host expressions (`mica_launch::hosts`) | each rank has one host |
@@ -13,8 +13,9 @@
 //! | `info` | info objects (`mica_mpi::info`) | the same answers as a plain list of pairs |
 //! | `datatype` | datatype constructors, contents, pack, external32 (`mica_mpi::datatype`) | contents rebuild the same datatype; unpack is the inverse of pack |
 //!
-//! `corpus/TARGET` has inputs that reach each target's branches, and every input that ever failed.
-//! `tests/short.rs` runs all of it, and mutations of it that are the same in each run.
+//! `corpus/TARGET` has inputs that reach each branch of the target, and every input that ever
+//! failed.
+//! `tests/short.rs` runs the whole corpus, and mutations of it that are the same in each run.
 //! [`fuzz_targets`](../fuzz_targets) gives the same functions to cargo-fuzz.
 #![forbid(unsafe_code)]
 
@@ -29,7 +30,7 @@ mod pmi;
 mod reader;
 mod tuning;
 
-/// A target: gets the bytes to try.
+/// A target: takes the bytes to try.
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
@@ -50,7 +51,7 @@ pub const TARGETS: &[(&str, Target)] = &[
 /// Runs the target of this name.
 ///
 /// # Panics
-/// If there is none, or the target finds an error.
+/// If there is no such target, or the target finds an error.
 pub fn run(name: &str, bytes: &[u8]) {
     let target = TARGETS.iter().find(|(known, _)| *known == name);
     let (_, target) = target.unwrap_or_else(|| panic!("there is no fuzz target {name}"));

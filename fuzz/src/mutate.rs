@@ -1,12 +1,11 @@
-//! Mutations of inputs that are the same in each run: what `tests/short.rs` tries besides the
-//! corpus.
+//! Deterministic mutations of inputs, which `tests/short.rs` tries besides the corpus.
 
 /// Sebastiano Vigna's SplitMix64: small, and good enough to pick bytes.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
 impl Random {
-    /// A sequence for `name`: the same each time.
+    /// A sequence for `name`: the same in each run.
     pub fn new(name: &str) -> Random {
         let hash = |h: u64, b: u8| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
         Random(name.bytes().fold(0xcbf2_9ce4_8422_2325, hash))
@@ -20,7 +19,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// A number below `limit`, which is not 0.
+    /// A number below `limit`; `limit` must not be 0.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.next_number() % limit as u64) as usize
     }
@@ -62,7 +61,7 @@ const SPECIAL: &[&[u8]] = &[
     b"\xf0\x9f\x90\x9f",
 ];
 
-/// Changes `bytes` in one to four places; `other` is another input to take parts of.
+/// Changes `bytes` in one to four places; parts of `other` may be inserted.
 pub fn mutate(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     for _ in 0..=random.below(4) {
         let at = random.below(bytes.len() + 1);
@@ -84,7 +83,7 @@ pub fn mutate(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
                 replace(bytes, at, length.min(64), &[]);
             }
             6 => {
-                // A part of this input once more, somewhere else.
+                // Copies a part of this input to another place.
                 let from = random.below(bytes.len() + 1);
                 let length = random.below(bytes.len() - from + 1).min(256);
                 let part = bytes[from..from + length].to_vec();
@@ -101,7 +100,7 @@ pub fn mutate(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
     }
 }
 
-/// Puts `by` in the place of the `length` bytes at `at`, or of as many as there are.
+/// Replaces the `length` bytes at `at`, or as many as there are, by `by`.
 fn replace(bytes: &mut Vec<u8>, at: usize, length: usize, by: &[u8]) {
     let end = bytes.len().min(at + length);
     bytes.splice(at..end, by.iter().copied());

@@ -1,8 +1,9 @@
-//! What comes over the network: heads of messages, and addresses.
+//! What arrives over the network: message headers and addresses.
 
 use mica_channel::net::wire::{self, WireAddress, WireError, WireMessage};
 
-/// The first byte says whether the cookie is made right, so that the rest is looked at.
+/// The first byte decides whether the cookie is replaced by the right one, so that the rest is
+/// parsed.
 pub fn run(bytes: &[u8]) {
     const COOKIE: u64 = 7;
     let Some((&ours, bytes)) = bytes.split_first() else {
@@ -34,7 +35,7 @@ pub fn run(bytes: &[u8]) {
     assert_eq!(wire::read(&again, COOKIE), Ok(message));
 }
 
-/// An address, as a rank got it from another.
+/// Decodes a network address that another rank sent.
 pub fn run_contact(bytes: &[u8]) {
     if let Ok(contact) = WireAddress::from_bytes(bytes) {
         assert_eq!(contact.to_bytes(), bytes);

@@ -1,12 +1,12 @@
-//! The packets between engines. A peer's memory is trusted less than its program: every bit pattern
-//! decodes to something, and what it decodes to is stable.
+//! The packets between engines. The memory that a peer writes is not trusted: every bit pattern
+//! decodes to a packet, and encoding and decoding that packet again gives the same one.
 
 use mica_channel::shm::{INLINE, Packet};
 use mica_protocol::packet::{self, CELLS, CELLS_MAX};
 
 use crate::reader::Reader;
 
-/// Head and inline bytes of one packet.
+/// The header and the inline bytes of one packet.
 pub fn run(bytes: &[u8]) {
     let mut from = Reader::new(bytes);
     let (context, tag) = (from.below(1 << 16) as u64, from.below(1 << 16) as i32);

@@ -1,14 +1,14 @@
-//! What comes from process managers: PMI-1, PMI-2, and the endpoint records that ranks leave with
-//! them.
+//! What arrives from process managers: PMI-1, PMI-2, and the endpoint records that ranks publish
+//! through them.
 
 use mica_bootstrap::endpoint_record::EndpointRecord;
 use mica_bootstrap::pmi1::message::{MessageError, MessageLines, Pmi1Message};
 use mica_bootstrap::pmi2::message::{Frames, to_frame};
 
-/// Messages until the first error, and the error.
+/// The messages before the first error, and that error.
 type Received = (Vec<Pmi1Message>, Option<MessageError>);
 
-/// Receives `bytes` in pieces of `piece` bytes; `next` adds bytes, or takes a message.
+/// Receives `bytes` in pieces of `piece` bytes; `next` appends bytes or takes a message.
 fn receive<R>(
     bytes: &[u8],
     piece: usize,
@@ -30,7 +30,7 @@ fn receive<R>(
     (messages, None)
 }
 
-/// The first byte says how long the pieces are in which the others come.
+/// The first byte is the length of the pieces in which the other bytes arrive.
 pub fn run_pmi1(bytes: &[u8]) {
     let Some((&piece, bytes)) = bytes.split_first() else {
         return;
@@ -49,7 +49,7 @@ pub fn run_pmi1(bytes: &[u8]) {
     for message in all.0 {
         let line = match message.to_line() {
             Ok(line) => line,
-            // A value of several words is read, and never written.
+            // A value of several words can be read, but is never written.
             Err(MessageError::NotAWord { value, .. }) if value.contains(' ') => continue,
             Err(error) => panic!("{message:?} was read and cannot be written: {error}"),
         };
@@ -57,7 +57,7 @@ pub fn run_pmi1(bytes: &[u8]) {
     }
 }
 
-/// As [`run_pmi1`], for PMI-2.
+/// Like [`run_pmi1`], for PMI-2.
 pub fn run_pmi2(bytes: &[u8]) {
     let Some((&piece, bytes)) = bytes.split_first() else {
         return;
@@ -71,11 +71,12 @@ pub fn run_pmi2(bytes: &[u8]) {
     for message in all.0 {
         let frame = match to_frame(&message) {
             Ok(frame) => frame,
-            // Doubled semicolons are read in commands and keys, too, and written in values only.
+            // Doubled semicolons are accepted in commands and keys when read, but written in values
+            // only.
             Err(MessageError::NotAWord { key, .. }) if key.contains(';') || key == "cmd" => {
                 continue;
             }
-            // What is as long as six digits allow may get a semicolon at its end.
+            // A message of the maximum length (six digits) may grow by a semicolon at its end.
             Err(MessageError::LineTooLong) => continue,
             Err(error) => panic!("{message:?} was read and cannot be written: {error}"),
         };
@@ -90,7 +91,7 @@ pub fn run_pmi2(bytes: &[u8]) {
     }
 }
 
-/// The record of a rank.
+/// Decodes the endpoint record of a rank.
 pub fn run_card(bytes: &[u8]) {
     if let Ok(card) = EndpointRecord::decode(bytes, 3) {
         let again = EndpointRecord::decode(&card.encode(), 3);

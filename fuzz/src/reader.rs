@@ -1,7 +1,7 @@
-//! Arguments made from bytes: how targets that take no bytes themselves read their calls from the
-//! input.
+//! Arguments made from bytes: targets that do not take bytes themselves read their calls from the
+//! input with this.
 
-/// The bytes of an input that are left. Behind the end, everything is 0.
+/// The unread bytes of an input. Past the end, every byte reads as 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -11,7 +11,7 @@ impl<'a> Reader<'a> {
         Reader(bytes)
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes are left.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -23,7 +23,7 @@ impl<'a> Reader<'a> {
         first
     }
 
-    /// A number below `limit`, which is not 0.
+    /// A number below `limit`; `limit` must not be 0.
     pub fn below(&mut self, limit: usize) -> usize {
         let number = u16::from_le_bytes([self.byte(), self.byte()]);
         usize::from(number) % limit
@@ -51,14 +51,14 @@ impl<'a> Reader<'a> {
         (0..count).map(|_| self.integer()).collect()
     }
 
-    /// The next `count` bytes, or as many as there are.
+    /// The next `count` bytes, or all that are left if there are fewer.
     pub fn take(&mut self, count: usize) -> &'a [u8] {
         let (taken, rest) = self.0.split_at(count.min(self.0.len()));
         self.0 = rest;
         taken
     }
 
-    /// A text, of the length that the next byte says.
+    /// A text; the next byte is its length in bytes.
     pub fn text(&mut self) -> String {
         let length = usize::from(self.byte());
         String::from_utf8_lossy(self.take(length)).into_owned()

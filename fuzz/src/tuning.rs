@@ -1,4 +1,4 @@
-//! The tuning file, and what its costs decide.
+//! The tuning file, and the choices that its costs lead to.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use mica_node::topology::Level;
 use mica_policy::tuning::Tuning;
 use mica_policy::{MessagePaths, OutgoingMessage, Situation, Thresholds, select};
 
-/// The text of a file.
+/// Parses `bytes` as the text of a tuning file.
 pub fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let file = Path::new("fuzz.toml");

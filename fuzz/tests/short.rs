@@ -1,8 +1,8 @@
-//! The fuzz targets on their corpus, and on mutations of it that are the same in each run.
+//! Runs the fuzz targets on their corpus, and on mutations of it that are the same in each run.
 //!
 //! `MICA_FUZZ_ROUNDS` multiplies the number of mutations; `MICA_FUZZ_INPUT=FILE` with the name of a
-//! target as filter tries one file only. An input that fails is kept in `target/fuzz`: mend the
-//! fault, and put the file into the corpus.
+//! target as filter tries one file only. A failing input is kept in `target/fuzz`: fix the bug, and
+//! put the file into the corpus.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The inputs of a target with their names, in the order of these.
+/// The inputs of a target with their names, sorted by name.
 fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = root().join("corpus").join(target);
     let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
@@ -29,7 +29,7 @@ fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     inputs
 }
 
-/// Runs a target on one input; if it fails, the input is kept and the test ends.
+/// Runs a target on one input; if it fails, keeps the input and fails the test.
 fn try_input(target: &str, bytes: &[u8], from: &str) {
     let run = AssertUnwindSafe(|| mica_fuzz::run(target, bytes));
     if catch_unwind(run).is_err() {
@@ -46,7 +46,7 @@ fn try_input(target: &str, bytes: &[u8], from: &str) {
     }
 }
 
-/// The corpus, then `count` mutations of it.
+/// Runs the corpus, then `count` mutations of it.
 fn short_run(target: &str, count: usize) {
     if let Some(file) = std::env::var_os("MICA_FUZZ_INPUT") {
         let bytes = fs::read(&file).expect("MICA_FUZZ_INPUT is a readable file");
@@ -81,7 +81,7 @@ macro_rules! targets {
             }
         )*
 
-        /// A target that nobody runs would prove nothing.
+        /// A target without a short run would never be tested.
         #[test]
         fn every_target_has_a_short_run_and_a_program() {
             let run = [$(stringify!($name)),*];

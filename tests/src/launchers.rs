@@ -35,9 +35,8 @@ impl Launcher {
         }
     }
 
-    /// The launcher, and the options without which it starts no job of many ranks as root on few
-    /// cores. It is one of those that `mica bench` has installed (`target/peers`), or is installed
-    /// from PyPI.
+    /// The launcher, and the options that it needs to start a job of many ranks as root on few
+    /// cores. Uses what `mica bench` has installed (`target/peers`), else installs it from PyPI.
     ///
     /// # Panics
     /// If it cannot be installed, with pip's messages.

@@ -6,7 +6,7 @@
 //! the prefix of another MPI works as well; that is how they were checked before the library
 //! existed.
 //!
-//! Tests assert what happened, never how fast: the watchdog's limit is only there to end a hang.
+//! Tests assert what happened, never how fast: the watchdog's limit only ends a hang.
 
 mod launchers;
 mod list;
@@ -19,7 +19,7 @@ use netns::Namespaces;
 pub use list::{Entry, Verdict, parse_list};
 pub use machine::Machine;
 
-/// What makes two nodes of this machine that talk over its loopback interface.
+/// The variables that split this machine into two nodes that talk over its loopback interface.
 pub const TWO_NODES: [(&str, &str); 3] = [
     ("MICA_VIRTUAL_NODES", "2"),
     ("MICA_NET_PROVIDER", "tcp"),
@@ -93,15 +93,15 @@ impl Install {
         &self.prefix
     }
 
-    /// True unless another MPI stands in for ours.
+    /// True unless another MPI is tested in place of Mica.
     pub fn is_mica(&self) -> bool {
         self.prefix.join("lib/libmpi_abi.so.1").exists() && self.bin("mica").exists()
     }
 
-    /// Compiles `tests/c/SOURCE.c` unless that was done since it changed, and returns the program.
+    /// Compiles `tests/c/SOURCE.c` unless it is up to date, and returns the program.
     ///
     /// # Panics
-    /// With the compiler's messages, if it does not compile.
+    /// If it does not compile, with the compiler's messages.
     pub fn program(&self, source: &str) -> PathBuf {
         let dir = workspace().join("tests/c");
         const TOOLS: [&str; 5] = [
@@ -200,7 +200,7 @@ fn up_to_date(out: &Path, inputs: &[PathBuf]) -> bool {
         .all(|p| time(p).unwrap_or(SystemTime::UNIX_EPOCH) < made)
 }
 
-/// One job at a time: two cores are few, and a job of eight ranks should have both.
+/// Runs one job at a time: with only two cores, a job of eight ranks should have both.
 pub fn one_at_a_time() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
@@ -217,12 +217,12 @@ pub struct Job {
     limit: Duration,
 }
 
-/// What a job left: its status and everything that it wrote.
+/// The result of a job: its status and everything that it wrote.
 #[derive(Debug)]
 pub struct Outcome {
     /// The command line.
     pub command: String,
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
     /// True if the watchdog ended it.
     pub hung: bool,
@@ -230,7 +230,7 @@ pub struct Outcome {
     pub stdout: String,
     /// Its standard error.
     pub stderr: String,
-    /// Processes of the job that were still there when it had ended (they were killed then).
+    /// Processes of the job that were left when it had ended (they were killed then).
     pub survivors: Vec<String>,
 }
 
@@ -264,7 +264,7 @@ impl Job {
         self
     }
 
-    /// Gives the command this standard input; without it, it is empty.
+    /// Gives the command this standard input; the default is empty.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
@@ -282,12 +282,12 @@ impl Job {
         self
     }
 
-    /// Starts it and waits for its end, or ends it when the limit has passed.
+    /// Starts the job and waits until it ends, or kills it when the limit has passed.
     pub fn run(self) -> Outcome {
         self.start().finish()
     }
 
-    /// Starts it.
+    /// Starts the job.
     ///
     /// # Panics
     /// If the program cannot be started.
@@ -330,7 +330,7 @@ impl Job {
         }
         let mut child = cmd.spawn().unwrap_or_else(|e| panic!("{command}: {e}"));
         if let (Some(bytes), Some(mut pipe)) = (self.stdin, child.stdin.take()) {
-            // The reader may leave early; then the rest has no reader, which is no failure here.
+            // The reader may exit early; failing to write the rest is no error here.
             thread::spawn(move || drop(pipe.write_all(&bytes)));
         }
         let stdout = Stream::read(child.stdout.take().expect("piped"));
@@ -346,7 +346,7 @@ impl Job {
     }
 }
 
-/// A stream of a running command, read by a thread of its own.
+/// A stream of a running command, read by its own thread.
 #[derive(Debug)]
 struct Stream {
     chunks: mpsc::Receiver<Vec<u8>>,
@@ -370,7 +370,7 @@ impl Stream {
         }
     }
 
-    /// Takes what has come; false when the stream is at its end.
+    /// Takes what has arrived; returns false at the end of the stream.
     fn take(&mut self, wait: Duration) -> bool {
         match self.chunks.recv_timeout(wait) {
             Ok(chunk) => {
@@ -388,7 +388,7 @@ impl Stream {
     }
 }
 
-/// A job that was started.
+/// A job that has been started.
 #[derive(Debug)]
 pub struct Running {
     command: String,
@@ -415,10 +415,10 @@ impl Running {
         kill_process(pid(self.pid()), signal).expect("the command is there");
     }
 
-    /// Waits until standard output contains `text`; returns what it is so far.
+    /// Waits until standard output contains `text`; returns the output so far.
     ///
     /// # Panics
-    /// If it has ended, or the limit passed, without it.
+    /// If the job ends, or the limit passes, before that.
     pub fn wait_for(&mut self, text: &str) -> String {
         loop {
             let more = self.stdout.take(Duration::from_millis(20));
@@ -437,7 +437,7 @@ impl Running {
         }
     }
 
-    /// Its standard error so far. Waits a moment for more.
+    /// Its standard error so far, after a short wait for more.
     ///
     /// # Panics
     /// If the limit has passed.
@@ -452,7 +452,7 @@ impl Running {
         said
     }
 
-    /// Waits for its end, or ends it when the limit has passed.
+    /// Waits until the job ends, or kills it when the limit has passed.
     pub fn finish(mut self) -> Outcome {
         let mut hung = false;
         let status = loop {
@@ -464,7 +464,7 @@ impl Running {
                 self.end();
                 break self.child.wait().expect("a child can be waited for");
             }
-            // Drains both pipes meanwhile: a full pipe would stop the job.
+            // Drains both pipes meanwhile: a full pipe would block the job.
             self.stdout.take(Duration::from_millis(2));
             self.stderr.take(Duration::from_millis(1));
         };
@@ -536,7 +536,7 @@ pub fn processes_with_mark(mark: &str) -> Vec<(i32, String)> {
 }
 
 impl Outcome {
-    /// The exit code, as a shell would give it: 128 + the signal if one ended it.
+    /// The exit code as a shell reports it: 128 + the signal if a signal ended it.
     pub fn code(&self) -> i32 {
         self.status
             .code()
@@ -576,7 +576,7 @@ impl Outcome {
         )
     }
 
-    /// Asserts that it ended with code 0 and left no process.
+    /// Asserts that the job ended with code 0 and left no process.
     pub fn expect_success(self) -> Self {
         assert!(
             self.code() == 0 && !self.hung && self.survivors.is_empty(),
@@ -586,7 +586,7 @@ impl Outcome {
         self
     }
 
-    /// Asserts that it ended by itself with a non-zero code and left no process.
+    /// Asserts that the job ended by itself with a non-zero code and left no process.
     pub fn expect_failure(self) -> Self {
         assert!(
             self.code() != 0 && !self.hung && self.survivors.is_empty(),
@@ -596,7 +596,7 @@ impl Outcome {
         self
     }
 
-    /// Asserts that it ended by itself with this code and left no process.
+    /// Asserts that the job ended by itself with this code and left no process.
     pub fn expect_code(self, code: i32) -> Self {
         let ok = self.code() == code && !self.hung && self.survivors.is_empty();
         assert!(ok, "expected exit code {code}:\n{}", self.report());

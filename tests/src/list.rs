@@ -1,4 +1,4 @@
-//! The test list: one line a test, in the manner of MPICH's.
+//! The test list: one line for each test, in the style of MPICH's.
 //!
 //! ```text
 //! program ranks=N,N,... [timeout=SECONDS] [fail=WORD,WORD,...] [nocma=no] [basic=no] [nodes=no] [KEY=VALUE ...] [-- ARGS ...]
@@ -14,12 +14,12 @@ use crate::{Install, Job, WATCHDOG};
 pub struct Entry {
     /// The program's name in `tests/c`.
     pub program: String,
-    /// It is run once for each of these.
+    /// The program is run once for each of these numbers of ranks.
     pub ranks: Vec<u32>,
-    /// The watchdog's limit.
+    /// The watchdog's limit for a run.
     pub timeout: Duration,
-    /// If set, the run must fail, and its output contain this word, or all of these with commas
-    /// between.
+    /// If set, the run must fail and its output must contain this word, or all of these words
+    /// (comma-separated).
     pub fail: Option<String>,
     /// Run again with process_vm_readv and process_vm_writev refused?
     pub nocma: bool,
@@ -36,7 +36,7 @@ pub struct Entry {
 /// Reads a test list.
 ///
 /// # Errors
-/// Names the line that is wrong, and why.
+/// Returns the line that is wrong, and why.
 pub fn parse_list(text: &str) -> Result<Vec<Entry>, String> {
     let mut entries = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -97,19 +97,19 @@ fn parse_line(line: &str) -> Result<Entry, String> {
     Ok(entry)
 }
 
-/// What a run of an entry came to.
+/// The result of a run of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It did what it should.
+    /// The run did what it should.
     Passed,
-    /// It said why it tested nothing.
+    /// The run gave a reason why it tested nothing.
     Skipped(String),
     /// The full report.
     Failed(String),
 }
 
 impl Entry {
-    /// Whether its variables only make shorter messages ask first, whatever the channel.
+    /// Whether its variables only force rendezvous for shorter messages, whatever the channel.
     pub fn forces_requests(&self) -> bool {
         let [(eager, _), rest @ ..] = self.env.as_slice() else {
             return false;
@@ -120,7 +120,7 @@ impl Entry {
                 .all(|(name, _)| name.starts_with("MICA_DIRECT_"))
     }
 
-    /// Runs it on `ranks` ranks; `wrapper` stands before the program on mpiexec's command line.
+    /// Runs it on `ranks` ranks; `wrapper` is put before the program on mpiexec's command line.
     pub fn run(
         &self,
         install: &Install,
@@ -147,7 +147,7 @@ impl Entry {
             }
             return Verdict::Failed(format!("must fail and say '{word}':\n{}", outcome.report()));
         }
-        // The library is silent: anything on stderr is a failure as well.
+        // The library must be silent: any output on stderr is a failure as well.
         if ended_well && outcome.code() == 0 && outcome.stderr.is_empty() {
             match outcome.stdout.trim_end() {
                 "No Errors" => return Verdict::Passed,

@@ -1,8 +1,8 @@
-//! A machine of its own for launchers of others: namespaces with a loopback interface and nothing
-//! else, in which they may listen and connect as they like, and a one-machine Slurm if wanted.
+//! A machine of its own for foreign launchers: namespaces with only a loopback interface, in which
+//! they may listen and connect as they like, and a one-machine Slurm on request.
 //!
-//! Everything in it ends with the first process in it, which ends when the test does, however that
-//! happens: it waits for the end of its standard input.
+//! All its processes end with its first process. That one waits for the end of its standard input,
+//! so it ends with the test, however the test ends.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,19 +15,20 @@ use std::time::{Duration, Instant};
 
 use crate::Job;
 
-/// How long daemons may take to come up.
+/// How long daemons may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The namespaces, by the names that unshare and nsenter share.
 const NAMESPACES: [&str; 5] = ["--net", "--uts", "--ipc", "--mount", "--pid"];
 
-/// What the first process runs. A /dev/shm of its own, where other libraries leave files when they
-/// are killed. An address beside 127.0.0.0/8: without one the C library resolves no names
-/// (AI_ADDRCONFIG). It is of the range for documentation and on the loopback interface.
+/// What the first process runs. It has its own /dev/shm, because other libraries leave files there
+/// when they are killed. It has an address besides 127.0.0.0/8: without one the C library resolves
+/// no names (AI_ADDRCONFIG). The address is from the documentation range, on the loopback
+/// interface.
 const FIRST: &str = "hostname localhost && mount -t tmpfs none /dev/shm && ip link set lo up && \
     ip address add 192.0.2.1/32 dev lo && echo up && cat >/dev/null";
 
-/// Daemons of Slurm; the folder is in `$D`.
+/// The daemons of Slurm; `$D` is their folder.
 const DAEMONS: &str = "munged --force --foreground --num-threads=2 --key-file=$D/munge.key \
     --socket=$D/munge.socket --pid-file=$D/munged.pid --log-file=$D/munged.log \
     --seed-file=$D/munge.seed >$D/munged.out 2>&1 & \
@@ -35,7 +36,7 @@ const DAEMONS: &str = "munged --force --foreground --num-threads=2 --key-file=$D
     slurmctld -D -i >$D/slurmctld.out 2>&1 & \
     slurmd -D >$D/slurmd.out 2>&1 &";
 
-/// A machine that is gone when this is dropped.
+/// A machine that is removed when this is dropped.
 #[derive(Debug)]
 pub struct Machine {
     first: Child,
@@ -48,13 +49,13 @@ impl Machine {
     /// A machine without daemons.
     ///
     /// # Panics
-    /// If namespaces cannot be made (that takes root).
+    /// If namespaces cannot be made (root is needed).
     pub fn start() -> Machine {
         Machine::with(false)
     }
 
-    /// A machine on which Slurm runs: one node, eight processors in name, programs that fail end
-    /// their job.
+    /// A machine on which Slurm runs: one node, eight nominal processors. A program that fails ends
+    /// its job.
     ///
     /// # Panics
     /// As [`Machine::start`], and if Slurm does not come up (Debian: slurm-wlm, munge), with its
@@ -75,8 +76,8 @@ impl Machine {
         let mut script = format!("D={}; ", folder.display());
         if slurm {
             write_slurm_files(&folder);
-            // In parentheses: the daemons get no share of standard input, whose end is the
-            // machine's.
+            // In parentheses: the daemons must not share standard input, because its end is the end
+            // of the machine.
             script += &FIRST.replace("cat >", &format!("{{ ({DAEMONS}) </dev/null; cat >"));
             script += "; }";
         } else {
@@ -117,7 +118,7 @@ impl Machine {
         machine
     }
 
-    /// A program in the machine.
+    /// A job that runs a program in the machine.
     pub fn job(&self, program: impl AsRef<OsStr>) -> Job {
         let inside = self.inside.to_string();
         let job = Job::new("nsenter").args(["--target", &inside]);
@@ -155,7 +156,8 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // unshare takes its child with it, and the first process of a PID namespace all the others.
+        // Killing unshare ends its child; the end of the first process of a PID namespace ends all
+        // others.
         let _ = self.first.kill();
         let _ = self.first.wait();
         let until = Instant::now() + Duration::from_secs(5);

@@ -1,12 +1,12 @@
-//! Two hosts made of network namespaces: each with an address of its own, joined by a cable (a veth
-//! pair), cut off from everything else. For tests of jobs over several nodes; making them needs
+//! Two hosts made of network namespaces: each has its own address, a cable (a veth pair) joins
+//! them, and nothing else is reachable. For tests of jobs over several nodes; making them needs
 //! root.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Two namespaces with a cable between them. They are gone when this is dropped.
+/// Two namespaces with a cable between them. They are removed when this is dropped.
 pub struct Namespaces {
     /// Their names, which are the names of the hosts.
     pub names: [String; 2],
@@ -17,10 +17,10 @@ impl Namespaces {
     /// The remote shell that reaches such a host.
     pub const SHELL: &'static str = "ip netns exec";
 
-    /// Makes the namespaces. `None`, with the reason printed, where that is not allowed.
+    /// Makes the namespaces. Prints the reason and returns `None` where that is not permitted.
     pub fn new() -> Option<Namespaces> {
         static MADE: AtomicU32 = AtomicU32::new(0);
-        // Interface names have 15 bytes at most.
+        // Interface names have at most 15 bytes.
         let unique = format!(
             "{}x{}",
             std::process::id(),
@@ -32,7 +32,7 @@ impl Namespaces {
             println!("skipped: cannot make network namespaces: {reason}");
             return None;
         }
-        // From here on what was made is removed, whatever happens.
+        // From here on, dropping `made` removes what was made, even on an error.
         let made = Namespaces { names, cable };
         made.connect()
             .expect("a namespace can be set up once it is there");
@@ -51,7 +51,8 @@ impl Namespaces {
             ip(&["-n", name, "link", "set", end, "up"])?;
             ip(&["-n", name, "link", "set", "lo", "up"])?;
         }
-        // The kernel takes up to a second to call a link running, and libfabric offers none before.
+        // The kernel takes up to a second to report a link as up; libfabric does not offer it
+        // before.
         for (name, end) in self.names.iter().zip(&self.cable) {
             let is_up = || {
                 let shown = ip(&["-n", name, "-o", "link", "show", "dev", end]);
@@ -68,12 +69,12 @@ impl Namespaces {
         Ok(())
     }
 
-    /// The hosts as `-hosts` takes them.
+    /// The hosts in the format of `-hosts`.
     pub fn hosts(&self) -> String {
         self.names.join(",")
     }
 
-    /// The words that run a program on the first host.
+    /// The command prefix that runs a program on the first host.
     pub fn on_first(&self) -> [&str; 4] {
         ["ip", "netns", "exec", &self.names[0]]
     }
@@ -87,13 +88,13 @@ impl Namespaces {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for name in &self.names {
-            // The second may not have been made. The cable goes with its ends.
+            // The second one may not have been made. The cable is removed with its ends.
             let _ = ip(&["netns", "del", name]);
         }
     }
 }
 
-/// What `ip` prints, or why it fails.
+/// Returns what `ip` prints, or why it fails.
 fn ip(arguments: &[&str]) -> Result<String, String> {
     let output = Command::new("ip").args(arguments).output();
     let output = output.map_err(|error| format!("ip: {error}"))?;

@@ -1,22 +1,21 @@
-//! Ranks of one node that can do different things, or are set differently: collectives and
-//! messages are right all the same, and settings that cannot differ are refused by name.
+//! Ranks of one node with different abilities or settings: collectives and messages are still
+//! correct, and settings that must not differ are refused by name.
 //!
-//! One rank of two and of four, the first or the last, has something taken away from it
-//! (`tests/c/refusals.h`): by a wrapper before its program starts, or by the program itself after
-//! half of its work.
+//! One rank of two or four, the first or the last, loses an ability (`tests/c/refusals.h`): by a
+//! wrapper before its program starts, or by the program itself after half of its work.
 
 use std::time::Duration;
 
 use mica_tests::{Install, Job, Outcome, one_at_a_time};
 use rustix::process::Signal;
 
-/// Ranks, and which of them is unlike the others.
+/// The number of ranks, and which of them differs from the others.
 const WHO: [(u32, u32); 4] = [(2, 0), (2, 1), (4, 0), (4, 3)];
 
-/// What `refuse` exits with where it may not take something away.
+/// The exit code of `refuse` if it is not permitted to refuse something.
 const NOT_PERMITTED: i32 = 77;
 
-/// `mpiexec` with `ranks` ranks of `program`, of which `odd` has these words before it.
+/// `mpiexec` with `ranks` ranks of `program`; rank `odd` has the words `before` in front of it.
 fn but_one(install: &Install, (ranks, odd): (u32, u32), before: &[&str], program: &[&str]) -> Job {
     let mut args: Vec<String> = Vec::new();
     let mut section = |number: u32, before: &[&str]| {
@@ -35,7 +34,7 @@ fn but_one(install: &Install, (ranks, odd): (u32, u32), before: &[&str], program
     install.mpiexec(args).limit(Duration::from_secs(240))
 }
 
-/// A job that must be right, or cannot be tried here.
+/// Runs a job that must give right results, unless it cannot be tried here.
 fn must_be_right(what: &str, job: Job) {
     let outcome = job.run();
     if outcome.code() == NOT_PERMITTED {
@@ -58,7 +57,7 @@ fn text(path: &std::path::Path) -> &str {
     path.to_str().expect("target's path is text")
 }
 
-/// Runs with this taken away from one rank before it starts, under these settings.
+/// Runs with one rank lacking `what` from its start, under these settings.
 fn taken_away_before(what: &str, env: &[(&str, &str)]) {
     let install = Install::find();
     let (refuse, ability) = (
@@ -76,7 +75,7 @@ fn taken_away_before(what: &str, env: &[(&str, &str)]) {
     }
 }
 
-/// Runs with this variable on one rank only.
+/// Runs with this variable set on one rank only.
 fn set_on_one(variable: &str, value: &str, whom: &[(u32, u32)]) {
     let install = Install::find();
     let ability = install.program("coll_ability");
@@ -92,7 +91,7 @@ fn set_on_one(variable: &str, value: &str, whom: &[(u32, u32)]) {
     }
 }
 
-/// Runs with this taken away from one rank after half of the program, under these settings.
+/// Runs with one rank losing `what` after half of the program, under these settings.
 fn taken_away_later(what: &str, env: &[(&str, &str)]) {
     let install = Install::find();
     let ability = install.program("coll_ability");
@@ -109,7 +108,7 @@ fn taken_away_later(what: &str, env: &[(&str, &str)]) {
     }
 }
 
-/// Buffers become reachable by load and store soon.
+/// Makes buffers reachable by load and store after few uses.
 const SOON: (&str, &str) = ("MICA_MAPPED_AFTER", "3");
 
 #[test]
@@ -137,7 +136,7 @@ fn one_rank_with_another_direct_channel() {
     set_on_one("MICA_DIRECT", "mapped", &WHO);
 }
 
-/// What each rank may set for itself.
+/// Settings that may differ between ranks.
 #[test]
 fn one_rank_with_settings_of_its_own() {
     for (variable, value) in [
@@ -167,7 +166,7 @@ fn loads_and_stores_are_refused_later() {
     }
 }
 
-/// Who differs from the others, and both values, by name.
+/// Checks that the error names the variable, the ranks that differ and both values.
 fn expect_difference(outcome: Outcome, variable: &str, values: [&str; 2]) {
     let outcome = outcome
         .expect_failure()
@@ -219,7 +218,7 @@ fn the_hang_report_says_what_a_rank_does_without() {
     let program = [text(&ability), "hang"];
     let mut job = but_one(&install, (2, 1), &before, &program).start();
     job.wait_for("ready");
-    // The ranks are about to wait; where they do so already, the report says it.
+    // The ranks are about to wait; a report that comes once they do has the line.
     for _ in 0..20 {
         job.signal(Signal::USR1);
         std::thread::sleep(Duration::from_millis(200));

@@ -1,5 +1,5 @@
-//! The bindings generator and what it wrote: fresh, true to the ABI's tables, and complete in the
-//! library.
+//! The bindings generator and its output: up to date, consistent with the ABI's tables, and
+//! complete in the library.
 //!
 //! Python with `pympistandard` is `MICA_PYTHON`, or `target/venv/bin/python`; the library is
 //! `MICA_LIB`, or `target/release/libmpi_abi.so`.
@@ -25,7 +25,7 @@ fn path(variable: &str, default: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(|| target().join(default), PathBuf::from)
 }
 
-/// Runs a command to its end and returns its output; panics with both streams when it fails.
+/// Runs a command until it ends and returns its output; panics with both streams if it fails.
 fn run<S: AsRef<OsStr>>(
     program: impl AsRef<OsStr>,
     arguments: impl IntoIterator<Item = S>,
@@ -46,7 +46,7 @@ fn run<S: AsRef<OsStr>>(
     text(&output.stdout)
 }
 
-/// A directory of this test's own, empty.
+/// An empty directory for one test.
 fn scratch(name: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("bindings")
@@ -61,7 +61,7 @@ fn data(name: &str) -> String {
     std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
 }
 
-/// The ABI's table: expression in C, value.
+/// The rows of the ABI's table: the expression in C, and its value.
 fn rows() -> Vec<(String, i64)> {
     data("mpi5-abi-constants.tsv")
         .lines()
@@ -86,7 +86,7 @@ fn functions() -> Vec<String> {
         .collect()
 }
 
-/// Compiles a program against `include/mpi.h`, or panics with the compiler's words.
+/// Compiles a program against `include/mpi.h`; panics with the compiler's messages if that fails.
 fn compile(compiler: &str, standard: &str, extra: &[&str], source: &Path, output: &Path) {
     let include = root().join("include");
     let mut arguments: Vec<&OsStr> = vec![standard.as_ref()];
@@ -97,7 +97,7 @@ fn compile(compiler: &str, standard: &str, extra: &[&str], source: &Path, output
     run(compiler, arguments);
 }
 
-/// A program that compares what the header says with the table and exits with 1 at a difference.
+/// A program that compares the header's values with the table and exits with 1 at a difference.
 fn comparison() -> String {
     let mut program = String::from(
         "#include <stddef.h>\n#include <stdio.h>\n#include <mpi.h>\n\
@@ -120,7 +120,7 @@ fn comparison() -> String {
     program
 }
 
-/// Assignments that compile only when constants and functions have the types of the standard.
+/// Assignments that compile only if constants and functions have the standard's types.
 const TYPES: &str = r#"
 #include <mpi.h>
 

@@ -1,14 +1,13 @@
-//! What the test list cannot say of collectives.
+//! Tests of collectives that the test list cannot express.
 //!
-//! Reductions of floating numbers give the same bits in every run on the same ranks, under each
-//! family of algorithms: who comes late, and where the buffers lie, must not change the order of
-//! the additions.
+//! Floating-point reductions give the same bits in every run on the same ranks, under each family
+//! of algorithms: neither late arrivals nor buffer addresses may change the order of the additions.
 
 use std::collections::BTreeSet;
 
 use mica_tests::{Install, one_at_a_time};
 
-/// What the bits of all results of one run come to.
+/// A digest of the bits of all results of one run.
 fn digest(install: &Install, ranks: u32, late: u32, env: &[(&str, &str)]) -> String {
     let _turn = one_at_a_time();
     let job = install
@@ -27,7 +26,7 @@ fn digest(install: &Install, ranks: u32, late: u32, env: &[(&str, &str)]) -> Str
     line.to_owned()
 }
 
-/// Runs on several numbers of ranks, three times each with delays and memory of their own.
+/// Runs on several numbers of ranks, three times each with different delays and memory.
 fn same_bits(ranks: &[u32], env: &[(&str, &str)]) {
     let install = Install::find();
     let mut all = BTreeSet::new();
@@ -42,7 +41,8 @@ fn same_bits(ranks: &[u32], env: &[(&str, &str)]) {
         }
         all.insert(first);
     }
-    // Other numbers of ranks add other numbers: the same digest would say that none was looked at.
+    // Other numbers of ranks add other numbers: equal digests would mean that the digest
+    // ignores the results.
     assert_eq!(all.len(), ranks.len(), "{env:?}: {all:?}");
 }
 
@@ -72,7 +72,7 @@ fn bits_of_shared_areas() {
 #[test]
 fn bits_of_direct_copy() {
     same_bits(&[2, 3, 8], &[("MICA_COLL", "direct")]);
-    // Some buffers are copied by the kernel first and reached by mappings later.
+    // Some buffers are first copied by the kernel and later reached by mappings.
     same_bits(
         &[2, 5],
         &[
@@ -83,8 +83,8 @@ fn bits_of_direct_copy() {
     );
 }
 
-/// The trees of the shared areas follow the levels of the machine: packages, caches, cores, even or
-/// not.
+/// The trees of the shared areas follow the levels of the machine: packages, caches, cores; regular
+/// or irregular.
 #[test]
 fn trees_of_other_machines() {
     let install = Install::find();
@@ -107,7 +107,7 @@ fn trees_of_other_machines() {
     }
 }
 
-/// Messages between ranks in one run, as the traffic table tells.
+/// The number of messages between ranks in one run, according to the traffic table.
 fn messages(install: &Install, program: &str, env: &[(&str, &str)]) -> u64 {
     let _turn = one_at_a_time();
     let job = install
@@ -118,7 +118,7 @@ fn messages(install: &Install, program: &str, env: &[(&str, &str)]) -> u64 {
         .iter()
         .fold(job, |job, (name, value)| job.env(name, value));
     let outcome = job.run().expect_code(0);
-    // Copies between buffers are counted with those of collectives, so they say nothing here.
+    // Copies between buffers are counted with those of collectives, so they are left out here.
     let ways = ["inline", "ring", "cells", "net"];
     let counts = outcome.stderr.lines().filter_map(|line| {
         let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
@@ -135,10 +135,10 @@ fn messages(install: &Install, program: &str, env: &[(&str, &str)]) -> u64 {
     counts.iter().sum()
 }
 
-/// What making communicators and finishing may take.
+/// Limit on the messages for making communicators and finalizing.
 const FEW: u64 = 60;
 
-/// The runs under a family would prove nothing if another did the work.
+/// The runs under a family would prove nothing if another family did the work.
 #[test]
 fn a_family_that_is_forced_does_all_the_work() {
     let install = Install::find();
@@ -152,7 +152,7 @@ fn a_family_that_is_forced_does_all_the_work() {
     }
 }
 
-/// One collective by messages, all others in shared areas, and the reverse.
+/// One collective by messages and all others in shared areas, and the reverse.
 #[test]
 fn an_algorithm_that_is_forced_is_used() {
     let install = Install::find();

@@ -1,5 +1,5 @@
-//! Ranks that die: mpiexec names them, ends the rest, and nothing is left behind: no process, no
-//! file in /dev/shm or the temporary directory, no socket.
+//! Ranks that die: mpiexec names them and ends the others, and nothing is left: no process, no file
+//! in /dev/shm or the temporary directory, no socket.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::Path;
 use mica_tests::{Install, Outcome, one_at_a_time, processes_with_mark};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Everything outside the processes that a job could leave.
+/// Everything outside its processes that a job could leave behind.
 #[derive(Debug, PartialEq, Eq)]
 struct Traces {
     files: BTreeSet<String>,
@@ -29,7 +29,7 @@ impl Traces {
         ] {
             collect(Path::new(dir), 2, &mut files);
         }
-        // Named Unix sockets, abstract ones (@...) included: the eighth column.
+        // Named Unix sockets, including abstract ones (@...): the eighth column.
         let unix = fs::read_to_string("/proc/net/unix").unwrap_or_default();
         let sockets = unix
             .lines()
@@ -50,8 +50,8 @@ impl Traces {
         }
     }
 
-    /// What is new since `before`. Other programs may make files in /tmp meanwhile: only those
-    /// count that are named like ours or lie in /dev/shm.
+    /// What is new since `before`. Other programs may make files in /tmp meanwhile: only files that
+    /// are named like ours or are in /dev/shm count.
     fn new_since(&self, before: &Self) -> Vec<String> {
         let ours = |f: &&String| f.starts_with("/dev/") || f.to_lowercase().contains("mica");
         let files = self.files.difference(&before.files).filter(ours).cloned();
@@ -83,8 +83,8 @@ fn uid() -> u32 {
     rustix::process::getuid().as_raw()
 }
 
-/// Kills rank `victim` of a job in the middle of its exchange (`pids`) or its `collectives`, from
-/// outside.
+/// Kills rank `victim` of a job from outside, in the middle of its exchange (`pids`) or its
+/// `collectives`.
 fn kill_one(
     install: &Install,
     n: u32,
@@ -106,8 +106,7 @@ fn kill_one(
         .iter()
         .fold(job, |job, (name, value)| job.env(name, value))
         .start();
-    // Lines of different ranks may overtake each other on their way through mpiexec: "ready" may
-    // come before the pid.
+    // mpiexec may reorder lines of different ranks: "ready" may come before the pid.
     let pid = (0..500).find_map(|_| {
         let text = job.wait_for("ready");
         let mut lines = text.lines().filter_map(|l| l.split_once("pid "));
@@ -126,13 +125,13 @@ fn kill_one(
         living as u32 > n,
         "mpiexec and its ranks: {living} processes"
     );
-    // Give the exchange a moment to be in full swing; where exactly it is hit does not matter.
+    // Let the exchange run for a moment; where exactly the kill hits does not matter.
     std::thread::sleep(std::time::Duration::from_millis(200));
     kill_process(Pid::from_raw(pid).expect("positive"), Signal::KILL).expect("the victim lives");
     job.finish()
 }
 
-/// Other lines may name the rank as well: of those that were just copying from its memory, for one.
+/// Other lines may name the rank as well, such as those of ranks that were copying from its memory.
 fn names_rank_and_signal(out: &Outcome, rank: u32, name: &str, number: i32) {
     let said = out.stderr.lines().any(|line| {
         line.contains(&format!("rank {rank}"))
@@ -223,7 +222,7 @@ fn a_rank_that_kills_itself() {
     assert!(left.is_empty(), "left behind: {left:?}");
 }
 
-/// The same without direct copy: the dead rank may hold cells and ring slots.
+/// The same without direct copy: the dead rank may own cells and ring slots.
 #[test]
 fn a_rank_that_dies_in_the_cell_path() {
     let _turn = one_at_a_time();

@@ -1,17 +1,17 @@
-//! One binary under launchers of others: MPICH's and Intel's Hydra (PMI-1, PMI-2), Open MPI's
-//! mpirun (PMIx), and a one-machine Slurm (PMI-2, PMIx). The ranks agree on size and rank and talk;
-//! whoever aborts or dies takes the job along.
+//! One binary under foreign launchers: MPICH's and Intel's Hydra (PMI-1, PMI-2), Open MPI's mpirun
+//! (PMIx), and a one-machine Slurm (PMI-2, PMIx). The ranks agree on size and rank and exchange
+//! messages; a rank that aborts or dies ends the job.
 //!
-//! Each launcher runs in a machine of namespaces, so that whatever it listens on is loopback.
+//! Each launcher runs in a machine of namespaces, so that it listens on loopback only.
 
 use mica_tests::{Install, Job, Launcher, Machine, one_at_a_time};
 
-/// A launcher as it is to be used: how to start a job of so many ranks of what follows.
+/// A launcher and how it starts a job: `start` takes the number of ranks; the program follows.
 struct Way<'a> {
     name: &'static str,
     start: Box<dyn Fn(u32) -> Job + 'a>,
     /// The exit status of a job in which MPI_Abort was called with code 7; `None` where the
-    /// launcher makes its own.
+    /// launcher chooses its own.
     aborted: Option<i32>,
 }
 
@@ -20,7 +20,7 @@ impl Way<'_> {
         (self.start)(ranks).args(words).run()
     }
 
-    /// All that is asked of a launcher.
+    /// Checks everything that is required of a launcher.
     fn check(&self, install: &Install) {
         let (job, ring) = (install.job(), install.program("pt2pt_sendrecv"));
         let (job, ring) = (job.display().to_string(), ring.display().to_string());
@@ -96,14 +96,14 @@ fn under_slurm() {
         };
         way.check(&install);
     }
-    // A launcher that lets the others go on: they notice by themselves.
+    // If the launcher does not end the other ranks, they notice the loss themselves.
     let alone = machine
         .job("srun")
         .args(["--mpi=pmi2", "--kill-on-bad-exit=0"]);
     let alone = alone.args(["-n", "3"]).args([install.job()]);
     let alone = alone.args(["kill", "9", "1", "100000"]).run();
     alone.expect_failure().says("lost rank 1");
-    // Without a PMI: one rank is a job of one, several are told what to do.
+    // Without a PMI: one rank is a job of one, several get an error with the remedy.
     let srun = |ranks: &str| {
         let job = machine.job("srun").args(["--mpi=none", "-n", ranks]);
         job.args([install.job()]).args(["hello"]).run()
@@ -113,7 +113,7 @@ fn under_slurm() {
     assert!(!refused.stdout.contains("hello"), "{}", refused.report());
 }
 
-/// A program that a rank starts is not the rank a second time.
+/// A program that a rank starts does not take over that rank.
 #[test]
 fn a_program_started_by_a_rank_is_not_that_rank() {
     let _turn = one_at_a_time();
@@ -128,7 +128,7 @@ fn a_program_started_by_a_rank_is_not_that_rank() {
     }
 }
 
-/// Nodes that are made up under a launcher of others: their ranks talk over the network.
+/// Virtual nodes under a foreign launcher: their ranks talk over the network.
 #[test]
 fn virtual_nodes_under_a_foreign_launcher() {
     let _turn = one_at_a_time();
@@ -140,7 +140,7 @@ fn virtual_nodes_under_a_foreign_launcher() {
     assert_eq!(out.stdout.trim(), "No Errors", "{}", out.report());
 }
 
-/// Programs that are linked to MPICH's own library run under Mica's mpiexec: it serves them PMI-1.
+/// Programs that are linked to MPICH's own library run under Mica's mpiexec, which provides PMI-1.
 /// Intel MPI's library has the same ABI, so the same program runs with it, too.
 #[test]
 fn programs_of_mpich_and_intel_under_our_mpiexec() {
@@ -171,7 +171,7 @@ fn programs_of_mpich_and_intel_under_our_mpiexec() {
         start(&["-n", "3"], &["kill", "9", "1", "1000"])
             .run()
             .expect_code(137);
-        // Exits with 0 amid the job, or never comes.
+        // A rank exits with 0 in the middle of the job, or never initializes.
         let left = start(&["-n", "2"], &["early", "0", "1"])
             .run()
             .expect_code(1);
@@ -183,7 +183,7 @@ fn programs_of_mpich_and_intel_under_our_mpiexec() {
     }
 }
 
-/// Ranks of a program that is linked to Open MPI would each be rank 0 of 1: refused before they
+/// The ranks of a program that is linked to Open MPI would each be rank 0 of 1: refused before they
 /// start.
 #[test]
 fn programs_of_open_mpi_are_refused() {
@@ -211,7 +211,7 @@ fn programs_of_open_mpi_are_refused() {
         let out = out.says("Open MPI's mpirun").says("Mica's mpicc");
         assert_eq!(out.stdout, "", "{}", out.report());
     }
-    // A job of one is what it would be anyway.
+    // A job of one rank is allowed: it is the same without a launcher.
     let one = start(&["-n", "1"]).run().expect_success();
     assert_eq!(one.sorted(), ["hello from 0 of 1"], "{}", one.report());
     let forced = start(&["-n", "2", "-x", "MICA_FOREIGN_MPI=start"])

@@ -1,18 +1,18 @@
 //! The hang report (`kill -USR1` to mpiexec): what each rank waits for or polls for, by the names
-//! that the program knows, and which ranks have ended.
+//! that the program uses, and which ranks have ended.
 
 use std::time::{Duration, Instant};
 
 use mica_tests::{Install, TWO_NODES, one_at_a_time};
 use rustix::process::Signal;
 
-/// Time for a report before another is asked for. No report is late by this: the ranks may just not
-/// be where they stay.
+/// Time before another report is requested. Reports are not this late; the ranks may just not yet
+/// have reached the calls in which they stay.
 const AGAIN: Duration = Duration::from_secs(6);
 
-/// Asks a job of `n` ranks that stay in `scene` for reports until one has lines that end so.
-/// Numbers that differ from job to job (process ids, times, counts of polls) are `#` in them, and
-/// the host's name with its "on" is left out.
+/// Requests reports from a job of `n` ranks that stay in `scene`, until one report has a line that
+/// ends with each of `lines`. Numbers that differ from job to job (process ids, times, counts of
+/// polls) are `#` in them, and the host's name with its "on" is left out.
 fn expect(n: u32, scene: &str, env: &[(&str, &str)], lines: &[&str]) {
     let install = Install::find();
     if !install.is_mica() {
@@ -26,7 +26,7 @@ fn expect(n: u32, scene: &str, env: &[(&str, &str)], lines: &[&str]) {
         .iter()
         .fold(job, |job, (name, value)| job.env(name, value));
     let mut job = job.start();
-    // mpiexec runs by then: before it looks for signals, they would end it.
+    // mpiexec is running by then: a signal before it handles signals would end it.
     job.wait_for("ready");
     let mut seen = 0;
     loop {
@@ -87,7 +87,7 @@ fn plain(report: &str) -> String {
 
 const COMPUTES: &str = "is not waiting in MPI";
 
-/// What ranks say in `messages`, but for rank 3, which polls for two requests in turn.
+/// What ranks report in `messages`, except rank 3, which polls for two requests alternately.
 const MESSAGES: [&str; 8] = [
     "rank 0 (pid #): waits in MPI_Waitall for 20 requests, for # s; 0 unexpected messages queued",
     "a message from rank 2 (rank 1 of the communicator), tag 100, up to 4 bytes, \

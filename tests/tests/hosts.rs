@@ -22,7 +22,7 @@ fn on_hosts(install: &Install, hosts: &Namespaces, words: &[&str]) -> Job {
         .args(words)
 }
 
-/// Programs of `tests/c` that move messages of all kinds, and their arguments.
+/// Programs of `tests/c` that send messages of all kinds, and their arguments.
 const PROGRAMS: [(&str, &[&str]); 8] = [
     ("pt2pt_modes", &[]),
     ("pt2pt_sendrecv", &[]),
@@ -34,7 +34,7 @@ const PROGRAMS: [(&str, &[&str]); 8] = [
     ("coll_reduce", &[]),
 ];
 
-/// Runs the programs by `start`, and then jobs that end in some way.
+/// Runs the programs by `start`, then jobs that end in various ways.
 fn suite(install: &Install, start: &dyn Fn(&[&str]) -> Job) {
     let job = install.job().to_string_lossy().into_owned();
     let out = start(&[&job, "hello"]).run().expect_success();
@@ -72,7 +72,7 @@ fn suite(install: &Install, start: &dyn Fn(&[&str]) -> Job) {
         .run()
         .expect_code(128 + 9);
     out.says("rank 2 (pid ").says("SIGKILL");
-    // What moved over the network is in the table of all nodes' ranks.
+    // The table covers all nodes' ranks, including network traffic.
     let out = start(&[&job, "silent"])
         .env("MICA_STATS", "table")
         .run()
@@ -100,7 +100,7 @@ fn two_hosts() {
     suite(&install, &|words| on_hosts(&install, &hosts, words));
 }
 
-/// The parent of a process: for a rank, its host's agent.
+/// The parent of a process; for a rank, its host's agent.
 fn parent(pid: i32) -> i32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process that runs");
     let after_name = stat.rsplit(") ").next().expect("a state");
@@ -112,11 +112,11 @@ fn parent(pid: i32) -> i32 {
         .expect("a number")
 }
 
-/// Starts a job that exchanges for ever, does something to it, and answers how it ended.
+/// Starts a job that exchanges forever, disturbs it, and returns how it ended.
 fn disturbed(job: Job, disturb: impl FnOnce(&dyn Fn(u32) -> i32)) -> Outcome {
     let mut job = job.start();
     job.wait_for("ready");
-    // Lines of different ranks may overtake each other on their way through mpiexec.
+    // mpiexec may reorder lines of different ranks.
     let text = (0..4).map(|rank| job.wait_for(&format!("[{rank}] pid ")));
     let text = text.last().expect("four ranks");
     let marked = processes_with_mark(job.mark());
@@ -172,7 +172,7 @@ fn a_cut_cable_ends_the_job() {
     names_the_host(&out, &hosts.names[1]);
 }
 
-/// A real allocation, on a machine of one node: the agent is started by srun.
+/// A real allocation on a machine of one node: srun starts the agent.
 #[test]
 fn in_a_slurm_allocation() {
     let _turn = one_at_a_time();
@@ -183,7 +183,7 @@ fn in_a_slurm_allocation() {
         let salloc = machine.job("salloc").args(["-Q", "-n", "3", &mpiexec]);
         salloc.args(words)
     };
-    // As many ranks as the allocation has tasks.
+    // The default is as many ranks as the allocation has tasks.
     let words = ["--launcher", "srun", &job, "hello"];
     let out = allocated(&words).run().expect_success();
     let wanted = [
@@ -194,7 +194,7 @@ fn in_a_slurm_allocation() {
     assert_eq!(out.sorted(), wanted, "{}", out.report());
     let words = ["--launcher", "srun", &job, "abort", "42", "1"];
     allocated(&words).run().expect_code(42).says("rank 1 (pid ");
-    // The only node is this one: no agent is needed.
+    // This node is the only one: no agent is needed.
     let words = ["-n", "2", &job, "hello"];
     allocated(&words).run().expect_success();
 }

@@ -1,6 +1,6 @@
-//! The guard of instruction counts (DESIGN, section 8): an 8-byte `MPI_Send`, an `MPI_Recv` that
-//! finds its message in the ring, and an `MPI_Test` that finds nothing cost what
-//! `tests/instructions.txt` records, give or take 3 %.
+//! Guards instruction counts (DESIGN, section 8): an 8-byte `MPI_Send`, an `MPI_Recv` that finds
+//! its message in the ring, and an `MPI_Test` that finds nothing must stay within 3 % of the counts
+//! that `tests/instructions.txt` records.
 //!
 //! valgrind's callgrind counts what a rank executes inside the two calls, in two jobs of different
 //! length; the difference leaves out start-up and first calls. The program
@@ -15,7 +15,7 @@ use std::process::Command;
 
 use mica_tests::{Install, one_at_a_time, target, workspace};
 
-/// The calls as they are recorded, the rank that makes only this call, and the program's argument.
+/// The calls as recorded, the rank that makes only this call, and the program's argument.
 const CALLS: [(&str, usize, Option<&str>); 3] = [
     ("MPI_Send", 0, None),
     ("MPI_Recv", 1, None),
@@ -23,11 +23,11 @@ const CALLS: [(&str, usize, Option<&str>); 3] = [
 ];
 /// Messages in a batch of the program.
 const BATCH: u64 = 32;
-/// Batches of the two jobs.
+/// Batches of each of the two jobs.
 const BATCHES: [u64; 2] = [50, 250];
-/// Growth that fails.
+/// Growth above this factor fails the test.
 const GROWTH: f64 = 1.03;
-/// A count below this part of the record is worth a new record.
+/// A count below this fraction of the record should be recorded anew.
 const GAIN: f64 = 0.9;
 
 fn record_path() -> PathBuf {
@@ -58,7 +58,7 @@ fn records(text: &str, arch: &str) -> BTreeMap<String, f64> {
     found
 }
 
-/// What a count says about its record: an error that fails the test, advice, or nothing.
+/// Compares a count with its record: an error fails the test, `Some` is advice.
 fn judge(call: &str, count: f64, record: f64) -> Result<Option<String>, String> {
     let change = 100.0 * (count / record - 1.0);
     let line = format!("{ARCH} {call} {count:.1}");
@@ -79,7 +79,8 @@ fn judge(call: &str, count: f64, record: f64) -> Result<Option<String>, String> 
     }
 }
 
-/// What each rank collected in a job of this many batches, started with this argument besides.
+/// The instructions that each rank counted in a job of this many batches, with this argument if
+/// any.
 fn collected(install: &Install, batches: u64, argument: Option<&str>) -> [u64; 2] {
     let program = install.program("tools/instructions");
     let dir = target().join(format!("instructions-{}", std::process::id()));
@@ -111,7 +112,7 @@ fn collected(install: &Install, batches: u64, argument: Option<&str>) -> [u64; 2
     counts
 }
 
-/// The difference of two jobs, for each message.
+/// The difference of two jobs, per message.
 fn each(short: u64, long: u64) -> f64 {
     (long - short) as f64 / ((BATCHES[1] - BATCHES[0]) * BATCH) as f64
 }
@@ -138,7 +139,7 @@ fn ping_pong_costs_what_is_recorded() {
     let exchange = counts(None);
     let mut failures = Vec::new();
     for (call, rank, argument) in CALLS {
-        // Where ranks share a core a test reads the clock, and what it does depends on time.
+        // Where ranks share a core MPI_Test reads the clock, so its count depends on time.
         if argument.is_some() && cores < 2 {
             println!("{call}: skipped: counting it takes two cores");
             continue;

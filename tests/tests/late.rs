@@ -1,5 +1,5 @@
 //! `mpiexec --late-arrivals`: the table names the lines of the program at which ranks waited, and
-//! for whom.
+//! the ranks that they waited for.
 
 use std::process::Command;
 
@@ -15,9 +15,9 @@ struct Row {
     calls: u64,
     waits: u64,
     longest_ms: f64,
-    /// Who was waited for most, and for what share of the waiting.
+    /// The rank that was waited for most, and its share of the waiting time.
     last: Option<(u64, f64)>,
-    /// Line of the source of the call.
+    /// The source line of the call.
     line: String,
 }
 
@@ -72,7 +72,7 @@ fn row(install: &Install, text: &str) -> Row {
     }
 }
 
-/// The line of the test program that an offset in it belongs to.
+/// The line of the test program that contains this offset.
 fn source(install: &Install, offset: &str) -> String {
     let found = Command::new("addr2line")
         .arg("-e")
@@ -81,8 +81,8 @@ fn source(install: &Install, offset: &str) -> String {
         .output()
         .expect("addr2line comes with the linker");
     let found = String::from_utf8_lossy(&found.stdout).into_owned();
-    // `/where/coll_late.c:27`, perhaps with more behind it; what is in another file is none of the
-    // lines looked for.
+    // `/where/coll_late.c:27`, perhaps with more after it; a place in another file is not one of
+    // the lines searched for.
     let Some((_, number)) = found.split_once("coll_late.c:") else {
         return String::new();
     };
@@ -121,7 +121,7 @@ fn find<'a>(rows: &'a [Row], comment: &str, outcome: &Outcome) -> &'a Row {
 fn the_table_names_call_sites_and_who_came_late() {
     let _turn = one_at_a_time();
     let install = Install::find();
-    // Everybody looks at everybody; news go through a tree; buffers are read directly.
+    // Every rank polls every other; announcements go through a tree; buffers are read directly.
     let tree = ["-x", "MICA_COLL_SHAPE=tree", "-x", "MICA_COLL_FAN=2"];
     for (family, options) in [("shared", &[][..]), ("shared", &tree), ("direct", &[])] {
         let family = format!("MICA_COLL={family}");
@@ -140,12 +140,12 @@ fn check(install: &Install, outcome: &Outcome) {
     ] {
         let row = find(&rows, comment, outcome);
         assert_eq!((&*row.collective, row.size), (collective, 4), "{row:?}");
-        // All wait for the last one, and that one for nobody.
+        // All ranks wait for the last one; the last one waits for none.
         assert_eq!((row.calls, row.waits), (4 * ROUNDS, 3 * ROUNDS), "{row:?}");
         let (rank, share) = row.last.expect("somebody came last");
         assert_eq!(rank, late, "{}", outcome.report());
         assert!(share >= 50.0, "{}", outcome.report());
-        // It sleeps for 20 ms; others may begin to wait a little later.
+        // The late rank sleeps for 20 ms; others may begin to wait a little later.
         assert!(row.longest_ms >= 10.0, "{}", outcome.report());
     }
 }

@@ -1,4 +1,4 @@
-//! `mpiexec`: what it accepts, what the ranks see, how it ends.
+//! Tests of `mpiexec`: what it accepts, what the ranks see, how it ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use mica_tests::{Install, Job, MARK, one_at_a_time, processes_with_mark, target};
 use rustix::process::Signal;
 
-/// `mpiexec ARGS...`; the word JOB stands for the helper program.
+/// `mpiexec ARGS...`; the argument JOB stands for the helper program.
 fn mpiexec(args: &[&str]) -> Job {
     let install = Install::find();
     let job = install.job().to_string_lossy().into_owned();
@@ -96,7 +96,7 @@ fn many_programs_one_job() {
 #[test]
 fn environment() {
     let _turn = one_at_a_time();
-    // -x exports (and may set), -env is for this program only, -genv for all
+    // -x exports (and may set) a variable, -env is for this program only, -genv for all
     let args = [
         "-genv", "ALL", "all", "-n", "1", "-env", "ONE", "first", "-x", "PASSED", "-x", "SET=here",
         "JOB", "show", "ALL", "ONE", "PASSED", "SET", ":", "-n", "1", "JOB", "show", "ALL", "ONE",
@@ -158,7 +158,7 @@ fn arguments_pass_unchanged() {
     assert_eq!(out.stdout, "-n\n--label\na b\n\n*\n-x\n$HOME\nü\n");
 }
 
-/// Every line carries its rank, whole, however many bytes the ranks write at once.
+/// Every line is whole and labelled with its rank, however many bytes the ranks write at once.
 #[test]
 fn labels() {
     let _turn = one_at_a_time();
@@ -206,7 +206,7 @@ fn standard_input_goes_to_rank_0() {
         others.iter().all(|l| l.ends_with(" read 0 bytes")),
         "{others:?}"
     );
-    // and an empty one is at its end
+    // and an empty standard input is at its end
     mpiexec(&["-n", "2", "JOB", "cat"]).run().expect_success();
 }
 
@@ -237,7 +237,7 @@ fn abort_ends_the_job_with_its_code() {
             .run()
             .expect_code(33);
     }
-    // MPI_Abort of a job without a launcher
+    // MPI_Abort in a job without a launcher
     Job::new(Install::find().job())
         .args(["abort", "21", "0"])
         .run()
@@ -275,7 +275,7 @@ fn timeout_ends_the_job() {
         .expect_failure();
     assert!(out.stdout.contains("ready"), "{}", out.report());
     out.says("1 s");
-    // one that is long enough changes nothing
+    // a limit that is long enough changes nothing
     mpiexec(&["--timeout", "100", "-n", "2", "JOB", "hello"])
         .run()
         .expect_code(0);
@@ -295,7 +295,7 @@ fn binding() {
             mpiexec(&all).run().expect_success();
         }
     }
-    // bound to a core, two ranks see one processor each if there are two
+    // with --bind-to core, each of two ranks sees one processor if there are two
     let install = Install::find();
     let nproc = |bind: &str| {
         let out = install
@@ -316,7 +316,7 @@ fn binding() {
     );
 }
 
-/// mpiexec starts what is no MPI program as well, as scripts expect.
+/// mpiexec also starts programs that do not use MPI, as scripts expect.
 #[test]
 fn programs_without_mpi() {
     let _turn = one_at_a_time();
@@ -371,7 +371,7 @@ fn foreign_launchers_are_named() {
         }
         let out = job.run().expect_failure().says(name);
         assert!(!out.stdout.contains("hello"), "{}", out.report());
-        // our own launcher under it is the way out
+        // our own launcher under the foreign one works
         let mut job = mpiexec(&["-n", "2", "JOB", "hello"]);
         for (key, value) in env {
             job = job.env(key, value);
@@ -400,11 +400,11 @@ fn mistakes_on_the_command_line() {
     }
 }
 
-/// The watchdog's own means: marks are seen in /proc.
+/// Tests the watchdog itself: marks are found in /proc.
 #[test]
 fn the_harness_finds_survivors() {
-    // The survivor says that it is there, and then stays as it is: a process amid fork or exec
-    // shows no environment.
+    // The survivor reports that it runs, and then stops: a process amid fork or exec shows no
+    // environment.
     let survivor = "echo started; exec >/dev/null 2>&1; kill -STOP $$";
     let script = format!("(setsid sh -c '{survivor}' &) | head -n 1");
     let out = Job::new(PathBuf::from("/bin/sh"))

@@ -1,4 +1,5 @@
-//! The laws of the house (DESIGN.md section 1): who may depend on whom, and where `unsafe` may be.
+//! The dependency rules (DESIGN.md section 1): which crates may depend on which, and where `unsafe`
+//! may be.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Every crate of the house and the crates of the house that it may use.
+/// Every crate of the workspace, and the crates of the workspace that it may use.
 const LAW: &[(&str, &[&str])] = &[
     ("mica-node", &[]),
     ("mica-channel", &["mica-node"]),
@@ -39,7 +40,7 @@ const LAW: &[(&str, &[&str])] = &[
         ],
     ),
     // Tools use the library through mpi.h as any tool would, `node` for the topology, `policy` for
-    // what the library would choose, and `channel` and `bootstrap` for what these report of
+    // what the library would choose, and `channel` and `bootstrap` for what these report about
     // themselves (`mica info`).
     ("mica-launch", &["mica-bootstrap", "mica-node"]),
     (
@@ -47,7 +48,7 @@ const LAW: &[(&str, &[&str])] = &[
         &["mica-channel", "mica-policy", "mica-bootstrap", "mica-node"],
     ),
     ("mica-tests", &["mica-node"]),
-    // The fuzz targets call what reads a stranger's bytes in any crate. Nothing uses them.
+    // The fuzz targets call code that parses external input in any crate. No crate uses them.
     (
         "mica-fuzz",
         &[
@@ -73,10 +74,11 @@ const LIBRARY: &[&str] = &[
     "mica-abi",
 ];
 
-/// The crates in which `unsafe` may be; clippy's `undocumented_unsafe_blocks` sees to the comments.
+/// The crates in which `unsafe` is allowed; clippy's `undocumented_unsafe_blocks` checks the
+/// comments.
 const UNSAFE: &[&str] = &["mica-node", "mica-channel", "mica-abi"];
 
-/// What only tools may use, never the library.
+/// Crates that only tools may use, never the library.
 const TOOLS_ONLY: &[&str] = &[
     "hwlocality",
     "clap",
@@ -116,7 +118,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
         .unwrap_or_else(|| panic!("no {key} in {value}"))
 }
 
-/// Crate -> (its folder, its dependencies as cargo describes them).
+/// Maps each crate to its folder and its dependencies as cargo describes them.
 fn crates() -> BTreeMap<String, (PathBuf, Vec<Value>)> {
     let metadata = metadata();
     let packages = metadata["packages"].as_array().expect("packages");
@@ -135,7 +137,7 @@ fn crates() -> BTreeMap<String, (PathBuf, Vec<Value>)> {
     packages.iter().map(entry).collect()
 }
 
-/// What is wrong with these dependencies of this crate.
+/// The dependencies of this crate that break the rules.
 fn violations(name: &str, dependencies: &[Value]) -> Vec<String> {
     let Some((_, allowed)) = LAW.iter().find(|(known, _)| *known == name) else {
         return vec![format!(
@@ -181,7 +183,7 @@ fn dependencies_point_downwards() {
     }
 }
 
-/// The test above can fail.
+/// Checks that the test above can fail.
 #[test]
 fn the_law_notices_violations() {
     let uses = |name: &str| {
@@ -209,8 +211,8 @@ fn the_law_notices_violations() {
     assert!(violations("mica-launch", &hwloc).is_empty());
 }
 
-/// Crates outside `node`, `channel` and `abi` forbid unsafe code at their root, which the compiler
-/// then holds; only their root can say so, so only that is read.
+/// Crates outside `node`, `channel` and `abi` forbid unsafe code in their root file, and the
+/// compiler enforces that. Only the root file can forbid it, so only that file is read.
 #[test]
 fn unsafe_is_where_it_may_be() {
     for (name, (folder, _)) in crates() {

@@ -1,5 +1,5 @@
-//! What MPI does not allow and other MPIs let pass: programs go on as long as nothing is lost,
-//! silently, and `MICA_CHECK=1` says it once.
+//! What MPI does not allow but other MPIs accept: programs continue silently as long as no data is
+//! lost, and `MICA_CHECK=1` reports it once.
 
 use mica_tests::{Install, Job, Outcome, TWO_NODES, one_at_a_time};
 
@@ -19,7 +19,7 @@ fn leave(ranks: u32, how: &str) -> Job {
     job(ranks, "tools/leave", how)
 }
 
-/// How often the text is in the error output.
+/// The number of occurrences of the text in the error output.
 fn said(outcome: &Outcome, text: &str) -> usize {
     outcome.stderr.matches(text).count()
 }
@@ -80,7 +80,7 @@ fn the_job_ends_if_others_need_a_rank_that_left() {
             outcome.report()
         );
     }
-    // Another failure is that failure.
+    // Another failure is reported as that failure.
     leave(3, "fail").run().expect_code(3).says("rank 1");
     let outcome = TWO_NODES
         .iter()

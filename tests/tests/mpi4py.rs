@@ -1,5 +1,5 @@
-//! mpi4py's own test suite on 1, 2, 3 and 5 ranks, and on two nodes with two ranks each: every
-//! module that `tests/python/mpi4py-modules.txt` lists as `run`, a job each.
+//! mpi4py's own test suite on 1, 2, 3 and 5 ranks, and on two nodes with two ranks each: one job
+//! for each module that `tests/python/mpi4py-modules.txt` lists as `run`.
 //!
 //! `MICA_PYTHON` names a Python with mpi4py built against this library (default
 //! `target/venv/bin/python`), `MICA_MPI4PY_SRC` its unpacked source (default `target/mpi4py-src`),
@@ -30,7 +30,7 @@ struct Listed {
     runs: bool,
     /// Its tests need numpy.
     numpy: bool,
-    /// It runs on so many ranks only.
+    /// If set, it runs on this number of ranks only.
     only_on: Option<u32>,
 }
 
@@ -107,8 +107,7 @@ fn run_suite(ranks: u32, name: &str, mpiexec: &dyn Fn(&Install) -> Job) {
             "--list".as_ref(),
             folder.join("mpi4py-modules.txt").as_os_str(),
         ]);
-        // Arrays of numpy on one number of ranks: each kind of array is one more round of all
-        // tests.
+        // numpy arrays on one number of ranks only: each kind of array repeats all tests.
         let without = (!module.numpy && name != "2").then_some("--no-numpy");
         let job = job.args(without).args([name_of]);
         let outcome = job.limit(Duration::from_secs(240)).run();
@@ -129,7 +128,7 @@ fn run_suite(ranks: u32, name: &str, mpiexec: &dyn Fn(&Install) -> Job) {
             _ => failures.push(outcome.report()),
         }
     }
-    // What was skipped and why, for people: `docs/mpi4py.md` sums it up.
+    // The skipped tests with their reasons, for people: `docs/mpi4py.md` summarizes them.
     let list = workspace().join(format!("target/mpi4py-skipped-{name}.txt"));
     fs::write(&list, reasons).unwrap_or_else(|e| panic!("{}: {e}", list.display()));
     println!("mpi4py on {name} ranks: {run} tests passed, {skipped} skipped");
@@ -142,7 +141,7 @@ fn run_suite(ranks: u32, name: &str, mpiexec: &dyn Fn(&Install) -> Job) {
     assert!(run > 0, "nothing ran");
 }
 
-/// On this node.
+/// Runs on this node.
 fn here(install: &Install) -> Job {
     install.mpiexec([""; 0])
 }
@@ -167,7 +166,7 @@ fn on_five_ranks() {
     run_suite(5, "5", &here);
 }
 
-/// Every module of the suite is listed, and nothing else is.
+/// Every module of the suite is in the list, and the list has no others.
 #[test]
 fn the_list_is_complete() {
     let dir = path("MICA_MPI4PY_SRC", "mpi4py-src").join("test");

@@ -1,4 +1,4 @@
-//! The programs of `tests/c`, as `tests/c/testlist` says, once as they are, once with
+//! The programs of `tests/c`, as `tests/c/testlist` lists them: once plain, once with
 //! process_vm_readv and process_vm_writev refused by a seccomp filter, once on two virtual nodes
 //! that talk over libfabric's tcp, once on two hosts made of network namespaces, and those that
 //! move messages once under the basic design of the shared-memory channel.
@@ -32,16 +32,16 @@ fn family(entry: &Entry) -> &str {
         .expect("split yields one at least")
 }
 
-/// What is different from the plain run of a line.
+/// How a run of a line differs from the plain one.
 #[derive(Clone, Copy, PartialEq)]
 enum Pass {
     Plain,
     WithoutCma,
-    /// The basic design, with FIFOs so small that many messages do not fit and come in chunks.
+    /// The basic design, with FIFOs so small that many messages do not fit and are sent in chunks.
     Basic,
-    /// Two nodes made of this one: half of the ranks each, network between them.
+    /// Two virtual nodes on this machine: half of the ranks each, the network between them.
     Nodes,
-    /// Two hosts made of network namespaces, each with an address of its own. Each line on one
+    /// Two hosts made of network namespaces, each with its own address. Each line runs on one
     /// number of ranks.
     Hosts,
 }
@@ -58,13 +58,13 @@ impl Pass {
         }
     }
 
-    /// The numbers of ranks to run a line on.
+    /// The numbers of ranks on which a line runs.
     fn ranks(self, entry: &Entry) -> Vec<u32> {
         let several = || entry.ranks.iter().copied().filter(|n| *n > 1);
         match self {
-            // One rank cannot be on two nodes, and more than five say nothing new about them.
+            // One rank cannot be on two nodes, and more than five test nothing new.
             Pass::Nodes => several().filter(|n| *n <= 5).collect(),
-            // Two ranks on a host, or as near to it as the line goes.
+            // Two ranks on each host, or as close to that as the line allows.
             Pass::Hosts => several()
                 .min_by_key(|n| n.abs_diff(4))
                 .into_iter()
@@ -243,7 +243,7 @@ fn abi_queries() {
     run("abi", Pass::Plain);
 }
 
-/// A program that nobody lists would never run; a line without a program is a mistake.
+/// A program that is not in the list would never run; a line without a program is a mistake.
 #[test]
 fn every_program_is_listed() {
     let dir = workspace().join("tests/c");
@@ -268,7 +268,7 @@ fn every_program_is_listed() {
     }
 }
 
-/// The pass without CMA would prove nothing if the filter did not bite.
+/// The pass without CMA would prove nothing if the filter did not work.
 #[test]
 fn the_filter_refuses_cma() {
     let install = Install::find();
@@ -296,7 +296,7 @@ fn virtual_nodes_talk_over_the_network() {
     assert!(messages(&outcome, "inline") > 0, "{}", outcome.report());
 }
 
-/// Messages that went `way`, as the traffic table tells.
+/// The number of messages that went by path `way`, according to the traffic table.
 fn messages(outcome: &Outcome, way: &str) -> u64 {
     let line = outcome.stderr.lines().find_map(|line| {
         let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();

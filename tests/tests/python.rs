@@ -1,4 +1,5 @@
-//! What users of mpi4py meet: workers of mpi4py.futures, and exceptions while others wait.
+//! Cases that users of mpi4py run into: workers of mpi4py.futures, and exceptions while other ranks
+//! wait.
 //! `MICA_PYTHON` names the Python (default `target/venv/bin/python`).
 
 use std::env;
@@ -23,8 +24,8 @@ fn workers_that_are_there_do_the_work() {
     assert_eq!(out.expect_success().stdout, "[0, 1, 4, 9, 16]\n");
 }
 
-/// Workers cannot be spawned yet: the error says what to do. mpi4py's main thread waits on, which
-/// only a time limit ends.
+/// Workers cannot be spawned yet: the error names a remedy. mpi4py's main thread keeps waiting, so
+/// a time limit ends the job.
 #[test]
 fn workers_that_would_be_spawned_are_an_error_with_a_remedy() {
     let _turn = one_at_a_time();
@@ -42,8 +43,8 @@ fn an_exception_of_one_rank_ends_the_job() {
     out.says("RuntimeError: on purpose").says("rank 2");
 }
 
-/// Without `-m mpi4py` the rank that raises calls MPI_Finalize on its way out, where the others are
-/// in a barrier.
+/// Without `-m mpi4py` the rank that raises calls MPI_Finalize as it exits, while the others are in
+/// a barrier.
 #[test]
 fn an_exception_without_the_module_ends_the_job_too() {
     let _turn = one_at_a_time();

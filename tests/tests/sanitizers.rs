@@ -29,8 +29,8 @@ nbc_progress       ranks=2
 pt2pt_outstanding  ranks=2 MICA_EAGER_MAX=8K MICA_COPY_ENGINE=thread MICA_OFFLOAD_MIN=8K MICA_WAY=offload
 ";
 
-/// For AddressSanitizer: the same threads, and the paths on which buffers, layouts and lists of
-/// requests are handled.
+/// For AddressSanitizer: the same threads, and the paths that handle buffers, layouts and lists of
+/// requests.
 const ADDRESSES: &str = "
 thr_pingpong       ranks=2
 thr_coll           ranks=3
@@ -67,7 +67,7 @@ err_args           ranks=1
 info               ranks=1
 ";
 
-/// What the sanitizers are told, besides the suppressions.
+/// The sanitizers' options, besides the suppressions.
 fn options(sanitizer: &str) -> (&'static str, String) {
     let suppressions = workspace().join("tests/sanitizers").join(sanitizer);
     let suppressions = suppressions.with_extension("supp");
@@ -124,7 +124,7 @@ fn programs_run_without_a_finding() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// A run without findings would prove nothing if the sanitizer were not there.
+/// A run without findings would prove nothing if the sanitizer were not active.
 #[test]
 fn the_sanitizer_finds_what_is_wrong() {
     let Ok(sanitizer) = std::env::var("MICA_SANITIZER") else {

@@ -1,6 +1,7 @@
-//! `mpiexec` in surroundings that lack something: PID namespaces with another's /proc, no /proc, no
+//! `mpiexec` in environments that lack something: PID namespaces with another's /proc, no /proc, no
 //! /dev, limits, system calls refused, processes of other users, programs that closed what they
-//! inherited. It harms nobody, ends, and says what is wrong, if it cannot do without.
+//! inherited. mpiexec must not harm other processes, must end, and must report what is wrong if it
+//! cannot work.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +14,7 @@ fn install() -> Install {
     Install::find()
 }
 
-/// The words of `mpiexec` and the helper program, for a shell's script.
+/// The paths of `mpiexec` and of the helper program, for a shell script.
 fn words() -> (String, String) {
     let install = install();
     let mpiexec = install.bin("mpiexec").display().to_string();
@@ -24,7 +25,7 @@ fn shell(script: &str) -> Job {
     Job::new("/bin/bash").args(["-c", script])
 }
 
-/// Whether this command works here; if not, says that a test is skipped and why.
+/// Whether this command works here; if not, prints that a test is skipped and why.
 fn works(command: &[&str]) -> bool {
     let done = Command::new(command[0])
         .args(&command[1..])
@@ -39,9 +40,9 @@ fn works(command: &[&str]) -> bool {
     false
 }
 
-/// 60 processes that mpiexec has not started, in a new PID namespace that sees the old one's /proc.
-/// mpiexec is its second process: the outer process of that number has many children, whose numbers
-/// mean the 60 in here.
+/// Runs mpiexec beside 60 processes that it has not started, in a new PID namespace that sees the
+/// old one's /proc. mpiexec is the second process of the namespace: the outer process of that
+/// number has many children, and their numbers are those of the 60 processes in here.
 fn among_strangers(unshare: &[&str]) {
     let (mpiexec, _) = words();
     let script = format!(
@@ -102,8 +103,8 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A program that became another user cannot be killed by the one who started it: it is named, and
-/// mpiexec ends.
+/// A program that has become another user cannot be killed by the user who started it: mpiexec
+/// names it and ends.
 #[test]
 fn what_cannot_be_killed_is_named() {
     let _turn = one_at_a_time();
@@ -113,7 +114,7 @@ fn what_cannot_be_killed_is_named() {
     let folder = target().join("tests-c").join("setuid");
     fs::create_dir_all(&folder).unwrap();
     let program = folder.join("unkillable");
-    // By another process: see crates/launch/tests/wrappers.rs.
+    // The copy must be made by another process: see crates/launch/tests/wrappers.rs.
     let copy = Command::new("cp")
         .args([&install().program("tools/unkillable"), &program])
         .status();
@@ -159,7 +160,7 @@ fn what_cannot_be_killed_is_named() {
     }
 }
 
-/// In a mount namespace of its own; `None` where that is refused.
+/// Runs the script in its own mount namespace; `None` where that is refused.
 fn with_mounts(mounts: &str, script: &str) -> Option<Outcome> {
     let options: &[&str] = if is_root() { &["-m"] } else { &["-Urm"] };
     let unshare = [&["unshare"], options, &["sh", "-c"]].concat();
@@ -190,7 +191,7 @@ fn without_proc() {
             if rest == "cat" { 1 } else { 2 }
         );
     }
-    // What a rank leaves behind is found all the same.
+    // Processes that a rank leaves behind are found without /proc, too.
     let script = format!("exec {mpiexec} -n 1 sh -c '(setsid sleep 1000 &) ; sleep 0.2'");
     let out = with_mounts("mount -t tmpfs none /proc", &script);
     out.expect("worked before").expect_success();
@@ -222,11 +223,11 @@ fn a_limit_on_the_size_of_files() {
         .says("RLIMIT_FSIZE")
         .says("ulimit -f");
     assert!(!refused.stdout.contains("hello"));
-    // A soft limit binds the ranks' files only.
+    // A soft limit applies to the ranks' files only.
     let soft = shell(&format!("ulimit -Sf 0; exec {mpiexec} -n 2 {job} hello"));
     let lines = ["hello from 0 of 2", "hello from 1 of 2"];
     assert_eq!(soft.run().expect_success().sorted(), lines);
-    // mpiexec's own output: the write fails, and that is said.
+    // mpiexec's own output: the write fails, and mpiexec reports that.
     let file = target()
         .join("tests-c")
         .join("limited.txt")
@@ -266,7 +267,7 @@ fn system_calls_for_binding_refused() {
         assert_eq!(out.stdout.lines().count(), 2, "{}", out.report());
         out.says("ranks are not bound");
     }
-    // Nothing to bind, nothing to say.
+    // With nothing to bind there must be no message.
     let words = [
         "sched_setaffinity",
         &mpiexec,
@@ -281,9 +282,9 @@ fn system_calls_for_binding_refused() {
     assert_eq!(out.stderr, "");
 }
 
-/// Python's `subprocess` closes all descriptors but the first three in what it starts.
+/// Python's `subprocess` closes all descriptors but the first three in the child.
 const SUBPROCESS: &str = "import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))";
-/// Something else is open under the number of what was inherited.
+/// Opens something else under the number of an inherited descriptor.
 const REUSED: &str = "import os, sys
 for name in ('MICA_SEGMENT_FD', 'PMI_FD'):
     os.dup2(os.open(sys.argv[1], os.O_RDONLY), int(os.environ[name]), inheritable=True)
@@ -315,8 +316,8 @@ s.sendall(b'cmd=finalize\\n')
 s.recv(999)
 print(os.getppid(), name)";
 
-/// Other libraries name files after the job: two jobs of the same host and process number, in two
-/// containers, must differ.
+/// Other libraries name files after the job: two jobs with the same host name and process number,
+/// in two containers, must differ.
 #[test]
 fn jobs_have_names_of_their_own() {
     let _turn = one_at_a_time();
@@ -336,7 +337,7 @@ fn jobs_have_names_of_their_own() {
     assert_ne!(name(), name());
 }
 
-/// What was open under the number is still open, and the launcher is not there to ask.
+/// The descriptor number is not the segment, and there is no launcher to ask for it.
 #[test]
 fn a_lost_segment_without_a_launcher_is_an_error() {
     let _turn = one_at_a_time();
@@ -366,13 +367,13 @@ fn a_program_inside_a_rank_is_told_how_to_be_a_job_of_its_own() {
     let refused = run(&[&job, "hello"]).expect_failure();
     let refused = refused.says("a program that a rank starts cannot be the same rank again");
     assert!(!refused.stdout.contains("hello"), "{}", refused.report());
-    // The remedy that the message gives.
+    // Try the remedy that the message gives.
     let start = refused.stderr.find("env -u").expect("a remedy");
     let remedy = refused.stderr[start..].split(" PROGRAM").next().unwrap();
     let script = format!("exec {remedy} {job} hello");
     let out = run(&["/bin/sh", "-c", &script]).expect_success();
     assert_eq!(out.stdout, "hello from 0 of 1\nhello from 0 of 1\n");
-    // And a job within the job.
+    // A job within the job works as well.
     let out = run(&[&mpiexec, "-n", "2", &job, "hello"]).expect_success();
     let lines = [
         "hello from 0 of 2",
@@ -383,7 +384,7 @@ fn a_program_inside_a_rank_is_told_how_to_be_a_job_of_its_own() {
     assert_eq!(out.sorted(), lines);
 }
 
-/// A rank that never calls MPI_Init is right as long as nobody does.
+/// A rank may exit without calling MPI_Init only if no other rank calls it.
 #[test]
 fn a_rank_that_leaves_without_init() {
     let _turn = one_at_a_time();
@@ -404,7 +405,7 @@ fn a_rank_that_leaves_without_init() {
             out.says("exited with code 0 without calling MPI_Init, while rank 1 waits for it");
         }
     }
-    // A session of one asks for nobody else.
+    // A session of one rank does not wait for others.
     let alone = install().program("session_self").display().to_string();
     let out = shell(&format!("{mpiexec} -n 1 true : -n 1 {alone}")).run();
     assert_eq!(out.expect_success().stdout, "No Errors\n");

@@ -1,5 +1,5 @@
-//! `mica doctor` under refusals, `mica version`, and valgrind with the suppressions that are
-//! installed.
+//! `mica doctor` with refused system calls, `mica version`, and valgrind with the installed
+//! suppressions.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use mica_tests::{Install, one_at_a_time, target};
 
-/// `mica doctor ARGUMENTS`, in an environment of which the doctor has nothing to say.
+/// `mica doctor ARGUMENTS`, without the environment variables that the doctor reports on.
 fn doctor(install: &Install, before: &[&str], arguments: &[&str]) -> Command {
     let mica = install.bin("mica");
     let (program, first) = match before {
@@ -35,7 +35,7 @@ fn doctor(install: &Install, before: &[&str], arguments: &[&str]) -> Command {
     command
 }
 
-/// Exit status and what was printed.
+/// Runs a command; returns its exit status and what it printed.
 fn run(mut command: Command) -> (Option<i32>, String) {
     let output = command.output().expect("mica is installed");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -45,7 +45,7 @@ fn run(mut command: Command) -> (Option<i32>, String) {
     )
 }
 
-/// What the doctor finds beyond what it finds on this machine anyway, with a change that hinders.
+/// Checks that the doctor finds more with a hindering change than it finds on this machine anyway.
 fn finds(install: &Install, command: Command, words: &[&str]) {
     let (_, before) = run(doctor(install, &[], &[]));
     let (status, text) = run(command);
@@ -196,7 +196,7 @@ fn the_version_is_told() {
     }
 }
 
-/// What the library keeps until the process ends is not reported as lost.
+/// Memory that the library keeps until the process ends is not reported as lost.
 #[test]
 fn valgrind_reports_nothing_lost() {
     let Some(install) = mica() else { return };

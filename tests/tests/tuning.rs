@@ -1,4 +1,4 @@
-//! `mica tune` and `mica info --explain` as they are installed.
+//! Tests `mica tune` and `mica info --explain` as installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -103,8 +103,8 @@ fn the_choice_of_a_collective_is_explained() {
         .says("MICA_COLL_BCAST=bruck: expected one of auto, binomial");
 }
 
-/// Measures, writes a file, and finds its figures in force; on a machine with one core, says why
-/// not.
+/// Measures, writes a file, and checks that its figures are in force; on a machine with one core,
+/// checks that the reason is printed.
 #[test]
 fn a_machine_is_tuned() {
     let _turn = one_at_a_time();
@@ -118,7 +118,7 @@ fn a_machine_is_tuned() {
         assert!(!file.exists());
     } else {
         let out = out.expect_success();
-        // Of the ways that are there on every machine.
+        // The paths that exist on every machine.
         let rows = |way: &str| {
             let rows = out
                 .stdout
@@ -134,7 +134,7 @@ fn a_machine_is_tuned() {
         }
         let written = fs::read_to_string(&file).expect("the file was written");
         assert!(written.contains("[machine]"), "{written}");
-        // Only what was shown to gain is written, and all of that is named.
+        // Only figures with a proven gain are written, and all of them are listed.
         let kept = out.stdout.lines().find(|line| line.starts_with("Kept: "));
         let kept = kept.unwrap_or_else(|| panic!("{}", out.report()));
         for section in written.lines().filter(|line| line.starts_with('[')) {
@@ -161,7 +161,7 @@ fn a_machine_is_tuned() {
             explained.report()
         );
 
-        // The same figures from a machine with another kernel are not this machine's.
+        // The same figures from a machine with another kernel are refused.
         let other = folder.join("other.toml");
         let altered = written.replacen("kernel = \"", "kernel = \"not-", 1);
         fs::write(&other, altered).expect("target is writable");
@@ -205,7 +205,7 @@ fn a_malformed_file_is_named_with_its_line() {
         .run()
         .expect_failure()
         .says("bad.toml, line 4: start_ns: \"fast\"");
-    // The library says the same, and does not go on with other figures.
+    // The library reports the same error, and does not continue with other figures.
     let _turn = one_at_a_time();
     let install = Install::find();
     let program = install.program("tools/job");

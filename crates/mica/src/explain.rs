@@ -1,4 +1,4 @@
-//! `mica info --explain SIZE`: which way a message takes, and the numbers for and against each.
+//! `mica info --explain SIZE`: which path a message takes, with the cost of each path.
 //! `mica info --explain COLLECTIVE SIZE`: the same for the algorithm of a collective
 //! ([`collective`]).
 
@@ -24,7 +24,7 @@ use mica_policy::{
     Thresholds, select,
 };
 
-/// What is asked about.
+/// The options that describe the question.
 #[derive(Args)]
 pub struct ExplainQuestion {
     /// Show which way a message of SIZE bytes (K, M, G) takes, with the numbers for and against
@@ -67,14 +67,14 @@ pub struct ExplainQuestion {
     ranks: collective::CollectiveRanks,
 }
 
-/// A word after `--explain`.
+/// A value of `--explain`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum ExplainWord {
     Collective(Collective),
     Bytes(usize),
 }
 
-/// What is asked about.
+/// The subject of the question.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Subject {
     Message(usize),
@@ -145,12 +145,12 @@ fn ways(text: &str) -> Result<Choice, String> {
 }
 
 impl ExplainQuestion {
-    /// True if something is asked.
+    /// True if `--explain` was given.
     pub fn is_asked(&self) -> bool {
         !self.explain.is_empty()
     }
 
-    /// What is asked about.
+    /// The subject of the question, from the values of `--explain`.
     fn subject(&self) -> Result<Subject, String> {
         match *self.explain.as_slice() {
             [ExplainWord::Bytes(len)] => Ok(Subject::Message(len)),
@@ -172,7 +172,7 @@ impl ExplainQuestion {
         }
     }
 
-    /// The options given that are about messages.
+    /// The given options that apply to messages only.
     fn about_messages(&self) -> Vec<&'static str> {
         let given = [
             (self.layout != ExplainLayout::Contiguous, "--layout"),
@@ -188,7 +188,7 @@ impl ExplainQuestion {
         given.map(|(_, name)| name).collect()
     }
 
-    /// The answer, for people.
+    /// The answer as text.
     pub fn answer(&self) -> Result<String, Box<dyn std::error::Error>> {
         let len = match self.subject()? {
             Subject::Message(len) => len,
@@ -237,7 +237,7 @@ impl ExplainQuestion {
         ))
     }
 
-    /// What is to be said of buffers that move to shared memory.
+    /// What the answer says about migrated buffers.
     fn mapped_here(&self, message: &OutgoingMessage) -> Result<Mapped, tunables::BadValue> {
         let direct = tunables::DIRECT.choice()?;
         let least = tunables::MAPPED_MIN.number()?;
@@ -268,7 +268,7 @@ impl ExplainQuestion {
         }
     }
 
-    /// The answer where the ranks are on two nodes.
+    /// The answer for ranks on two nodes.
     fn over_the_network(&self, len: usize) -> Result<String, Box<dyn std::error::Error>> {
         let message = self.message(len);
         let network = Network::look();
@@ -276,7 +276,7 @@ impl ExplainQuestion {
         Ok(describe(&message, "network") + &network.explain(&message, &limits))
     }
 
-    /// The ways that work between two ranks on this machine, and that the environment allows.
+    /// The paths that work between two ranks on this machine and that the environment permits.
     fn ways_here(&self, len: usize) -> Result<MessagePaths, tunables::BadValue> {
         let direct = tunables::DIRECT.choice()?;
         let engine = tunables::COPY_ENGINE.choice()? != "inline";
@@ -300,24 +300,24 @@ impl ExplainQuestion {
     }
 }
 
-/// What there is to say of the ways by buffers in shared memory, beyond what the decision says.
+/// What the answer adds to the decision about paths through migrated buffers.
 #[derive(Debug, PartialEq)]
 enum Mapped {
-    /// The question says whether they can be used.
+    /// The question itself says whether they can be used.
     Asked,
-    /// Not here, or not for this message; why.
+    /// They cannot be used here, or not for this message; with the reason.
     Never(String),
-    /// Once the buffers have been used so often.
+    /// They can be used after this many uses of the buffers.
     Later(u64),
 }
 
-/// The folder that this command's installation is in.
+/// The folder of this command's installation.
 pub fn prefix() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
     exe.parent()?.parent().map(Path::to_owned)
 }
 
-/// How far apart the first two cores are.
+/// The level of the first two cores.
 fn nearest_level(machine: &Machine) -> Level {
     match map(machine, 2, MapBy::Core, BindTo::Core).as_slice() {
         [a, b] => level_between(&a.place, &b.place),
@@ -325,7 +325,7 @@ fn nearest_level(machine: &Machine) -> Level {
     }
 }
 
-/// The message and how far it goes.
+/// Describes the message and the level of its ranks.
 fn describe(message: &OutgoingMessage, level: &str) -> String {
     let pieces = match message.pieces {
         1 => "contiguous".to_owned(),
@@ -450,7 +450,7 @@ fn verdicts(decision: &PathDecision, mapped: &Mapped) -> String {
     table.trim_fmt()
 }
 
-/// Names and values of thresholds.
+/// The names and values of the thresholds.
 pub fn threshold_rows(t: &Thresholds) -> [(&'static str, String); 7] {
     let min = |bytes: usize| match bytes {
         usize::MAX => "never".to_owned(),
@@ -589,7 +589,8 @@ mod tests {
         )
     }
 
-    /// What the channels of `mica info` allow is not called impossible, only not yet the case.
+    /// Paths that the channels of `mica info` permit are not called impossible, only not yet
+    /// possible.
     #[test]
     fn buffers_that_will_move_are_told_from_those_that_cannot() {
         let (costs, message) = (PathCosts::default(), OutgoingMessage::contiguous(1 << 20));

@@ -1,4 +1,4 @@
-//! What `mica info` knows, as plain data.
+//! The content of `mica info`, as plain data.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::network::{Network, launchers};
 
-/// Everything.
+/// The whole report.
 #[derive(Serialize)]
 pub struct MachineReport {
     pub library: LibraryInfo,
@@ -20,24 +20,24 @@ pub struct MachineReport {
     pub available: Available,
     pub channels: Vec<ChannelInfo>,
     pub network: Network,
-    /// Whose launchers can start a program of Mica's.
+    /// The launchers that can start a program linked to Mica.
     pub launchers: Vec<ChannelInfo>,
     pub tunables: Vec<TunableInfo>,
-    /// What in the environment is not right.
+    /// Errors in the environment's variables.
     pub complaints: Vec<String>,
 }
 
-/// The library that programs get.
+/// The library that programs load.
 #[derive(Serialize)]
 pub struct LibraryInfo {
     pub version: &'static str,
-    /// The MPI standard whose ABI it has.
+    /// The version of the MPI standard whose ABI it has.
     pub abi: &'static str,
-    /// `None` if it is not where this command's installation has it.
+    /// `None` if it is not in the place where this command's installation has it.
     pub path: Option<PathBuf>,
 }
 
-/// The machine below.
+/// The machine's topology.
 #[derive(Serialize)]
 pub struct MachineInfo {
     pub host: String,
@@ -67,10 +67,10 @@ pub struct CacheInfo {
     pub shared_by: usize,
 }
 
-/// What a job may use of the machine.
+/// The part of the machine that a job may use.
 #[derive(Serialize)]
 pub struct Available {
-    /// How many ranks can run at once.
+    /// The number of ranks that can run at once.
     pub cores: usize,
     /// The affinity mask, as ranges of processors.
     pub affinity: Option<String>,
@@ -78,19 +78,19 @@ pub struct Available {
     pub cpu_quota: Option<f64>,
 }
 
-/// A way to move bytes to a peer, or a part of it.
+/// A channel to a peer, or a part of one.
 #[derive(Serialize)]
 pub struct ChannelInfo {
     pub name: &'static str,
     pub purpose: &'static str,
-    /// Which of several ways to do it is in force.
+    /// The design in force, if the channel has several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub design: Option<String>,
     pub usable: bool,
-    /// Why not.
+    /// Why it is not usable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What to change.
+    /// How to make it usable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -107,7 +107,7 @@ pub struct TunableInfo {
     pub description: &'static str,
 }
 
-/// Variables that are ours without being tunables.
+/// Variables of Mica that are not tunables.
 const OTHER_VARIABLES: [&str; 14] = [
     SYNTHETIC_VARIABLE,
     "MICA_EXCHANGE",
@@ -126,7 +126,7 @@ const OTHER_VARIABLES: [&str; 14] = [
 ];
 
 impl MachineReport {
-    /// Looks at this machine.
+    /// Collects the report.
     pub fn gather(drawing: bool) -> Result<MachineReport, TopologyError> {
         let machine = Machine::load()?;
         let network = Network::look();
@@ -234,7 +234,7 @@ fn shared_memory_design(shape: SegmentShape) -> String {
     }
 }
 
-/// When the second channel is looked at; only where there is one does it matter.
+/// The policy for polling the second channel, the FIFOs; without one it has no effect.
 fn polling() -> String {
     match PollPolicy::from_environment() {
         Ok(PollPolicy::Static { ratio }) => format!(
@@ -271,8 +271,7 @@ fn direct() -> ChannelInfo {
     }
 }
 
-/// Buffers that move to shared memory: what the process itself can see of their conditions
-/// (docs/design/mapped.md).
+/// Migrated buffers: the conditions that this process itself can check (docs/design/mapped.md).
 fn mapped() -> ChannelInfo {
     let channel = |refusal: Option<(String, String)>| {
         let (reason, remedy) = refusal.unzip();
@@ -351,7 +350,7 @@ fn tunable(tunable: &tunables::Tunable) -> TunableInfo {
     }
 }
 
-/// Values that do not fit, and variables that look like ours and are not.
+/// Values that do not fit, and variables that look like Mica's but are not.
 pub fn complaints(names: impl Iterator<Item = String>) -> Vec<String> {
     let all = || {
         OTHER_VARIABLES
@@ -377,7 +376,8 @@ pub fn complaints(names: impl Iterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
-/// How many letters must be put in, taken out or changed to get from one word to the other.
+/// The edit distance: how many letters must be inserted, removed or changed to turn one word into
+/// the other.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {

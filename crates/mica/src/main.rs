@@ -1,6 +1,6 @@
-//! The `mica` command: what the library finds on this machine and how it is set (`info`), what
-//! hinders it here (`doctor`), what its ways cost here (`tune`), how fast it is beside its peers
-//! (`bench`), and which it is (`version`).
+//! The `mica` command: what the library finds on this machine and its settings (`info`), what
+//! hinders it here (`doctor`), the cost of its paths here (`tune`), its speed beside other MPIs
+//! (`bench`), and its version (`version`).
 
 #![forbid(unsafe_code)]
 
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
     };
     match text {
         Ok(text) => {
-            // A reader that has gone (`| head`) is no failure.
+            // A reader that has exited (`| head`) is no error.
             let _ = std::io::stdout().write_all(text.as_bytes());
             ExitCode::SUCCESS
         }
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the report. The status says whether something hinders.
+/// Prints the report. The exit status says whether a finding hinders.
 fn doctor(json: bool, all: bool) -> ExitCode {
     let report = doctor::DoctorReport::gather();
     let text = match json {

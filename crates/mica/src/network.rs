@@ -1,5 +1,5 @@
-//! What `mica info` says of the network and of launchers: what the net channel reports of itself,
-//! and which interfaces the library speaks.
+//! The network and launcher sections of `mica info`: what the net channel reports, and which
+//! launcher interfaces the library supports.
 
 use std::fmt::Write as _;
 
@@ -14,30 +14,30 @@ use serde::Serialize;
 
 use crate::info::ChannelInfo;
 
-/// The capability to read and write a peer's memory, as shown.
+/// The displayed name of the capability to read and write a peer's memory.
 const RMA: &str = "rma";
 
 /// The network as a job over several nodes would find it from this machine.
 #[derive(Debug, Serialize)]
 pub struct Network {
-    /// The library that drives it; `None` if there is none.
+    /// The network library; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<LibfabricInfo>,
-    /// Why there is none, or why it does not serve.
+    /// Why there is no library, or why it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What it offers, in its own order.
+    /// The providers that the library offers, in its order.
     pub providers: Vec<Provider>,
 }
 
-/// libfabric.
+/// The version and the file of libfabric.
 #[derive(Debug, Serialize)]
 pub struct LibfabricInfo {
     pub version: String,
     pub file: String,
 }
 
-/// A way out of this machine.
+/// A network provider of this machine.
 #[derive(Debug, Serialize)]
 pub struct Provider {
     pub provider: String,
@@ -45,19 +45,19 @@ pub struct Provider {
     pub address: String,
     /// `messages`, `rma`, `atomics`.
     pub capabilities: Vec<&'static str>,
-    /// Bits per second, where the provider knows.
+    /// Bits per second, if the provider knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<u64>,
     pub chosen: bool,
-    /// Of what would do but was not chosen, the best of its kind.
+    /// True for the best of its kind among offers that are usable but not chosen.
     #[serde(skip)]
     pub is_alternative: bool,
-    /// `chosen`, or why it is not.
+    /// `chosen`, or why it was not.
     pub verdict: String,
 }
 
 impl Network {
-    /// Asks libfabric, which opens nothing for that.
+    /// Queries libfabric, which opens nothing for that.
     pub fn look() -> Network {
         let none = |error: String| Network {
             library: None,
@@ -80,8 +80,8 @@ impl Network {
                 let mut providers = Vec::new();
                 for (offer, verdict) in &offers.offers {
                     let mut provider = provider(offer, verdict);
-                    // One row for each kind of hardware or protocol; the rest are other addresses
-                    // of the same.
+                    // One row for each kind of hardware or protocol; the others are further
+                    // addresses of the same.
                     let would_do = matches!(verdict, OfferVerdict::Second(_));
                     if would_do && !known.contains(&offer.provider.as_str()) {
                         known.push(&offer.provider);
@@ -99,7 +99,7 @@ impl Network {
         }
     }
 
-    /// With an error if nothing was chosen.
+    /// Adds an error if nothing was chosen.
     fn checked(mut self, options: &NetOptions) -> Network {
         if self.chosen().is_none() {
             self.error = Some(format!("nothing fits {}", options.wish));
@@ -107,12 +107,12 @@ impl Network {
         self
     }
 
-    /// What a job over several nodes would use.
+    /// The provider that a job over several nodes would use.
     pub fn chosen(&self) -> Option<&Provider> {
         self.providers.iter().find(|provider| provider.chosen)
     }
 
-    /// What decides over the way of a message to another node, as this machine has it.
+    /// The limits that decide the path of a message to another node, on this machine.
     ///
     /// # Errors
     /// When a tunable's value does not fit.
@@ -128,7 +128,7 @@ impl Network {
         })
     }
 
-    /// How a message goes to another node, for people.
+    /// Explains how a message goes to another node, as text.
     pub fn explain(&self, message: &OutgoingMessage, limits: &NetworkLimits) -> String {
         let mut text = String::new();
         let chosen = match self.chosen() {
@@ -162,7 +162,7 @@ impl Network {
         text
     }
 
-    /// The channel in a line.
+    /// The channel as one line.
     pub fn channel(&self) -> ChannelInfo {
         let reason = self.error.clone();
         ChannelInfo {
@@ -187,8 +187,8 @@ impl Network {
         }
     }
 
-    /// The section for people: what is used and what else could be, or (`all`) every offer. Where
-    /// nothing serves, the user needs to see all.
+    /// The section as text: the chosen provider and the alternatives, or with `all` every offer. If
+    /// nothing is usable, the user needs to see all.
     pub fn render(&self, all: bool) -> String {
         let all = all || self.chosen().is_none();
         let mut text = String::new();
@@ -263,7 +263,7 @@ fn provider(offer: &ProviderOffer, verdict: &OfferVerdict) -> Provider {
     }
 }
 
-/// Whose launchers the library serves, and how.
+/// The launchers that the library works under, and the interface that it uses.
 pub fn launchers() -> Vec<ChannelInfo> {
     let spoken = |name, purpose| ChannelInfo {
         name,

@@ -1,4 +1,4 @@
-//! `mica info` for people.
+//! The text output of `mica info`.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use mica_node::topology::readable_bytes;
 
 use crate::info::{ChannelInfo, MachineReport};
 
-/// The whole text. `all`: with every offer of the network's library.
+/// The whole text; `all` includes every offer of the network library.
 pub fn render(info: &MachineReport, all: bool) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "Library\n{}\n", library(info));

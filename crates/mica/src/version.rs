@@ -1,4 +1,4 @@
-//! `mica version`: which Mica this is.
+//! `mica version`: identifies this Mica.
 
 use std::path::PathBuf;
 
@@ -6,24 +6,24 @@ use serde::Serialize;
 
 use crate::info;
 
-/// What there is to say.
+/// The content of the answer.
 #[derive(Serialize)]
 struct Version {
     version: &'static str,
-    /// The MPI standard that it follows, whose ABI the library has.
+    /// The version of the MPI standard that it implements, and of its ABI.
     standard: &'static str,
     abi: &'static str,
     /// The library beside this command.
     library: Option<PathBuf>,
-    /// How it was compiled.
+    /// The build profile.
     build: &'static str,
     target: &'static str,
     compiler: &'static str,
-    /// The source that it was built from, if that was a git repository.
+    /// The commit that it was built from, if that was a git repository.
     commit: Option<&'static str>,
 }
 
-/// The answer, for people or as JSON.
+/// The answer as text or as JSON.
 pub fn text(json: bool) -> String {
     let library = info::library();
     let version = Version {

@@ -1,4 +1,4 @@
-//! What Mica has to reach, and whether it does.
+//! Judges whether Mica reaches its bars.
 
 use serde::Serialize;
 
@@ -16,17 +16,17 @@ pub struct Judged {
     pub unit: String,
     /// Mica's median.
     pub value: Option<f64>,
-    /// What it is compared with, and the name of that.
+    /// The value it is compared with; `against` is its name.
     pub reference: Option<f64>,
     pub against: String,
     pub ratio: Option<f64>,
     pub limit: String,
-    /// `None` if there is nothing to judge by; `note` says why.
+    /// `None` if it cannot be judged; `note` says why.
     pub pass: Option<bool>,
     pub note: String,
 }
 
-/// Judges these bars, each size a row.
+/// Judges these bars; each size is a row.
 pub fn judge(bars: &[&Bar], suite: &Suite, data: &FigureTable, rows: &[ResultRow]) -> Vec<Judged> {
     let mut judged = Vec::new();
     for &bar in bars {
@@ -43,7 +43,7 @@ pub fn judge(bars: &[&Bar], suite: &Suite, data: &FigureTable, rows: &[ResultRow
     judged
 }
 
-/// Which figures a bar means: what is `None` may be anything.
+/// Selects the figures that a bar means: `None` matches anything.
 struct FigureFilter<'a> {
     program: &'a str,
     measure: &'a str,
@@ -53,7 +53,7 @@ struct FigureFilter<'a> {
 }
 
 impl FigureFilter<'_> {
-    /// The one row that fits.
+    /// The only row that matches.
     fn find<'r>(&self, rows: &'r [ResultRow]) -> Result<&'r ResultRow, String> {
         let fits = |key: &FigureKey| {
             key.program == self.program
@@ -174,7 +174,7 @@ fn fill(
     Ok(())
 }
 
-/// The figure that `own` compares with: what `than` does not say is as in the bar.
+/// The figure that `own` compares with: absent fields of `than` are as in the bar.
 fn other<'a>(wanted: &FigureFilter<'a>, than: &'a Than) -> FigureFilter<'a> {
     FigureFilter {
         program: than.program.as_deref().unwrap_or(wanted.program),

@@ -1,7 +1,7 @@
-//! Compiles the programs, each with each library's own mpicc, unless that has been done.
+//! Compiles the programs, each with each library's own mpicc, unless they are up to date.
 //!
-//! The name of a compiled program holds a hash of all that it was made from, so a changed source,
-//! header, wrapper or flag is a new file, and nothing else is.
+//! The name of a compiled program contains a hash of all its inputs. So a changed source, header,
+//! wrapper or flag gives a new file, and nothing else does.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,11 +15,11 @@ use super::suite::Program;
 
 const FLAGS: [&str; 3] = ["-std=gnu11", "-O2", "-pthread"];
 
-/// Prints the library's version; needs no launcher.
+/// Prints the library's version without a launcher.
 const VERSION: &str = "#include <mpi.h>\n#include <stdio.h>\n\
     int main(void) { char v[MPI_MAX_LIBRARY_VERSION_STRING]; int n; MPI_Get_library_version(v, &n); puts(v); return 0; }\n";
 
-/// Compiles.
+/// Compiles programs into `work`.
 pub struct Builder<'a> {
     pub work: &'a Path,
     pub sources: &'a Path,
@@ -53,7 +53,7 @@ impl Builder<'_> {
         self.compile(executor, Some(contestant), &self.sources.join(file), &[])
     }
 
-    /// The first line of what the library says of itself.
+    /// The first line of the library's version string.
     pub fn version(
         &self,
         executor: &mut Executor,
@@ -95,7 +95,7 @@ impl Builder<'_> {
             return Ok(out);
         }
         fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        // By way of another name: what is cut short is not taken for the program later.
+        // Compiled to another name first: a partial file is not used as the program later.
         let new = folder.join(format!("{stem}.{}.new", std::process::id()));
         let mut command = vec![compiler.display().to_string()];
         command.extend(FLAGS.map(str::to_owned));
@@ -131,8 +131,8 @@ impl Builder<'_> {
             .map(|entry| entry.path())
             .filter(|path| path.extension().is_some_and(|e| e == "h"))
             .collect();
-        // The library: its wrapper and its header, wherever it keeps that. An update of a peer
-        // changes either.
+        // The library is represented by its wrapper and its header, wherever that is. An update of
+        // a peer changes either.
         headers.sort();
         let prefix = compiler.parent().and_then(Path::parent);
         let library = [compiler.to_owned()]

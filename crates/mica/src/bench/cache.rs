@@ -1,11 +1,11 @@
 //! Cache misses per message (chai 3.3.2, 6.2.3).
 //!
-//! Where the processor's counters can be had, `perf stat` counts around the launcher. Elsewhere
+//! Where the processor's counters are available, `perf stat` counts around the launcher. Elsewhere
 //! every rank runs under valgrind's cachegrind, which simulates two levels ([`CACHES`]) for the
-//! instructions of the process: it sees what a library's own copies do, and not what the kernel
-//! does for it (a single copy by the kernel costs it nothing). Either way start and end are counted
-//! too, so a program runs with few and with many messages, and the difference of the two is what
-//! the messages in between cost.
+//! instructions of the process: it counts a library's own copies, but not what the kernel does for
+//! it (a single copy by the kernel costs nothing). Both ways include start-up and exit, so a
+//! program runs with few and with many messages, and the difference is the cost of the messages in
+//! between.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,40 +18,40 @@ use super::contestant::{Contestant, Cores};
 use super::execute::{BenchCommand, Executor, tail};
 use super::suite::CacheWalk;
 
-/// What cachegrind simulates on every machine, so that figures compare: 48 KiB and 1 MiB, a core of
-/// today.
+/// The caches that cachegrind simulates on every machine, so that figures are comparable: 48 KiB
+/// and 1 MiB, a current core.
 const CACHES: [&str; 2] = ["--D1=49152,12,64", "--LL=1048576,16,64"];
-/// Cachegrind is some fifty times slower than the processor.
+/// Cachegrind is about fifty times slower than the processor.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// What one contestant's run of a program missed.
+/// The misses of one contestant's run of a program.
 #[derive(Debug, Clone, Serialize)]
 pub struct Misses {
     pub name: String,
     pub contestant: String,
-    /// Data, per message, of both ranks.
+    /// Data misses per message, of both ranks.
     pub first_level: f64,
     pub last_level: f64,
     pub messages: u64,
     pub by: String,
 }
 
-/// Who counts.
+/// The tool that counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MissCounter {
-    /// With the kernel's share, or without it where the system allows no more.
+    /// Includes the kernel's misses if `kernel`; some systems permit only the process's own.
     Perf {
         kernel: bool,
     },
     Cachegrind,
 }
 
-/// First and last level.
+/// Misses of the first and the last level.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct LevelMisses(f64, f64);
 
 impl MissCounter {
-    /// The best that this machine has.
+    /// The best counter that this machine has.
     pub fn find(executor: &mut Executor) -> Result<MissCounter, String> {
         for kernel in [true, false] {
             let counter = MissCounter::Perf { kernel };
@@ -103,7 +103,7 @@ impl MissCounter {
             self.count(executor, &[launcher, program], &environment)
         };
         let (few, many) = (run(walk.few)?, run(walk.many)?);
-        // Each rank sends so many.
+        // `few` and `many` are messages of each rank.
         let messages = (walk.many - walk.few) * u64::from(walk.ranks);
         let each = |few: f64, many: f64| (many - few) / messages as f64;
         Ok(Misses {
@@ -116,8 +116,8 @@ impl MissCounter {
         })
     }
 
-    /// The misses of a command. The counter goes before the launcher (perf) or between it and the
-    /// program (cachegrind): `parts` are these two, or a single command.
+    /// The misses of a command. `parts` are the launcher and the program, or a single command. The
+    /// counter goes before the launcher (perf) or between it and the program (cachegrind).
     fn count(
         self,
         executor: &mut Executor,
@@ -190,7 +190,8 @@ fn words(list: &[&str]) -> Vec<String> {
     list.iter().map(|word| word.to_string()).collect()
 }
 
-/// `perf stat -x,`: lines `value,unit,event,...`; a counter that is not there has text for a value.
+/// `perf stat -x,`: lines `value,unit,event,...`; an unavailable counter has text instead of a
+/// value.
 fn from_perf(text: &str) -> Result<LevelMisses, String> {
     let value = |event: &str| {
         let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());

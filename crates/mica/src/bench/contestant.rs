@@ -1,5 +1,5 @@
-//! The libraries that compete: where each is, how it is installed, and how its launcher is told to
-//! bind.
+//! The libraries that are compared: where each is, how it is installed, and the options that make
+//! its launcher bind ranks.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,25 +12,25 @@ use super::hosts::{HOSTS, Hosts, INTERFACE};
 use super::place;
 use super::suite::{Program, Variant};
 
-/// Our name among the contestants.
+/// Mica's name among the contestants.
 pub const MICA: &str = "mica";
 
-/// What is known of a library beforehand.
+/// What the benchmark knows about a library in advance.
 struct KnownLibrary {
     name: &'static str,
-    /// From PyPI; none for Mica.
+    /// Packages from PyPI; none for Mica.
     packages: &'static [&'static str],
-    /// Launch options if every rank has a core, and if cores are shared: then as the library does
-    /// by default.
+    /// Launch options if every rank has a core (`pinned`), and if ranks share cores (`shared`):
+    /// these are the library's default.
     pinned: &'static [&'static str],
     shared: &'static [&'static str],
-    /// What keeps it from binding at all.
+    /// The options that turn binding off.
     unbound: &'static [&'static str],
     unbound_env: &'static [(&'static str, &'static str)],
-    /// What makes it talk between hosts over libfabric's tcp provider; `{interface}` and `{prefix}`
-    /// are filled in.
+    /// The variables that make it use libfabric's tcp provider between hosts; `{interface}` and
+    /// `{prefix}` are replaced.
     hosts_env: &'static [(&'static str, &'static str)],
-    /// A variable that its tools need to hold the installation's path.
+    /// A variable that its tools need, set to the installation's path.
     root_variable: Option<&'static str>,
 }
 
@@ -52,8 +52,8 @@ const KNOWN: [KnownLibrary; 4] = [
         shared: &[],
         unbound: &["-bind-to", "none"],
         unbound_env: &[],
-        // Without these it takes UCX, which moves bytes between namespaces of one machine through
-        // its memory.
+        // Without these it uses UCX, which moves bytes between namespaces of one machine through
+        // shared memory.
         hosts_env: &[
             ("MPIR_CVAR_CH4_NETMOD", "ofi"),
             ("FI_PROVIDER", "tcp"),
@@ -81,8 +81,8 @@ const KNOWN: [KnownLibrary; 4] = [
         hosts_env: &[],
         root_variable: None,
     },
-    // It pins each rank to a core by default. 2021.19.0 is not to be had without a package
-    // `libfabric` of its own.
+    // It pins each rank to a core by default. 2021.19.0 cannot be installed without its own package
+    // `libfabric`.
     KnownLibrary {
         name: "impi",
         packages: &["impi-rt==2021.18.1", "impi-devel==2021.18.1"],
@@ -90,7 +90,7 @@ const KNOWN: [KnownLibrary; 4] = [
         shared: &[],
         unbound: &[],
         unbound_env: &[("I_MPI_PIN", "off")],
-        // The libfabric that it comes with: another one, if the system has one, would go first.
+        // Its own libfabric: otherwise one that is installed on the system would be preferred.
         hosts_env: &[
             ("I_MPI_FABRICS", "shm:ofi"),
             ("I_MPI_OFI_PROVIDER", "tcp"),
@@ -105,22 +105,23 @@ const KNOWN: [KnownLibrary; 4] = [
 /// A library, or Mica with other settings.
 #[derive(Clone)]
 pub struct Contestant {
-    /// As shown: `mpich`, `mica`, `mica+basic`.
+    /// The displayed name: `mpich`, `mica`, `mica+basic`.
     pub name: String,
     pub prefix: PathBuf,
-    /// What the command line or the suite sets for it, apart from what it needs to run at all.
+    /// The variables that the command line or the suite sets for it, without those that it needs to
+    /// run.
     pub settings: BTreeMap<String, String>,
-    /// The programs that it runs, if not all.
+    /// The programs that it runs; `None`: all.
     pub programs: Option<Vec<String>>,
     known: &'static KnownLibrary,
 }
 
-/// Where the ranks of a run may be.
+/// The cores that the ranks of a run may use.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cores {
-    /// On so many cores, each on one of its own if there are enough.
+    /// On this many cores, one for each rank if there are enough.
     Any(usize),
-    /// All of them on these.
+    /// All ranks on these.
     Only(CpuSet),
 }
 
@@ -146,7 +147,7 @@ impl Contestant {
         }
     }
 
-    /// Whether it is Mica, as it comes or otherwise.
+    /// Whether it is Mica, with or without settings.
     pub fn is_mica(&self) -> bool {
         self.name == MICA || self.name.starts_with("mica+")
     }
@@ -165,7 +166,7 @@ impl Contestant {
         self.prefix.join("bin/mpicc")
     }
 
-    /// What its commands need in their environment.
+    /// The variables that its commands need.
     pub fn environment(&self) -> BTreeMap<String, String> {
         let path = std::env::var("PATH").unwrap_or_default();
         let bin = self.prefix.join("bin");
@@ -219,8 +220,8 @@ impl Contestant {
         }
     }
 
-    /// The same on two hosts, with so many ranks on each; the launcher runs on the first one, and
-    /// `shell` reaches either.
+    /// Like [`launch`](Self::launch), on two hosts, with `ranks[i]` ranks on host `i`; the launcher
+    /// runs on the first host, and `shell` reaches either.
     pub fn launch_on(
         &self,
         hosts: &Hosts,
@@ -263,7 +264,7 @@ impl Contestant {
     }
 }
 
-/// How a job is started.
+/// The command that starts a job.
 #[derive(Debug)]
 pub struct LaunchCommand {
     pub command: Vec<String>,
@@ -271,14 +272,14 @@ pub struct LaunchCommand {
     pub binding: String,
 }
 
-/// How a variant of Mica is called among the contestants.
+/// The name of a variant of Mica among the contestants.
 pub fn variant_name(variant: &str) -> String {
     format!("{MICA}+{variant}")
 }
 
 /// The contestants that `--with` names: `NAME`, or `NAME=PREFIX` for an installation elsewhere, or
-/// `mica+LABEL=PREFIX` for a further one of Mica, such as an older one. What cannot be had is left
-/// out, with the reason; a name that is not known is an error.
+/// `mica+LABEL=PREFIX` for a further installation of Mica, such as an older one. Contestants that
+/// are not available are left out, with the reason; an unknown name is an error.
 pub fn find(
     with: &[String],
     peers: &Path,
@@ -307,7 +308,7 @@ pub fn find(
     Ok((found, missing))
 }
 
-/// A word of `--with`: the contestant's name, its library, and where that is said to be.
+/// Splits an item of `--with` into the contestant's name, its library, and the given prefix.
 fn read(word: &str) -> Result<(&str, &'static KnownLibrary, Option<PathBuf>), String> {
     let (name, given) = match word.split_once('=') {
         Some((name, prefix)) => (name, Some(PathBuf::from(prefix))),
@@ -349,7 +350,7 @@ fn present(prefix: &Path) -> Result<PathBuf, String> {
     std::path::absolute(prefix).map_err(|error| format!("{}: {error}", prefix.display()))
 }
 
-/// A peer from PyPI in a virtual environment of its own, unless it is there.
+/// Installs a peer from PyPI in its own virtual environment, unless it is there.
 fn install(
     known: &KnownLibrary,
     prefix: &Path,
@@ -381,7 +382,7 @@ fn install(
     Ok(prefix)
 }
 
-/// Whether a virtual environment has a package in this version: `name==version` is a folder
+/// Whether a virtual environment has this version of a package: `name==version` is a folder
 /// `lib/python*/site-packages/name-version.dist-info`.
 fn has(prefix: &Path, package: &str) -> bool {
     let folder = package.replace('-', "_").replace("==", "-") + ".dist-info";
@@ -412,9 +413,8 @@ fn run(executor: &mut Executor, command: &[&str]) -> Result<(), String> {
     }
 }
 
-/// What this installation of Mica says is wrong with a variant's settings: without the question a
-/// variable that it does not know would be ignored, and the variant would be Mica as it comes under
-/// another name.
+/// What this installation of Mica reports as wrong in a variant's settings. Without this check it
+/// would ignore an unknown variable, and the variant would be plain Mica under another name.
 pub fn refused(contestant: &Contestant, executor: &mut Executor) -> Option<String> {
     let command = contestant.prefix.join("bin/mica");
     if contestant.settings.is_empty() || !command.exists() {
@@ -495,7 +495,7 @@ mod tests {
 
     #[test]
     fn a_job_on_two_hosts_is_told_their_names_and_the_remote_shell() {
-        // They are not there: nothing is removed.
+        // These hosts do not exist: nothing must be removed.
         let hosts = std::mem::ManuallyDrop::new(Hosts::named(["10.0.0.5", "10.0.0.6"]));
         let cpus = [0, 1].map(|cpu| CpuSet::from_cpus([cpu]));
         let launch = |known| {

@@ -1,4 +1,4 @@
-//! The figures of all rounds, found by what they measure.
+//! The figures of all rounds, indexed by what they measure.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ impl FigureKey {
         pairs.find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// Where in its measure the figure is: `64 KiB`, `8 ranks`, `depth 10000`.
+    /// The position of the figure within its measure: `64 KiB`, `8 ranks`, `depth 10000`.
     pub fn place(&self) -> String {
         let mut parts = Vec::new();
         if self.bytes > 0 {
@@ -91,7 +91,7 @@ pub struct FigureTable {
 }
 
 impl FigureTable {
-    /// Sorts the figures of all runs.
+    /// Collects the figures of all runs.
     pub fn of(runs: &[BenchRun], suite: &Suite) -> FigureTable {
         let mut data = FigureTable::default();
         for run in runs {
@@ -123,7 +123,7 @@ impl FigureTable {
         data
     }
 
-    /// What was measured, floors apart, in order.
+    /// The keys that were measured, without floors, in order.
     pub fn keys(&self) -> impl Iterator<Item = &FigureKey> {
         let all = self.values.iter();
         all.filter(|(_, by)| by.keys().any(|name| name != FLOOR))
@@ -147,7 +147,7 @@ impl FigureTable {
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// What they say.
+    /// Statistics of these values.
     pub fn stats(&self, contestant: &str, key: &FigureKey) -> Option<Stats> {
         let values: Vec<f64> = self
             .values(contestant, key)
@@ -158,7 +158,7 @@ impl FigureTable {
     }
 }
 
-/// `64 KiB`: whole powers only, so that a size is never rounded.
+/// `64 KiB`: only exact multiples are shortened, so that a size is never rounded.
 pub fn size(bytes: u64) -> String {
     for (unit, shift) in [("GiB", 30), ("MiB", 20), ("KiB", 10)] {
         if bytes >> shift > 0 && bytes & ((1 << shift) - 1) == 0 {

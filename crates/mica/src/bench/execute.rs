@@ -1,9 +1,9 @@
-//! Runs a command under a deadline and leaves nothing behind.
+//! Runs a command under a time limit and leaves no processes behind.
 //!
-//! A command gets a process group of its own. When its time is over the group is asked to end,
-//! which lets a launcher clean up, and then killed; what it had started elsewhere (a daemon, a rank
-//! in a session of its own) falls to this process, which adopts orphans, and is killed too. Output
-//! goes to files, because a pipe would stay open as long as any left-over process holds it.
+//! A command gets its own process group. When its time is over the group gets SIGTERM, which lets a
+//! launcher clean up, and then SIGKILL. Processes that it started elsewhere (a daemon, a rank in
+//! another session) become children of this process, which adopts orphans, and are killed too.
+//! Output goes to files, because a pipe would stay open as long as any left-over process holds it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 use mica_node::process::{self, ChildProcess, ChildSetup, Exit, Keeper, Signals, signal};
 use mica_node::topology::CpuSet;
 
-/// How long a command that was asked to end may take for it.
+/// Time for a command to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long what a command left behind may take to die.
+/// Time for the processes that a command left behind to die.
 const LEFT_LIMIT: Duration = Duration::from_secs(30);
 
-/// What to run.
+/// A command to run.
 pub struct BenchCommand<'a> {
     pub command: &'a [String],
     pub env: &'a BTreeMap<String, String>,
@@ -29,7 +29,7 @@ pub struct BenchCommand<'a> {
     pub limit: Duration,
 }
 
-/// What came of it.
+/// The result of a command.
 pub struct CommandOutcome {
     pub end: CommandEnd,
     pub seconds: f64,
@@ -43,14 +43,14 @@ pub enum CommandEnd {
     Exited(Exit),
     /// It was killed after this many seconds.
     TimedOut(u64),
-    /// The user wants this program to stop.
+    /// The user interrupted this program.
     Interrupted,
-    /// It did not start.
+    /// It could not be started.
     Failed(String),
 }
 
 impl CommandEnd {
-    /// What went wrong, if anything.
+    /// The error, if any.
     pub fn complaint(&self) -> Option<String> {
         match self {
             CommandEnd::Exited(Exit::Code(0)) => None,
@@ -68,15 +68,15 @@ impl CommandEnd {
 /// Runs commands, one after the other.
 pub struct Executor {
     scratch: PathBuf,
-    /// What outlives a killed `mica bench` is ended by it; `None` where a test's threads rule it
-    /// out.
+    /// Ends what is left if `mica bench` itself is killed; `None` where a test's threads do not
+    /// permit it.
     keeper: Option<Keeper>,
     signals: Option<Signals>,
 }
 
 impl Executor {
-    /// For the command: with a keeper, and Ctrl-C stops what runs. Call it before there is a second
-    /// thread.
+    /// An executor for the command: it has a keeper, and Ctrl-C stops the running command. Call it
+    /// before there is a second thread.
     pub fn new(work: &Path) -> io::Result<Executor> {
         let signals = [signal::SIGINT, signal::SIGTERM, signal::SIGHUP];
         let keeper = Keeper::start()?;
@@ -86,7 +86,7 @@ impl Executor {
         Ok(executor)
     }
 
-    /// Without keeper and signals: for tests.
+    /// An executor without keeper and signals, for tests.
     pub fn plain(work: &Path) -> io::Result<Executor> {
         process::adopt_orphans()?;
         let scratch = work.join(format!("run-{}", std::process::id()));
@@ -98,12 +98,12 @@ impl Executor {
         })
     }
 
-    /// A folder for files of this run.
+    /// The folder for files of this run.
     pub fn scratch(&self) -> &Path {
         &self.scratch
     }
 
-    /// Runs one command to its end.
+    /// Runs one command until it ends.
     pub fn run(&mut self, job: &BenchCommand<'_>) -> CommandOutcome {
         let start = Instant::now();
         let (out, err) = (self.scratch.join("stdout"), self.scratch.join("stderr"));
@@ -152,7 +152,7 @@ impl Executor {
         end
     }
 
-    /// How it ended or what ended the wait, and whether it is reaped.
+    /// Returns how the command ended or what ended the wait, and whether it is reaped.
     fn wait_until(&self, process: &ChildProcess, limit: Duration) -> (CommandEnd, bool) {
         let deadline = Instant::now() + limit;
         loop {
@@ -186,8 +186,8 @@ impl Drop for Executor {
     }
 }
 
-/// Waits for the end, at most so long. `None` also for a process that is no child any more: there
-/// is nothing to wait for.
+/// Waits for the end, at most `limit`. Also returns `None` for a process that is no longer a child:
+/// there is nothing to wait for.
 fn reap(process: &ChildProcess, limit: Option<Duration>) -> Option<Exit> {
     let deadline = limit.map(|limit| Instant::now() + limit);
     loop {
@@ -206,7 +206,7 @@ fn lossy(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// The last lines of what a command said, stderr after stdout.
+/// The last lines of a command's output, stdout followed by stderr.
 pub fn tail(done: &CommandOutcome, lines: usize) -> String {
     let text = format!("{}\n{}", done.stdout.trim_end(), done.stderr.trim_end());
     let all: Vec<&str> = text

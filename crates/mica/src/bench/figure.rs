@@ -21,14 +21,14 @@ pub struct Figure {
     pub unit: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u64>,
-    /// Whatever else the program says of it.
+    /// All other fields that the program prints.
     #[serde(flatten)]
     pub more: BTreeMap<String, Value>,
 }
 
-/// The figures in a program's output. A line that is meant to be one and is not readable (a NaN, a
-/// line cut short) is an error: a figure that is silently left out looks like one that was not
-/// asked for.
+/// The figures in a program's output. A line that begins like a figure but cannot be parsed (a NaN,
+/// a truncated line) is an error: otherwise a missing figure would look like one that was not
+/// requested.
 pub fn parse(output: &str) -> Result<Vec<Figure>, String> {
     let lines = output.lines().map(str::trim);
     let meant = lines.filter(|line| line.starts_with('{') && line.contains("\"measure\""));

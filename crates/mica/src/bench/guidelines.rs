@@ -1,11 +1,11 @@
-//! Performance guidelines: what a library contradicts itself by. An operation should not be slower
+//! Performance guidelines: checks of a library against itself. An operation should not be slower
 //! than others that do the same together (an allreduce than a reduction and a broadcast), and no
 //! slower for less data than for more.
 //!
 //! Both sides are figures of one contestant, in one run. Where a size was not measured, the next
-//! larger one stands for it: that makes the other side slower, so a violation is one all the more.
-//! A violation is beyond the suite's tolerance, and the middle halves of the rounds of both sides
-//! are apart.
+//! larger one is used: that makes the other side slower, so it never creates a violation. A
+//! violation exceeds the suite's tolerance, and the interquartile ranges of the two sides do not
+//! overlap.
 
 use serde::Serialize;
 
@@ -14,10 +14,10 @@ use super::results::ResultRow;
 use super::stats::{Stats, three_digits};
 use super::suite::{Better, Guideline, Set, Suite, Term, TermScale};
 
-/// What the guideline about sizes is called.
+/// The name of the guideline about sizes.
 const MONOTONE: &str = "no slower for less data than for more";
 
-/// What the guidelines say of all contestants.
+/// The results of the guidelines for all contestants.
 #[derive(Debug, Default, Serialize)]
 pub struct Findings {
     pub tolerance: f64,
@@ -26,7 +26,7 @@ pub struct Findings {
     pub violations: Vec<Violation>,
 }
 
-/// How one contestant does by one guideline.
+/// The result of one guideline for one contestant.
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Tally {
     pub guideline: String,
@@ -45,7 +45,7 @@ pub struct Violation {
     pub unit: String,
     /// The contestant's median.
     pub value: f64,
-    /// What it is compared with: the sum of these medians.
+    /// The figures it is compared with: the sum of these medians.
     pub terms: Vec<ViolationPart>,
     pub reference: f64,
     pub ratio: f64,
@@ -100,7 +100,7 @@ impl<'a> Own<'a> {
         }
     }
 
-    /// Figures of a measure with the ranks and further keys of another figure.
+    /// Figures of a measure with the same ranks and further keys as another figure.
     fn like(
         &self,
         key: &'a FigureKey,
@@ -113,7 +113,7 @@ impl<'a> Own<'a> {
         all.filter(move |(row, _)| fits(&row.key))
     }
 
-    /// The figure of a term, of the smallest size that is large enough.
+    /// The figure of a term, at the smallest size that is large enough.
     fn term(&self, key: &'a FigureKey, term: &'a Term) -> Option<(&'a ResultRow, &'a Stats)> {
         let least = match term.bytes {
             TermScale::Same => key.bytes,
@@ -126,7 +126,7 @@ impl<'a> Own<'a> {
         enough.min_by_key(|(row, _)| row.key.bytes)
     }
 
-    /// One guideline at every size and number of ranks at which both sides were measured.
+    /// Judges one guideline at every size and number of ranks at which both sides were measured.
     fn judge(&self, guideline: &'a Guideline, findings: &mut Findings) {
         for &(row, stats) in &self.rows {
             if row.key.measure != guideline.measure {
@@ -139,7 +139,7 @@ impl<'a> Own<'a> {
         }
     }
 
-    /// Every size against the fastest larger one.
+    /// Compares every size with the fastest larger one.
     fn judge_sizes(&self, findings: &mut Findings) {
         for &(row, stats) in &self.rows {
             let larger = self
@@ -202,7 +202,7 @@ impl Findings {
         &mut self.tallies[at]
     }
 
-    /// The guidelines that were judged, each once.
+    /// The names of the guidelines that were judged, each once.
     pub fn names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for tally in &self.tallies {
@@ -213,7 +213,7 @@ impl Findings {
         names
     }
 
-    /// What a table says of one contestant and one guideline.
+    /// The table cell for one contestant and one guideline.
     pub fn verdict(&self, guideline: &str, contestant: &str) -> String {
         let mut tallies = self.tallies.iter();
         let found = tallies.find(|t| t.guideline == guideline && t.contestant == contestant);
@@ -226,7 +226,7 @@ impl Findings {
 }
 
 impl Violation {
-    /// The other side with its figures.
+    /// The other side and its figures, as text.
     pub fn sum(&self) -> String {
         let part = |part: &ViolationPart| {
             let value = three_digits(part.value);
@@ -341,7 +341,7 @@ mod tests {
             findings.violations[0].sum(),
             "scatter 40 B: 1.00 + allgather 32 B: 1.00"
         );
-        // A smaller size says nothing: less data may take less time.
+        // A smaller size does not count: less data may take less time.
         list.retain(|(measure, ..)| *measure != "scatter");
         list.push(("scatter", 8, 1.0));
         let findings = judged(&figures(&list));

@@ -1,4 +1,4 @@
-//! Facts about the machine, without which no figure means anything.
+//! Facts about the machine, which every report of figures needs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,16 +9,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mica_node::topology::{self, Machine, readable_bytes};
 use serde::Serialize;
 
-/// What is known of this machine.
+/// Facts about this machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct HostFacts {
     pub date: String,
     pub host: String,
     pub processor: String,
     pub machine: &'static str,
-    /// How many the job may use.
+    /// The number of cores that the job may use.
     pub cores: usize,
-    /// Of the whole machine.
+    /// The number in the whole machine.
     pub packages: usize,
     pub all_cores: usize,
     pub processing_units: usize,
@@ -39,7 +39,7 @@ pub struct HostFacts {
 }
 
 impl HostFacts {
-    /// Looks at this machine.
+    /// Collects the facts.
     pub fn gather(tree: Option<&Path>) -> HostFacts {
         let machine = Machine::load().ok();
         let of = |count: fn(&Machine) -> usize| machine.as_ref().map_or(0, count);
@@ -115,13 +115,13 @@ impl HostFacts {
         )
     }
 
-    /// The day.
+    /// The day of the measurement.
     pub fn day(&self) -> &str {
         self.date.split('T').next().unwrap_or_default()
     }
 }
 
-/// The load average of the last minute, as the kernel says it.
+/// The load average as the kernel prints it.
 pub fn load() -> String {
     fact("/proc/loadavg")
 }

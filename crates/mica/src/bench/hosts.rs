@@ -1,15 +1,15 @@
 //! Two hosts on one machine: network namespaces joined by a veth pair.
 //!
-//! A namespace has interfaces, addresses and ports of its own, so ranks in two of them meet only
-//! over TCP/IP through the pair, as ranks on two hosts do; nothing of it reaches the machine's own
-//! network. A namespace is called by its address (`10.a.b.c`): what a launcher takes for a host's
-//! name needs no resolver, and is what `ip netns exec` wants. The address holds this process's
-//! number, so two benchmarks never meet, and pairs that a killed one has left are known and removed
-//! by the next.
+//! A namespace has its own interfaces, addresses and ports, so ranks in two of them reach each
+//! other only over TCP/IP through the pair, as ranks on two hosts do; nothing is visible on the
+//! machine's own network. The name of a namespace is its address (`10.a.b.c`): launchers accept it
+//! as a host name without a resolver, and `ip netns exec` accepts it too. The address contains this
+//! process's number, so concurrent benchmarks do not collide, and the next benchmark recognizes and
+//! removes pairs that a killed one has left.
 //!
-//! Every host has processors of its own where there is one for each rank, and its share of them
-//! otherwise, as a host of a cluster has: the remote shell (a script, since launchers call it as
-//! they call ssh) confines what it starts.
+//! Each host has its own processors if there is one for each rank, and otherwise its share of them,
+//! as a host of a cluster has: the remote shell (a script, since launchers call it like ssh)
+//! confines what it starts.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -19,31 +19,31 @@ use std::process::{Command, Stdio};
 
 use mica_node::topology::CpuSet;
 
-/// The interface of each host that leads to the other one. Providers are told by name where to
-/// connect, so it has the same name on both.
+/// The interface of each host that leads to the other one. Providers take the name of the
+/// interface, so it is the same on both.
 pub const INTERFACE: &str = "mica0";
-/// How many hosts there are.
+/// The number of hosts.
 pub const HOSTS: usize = 2;
 /// Process numbers are below this (the kernel's PID_MAX_LIMIT).
 const PROCESSES: u32 = 1 << 22;
 
-/// Two hosts that are there until this is dropped.
+/// Two hosts that exist until this is dropped.
 #[derive(Debug)]
 pub struct Hosts {
     names: [String; HOSTS],
-    /// Where remote shells are written.
+    /// The folder for remote shells.
     scratch: PathBuf,
 }
 
 impl Hosts {
-    /// Makes them. Needs root and iproute2; the error says what is missing.
+    /// Makes the hosts. Needs root and iproute2; the error says what is missing.
     pub fn make(scratch: &Path) -> Result<Hosts, String> {
         let needs = |error: String| {
             format!("two hosts need network namespaces, that is root and iproute2's `ip`: {error}")
         };
         remove_left().map_err(needs)?;
         let [a, b] = names(std::process::id());
-        // From here on, what is there is removed with it.
+        // From here on, dropping `hosts` removes what was made.
         let hosts = Hosts {
             names: [a.clone(), b.clone()],
             scratch: scratch.to_owned(),
@@ -63,7 +63,7 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// Only names, for tests of what is done with them.
+    /// Names without namespaces, for tests.
     #[cfg(test)]
     pub fn named(names: [&str; HOSTS]) -> Hosts {
         Hosts {
@@ -72,12 +72,12 @@ impl Hosts {
         }
     }
 
-    /// Their names, which are their addresses.
+    /// The names of the hosts, which are their addresses.
     pub fn names(&self) -> &[String; HOSTS] {
         &self.names
     }
 
-    /// What starts a command on the first host, confined to these processors.
+    /// The command prefix that runs a command on the first host, confined to these processors.
     pub fn on_first(&self, cpus: &CpuSet) -> Vec<String> {
         let words = ["ip", "netns", "exec", &self.names[0], "taskset", "-c"];
         let mut words: Vec<String> = words.map(str::to_owned).into();
@@ -85,7 +85,7 @@ impl Hosts {
         words
     }
 
-    /// A script that takes its arguments as ssh does, and runs the command on the host named.
+    /// A script that takes the same arguments as ssh, and runs the command on the named host.
     pub fn remote_shell(&self, cpus: &[CpuSet; HOSTS]) -> Result<PathBuf, String> {
         let [a, b] = &self.names;
         let text = format!(
@@ -119,8 +119,8 @@ impl Drop for Hosts {
     }
 }
 
-/// The processors of each host: a share of `allowed`, no more than it has ranks; all for both where
-/// `shared`, or where there is but one.
+/// The processors of each host: its share of `allowed`, at most one for each rank; all of them for
+/// both hosts if `shared`, or if there is only one.
 pub fn processors(allowed: &CpuSet, ranks: &[u32], shared: bool) -> [CpuSet; HOSTS] {
     let all: Vec<u32> = allowed.iter().collect();
     let share = all.len() / HOSTS;
@@ -134,13 +134,13 @@ pub fn processors(allowed: &CpuSet, ranks: &[u32], shared: bool) -> [CpuSet; HOS
     })
 }
 
-/// The two addresses of a process: 10.0.0.0/8 in pieces of four, one for each process number.
+/// The two addresses of a process: 10.0.0.0/8 in blocks of four, one block for each process number.
 fn names(process: u32) -> [String; HOSTS] {
     let base = 10 << 24 | (process % PROCESSES) << 2;
     [1, 2].map(|host| Ipv4Addr::from_bits(base | host).to_string())
 }
 
-/// Which process a namespace of this name belongs to, if it can be one of ours.
+/// The number of the process that a namespace of this name belongs to, if it can be one of ours.
 fn owner(name: &str) -> Option<u32> {
     let address: Ipv4Addr = name.parse().ok()?;
     let process = (address.to_bits() & 0x00ff_ffff) >> 2;
@@ -149,8 +149,8 @@ fn owner(name: &str) -> Option<u32> {
         .then_some(process)
 }
 
-/// Removes what processes have left that are no more: namespaces of our names with no interfaces
-/// but ours.
+/// Removes what processes that no longer exist have left: namespaces with names like ours and no
+/// interfaces but ours.
 fn remove_left() -> Result<(), String> {
     for line in ip(&["netns", "list"])?.lines() {
         let Some(name) = line.split_whitespace().next() else {
@@ -166,7 +166,7 @@ fn remove_left() -> Result<(), String> {
     Ok(())
 }
 
-/// Whether `ip -brief link` shows no interface but loopback and the end of a pair.
+/// Whether the output of `ip -brief link` has no interface but loopback and the end of a pair.
 fn only_ours(links: &str) -> bool {
     let mut names = links.lines().filter_map(|line| {
         let name = line.split_whitespace().next()?;
@@ -176,12 +176,13 @@ fn only_ours(links: &str) -> bool {
 }
 
 fn remove(name: &str) {
-    // The pair first: a namespace lives on while a process is in it, and with it its end.
+    // The pair first: a namespace exists as long as a process is in it, and so does its end of the
+    // pair.
     let _ = ip(&["-n", name, "link", "delete", INTERFACE]);
     let _ = ip(&["netns", "delete", name]);
 }
 
-/// Runs `ip`; what it printed.
+/// Runs `ip` and returns its output.
 fn ip(words: &[&str]) -> Result<String, String> {
     let mut command = Command::new("ip");
     let output = command.args(words).stdin(Stdio::null()).output();
@@ -226,8 +227,8 @@ mod tests {
         assert_eq!(processors(&all(2), &[2, 1], true), [all(2), all(2)]);
     }
 
-    /// As root they talk to each other only, and are gone afterwards; otherwise the error says what
-    /// is missing.
+    /// As root they reach only each other, and are removed afterwards; otherwise the error says
+    /// what is missing.
     #[test]
     fn hosts_are_made_and_removed() {
         let scratch = std::env::temp_dir().join(format!("mica-bench-hosts-{}", std::process::id()));

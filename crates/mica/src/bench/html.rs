@@ -1,4 +1,4 @@
-//! The results as one HTML page with its plots inside.
+//! The results as one HTML page that contains its plots.
 
 use std::fmt::Write as _;
 
@@ -20,7 +20,7 @@ div.plots svg { width: 100%; height: auto; border: 1px solid #eee; }
 pre { white-space: pre-wrap; font-size: 12px; }
 ";
 
-/// The page.
+/// Writes the page.
 pub fn page(report: &BenchReport) -> String {
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\

@@ -1,9 +1,9 @@
 //! `mica bench`: Mica beside MPICH, Open MPI and Intel MPI on this machine, in one run.
 //!
 //! One portable C program is compiled with each library's own mpicc, and rounds are interleaved
-//! (see [`rounds`]). A figure is the median of the rounds. What the hardware allows without MPI is
-//! measured in every round too. The programs and what is asked of Mica are declared in
-//! `bench/suite.toml`; docs/bench.md is the guide.
+//! (see [`rounds`]). A figure is the median of the rounds. The hardware's limits without MPI are
+//! measured in every round too. `bench/suite.toml` declares the programs and the bars;
+//! docs/bench.md is the guide.
 
 mod bars;
 mod build;
@@ -36,7 +36,7 @@ use self::execute::Executor;
 use self::place::Places;
 use self::suite::{ALL, BARS, Suite, Variant};
 
-/// What `mica bench` is told.
+/// The options of `mica bench`.
 #[derive(Args, Clone)]
 pub struct BenchOptions {
     /// Sets and programs to run (--list shows them); the set 'bars' unless given.
@@ -81,8 +81,8 @@ pub struct BenchOptions {
     no_plots: bool,
 }
 
-/// Runs the command. The exit code is 1 if anything failed or was left out; a bar that is missed is
-/// a result.
+/// Runs the command. The exit code is 1 if a run failed or was left out; a bar that is missed is a
+/// result, not an error.
 pub fn main(options: BenchOptions) -> ExitCode {
     match run(options) {
         Ok(code) => code,
@@ -108,7 +108,7 @@ fn run(mut options: BenchOptions) -> Result<ExitCode, String> {
     session::run(&options, &places, &suite, executor)
 }
 
-/// The sets, then the programs.
+/// Lists the sets, then the programs.
 fn list(suite: &Suite) -> String {
     let mut text = "Sets\n".to_owned();
     let bars = "what the table of bars needs (the default)";

@@ -1,4 +1,4 @@
-//! Where things are: the suite, the installation of Mica, the folders to work in.
+//! Locations of the suite, the installation of Mica, and the working folders.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ pub struct Places {
     pub suite: PathBuf,
     /// Compiled programs, and files of runs.
     pub work: PathBuf,
-    /// The peers, each in a folder of its name.
+    /// The peers, each in a folder of that name.
     pub peers: PathBuf,
-    /// Where results go.
+    /// The folder for results.
     pub results: PathBuf,
-    /// The source tree, if this is one.
+    /// The source tree, if the command runs in one.
     pub tree: Option<PathBuf>,
 }
 
 impl Places {
-    /// Finds them. In a source tree everything is in it; otherwise the suite is the installed one,
-    /// and what is made goes to the user's cache.
+    /// Finds the folders. In a source tree all are in it; otherwise the installed suite is used,
+    /// and output goes to the user's cache.
     pub fn find(suite: Option<&Path>, peers: Option<&Path>) -> Result<Places, String> {
         let here = env::current_dir().map_err(|error| format!("the current folder: {error}"))?;
         let tree = here.ancestors().find(|folder| is_source_tree(folder));

@@ -1,9 +1,8 @@
-//! Plots: value over size (or ranks, or another key) for each contestant, as SVG with nothing
-//! outside itself.
+//! Plots: value over size (or ranks, or another key) for each contestant, as self-contained SVG.
 //!
 //! Both axes are logarithmic: message sizes and times span decades, and equal ratios are equal
-//! distances. A line joins medians, the band behind it holds the middle half of the rounds. Names
-//! stand at the ends of the lines.
+//! distances. A line connects medians; the band behind it is the middle half of the rounds. Names
+//! are at the ends of the lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -15,10 +14,10 @@ use super::suite::{Better, Suite};
 
 /// One plot.
 pub struct Plot {
-    /// A file name without ending.
+    /// A file name without extension.
     pub name: String,
     pub title: String,
-    /// What is on the y axis, and which direction is better.
+    /// The quantity on the y axis, and which direction is better.
     pub note: String,
     axis: String,
     series: Vec<PlotSeries>,
@@ -35,12 +34,12 @@ const LEFT: f64 = 66.0;
 const RIGHT: f64 = 112.0;
 const TOP: f64 = 64.0;
 const BOTTOM: f64 = 52.0;
-/// The least distance of two names at the ends of lines.
+/// The least vertical distance of two names at the ends of lines.
 const NAME_HEIGHT: f64 = 16.0;
-/// A plot needs as many points as make a line worth drawing.
+/// The least number of points for a plot.
 const LEAST_POINTS: usize = 3;
 
-/// All plots that these rows give.
+/// All plots for these rows.
 pub fn plots(rows: &[ResultRow], suite: &Suite) -> Vec<Plot> {
     let mut families: Vec<((&str, &str), Vec<&ResultRow>)> = Vec::new();
     for row in rows {
@@ -54,7 +53,8 @@ pub fn plots(rows: &[ResultRow], suite: &Suite) -> Vec<Plot> {
     plots.collect()
 }
 
-/// The plots of one measure of one program: one for each choice of what is not on the x axis.
+/// The plots of one measure of one program: one for each combination of keys that are not on the x
+/// axis.
 fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<Plot> {
     let first = rows[0];
     let measure = suite.measure(&first.key.measure);
@@ -94,7 +94,7 @@ fn family(rows: &[&ResultRow], suite: &Suite) -> Vec<Plot> {
     enough.map(plot).collect()
 }
 
-/// What varies most: sizes, then ranks, then a further key that is a number.
+/// The key that varies most; among equals sizes, then ranks, then a further key that is a number.
 fn varying(rows: &[&ResultRow]) -> Option<String> {
     let keys = rows[0].key.at.iter().map(|(name, _)| name.clone());
     let axes = ["bytes".to_owned(), "ranks".to_owned()]
@@ -115,7 +115,7 @@ fn distinct(rows: &[&ResultRow], axis: &str) -> usize {
     values.map(f64::to_bits).collect::<BTreeSet<_>>().len()
 }
 
-/// Where a figure is on the axis. Zero has no place on a logarithmic one.
+/// The position of a figure on the axis. Zero cannot be shown on a logarithmic axis.
 fn x_of(key: &FigureKey, axis: &str) -> Option<f64> {
     let x = match axis {
         "bytes" => key.bytes as f64,
@@ -128,7 +128,7 @@ fn x_of(key: &FigureKey, axis: &str) -> Option<f64> {
     (x > 0.0).then_some(x)
 }
 
-/// What else says which figure it is.
+/// The other keys that identify the figure.
 fn rest(key: &FigureKey, axis: &str) -> String {
     let mut parts = Vec::new();
     if axis != "ranks" {
@@ -155,7 +155,7 @@ fn file_name(text: &str) -> String {
     parts.join("-")
 }
 
-/// The floor first, so that it is behind; Mica last, so that it is in front.
+/// The floor is drawn first, so that it is behind; Mica last, so that it is in front.
 fn series(rows: &[&ResultRow], axis: &str) -> Vec<PlotSeries> {
     let mut lines: BTreeMap<&str, Vec<(f64, Stats)>> = BTreeMap::new();
     for row in rows {
@@ -192,7 +192,7 @@ fn series(rows: &[&ResultRow], axis: &str) -> Vec<PlotSeries> {
     series
 }
 
-/// Colours that are told apart by most eyes (Okabe and Ito).
+/// Colours that most people can distinguish (Okabe and Ito).
 fn colour(name: &str) -> &'static str {
     match name {
         "mica" => "#0072b2",
@@ -207,7 +207,7 @@ fn colour(name: &str) -> &'static str {
     }
 }
 
-/// A logarithmic axis onto a range of pixels.
+/// Maps a logarithmic axis to a range of pixels.
 struct LogScale {
     low: f64,
     high: f64,
@@ -223,7 +223,7 @@ impl LogScale {
 }
 
 impl Plot {
-    /// The picture.
+    /// The plot as SVG.
     pub fn svg(&self) -> String {
         let points = || self.series.iter().flat_map(|s| &s.points);
         let x = LogScale {
@@ -286,7 +286,7 @@ impl Plot {
                 "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{bottom}\" y2=\"{:.1}\" stroke=\"#999\"/>",
                 bottom + 5.0
             );
-            // A label only where the one before leaves room.
+            // A label is drawn only if the previous one leaves room.
             if at >= free {
                 let label = self.label(value);
                 let _ = writeln!(
@@ -318,7 +318,7 @@ impl Plot {
         }
     }
 
-    /// Names at the ends of the lines, moved apart where lines end close to each other.
+    /// Names at the ends of the lines, moved apart where they would overlap.
     fn names(&self, svg: &mut String, y: &LogScale) {
         let ends = self.series.iter().filter_map(|series| {
             let last = series.points.last()?;
@@ -329,7 +329,7 @@ impl Plot {
         for i in 1..ends.len() {
             ends[i].0 = ends[i].0.max(ends[i - 1].0 + NAME_HEIGHT);
         }
-        // What was moved out at the bottom goes back up.
+        // Names that were moved past the bottom edge move back up.
         let mut limit = HEIGHT - BOTTOM;
         for end in ends.iter_mut().rev() {
             end.0 = end.0.min(limit);
@@ -393,7 +393,7 @@ impl PlotSeries {
     }
 }
 
-/// Round values between two: decades, with 2 and 5 where there are few.
+/// Round values between `low` and `high`: decades, with 2 and 5 where there are few.
 fn ticks(low: f64, high: f64) -> Vec<f64> {
     let decades = (high / low).log10();
     let steps: &[f64] = match decades {
@@ -425,7 +425,7 @@ fn trimmed(value: f64) -> String {
     }
 }
 
-/// Text inside XML.
+/// Escapes text for XML.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -1,4 +1,4 @@
-//! How far the rounds are: a bar on a terminal, plain lines elsewhere.
+//! Progress of the rounds: a bar on a terminal, plain lines elsewhere.
 
 use std::io::IsTerminal;
 
@@ -14,7 +14,7 @@ pub struct BenchProgress {
 }
 
 impl BenchProgress {
-    /// Of so many steps.
+    /// A display for this number of steps.
     pub fn new(steps: usize) -> BenchProgress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template(
@@ -30,7 +30,7 @@ impl BenchProgress {
         }
     }
 
-    /// A round begins.
+    /// Shows that a round begins.
     pub fn round(&mut self, round: usize, rounds: usize) {
         self.round = format!("round {} of {rounds}", round + 1);
         if self.bar.is_none() {
@@ -38,14 +38,14 @@ impl BenchProgress {
         }
     }
 
-    /// A run begins.
+    /// Shows that a run begins.
     pub fn step(&self, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(format!("{}: {what}", self.round));
         }
     }
 
-    /// A run has ended.
+    /// Shows that a run has ended.
     pub fn done(&self, run: &BenchRun) {
         let who = format!("{} {} ({} ranks)", run.contestant, run.program, run.ranks);
         if let Some(error) = &run.error {
@@ -76,7 +76,7 @@ impl BenchProgress {
         }
     }
 
-    /// A line that stays.
+    /// Prints a line that stays.
     pub fn say(&self, line: &str) {
         match &self.bar {
             Some(bar) => bar.println(line),
@@ -84,7 +84,7 @@ impl BenchProgress {
         }
     }
 
-    /// The bar goes.
+    /// Removes the bar.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -13,7 +13,7 @@ use super::plot::Plot;
 use super::results::{ResultRow, RunFailure};
 use super::stats::{Stats, three_digits};
 
-/// All that a report shows.
+/// Everything that a report shows.
 #[derive(Serialize)]
 pub struct BenchReport {
     pub command: String,
@@ -28,13 +28,13 @@ pub struct BenchReport {
     #[serde(skip)]
     pub hardware: Vec<(String, String, Stats)>,
     pub failures: Vec<RunFailure>,
-    /// Contestants that could not take part, programs that could not be compiled.
+    /// Contestants that are not available, and programs that could not be compiled.
     pub left_out: Vec<String>,
     #[serde(skip)]
     pub plots: Vec<Plot>,
 }
 
-/// A table as plain cells: what every form of the report is made from.
+/// A table as plain cells, from which every format of the report is made.
 pub struct TableCells {
     pub title: String,
     pub note: String,
@@ -154,7 +154,7 @@ impl BenchReport {
         }
     }
 
-    /// How every contestant does by every guideline.
+    /// The verdict of every guideline on every contestant.
     fn guidelines(&self) -> TableCells {
         let mut header = words(&["guideline"]);
         header.extend(self.contestants.iter().cloned());
@@ -242,14 +242,14 @@ impl BenchReport {
         }
     }
 
-    /// For a terminal.
+    /// The report for a terminal.
     pub fn terminal(&self) -> String {
         let mut text = format!("{}\n{}\n", self.title, self.host.line());
         for cells in self.tables(false) {
             let mut table = Table::new();
             table.load_preset(presets::NOTHING);
             table.set_content_arrangement(ContentArrangement::Dynamic);
-            // No terminal, or one that does not say its width (0): wide enough for all columns.
+            // Without a terminal, or with one that reports width 0: wide enough for all columns.
             if table.width().is_none_or(|width| width < 40) {
                 table.set_width(180);
             }
@@ -270,7 +270,7 @@ impl BenchReport {
         text.trim_end().to_owned() + "\n"
     }
 
-    /// As `summary.md`.
+    /// The report as `summary.md`.
     pub fn markdown(&self) -> String {
         let mut text = format!("# {}\n\n{}.\n\n", self.title, self.host.line());
         let _ = writeln!(
@@ -306,7 +306,7 @@ impl BenchReport {
         text
     }
 
-    /// What failed and what was left out, a line each.
+    /// The failures and what was left out, one line each.
     pub fn complaints(&self) -> Vec<String> {
         let failed = self.failures.iter().map(|failure| {
             let rounds: Vec<String> = failure.rounds.iter().map(usize::to_string).collect();

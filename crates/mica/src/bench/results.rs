@@ -1,5 +1,4 @@
-//! The table: for each figure all contestants, the floor, the best peer, and how Mica stands to
-//! both.
+//! The table: for each figure all contestants, the floor, the best peer, and Mica's ratio to both.
 
 use std::collections::BTreeMap;
 
@@ -26,14 +25,14 @@ pub struct ResultRow {
     /// Mica's median over the best peer's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// The same of each round by itself: what the machine does meanwhile hits both.
+    /// The same ratio within each round: disturbances of the machine affect both values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio_by_round: Option<Stats>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub floor_ratio: Option<f64>,
 }
 
-/// What the hardware allows, in the row's unit.
+/// The hardware's limit, in the row's unit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bound {
     pub value: f64,
@@ -93,7 +92,7 @@ fn row(data: &FigureTable, suite: &Suite, contestants: &[String], key: &FigureKe
     }
 }
 
-/// `a / b` where there are both and it means something.
+/// `a / b` if both exist and the quotient is meaningful.
 pub fn quotient(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     let quotient = a? / b?;
     quotient.is_finite().then_some(quotient)
@@ -111,7 +110,7 @@ fn best_peer(stats: &BTreeMap<String, Stats>, better: Better) -> Option<String> 
     best.map(|(name, _)| name.clone())
 }
 
-/// Ratios of the rounds in which both have a value.
+/// Ratios of the rounds in which both contestants have a value.
 fn by_round(data: &FigureTable, a: &str, b: &str, key: &FigureKey) -> Option<Stats> {
     let others: BTreeMap<usize, f64> = data.values(b, key).iter().copied().collect();
     let ratio = |(round, value): &(usize, f64)| quotient(Some(*value), others.get(round).copied());
@@ -119,7 +118,7 @@ fn by_round(data: &FigureTable, a: &str, b: &str, key: &FigureKey) -> Option<Sta
     Stats::of(&ratios)
 }
 
-/// The floor of a figure, by the first rule that fits and has been measured.
+/// The floor of a figure, by the first rule that matches and was measured.
 pub fn floor(data: &FigureTable, suite: &Suite, key: &FigureKey, unit: &str) -> Option<Bound> {
     let mut rules = suite.floors.iter().filter(|rule| {
         rule.measure == key.measure
@@ -142,7 +141,7 @@ pub fn floor(data: &FigureTable, suite: &Suite, key: &FigureKey, unit: &str) -> 
     })
 }
 
-/// A time as what can be moved in that time, where the figure is a rate.
+/// Converts a time to the bytes that move in that time, where the figure is a rate.
 fn convert(value: f64, from: &str, bytes: u64, unit: &str) -> Option<f64> {
     match (from, unit) {
         (from, unit) if from == unit => Some(value),
@@ -153,7 +152,7 @@ fn convert(value: f64, from: &str, bytes: u64, unit: &str) -> Option<f64> {
     }
 }
 
-/// What failed, each kind once.
+/// The failed runs, each kind once.
 pub fn failures(runs: &[BenchRun]) -> Vec<RunFailure> {
     let mut found: Vec<RunFailure> = Vec::new();
     for run in runs {
@@ -177,7 +176,7 @@ pub fn failures(runs: &[BenchRun]) -> Vec<RunFailure> {
     found
 }
 
-/// The hardware's own figures, as they were measured.
+/// The hardware's own figures as measured.
 pub fn hardware(
     data: &FigureTable,
     runs: &[BenchRun],
@@ -208,7 +207,7 @@ pub mod tests {
     use super::*;
     use crate::bench::figure::Figure;
 
-    /// A run that gave one figure.
+    /// A run with one figure.
     pub fn run(
         round: usize,
         who: &str,
@@ -276,7 +275,7 @@ pub mod tests {
             runs.push(run(round, FLOOR, "flag", 8, 0.5, "us"));
             runs.push(run(round, FLOOR, "copy", 1000, 5.0, "us"));
         }
-        // A variant is no peer, however good.
+        // A variant does not count as a peer, however good it is.
         runs.push(run(0, "mica+v", "time", 8, 0.1, "us"));
         let suite = suite();
         let data = FigureTable::of(&runs, &suite);

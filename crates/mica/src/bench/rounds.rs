@@ -1,8 +1,9 @@
-//! The rounds: who runs what when.
+//! The rounds: the order of runs.
 //!
-//! A round runs the floors once and then each program under each contestant, side by side; the
-//! contestant that begins moves on by one from round to round (A B C D, B C D A, ...). So what the
-//! machine does meanwhile hits all alike, and nobody always runs in another's wake.
+//! A round runs the floors once and then each program under each contestant, one after the other;
+//! the first contestant moves on by one from round to round (A B C D, B C D A, ...). So
+//! disturbances of the machine affect all contestants alike, and no contestant always runs after
+//! the same other one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,10 +18,10 @@ use super::hosts::{Hosts, processors};
 use super::progress::BenchProgress;
 use super::suite::{Program, parse_cpus};
 
-/// The contestant whose figures are the hardware's.
+/// The contestant name of the floor programs' figures.
 pub const FLOOR: &str = "floor";
 
-/// What there is to run in every round, compiled.
+/// An entry that runs in every round, compiled.
 pub struct RoundEntry<'a> {
     pub program: &'a Program,
     pub ranks: u32,
@@ -30,7 +31,7 @@ pub struct RoundEntry<'a> {
     pub binaries: BTreeMap<usize, String>,
 }
 
-/// One run of one program by one contestant: what `raw.json` holds.
+/// One run of one program by one contestant: an element of `raw.json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct BenchRun {
     pub round: usize,
@@ -38,27 +39,27 @@ pub struct BenchRun {
     pub ranks: u32,
     pub contestant: String,
     pub command: Vec<String>,
-    /// What was set for it beyond the caller's environment.
+    /// The variables that were set in addition to the caller's environment.
     pub environment: BTreeMap<String, String>,
     pub binding: String,
     pub seconds: f64,
     pub figures: Vec<Figure>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The end of what a failed run printed.
+    /// The last lines that a failed run printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
 }
 
-/// Everything that a run of the rounds needs.
+/// Everything that the rounds need.
 pub struct Rounds<'a> {
-    /// For programs on two hosts.
+    /// Present if programs run on two hosts.
     pub hosts: Option<Hosts>,
     pub floors: Vec<(&'a Program, String)>,
     pub entries: Vec<RoundEntry<'a>>,
     pub contestants: &'a [Contestant],
     pub allowed: CpuSet,
-    /// How many ranks can run at once.
+    /// The number of ranks that can run at once.
     pub cores: usize,
     pub rounds: usize,
     pub quick: bool,
@@ -70,13 +71,13 @@ pub fn order(round: usize, contestants: usize) -> impl Iterator<Item = usize> {
 }
 
 impl Rounds<'_> {
-    /// How many runs there are in all.
+    /// The number of runs in all rounds.
     pub fn steps(&self) -> usize {
         let entries: usize = self.entries.iter().map(|entry| entry.binaries.len()).sum();
         self.rounds * (self.floors.len() + entries)
     }
 
-    /// Runs all rounds; the second is true if the user cut it short.
+    /// Runs all rounds; the second result is true if the user interrupted them.
     pub fn run(
         &self,
         executor: &mut Executor,
@@ -120,7 +121,7 @@ impl Rounds<'_> {
         starts
     }
 
-    /// A floor on two hosts is told their names.
+    /// The command of a floor; on two hosts it gets their names.
     fn floor_words(&self, program: &Program, binary: &str) -> Vec<String> {
         let mut words = words(binary, program.arguments(self.quick));
         if let Some(hosts) = self.hosts.as_ref().filter(|_| program.on_hosts()) {
@@ -130,8 +131,8 @@ impl Rounds<'_> {
         words
     }
 
-    /// How a program starts, and what its job is confined to: on two hosts if it wants them, else
-    /// here.
+    /// How a program starts, and the processors that its job is confined to; on two hosts if the
+    /// program declares them.
     fn launch(
         &self,
         entry: &RoundEntry<'_>,
@@ -159,7 +160,7 @@ impl Rounds<'_> {
             (None, Some(Ok(cpus))) => Ok(Cores::Any(self.cores.min(cpus.len()))),
             (None, _) => Ok(Cores::Any(self.cores)),
         };
-        // A machine without these processors cannot run it: the run fails and says so.
+        // A machine without these processors cannot run it: the run fails with that error.
         let (cores, cpus) = match cores {
             Ok(cores) => (cores, cpus),
             Err(error) => (Cores::Any(self.cores), Some(Err(error))),
@@ -216,13 +217,13 @@ struct RunStart<'a> {
     command: Vec<String>,
     environment: BTreeMap<String, String>,
     binding: String,
-    /// What the job is confined to, or why it cannot be.
+    /// The processors that the job is confined to, or why that is not possible.
     cpus: Option<Result<CpuSet, String>>,
     name: &'a str,
 }
 
 impl RunStart<'_> {
-    /// One run; `None` if the user wants to stop.
+    /// Runs once; `None` if the user wants to stop.
     fn run(self, round: usize, executor: &mut Executor) -> Option<BenchRun> {
         let done = match &self.cpus {
             Some(Err(error)) => Err(error.clone()),
@@ -246,7 +247,7 @@ impl RunStart<'_> {
             error: None,
             output: None,
         };
-        // Long, and the same for everybody.
+        // PATH is long, and the same for all contestants.
         run.environment.remove("PATH");
         match done {
             Err(error) => run.error = Some(error),

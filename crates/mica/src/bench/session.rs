@@ -1,4 +1,4 @@
-//! One run of the command from the contestants to the files.
+//! One run of the command, from the choice of contestants to the result files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,8 +27,8 @@ use super::results;
 use super::rounds::{BenchRun, RoundEntry, Rounds};
 use super::suite::{Program, Suite};
 
-/// Runs what was asked for and writes the results. The first error is one of the caller (an unknown
-/// name, a folder that cannot be written); what goes wrong with a contestant is part of the
+/// Runs the selected programs and writes the results. An `Err` is a mistake of the caller (an
+/// unknown name, a folder that cannot be written); failures of a contestant are part of the
 /// results.
 pub fn run(
     options: &BenchOptions,
@@ -162,7 +162,7 @@ pub fn run(
     })
 }
 
-/// The variants of the command line, and those of the suite that these programs need.
+/// Adds the variants of the command line, and those of the suite that these programs need.
 fn add_variants(
     contestants: &mut Vec<Contestant>,
     options: &BenchOptions,
@@ -177,7 +177,7 @@ fn add_variants(
     for variant in &suite.variants {
         let variant = mica.variant(variant);
         let named = variants.iter().any(|other| other.name == variant.name);
-        // One that is not tied to programs takes part only if the command line asks for it.
+        // A variant that is not tied to programs takes part only if the command line names it.
         let needed =
             variant.programs.is_some() && programs.iter().any(|program| variant.runs(program));
         if needed && !named {
@@ -191,7 +191,7 @@ fn add_variants(
     contestants.splice(place..place, variants);
 }
 
-/// Compiles everything. A program that one contestant cannot compile is left out for that
+/// Compiles everything. A program that does not compile for a contestant is left out for that
 /// contestant.
 fn prepare<'a>(
     options: &BenchOptions,
@@ -202,7 +202,7 @@ fn prepare<'a>(
     executor: &mut Executor,
     left_out: &mut Vec<String>,
 ) -> Result<Rounds<'a>, String> {
-    // The hosts first: without them there is nothing to compile for them.
+    // Make the hosts first: without them, their programs need not be compiled.
     let mut programs = programs.to_vec();
     let on_hosts = programs.iter().any(|program| program.on_hosts());
     let here = programs.iter().any(|program| !program.on_hosts());
@@ -279,7 +279,7 @@ fn prepare<'a>(
     })
 }
 
-/// Counts cache misses: all that the suite declares, or those that were named.
+/// Counts cache misses: for all programs that the suite declares, or those that were named.
 fn misses(
     executor: &mut Executor,
     builder: &Builder<'_>,
@@ -324,7 +324,7 @@ fn rounds(options: &BenchOptions) -> usize {
     }
 }
 
-/// A set's own title if it is the only thing asked for.
+/// A set's own title if only that set was selected.
 fn title(options: &BenchOptions, suite: &Suite) -> String {
     let set = suite
         .sets
@@ -337,7 +337,7 @@ fn title(options: &BenchOptions, suite: &Suite) -> String {
     }
 }
 
-/// A folder that is not there yet: results are never overwritten unless `--out` says so.
+/// A folder that does not exist yet: results are not overwritten unless `--out` names the folder.
 fn unused(folder: &Path, name: &str) -> PathBuf {
     let names = (1..).map(|n| match n {
         1 => folder.join(name),

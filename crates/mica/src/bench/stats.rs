@@ -1,4 +1,4 @@
-//! What a handful of rounds say: median, quartiles, extremes.
+//! Statistics of a few rounds: median, quartiles, extremes.
 
 use serde::Serialize;
 
@@ -11,12 +11,12 @@ pub struct Stats {
     pub median: f64,
     pub q3: f64,
     pub max: f64,
-    /// How many values there were.
+    /// The number of values.
     pub rounds: usize,
 }
 
 impl Stats {
-    /// `None` if there is no value. The values must be finite.
+    /// `None` if there are no values. The values must be finite.
     pub fn of(values: &[f64]) -> Option<Stats> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -48,7 +48,7 @@ pub fn three_digits(value: f64) -> String {
     let digits = |value: f64| 2 - value.abs().log10().floor() as i32;
     let unit = 10f64.powi(digits(value));
     let rounded = (value * unit).round() / unit;
-    // Rounding may have made a further digit of it: 99.96 is 100, not 100.0.
+    // Rounding may have added a digit: 99.96 is 100, not 100.0.
     let digits = digits(rounded);
     format!("{rounded:.*}", digits.clamp(0, 12) as usize)
 }

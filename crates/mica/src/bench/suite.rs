@@ -1,7 +1,6 @@
 //! The suite as `bench/suite.toml` declares it: programs, sets, floors, bars, variants.
 //!
-//! Everything that can be wrong in the declaration is found when it is read, not after an hour of
-//! rounds.
+//! Errors in the declaration are found when it is read, not after an hour of rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +11,7 @@ use serde::Deserialize;
 use super::contestant::MICA;
 use super::hosts::HOSTS;
 
-/// The set that is made of what the bars need.
+/// The set of all programs that the bars need.
 pub const BARS: &str = "bars";
 /// The set of all programs.
 pub const ALL: &str = "all";
@@ -35,7 +34,7 @@ pub struct Suite {
     pub variants: Vec<Variant>,
     #[serde(rename = "cache", default)]
     pub caches: Vec<CacheWalk>,
-    /// How the guidelines are judged; not at all unless given.
+    /// How the guidelines are judged; if absent, they are not judged.
     #[serde(rename = "guidelines")]
     pub judging: Option<Judging>,
     #[serde(rename = "guideline", default)]
@@ -59,24 +58,24 @@ pub struct Set {
 #[serde(deny_unknown_fields)]
 pub struct Program {
     pub name: String,
-    /// The file in `src/`; `NAME.c` unless given.
+    /// The file in `src/`; default `NAME.c`.
     pub source: Option<String>,
-    /// The numbers of ranks to run it with, one run each.
+    /// The numbers of ranks; the program runs once with each.
     #[serde(default)]
     pub ranks: Vec<u32>,
     /// How many ranks run on each of two hosts (see [`hosts`](super::hosts)): one run, instead of
     /// `ranks`.
     #[serde(default)]
     pub nodes: Vec<u32>,
-    /// On two hosts: each may use all processors, and not its share only. For programs of which
-    /// some ranks nap.
+    /// On two hosts: each host may use all processors, not only its share. For programs in which
+    /// some ranks sleep.
     #[serde(default)]
     pub share_cores: bool,
     #[serde(default)]
     pub args: Vec<String>,
-    /// Arguments for `--quick`; the same unless given.
+    /// Arguments for `--quick`; default: `args`.
     pub quick_args: Option<Vec<String>>,
-    /// Seconds a run may take.
+    /// Time limit of a run in seconds.
     #[serde(default = "default_timeout")]
     pub timeout: u64,
     /// Environment for every contestant.
@@ -85,25 +84,25 @@ pub struct Program {
     /// Environment for Mica only.
     #[serde(default)]
     pub mica_env: BTreeMap<String, String>,
-    /// A variable of Mica's that takes several values in turn, one run each.
+    /// A variable of Mica's that is set to several values, one run each.
     pub sweep: Option<Sweep>,
-    /// Which of the processors that this process may use the whole job is confined to, by index:
-    /// `"0"`, `"0-1,3"`.
+    /// Confines the whole job to some of the processors that this process may use, by index: `"0"`,
+    /// `"0-1,3"`.
     pub cpus: Option<String>,
-    /// The processors of the ranks alone, each on all of these; the launcher, and a helper thread
-    /// that looks for a free core as the launcher has it, may use the others.
+    /// The processors of the ranks only: each rank runs on all of these. The launcher, and a helper
+    /// thread that picks a free core by the launcher's binding, may use the others.
     pub ranks_on: Option<String>,
-    /// A plain program without MPI: it is compiled by `cc`, runs once in each round, and its
-    /// figures are floors.
+    /// A plain program without MPI: `cc` compiles it, it runs once in each round, and its figures
+    /// are floors.
     #[serde(default)]
     pub floor: bool,
-    /// What else the compiler is told.
+    /// Further options for the compiler.
     #[serde(default)]
     pub flags: Vec<String>,
-    /// Contestants that run it; all unless given.
+    /// The contestants that run it; default: all.
     pub only: Option<Vec<String>>,
-    /// Further keys of its figures that, with measure, bytes and ranks, say which figure it is
-    /// (`peers`, `depth`).
+    /// Further keys of its figures that, with measure, bytes and ranks, identify a figure (`peers`,
+    /// `depth`).
     #[serde(default)]
     pub keys: Vec<String>,
 }
@@ -114,7 +113,7 @@ pub struct Program {
 pub struct Sweep {
     pub variable: String,
     pub values: Vec<i64>,
-    /// What the key is called.
+    /// The name of the key.
     pub key: String,
 }
 
@@ -129,11 +128,11 @@ fn default_timeout() -> u64 {
 pub struct Measure {
     pub title: Option<String>,
     pub better: Option<Better>,
-    /// What a plot has on its x axis: `bytes`, `ranks`, or a key of the program. The one that
-    /// varies unless given.
+    /// The x axis of a plot: `bytes`, `ranks`, or a key of the program. Default: the one that
+    /// varies.
     pub axis: Option<String>,
-    /// What a number after the measure's name is: `depth` makes "matching posted 100" the measure
-    /// "matching posted" at depth 100 (and of "skew c2=10" the measure "skew" at c2 10).
+    /// The name of the number after the measure's name: `depth` makes "matching posted 100" the
+    /// measure "matching posted" at depth 100 (and of "skew c2=10" the measure "skew" at c2 10).
     pub parameter: Option<String>,
 }
 
@@ -145,8 +144,8 @@ pub enum Better {
     Higher,
 }
 
-/// What the hardware allows at best for a measure: figures of the floor program. The first that
-/// fits holds.
+/// The hardware's limit for a measure: figures of the floor program. The first floor that matches
+/// applies.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Floor {
@@ -156,39 +155,39 @@ pub struct Floor {
     #[serde(default)]
     pub min_bytes: u64,
     pub max_bytes: Option<u64>,
-    /// The measure of the floor program.
+    /// The measure of the floor program that is used.
     pub from: String,
-    /// The size of that figure; the same size unless given.
+    /// The size of that figure; default: the same size.
     pub from_bytes: Option<u64>,
     pub label: String,
 }
 
-/// What Mica has to reach.
+/// A limit that Mica has to reach.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
     pub text: String,
     pub program: String,
     pub measure: String,
-    /// Sizes, one row each; any size (there must be one only) unless given.
+    /// Sizes, one row each; default: any size (there must be only one).
     #[serde(default)]
     pub bytes: Vec<u64>,
     pub ranks: Option<u32>,
     /// Values of the program's further keys.
     #[serde(default)]
     pub at: BTreeMap<String, toml::Value>,
-    /// The variant of Mica that has to reach it; Mica as it comes unless given.
+    /// The variant of Mica that has to reach it; default: Mica without settings.
     pub variant: Option<String>,
-    /// `best-peer`, `floor`, `variant NAME`, `mica` (as it comes), `own` (another figure, see
+    /// `best-peer`, `floor`, `variant NAME`, `mica` (without settings), `own` (another figure, see
     /// `than`), `value` (the limit itself).
     pub against: String,
-    /// For `own`: the other figure, by what differs.
+    /// For `own`: how the other figure differs.
     pub than: Option<Than>,
     pub at_most: Option<f64>,
     pub at_least: Option<f64>,
 }
 
-/// The figure that a bar against `own` compares with: what is not given is as in the bar.
+/// The figure that a bar against `own` compares with: absent fields are as in the bar.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Than {
@@ -203,9 +202,9 @@ pub struct Than {
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     pub name: String,
-    /// `{peers}` in a value stands for the folder of the peers.
+    /// `{peers}` in a value is replaced by the folder of the peers.
     pub env: BTreeMap<String, String>,
-    /// The programs that it runs; all unless given.
+    /// The programs that it runs; default: all.
     pub programs: Option<Vec<String>>,
 }
 
@@ -213,19 +212,19 @@ pub struct Variant {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judging {
-    /// By what share one side may be slower than the other.
+    /// One side may be slower than the other by this fraction.
     pub tolerance: f64,
     /// Figures of the programs of one set are compared with each other.
     pub sets: Vec<String>,
 }
 
-/// An operation that must not be slower than what could be done instead.
+/// An operation that must not be slower than an equivalent sequence of others.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guideline {
     pub text: String,
     pub measure: String,
-    /// What could be done instead: the sum of these.
+    /// The equivalent: the sum of these.
     pub than: Vec<Term>,
 }
 
@@ -238,27 +237,27 @@ pub struct Term {
     pub bytes: TermScale,
 }
 
-/// How many bytes an operation has when the guideline's first one has some.
+/// The size of an operation, relative to that of the guideline's first one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TermScale {
-    /// As many.
+    /// The same size.
     #[default]
     Same,
-    /// A vector, where the first has blocks of one rank.
+    /// That size times the number of ranks: a whole vector, where the first has one block per rank.
     TimesRanks,
-    /// Blocks of one rank, where the first has a vector.
+    /// That size divided by the number of ranks: one block per rank, where the first has a vector.
     OverRanks,
 }
 
-/// A run whose cache misses are counted.
+/// A run in which cache misses are counted.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CacheWalk {
     pub name: String,
     pub source: String,
     pub ranks: u32,
-    /// `{messages}` stands for how many each rank sends.
+    /// `{messages}` is replaced by the number of messages that each rank sends.
     pub args: Vec<String>,
     pub few: u64,
     pub many: u64,
@@ -374,8 +373,8 @@ impl Suite {
         self.programs.iter().find(|program| program.name == name)
     }
 
-    /// The programs that these sets and programs stand for, in the order of the declaration, each
-    /// once, floors apart.
+    /// The programs that these sets and programs select, in the order of the declaration, each
+    /// once, without floors.
     pub fn select(&self, words: &[String]) -> Result<Vec<&Program>, String> {
         let mut chosen = BTreeSet::new();
         for word in words {
@@ -407,25 +406,26 @@ impl Suite {
             .collect())
     }
 
-    /// The bars that a run of these sets and programs is held to: those of every program that was
-    /// chosen.
+    /// The bars that apply to a run of these sets and programs: those of every program that was
+    /// selected.
     pub fn bars_of(&self, words: &[String]) -> Result<Vec<&Bar>, String> {
         let chosen = self.select(words)?;
         let held = |bar: &&Bar| chosen.iter().any(|program| program.name == bar.program);
         Ok(self.bars.iter().filter(held).collect())
     }
 
-    /// Whether a bar is about a program on two hosts.
+    /// Whether the program of a bar runs on two hosts.
     fn needs_hosts(&self, bar: &Bar) -> bool {
         self.program(&bar.program).is_some_and(Program::on_hosts)
     }
 
-    /// How a measure is read.
+    /// How a measure is interpreted.
     pub fn measure(&self, name: &str) -> Measure {
         self.measures.get(name).cloned().unwrap_or_default()
     }
 
-    /// A measure's name as printed: the name as declared, and its parameter if it has one.
+    /// Splits a printed name into the declared measure, its parameter's name and value, if it has
+    /// one.
     pub fn parameter(&self, printed: &str) -> Option<(&str, &str, i64)> {
         self.measures.iter().find_map(|(name, measure)| {
             let parameter = measure.parameter.as_deref()?;

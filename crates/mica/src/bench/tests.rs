@@ -1,4 +1,4 @@
-//! The whole command with fake libraries: shell scripts for mpicc, mpiexec and the programs.
+//! Tests the whole command with fake libraries: shell scripts for mpicc, mpiexec and the programs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,8 +21,8 @@ fn options(words: &[&str]) -> BenchOptions {
 }
 
 /// True in a process that runs this test alone. An executor ends every child of its process, so it
-/// shares none with other tests: the first call, in the process of all tests, runs such a process
-/// to its end and answers false.
+/// must not share a process with other tests: the first call, in the process of all tests, runs
+/// such a process until it ends and returns false.
 fn alone(test: &str) -> bool {
     const MARK: &str = "MICA_TEST_ALONE";
     if std::env::var_os(MARK).is_some() {
@@ -40,7 +40,7 @@ fn alone(test: &str) -> bool {
     false
 }
 
-/// A folder that goes when the test is over.
+/// A folder that is removed when the test ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -63,7 +63,7 @@ fn script(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Copies the source, which is a script, to what follows -o.
+/// Copies the source, which is a script, to the argument after -o.
 const MPICC: &str = r#"
 while [ $# -gt 0 ]; do
     case $1 in
@@ -82,7 +82,7 @@ fi
 chmod 755 "$out"
 "#;
 
-/// Skips options up to -n, and says to the program who started it.
+/// Skips options up to -n, and tells the program which library started it.
 fn mpiexec(name: &str, before: &str) -> String {
     format!(
         "while [ \"$1\" != -n ]; do shift; done\nranks=$2; shift 2\n{before}\n\
@@ -137,8 +137,8 @@ against = "mica"
 at_most = 1.5
 "#;
 
-/// Mica takes 1, mpich 2, and Mica slowed down 5 microseconds; mpich twice as long for 64 bytes as
-/// for more.
+/// Mica takes 1 microsecond, mpich 2, and Mica slowed down 5; mpich takes twice as long for 64
+/// bytes as for more.
 const PROGRAM: &str = r#"
 case $WHO in mica) v=1 ;; *) v=2 ;; esac
 [ "${MICA_SLOW:-}" ] && v=5
@@ -154,7 +154,7 @@ const FLOOR: &str = r#"#include <stdio.h>
 int main(void) { puts("{\"measure\": \"flag\", \"bytes\": 8, \"ranks\": 2, \"value\": 0.5, \"unit\": \"us\"}"); return 0; }
 "#;
 
-/// Makes the suite and two libraries, the second with `trouble` in its mpiexec.
+/// Makes the suite and two libraries; the second has `trouble` in its mpiexec.
 fn stage(folder: &Path, trouble: &str) -> Places {
     let suite = folder.join("suite");
     script(&suite.join("src/p.c"), PROGRAM);
@@ -254,8 +254,8 @@ fn libraries_are_run_in_turn_and_judged() {
     );
 }
 
-/// A launcher that hangs and has started something in a session of its own: the round fails, the
-/// run goes on, and nothing of it is left.
+/// A launcher that hangs after starting a process in another session: the round fails, the run
+/// continues, and no process is left.
 #[test]
 fn a_contestant_that_hangs_is_ended_and_named() {
     if !alone("bench::tests::a_contestant_that_hangs_is_ended_and_named") {

@@ -5,14 +5,15 @@ use mica_node::topology::readable_bytes;
 use super::facts::{DoctorFacts, Limit};
 use super::{Finding, Weight};
 
-/// A check: its name, and what it finds. Nothing found means that all is well, in the words given.
+/// A check: its name, and a function that collects findings. If there are none, the report prints
+/// `well`.
 struct Check {
     name: &'static str,
     well: &'static str,
     look: fn(&DoctorFacts, &mut CheckFindings),
 }
 
-/// What a check has found until now.
+/// The findings of a check so far.
 struct CheckFindings {
     check: &'static str,
     findings: Vec<Finding>,
@@ -38,11 +39,11 @@ impl CheckFindings {
     }
 }
 
-/// How many checks there are.
+/// The number of checks.
 #[cfg(test)]
 pub const COUNT: usize = CHECKS.len();
 
-/// Every check, in the order of the report.
+/// Runs every check, in the order of the report.
 pub fn all(facts: &DoctorFacts) -> Vec<Finding> {
     let run = |check: &Check| {
         let mut found = CheckFindings {
@@ -61,7 +62,7 @@ pub fn all(facts: &DoctorFacts) -> Vec<Finding> {
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
 
-/// The table.
+/// The table of checks.
 const CHECKS: &[Check] = &[
     Check {
         name: "installation",
@@ -224,8 +225,8 @@ const CHECKS: &[Check] = &[
         name: "file size",
         well: "the limit of file sizes leaves room for shared memory",
         look: |facts, found| {
-            // The limit holds for memfds: their size is laid out for all pairs of ranks, though
-            // it costs nothing.
+            // The limit also applies to memfds: the job segment has the size for all pairs of
+            // ranks, though unused pages take no memory.
             if let Some(limit) = tight(&facts.file_size, 64 * GIB) {
                 found.hinders(
                     format!(
@@ -260,7 +261,7 @@ const CHECKS: &[Check] = &[
         name: "descriptors",
         well: "there are enough descriptors",
         look: |facts, found| {
-            // mpiexec raises the soft limit itself; the hard one counts.
+            // mpiexec raises the soft limit itself; only the hard limit matters.
             let hard = facts.descriptors.1;
             if let Some(hard) = hard.filter(|&hard| hard < 4096) {
                 let text = format!("a process may have {hard} descriptors open");

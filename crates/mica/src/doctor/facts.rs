@@ -1,4 +1,4 @@
-//! What the doctor looks at: the system, the limits, the environment, the installation.
+//! The facts that the doctor collects: the system, the limits, the environment, the installation.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +14,10 @@ use mica_policy::tuning;
 use crate::info;
 use crate::network::Network;
 
-/// A refusal and what would change it.
+/// A refusal and its remedy.
 pub type Refusal = (String, String);
 
-/// A limit: soft and hard, `None` where there is none.
+/// A limit: soft and hard; `None` is unlimited.
 pub type Limit = (Option<u64>, Option<u64>);
 
 /// Facts about this machine, this process and its environment.
@@ -31,13 +31,13 @@ pub struct DoctorFacts {
     pub in_path: BTreeMap<&'static str, PathBuf>,
     /// The first libmpi_abi.so.1 in LD_LIBRARY_PATH.
     pub in_library_path: Option<PathBuf>,
-    /// Other MPI libraries there.
+    /// Other MPI libraries in LD_LIBRARY_PATH.
     pub foreign_libraries: Vec<PathBuf>,
-    /// What is wrong with variables whose names begin with MICA_.
+    /// Errors in variables whose names begin with MICA_.
     pub complaints: Vec<String>,
-    /// Variables that make a program take itself for a rank.
+    /// Variables that make a program believe that it is a rank.
     pub rank_variables: Vec<String>,
-    /// /proc is there and shows this process under its own number.
+    /// True if /proc exists and shows this process under its own number.
     pub proc_is_own: bool,
     pub memfd: Option<String>,
     pub pidfd: Option<String>,
@@ -49,9 +49,9 @@ pub struct DoctorFacts {
     pub descriptors: Limit,
     pub locked_memory: Limit,
     pub processes: Limit,
-    /// Cores that the affinity mask leaves.
+    /// Cores in the affinity mask.
     pub cores: usize,
-    /// Processing units that the mask leaves.
+    /// Processing units in the mask.
     pub units: usize,
     /// Cores of the machine.
     pub all_cores: usize,
@@ -68,13 +68,13 @@ pub struct DoctorFacts {
     pub fabric: Option<String>,
     /// The provider that jobs over several nodes would use.
     pub provider: Option<String>,
-    /// Why there is none.
+    /// Why there is no provider.
     pub network_error: Option<String>,
     /// Why the tuning file cannot be used.
     pub tuning_error: Option<String>,
-    /// Names of tuning files of other machines, where this one has none.
+    /// Tuning files of other machines, where this one has none.
     pub foreign_tuning: Vec<PathBuf>,
-    /// The topology could not be read.
+    /// Why the topology could not be read, if so.
     pub topology_error: Option<String>,
 }
 
@@ -89,9 +89,9 @@ const RANK_VARIABLES: [&str; 6] = [
 ];
 
 impl DoctorFacts {
-    /// Looks at the system.
+    /// Collects the facts.
     pub fn gather() -> DoctorFacts {
-        // Libraries that are asked here make files.
+        // Libraries that are queried here create files.
         process::outlive_file_size_limit();
         let own = std::env::current_exe().ok();
         let own_bin = own.as_deref().and_then(Path::parent).map(Path::to_owned);
@@ -190,7 +190,7 @@ fn huge_pages() -> Option<String> {
     Some(rest.split(']').next()?.to_owned())
 }
 
-/// Tuning files where this machine looks for its own, if it has none.
+/// Tuning files in the places where this machine's would be, if it has none.
 fn foreign_tuning(prefix: Option<&Path>) -> Vec<PathBuf> {
     let is_used = matches!(
         tuning::in_force(prefix),

@@ -1,8 +1,8 @@
-//! `mica doctor`: what hinders MPI on this machine or in this container, and what to do about it.
+//! `mica doctor`: what hinders MPI on this machine or in this container, and the remedy.
 //!
-//! [`facts`] looks at the system, once. [`checks`] is a table of pure functions from these facts
-//! to findings, so that each can be tried with facts of a machine that one does not have. The
-//! command's status is 1 if a finding hinders.
+//! [`facts`] queries the system once. [`checks`] is a table of pure functions from these facts to
+//! findings, so that tests can run each with the facts of another machine. The exit status is 1 if
+//! a finding hinders.
 
 mod checks;
 mod facts;
@@ -29,14 +29,14 @@ pub struct Finding {
     /// The name of the check.
     pub check: &'static str,
     pub weight: Weight,
-    /// What is the case.
+    /// What was found.
     pub found: String,
     /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
 
-/// All findings, and whether none of them hinders.
+/// All findings, and `healthy` if none of them hinders.
 #[derive(Serialize)]
 pub struct DoctorReport {
     pub healthy: bool,
@@ -44,7 +44,7 @@ pub struct DoctorReport {
 }
 
 impl DoctorReport {
-    /// Looks at this machine.
+    /// Checks this machine.
     pub fn gather() -> DoctorReport {
         DoctorReport::of(checks::all(&facts::DoctorFacts::gather()))
     }
@@ -57,7 +57,7 @@ impl DoctorReport {
         }
     }
 
-    /// For people: what hinders, what is worth knowing, and (`all`) what is well.
+    /// The report as text: what hinders, what is worth knowing, and with `all` what is fine.
     pub fn render(&self, all: bool) -> String {
         let mut text = String::new();
         let of = |weight| {

@@ -1,5 +1,5 @@
-//! `mica info --explain COLLECTIVE SIZE`: which algorithm a collective takes among the ranks of one
-//! node, what each would take, and what forces it.
+//! `mica info --explain COLLECTIVE SIZE`: which algorithm a collective uses among the ranks of one
+//! node, the cost of each algorithm, and the tunable that forces it.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -50,7 +50,7 @@ fn reach(text: &str) -> Result<Reachability, String> {
 }
 
 impl CollectiveRanks {
-    /// The options that were given.
+    /// The names of the given options.
     pub fn given(&self) -> Vec<&'static str> {
         let given = [
             (self.ranks.is_some(), "-n"),
@@ -62,7 +62,7 @@ impl CollectiveRanks {
         given.map(|(_, name)| name).collect()
     }
 
-    /// The answer, for people.
+    /// The answer as text.
     pub fn answer(
         &self,
         collective: Collective,
@@ -110,7 +110,7 @@ impl CollectiveRanks {
     }
 }
 
-/// What ranks know of their reach before they have told of their buffers.
+/// The reachability that ranks know of before they have announced their buffers.
 fn reach_here() -> Result<Reachability, tunables::BadValue> {
     Ok(match tunables::DIRECT.choice()? {
         "off" => Reachability::None,
@@ -120,13 +120,13 @@ fn reach_here() -> Result<Reachability, tunables::BadValue> {
     })
 }
 
-/// How far apart the two of `ranks` ranks are that are furthest apart.
+/// The level of the two of `ranks` ranks that are furthest apart.
 fn worst_level(machine: &Machine, ranks: usize) -> Level {
     let slots = map(machine, ranks, MapBy::Core, BindTo::Core);
     let Some((first, others)) = slots.split_first() else {
         return Level::Node;
     };
-    // Two of the others are no further apart than one of them is from the first.
+    // No two of the others are further apart than one of them is from the first.
     let levels = others.iter();
     let levels = levels.map(|other| level_between(&first.place, &other.place));
     levels.max().unwrap_or(Level::SharedCache)
@@ -190,7 +190,7 @@ fn families() -> String {
     AlgorithmFamily::ALL.map(AlgorithmFamily::name).join("|")
 }
 
-/// The call and who takes part.
+/// Describes the call and its ranks.
 fn describe(question: &CollectiveCall) -> String {
     let CollectiveCall {
         collective,
@@ -248,7 +248,7 @@ fn estimates(question: &CollectiveCall, decision: &AlgorithmDecision) -> String 
         let name = estimate.algorithm.name();
         let remark = match estimate.ruled_out {
             _ if chosen => "chosen".to_owned(),
-            // The line above the table has said so.
+            // The line above the table already says this.
             Some(AlgorithmExclusion::Forced { .. }) | None => String::new(),
             Some(why) => why.to_string(),
         };

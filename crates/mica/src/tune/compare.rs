@@ -1,14 +1,14 @@
-//! The candidate's choices beside the shipped ones: what differs, measured as a program would meet
-//! it.
+//! Compares the candidate's choices with the shipped ones: where they differ, both are measured as
+//! a program would use them.
 //!
-//! Messages come first, level by level: a part is the cost of a path. Then collectives: a part is
-//! a figure of the file's `[collective]` sections, and all that was kept of messages is one part
-//! more, since collectives are chosen by those costs as well. Each comparison runs `calibrate` or
-//! `calibrate_coll` in rounds, by turns with a tuning file of the subset and with none.
+//! Messages come first, level by level: a part is the cost of a path. Then collectives: a part is a
+//! figure of the file's `[collective]` sections, and everything that was kept of messages is one
+//! more part, since collectives are chosen by those costs as well. Each comparison runs `calibrate`
+//! or `calibrate_coll` in rounds, alternately with a tuning file of the subset and with none.
 //!
-//! Not compared: what a ping-pong does not show. Skewed receivers, overlap and ranks that share
-//! cores are chosen for by the same figures, so that they change only where something else was
-//! shown to gain.
+//! Cases that a ping-pong does not show are not compared: skewed receivers, overlap and ranks that
+//! share cores. The same figures decide them, so they change only where another case was shown to
+//! gain.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,21 +28,21 @@ use super::run::{Calls, Installation};
 use super::steps;
 use super::verify::{Arena, Parts, Trial, TrialVerdict, Verified, median, verify};
 
-/// How much time there is.
+/// How long to measure.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Seconds of one run.
     pub seconds: f64,
     /// Runs of each side.
     pub rounds: usize,
-    /// All comparisons begin within this time, half of it for messages.
+    /// All comparisons begin within this time; half of it is for messages.
     pub patience: Duration,
-    /// Cores that there are.
+    /// Number of cores.
     pub cores: usize,
 }
 
 impl Effort {
-    /// Quick or thorough.
+    /// The quick or the thorough effort.
     pub fn new(quick: bool) -> Effort {
         match quick {
             true => Effort {
@@ -61,7 +61,7 @@ impl Effort {
     }
 }
 
-/// One run: nanoseconds of a probe by these figures, or why there are none.
+/// Runs a probe: returns its nanoseconds with these figures, or `None` if it failed.
 pub trait ProbeRuns {
     /// A message between a pair.
     fn message(&self, pair: Pair, sample: &Sample, tuning: Option<&Tuning>) -> Option<f64>;
@@ -69,11 +69,11 @@ pub trait ProbeRuns {
     fn call(&self, calls: &Calls, tuning: Option<&Tuning>) -> Option<f64>;
 }
 
-/// Runs of an installation, with files in a folder of their own.
+/// Runs programs of an installation, with files in a separate folder.
 pub struct Jobs<'a> {
-    /// What runs.
+    /// The installation whose programs run.
     pub installation: &'a Installation,
-    /// Where the tuning files of candidates are.
+    /// The folder for the tuning files of candidates.
     pub folder: &'a Path,
     /// Seconds of a run.
     pub seconds: f64,
@@ -107,7 +107,7 @@ impl ProbeRuns for Jobs<'_> {
     }
 }
 
-/// Both sides by turns; another one begins in each round.
+/// Runs both sides alternately; the side that begins changes from round to round.
 fn trial(rounds: usize, run: impl Fn(bool) -> Option<f64>) -> Option<Trial> {
     let mut trial = Trial {
         shipped: Vec::new(),
@@ -125,7 +125,7 @@ fn trial(rounds: usize, run: impl Fn(bool) -> Option<f64>) -> Option<Trial> {
     Some(trial)
 }
 
-/// A row of the table: what was compared, both choices and what came of it.
+/// A row of the table: what was compared, both choices and the result.
 pub struct ComparisonRow {
     what: String,
     shipped: &'static str,
@@ -147,8 +147,8 @@ fn lengths(longest: u64) -> impl Iterator<Item = u64> {
     halves.take_while(move |&len| len <= longest)
 }
 
-/// Of a run of neighbours that differ in the same way the first, the last and every fourth are
-/// compared.
+/// Of each sequence of neighbours that differ in the same way, selects the first, the last and
+/// every fourth sample.
 fn thinned<T: Copy, K: PartialEq>(differing: &[(usize, T, K)]) -> Vec<T> {
     let mut kept = Vec::new();
     for run in differing.chunk_by(|a, b| b.0 == a.0 + 1 && a.2 == b.2) {
@@ -185,8 +185,8 @@ impl MessageProbes<'_> {
         }
     }
 
-    /// Where each sample goes by these costs, as the library decides it: eager by thresholds,
-    /// otherwise by the least cost.
+    /// The path of each sample with these costs, as the library chooses it: eager by thresholds,
+    /// otherwise the path of least cost.
     fn ways(&self, costs: &PathCosts) -> Vec<MessagePath> {
         let thresholds = Thresholds::derive(costs, &self.situation);
         let asked = Situation {
@@ -248,8 +248,8 @@ impl Arena for MessageProbes<'_> {
     }
 }
 
-/// What is kept of the costs of messages: those of each level by which it gains. Adds what was
-/// compared to `rows`, and answers the gain besides.
+/// Returns the message costs that are kept, those of each level that give a gain, and the total
+/// gain. Adds the comparisons to `rows`.
 pub fn messages(
     runs: &dyn ProbeRuns,
     effort: Effort,
@@ -374,7 +374,7 @@ struct CollectiveProbes<'a> {
     runs: &'a dyn ProbeRuns,
     effort: Effort,
     until: Instant,
-    /// What was kept of messages, and its gain: the first part, if there is anything.
+    /// The message costs that were kept, and their gain: the first part, unless empty.
     messages: &'a [(Level, MessagePath, PathCost)],
     gain: f64,
     figures: Vec<StepFigure>,
@@ -447,8 +447,8 @@ impl Arena for CollectiveProbes<'_> {
     }
 }
 
-/// The calls that are compared: each collective between two ranks at each level, and among twice
-/// as many ranks as there are cores.
+/// The calls that are compared: each collective between two ranks at each level, and among twice as
+/// many ranks as there are cores.
 fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, CollectiveCall)> {
     let mut found = Vec::new();
     let many = 2 * cores.min(8);
@@ -473,7 +473,7 @@ fn calls(pairs: &[Pair], cores: usize) -> Vec<(Calls, CollectiveCall)> {
     found
 }
 
-/// What is kept of all figures, where `messages` with their `gain` were kept of those of messages.
+/// Returns all figures that are kept, where `messages` are the kept message costs and their `gain`.
 pub fn collectives(
     runs: &dyn ProbeRuns,
     effort: Effort,
@@ -506,7 +506,7 @@ pub fn collectives(
     }
     let kept = arena.subset(kept);
     if kept.costs.is_empty() {
-        // They lost more in collectives than they gained.
+        // The message costs lost more in collectives than they gained.
         let levels = pairs.iter().map(|pair| level_name(pair.level));
         let prefixes: Vec<String> = levels.map(|name| format!("{name}, ")).collect();
         for row in rows.iter_mut() {
@@ -516,7 +516,7 @@ pub fn collectives(
     kept
 }
 
-/// What was compared, as a table.
+/// The comparisons as a table.
 pub fn table(rows: &[ComparisonRow]) -> String {
     if rows.is_empty() {
         return " What was measured chooses everywhere as the shipped figures do.".to_owned();
@@ -543,7 +543,7 @@ pub fn table(rows: &[ComparisonRow]) -> String {
     table.trim_fmt()
 }
 
-/// What came of a comparison, in words.
+/// The result of a comparison as text.
 fn outcome(trial: &Trial, is_kept: bool) -> String {
     let percent = 100.0 * (1.0 - trial.ratio()).abs();
     let verdict = match trial.verdict() {

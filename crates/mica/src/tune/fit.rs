@@ -1,9 +1,9 @@
-//! From measured times to a cost: least squares over the medians, in pieces where one line does not
-//! do.
+//! Fits a cost to measured times: least squares over the medians, in pieces where one line does not
+//! suffice.
 //!
-//! Errors count in proportion to the time (each point weighs 1/t²), since sizes span five orders of
-//! magnitude. The fit has as few spans as keep every point within [`GOOD`] of its time, at most
-//! [`SPANS`]; a span begins at a measured size.
+//! Errors are relative to the time (each point has weight 1/t²), since sizes span five orders of
+//! magnitude. The fit has the fewest spans that keep every point within [`GOOD`] of its time, at
+//! most [`SPANS`]; a span begins at a measured size.
 
 use mica_policy::costs::{CostSpan, SPANS};
 
@@ -14,31 +14,31 @@ pub struct Point {
     pub len: u64,
     /// The median of its batches, in nanoseconds.
     pub ns: f64,
-    /// The quartiles' distance as a share of the median.
+    /// The interquartile range as a fraction of the median.
     pub spread: f64,
 }
 
-/// What the points come to.
+/// The cost that was fitted to the points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
-    /// Nanoseconds to start.
+    /// Start-up time in nanoseconds.
     pub start_ns: f64,
-    /// First byte and nanoseconds for each byte, from 0 on.
+    /// The first byte of each span and nanoseconds per byte; the first span begins at 0.
     pub prices: Vec<(u64, f64)>,
-    /// The greatest distance of a point from the fit, as a share of its time.
+    /// The greatest deviation of a point from the fit, as a fraction of its time.
     pub error: f64,
 }
 
-/// Why points come to nothing.
+/// Why no cost can be fitted.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum FitError {
-    /// Two sizes at least make a line.
+    /// A line needs at least two sizes.
     #[error("{0} sizes were measured: a line needs two")]
     TooFew(usize),
     /// Longer messages took less time.
     #[error("no line fits: longer messages took less time ({0:.4} ns for each byte)")]
     Falls(f64),
-    /// A time is no time.
+    /// A time is not finite and positive.
     #[error("a message of {len} bytes took {ns} ns")]
     Nonsense {
         /// Bytes.
@@ -48,11 +48,11 @@ pub enum FitError {
     },
 }
 
-/// A fit whose points are all within this share of it is good enough.
+/// A fit is good enough if all points are within this fraction of it.
 pub const GOOD: f64 = 0.1;
 
-/// Fits start and prices to `points`, which are in the order of their sizes. The start is not below
-/// `least_ns`: where only long messages were measured, noise would have it anywhere.
+/// Fits start and prices to `points`, which are ordered by size. The start is at least `least_ns`:
+/// where only long messages were measured, noise would make it arbitrary.
 pub fn fit(points: &[Point], least_ns: f64) -> Result<Fit, FitError> {
     if let Some(point) = points.iter().find(|p| !(p.ns.is_finite() && p.ns > 0.0)) {
         let Point { len, ns, .. } = *point;
@@ -67,7 +67,7 @@ pub fn fit(points: &[Point], least_ns: f64) -> Result<Fit, FitError> {
             break;
         }
         for knots in choices(points.len(), spans - 1) {
-            // A knot where the next stretch would fall is none.
+            // A knot after which the cost would fall is not used.
             if let Ok(fit) = with_knots(points, &knots, least_ns)
                 && fit.error < best.error
             {
@@ -78,7 +78,7 @@ pub fn fit(points: &[Point], least_ns: f64) -> Result<Fit, FitError> {
     Ok(best)
 }
 
-/// Ways to take `n` of the indices from 1 on so that at least one point is beyond the last.
+/// All choices of `n` indices from 1 on that leave at least one point after the last.
 fn choices(points: usize, n: usize) -> Vec<Vec<usize>> {
     if n == 0 {
         return vec![Vec::new()];
@@ -124,7 +124,7 @@ fn with_knots(points: &[Point], knots: &[usize], least_ns: f64) -> Result<Fit, F
     })
 }
 
-/// The line through the points: start, which is not below `least_ns`, and slope, which is positive.
+/// The line through the points: its start, at least `least_ns`, and its slope, which is positive.
 fn line(points: &[Point], least_ns: f64) -> Result<(f64, f64), FitError> {
     let (mut w, mut wx, mut wy, mut wxx, mut wxy) = (0.0, 0.0, 0.0, 0.0, 0.0);
     for p in points {
@@ -150,7 +150,7 @@ fn line(points: &[Point], least_ns: f64) -> Result<(f64, f64), FitError> {
     }
 }
 
-/// The slope of the line from (x, y) on that fits the points best.
+/// The slope of the line from (x, y) that best fits the points.
 fn through(x: f64, y: f64, points: &[Point]) -> f64 {
     let (mut up, mut down) = (0.0, 0.0);
     for p in points {
@@ -240,7 +240,7 @@ mod tests {
             found.start_ns == 20.0 && found.prices[0].1 > 0.0,
             "{found:?}"
         );
-        // All of them took less than the least: no price could be positive.
+        // All times are below the least start: no price could be positive.
         assert!(matches!(fit(&measured, 1e6), Err(FitError::Falls(_))));
     }
 

@@ -1,16 +1,16 @@
-//! `mica tune`: measures what each way costs between the cores of this machine, and writes its
+//! `mica tune`: measures the cost of each path between the cores of this machine, and writes its
 //! tuning file.
 //!
-//! For each level that the machine has, and each way, a ping-pong of several sizes runs with that
-//! way forced (`plan`, `run`). Start and prices are fitted to the medians (`fit`). A way that the
-//! messages did not take, or whose times make no sense, keeps the figures it had, and the reason is
-//! printed. How the copying is shared by the two cores is no matter of measuring: it follows from
-//! what the way does. Then the steps of collectives are measured, each by the algorithms that are
-//! made of it ([`steps`]).
+//! For each level that the machine has, and each path, a ping-pong of several sizes runs with that
+//! path forced (`plan`, `run`). Start and prices are fitted to the medians (`fit`). A path that the
+//! messages did not take, or whose times make no sense, keeps its figures, and the reason is
+//! printed. How the two cores share the copying is not measured: it follows from what the path
+//! does. Then the steps of collectives are measured, each by the algorithms that consist of it
+//! ([`steps`]).
 //!
-//! What was fitted is a candidate. Where it chooses otherwise than the shipped figures, both
-//! choices are measured ([`compare`]), and only those figures are written by which something gains
-//! and nothing loses ([`verify`]).
+//! What was fitted is a candidate. Where it chooses differently from the shipped figures, both
+//! choices are measured ([`compare`]), and only figures with which something gains and nothing
+//! loses are written ([`verify`]).
 
 mod compare;
 mod fit;
@@ -40,7 +40,7 @@ use fit::{Fit, Point};
 use plan::{Pair, Sample, SampleSeries};
 use run::{Installation, RunError};
 
-/// How to tune.
+/// The options of `mica tune`.
 #[derive(Args)]
 pub struct TuneOptions {
     /// Measure and show, but write nothing.
@@ -60,13 +60,13 @@ pub struct TuneOptions {
     prefix: Option<PathBuf>,
 }
 
-/// Quartiles further apart than this share of the median are noise.
+/// An interquartile range above this fraction of the median is noise.
 const NOISY: f64 = 0.25;
 
-/// A fit that misses a point by more than this is worth a word.
+/// A fit with a larger error than this gets a remark.
 const POOR: f64 = 0.3;
 
-/// What came of one series.
+/// The result of one series.
 struct SeriesOutcome {
     level: Level,
     way: MessagePath,
@@ -77,11 +77,11 @@ struct Measured {
     cost: PathCost,
     /// See [`Fit::error`].
     error: f64,
-    /// Messages that varied by more than [`NOISY`], and all.
+    /// Number of messages that varied by more than [`NOISY`], and of all messages.
     noisy: (usize, usize),
 }
 
-/// Tunes this machine. Answers what there is to tell.
+/// Tunes this machine. Returns the report.
 pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     let machine = Machine::load()?;
     if machine.is_synthetic() {
@@ -100,8 +100,8 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
         Some(file) => file.clone(),
         None => default_file(&identity)?,
     };
-    // A file that cannot be used is about to be replaced; what was in force then is what is
-    // shipped.
+    // If the file in force cannot be used, it is about to be replaced; the library would have used
+    // the shipped figures.
     let (steps_before, source) = tuning::collective_in_force(prefix.as_deref())
         .unwrap_or_else(|_| (CollectiveCosts::default(), tuning::Source::Shipped));
     let before = steps_before.messages.clone();
@@ -166,7 +166,7 @@ pub fn tune(options: &TuneOptions) -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
-/// The figures of `tuning` that are shown to choose better, and what was compared.
+/// The figures of `tuning` that were shown to choose better, and the comparisons.
 fn keep(
     installation: &Installation,
     quick: bool,
@@ -186,7 +186,7 @@ fn keep(
     Ok((kept, rows))
 }
 
-/// A folder that is removed at the end.
+/// A folder that is removed on drop.
 struct ScratchFolder(PathBuf);
 
 impl ScratchFolder {
@@ -202,12 +202,12 @@ impl ScratchFolder {
 
 impl Drop for ScratchFolder {
     fn drop(&mut self) {
-        // What cannot be removed stays in the folder for such things.
+        // What cannot be removed stays in the temporary directory.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// What the file will have, in words.
+/// What the file will contain, as text.
 fn kept_words(kept: &Tuning) -> String {
     let costs = kept.costs.iter();
     let mut names: Vec<String> = costs
@@ -231,8 +231,9 @@ fn default_file(identity: &Identity) -> Result<PathBuf, Box<dyn Error>> {
     Ok(folder.join(tuning::machine_key(identity) + ".toml"))
 }
 
-/// Writes the file by way of a new name, so that a job that starts meanwhile reads the old one or
-/// the new one. Reads it again before that: what the library would refuse is not put there.
+/// Writes the file under a new name and renames it, so that a job that starts meanwhile reads the
+/// old one or the new one. Parses the text before that: a file that the library would refuse is not
+/// installed.
 fn write(file: &Path, tuning: &Tuning) -> Result<(), Box<dyn Error>> {
     let failed = |error: std::io::Error| format!("{}: {error}", file.display());
     if let Some(folder) = file.parent() {
@@ -260,7 +261,7 @@ fn measure(
 ) -> Vec<SeriesOutcome> {
     let all = plan::series(quick);
     let start = Instant::now();
-    // All of it ends within two minutes, however many levels there are and however noisy they are.
+    // All measurements end within two minutes, for any number of levels and any noise.
     let share = 2.0 / (1 + pairs.len()) as f64;
     let seconds = share * if quick { 0.04 } else { 0.15 };
     let patience = Duration::from_secs(if quick { 15 } else { 45 });
@@ -292,7 +293,7 @@ fn measure(
             if let Ok(measured) = &result {
                 costs.set(pair.level, series.way, measured.cost);
             }
-            // A series that ended early is done all the same.
+            // A series that ended early counts as done.
             bar.set_position(done + series.samples.len() as u64);
             outcomes.push(SeriesOutcome {
                 level: pair.level,
@@ -305,7 +306,8 @@ fn measure(
     outcomes
 }
 
-/// Finds out with one message, of a length that the way carries if any, whether the way is there.
+/// Checks with one message, of a length that the path carries if any, whether the path is
+/// available.
 fn probe(installation: &Installation, pair: Pair, series: &SampleSeries) -> Result<(), String> {
     let typical = |sample: &&Sample| sample.block == 0 && sample.len <= 1 << 20;
     match series.samples.iter().rfind(typical) {
@@ -327,8 +329,8 @@ fn measure_one(
     for sample in &series.samples {
         match run(sample) {
             Ok(point) => points.push((*sample, point)),
-            // Too short to be divided, or in pieces: the other messages still tell what the way
-            // costs.
+            // Too short to be divided, or in pieces: the other messages still give the cost of the
+            // path.
             Err(RunError::OtherWay(_)) => {}
             Err(error) => return Err(error.to_string()),
         }
@@ -344,7 +346,7 @@ fn measure_one(
     })
 }
 
-/// What `measure` answers, or the calmer of two answers if the first is noisy.
+/// The result of `measure`, or the less noisy of two results if the first is noisy.
 fn calm(mut measure: impl FnMut() -> Result<Point, RunError>) -> Result<Point, RunError> {
     let first = measure()?;
     if first.spread <= NOISY {
@@ -358,11 +360,11 @@ fn calm(mut measure: impl FnMut() -> Result<Point, RunError>) -> Result<Point, R
     })
 }
 
-/// What a way takes to start at least: what it begins with takes that.
+/// The least start-up time of a path: that of the path that it begins with.
 fn least_start(level: Level, way: MessagePath, costs: &PathCosts) -> f64 {
     let beginning = match way {
         MessagePath::Inline => return 0.0,
-        // The head, or the request, goes like a short message.
+        // The header, or the RTS, is sent like a short message.
         MessagePath::Ring
         | MessagePath::Cells
         | MessagePath::Pull
@@ -375,8 +377,8 @@ fn least_start(level: Level, way: MessagePath, costs: &PathCosts) -> f64 {
     costs.of(level, beginning).start_ns
 }
 
-/// The cost that the points of a way come to, with a start of `least` at least, and how far it is
-/// from one of them at most.
+/// The cost that fits the points of a path, with a start of at least `least`, and its greatest
+/// deviation from a point.
 fn cost(
     way: MessagePath,
     points: &[(Sample, Point)],
@@ -389,7 +391,7 @@ fn cost(
         .map(|(_, point)| *point)
         .collect();
     let fit = if way == MessagePath::Inline {
-        // The slot is one cache line, full or not: only the start is there to be measured.
+        // The slot is one cache line, full or not: only the start can be measured.
         start_only(&contiguous, before)
     } else {
         fit::fit(&contiguous, least).map_err(|error| error.to_string())?
@@ -406,7 +408,7 @@ fn cost(
         && let Some(whole) = contiguous.iter().find(|whole| whole.len == sample.len)
     {
         let pieces = sample.len / sample.block;
-        // Below the noise a piece costs nothing.
+        // A price per piece below the noise counts as 0.
         cost.piece_ns = rounded(((point.ns - whole.ns) / (pieces - 1) as f64).max(0.0));
     }
     match cost.flaw() {
@@ -434,7 +436,7 @@ fn start_only(points: &[Point], before: &PathCost) -> Fit {
     }
 }
 
-/// Four digits are more than was measured.
+/// Rounds to four digits: the measurements are not more precise.
 fn rounded(ns: f64) -> f64 {
     format!("{ns:.3e}").parse().unwrap_or(ns)
 }
@@ -489,7 +491,7 @@ fn prices(cost: &PathCost) -> String {
     cost.used_spans().map(price).collect::<Vec<_>>().join(", ")
 }
 
-/// The thresholds of each level that was measured, of the ways that were there.
+/// The thresholds of each measured level, with the paths that were available.
 fn thresholds(outcomes: &[SeriesOutcome], before: &PathCosts, after: &PathCosts) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
@@ -508,7 +510,7 @@ fn thresholds(outcomes: &[SeriesOutcome], before: &PathCosts, after: &PathCosts)
     table.trim_fmt()
 }
 
-/// Messages that varied by more than [`NOISY`], and all.
+/// Number of messages that varied by more than [`NOISY`], and of all messages.
 fn noise(outcomes: &[SeriesOutcome]) -> (usize, usize) {
     let measured = outcomes.iter().filter_map(|o| o.result.as_ref().ok());
     measured.fold((0, 0), |(noisy, all), measured| {

@@ -1,20 +1,19 @@
-//! What is measured: for each level that the machine has a pair of cores, for each way a series of
-//! messages.
+//! The measuring plan: for each level at which the machine has a pair of cores, and for each path,
+//! a series of messages.
 
 use mica_node::topology::{BindTo, Level, Machine, MapBy, level_between, map};
 use mica_policy::MessagePath;
 
-/// Two cores at a level: how `mpiexec` is told to take them.
+/// Two cores at a level, and the `mpiexec` option that selects them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
-    /// How far apart they are.
+    /// Their level.
     pub level: Level,
-    /// The word for `--map-by`.
+    /// The value for `--map-by`.
     pub map_by: &'static str,
 }
 
-/// A pair for each level that this machine has among the cores that this process may use, nearest
-/// first.
+/// One pair for each level that exists among the cores that this process may use, nearest first.
 pub fn pairs(machine: &Machine) -> Vec<Pair> {
     let orders = ["core", "l3", "numa", "package"];
     let mut pairs: Vec<Pair> = Vec::new();
@@ -41,7 +40,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// As `calibrate` takes it.
+    /// The argument for `calibrate`.
     pub fn argument(&self) -> String {
         match self.block {
             0 => self.len.to_string(),
@@ -50,28 +49,28 @@ impl Sample {
     }
 }
 
-/// Messages that all go one way.
+/// Messages that all take one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleSeries {
-    /// The way.
+    /// The path.
     pub way: MessagePath,
-    /// What makes them go there.
+    /// The variables that force this path.
     pub environment: Vec<(&'static str, &'static str)>,
     /// The rows of `MICA_STATS` that count them.
     pub counted_as: &'static [&'static str],
-    /// Contiguous messages by ascending length; at most one in pieces, as long as one of those, at
-    /// the end.
+    /// Contiguous messages by ascending length, followed by at most one in pieces, as long as one
+    /// of those.
     pub samples: Vec<Sample>,
 }
 
-/// Length of the message in pieces, and of its pieces.
+/// The length of the message in pieces, and of its pieces.
 const PIECES: Sample = Sample {
     len: 1 << 20,
     block: 256,
 };
 
-/// The series of the ways, `quick` or thorough. A copy engine has none: its use is to copy while
-/// the ranks compute, and in a ping-pong they wait.
+/// The series of the paths, `quick` or thorough. A copy engine has none: it copies while the ranks
+/// compute, and in a ping-pong they wait.
 pub fn series(quick: bool) -> Vec<SampleSeries> {
     let longest = if quick { 16 << 20 } else { 64 << 20 };
     let long = || {
@@ -89,7 +88,7 @@ pub fn series(quick: bool) -> Vec<SampleSeries> {
             ("MICA_EAGER_MAX", "0"),
             ("MICA_DIRECT_MIN", "0"),
             ("MICA_DIRECT_RUN_MIN", "0"),
-            // Short messages count too, and so does a buffer's first use.
+            // Apply to short messages too, and from a buffer's first use on.
             ("MICA_MAPPED_MIN", "0"),
             ("MICA_MAPPED_AFTER", "0"),
         ],
@@ -171,7 +170,7 @@ mod tests {
             levels("pack:2 l3:2 core:2 pu:2"),
             [(shared, "core"), (package, "l3"), (node, "package")]
         );
-        // Caches of their own: the first two cores share none.
+        // Separate caches: the first two cores share none.
         assert_eq!(levels("pack:1 core:2 l2:1 pu:1"), [(package, "core")]);
         // One core with two threads is no pair.
         assert_eq!(levels("pack:1 l3:1 core:1 pu:2"), []);

@@ -1,5 +1,5 @@
-//! Runs `calibrate` and `calibrate_coll` under `mpiexec` and reads what they say, and whether the
-//! bytes went the way that is measured.
+//! Runs `calibrate` and `calibrate_coll` under `mpiexec`, parses their output, and checks that the
+//! bytes took the measured path.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -20,7 +20,7 @@ pub struct Installation {
     calibrate_coll: PathBuf,
 }
 
-/// A message could not be measured.
+/// Why a message could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The installation lacks a program.
@@ -28,12 +28,12 @@ pub enum RunError {
         "{0} is not there: mica tune needs an installed Mica (sh scripts/install.sh PREFIX, or --prefix)"
     )]
     Missing(PathBuf),
-    /// A program does not start.
+    /// A program cannot be started.
     #[error("{program}: {reason}")]
     Start {
         /// The program.
         program: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         reason: std::io::Error,
     },
     /// The job failed.
@@ -41,12 +41,12 @@ pub enum RunError {
     Failed {
         /// The program.
         program: &'static str,
-        /// As `mpiexec` ended.
+        /// The exit status of `mpiexec`.
         status: std::process::ExitStatus,
-        /// What it said.
+        /// Its standard error.
         stderr: String,
     },
-    /// Its output is not what it should be.
+    /// Its output is malformed.
     #[error("printed {line:?}: {reason}")]
     Output {
         /// The line.
@@ -54,7 +54,7 @@ pub enum RunError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The messages went another way.
+    /// The messages took another path.
     #[error("not available: the messages went by {0}")]
     OtherWay(String),
     /// Collectives sent messages.
@@ -62,12 +62,12 @@ pub enum RunError {
     Messages,
 }
 
-/// Calls of a collective that is to be measured.
+/// The calls of a collective to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Calls {
     /// The collective.
     pub collective: Collective,
-    /// It is not called: each rank combines what a reduce would.
+    /// Measures no call of it: each rank combines what a reduce would.
     pub is_local: bool,
     /// Bytes of each; none for a barrier.
     pub bytes: usize,
@@ -75,12 +75,12 @@ pub struct Calls {
     pub family: &'static str,
     /// Ranks.
     pub ranks: usize,
-    /// Where two ranks are; `None`: anywhere.
+    /// The cores of two ranks; `None`: any.
     pub pair: Option<Pair>,
 }
 
 impl Calls {
-    /// Between two ranks.
+    /// Calls between two ranks.
     pub fn between(
         pair: Pair,
         collective: Collective,
@@ -105,7 +105,7 @@ impl Calls {
         }
     }
 
-    /// Among more ranks than there are cores.
+    /// Calls among more ranks than there are cores.
     pub fn of_all(ranks: usize, collective: Collective, family: &'static str) -> Calls {
         Calls {
             family,
@@ -113,7 +113,7 @@ impl Calls {
         }
     }
 
-    /// By the algorithm that the library chooses.
+    /// Calls with the algorithm that the library chooses.
     pub fn as_chosen(
         pair: Option<Pair>,
         collective: Collective,
@@ -130,7 +130,7 @@ impl Calls {
         }
     }
 
-    /// As `calibrate_coll` calls it.
+    /// The name for `calibrate_coll`.
     fn name(&self) -> &'static str {
         match self.is_local {
             true => "reduce_local",
@@ -138,7 +138,7 @@ impl Calls {
         }
     }
 
-    /// For people.
+    /// A description for the report.
     pub fn words(&self) -> String {
         let name = self.name();
         let bytes = match self.bytes {
@@ -153,7 +153,7 @@ impl Calls {
     }
 }
 
-/// What `calibrate_coll` prints.
+/// The output of `calibrate_coll`.
 #[derive(Deserialize)]
 struct CallsLine {
     collective: String,
@@ -165,7 +165,7 @@ struct CallsLine {
     high: f64,
 }
 
-/// What `calibrate` prints.
+/// The output of `calibrate`.
 #[derive(Deserialize)]
 struct CalibrateLine {
     bytes: u64,
@@ -176,7 +176,7 @@ struct CalibrateLine {
 }
 
 impl Installation {
-    /// The one below `prefix`.
+    /// The installation in `prefix`.
     pub fn below(prefix: &Path) -> Result<Installation, RunError> {
         let program = |path: &str| {
             let path = prefix.join(path);
@@ -188,13 +188,13 @@ impl Installation {
         Ok(Installation {
             mpiexec: program("bin/mpiexec")?,
             calibrate: program("libexec/mica/calibrate")?,
-            // Without it messages can be measured all the same.
+            // Without it messages can still be measured.
             calibrate_coll: prefix.join("libexec/mica/calibrate_coll"),
         })
     }
 
-    /// Measures one message of a series between a pair, which takes some `seconds`. A job of its
-    /// own, so that its counters tell of this message alone.
+    /// Measures one message of a series between a pair for about `seconds`. It runs in its own job,
+    /// so that the job's counters cover only this message.
     pub fn run(
         &self,
         pair: Pair,
@@ -209,7 +209,7 @@ impl Installation {
         }
     }
 
-    /// Measures a message that goes as the library chooses by this tuning file (or `off`).
+    /// Measures a message on the path that the library chooses with this tuning file (or `off`).
     pub fn run_as_chosen(
         &self,
         pair: Pair,
@@ -234,11 +234,11 @@ impl Installation {
         self.job("calibrate", &bound, program, &arguments, environment)
     }
 
-    /// Measures calls of a collective by a family of algorithms.
+    /// Measures calls of a collective with one family of algorithms.
     pub fn call(&self, calls: &Calls, seconds: f64) -> Result<Point, RunError> {
         let environment = [
             ("MICA_COLL", calls.family),
-            // Buffers are in reach by load and store from their first use on.
+            // Buffers can be accessed by load and store from their first use on.
             ("MICA_MAPPED_MIN", "0"),
             ("MICA_MAPPED_AFTER", "0"),
         ];
@@ -246,8 +246,8 @@ impl Installation {
         calls_point(&stdout, &stderr, calls)
     }
 
-    /// Measures calls of a collective by the algorithm that the library chooses by this tuning file
-    /// (or `off`).
+    /// Measures calls of a collective with the algorithm that the library chooses with this tuning
+    /// file (or `off`).
     pub fn call_as_chosen(
         &self,
         calls: &Calls,
@@ -280,8 +280,8 @@ impl Installation {
         self.job("calibrate_coll", &options, program, &arguments, environment)
     }
 
-    /// Runs a job with these tunables and no others. Answers what it printed, and the table of
-    /// `MICA_STATS` among what it said.
+    /// Runs a job with these tunables and no others. Returns its output and its standard error,
+    /// which contains the table of `MICA_STATS`.
     fn job(
         &self,
         name: &'static str,
@@ -297,7 +297,7 @@ impl Installation {
             .arg(program)
             .args(arguments)
             .stdin(Stdio::null());
-        // What the user has set is not to be measured.
+        // The user's own settings must not affect the measurement.
         for tunable in tunables::all() {
             command.env_remove(tunable.env);
         }
@@ -321,9 +321,9 @@ impl Installation {
     }
 }
 
-/// The point in `calibrate_coll`'s output about these calls. Where another family than messages is
-/// forced, it counts only if there was less than a message for each call: a library without that
-/// family sends them.
+/// The point in `calibrate_coll`'s output for these calls. If a family other than messages is
+/// forced, it is valid only with fewer messages than calls: a library without that family sends
+/// messages instead.
 fn calls_point(output: &str, stderr: &str, calls: &Calls) -> Result<Point, RunError> {
     let wrong = |reason: String| RunError::Output {
         line: output.trim().to_owned(),
@@ -360,7 +360,7 @@ struct StatsRow<'a> {
     bytes: f64,
 }
 
-/// The rows about messages in what a job says at its end.
+/// The rows about messages in a job's final output.
 fn rows(table: &str) -> impl Iterator<Item = StatsRow<'_>> {
     table.lines().filter_map(|line| {
         let mut words = line.strip_prefix("mpiexec:")?.split_whitespace();
@@ -374,7 +374,7 @@ fn rows(table: &str) -> impl Iterator<Item = StatsRow<'_>> {
     })
 }
 
-/// The point in `calibrate`'s output about one message.
+/// The point in `calibrate`'s output for one message.
 fn point(output: &str, sample: &Sample) -> Result<Point, RunError> {
     let wrong = |reason: String| RunError::Output {
         line: output.trim().to_owned(),
@@ -392,8 +392,8 @@ fn point(output: &str, sample: &Sample) -> Result<Point, RunError> {
     })
 }
 
-/// The ways that most bytes went by according to the table of `MICA_STATS`, if those `wanted` have
-/// less than nine tenths of them: what is measured is what was asked for, or it is nothing.
+/// The paths that most bytes took according to the table of `MICA_STATS`, if those `wanted` have
+/// less than nine tenths of them: then the measurement is not valid.
 fn other_way(table: &str, wanted: &[&str]) -> Option<String> {
     let rows: Vec<(&str, f64)> = rows(table).map(|row| (row.name, row.bytes)).collect();
     let all: f64 = rows.iter().map(|(_, bytes)| bytes).sum();

@@ -1,5 +1,5 @@
-//! What the steps of collectives cost: `calibrate_coll` with the family of algorithms forced that
-//! is made of the step.
+//! Measures the cost of the steps of collectives: runs `calibrate_coll` and forces the family of
+//! algorithms that consists of the step.
 //!
 //! | figure | measured by |
 //! |---|---|
@@ -10,7 +10,7 @@
 //! | `switch_ns` | a barrier through the shared area of twice as many ranks as cores, less its stamps |
 //! | `reduce_byte_ns` | `MPI_Reduce_local` |
 //!
-//! A figure that cannot be measured, for want of the program or of the family, stays as it was.
+//! A figure that cannot be measured, because the program or the family is missing, keeps its value.
 
 use mica_node::topology::{Level, available_cores};
 use mica_node::{area, tunables};
@@ -27,20 +27,21 @@ use super::plan::Pair;
 use super::run::{Calls, Installation, RunError};
 use super::{NOISY, rounded};
 
-/// What came of one figure.
+/// The result of one figure.
 pub struct StepOutcome {
-    /// Where; `None`: wherever.
+    /// The level; `None`: all levels.
     pub level: Option<Level>,
     /// Its name in the tuning file.
     pub name: &'static str,
-    /// The figure in words, and whether its times varied by more than [`NOISY`]; or why it stays.
+    /// The figure as text, and whether its times varied by more than [`NOISY`]; or why it keeps its
+    /// value.
     pub result: Result<(String, bool), String>,
-    /// What it was before.
+    /// The previous value.
     pub before: String,
 }
 
-/// Measures what has a place in the tuning file. `run` makes some calls and answers the time of
-/// one; `messages` are the costs of messages as they are now known.
+/// Measures the figures of the tuning file's collective sections. `run` makes some calls and
+/// returns the time of one; `messages` are the costs of messages as now known.
 pub fn measure(
     pairs: &[Pair],
     quick: bool,
@@ -73,23 +74,23 @@ pub fn measure(
 
 struct Steps<'a> {
     run: &'a dyn Fn(&Calls) -> Result<Point, RunError>,
-    /// With the figures measured so far.
+    /// Includes the figures measured so far.
     costs: CollectiveCosts,
     figures: Vec<StepOutcome>,
 }
 
-/// The default of `MICA_COLL_AREA`, which holds in the jobs that measure.
+/// The cell size by the default of `MICA_COLL_AREA`, which applies in the measuring jobs.
 fn cell_bytes(ranks: usize) -> Option<usize> {
     area::cell_bytes(ranks, tunables::parse_bytes(tunables::COLL_AREA.default)?)
 }
 
-/// Nanoseconds that `algorithm` takes by the formulas.
+/// The nanoseconds that `algorithm` takes by the cost formulas.
 fn predicted(costs: &CollectiveCosts, question: &CollectiveCall, algorithm: Algorithm) -> f64 {
     let setting = &question.setting;
     load(costs, question, algorithm).ns(setting.ranks, setting.cores, costs.switch_ns)
 }
 
-/// A call among ranks that reach each other's buffers.
+/// A call among ranks that can access each other's buffers.
 pub fn question(
     collective: Collective,
     bytes: usize,
@@ -112,7 +113,7 @@ pub fn question(
 }
 
 impl Steps<'_> {
-    /// The figures of a level.
+    /// Measures the figures of a level.
     fn level(&mut self, pair: Pair, quick: bool) -> LevelTuning {
         let level = pair.level;
         let mut now = *self.costs.of(level);
@@ -169,7 +170,7 @@ impl Steps<'_> {
         measured
     }
 
-    /// What a byte costs into the area or out of it.
+    /// Measures the cost of a byte copied into the area or out of it.
     fn copy(&self, pair: Pair, quick: bool) -> Result<(PathCost, bool), String> {
         let longest = if quick { 4 << 20 } else { 64 << 20 };
         let piece = cell_bytes(2).ok_or("no area has cells")? / 2;
@@ -181,7 +182,8 @@ impl Steps<'_> {
                 break;
             }
             let point = self.call(&Calls::between(pair, Collective::Bcast, bytes, "shared"))?;
-            // Each piece has its stamp; the first is copied in before anybody can copy it out.
+            // Each piece has its stamp; no rank can copy the first piece out before it is copied
+            // in.
             let stamps = bytes.div_ceil(piece) as f64 * sync_ns;
             points.push(Point {
                 len: (bytes + piece) as u64,
@@ -203,7 +205,7 @@ impl Steps<'_> {
         }
     }
 
-    /// What a round of messages takes beyond its message.
+    /// Measures the time of a round of messages beyond its message.
     fn round(&mut self, pair: Pair) -> Option<f64> {
         let was = super::time(self.costs.round_ns);
         let mut alone = self.costs.clone();
@@ -234,7 +236,7 @@ impl Steps<'_> {
         measured
     }
 
-    /// What it takes to put another rank on a core that two of them share.
+    /// Measures the time to switch between two ranks that share a core.
     fn switch(&mut self, level: Level, cores: usize) -> Option<f64> {
         let was = super::time(self.costs.switch_ns);
         let ranks = 2 * cores;
@@ -252,7 +254,7 @@ impl Steps<'_> {
         self.note(None, "switch_ns", found, was)
     }
 
-    /// Takes note of a time. Answers it, if there is one.
+    /// Records a time. Returns it, if there is one.
     fn note(
         &mut self,
         level: Option<Level>,
@@ -309,7 +311,7 @@ mod tests {
         map_by: "l3",
     };
 
-    /// What would be measured if `truth` were true.
+    /// The measurement that `truth` would give.
     fn time(truth: &CollectiveCosts, calls: &Calls) -> Point {
         let cores = match calls.pair {
             Some(_) => 2,

@@ -6,7 +6,7 @@ fn series(way: MessagePath) -> SampleSeries {
         .expect("every way has a series")
 }
 
-/// What would be measured if `cost` were the truth.
+/// The measurements that `cost` would give.
 fn points(series: &SampleSeries, cost: &PathCost) -> Vec<(Sample, Point)> {
     let point = |sample: &Sample| {
         let pieces = sample.len.checked_div(sample.block).unwrap_or(1);
@@ -227,7 +227,7 @@ fn messages_that_went_another_way_do_not_count() {
     let known = points(&series, &truth);
     let run = |from: u64| {
         measure_one(Level::Node, &series, &costs, |sample| {
-            // As a library that divides only contiguous messages, from some length on.
+            // Behaves like a library that divides only contiguous messages, from some length on.
             if sample.len < from || sample.block > 0 {
                 return Err(RunError::OtherWay("cells".to_owned()));
             }

@@ -1,35 +1,35 @@
-//! Which of the measured figures are kept: those by which choices change for the better, as
-//! measured.
+//! Decides which of the measured figures are kept: those that make choices faster, as verified by
+//! measuring.
 //!
-//! A fit misses points, and a choice between two paths of nearly the same cost turns on that. So
-//! what was fitted is a candidate: for every probe (a message of some length, a call of a
-//! collective) at which it chooses otherwise than the shipped figures, both choices are measured
-//! by turns, in several rounds, as a program would meet them. Of all subsets of the candidate's
-//! parts the one with the greatest gain is kept that chooses worse nowhere; if none gains, the
-//! shipped figures stay. What could not be measured in time counts as not shown: no subset is kept
-//! that chooses so.
+//! A fit deviates from its points, and that can decide between two paths of nearly the same cost.
+//! So what was fitted is only a candidate. For every probe (a message of some length, a call of a
+//! collective) at which the candidate and the shipped figures choose differently, both choices are
+//! measured alternately, in several rounds, as a program would use them. Of all subsets of the
+//! candidate's parts that choose worse nowhere, the one with the greatest gain is kept; if none
+//! gains, the shipped figures stay. A choice that could not be measured in time counts as unproven:
+//! no subset with that choice is kept.
 //!
-//! Pure but for [`Arena::measure`], so that the tests run it with invented times.
+//! Pure except for [`Arena::measure`], so that the tests run it with invented times.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Gains below this share are not worth a figure of one's own, and losses below it are noise
-/// whatever the rounds say.
+/// Gains below this fraction do not justify a figure in the tuning file; losses below it are noise,
+/// whatever the rounds show.
 pub const MARGIN: f64 = 0.03;
 
-/// What the rounds say of a choice beside the shipped one.
+/// The verdict of the rounds on a choice beside the shipped one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialVerdict {
     /// It is faster.
     Better,
-    /// It is neither shown to be faster nor to be slower.
+    /// Neither faster nor slower is proven.
     Same,
     /// It is slower.
     Worse,
 }
 
-/// Times of the shipped choice and of another one: a pair for each round, measured one after the
+/// Times of the shipped choice and of another one: one pair for each round, measured one after the
 /// other.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trial {
@@ -39,7 +39,7 @@ pub struct Trial {
     pub tuned: Vec<f64>,
 }
 
-/// Lower quartile, median and upper quartile; of few values the outer ones. NaN if there are none.
+/// Lower quartile, median and upper quartile; of few values the extremes. NaN if there are none.
 fn quartiles(values: &[f64]) -> [f64; 3] {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -58,8 +58,8 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 impl Trial {
-    /// The candidate's time over the shipped one's, round by round: what disturbs a round disturbs
-    /// both.
+    /// The candidate's time divided by the shipped one's, round by round: a disturbance of a round
+    /// affects both.
     fn ratios(&self) -> Vec<f64> {
         let pairs = self.tuned.iter().zip(&self.shipped);
         pairs.map(|(tuned, shipped)| tuned / shipped).collect()
@@ -70,8 +70,8 @@ impl Trial {
         median(&self.ratios())
     }
 
-    /// Faster or slower only if the median of the rounds says so by more than [`MARGIN`], and
-    /// three quarters of the rounds as well as the medians of either side agree in the direction.
+    /// Faster or slower only if the median ratio differs from 1 by more than [`MARGIN`], and both
+    /// three quarters of the rounds and the medians of the two sides agree in the direction.
     pub fn verdict(&self) -> TrialVerdict {
         let [low, middle, high] = quartiles(&self.ratios());
         let medians = median(&self.tuned) / median(&self.shipped);
@@ -84,8 +84,8 @@ impl Trial {
         }
     }
 
-    /// What it counts among others: the share of time that is gained, on a scale where a gain and
-    /// a loss of the same factor cancel.
+    /// Its weight among other gains: the fraction of time that is gained, on a scale on which a
+    /// gain and a loss of the same factor cancel.
     fn gain(&self) -> f64 {
         match self.verdict() {
             TrialVerdict::Better => -self.ratio().ln(),
@@ -97,75 +97,74 @@ impl Trial {
 /// A subset of the candidate's parts, as bits.
 pub type Parts = u32;
 
-/// More parts are not searched one by one: there are too many subsets.
+/// The largest number of parts: above it there are too many subsets to search.
 pub const PARTS_MAX: usize = 13;
 
-/// What is decided about.
+/// The things that are decided about.
 pub trait Arena {
-    /// Something whose choice is compared: a message, a call.
+    /// A message or a call for which choices are compared.
     type Probe: ProbeKey;
-    /// What is chosen for it.
+    /// The path or algorithm that is chosen for it.
     type Choice: ProbeKey;
 
     /// Number of the candidate's parts.
     fn parts(&self) -> usize;
 
-    /// The probes at which a subset chooses otherwise than the shipped figures, and what it
-    /// chooses.
+    /// The probes at which a subset chooses differently from the shipped figures, and its choices.
     fn differing(&self, parts: Parts) -> Vec<(Self::Probe, Self::Choice)>;
 
-    /// What a subset gains besides, where something else was measured of it.
+    /// An additional gain of a subset that was measured elsewhere.
     fn bonus(&self, _parts: Parts) -> f64 {
         0.0
     }
 
-    /// Measures a probe by this subset and by the shipped figures. `None`: there is no time for
-    /// it, or it failed.
+    /// Measures a probe with this subset and with the shipped figures. `None`: there is no time
+    /// left, or it failed.
     fn measure(&mut self, probe: Self::Probe, parts: Parts) -> Option<Trial>;
 }
 
-/// What was measured, and what came of it.
+/// The measurements and the result.
 #[derive(Debug)]
 pub struct Verified<P, C> {
     /// The parts that are kept.
     pub kept: Parts,
-    /// What they gain.
+    /// The gain of the kept parts.
     pub gain: f64,
-    /// Every choice that was measured, in the order of measuring, and its times; `None` if it
-    /// could not be.
+    /// Every choice that was measured, in the order of measuring, with its times; `None` if it
+    /// could not be measured.
     pub trials: Vec<(P, C, Option<Trial>)>,
 }
 
-/// What names a probe or a choice.
+/// A type that identifies a probe or a choice.
 pub trait ProbeKey: Copy + Eq + Hash {}
 impl<T: Copy + Eq + Hash> ProbeKey for T {}
 
-/// What was measured of each choice; `None`: it could not be.
+/// The measurements of each choice; `None`: it could not be measured.
 type Known<P, C> = HashMap<(P, C), Option<Trial>>;
 
-/// A subset, and what it chooses otherwise than the shipped figures.
+/// A subset, and its choices that differ from those of the shipped figures.
 struct Subset<P, C> {
     parts: Parts,
     differing: Vec<(P, C)>,
     bonus: f64,
 }
 
-/// What is known of a subset.
+/// The state of a subset.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Standing {
     gain: f64,
-    /// Choices that were not measured yet.
+    /// The number of choices that were not measured yet.
     open: usize,
-    /// It chooses worse somewhere, or something that could not be measured.
+    /// True if it chooses worse somewhere, or a choice could not be measured.
     is_out: bool,
 }
 
-/// What a part counts in a subset with choices that were not measured yet: less than any gain that
-/// is shown. Figures that were measured together fit each other better than a mixture with shipped
-/// ones, so that larger subsets are tried first.
+/// The assumed gain of a part in a subset with choices that were not measured yet: less than any
+/// measured gain. Figures that were measured together fit each other better than a mixture with
+/// shipped ones, so larger subsets are tried first.
 const HOPE: f64 = 0.001;
 
-/// Measures what must be known, and decides.
+/// Measures what is needed for the decision, and decides.
 pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
     let parts = arena.parts();
     assert!(parts <= PARTS_MAX, "{parts} parts are too many");
@@ -193,7 +192,7 @@ pub fn verify<A: Arena>(arena: &mut A) -> Verified<A::Probe, A::Choice> {
             known.insert((probe, choice), trial);
             order.push((probe, choice));
             if is_out {
-                // Whatever the rest of this subset is like, it is not kept.
+                // This subset cannot be kept, whatever its other choices give.
                 break;
             }
         }
@@ -216,7 +215,8 @@ fn out(trial: &Option<Trial>) -> bool {
     }
 }
 
-/// The most promising subset that is not out: by what it gains, then the one with fewer parts.
+/// The most promising subset that is not out: the one with the greatest gain, then with fewer
+/// parts.
 fn best<'a, P: ProbeKey, C: ProbeKey>(
     subsets: &'a [Subset<P, C>],
     known: &Known<P, C>,
@@ -268,9 +268,9 @@ mod tests {
         }
     }
 
-    /// Lengths with the time of each of three paths; the shipped figures choose path 0 everywhere.
+    /// Messages with times of three paths; the shipped figures choose path 0 everywhere.
     struct Invented {
-        /// By part: at which probes it brings about which choice.
+        /// For each part: the probes at which it changes the choice, and to which.
         parts: Vec<Vec<(u32, u8)>>,
         times: fn(u32, u8) -> Vec<f64>,
         measured: Vec<(u32, Parts)>,
@@ -301,7 +301,7 @@ mod tests {
                 0 => Vec::new(),
                 _ => part.clone(),
             };
-            // The later part decides where two have a say.
+            // The later part decides where two set a choice.
             let all: std::collections::BTreeMap<_, _> =
                 self.parts.iter().enumerate().flat_map(of).collect();
             all.into_iter().collect()
@@ -328,17 +328,17 @@ mod tests {
         for (tuned, verdict) in [
             ([80.0, 82.0, 79.0, 81.0, 80.0], Better),
             ([120.0, 118.0, 121.0, 119.0, 160.0], Worse),
-            // Within the margin, however steady.
+            // Within the margin, however constant.
             ([98.0, 98.0, 98.0, 98.0, 98.0], Same),
             ([102.0, 102.0, 102.0, 102.0, 102.0], Same),
-            // Noise: as many rounds for as against.
+            // Noise: as many rounds are faster as slower.
             ([70.0, 140.0, 90.0, 130.0, 85.0], Same),
-            // One round that was disturbed changes nothing.
+            // One disturbed round changes nothing.
             ([80.0, 82.0, 300.0, 81.0, 80.0], Better),
         ] {
             assert_eq!(trial(&even, &tuned).verdict(), verdict, "{tuned:?}");
         }
-        // Both sides slow in the same rounds.
+        // Both sides are slow in the same rounds.
         let shared = trial(&[100.0, 300.0, 100.0], &[80.0, 240.0, 80.0]);
         assert_eq!(shared.verdict(), Better);
         assert_eq!(trial(&[], &[]).verdict(), Same);
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn of_equal_gains_the_fewer_parts_are_kept() {
         let times = |_: u32, choice: u8| vec![100.0 - 30.0 * f64::from(choice.min(1)); 5];
-        // The second part changes nothing that is measured to be better.
+        // The second part changes nothing that gains.
         let mut arena = Invented::new(&[&[(64, 1)], &[(64, 1)]], times);
         assert_eq!(verify(&mut arena).kept.count_ones(), 1);
     }

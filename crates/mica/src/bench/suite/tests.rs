@@ -30,7 +30,7 @@ against = "best-peer"
 at_most = 1.0
 "#;
 
-/// The suite that is shipped.
+/// Reads the shipped suite.
 #[test]
 fn the_real_suite_is_sound() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench");
@@ -150,8 +150,8 @@ against = "best-peer"
 at_most = 1.0
 "#;
 
-/// What needs two hosts runs only where it is asked for by name. Bars are judged wherever their
-/// program runs.
+/// Programs that need two hosts run only if they are named. Bars are judged wherever their program
+/// runs.
 #[test]
 fn programs_on_two_hosts_are_asked_for() {
     let suite = parse(&[SMALL, ON_HOSTS].concat()).unwrap();

@@ -1,7 +1,7 @@
 use super::*;
 use std::path::PathBuf;
 
-/// A machine of which nothing is to be said.
+/// A machine without any finding.
 fn healthy() -> DoctorFacts {
     DoctorFacts {
         library: Some(PathBuf::from("/opt/lib/libmpi_abi.so.1")),
@@ -38,8 +38,7 @@ fn a_healthy_machine_is_well() {
     }
 }
 
-/// Each row: what is changed, the check that finds it, how much it matters, a word of what it
-/// says.
+/// Each row: the changed fact, the check that reports it, its weight, and a word of the finding.
 #[test]
 fn each_trouble_is_found_with_a_remedy() {
     let text = |text: &str| Some(text.to_owned());

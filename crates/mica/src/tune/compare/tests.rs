@@ -17,11 +17,11 @@ const EFFORT: Effort = Effort {
     cores: 2,
 };
 
-/// A machine on which messages and calls take what `truth` says, whatever the figures say by which
+/// A machine on which messages and calls take the times of `truth`, whatever the figures by which
 /// they are chosen.
 struct Machine {
     truth: CollectiveCosts,
-    /// Each run takes this much longer or shorter by turns, as a share.
+    /// Each run takes longer or shorter by up to this fraction, in a fixed pattern.
     noise: f64,
     runs: Cell<u32>,
 }
@@ -37,18 +37,19 @@ impl Machine {
 
     fn noisy(&self, ns: f64) -> f64 {
         let run = self.runs.replace(self.runs.get() + 1);
-        // Neither side of a round is favoured: the pattern is longer than a round, and odd.
+        // The pattern favours neither side of a round: it is longer than a round, and its length is
+        // odd.
         let share = [0.0, 1.0, -0.6, 0.3, -1.0, 0.8, -0.2][run as usize % 7];
         ns * (1.0 + share * self.noise)
     }
 }
 
-/// The ways that `mica tune` measures.
+/// The paths that `mica tune` measures.
 fn measured() -> MessagePaths {
     MessagePaths::ALL.without(MessagePaths::NONE.with(MessagePath::Offload))
 }
 
-/// What chooses as the library does.
+/// A chooser that works like the library.
 fn chooser<'a>(
     runs: &'a dyn ProbeRuns,
     tuning: &'a Tuning,
@@ -94,7 +95,7 @@ fn shipped(way: MessagePath) -> PathCost {
     *PathCosts::default().of(PAIR.level, way)
 }
 
-/// The same cost, so many times as much.
+/// The cost multiplied by `factor`.
 fn times(cost: PathCost, factor: f64) -> PathCost {
     let prices: Vec<(u64, f64)> = cost
         .used_spans()
@@ -122,7 +123,7 @@ fn kept(machine: &Machine, tuning: &Tuning) -> (Tuning, Vec<ComparisonRow>) {
     (kept, rows)
 }
 
-/// All ways of a candidate that were measured as they are shipped, but for some.
+/// A candidate that measured all paths at their shipped costs, except for `others`.
 fn all_but(others: &[(MessagePath, PathCost)]) -> Tuning {
     let cost = |way| {
         let other = others.iter().find(|(of, _)| *of == way);
@@ -133,7 +134,7 @@ fn all_but(others: &[(MessagePath, PathCost)]) -> Tuning {
 
 #[test]
 fn a_fit_whose_choices_measure_worse_is_not_written() {
-    // The fit has pulling at a third of what it is: it would be chosen at once, and is slower.
+    // The fit has pulling at a third of its true cost: it would always be chosen, and is slower.
     let candidate = all_but(&[(MessagePath::Pull, times(shipped(MessagePath::Pull), 0.33))]);
     let (found, rows) = kept(&Machine::new(CollectiveCosts::default()), &candidate);
     assert_eq!(found, Tuning::default());
@@ -161,7 +162,7 @@ fn a_gain_is_written_without_the_loss_beside_it() {
     let fast = times(shipped(MessagePath::Pull), 0.33);
     let mut truth = CollectiveCosts::default();
     truth.messages.set(PAIR.level, MessagePath::Pull, fast);
-    // Cells would be chosen where they are slower than what is shipped.
+    // Cells would be chosen where they are slower than the shipped choice.
     let wrong = times(shipped(MessagePath::Cells), 0.2);
     let candidate = all_but(&[(MessagePath::Pull, fast), (MessagePath::Cells, wrong)]);
     let (found, _) = kept(&Machine::new(truth), &candidate);
@@ -170,7 +171,7 @@ fn a_gain_is_written_without_the_loss_beside_it() {
 
 #[test]
 fn noise_writes_nothing() {
-    // Two ways that cost the same, but for what the fit has missed them by.
+    // Two paths of equal cost, except for the error of the fit.
     let mut truth = CollectiveCosts::default();
     let mapped = shipped(MessagePath::Mapped);
     truth.messages.set(PAIR.level, MessagePath::Pull, mapped);
@@ -185,8 +186,8 @@ fn noise_writes_nothing() {
 
 #[test]
 fn steps_of_collectives_are_held_to_the_same() {
-    // Exposing a buffer costs nothing by the fit, and what it costs in truth: direct copies would
-    // be chosen everywhere.
+    // By the fit, exposing a buffer is almost free, but in truth it is not: direct copies would be
+    // chosen everywhere.
     let wrong = LevelTuning {
         expose_ns: Some(1.0),
         ..LevelTuning::default()
@@ -195,7 +196,7 @@ fn steps_of_collectives_are_held_to_the_same() {
     candidate.collective.levels = vec![(PAIR.level, wrong)];
     let (found, _) = kept(&Machine::new(CollectiveCosts::default()), &candidate);
     assert_eq!(found, Tuning::default());
-    // Where it is the truth it is kept.
+    // Where the fit is right it is kept.
     let mut truth = CollectiveCosts::default();
     let level = LevelCosts {
         expose_ns: 1.0,
